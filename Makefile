@@ -1,0 +1,54 @@
+# One entry for people: `make` lists what there is. Nothing but Python 3.11+, git and make is needed.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help run test format lint type unit bench docs lock clean
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+run: $(STAMP) ## Start the gateway on http://127.0.0.1:8080 (no key and no server needed)
+	@$(BIN)/stepgate serve
+
+test: $(STAMP) lint type ## Format check, lint, strict types, then the whole test suite
+	@$(BIN)/python -m pytest
+
+unit: $(STAMP) ## The quick tests only
+	@$(BIN)/python -m pytest tests/unit tests/contract
+
+lint: $(STAMP) ## Check formatting, lint and import contracts
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/lint-imports
+
+format: $(STAMP) ## Format the code and apply safe fixes
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+type: $(STAMP) ## Strict types, tests included
+	@$(BIN)/mypy
+
+bench: $(STAMP) ## Print the benchmark tables (not part of the tests)
+	@$(BIN)/python -m tests.bench
+
+docs: $(STAMP) ## Write the settings table and the failure table into docs/
+	@$(BIN)/python -m gateway.reference docs
+
+lock: $(STAMP) ## Resolve pyproject.toml into requirements.lock, with hashes
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --no-header --all-extras pyproject.toml -o requirements.lock
+
+clean: ## Remove the environment and caches (your data folder stays)
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("Stepgate needs Python 3.11 or newer, this is %d.%d; set PYTHON=..." % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing the locked dependencies into $(VENV) (once; about a minute)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
