@@ -1,0 +1,164 @@
+"""`Settings`: every knob of the gateway, read once from the environment and `.env`, validated, passed down."""
+
+import difflib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from agent.core.errors import ConfigError
+from agent.core.models import Tier
+
+PREFIX = "AGENT_"
+
+PathList = Annotated[tuple[Path, ...], NoDecode]
+NameList = Annotated[tuple[str, ...], NoDecode]
+
+
+class Settings(BaseSettings):
+    """Each field is the setting `AGENT_<FIELD>`. Lists are separated by commas."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_file=".env", env_file_encoding="utf-8", extra="ignore", frozen=True
+    )
+
+    host: str = Field(default="127.0.0.1", description="address the gateway binds")
+    port: int = Field(default=8080, ge=0, le=65535, description="port the gateway binds; 0 picks a free one")
+    allowed_hosts: NameList = Field(
+        default=(), description="further Host names /mcp answers to, e.g. stepgate.example.org; others get 421"
+    )
+    data_dir: Path = Field(default=Path("data"), description="folder of everything the gateway keeps")
+    database_url: SecretStr | None = Field(
+        default=None, description="postgresql://... to keep runs there; unset: SQLite in the data folder"
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="least level logged")
+
+    llm_base_url: str | None = Field(
+        default=None, description="any OpenAI-compatible endpoint, e.g. http://127.0.0.1:11434/v1"
+    )
+    llm_api_key: SecretStr | None = Field(default=None, description="bearer key of that endpoint")
+    model_fast: str | None = Field(
+        default=None,
+        description="model that plans, supervises, runs skills (unset: the endpoint's first); without a URL LiteLLM's",
+    )
+    model_high: str | None = Field(default=None, description="model of demanding answers; the fast one when unset")
+    llm_timeout_s: float = Field(default=60, gt=0, description="time limit of a model call in seconds")
+    llm_max_tokens: int = Field(default=4096, ge=16, description="longest reply asked of a model, in tokens")
+
+    default_room: str = Field(default="stepgate", description="room of requests that name none")
+    rooms_dir: Path | None = Field(default=None, description="folder of room files that join or replace the shipped")
+    skills_dirs: PathList = Field(default=(), description="further folders of skills, first wins")
+    trust_project_skills: bool = Field(
+        default=False, description="also load .agents/skills and .claude/skills of the working directory"
+    )
+    skills_user_dir: bool = Field(default=True, description="also load ~/.agents/skills")
+    mcp_servers: Path | None = Field(
+        default=None, description="file of other people's MCP servers; <data_dir>/mcp_servers.json when unset"
+    )
+    file_roots: PathList = Field(default=(), description="folders the file tools may read; <data_dir>/files when empty")
+    fetcher_url: str | None = Field(default=None, description="a fetcher service web_fetch goes through")
+    fetch_allow_hosts: NameList = Field(
+        default=(), description="host[:port] names web_fetch may reach although they are private"
+    )
+    fetch_timeout_s: float = Field(default=20, gt=0, description="time limit of one fetch in seconds")
+    fetch_max_bytes: int = Field(default=5_000_000, gt=0, description="largest page read, in bytes")
+    tool_timeout_s: float = Field(default=60, gt=0, description="time limit of a tool call in seconds")
+    tool_output_chars: int = Field(default=200_000, ge=1000, description="longest tool result kept, in characters")
+
+    max_body_bytes: int = Field(default=5_000_000, gt=0, description="largest request body in bytes")
+    max_messages: int = Field(default=2000, gt=0, description="most messages in one request")
+    max_concurrent_runs: int = Field(default=100, gt=0, description="runs carried out at a time")
+    max_queued_runs: int = Field(default=1000, ge=0, description="runs waiting before new ones get 503")
+    drain_seconds: float = Field(default=15, ge=0, description="how long SIGTERM waits for running runs, in seconds")
+    lease_seconds: float = Field(default=15, gt=0.2, description="how long a silent worker keeps its runs, in seconds")
+    stream_coalesce_ms: int = Field(default=200, ge=0, description="text deltas are stored in pieces of this length")
+    open_webui: Literal["auto", "always", "never"] = Field(
+        default="auto", description="who gets the rich view: callers with Open WebUI's headers, all, none"
+    )
+
+    @field_validator("skills_dirs", "file_roots", "fetch_allow_hosts", "allowed_hosts", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+    @field_validator(
+        "llm_base_url",
+        "fetcher_url",
+        "model_fast",
+        "model_high",
+        "rooms_dir",
+        "llm_api_key",
+        "database_url",
+        mode="before",
+    )
+    @classmethod
+    def _empty_is_unset(cls, value: object) -> object:
+        return None if isinstance(value, str) and not value.strip() else value
+
+    @field_validator("llm_base_url", "fetcher_url")
+    @classmethod
+    def _http_url(cls, value: str | None) -> str | None:
+        if value is not None and not value.startswith(("http://", "https://")):
+            raise ValueError("must begin with http:// or https://")
+        return value.rstrip("/") if value else None
+
+    @field_validator("data_dir", "rooms_dir", "skills_dirs", "file_roots", "mcp_servers")
+    @classmethod
+    def _expand_home(cls, value: Path | tuple[Path, ...] | None) -> Path | tuple[Path, ...] | None:
+        if isinstance(value, tuple):
+            return tuple(path.expanduser() for path in value)
+        return value.expanduser() if value is not None else None
+
+    @property
+    def llm_configured(self) -> bool:
+        """Whether models are to be asked; without any the gateway works in rules mode."""
+        return self.model_fast is not None or self.llm_base_url is not None
+
+    def model_of(self, tier: Tier) -> str | None:
+        """The model name of a tier."""
+        return (self.model_high or self.model_fast) if tier == "high" else self.model_fast
+
+    @property
+    def readable_roots(self) -> tuple[Path, ...]:
+        """The folders the file tools may read."""
+        return self.file_roots or (self.data_dir / "files",)
+
+    @property
+    def mcp_servers_path(self) -> Path:
+        """The file of other people's MCP servers."""
+        return self.mcp_servers or self.data_dir / "mcp_servers.json"
+
+    @property
+    def database_path(self) -> Path:
+        """The embedded database."""
+        return self.data_dir / "stepgate.db"
+
+
+def load_settings(**overrides: Any) -> Settings:
+    """Read the settings; `ConfigError` with one line naming each wrong setting."""
+    try:
+        settings = Settings(**overrides)
+    except ValidationError as error:
+        faults = []
+        for fault in error.errors():
+            name = PREFIX + ".".join(str(part) for part in fault["loc"]).upper()
+            faults.append(f"{name}: {fault['msg'].removeprefix('Value error, ')} (got {fault['input']!r})")
+        raise ConfigError("; ".join(faults)) from error
+    return settings
+
+
+def unknown_settings(environment: Mapping[str, str] | None = None, env_file: Path = Path(".env")) -> list[str]:
+    """One line for every `AGENT_` name that is no setting, with the nearest known one."""
+    names = set(os.environ if environment is None else environment)
+    if env_file.is_file():
+        for line in env_file.read_text("utf-8", errors="replace").splitlines():
+            names.add(line.removeprefix("export ").split("=", 1)[0].strip())
+    known = {PREFIX + name.upper() for name in Settings.model_fields}
+    lines = []
+    for name in sorted(name for name in names if name.startswith(PREFIX) and name not in known):
+        near = difflib.get_close_matches(name, known, n=1)
+        lines.append(f"{name} is no setting of Stepgate" + (f"; did you mean {near[0]}?" if near else ""))
+    return lines

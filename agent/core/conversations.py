@@ -1,0 +1,45 @@
+"""The turns of conversations on SQLite, by owner."""
+
+import sqlite3
+from collections.abc import Callable
+
+from agent.core.codec import whole
+from agent.core.sqlite import Database
+
+
+class SqliteConversations:
+    """Implements `ConversationStore`."""
+
+    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def history(self, owner: str, conversation_id: str, *, limit: int = 40) -> list[tuple[str, str]]:
+        """See `ConversationStore.history`."""
+
+        def unit(db: sqlite3.Connection) -> list[tuple[str, str]]:
+            rows = db.execute(
+                "SELECT role, text FROM turns WHERE owner = ? AND conversation_id = ? ORDER BY id DESC LIMIT ?",
+                (owner, conversation_id, limit),
+            ).fetchall()
+            return [(str(role), str(text)) for role, text in reversed(rows)]
+
+        return await self._database.read(unit)
+
+    async def remember(
+        self, owner: str, conversation_id: str, run_id: str, question: str, answer: str, *, tainted: bool = False
+    ) -> None:
+        """See `ConversationStore.remember`."""
+
+        def unit(db: sqlite3.Connection) -> None:
+            now = self._clock()
+            db.executemany(
+                "INSERT OR IGNORE INTO turns (owner, conversation_id, run_id, role, text, tainted, at) "
+                "VALUES (?,?,?,?,?,?,?)",
+                [
+                    (owner, conversation_id, run_id, "user", whole(question), False, now),
+                    (owner, conversation_id, run_id, "assistant", whole(answer), tainted, now),
+                ],
+            )
+
+        await self._database.run(unit)

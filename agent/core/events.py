@@ -1,0 +1,388 @@
+"""The typed events of a run. The log of these is the truth; state, trace and every door's frames derive from it.
+
+An `Event` is the envelope (`run_id, seq, epoch, type, v, step_id, attempt, at`) around a typed body. Bodies are
+versioned by `v`: a reader must accept every version that was ever written.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import ClassVar, Literal
+
+from pydantic import Field, JsonValue
+
+from agent.core.errors import AgentFailure
+from agent.core.models import (
+    AgentRequest,
+    ChatMessage,
+    Citation,
+    Completeness,
+    Effect,
+    Frozen,
+    JsonObject,
+    Mode,
+    Plan,
+    Room,
+    RouteKind,
+    Source,
+    StepOutcome,
+    Tier,
+    Uncertainty,
+    Usage,
+)
+
+Purpose = Literal["planner", "supervisor", "skill", "completion", "translator", "task"]
+
+
+FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
+
+
+class EventBody(Frozen):
+    """The root of all bodies. `durable` bodies must be on disk before the run goes on."""
+
+    type: ClassVar[str]
+    v: ClassVar[int] = 1
+    terminal: ClassVar[bool] = False
+
+
+class RunCreated(EventBody):
+    """A door's request was accepted. `hidden` runs (background prompts of a chat page) are not listed."""
+
+    type = "run.created"
+    request: AgentRequest
+    room: Room
+    owner: str
+    hidden: bool = False
+    tainted: bool = Field(default=False, description="whether the prompt itself came from outside")
+
+
+class RunClaimed(EventBody):
+    """A worker took the run; its epoch stands in the envelope."""
+
+    type = "run.claimed"
+    worker: str
+    resumed: bool = False
+
+
+class RunSuspended(EventBody):
+    """The owner let go of an unfinished run (drain, full disk); it can be claimed at once."""
+
+    type = "run.suspended"
+    reason: str
+
+
+class CancelRequested(EventBody):
+    """The run is to stop: a person's signal reached its owner, or its wall time is spent."""
+
+    type = "run.cancel_requested"
+    reason: str = "cancelled by the caller"
+    by: Literal["caller", "budget"] = "caller"
+
+
+class InputGuarded(EventBody):
+    """The guard stage: the prompt as the rest of the run will see it."""
+
+    type = "input.guarded"
+    prompt: str
+    removed_characters: int = 0
+    findings: tuple[str, ...] = ()
+
+
+class RequestUnderstood(EventBody):
+    """The understand stage: how this request will be carried out, and why."""
+
+    type = "request.understood"
+    route: RouteKind
+    reason: str
+    question: str
+    language: str = "en"
+    skill: str | None = None
+
+
+class MemoryItem(Frozen):
+    """A remembered text that may matter to this request."""
+
+    text: str
+    source: str
+    score: float | None = None
+    tainted: bool = False
+
+
+class MemoryRetrieved(EventBody):
+    """The retrieve stage: earlier turns of the conversation, and remembered items."""
+
+    type = "memory.retrieved"
+    history: tuple[ChatMessage, ...] = ()
+    items: tuple[MemoryItem, ...] = ()
+    source: str = "none"
+
+
+class PlanRejected(EventBody):
+    """A planner's reply that could not become a plan, with every problem found."""
+
+    type = "plan.rejected"
+    problems: tuple[str, ...]
+    excerpt: str = ""
+
+
+class PlanProposed(EventBody):
+    """A validated plan. `requested` and `effective` differ when the rule planner had to take over."""
+
+    type = "plan.proposed"
+    plan: Plan
+    requested: Mode
+    effective: Mode
+    fallback_reason: str | None = None
+    replan_reason: str | None = None
+    final: bool = Field(
+        default=False, description="no other plan can be made: the request fixed it, or no model could find another"
+    )
+    duration: float = 0.0
+
+
+class AssistantTurn(Frozen):
+    """What a model said in one turn of a skill, kept so that a resumed skill goes on where it was."""
+
+    text: str = ""
+    tool_calls: tuple[JsonObject, ...] = ()
+
+
+class ModelReturned(EventBody):
+    """One model call ended, well or not. `message` is kept for the turns of a skill only."""
+
+    type = "model.returned"
+    purpose: Purpose
+    tier: Tier
+    model: str
+    usage: Usage
+    duration: float
+    requests: int = Field(default=1, description="HTTP requests, transport retries included")
+    finish_reason: str | None = None
+    error_code: str | None = None
+    message: AssistantTurn | None = None
+
+
+class StepStarted(EventBody):
+    """An attempt of a step begins, with its references resolved (long values shortened for the trace)."""
+
+    type = "step.started"
+    args: JsonObject = Field(default_factory=dict)
+    feedback: str | None = None
+    tainted: bool = False
+
+
+class StepSpeculative(EventBody):
+    """This attempt began while the judge was still thinking about `waiting_for`."""
+
+    type = "step.speculative"
+    waiting_for: tuple[str, ...]
+
+
+class ToolCalled(EventBody):
+    """The intent: committed before the tool is called."""
+
+    type = "tool.called"
+    call_id: str
+    tool: str
+    args: JsonObject
+    effect: Effect
+    key: str = Field(description="run:plan:step:attempt[:n], the idempotency key")
+
+
+class ToolReturned(EventBody):
+    """The result of the intent with the same `call_id`. A value of more than 16 kB lies in `blob`."""
+
+    type = "tool.returned"
+    call_id: str
+    tool: str
+    output: JsonValue = None
+    text: str = ""
+    blob: str | None = None
+    error_code: str | None = None
+    error: str | None = None
+    tainted: bool = False
+    truncated: bool = False
+    tries: int = 1
+    duration: float = 0.0
+    sources: tuple[Source, ...] = ()
+
+
+class ToolRefused(EventBody):
+    """A skill's model asked for a tool outside its scope; the tool was not called."""
+
+    type = "tool.refused"
+    call_id: str
+    tool: str
+    args: JsonObject
+    reason: str
+
+
+class StepOutput(Frozen):
+    """What an attempt produced: a JSON value and its text, or an error. `text` is what people and models read."""
+
+    value: JsonValue = None
+    text: str = ""
+    blob: str | None = None
+    tainted: bool = False
+    error_code: str | None = None
+    error: str | None = None
+    sources: tuple[Source, ...] = ()
+    effective: Mode = "llm"
+    fallback_reason: str | None = None
+    finish_reason: FinishReason = "stop"
+
+
+class StepFinished(EventBody):
+    """An attempt ended; it counts only once it is judged."""
+
+    type = "step.finished"
+    output: StepOutput
+    duration: float = 0.0
+
+
+class StepJudged(EventBody):
+    """The supervisor's verdict on an attempt."""
+
+    type = "step.judged"
+    verdict: StepOutcome
+    rule: str = Field(default="", description="what the deterministic checks had said, when a judge spoke too")
+    duration: float = 0.0
+
+
+class StepDiscarded(EventBody):
+    """A speculative attempt whose ground was judged not to hold; its result counts for nothing."""
+
+    type = "step.discarded"
+    reason: str
+
+
+class StepUnknown(EventBody):
+    """A side effect whose result was never recorded. Never repeated; a person must look."""
+
+    type = "step.unknown"
+    call_id: str
+    tool: str
+    key: str
+    message: str
+
+
+class GateChecked(EventBody):
+    """One verification gate over the whole run."""
+
+    type = "gate.checked"
+    gate: str
+    passed: bool
+    reason: str
+
+
+class AnswerStarted(EventBody):
+    """The answer begins to be written. `restarted` says that an earlier stream broke and its text is void."""
+
+    type = "answer.started"
+    tier: Tier | None
+    model: str | None
+    reason: str
+    restarted: bool = False
+
+
+class AnswerDelta(EventBody):
+    """A piece of the answer, coalesced; pruned when the run ends."""
+
+    type = "answer.delta"
+    text: str
+    kind: Literal["text", "reasoning"] = "text"
+
+
+class AnswerFinished(EventBody):
+    """The whole answer."""
+
+    type = "answer.finished"
+    text: str
+    finish_reason: FinishReason = "stop"
+    sources: tuple[Source, ...] = ()
+    citations: tuple[Citation, ...] = ()
+    uncertainties: tuple[Uncertainty, ...] = ()
+    tool_calls: tuple[JsonObject, ...] = ()
+    fallback_reason: str | None = None
+
+
+class RunSucceeded(EventBody):
+    """The run ended with an answer, complete, partial or aborted."""
+
+    type = "run.succeeded"
+    terminal = True
+    completeness: Completeness = "complete"
+    reason: str = ""
+
+
+class RunFailed(EventBody):
+    """The run ended without an answer."""
+
+    type = "run.failed"
+    terminal = True
+    failure: AgentFailure
+
+
+class RunCancelled(EventBody):
+    """The run was stopped on request; what was known stands in the answer."""
+
+    type = "run.cancelled"
+    terminal = True
+    reason: str
+
+
+_BODIES: tuple[type[EventBody], ...] = (
+    RunCreated, RunClaimed, RunSuspended, CancelRequested, InputGuarded, RequestUnderstood, MemoryRetrieved,
+    PlanRejected, PlanProposed, ModelReturned, StepStarted, StepSpeculative, ToolCalled, ToolReturned, ToolRefused,
+    StepFinished, StepJudged, StepDiscarded, StepUnknown, GateChecked, AnswerStarted, AnswerDelta, AnswerFinished,
+    RunSucceeded, RunFailed, RunCancelled,
+)  # fmt: skip
+
+BODY_TYPES: Mapping[str, type[EventBody]] = {body.type: body for body in _BODIES}
+TERMINAL_TYPES = frozenset(name for name, body in BODY_TYPES.items() if body.terminal)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One immutable fact of a run. `at` is UTC seconds since 1970; `seq` starts at 1 and has no gaps."""
+
+    run_id: str
+    seq: int
+    epoch: int
+    at: float
+    body: EventBody
+    step_id: str | None = None
+    attempt: int | None = None
+
+    @property
+    def type(self) -> str:
+        """The body's type, as stored."""
+        return self.body.type
+
+    @property
+    def when(self) -> datetime:
+        """`at` as an aware datetime."""
+        return datetime.fromtimestamp(self.at, UTC)
+
+    def wire(self) -> JsonObject:
+        """The public JSON form, as `/v1/runs/{id}/events` sends it."""
+        return {
+            "run_id": self.run_id,
+            "seq": self.seq,
+            "epoch": self.epoch,
+            "type": self.type,
+            "v": self.body.v,
+            "step_id": self.step_id,
+            "attempt": self.attempt,
+            "data": self.body.model_dump(mode="json"),
+            "at": self.when.isoformat(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An event that has no place in the log yet."""
+
+    body: EventBody
+    step_id: str | None = None
+    attempt: int | None = None

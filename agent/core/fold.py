@@ -1,0 +1,280 @@
+"""`fold(events) -> RunState`: what a run is, derived from its log. Pure: no clock, no randomness, no I/O."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from agent.core import events as ev
+from agent.core.errors import AgentFailure
+from agent.core.models import (
+    AgentRequest,
+    Completeness,
+    Outcome,
+    Plan,
+    PlanStep,
+    Room,
+    RunStatus,
+    StepOutcome,
+    Usage,
+)
+
+StepStatus = Literal["pending", "running", "executed", "succeeded", "retry", "replan", "aborted", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class CallState:
+    """One tool call of an attempt: the intent, and its return once there is one."""
+
+    called: ev.ToolCalled
+    returned: ev.ToolReturned | None = None
+    unknown: ev.StepUnknown | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptState:
+    """One attempt of a step."""
+
+    number: int
+    started_at: float
+    args: Mapping[str, object] = field(default_factory=dict)
+    feedback: str | None = None
+    tainted: bool = False
+    speculative: bool = False
+    calls: tuple[CallState, ...] = ()
+    turns: tuple[ev.AssistantTurn, ...] = ()
+    output: ev.StepOutput | None = None
+    verdict: StepOutcome | None = None
+    discarded: bool = False
+    unknown: ev.StepUnknown | None = None
+
+    def call(self, call_id: str) -> CallState | None:
+        """The call of this id, if it was intended."""
+        return next((call for call in self.calls if call.called.call_id == call_id), None)
+
+
+@dataclass(frozen=True, slots=True)
+class StepState:
+    """The attempts of one step, oldest first."""
+
+    step_id: str
+    attempts: tuple[AttemptState, ...] = ()
+
+    @property
+    def last(self) -> AttemptState | None:
+        """The newest attempt that was not discarded."""
+        return next((attempt for attempt in reversed(self.attempts) if not attempt.discarded), None)
+
+    @property
+    def retries(self) -> int:
+        """How many attempts were judged RETRY."""
+        return sum(1 for a in self.attempts if a.verdict is not None and a.verdict.outcome is Outcome.RETRY)
+
+    @property
+    def status(self) -> StepStatus:
+        """Where the step stands."""
+        last = self.last
+        if last is None:
+            return "pending"
+        if last.unknown is not None:
+            return "unknown"
+        if last.verdict is not None:
+            return _STATUS_OF[last.verdict.outcome]
+        return "running" if last.output is None else "executed"
+
+    @property
+    def output(self) -> ev.StepOutput | None:
+        """The output of the newest attempt."""
+        return self.last.output if self.last else None
+
+
+_STATUS_OF: Mapping[Outcome, StepStatus] = {
+    Outcome.SUCCESS: "succeeded",
+    Outcome.RETRY: "retry",
+    Outcome.REPLAN: "replan",
+    Outcome.ABORT: "aborted",
+}
+
+_NO_STEP = StepState("")
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """A run at one moment. Every field is derived; to change it, append an event."""
+
+    run_id: str
+    seq: int = 0
+    epoch: int = 0
+    status: RunStatus = "queued"
+    created: ev.RunCreated | None = None
+    created_at: float = 0.0
+    updated_at: float = 0.0
+    guarded: ev.InputGuarded | None = None
+    understood: ev.RequestUnderstood | None = None
+    retrieved: ev.MemoryRetrieved | None = None
+    plans: tuple[ev.PlanProposed, ...] = ()
+    steps: Mapping[str, StepState] = field(default_factory=dict)
+    gates: tuple[ev.GateChecked, ...] = ()
+    answering: ev.AnswerStarted | None = None
+    answer: ev.AnswerFinished | None = None
+    cancel: ev.CancelRequested | None = None
+    usage: Usage = field(default_factory=Usage)
+    completeness: Completeness | None = None
+    end_reason: str = ""
+    failure: AgentFailure | None = None
+    tainted: bool = False
+
+    @property
+    def request(self) -> AgentRequest:
+        """The request; every log begins with it."""
+        return self._created.request
+
+    @property
+    def room(self) -> Room:
+        """The room as it was when the run was created."""
+        return self._created.room
+
+    @property
+    def owner(self) -> str:
+        """The principal the run belongs to."""
+        return self._created.owner
+
+    @property
+    def _created(self) -> ev.RunCreated:
+        if self.created is None:
+            raise ValueError(f"run {self.run_id} has no run.created event")
+        return self.created
+
+    @property
+    def prompt(self) -> str:
+        """The prompt as the guard left it."""
+        return self.guarded.prompt if self.guarded else self.request.prompt
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan in force."""
+        return self.plans[-1].plan if self.plans else None
+
+    @property
+    def replans(self) -> int:
+        """How many times the run was planned again."""
+        return max(0, len(self.plans) - 1)
+
+    @property
+    def finished(self) -> bool:
+        """Whether a terminal event stands in the log."""
+        return self.status in ("succeeded", "failed", "cancelled")
+
+    def step(self, step_id: str) -> StepState:
+        """The state of a step; an untouched one where nothing happened yet."""
+        return self.steps.get(step_id, _NO_STEP)
+
+    def succeeded_steps(self) -> tuple[PlanStep, ...]:
+        """The steps of the plan in force that were judged SUCCESS, in plan order."""
+        return tuple(s for s in self.plan.steps if self.step(s.id).status == "succeeded") if self.plan else ()
+
+
+def fold(run_id: str, events: Iterable[ev.Event]) -> RunState:
+    """The state after `events`, which must be this run's, in order of seq."""
+    state = RunState(run_id)
+    for event in events:
+        state = apply(state, event)
+    return state
+
+
+def apply(state: RunState, event: ev.Event) -> RunState:  # noqa: C901, PLR0912 - one case an event
+    """The state after one more event."""
+    state = replace(state, seq=event.seq, epoch=event.epoch, updated_at=event.at)
+    body = event.body
+    match body:
+        case ev.RunCreated():
+            return replace(state, created=body, created_at=event.at, tainted=body.tainted)
+        case ev.RunClaimed():
+            return replace(state, status="running")
+        case ev.RunSuspended():
+            return replace(state, status="queued")
+        case ev.CancelRequested():
+            return replace(state, cancel=body)
+        case ev.InputGuarded():
+            return replace(state, guarded=body)
+        case ev.RequestUnderstood():
+            return replace(state, understood=body)
+        case ev.MemoryRetrieved():
+            return replace(state, retrieved=body)
+        case ev.PlanProposed():
+            return replace(state, plans=(*state.plans, body), gates=(), answer=None)
+        case ev.GateChecked():
+            return replace(state, gates=(*state.gates, body))
+        case ev.AnswerStarted():
+            return replace(state, answering=body)
+        case ev.AnswerFinished():
+            return replace(state, answer=body)
+        case ev.RunSucceeded():
+            return replace(state, status="succeeded", completeness=body.completeness, end_reason=body.reason)
+        case ev.RunFailed():
+            return replace(state, status="failed", failure=body.failure, end_reason=body.failure.message)
+        case ev.RunCancelled():
+            return replace(state, status="cancelled", end_reason=body.reason)
+        case ev.ModelReturned():
+            state = replace(state, usage=state.usage + body.usage)
+            return _apply_step(state, event) if body.message is not None else state
+        case ev.PlanRejected() | ev.AnswerDelta():
+            return state
+        case _:
+            return _apply_step(state, event)
+
+
+def _apply_step(state: RunState, event: ev.Event) -> RunState:
+    """Fold an event that belongs to an attempt of a step."""
+    if event.step_id is None or event.attempt is None:
+        return state
+    step = state.steps.get(event.step_id) or StepState(event.step_id)
+    attempt = next((a for a in step.attempts if a.number == event.attempt), None)
+    changed = _apply_attempt(attempt or AttemptState(event.attempt, event.at), event)
+    if attempt is None:
+        attempts = (*step.attempts, changed)
+    else:
+        attempts = tuple(changed if a.number == event.attempt else a for a in step.attempts)
+    return replace(state, steps={**state.steps, event.step_id: replace(step, attempts=attempts)})
+
+
+def _apply_attempt(attempt: AttemptState, event: ev.Event) -> AttemptState:  # noqa: C901 - one case an event
+    body = event.body
+    match body:
+        case ev.StepStarted():
+            return replace(attempt, args=body.args, feedback=body.feedback, tainted=body.tainted)
+        case ev.StepSpeculative():
+            return replace(attempt, speculative=True)
+        case ev.ToolCalled():
+            if attempt.call(body.call_id):  # repeated on resume under the same key
+                return attempt
+            return replace(attempt, calls=(*attempt.calls, CallState(body)))
+        case ev.ToolReturned():
+            return replace(attempt, calls=_with_call(attempt, body.call_id, returned=body))
+        case ev.StepUnknown():
+            calls = _with_call(attempt, body.call_id, unknown=body)
+            return replace(attempt, calls=calls, unknown=body)
+        case ev.ModelReturned(message=turn) if turn is not None:
+            return replace(attempt, turns=(*attempt.turns, turn))
+        case ev.StepFinished():
+            return replace(attempt, output=body.output)
+        case ev.StepJudged():
+            return replace(attempt, verdict=body.verdict)
+        case ev.StepDiscarded():
+            return replace(attempt, discarded=True)
+        case _:
+            return attempt
+
+
+def _with_call(
+    attempt: AttemptState,
+    call_id: str,
+    *,
+    returned: ev.ToolReturned | None = None,
+    unknown: ev.StepUnknown | None = None,
+) -> tuple[CallState, ...]:
+    return tuple(
+        replace(call, returned=returned or call.returned, unknown=unknown or call.unknown)
+        if call.called.call_id == call_id
+        else call
+        for call in attempt.calls
+    )

@@ -1,0 +1,342 @@
+"""The journal and the conversations on PostgreSQL. Other processes are woken by NOTIFY at the commit."""
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import AsyncConnection
+from psycopg.errors import ForeignKeyViolation, UniqueViolation
+from psycopg.rows import TupleRow
+
+from agent.core.codec import decode, encode, whole
+from agent.core.errors import ConflictError, NotFoundError, StoreError
+from agent.core.events import Draft, Event, RunCreated
+from agent.core.journal import Claim, RunRow, Signal, SignalKind
+from agent.core.journal_rows import (
+    CHECK_BYTES,
+    EVENT,
+    LAST_SEQ,
+    ROW,
+    Wakeups,
+    check_order,
+    no_run,
+    refusal,
+    run_row,
+    status_after,
+    title_of,
+)
+from agent.core.models import RunStatus
+from agent.core.postgres import CHANNEL, PostgresDatabase
+
+POLL_SECONDS = 2.0
+"""The net under the notifications: how late a tail may be when one was lost."""
+
+_INSERT_EVENT = f"INSERT INTO events ({EVENT}) VALUES (%s,%s,%s,%s,%s,%s,%s,%s,%s)"  # noqa: S608 - constants only
+_NOW = "extract(epoch FROM clock_timestamp())"
+
+Connection = AsyncConnection[TupleRow]
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresStore:
+    """Everything that lives in one database."""
+
+    journal: "PostgresJournal"
+    conversations: "PostgresConversations"
+    database: PostgresDatabase
+
+    async def close(self) -> None:
+        """Finish and close."""
+        await self.database.close()
+
+
+async def open_postgres(url: str, clock: Callable[[], float] | None = None) -> PostgresStore:
+    """Open the store at `url`; `StoreNewerError` for a newer schema, `StoreError` with what to do.
+
+    The time is the server's, so that the leases of several machines agree; `clock` is for tests."""
+    database = PostgresDatabase(url)
+    journal = PostgresJournal(database, clock)
+    await database.open(journal.wakeups.wake, journal.wakeups.wake_all)
+    return PostgresStore(journal, PostgresConversations(database), database)
+
+
+class PostgresJournal:
+    """Implements `Journal`; its docstrings are the contract."""
+
+    def __init__(self, database: PostgresDatabase, clock: Callable[[], float] | None = None) -> None:
+        self._database = database
+        self._clock = clock
+        self.wakeups = Wakeups(POLL_SECONDS)
+
+    async def create_run(self, run_id: str, body: RunCreated, *, worker: str, lease_s: float) -> Claim:
+        """See `Journal.create_run`."""
+        request = body.request
+        encode(Event(run_id, 1, 1, 0.0, body))  # a body that cannot be written is refused before anything is
+        conversation = _text(request.conversation_id) if request.conversation_id else None
+        try:
+            async with self._database.transaction() as db:
+                now = await self._now(db)
+                await db.execute(
+                    "INSERT INTO runs (run_id, owner, room, status, hidden, tainted, title, conversation_id, epoch, "
+                    "last_seq, terminal, worker, lease_until, created_at, updated_at) "
+                    "VALUES (%s,%s,%s,'queued',%s,%s,%s,%s,1,1,false,%s,%s,%s,%s)",
+                    (
+                        run_id, body.owner, body.room.id, body.hidden, body.tainted, _text(title_of(request.prompt)),
+                        conversation, worker, now + lease_s, now, now,
+                    ),
+                )  # fmt: skip
+                event, row = encode(Event(run_id, 1, 1, now, body))
+                await db.execute(_INSERT_EVENT, row)
+        except StoreError as error:
+            if isinstance(error.__cause__, UniqueViolation):
+                raise ConflictError(f"there is a run {run_id!r} already; take a new id", agent_id="journal") from error
+            raise
+        return Claim(run_id, 1, (event,))
+
+    async def claim(self, run_id: str, *, worker: str, lease_s: float) -> Claim | None:
+        """See `Journal.claim`."""
+        async with self._database.transaction() as db:
+            now = await self._now(db)
+            cursor = await db.execute(
+                "SELECT epoch FROM runs WHERE run_id = %s AND NOT terminal "
+                "AND (worker IS NULL OR worker = %s OR lease_until < %s) FOR UPDATE",
+                (run_id, worker, now),
+            )
+            free = await cursor.fetchone()
+            if free is None:
+                return None
+            events = tuple(await _read(db, run_id, 0, None))
+            epoch = int(free[0]) + 1
+            await db.execute(
+                "UPDATE runs SET epoch = %s, worker = %s, lease_until = %s, updated_at = %s WHERE run_id = %s",
+                (epoch, worker, now + lease_s, now, run_id),
+            )
+            return Claim(run_id, epoch, events)
+
+    async def claimable(self, *, dead_workers: Sequence[str] = (), limit: int = 100) -> list[str]:
+        """See `Journal.claimable`."""
+        async with self._database.transaction() as db:
+            if dead_workers:
+                await db.execute(
+                    "UPDATE runs SET worker = NULL, lease_until = 0 WHERE NOT terminal AND worker = ANY(%s)",
+                    (list(dead_workers),),
+                )
+            cursor = await db.execute(
+                "SELECT run_id FROM runs WHERE NOT terminal AND (worker IS NULL OR lease_until < %s) "
+                "ORDER BY created_at LIMIT %s",
+                (await self._now(db), limit),
+            )
+            return [str(row[0]) async for row in cursor]
+
+    async def workers(self) -> list[str]:
+        """See `Journal.workers`."""
+        async with self._database.transaction() as db:
+            cursor = await db.execute("SELECT DISTINCT worker FROM runs WHERE NOT terminal AND worker IS NOT NULL")
+            return [str(row[0]) async for row in cursor]
+
+    async def renew(self, worker: str, *, lease_s: float) -> None:
+        """See `Journal.renew`."""
+        async with self._database.transaction() as db:
+            until = await self._now(db) + lease_s
+            await db.execute("UPDATE runs SET lease_until = %s WHERE NOT terminal AND worker = %s", (until, worker))
+
+    async def append(self, run_id: str, epoch: int, drafts: Sequence[Draft]) -> tuple[Event, ...]:
+        """See `Journal.append`."""
+        check_order(run_id, drafts)
+        async with self._database.transaction() as db:
+            cursor = await db.execute(
+                f"UPDATE runs SET last_seq = last_seq + %s, updated_at = COALESCE(%s, {_NOW}) "  # noqa: S608
+                "WHERE run_id = %s AND epoch = %s AND NOT terminal RETURNING last_seq, updated_at",
+                (len(drafts), self._clock() if self._clock else None, run_id, epoch),
+            )
+            row = await cursor.fetchone()
+            if row is None:
+                cursor = await db.execute("SELECT epoch, terminal, worker FROM runs WHERE run_id = %s", (run_id,))
+                raise refusal(run_id, epoch, await cursor.fetchone())
+            first, now = int(row[0]) - len(drafts) + 1, float(row[1])
+            encoded = [
+                encode(Event(run_id, first + index, epoch, now, draft.body, draft.step_id, draft.attempt))
+                for index, draft in enumerate(drafts)
+            ]
+            async with db.cursor() as many:
+                await many.executemany(_INSERT_EVENT, [row for _, row in encoded])
+            events = tuple(event for event, _ in encoded)
+            await _follow_up(db, run_id, events)
+            await _notify(db, run_id)
+        self.wakeups.wake(run_id)
+        return events
+
+    async def release(self, run_id: str, epoch: int) -> None:
+        """See `Journal.release`."""
+        async with self._database.transaction() as db:
+            await db.execute(
+                "UPDATE runs SET worker = NULL, lease_until = 0 WHERE run_id = %s AND epoch = %s AND NOT terminal",
+                (run_id, epoch),
+            )
+
+    async def read(self, run_id: str, *, after: int = 0, limit: int = 10_000) -> list[Event]:
+        """See `Journal.read`."""
+        async with self._database.transaction() as db:
+            return await _read(db, run_id, after, limit)
+
+    async def get(self, run_id: str, *, owner: str) -> RunRow:
+        """See `Journal.get`."""
+        async with self._database.transaction() as db:
+            query = f"SELECT {ROW} FROM runs WHERE run_id = %s AND owner = %s"  # noqa: S608 - constants only
+            row = await (await db.execute(query, (_text(run_id), owner))).fetchone()
+        if row is None:
+            raise no_run(run_id)
+        return run_row(row)
+
+    async def list_runs(
+        self, *, owner: str, limit: int = 50, before: str | None = None, status: RunStatus | None = None
+    ) -> list[RunRow]:
+        """See `Journal.list_runs`."""
+        conditions, values = ["owner = %s", "NOT hidden"], [owner]
+        if status is not None:
+            conditions.append("status = %s")
+            values.append(status)
+        if before is not None:
+            conditions.append(
+                "(created_at, run_id) < (SELECT created_at, run_id FROM runs WHERE run_id = %s AND owner = %s)"
+            )
+            values += [_text(before), owner]
+        query = (
+            f"SELECT {ROW} FROM runs WHERE {' AND '.join(conditions)} "  # noqa: S608 - constants only
+            "ORDER BY created_at DESC, run_id DESC LIMIT %s"
+        )
+        async with self._database.transaction() as db:
+            return [run_row(row) async for row in await db.execute(query, (*values, limit))]
+
+    async def signal(self, run_id: str, kind: SignalKind, payload: dict[str, object]) -> None:
+        """See `Journal.signal`."""
+        try:
+            async with self._database.transaction() as db:
+                await db.execute(
+                    "INSERT INTO signals (run_id, kind, payload, at) VALUES (%s,%s,%s,%s)",
+                    (run_id, kind, json.dumps(payload), await self._now(db)),
+                )
+                await _notify(db, run_id)
+        except StoreError as error:
+            if isinstance(error.__cause__, ForeignKeyViolation):
+                raise no_run(run_id) from error
+            raise
+        self.wakeups.wake(run_id)
+
+    async def take_signals(self, run_id: str, *, after: int = 0) -> list[Signal]:
+        """See `Journal.take_signals`."""
+        async with self._database.transaction() as db:
+            cursor = await db.execute(
+                "SELECT id, run_id, kind, payload, at FROM signals WHERE run_id = %s AND id > %s ORDER BY id",
+                (run_id, after),
+            )
+            return [Signal(row[0], row[1], row[2], json.loads(row[3]), row[4]) async for row in cursor]
+
+    async def put_blob(self, data: bytes) -> str:
+        """See `Journal.put_blob`."""
+        checksum = hashlib.sha256(data).hexdigest()
+        async with self._database.transaction() as db:
+            await db.execute(
+                "INSERT INTO blobs (checksum, data) VALUES (%s,%s) ON CONFLICT DO NOTHING", (checksum, data)
+            )
+        return checksum
+
+    async def get_blob(self, checksum: str) -> bytes:
+        """See `Journal.get_blob`."""
+        async with self._database.transaction() as db:
+            row = await (await db.execute("SELECT data FROM blobs WHERE checksum = %s", (checksum,))).fetchone()
+        if row is None:
+            raise NotFoundError(f"there is no blob {checksum}", agent_id="journal")
+        return bytes(row[0])
+
+    async def wait(self, run_id: str, *, after: int, timeout_s: float) -> None:
+        """See `Journal.wait`."""
+
+        async def arrived() -> bool:
+            async with self._database.transaction() as db:
+                row = await (await db.execute("SELECT last_seq FROM runs WHERE run_id = %s", (run_id,))).fetchone()
+            return row is not None and int(row[0]) > after
+
+        await self.wakeups.wait(run_id, arrived, timeout_s)
+
+    async def check(self) -> None:
+        """See `Journal.check`: a write that is really made, and takes nothing."""
+        async with self._database.transaction() as db:
+            await db.execute(
+                "INSERT INTO blobs (checksum, data) VALUES ('check', %s) ON CONFLICT (checksum) DO NOTHING",
+                (bytes(CHECK_BYTES),),
+            )
+            await db.execute("DELETE FROM blobs WHERE checksum = 'check'")
+
+    async def close(self) -> None:
+        """See `Journal.close`."""
+        await self._database.close()
+
+    async def _now(self, db: Connection) -> float:
+        if self._clock is not None:
+            return self._clock()
+        row = await (await db.execute(f"SELECT {_NOW}")).fetchone()
+        return float(row[0]) if row else 0.0
+
+
+class PostgresConversations:
+    """Implements `ConversationStore`."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+
+    async def history(self, owner: str, conversation_id: str, *, limit: int = 40) -> list[tuple[str, str]]:
+        """See `ConversationStore.history`."""
+        async with self._database.transaction() as db:
+            cursor = await db.execute(
+                "SELECT role, text FROM turns WHERE owner = %s AND conversation_id = %s ORDER BY id DESC LIMIT %s",
+                (owner, _text(conversation_id), limit),
+            )
+            rows = await cursor.fetchall()
+        return [(str(role), str(text)) for role, text in reversed(rows)]
+
+    async def remember(
+        self, owner: str, conversation_id: str, run_id: str, question: str, answer: str, *, tainted: bool = False
+    ) -> None:
+        """See `ConversationStore.remember`."""
+        async with self._database.transaction() as db:
+            # Exchanges of one conversation one after the other: the numbers of two must not interleave.
+            await db.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{owner}/{conversation_id}",))
+            for role, text, mark in (("user", question, False), ("assistant", answer, tainted)):
+                await db.execute(
+                    "INSERT INTO turns (owner, conversation_id, run_id, role, text, tainted, at) "  # noqa: S608
+                    f"VALUES (%s,%s,%s,%s,%s,%s,{_NOW}) ON CONFLICT DO NOTHING",
+                    (owner, _text(conversation_id), run_id, role, _text(text), mark),
+                )
+
+
+async def _read(db: Connection, run_id: str, after: int, limit: int | None) -> list[Event]:
+    query = f"SELECT {EVENT} FROM events WHERE run_id = %s AND seq > %s ORDER BY seq LIMIT %s"  # noqa: S608
+    cursor = await db.execute(query, (_text(run_id), min(after, LAST_SEQ), limit))
+    return [decode(_event_row(row)) async for row in cursor]
+
+
+async def _follow_up(db: Connection, run_id: str, events: tuple[Event, ...]) -> None:
+    """What the events mean for the run's row; the end of a run also prunes its deltas and frees it."""
+    status, ended = status_after(events)
+    if status is not None:
+        await db.execute("UPDATE runs SET status = %s WHERE run_id = %s", (status, run_id))
+    if ended:
+        await db.execute("UPDATE runs SET terminal = true, worker = NULL, lease_until = 0 WHERE run_id = %s", (run_id,))
+        await db.execute("DELETE FROM events WHERE run_id = %s AND type = 'answer.delta'", (run_id,))
+
+
+async def _notify(db: Connection, run_id: str) -> None:
+    """Sent by the server at the commit, once however often it was asked for."""
+    await db.execute("SELECT pg_notify(%s, %s)", (CHANNEL, run_id))
+
+
+def _text(text: str) -> str:
+    """Text as PostgreSQL takes it: whole characters, no NUL."""
+    return whole(text).replace("\x00", "")
+
+
+def _event_row(row: tuple[Any, ...]) -> Any:
+    return row

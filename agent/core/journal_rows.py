@@ -1,0 +1,112 @@
+"""What the journal's drivers share: columns, what events mean for a run's row, refusals, in-process wake-ups."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from agent.core.codec import whole
+from agent.core.errors import ConflictError, NotFoundError, StaleEpochError
+from agent.core.events import Draft, Event, RunCancelled, RunClaimed, RunFailed, RunSuspended
+from agent.core.journal import RunRow
+from agent.core.models import RunStatus
+
+ROW = (
+    "run_id, owner, room, status, hidden, title, conversation_id, epoch, last_seq, created_at, updated_at, "
+    "worker, lease_until"
+)
+EVENT = "run_id, seq, epoch, type, v, step_id, attempt, data, at"
+LAST_SEQ = 2**63 - 1
+"""The largest number a database can compare; positions come from clients."""
+TITLE_CHARS = 80
+CHECK_BYTES = 65_536
+"""What must fit for the store to count as working: a few events of the largest kind."""
+
+
+def title_of(prompt: str) -> str:
+    """A run's title: the beginning of its prompt in one line."""
+    return " ".join(whole(prompt[: 4 * TITLE_CHARS]).split())[:TITLE_CHARS]
+
+
+def run_row(row: tuple[Any, ...]) -> RunRow:
+    """A row of `ROW`."""
+    run_id, owner, room, status, hidden, *rest = row
+    return RunRow(run_id, owner, room, status, bool(hidden), *rest)
+
+
+def status_after(events: Sequence[Event]) -> tuple[RunStatus | None, bool]:
+    """The status the events give their run, None when they say nothing of it; and whether the run has ended."""
+    status: RunStatus | None = None
+    for event in events:
+        match event.body:
+            case RunFailed():
+                return "failed", True
+            case RunCancelled():
+                return "cancelled", True
+            case body if body.terminal:
+                return "succeeded", True
+            case RunClaimed():
+                status = "running"
+            case RunSuspended():
+                status = "queued"
+    return status, False
+
+
+def check_order(run_id: str, drafts: Sequence[Draft]) -> None:
+    """Raise `ConflictError` when something would follow the event that ends the run."""
+    if any(draft.body.terminal for draft in drafts[:-1]):
+        raise ConflictError(f"run {run_id}: nothing can follow the event that ends a run", agent_id="journal")
+
+
+def refusal(run_id: str, epoch: int, row: tuple[Any, ...] | None) -> StaleEpochError | ConflictError | NotFoundError:
+    """Why an append was refused, from the row's (epoch, terminal, worker)."""
+    if row is None:
+        return no_run(run_id)
+    if row[0] != epoch:
+        return StaleEpochError(
+            f"run {run_id} is at epoch {row[0]} in the hands of {row[2] or 'nobody'}; this writer had epoch {epoch} "
+            "and must stop",
+            agent_id="journal",
+        )
+    return ConflictError(f"run {run_id} has ended; nothing can be added to its log", agent_id="journal")
+
+
+def no_run(run_id: str) -> NotFoundError:
+    """There is no such run, or it is somebody else's: the same words."""
+    return NotFoundError(f"there is no run {run_id!r}", agent_id="journal")
+
+
+class Wakeups:
+    """Who waits for which run in this process."""
+
+    def __init__(self, poll_s: float) -> None:
+        self._poll_s = poll_s
+        self._waiting: dict[str, set[asyncio.Future[None]]] = {}
+
+    async def wait(self, run_id: str, arrived: Callable[[], Awaitable[bool]], timeout_s: float) -> None:
+        """Return once `arrived`, or woken, or when the time is over. `arrived` is asked again every poll."""
+        loop = asyncio.get_running_loop()
+        woken: asyncio.Future[None] = loop.create_future()
+        self._waiting.setdefault(run_id, set()).add(woken)
+        deadline = loop.time() + timeout_s
+        try:
+            while not woken.done() and not await arrived():
+                left = deadline - loop.time()
+                if left <= 0:
+                    return
+                await asyncio.wait([woken], timeout=min(left, self._poll_s))
+        finally:
+            waiting = self._waiting.get(run_id, set())
+            waiting.discard(woken)
+            if not waiting:
+                self._waiting.pop(run_id, None)
+
+    def wake(self, run_id: str) -> None:
+        """Wake those who wait for this run."""
+        for waiter in self._waiting.get(run_id, ()):
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def wake_all(self) -> None:
+        """Wake everybody: something may have been missed."""
+        for run_id in list(self._waiting):
+            self.wake(run_id)

@@ -1,0 +1,316 @@
+"""The journal on SQLite. The hot path speaks SQL to the driver itself (docs/adr/0001-journal-driver.md has why)."""
+
+import asyncio
+import hashlib
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.core.codec import decode, encode, whole
+from agent.core.conversations import SqliteConversations
+from agent.core.errors import AgentError, ConflictError, NotFoundError
+from agent.core.events import Draft, Event, RunCreated
+from agent.core.journal import Claim, RunRow, Signal, SignalKind
+from agent.core.journal_rows import (
+    CHECK_BYTES,
+    EVENT,
+    LAST_SEQ,
+    ROW,
+    Wakeups,
+    check_order,
+    no_run,
+    refusal,
+    run_row,
+    status_after,
+    title_of,
+)
+from agent.core.models import RunStatus
+from agent.core.sqlite import Database, open_database
+
+POLL_SECONDS = 0.25
+"""How often a waiting tail looks whether another process has appended."""
+
+_INSERT_RUN = (
+    "INSERT INTO runs (run_id, owner, room, status, hidden, tainted, title, conversation_id, epoch, last_seq, "
+    "terminal, worker, lease_until, created_at, updated_at) VALUES (?,?,?,'queued',?,?,?,?,1,1,0,?,?,?,?)"
+)
+_INSERT_EVENT = f"INSERT INTO events ({EVENT}) VALUES (?,?,?,?,?,?,?,?,?)"  # noqa: S608 - constants only
+
+
+@dataclass(frozen=True, slots=True)
+class SqliteStore:
+    """Everything that lives in one data folder's database."""
+
+    journal: "SqliteJournal"
+    conversations: SqliteConversations
+    database: Database
+
+    async def close(self) -> None:
+        """Finish and close."""
+        await self.database.close()
+
+
+async def open_sqlite(path: Path, clock: Callable[[], float] = time.time) -> SqliteStore:
+    """Open the store at `path`; see `open_database` for what it raises."""
+    database = await asyncio.to_thread(open_database, path)
+    return SqliteStore(SqliteJournal(database, clock), SqliteConversations(database, clock), database)
+
+
+class SqliteJournal:
+    """Implements `Journal`; its docstrings are the contract."""
+
+    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
+        self._database = database
+        self._clock = clock
+        self._wakeups = Wakeups(POLL_SECONDS)
+
+    async def create_run(self, run_id: str, body: RunCreated, *, worker: str, lease_s: float) -> Claim:
+        """See `Journal.create_run`."""
+        request = body.request
+
+        def unit(db: sqlite3.Connection) -> Event:
+            now = self._clock()
+            event, row = encode(Event(run_id, 1, 1, now, body))
+            title = title_of(request.prompt)
+            conversation = request.conversation_id and whole(request.conversation_id)
+            try:
+                db.execute(
+                    _INSERT_RUN,
+                    (
+                        run_id, body.owner, body.room.id, body.hidden, body.tainted, title, conversation,
+                        worker, now + lease_s, now, now,
+                    ),
+                )  # fmt: skip
+            except sqlite3.IntegrityError as error:
+                raise ConflictError(f"there is a run {run_id!r} already; take a new id", agent_id="journal") from error
+            db.execute(_INSERT_EVENT, row)
+            return event
+
+        return Claim(run_id, 1, (await self._database.run(unit),))
+
+    async def claim(self, run_id: str, *, worker: str, lease_s: float) -> Claim | None:
+        """See `Journal.claim`."""
+
+        def unit(db: sqlite3.Connection) -> Claim | None:
+            now = self._clock()
+            free = db.execute(
+                "SELECT epoch FROM runs WHERE run_id = ? AND terminal = 0 "
+                "AND (worker IS NULL OR worker = ? OR lease_until < ?)",
+                (run_id, worker, now),
+            ).fetchone()
+            if free is None:
+                return None
+            events = tuple(_read(db, run_id, 0, -1))
+            epoch = int(free[0]) + 1
+            db.execute(
+                "UPDATE runs SET epoch = ?, worker = ?, lease_until = ?, updated_at = ? WHERE run_id = ?",
+                (epoch, worker, now + lease_s, now, run_id),
+            )
+            return Claim(run_id, epoch, events)
+
+        return await self._database.run(unit)
+
+    async def claimable(self, *, dead_workers: Sequence[str] = (), limit: int = 100) -> list[str]:
+        """See `Journal.claimable`."""
+
+        def unit(db: sqlite3.Connection) -> list[str]:
+            for worker in dead_workers:
+                db.execute(
+                    "UPDATE runs SET worker = NULL, lease_until = 0 WHERE terminal = 0 AND worker = ?", (worker,)
+                )
+            rows = db.execute(
+                "SELECT run_id FROM runs WHERE terminal = 0 AND (worker IS NULL OR lease_until < ?) "
+                "ORDER BY created_at LIMIT ?",
+                (self._clock(), limit),
+            )
+            return [str(row[0]) for row in rows]
+
+        return await self._database.run(unit)
+
+    async def workers(self) -> list[str]:
+        """See `Journal.workers`."""
+
+        def unit(db: sqlite3.Connection) -> list[str]:
+            rows = db.execute("SELECT DISTINCT worker FROM runs WHERE terminal = 0 AND worker IS NOT NULL")
+            return [str(row[0]) for row in rows]
+
+        return await self._database.read(unit)
+
+    async def renew(self, worker: str, *, lease_s: float) -> None:
+        """See `Journal.renew`."""
+
+        def unit(db: sqlite3.Connection) -> None:
+            until = self._clock() + lease_s
+            db.execute("UPDATE runs SET lease_until = ? WHERE terminal = 0 AND worker = ?", (until, worker))
+
+        await self._database.run(unit)
+
+    async def append(self, run_id: str, epoch: int, drafts: Sequence[Draft]) -> tuple[Event, ...]:
+        """See `Journal.append`."""
+        check_order(run_id, drafts)
+
+        def unit(db: sqlite3.Connection) -> tuple[Event, ...]:
+            now = self._clock()
+            row = db.execute(
+                "UPDATE runs SET last_seq = last_seq + ?, updated_at = ? WHERE run_id = ? AND epoch = ? "
+                "AND terminal = 0 RETURNING last_seq",
+                (len(drafts), now, run_id, epoch),
+            ).fetchone()
+            if row is None:
+                raise _refused(db, run_id, epoch)
+            first = int(row[0]) - len(drafts) + 1
+            encoded = [
+                encode(Event(run_id, first + index, epoch, now, draft.body, draft.step_id, draft.attempt))
+                for index, draft in enumerate(drafts)
+            ]
+            db.executemany(_INSERT_EVENT, [row for _, row in encoded])
+            events = tuple(event for event, _ in encoded)
+            _follow_up(db, run_id, events)
+            return events
+
+        events = await self._database.run(unit)
+        self._wakeups.wake(run_id)
+        return events
+
+    async def release(self, run_id: str, epoch: int) -> None:
+        """See `Journal.release`."""
+
+        def unit(db: sqlite3.Connection) -> None:
+            db.execute(
+                "UPDATE runs SET worker = NULL, lease_until = 0 WHERE run_id = ? AND epoch = ? AND terminal = 0",
+                (run_id, epoch),
+            )
+
+        await self._database.run(unit)
+
+    async def read(self, run_id: str, *, after: int = 0, limit: int = 10_000) -> list[Event]:
+        """See `Journal.read`."""
+        return await self._database.read(lambda db: _read(db, run_id, after, limit))
+
+    async def get(self, run_id: str, *, owner: str) -> RunRow:
+        """See `Journal.get`."""
+
+        def unit(db: sqlite3.Connection) -> RunRow:
+            query = f"SELECT {ROW} FROM runs WHERE run_id = ? AND owner = ?"  # noqa: S608 - constants only
+            row = db.execute(query, (run_id, owner)).fetchone()
+            if row is None:
+                raise no_run(run_id)
+            return run_row(row)
+
+        return await self._database.read(unit)
+
+    async def list_runs(
+        self, *, owner: str, limit: int = 50, before: str | None = None, status: RunStatus | None = None
+    ) -> list[RunRow]:
+        """See `Journal.list_runs`."""
+
+        def unit(db: sqlite3.Connection) -> list[RunRow]:
+            rows = db.execute(
+                f"SELECT {ROW} FROM runs WHERE owner = ? AND hidden = 0 AND (? IS NULL OR status = ?) AND "  # noqa: S608
+                "(? IS NULL OR (created_at, run_id) < "
+                "(SELECT created_at, run_id FROM runs WHERE run_id = ? AND owner = ?)) "
+                "ORDER BY created_at DESC, run_id DESC LIMIT ?",
+                (owner, status, status, before, before, owner, limit),
+            )
+            return [run_row(row) for row in rows]
+
+        return await self._database.read(unit)
+
+    async def signal(self, run_id: str, kind: SignalKind, payload: dict[str, object]) -> None:
+        """See `Journal.signal`."""
+
+        def unit(db: sqlite3.Connection) -> None:
+            try:
+                db.execute(
+                    "INSERT INTO signals (run_id, kind, payload, at) VALUES (?,?,?,?)",
+                    (run_id, kind, json.dumps(payload), self._clock()),
+                )
+            except sqlite3.IntegrityError as error:
+                raise no_run(run_id) from error
+
+        await self._database.run(unit)
+        self._wakeups.wake(run_id)
+
+    async def take_signals(self, run_id: str, *, after: int = 0) -> list[Signal]:
+        """See `Journal.take_signals`."""
+
+        def unit(db: sqlite3.Connection) -> list[Signal]:
+            rows = db.execute(
+                "SELECT id, run_id, kind, payload, at FROM signals WHERE run_id = ? AND id > ? ORDER BY id",
+                (run_id, after),
+            )
+            return [Signal(row[0], row[1], row[2], json.loads(row[3]), row[4]) for row in rows]
+
+        return await self._database.read(unit)
+
+    async def put_blob(self, data: bytes) -> str:
+        """See `Journal.put_blob`."""
+        checksum = hashlib.sha256(data).hexdigest()
+
+        def unit(db: sqlite3.Connection) -> None:
+            db.execute("INSERT OR IGNORE INTO blobs (checksum, data) VALUES (?,?)", (checksum, data))
+
+        await self._database.run(unit)
+        return checksum
+
+    async def get_blob(self, checksum: str) -> bytes:
+        """See `Journal.get_blob`."""
+
+        def unit(db: sqlite3.Connection) -> bytes:
+            row = db.execute("SELECT data FROM blobs WHERE checksum = ?", (checksum,)).fetchone()
+            if row is None:
+                raise NotFoundError(f"there is no blob {checksum}", agent_id="journal")
+            return bytes(row[0])
+
+        return await self._database.read(unit)
+
+    async def wait(self, run_id: str, *, after: int, timeout_s: float) -> None:
+        """See `Journal.wait`. Other processes' appends are seen by a poll of one indexed number."""
+
+        async def arrived() -> bool:
+            return await self._last_seq(run_id) > after
+
+        await self._wakeups.wait(run_id, arrived, timeout_s)
+
+    async def check(self) -> None:
+        """See `Journal.check`: a write that is really made, and takes nothing."""
+
+        def unit(db: sqlite3.Connection) -> None:
+            db.execute("INSERT OR REPLACE INTO blobs (checksum, data) VALUES ('check', ?)", (bytes(CHECK_BYTES),))
+            db.execute("DELETE FROM blobs WHERE checksum = 'check'")
+
+        await self._database.run(unit)
+
+    async def close(self) -> None:
+        """See `Journal.close`."""
+        await self._database.close()
+
+    async def _last_seq(self, run_id: str) -> int:
+        def unit(db: sqlite3.Connection) -> int:
+            row = db.execute("SELECT last_seq FROM runs WHERE run_id = ?", (run_id,)).fetchone()
+            return 0 if row is None else int(row[0])
+
+        return await self._database.read(unit)
+
+
+def _read(db: sqlite3.Connection, run_id: str, after: int, limit: int) -> list[Event]:
+    query = f"SELECT {EVENT} FROM events WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT ?"  # noqa: S608
+    return [decode(row) for row in db.execute(query, (run_id, min(after, LAST_SEQ), limit))]
+
+
+def _refused(db: sqlite3.Connection, run_id: str, epoch: int) -> AgentError:
+    row = db.execute("SELECT epoch, terminal, worker FROM runs WHERE run_id = ?", (run_id,)).fetchone()
+    return refusal(run_id, epoch, row)
+
+
+def _follow_up(db: sqlite3.Connection, run_id: str, events: tuple[Event, ...]) -> None:
+    """What the events mean for the run's row; the end of a run also prunes its deltas and frees it."""
+    status, ended = status_after(events)
+    if status is not None:
+        db.execute("UPDATE runs SET status = ? WHERE run_id = ?", (status, run_id))
+    if ended:
+        db.execute("UPDATE runs SET terminal = 1, worker = NULL, lease_until = 0 WHERE run_id = ?", (run_id,))
+        db.execute("DELETE FROM events WHERE run_id = ? AND type = 'answer.delta'", (run_id,))

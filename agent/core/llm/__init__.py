@@ -1,0 +1,1 @@
+"""Model access: the `ModelClient` port, its adapters, and retries."""

@@ -1,0 +1,86 @@
+"""What an endpoint's HTTP answer means: one typed error a cause, with the provider's words shortened."""
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+from agent.core.errors import (
+    ModelAuthError,
+    ModelContextError,
+    ModelDownError,
+    ModelError,
+    ModelRateLimitError,
+    ModelRequestError,
+    ModelTimeoutError,
+)
+
+_CONTEXT = re.compile(
+    r"context_length_exceeded|maximum context length|context window|exceeds? the (?:available )?context|"
+    r"prompt is too long|input length .* exceeds|too many tokens",
+    re.IGNORECASE,
+)
+_SCHEMA = re.compile(r"response_format|json_schema|structured output|grammar|schema", re.IGNORECASE)
+
+
+def fault_of(status: int, headers: Mapping[str, str], body: bytes, where: str) -> ModelError:
+    """The error an HTTP status of 400 or more stands for."""
+    said = provider_message(body)
+    told = f"{where} answered {status}: {said}" if said else f"{where} answered {status}"
+    if status in (401, 403):
+        return ModelAuthError(f"{told}; check AGENT_LLM_API_KEY", agent_id="models", status=status)
+    if status == 429:
+        limited = ModelRateLimitError(told, agent_id="models", status=status)
+        limited.retry_after_s = retry_after(headers)
+        return limited
+    if status in (408, 504):
+        return ModelTimeoutError(told, agent_id="models", status=status)
+    if status in (400, 413, 422) and _CONTEXT.search(said):
+        return ModelContextError(told, agent_id="models", status=status)
+    if status >= 500:
+        down = ModelDownError(told, agent_id="models", status=status)
+        down.retry_after_s = retry_after(headers)
+        return down
+    return ModelRequestError(told, agent_id="models", status=status)
+
+
+def refuses_schema(error: ModelError) -> bool:
+    """Whether the endpoint refused the request because of its response schema."""
+    return (
+        isinstance(error, ModelRequestError)
+        and error.details.get("status") in (400, 404, 422, 501)
+        and _SCHEMA.search(error.message) is not None
+    )
+
+
+def provider_message(body: bytes, limit: int = 300) -> str:
+    """The provider's own words, from the usual shapes of error bodies, in one line."""
+    text = body[:20_000].decode("utf-8", errors="replace")
+    try:
+        data = json.loads(text)
+    except ValueError:
+        data = None
+    if isinstance(data, dict):
+        error = data.get("error", data.get("detail", data.get("message", data)))
+        if isinstance(error, dict):
+            code, message = error.get("code"), error.get("message", error)
+            error = f"{message} ({code})" if code else message
+        text = error if isinstance(error, str) else json.dumps(error)
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[:limit] + "…"
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds from `retry-after-ms`, or `Retry-After` as seconds or a date; None when absent or unreadable."""
+    try:
+        if (milliseconds := headers.get("retry-after-ms")) is not None:
+            return max(0.0, float(milliseconds) / 1000)
+        value = headers.get("retry-after")
+        if value is None:
+            return None
+        if value.strip().replace(".", "", 1).isdigit():
+            return float(value)
+        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
+    except (ValueError, TypeError):
+        return None

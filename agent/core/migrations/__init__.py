@@ -1,0 +1,7 @@
+"""Alembic's migrations of the store, and the revisions this version of Stepgate knows."""
+
+REVISIONS = ("0001",)
+"""Every revision, oldest first. Kept here so that a start need not load Alembic; a test holds it to the scripts."""
+
+HEAD = REVISIONS[-1]
+"""The revision this version reads and writes."""

@@ -1,0 +1,105 @@
+"""The tables, in one place: what Alembic migrates and what the drivers' SQL speaks of.
+
+Every row has an owner, directly or through its run; values that came from outside carry `tainted`.
+Times are UTC seconds since 1970.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    false,
+    text,
+)
+
+metadata = MetaData()
+
+# SQLite makes only INTEGER primary keys count up by themselves.
+_COUNTER = BigInteger().with_variant(Integer, "sqlite")
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("run_id", Text, primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("room", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("hidden", Boolean, nullable=False, server_default=false()),
+    Column("tainted", Boolean, nullable=False, server_default=false()),
+    Column("title", Text, nullable=False),
+    Column("conversation_id", Text),
+    Column("epoch", Integer, nullable=False),
+    Column("last_seq", Integer, nullable=False),
+    Column("terminal", Boolean, nullable=False, server_default=false()),
+    Column("worker", Text),
+    Column("lease_until", Float, nullable=False, server_default="0"),
+    Column("created_at", Float, nullable=False),
+    Column("updated_at", Float, nullable=False),
+)
+Index("runs_by_owner", runs.c.owner, runs.c.created_at)
+# Only unfinished runs are ever looked for by lease: the index stays as small as the work at hand. A query uses it
+# only when it says the condition in these very words.
+Index(
+    "runs_unfinished",
+    runs.c.lease_until,
+    sqlite_where=text("terminal = 0"),
+    postgresql_where=text("NOT terminal"),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("run_id", Text, ForeignKey("runs.run_id", ondelete="CASCADE"), nullable=False),
+    Column("seq", Integer, nullable=False),
+    Column("epoch", Integer, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("v", Integer, nullable=False),
+    Column("step_id", Text),
+    Column("attempt", Integer),
+    Column("data", Text, nullable=False),
+    Column("at", Float, nullable=False),
+    PrimaryKeyConstraint("run_id", "seq"),
+    sqlite_with_rowid=False,
+)
+
+signals = Table(
+    "signals",
+    metadata,
+    Column("id", _COUNTER, primary_key=True, autoincrement=True),
+    Column("run_id", Text, ForeignKey("runs.run_id", ondelete="CASCADE"), nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("payload", Text, nullable=False),
+    Column("at", Float, nullable=False),
+)
+Index("signals_by_run", signals.c.run_id, signals.c.id)
+
+blobs = Table(
+    "blobs",
+    metadata,
+    Column("checksum", Text, primary_key=True),
+    Column("data", LargeBinary, nullable=False),
+)
+
+turns = Table(
+    "turns",
+    metadata,
+    Column("id", _COUNTER, primary_key=True, autoincrement=True),
+    Column("owner", Text, nullable=False),
+    Column("conversation_id", Text, nullable=False),
+    Column("run_id", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("tainted", Boolean, nullable=False, server_default=false()),
+    Column("at", Float, nullable=False),
+)
+Index("turns_by_conversation", turns.c.owner, turns.c.conversation_id, turns.c.id)
+Index("turns_once", turns.c.run_id, turns.c.role, unique=True)

@@ -1,0 +1,236 @@
+"""The `Tool` protocol, what is known of a tool (`ToolSpec`), and the registry rooms and skills choose from."""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from typing import ClassVar, Generic, Protocol, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from agent.core.errors import ToolUnknownError
+from agent.core.models import Effect, JsonObject, Source
+
+In = TypeVar("In", bound=BaseModel)
+Out = TypeVar("Out", bound=BaseModel)
+
+_NAME = re.compile(r"^[a-z][a-z0-9_]{0,47}$")
+
+
+class ToolAnnotations(BaseModel):
+    """MCP's hints. The effect class is derived from them for our own tools."""
+
+    model_config = ConfigDict(frozen=True)
+
+    read_only: bool = Field(default=False, serialization_alias="readOnlyHint")
+    destructive: bool = Field(default=True, serialization_alias="destructiveHint")
+    idempotent: bool = Field(default=False, serialization_alias="idempotentHint")
+    open_world: bool = Field(default=True, serialization_alias="openWorldHint")
+
+    @property
+    def effect(self) -> Effect:
+        """`read` for read-only, `idempotent` where repeating is harmless, else `effect`."""
+        if self.read_only:
+            return "read"
+        return "idempotent" if self.idempotent else "effect"
+
+
+READ_ONLY = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
+READ_ONLY_WEB = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What a tool may know of the call it serves."""
+
+    run_id: str
+    owner: str
+    key: str = ""
+    """The idempotency key; stable over crashes, new on a judged RETRY."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as planners, models and doors see it. Schemas are JSON Schema 2020-12."""
+
+    name: str
+    description: str
+    input_schema: JsonObject
+    output_schema: JsonObject | None
+    annotations: ToolAnnotations
+    tainted: bool
+    """Whether results come from outside and are to be treated as data."""
+    timeout_s: float | None = None
+    """Overrides the gateway's time limit."""
+    origin: str = "builtin"
+    keywords: tuple[str, ...] = ()
+    """Words that speak for this tool when the catalogue is shortlisted."""
+
+    @property
+    def effect(self) -> Effect:
+        """The effect class."""
+        return self.annotations.effect
+
+    def wire(self) -> JsonObject:
+        """As a function of an OpenAI-style `tools` list."""
+        return {
+            "type": "function",
+            "function": {"name": self.name, "description": self.description, "parameters": self.input_schema},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a call gave: a JSON value, the text people and models read, and where it came from."""
+
+    value: JsonValue
+    text: str
+    sources: tuple[Source, ...] = ()
+
+
+class Tool(Protocol):
+    """What the tool gateway calls. `call` gets validated arguments and raises `ToolError`s."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What is known of this tool; must not change while it is registered."""
+        ...
+
+    async def call(self, args: JsonObject, context: ToolContext) -> ToolResult:
+        """Do it once."""
+        ...
+
+    async def reconcile(self, key: str, context: ToolContext) -> ToolResult | None:
+        """What came of the call with this idempotency key, or None when that cannot be known."""
+        ...
+
+
+class TypedTool(ABC, Generic[In, Out]):
+    """The base of our own tools: Pydantic in, Pydantic out; the schemas come from the models.
+
+    A subclass sets the class attributes and implements `run`; `text` and `sources` when the JSON is not what a
+    person should read."""
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+    annotations: ClassVar[ToolAnnotations] = READ_ONLY
+    tainted: ClassVar[bool] = False
+    timeout_s: ClassVar[float | None] = None
+    keywords: ClassVar[tuple[str, ...]] = ()
+    Input: type[In]
+    Output: type[Out]
+
+    def __init__(self) -> None:
+        self._spec = ToolSpec(
+            name=self.name,
+            description=self.description,
+            input_schema=flat_schema(self.Input),
+            output_schema=flat_schema(self.Output),
+            annotations=self.annotations,
+            tainted=self.tainted,
+            timeout_s=self.timeout_s,
+            keywords=self.keywords,
+        )
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What is known of this tool."""
+        return self._spec
+
+    async def call(self, args: JsonObject, context: ToolContext) -> ToolResult:
+        """Parse, run, render."""
+        output = await self.run(self.Input.model_validate(args), context)
+        return ToolResult(output.model_dump(mode="json"), self.text(output), self.sources(output))
+
+    async def reconcile(self, key: str, context: ToolContext) -> ToolResult | None:
+        """Unknown, unless a tool knows better."""
+        return None
+
+    @abstractmethod
+    async def run(self, args: In, context: ToolContext) -> Out:
+        """The work itself."""
+
+    def text(self, output: Out) -> str:
+        """The result as people and models read it; the JSON by default."""
+        return output.model_dump_json(indent=None, exclude_none=True)
+
+    def sources(self, output: Out) -> tuple[Source, ...]:
+        """What the result can be cited as; nothing by default."""
+        return ()
+
+
+@cache
+def flat_schema(model: type[BaseModel]) -> JsonObject:
+    """The model's JSON schema without titles, with `$ref`s inlined: some clients lose tools over either.
+
+    Made once a model, and shared: do not change it."""
+    schema = model.model_json_schema()
+    flat = _inline(schema, schema.get("$defs", {}))
+    if not isinstance(flat, dict):
+        raise TypeError(f"{model.__name__} has no object schema")
+    flat.pop("$defs", None)
+    flat.setdefault("properties", {})
+    return flat
+
+
+def _inline(node: JsonValue, definitions: JsonObject) -> JsonValue:
+    if isinstance(node, list):
+        return [_inline(item, definitions) for item in node]
+    if not isinstance(node, dict):
+        return node
+    ref = node.get("$ref")
+    if isinstance(ref, str):
+        target = definitions[ref.rsplit("/", 1)[-1]]
+        merged = {**target, **node} if isinstance(target, dict) else dict(node)
+        merged.pop("$ref")
+        return _inline(merged, definitions)
+    flat: JsonObject = {}
+    for key, value in node.items():
+        if key == "properties" and isinstance(value, dict):  # "title" may be a property's own name
+            flat[key] = {name: _inline(sub, definitions) for name, sub in value.items()}
+        elif key not in ("title", "$defs"):
+            flat[key] = _inline(value, definitions)
+    return flat
+
+
+@dataclass
+class ToolRegistry:
+    """The tools of this gateway by name. Injected, never global; names are unique."""
+
+    _tools: dict[str, Tool] = field(default_factory=dict)
+
+    def register(self, *tools: Tool) -> None:
+        """Add tools; ValueError on a bad or taken name."""
+        for tool in tools:
+            name = tool.spec.name
+            if not _NAME.match(name):
+                raise ValueError(f"tool name {name!r} must match {_NAME.pattern}")
+            if name in self._tools:
+                raise ValueError(f"a tool named {name!r} is registered already")
+            self._tools[name] = tool
+
+    def replace(self, origin: str, tools: Iterable[Tool]) -> None:
+        """Put `tools` in place of all tools of this origin. Names that others have taken are left to them."""
+        self._tools = {name: tool for name, tool in self._tools.items() if tool.spec.origin != origin}
+        for tool in tools:
+            self._tools.setdefault(tool.spec.name, tool)
+
+    def get(self, name: str) -> Tool:
+        """The tool of this name; `ToolUnknownError` when there is none."""
+        try:
+            return self._tools[name]
+        except KeyError:
+            known = ", ".join(sorted(self._tools)) or "none"
+            raise ToolUnknownError(f"there is no tool named {name!r}; known: {known}", agent_id=name) from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(sorted(self._tools.values(), key=lambda tool: tool.spec.name))
+
+    def specs(self, allowed: Iterable[str] | None = None) -> list[ToolSpec]:
+        """The specs in order of name, only those `allowed` when given."""
+        names = None if allowed is None else set(allowed)
+        return [tool.spec for tool in self if names is None or tool.spec.name in names]
