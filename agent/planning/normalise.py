@@ -1,0 +1,215 @@
+"""A parsed reply in the public form of a plan: aliases, casing, ids and types settled, nothing guessed.
+
+What could mean two things is refused with a sentence the model can act on.
+"""
+
+import difflib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from agent.core.errors import PlanInvalidError
+from agent.core.models import JsonObject, Tier
+from agent.planning.catalogue import Catalogue
+from agent.planning.wire import COMPLETION
+
+_STEP_KEYS = {
+    "id": "id", "step_id": "id", "step": "id",
+    "tool": "tool", "tool_name": "tool", "skill": "tool", "name": "tool",
+    "args": "args", "arguments": "args", "inputs": "args", "input": "args", "parameters": "args", "params": "args",
+    "depends_on": "depends_on", "dependencies": "depends_on", "depends": "depends_on", "dependson": "depends_on",
+    "after": "depends_on", "needs": "depends_on",
+    "intent": "intent", "purpose": "intent", "description": "intent", "goal": "intent",
+    "executor": "executor", "action": "action", "reasoning": "reasoning", "thought": "reasoning",
+    "provider": "provider", "tier": "tier", "effect": "effect", "expected_output": "expected_output",
+}  # fmt: skip
+_COMPLETIONS = frozenset({COMPLETION, "answer", "respond", "litellm", "final_answer", "complete"})
+
+
+@dataclass(frozen=True, slots=True)
+class RawStep:
+    """A step as the model meant it; not yet checked against the catalogue."""
+
+    id: str
+    tool: str
+    args: JsonObject
+    depends_on: tuple[str, ...]
+    intent: str
+    tier: Tier | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RawPlan:
+    """A plan as the model meant it."""
+
+    goal: str
+    language: str
+    reasoning: str
+    answer_tier: Tier | None
+    steps: tuple[RawStep, ...] = field(default_factory=tuple)
+
+
+def normalise(data: JsonObject, catalogue: Catalogue) -> RawPlan:
+    """The public form of a parsed reply. Raises `PlanInvalidError` with every problem."""
+    problems: list[str] = []
+    raw_steps = data.get("steps")
+    entries = [entry for entry in raw_steps if isinstance(entry, dict)] if isinstance(raw_steps, list) else []
+    keyed = [_keyed(entry, index, problems) for index, entry in enumerate(entries, start=1)]
+    ids = [_id(entry.get("id"), index) for index, entry in enumerate(keyed, start=1)]
+    steps = []
+    for index, entry in enumerate(keyed):
+        tool = _tool(entry.get("tool"), entry.get("action"), catalogue)
+        label = f"step {ids[index]}"
+        steps.append(
+            RawStep(
+                id=ids[index],
+                tool=tool,
+                args=_args(entry.get("args"), tool, catalogue, label, problems),
+                depends_on=_depends_on(entry.get("depends_on"), ids, label, problems),
+                intent=str(entry.get("intent") or "").strip()[:500],
+                tier=_tier(entry.get("tier")),
+            )
+        )
+    if problems:
+        raise PlanInvalidError(problems)
+    return RawPlan(
+        goal=str(data.get("goal") or "").strip()[:1000],
+        language=str(data.get("language") or "en").strip()[:16] or "en",
+        reasoning=str(data.get("reasoning") or "").strip()[:2000],
+        answer_tier=_tier(data.get("answer_tier")),
+        steps=tuple(steps),
+    )
+
+
+def _keyed(entry: Mapping[str, JsonValue], index: int, problems: list[str]) -> dict[str, JsonValue]:
+    """A step under our own keys. A near miss of a key that matters is refused: its value must not be dropped."""
+    keyed: dict[str, JsonValue] = {}
+    for key, value in entry.items():
+        plain = re.sub(r"[^a-z_]", "", key.lower().replace("-", "_").replace(" ", "_"))
+        known = _STEP_KEYS.get(plain)
+        if known is None:
+            near = difflib.get_close_matches(plain, _STEP_KEYS, n=1, cutoff=0.6)
+            hint = f'; did you mean "{_STEP_KEYS[near[0]]}"?' if near else ""
+            problems.append(f'step {index} has an unknown key "{key}"{hint}')
+        elif known in keyed:
+            problems.append(f'step {index} has "{known}" twice (as "{key}")')
+        else:
+            keyed[known] = value
+    return keyed
+
+
+def _id(value: JsonValue, index: int) -> str:
+    if value is None or value == "" or isinstance(value, bool):
+        return f"s{index}"
+    text = str(value).strip()
+    return f"s{text}" if text.isdigit() else re.sub(r"[^A-Za-z0-9_-]", "_", text)
+
+
+def _tool(value: JsonValue, action: JsonValue, catalogue: Catalogue) -> str:
+    """The name as the catalogue spells it; unknown names pass, for the validator to name them."""
+    if value is None and isinstance(action, str):
+        value = action
+    text = str(value or "").strip()
+    plain = text.lower().replace(" ", "_")
+    if plain in _COMPLETIONS or (not text and action == COMPLETION):
+        return COMPLETION
+    for name in catalogue.names():
+        if plain.replace("-", "_") == name.lower().replace("-", "_"):
+            return name
+    return text
+
+
+def _args(value: JsonValue, tool: str, catalogue: Catalogue, label: str, problems: list[str]) -> JsonObject:
+    """Arguments from an object or from name/value pairs, with the types the tool's schema asks for."""
+    if not value:
+        return {}
+    if isinstance(value, str):
+        return {"task": value} if catalogue.skill(tool) else _from_text(value, label, problems)
+    if isinstance(value, dict):
+        pairs = list(value.items())
+        if set(value) == {"name", "value"}:
+            pairs = [(str(value["name"]), value["value"])]
+    else:
+        pairs = _pairs(value, label, problems)
+    spec = catalogue.tool(tool)
+    properties = spec.input_schema.get("properties") if spec else None
+    args: JsonObject = {}
+    for name, item in pairs:
+        if name in args:
+            problems.append(f'{label} has the input "{name}" twice')
+        schema = properties.get(name) if isinstance(properties, dict) else None
+        args[name] = _typed(item, schema)
+    return args
+
+
+def _from_text(value: str, label: str, problems: list[str]) -> JsonObject:
+    try:
+        parsed = json.loads(value)
+    except ValueError:
+        parsed = None
+    if not isinstance(parsed, dict):
+        problems.append(f"{label}: inputs must be a list of name/value pairs")
+        return {}
+    return parsed
+
+
+def _pairs(value: JsonValue, label: str, problems: list[str]) -> list[tuple[str, JsonValue]]:
+    pairs: list[tuple[str, JsonValue]] = []
+    for item in value if isinstance(value, list) else []:
+        if isinstance(item, dict) and set(item) >= {"name", "value"} and len(item) == 2:
+            pairs.append((str(item["name"]), item["value"]))
+        elif isinstance(item, dict) and len(item) == 1:
+            pairs += list(item.items())
+        else:
+            problems.append(f'{label}: every input must be {{"name": ..., "value": ...}}')
+    return pairs
+
+
+def _typed(value: JsonValue, schema: JsonValue) -> JsonValue:
+    """A text as the type its schema asks for, where it reads as one; pairs carry texts only."""
+    if not isinstance(value, str) or not isinstance(schema, dict):
+        return value
+    text = value.strip()
+    match schema.get("type"):
+        case "integer" if re.fullmatch(r"[+-]?\d+", text):
+            return int(text)
+        case "number" if re.fullmatch(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", text):
+            return float(text) if re.search(r"[.eE]", text) else int(text)
+        case "boolean" if text.lower() in ("true", "false"):
+            return text.lower() == "true"
+        case "array" | "object" if text.startswith(("[", "{")):
+            try:
+                parsed: JsonValue = json.loads(text)
+            except ValueError:
+                return value
+            return parsed
+        case _:
+            return value
+
+
+def _depends_on(value: JsonValue, ids: list[str], label: str, problems: list[str]) -> tuple[str, ...]:
+    """Ids of steps. Numbers are ids where one reads so ("s2"); an empty entry is refused, not skipped."""
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        if value.strip().lower() in ("none", "null", "[]"):
+            return ()
+        value = [part.strip() for part in value.split(",")]
+    if not isinstance(value, list):
+        value = [value]
+    found: list[str] = []
+    for item in value:
+        if isinstance(item, bool) or item is None or not isinstance(item, str | int) or str(item).strip() == "":
+            problems.append(f"{label}: depends_on holds {json.dumps(item)}, which is no step id")
+            continue
+        text = str(item).strip().removeprefix("$")
+        text = f"s{text}" if text.isdigit() and text not in ids else text
+        found.append(re.sub(r"[^A-Za-z0-9_-]", "_", text))
+    return tuple(dict.fromkeys(found))
+
+
+def _tier(value: JsonValue) -> Tier | None:
+    return "fast" if value == "fast" else "high" if value == "high" else None

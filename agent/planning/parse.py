@@ -1,0 +1,213 @@
+"""A model's reply as the object it meant, or a refusal. Never another plan than the one that was written.
+
+Strip thinking, strict JSON, fenced block, last object that holds `steps`, bare array, then a repair library behind
+a lossless guard. What was cut off is never repaired: in a fuzz of damaged plans, repairing accepted a different
+plan unnoticed in one case of nine.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+
+import json_repair
+
+from agent.core.errors import PlanInvalidError
+from agent.core.models import JsonObject
+
+MAX_REPLY_CHARS = 200_000
+_THINKING = re.compile(r"<(think|thinking|reasoning|scratchpad)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_OPEN_THINKING = re.compile(r"<(think|thinking)>(?!.*</\1>)", re.DOTALL | re.IGNORECASE)
+_FENCE = re.compile(r"```(?:json|JSON|json5|javascript|js)?[ \t]*\n(.*?)```", re.DOTALL)
+_TOKEN = re.compile(r"[\w$.+-]+")
+_JSON_IN_VALUE = re.compile(r"[{\[]\s*[\"'][\w$ -]+[\"']\s*:|[\"']\s*[:,]\s*[{\[]")
+
+
+def parse_reply(text: str, finish_reason: str = "stop") -> JsonObject:
+    """The plan object of a reply, with its `steps` list. Raises `PlanInvalidError` saying what is wrong."""
+    if finish_reason == "length":
+        raise PlanInvalidError(["the reply was cut off before its end; answer with a shorter plan"])
+    if len(text) > MAX_REPLY_CHARS:
+        raise PlanInvalidError([f"the reply is longer than {MAX_REPLY_CHARS:,} characters"])
+    if _OPEN_THINKING.search(text):
+        raise PlanInvalidError(["the reply ended before its thinking did"])
+    body = _THINKING.sub("", text).strip().lstrip("\ufeff")
+    if not body:
+        raise PlanInvalidError(["the reply is empty"])
+    for candidate in _candidates(body):
+        return _plan_object(candidate)
+    return _plan_object(_repaired(body))
+
+
+def _candidates(body: str) -> Iterator[object]:
+    """What the reply may mean, strictest reading first; only readings that are plans or clearly meant to be."""
+    whole = _strict(body)
+    if whole is not None:
+        yield whole
+        return
+    fenced = [value for block in _FENCE.findall(body) if (value := _strict(block.strip())) is not None]
+    plans = [value for value in fenced if _looks_like_plan(value)]
+    if plans:
+        yield plans[-1]
+        return
+    objects = [value for value in _objects(body) if isinstance(value, dict) and "steps" in value]
+    if objects:
+        yield objects[-1]
+        return
+    start, end = body.find("["), body.rfind("]")
+    array = _strict(body[start : end + 1]) if 0 <= start < end else None
+    if array is not None and _looks_like_plan(array) and "{" not in body[:start] and "}" not in body[end:]:
+        yield array
+
+
+def _plan_object(value: object) -> JsonObject:
+    """The object with its steps, or why there is none."""
+    if isinstance(value, list):
+        value = {"steps": value}
+    if not isinstance(value, dict):
+        raise PlanInvalidError(["the reply is no JSON object with a list of steps"])
+    for wrapper in ("plan", "output", "response"):
+        inner = value.get(wrapper)
+        if "steps" not in value and isinstance(inner, dict) and "steps" in inner:
+            value = inner
+    if "properties" in value and "steps" not in value:
+        raise PlanInvalidError(["the reply repeats the schema; fill it in instead"])
+    steps = value.get("steps")
+    if isinstance(steps, dict) and "items" in steps:
+        raise PlanInvalidError(["the reply repeats the schema; fill it in instead"])
+    if not isinstance(steps, list):
+        raise PlanInvalidError(['the reply has no list "steps"'])
+    if not steps:
+        raise PlanInvalidError(["the plan has no steps; it needs at least one"])
+    if not all(isinstance(step, dict) for step in steps):
+        raise PlanInvalidError(["every step must be an object"])
+    return value
+
+
+def _strict(text: str) -> object:
+    """The value of strict JSON, or None. A key written twice is no strict JSON: one of them would be lost."""
+    try:
+        return json.loads(text, object_pairs_hook=_unique)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("a key is written twice")
+    return value
+
+
+def _objects(body: str) -> Iterator[object]:
+    """Every outermost object in the text that is strict JSON."""
+    decoder = json.JSONDecoder(object_pairs_hook=_unique)
+    position = body.find("{")
+    while position != -1:
+        try:
+            value, end = decoder.raw_decode(body, position)
+        except (ValueError, RecursionError):
+            # An object that does not read must not lend its inner ones: they are parts of another plan.
+            return
+        yield value
+        position = body.find("{", end)
+
+
+def _looks_like_plan(value: object) -> bool:
+    if isinstance(value, dict):
+        return "steps" in value or "plan" in value
+    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) and "tool" in item for item in value)
+
+
+def _repaired(body: str) -> object:
+    """The reply through the repair library, when nothing can have been lost or added by it."""
+    fences = _FENCE.findall(body)
+    text = fences[-1] if fences else body
+    start = min((index for index in (text.find("{"), text.find("[")) if index != -1), default=-1)
+    if start == -1:
+        raise PlanInvalidError(["the reply holds no JSON; answer with the JSON plan only"])
+    end = max(text.rfind("}"), text.rfind("]"))
+    part = text[start : end + 1]
+    if not balanced(part):
+        raise PlanInvalidError(["the brackets of the reply do not balance; it was cut off or damaged"])
+    try:
+        value = json_repair.loads(part)
+    except (ValueError, RecursionError) as error:
+        raise PlanInvalidError([f"the reply is no JSON: {error}"]) from error
+    problem = _loss(part, value)
+    if problem is not None:
+        raise PlanInvalidError([problem])
+    return value
+
+
+def balanced(text: str) -> bool:
+    """Whether brackets and quotes of JSON-like text pair up. Both kinds of quotes count; escapes are honoured."""
+    stack: list[str] = []
+    quote = ""
+    escaped = False
+    for char in text:
+        if quote:
+            if escaped:
+                escaped = False
+            elif char == "\\":
+                escaped = True
+            elif char == quote:
+                quote = ""
+        elif char == '"':
+            quote = char
+        elif char in "{[":
+            stack.append("}" if char == "{" else "]")
+        elif char in "}]" and (not stack or stack.pop() != char):
+            return False
+    return not stack and not quote
+
+
+def _loss(part: str, value: object) -> str | None:
+    """How the repaired value differs from the text, or None: the same words in the same order, no JSON in values."""
+    before = _TOKEN.findall(_unescaped(part))
+    after: list[str] = []
+    _collect(value, after)
+    if [_literal(word) for word in before] != [_literal(word) for word in after]:
+        return "the reply is no valid JSON and could not be repaired without changing it"
+    if any(_JSON_IN_VALUE.search(text) for text in _strings(value)):
+        return "a value of the reply holds JSON of its own; quote or escape it properly"
+    return None
+
+
+def _unescaped(text: str) -> str:
+    return (
+        re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
+        .replace("\\n", " ")
+        .replace("\\t", " ")
+        .replace('\\"', '"')
+    )
+
+
+def _collect(value: object, words: list[str]) -> None:
+    """The words of a value, in order."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            words += _TOKEN.findall(str(key))
+            _collect(item, words)
+    elif isinstance(value, list):
+        for item in value:
+            _collect(item, words)
+    elif value is None or isinstance(value, bool):
+        words.append(json.dumps(value))
+    else:
+        words += _TOKEN.findall(str(value))
+
+
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        for item in value.values():
+            yield from _strings(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item)
+    elif isinstance(value, str):
+        yield value
+
+
+def _literal(word: str) -> str:
+    """Python's literals are JSON's, written otherwise."""
+    return {"True": "true", "False": "false", "None": "null"}.get(word, word)

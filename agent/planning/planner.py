@@ -1,0 +1,182 @@
+"""`PlannerAgent`: a request to a validated plan by the fast tier. It executes nothing and is given no tools.
+
+One call, one re-ask with the exact problems, then the rule planner, with the reason recorded.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from agent.core.errors import ModelError, PlanInvalidError
+from agent.core.llm.port import ModelReply, ResponseSchema
+from agent.core.models import JsonObject, Mode, Plan
+from agent.planning.catalogue import Catalogue
+from agent.planning.normalise import RawPlan, normalise
+from agent.planning.parse import parse_reply
+from agent.planning.references import rename
+from agent.planning.request import PlanningRequest
+from agent.planning.rules import RulePlanner
+from agent.planning.validate import describe, finish_plan, validate
+from agent.planning.wire import plan_schema
+from agent.prompts import render
+
+HISTORY_MESSAGES = 6
+MESSAGE_CHARS = 1_000
+RESULT_CHARS = 2_000
+QUESTION_CHARS = 8_000
+
+
+class PlannerModel(Protocol):
+    """The planner's way to the fast tier; metering and the log are behind it."""
+
+    async def ask(self, messages: tuple[JsonObject, ...], schema: ResponseSchema) -> ModelReply:
+        """One completion. Raises `ModelError`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A reply that could not become a plan."""
+
+    problems: tuple[str, ...]
+    excerpt: str
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan and how it came about."""
+
+    plan: Plan
+    requested: Mode
+    effective: Mode
+    fallback_reason: str | None = None
+    rejected: tuple[Rejection, ...] = field(default=())
+
+
+class PlannerAgent:
+    """Plans with a model; falls back to rules."""
+
+    def __init__(self, model: PlannerModel) -> None:
+        self._model = model
+
+    async def plan(self, request: PlanningRequest) -> Planned:
+        """A validated plan. Raises nothing of the model's: every failure ends in the rule planner."""
+        catalogue = request.catalogue.shortlist(request.question)
+        schema = plan_schema(catalogue, request.room.budgets.max_steps)
+        messages = _messages(request, catalogue)
+        rejected: list[Rejection] = []
+        reason = ""
+        for _ in range(2):
+            try:
+                reply = await self._model.ask(messages, schema)
+            except ModelError as error:
+                reason = error.message
+                break
+            try:
+                plan = plan_of_reply(reply.text, reply.finish_reason, request)
+            except PlanInvalidError as error:
+                rejected.append(Rejection(tuple(error.problems), reply.text[:500]))
+                reason = f"the model gave no valid plan: {error.problems[0]}"
+                messages = _reask(messages, reply.text, error.problems)
+            else:
+                return Planned(plan, "llm", "llm", None, tuple(rejected))
+        ruled = RulePlanner().plan(request, has_model=True).model_copy(update={"origin_reason": reason})
+        return Planned(ruled, "llm", "rules", reason, tuple(rejected))
+
+
+def plan_of_reply(text: str, finish_reason: str, request: PlanningRequest) -> Plan:
+    """The plan a reply stands for, joined with what is done already. Raises `PlanInvalidError`."""
+    raw = normalise(parse_reply(text, finish_reason), request.catalogue)
+    done = {completed.step.id for completed in request.completed}
+    taken = request.used_ids | done
+    clashes = [step.id for step in raw.steps if step.id in taken]
+    names = _fresh_names(clashes, taken | {step.id for step in raw.steps})
+    if names:
+        raw = _renamed_plan(raw, names)
+    plan = validate(raw, request.catalogue, max_steps=request.room.budgets.max_steps, known_ids=done)
+    return join(finish_new(plan, request, has_model=True), request)
+
+
+def finish_new(plan: Plan, request: PlanningRequest, *, has_model: bool) -> Plan:
+    """The plan with its goal and, where it is due, its completion."""
+    goal = plan.goal or request.question[:300]
+    # Results that are there already must be joined with the new ones.
+    joins = bool(request.completed) or request.needs_completion
+    return finish_plan(plan.model_copy(update={"goal": goal}), needs_completion=joins, has_model=has_model)
+
+
+def join(plan: Plan, request: PlanningRequest) -> Plan:
+    """The next version of the plan: the steps that succeeded, then the new ones."""
+    if request.previous is None:
+        return plan
+    kept = tuple(completed.step for completed in request.completed)
+    version = request.previous.version + 1
+    return plan.model_copy(update={"steps": (*kept, *plan.steps), "version": version})
+
+
+def _renamed_plan(raw: RawPlan, names: Mapping[str, str]) -> RawPlan:
+    """The reply with ids that an earlier plan had used renamed throughout: within it they mean its own steps."""
+    steps = []
+    for step in raw.steps:
+        args = rename(step.args, names)
+        steps.append(
+            replace(
+                step,
+                id=names.get(step.id, step.id),
+                args=args if isinstance(args, dict) else step.args,
+                depends_on=tuple(names.get(name, name) for name in step.depends_on),
+            )
+        )
+    return replace(raw, steps=tuple(steps))
+
+
+def _fresh_names(clashes: list[str], taken: frozenset[str] | set[str]) -> dict[str, str]:
+    names: dict[str, str] = {}
+    number = 1
+    used = set(taken)
+    for clash in clashes:
+        while f"s{number}" in used:
+            number += 1
+        names[clash] = f"s{number}"
+        used.add(names[clash])
+    return names
+
+
+def _messages(request: PlanningRequest, catalogue: Catalogue) -> tuple[JsonObject, ...]:
+    """Trusted text in the system message; the user's words and every result in blocks of the user's message."""
+    system = render(
+        "planner",
+        system=f"{request.room.system_prompt}\n\n" if request.room.system_prompt else "",
+        catalogue=catalogue.render(),
+        max_steps=str(request.room.budgets.max_steps),
+    )
+    parts = []
+    spoken = [message for message in request.history if message.role in ("user", "assistant") and message.content]
+    if spoken:
+        lines = [f"{m.role}: {_cut(m.content, MESSAGE_CHARS)}" for m in spoken[-HISTORY_MESSAGES:]]
+        parts.append(_block("history", "\n".join(lines)))
+    if request.memories:
+        parts.append(_block("memory", "\n".join(f"- {_cut(m.text, MESSAGE_CHARS)}" for m in request.memories)))
+    if request.completed:
+        done = [f"${c.step.id} ({c.step.tool}): {_cut(c.text, RESULT_CHARS)}" for c in request.completed]
+        parts.append(_block("results", "\n".join(done)))
+    if request.replan_reason is not None:
+        parts.append(_block("replan", _cut(request.replan_reason, RESULT_CHARS)))
+    parts.append(_block("user_request", _cut(request.question, QUESTION_CHARS)))
+    return ({"role": "system", "content": system}, {"role": "user", "content": "\n".join(parts)})
+
+
+def _reask(messages: tuple[JsonObject, ...], reply: str, problems: list[str]) -> tuple[JsonObject, ...]:
+    said: JsonObject = {"role": "assistant", "content": _cut(reply, 4_000) or "(nothing)"}
+    asked: JsonObject = {"role": "user", "content": render("planner_reask", problems=describe(problems))}
+    return (*messages[:2], said, asked)
+
+
+def _block(name: str, text: str) -> str:
+    """A delimited block; its closing tag inside the text is made inert."""
+    inert = text.replace(f"</{name}", f"<\\/{name}")
+    return f"<{name}>\n{inert}\n</{name}>"
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[:limit] + " [cut]"

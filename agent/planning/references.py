@@ -1,0 +1,185 @@
+"""References to earlier results in a step's arguments, found, resolved and renamed.
+
+`{"$from": "s1", "path": "output.items[0]"}` in plans; `$s1.output.items[0]` or `${s1}` where a model writes them
+into text. `$5` is money. A whole-value reference keeps the type, otherwise it is spliced as text.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from agent.core.errors import ReferenceMissingError
+from agent.core.events import StepOutput
+from agent.core.models import JsonObject
+
+_PATH = r"(?:\.[A-Za-z_][\w-]*|\[\d+\])*"
+_ID = r"[A-Za-z][A-Za-z0-9_-]*"
+_TEXT = re.compile(rf"\$\{{(?P<braced>{_ID})(?P<bpath>{_PATH})\}}|\$(?P<bare>s\d+)\b(?P<path>{_PATH})")
+_STEP = re.compile(r"\.([A-Za-z_][\w-]*)|\[(\d+)\]")
+SPLICE_CHARS = 8_000
+"""Spliced output is data in somebody's prompt: capped as everything a skill reads."""
+
+Lookup = Callable[[str], StepOutput]
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A step's id and a path into its result; the empty path is the whole value."""
+
+    step_id: str
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedArgs:
+    """Arguments with every reference filled in, and whether anything in them came from outside."""
+
+    args: JsonObject
+    tainted: bool
+    used: tuple[str, ...]
+
+
+def find_references(args: JsonValue) -> frozenset[str]:
+    """The ids of the steps that `args` refer to."""
+    return frozenset(reference.step_id for reference in references_in(args))
+
+
+def references_in(value: JsonValue) -> list[Reference]:
+    """Every reference in a value, in order."""
+    if isinstance(value, str):
+        return [_of_match(match) for match in _TEXT.finditer(value)]
+    if isinstance(value, list):
+        return [found for item in value for found in references_in(item)]
+    if isinstance(value, dict):
+        whole = _whole(value)
+        if whole is not None:
+            return [whole]
+        return [found for item in value.values() for found in references_in(item)]
+    return []
+
+
+def resolve(args: JsonObject, lookup: Lookup) -> ResolvedArgs:
+    """Fill in every reference; `lookup` gives a step's output, KeyError for one that has none.
+
+    Raises `ReferenceMissingError` naming what is there when a path leads nowhere."""
+    resolver = _Resolver(lookup)
+    filled = {key: resolver.fill(value) for key, value in args.items()}
+    return ResolvedArgs(filled, resolver.tainted, tuple(dict.fromkeys(resolver.used)))
+
+
+def rename(value: JsonValue, names: Mapping[str, str]) -> JsonValue:
+    """The value with references to the steps of `names` pointing at their new ids."""
+    if isinstance(value, str):
+        return _TEXT.sub(lambda match: _renamed(match, names), value)
+    if isinstance(value, list):
+        return [rename(item, names) for item in value]
+    if isinstance(value, dict):
+        whole = _whole(value)
+        if whole is not None:
+            return {**value, "$from": names.get(whole.step_id, whole.step_id)}
+        return {key: rename(item, names) for key, item in value.items()}
+    return value
+
+
+class _Resolver:
+    def __init__(self, lookup: Lookup) -> None:
+        self._lookup = lookup
+        self.tainted = False
+        self.used: list[str] = []
+
+    def fill(self, value: JsonValue) -> JsonValue:
+        if isinstance(value, list):
+            return [self.fill(item) for item in value]
+        if isinstance(value, dict):
+            whole = _whole(value)
+            if whole is not None:
+                return self._get(whole)
+            return {key: self.fill(item) for key, item in value.items()}
+        if not isinstance(value, str):
+            return value
+        match = _TEXT.fullmatch(value.strip())
+        if match is not None:
+            return self._get(_of_match(match))
+        return _TEXT.sub(lambda found: as_text(self._get(_of_match(found))), value)
+
+    def _get(self, reference: Reference) -> JsonValue:
+        try:
+            output = self._lookup(reference.step_id)
+        except KeyError:
+            raise ReferenceMissingError(
+                f"step {reference.step_id!r} has no result to refer to", agent_id="references"
+            ) from None
+        self.used.append(reference.step_id)
+        self.tainted = self.tainted or output.tainted
+        return follow(output, reference)
+
+
+def follow(output: StepOutput, reference: Reference) -> JsonValue:
+    """The value at the reference's path. `output` is the step's value, `text` its text; both may be left out."""
+    parts = _parts(reference.path)
+    value: JsonValue = output.value if output.value is not None else output.text
+    if parts and parts[0] == "text" and not (isinstance(value, dict) and "text" in value):
+        return output.text
+    named = parts[0] if parts else None
+    if named in ("output", "result", "value") and not (isinstance(value, dict) and named in value):
+        parts = parts[1:]
+    if parts == ["text"] and isinstance(value, str):
+        return value
+    for part in parts:
+        found, value = _at(value, part)
+        if not found:
+            raise ReferenceMissingError(
+                f"step {reference.step_id!r} has nothing at {reference.path!r}: {_there(value)}", agent_id="references"
+            )
+    return value
+
+
+def as_text(value: JsonValue) -> str:
+    """A value spliced into text, at most 8,000 characters."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= SPLICE_CHARS else text[:SPLICE_CHARS] + " [cut]"
+
+
+def _at(value: JsonValue, part: str | int) -> tuple[bool, JsonValue]:
+    """Whether there is something at `part`, and it; else the value itself."""
+    if isinstance(value, dict):
+        return (True, value[part]) if isinstance(part, str) and part in value else (False, value)
+    if isinstance(value, list) and isinstance(part, int) and part < len(value):
+        return True, value[part]
+    return False, value
+
+
+def _whole(value: Mapping[str, JsonValue]) -> Reference | None:
+    """The reference an object is; None for an ordinary object."""
+    step_id = value.get("$from")
+    if not isinstance(step_id, str) or not value.keys() <= {"$from", "path"}:
+        return None
+    path = value.get("path")
+    return Reference(step_id.removeprefix("$"), path if isinstance(path, str) else "")
+
+
+def _of_match(match: re.Match[str]) -> Reference:
+    return Reference(match["braced"] or match["bare"], match["bpath"] or match["path"] or "")
+
+
+def _renamed(match: re.Match[str], names: Mapping[str, str]) -> str:
+    reference = _of_match(match)
+    name = names.get(reference.step_id)
+    return match[0] if name is None else f"${{{name}{reference.path}}}"
+
+
+def _parts(path: str) -> list[str | int]:
+    """A path as names and indices."""
+    dotted = path if not path or path.startswith((".", "[")) else f".{path}"
+    return [name or int(index) for name, index in _STEP.findall(dotted)]
+
+
+def _there(value: JsonValue) -> str:
+    if isinstance(value, dict):
+        return "it holds " + (", ".join(list(value)[:10]) or "nothing")
+    if isinstance(value, list):
+        return f"it holds a list of {len(value)}"
+    return "it holds a plain value"

@@ -1,0 +1,36 @@
+"""What a plan is made from, for the planner and for the rules alike."""
+
+from dataclasses import dataclass
+
+from agent.core.events import MemoryItem
+from agent.core.models import ChatMessage, Plan, PlanStep, Room
+from agent.planning.catalogue import Catalogue
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedStep:
+    """A step that succeeded before a replan, with its result."""
+
+    step: PlanStep
+    text: str
+    tainted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlanningRequest:
+    """What a plan is made from."""
+
+    question: str
+    room: Room
+    catalogue: Catalogue
+    history: tuple[ChatMessage, ...] = ()
+    memories: tuple[MemoryItem, ...] = ()
+    completed: tuple[CompletedStep, ...] = ()
+    replan_reason: str | None = None
+    previous: Plan | None = None
+    used_ids: frozenset[str] = frozenset()
+    """Ids of every step of earlier plans, so that new ones never take a used name."""
+    failed: tuple[PlanStep, ...] = ()
+    """Steps of the previous plan that did not serve their purpose."""
+    tainted: bool = False
+    needs_completion: bool = False

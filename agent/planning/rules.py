@@ -1,0 +1,225 @@
+"""`RulePlanner`: a plan without a model. It knows links, sums, times and files, and says so when it knows nothing."""
+
+import re
+import zoneinfo
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from agent.core.models import JsonObject, Plan, PlanStep, ToolCallRequest
+from agent.planning.request import PlanningRequest
+from agent.planning.wire import COMPLETION
+from agent.tools import ToolSpec
+
+_URL = re.compile(r"https?://[^\s<>\"'`\])}]+", re.IGNORECASE)
+_EXPRESSION = re.compile(
+    r"(?<![\w./:])(?:(?:sqrt|round|abs|log|ln|exp|sin|cos|tan|factorial)\s*\(|[-(\d])[\d\s.()+*/%^-]*"
+    r"(?:[-+*/%^]|\*\*)[\d\s.()+*/%^-]*[\d)](?![\w/:-])|(?<!\w)(?:sqrt|factorial|log10|ln)\s*\(\s*[\d.]+\s*\)"
+)
+_PERCENT = re.compile(r"(?P<rate>\d+(?:\.\d+)?)\s*(?:%|percent)\s+of\s+(?P<base>\d+(?:\.\d+)?)", re.IGNORECASE)
+_TIME = re.compile(
+    r"\b(what(?:'s| is)? the (?:current )?(?:time|date)|what time is it|what day is (?:it|today)|what is today|"
+    r"current (?:time|date)|time (?:is it )?in|today'?s date|date today|klockan|vilken dag)\b",
+    re.IGNORECASE,
+)
+_PLACE = re.compile(r"\b(?:in|for|at|i)\s+((?:[A-Z][\w]+[ _]?){1,3})")
+_FILE = re.compile(
+    r"(?<![\w/.:@-])(?:[\w.-]+/)*[\w-][\w.-]*\.(?:txt|md|csv|tsv|json|ya?ml|toml|ini|log|py|js|ts|html?|xml|rst|tex|sql|sh)\b"
+)
+_LIST = re.compile(r"\b(?:list|show|which|what)\b[^.?!]{0,30}\b(?:files|documents|folders?)\b", re.IGNORECASE)
+_SEARCH = re.compile(
+    r"\b(?:search|find|look|grep)\b(?P<middle>[^?!]*?)\b(?:files?|documents?|notes|folders?)\b(?P<tail>[^?!.]*)",
+    re.IGNORECASE,
+)
+_QUOTE = "\"'\u201c\u201d\u2018\u2019"
+_QUOTED = re.compile(f"[{_QUOTE}]([^{_QUOTE}]{{1,200}})[{_QUOTE}]")
+_SEARCH_FILLER = re.compile(
+    r"\b(?:search|find|look|grep|for|in|inside|within|through|my|the|all|our|local|files?|documents?|notes|folders?|"
+    r"where|that|which|mentions?|mentioning|contains?|containing|about|of|and|any|every|please|lines?|with)\b",
+    re.IGNORECASE,
+)
+_ABBREVIATIONS = {"utc": "UTC", "gmt": "GMT", "new york": "America/New_York", "california": "America/Los_Angeles"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A tool call read off the request: where it stood, and what it does."""
+
+    position: int
+    tool: str
+    args: JsonObject
+    intent: str
+
+
+class RulePlanner:
+    """Plans by rules alone; deterministic."""
+
+    def plan(self, request: PlanningRequest, *, has_model: bool = False) -> Plan:
+        """The tool calls that can be read off the question, all at once, then a completion where one is due.
+
+        On a replan, calls that have been made are not made again."""
+        made = [(step.tool, step.args) for step in request.failed]
+        made += [(completed.step.tool, completed.step.args) for completed in request.completed]
+        allowed = {spec.name: spec for spec in request.catalogue.tools}
+        found = [call for call in read_calls(request.question, allowed) if (call.tool, call.args) not in made]
+        found = found[: request.room.budgets.max_steps - 1 or 1]
+        taken = request.used_ids | {completed.step.id for completed in request.completed}
+        names = _names(taken)
+        steps = [
+            PlanStep(
+                id=next(names),
+                executor="agent",
+                action="tool",
+                tool=call.tool,
+                args=call.args,
+                intent=call.intent,
+                effect=allowed[call.tool].effect,
+            )
+            for call in found
+        ]
+        kept = [completed.step for completed in request.completed]
+        plan = Plan(goal=request.question[:300], steps=(*kept, *steps), origin="rules")
+        if not steps or len(steps) + len(kept) > 1 or request.needs_completion or has_model:
+            plan = plan.model_copy(update={"steps": (*plan.steps, _completion(plan.steps, taken))})
+        version = request.previous.version + 1 if request.previous is not None else 0
+        return plan.model_copy(update={"version": version})
+
+
+def tool_calls_for(text: str, specs: Iterable[ToolSpec]) -> list[ToolCallRequest]:
+    """The calls of these tools that can be read off a text, in order."""
+    allowed = {spec.name: spec for spec in specs}
+    return [ToolCallRequest(tool=call.tool, args=call.args) for call in read_calls(text, allowed)]
+
+
+def read_calls(text: str, allowed: dict[str, ToolSpec]) -> list[_Found]:
+    """Every call a rule reads off the text, once each, in the order of the text."""
+    found: list[_Found] = []
+    for reader in _READERS:
+        found += reader(text)
+    unique: dict[tuple[str, str], _Found] = {}
+    for call in sorted(found, key=lambda call: call.position):
+        if call.tool in allowed:
+            unique.setdefault((call.tool, str(call.args)), call)
+    return list(unique.values())
+
+
+def _urls(text: str) -> list[_Found]:
+    return [
+        _Found(match.start(), "web_fetch", {"url": match[0].rstrip(".,;:!?")}, f"read {match[0].rstrip('.,;:!?')}")
+        for match in _URL.finditer(text)
+    ]
+
+
+def _sums(text: str) -> list[_Found]:
+    plain = _URL.sub(lambda match: " " * len(match[0]), text)
+    found = [
+        _Found(match.start(), "calculator", {"expression": f"{match['base']} * {match['rate']} / 100"}, match[0])
+        for match in _PERCENT.finditer(plain)
+    ]
+    plain = _PERCENT.sub(lambda match: " " * len(match[0]), plain)
+    for match in _EXPRESSION.finditer(plain):
+        expression = match[0].strip()
+        if is_expression(expression):
+            found.append(_Found(match.start(), "calculator", {"expression": expression}, f"calculate {expression}"))
+    return found
+
+
+def is_expression(text: str) -> bool:
+    """Whether a text is arithmetic and nothing else; a date (2026-11-20) or a phone number is not."""
+    text = text.strip().rstrip("=?").strip()
+    if not re.search(r"\d", text) or not re.fullmatch(r"(?:sqrt|round|abs|log|log10|ln|exp|[\d\s.()+*/%^x-])+", text):
+        return False
+    if re.fullmatch(r"[\d\s().+-]*\d{2,4}-\d{1,4}(?:-\d{1,4})+", text) or re.fullmatch(r"\+?[\d\s()-]{7,}", text):
+        return False
+    return bool(re.search(r"\d\s*\)?\s*(?:[-+*/%^]|\*\*)\s*[-(\s]*(?:\d|sqrt|log|ln|abs)", text) or "(" in text)
+
+
+def _times(text: str) -> list[_Found]:
+    match = _TIME.search(text)
+    if match is None:
+        return []
+    zone = _zone_in(text)
+    args: JsonObject = {"timezone": zone} if zone else {}
+    return [_Found(match.start(), "current_time", args, f"tell the time{f' in {zone}' if zone else ''}")]
+
+
+def _zone_in(text: str) -> str | None:
+    """The time zone of a place named in the text."""
+    lowered = text.lower()
+    for name, zone in _ABBREVIATIONS.items():
+        if re.search(rf"\b{re.escape(name)}\b", lowered):
+            return zone
+    zones = _zones()
+    for zone in zones.values():
+        if zone.lower() in lowered and "/" in zone:
+            return zone
+    for match in _PLACE.finditer(text):
+        words = match[1].strip().split()
+        for count in range(len(words), 0, -1):
+            zone_name = zones.get("_".join(words[:count]).lower())
+            if zone_name is not None:
+                return zone_name
+    return None
+
+
+@cache
+def _zones() -> dict[str, str]:
+    """City to zone; the shortest name wins (Europe/Stockholm, not posix/Europe/Stockholm)."""
+    found: dict[str, str] = {}
+    for zone in sorted(zoneinfo.available_timezones(), key=lambda name: (name.count("/"), name)):
+        if "/" in zone and not zone.startswith("Etc/"):
+            found.setdefault(zone.rpartition("/")[2].lower(), zone)
+    return found
+
+
+def _files(text: str) -> list[_Found]:
+    plain = _URL.sub(lambda match: " " * len(match[0]), text)
+    return [_Found(m.start(), "read_file", {"path": m[0]}, f"read {m[0]}") for m in _FILE.finditer(plain)]
+
+
+def _lists(text: str) -> list[_Found]:
+    match = _LIST.search(text)
+    if match is None or _search_query(text):
+        return []
+    pattern = re.search(r"\*\.\w+", text)
+    args: JsonObject = {"pattern": pattern[0]} if pattern else {}
+    return [_Found(match.start(), "list_files", args, "list the files")]
+
+
+def _searches(text: str) -> list[_Found]:
+    query = _search_query(text)
+    match = _SEARCH.search(text)
+    return (
+        [_Found(match.start(), "search_files", {"query": query}, f"search the files for {query}")]
+        if match and query
+        else []
+    )
+
+
+def _search_query(text: str) -> str:
+    match = _SEARCH.search(text)
+    if match is None:
+        return ""
+    quoted = _QUOTED.search(match[0])
+    if quoted is not None:
+        return quoted[1].strip()
+    return " ".join(_SEARCH_FILLER.sub(" ", f"{match['middle']} {match['tail']}").split())[:200]
+
+
+_READERS: Sequence[Callable[[str], list[_Found]]] = (_urls, _sums, _times, _files, _lists, _searches)
+
+
+def _completion(steps: tuple[PlanStep, ...], taken: frozenset[str] | set[str]) -> PlanStep:
+    name = next(name for name in ("answer", *(f"answer{n}" for n in range(2, 100))) if name not in taken)
+    return PlanStep(
+        id=name,
+        executor="litellm",
+        action="completion",
+        tool=COMPLETION,
+        depends_on=tuple(step.id for step in steps),
+        intent="answer the user from the results" if steps else "answer the user",
+    )
+
+
+def _names(taken: frozenset[str] | set[str]) -> Iterator[str]:
+    return (f"s{number}" for number in range(1, 1000) if f"s{number}" not in taken)

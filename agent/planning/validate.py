@@ -1,0 +1,189 @@
+"""A normalised plan against the catalogue: every problem at once, in sentences a model can act on."""
+
+import difflib
+import re
+from collections.abc import Collection, Iterable
+
+from jsonschema import Draft202012Validator
+from pydantic import JsonValue
+
+from agent.core.errors import PlanInvalidError
+from agent.core.models import STEP_ID_PATTERN, JsonObject, Plan, PlanStep
+from agent.planning.catalogue import Catalogue
+from agent.planning.normalise import RawPlan, RawStep
+from agent.planning.references import find_references
+from agent.planning.wire import COMPLETION
+
+
+def validate(raw: RawPlan, catalogue: Catalogue, *, max_steps: int, known_ids: Collection[str] = ()) -> Plan:
+    """The plan, with implicit dependencies added and effects set. Raises `PlanInvalidError` with every problem.
+
+    `known_ids` are steps that are done already: they may be referred to, not defined again."""
+    problems: list[str] = []
+    if not 1 <= len(raw.steps) <= max_steps:
+        problems.append(f"the plan has {len(raw.steps)} steps; it may have 1 to {max_steps}")
+    steps = [_step(raw_step, raw, catalogue, known_ids, problems) for raw_step in raw.steps]
+    problems += _id_problems(steps, known_ids)
+    problems += _completion_problems(steps)
+    if not problems:
+        problems += _cycle_problems(steps, known_ids)
+    if problems:
+        raise PlanInvalidError(list(dict.fromkeys(problems)))
+    return Plan(
+        goal=raw.goal,
+        language=raw.language,
+        steps=tuple(_ordered(steps, known_ids)),
+        origin="llm",
+        reasoning=raw.reasoning,
+    )
+
+
+def _step(
+    raw: RawStep, plan: RawPlan, catalogue: Catalogue, known_ids: Collection[str], problems: list[str]
+) -> PlanStep:
+    """The public form of one step; what is wrong with it goes to `problems`."""
+    label = f"step {raw.id}"
+    if not re.match(STEP_ID_PATTERN, raw.id):
+        problems.append(f"{label}: an id is a letter and up to 31 letters, digits, - or _; use s1, s2, ...")
+    ids = {other.id for other in plan.steps} | set(known_ids)
+    referred = find_references(raw.args)
+    problems += [f"{label} refers to ${name}, which is no step of this plan" for name in sorted(referred - ids)]
+    step = PlanStep.model_construct(
+        id=raw.id,
+        executor="agent",
+        action="tool",
+        tool=raw.tool,
+        args=raw.args,
+        depends_on=tuple(dict.fromkeys((*raw.depends_on, *sorted(referred & ids)))),
+        intent=raw.intent,
+    )
+    if raw.tool == COMPLETION:
+        tier = raw.tier or plan.answer_tier
+        update: dict[str, object] = {
+            "executor": "litellm",
+            "action": "completion",
+            "args": {},
+            "tier": tier,
+            "intent": raw.intent,
+        }
+        return step.model_copy(update=update)
+    if (card := catalogue.skill(raw.tool)) is not None:
+        args = raw.args if str(raw.args.get("task") or "").strip() else {**raw.args, "task": raw.intent or plan.goal}
+        if not str(args["task"]).strip():
+            problems.append(f'{label}: the skill {raw.tool!r} needs an input "task" that says what to do')
+        update = {"executor": "skill", "action": "skill", "args": args, "effect": card.effect}
+        return step.model_copy(update=update)
+    if (spec := catalogue.tool(raw.tool)) is not None:
+        problems += [f"{label}: {problem}" for problem in argument_problems(spec.input_schema, raw.args)]
+        action = "memory" if raw.tool.startswith("memory_") else "tool"
+        return step.model_copy(update={"action": action, "effect": spec.effect})
+    near = difflib.get_close_matches(raw.tool, catalogue.names(), n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    problems.append(f"{label} names {raw.tool!r}, which is no skill or tool here{hint}")
+    return step
+
+
+def argument_problems(schema: JsonObject, args: JsonObject) -> list[str]:
+    """What is wrong with the arguments of a tool; a reference fits any type."""
+    properties = schema.get("properties")
+    known = properties if isinstance(properties, dict) else {}
+    problems = [f"unknown input {name!r}; known: {', '.join(known) or 'none'}" for name in args if name not in known]
+    relaxed = {**schema, "properties": {name: _relaxed(prop, args.get(name)) for name, prop in known.items()}}
+    for fault in Draft202012Validator(relaxed).iter_errors(args):
+        where = ".".join(str(part) for part in fault.absolute_path)
+        problems.append(f"input {where!r}: {fault.message[:200]}" if where else fault.message[:200])
+    return problems
+
+
+def _relaxed(schema: JsonValue, value: JsonValue) -> JsonValue:
+    """Accept anything where the value is, or holds, a reference: its type is known only at run time."""
+    return {} if find_references(value) else schema
+
+
+def _id_problems(steps: Iterable[PlanStep], known_ids: Collection[str]) -> list[str]:
+    steps = list(steps)
+    ids = [step.id for step in steps]
+    problems = [f"the id {name!r} is used twice" for name in sorted({name for name in ids if ids.count(name) > 1})]
+    problems += [f"the id {name!r} belongs to a finished step; use a new one" for name in ids if name in known_ids]
+    known = set(ids) | set(known_ids)
+    for step in steps:
+        if step.id in step.depends_on:
+            problems.append(f"step {step.id} depends on itself")
+        problems += [
+            f"step {step.id} depends on {name!r}, which is no step of this plan"
+            for name in step.depends_on
+            if name not in known
+        ]
+    return problems
+
+
+def _completion_problems(steps: list[PlanStep]) -> list[str]:
+    completions = [step for step in steps if step.is_completion]
+    if len(completions) > 1:
+        return ["a plan has at most one completion, which writes the answer"]
+    return [
+        f"step {step.id} depends on the completion {done.id}; the completion must be the last step"
+        for done in completions
+        for step in steps
+        if done.id in step.depends_on
+    ]
+
+
+def _cycle_problems(steps: list[PlanStep], known_ids: Collection[str]) -> list[str]:
+    ordered = {step.id for step in _ordered(steps, known_ids)}
+    stuck = [step.id for step in steps if step.id not in ordered]
+    return [f"the steps {', '.join(stuck)} depend on one another in a circle"] if stuck else []
+
+
+def _ordered(steps: list[PlanStep], known_ids: Collection[str]) -> list[PlanStep]:
+    """The steps with dependencies first, otherwise as written; steps in a circle are left out. A completion waits
+    for everything: it is given the results of all steps."""
+    done = set(known_ids)
+    rest = [_after_all(step, steps) for step in steps]
+    ordered: list[PlanStep] = []
+    while ready := [step for step in rest if set(step.depends_on) <= done]:
+        ordered += ready
+        done |= {step.id for step in ready}
+        rest = [step for step in rest if step.id not in done]
+    return ordered
+
+
+def _after_all(step: PlanStep, steps: list[PlanStep]) -> PlanStep:
+    if not step.is_completion:
+        return step
+    others = [other.id for other in steps if other.id != step.id]
+    return step.model_copy(update={"depends_on": tuple(dict.fromkeys((*step.depends_on, *others)))})
+
+
+def leaves(steps: Iterable[PlanStep]) -> list[PlanStep]:
+    """The steps no other step builds on."""
+    steps = list(steps)
+    used = {name for step in steps for name in step.depends_on}
+    return [step for step in steps if step.id not in used]
+
+
+def finish_plan(plan: Plan, *, needs_completion: bool, has_model: bool) -> Plan:
+    """The plan with a completion at its end where one is due: several results to join, a persona or citations, or
+    a raw tool result that a model should turn into an answer. A skill's single result is the answer."""
+    if any(step.is_completion for step in plan.steps):
+        return plan
+    ends = leaves(plan.steps)
+    raw = len(ends) == 1 and ends[0].action != "skill" and has_model
+    if len(ends) == 1 and not needs_completion and not raw:
+        return plan
+    taken = {step.id for step in plan.steps}
+    name = next(name for name in ("answer", *(f"answer{n}" for n in range(2, 100))) if name not in taken)
+    answer = PlanStep(
+        id=name,
+        executor="litellm",
+        action="completion",
+        tool=COMPLETION,
+        depends_on=tuple(step.id for step in plan.steps),
+        intent="answer the user from the results",
+    )
+    return plan.model_copy(update={"steps": (*plan.steps, answer)})
+
+
+def describe(problems: Iterable[str]) -> str:
+    """Problems as the list a re-ask shows."""
+    return "\n".join(f"- {problem}" for problem in problems)

@@ -1,0 +1,44 @@
+"""What the planner's model is asked for: a small, closed, strict schema in which every property is required.
+
+An open `args` object fails the strict rules of OpenAI-style schemas; name/value pairs pass.
+"""
+
+from agent.core.llm.port import ResponseSchema
+from agent.core.models import JsonObject
+from agent.planning.catalogue import Catalogue
+
+COMPLETION = "completion"
+_TEXT: JsonObject = {"type": "string"}
+
+
+def plan_schema(catalogue: Catalogue, max_steps: int) -> ResponseSchema:
+    """The schema of a plan over the (shortlisted) catalogue."""
+    names = [*catalogue.names(), COMPLETION]
+    step = _closed(
+        {
+            "id": _TEXT,
+            "tool": {"type": "string", "enum": list(names)},
+            "inputs": {"type": "array", "items": _closed({"name": _TEXT, "value": _TEXT})},
+            "depends_on": {"type": "array", "items": _TEXT},
+            "intent": _TEXT,
+        }
+    )
+    plan = _closed(
+        {
+            "reasoning": _TEXT,
+            "goal": _TEXT,
+            "language": _TEXT,
+            "answer_tier": {"type": "string", "enum": ["fast", "high"]},
+            "steps": {"type": "array", "items": step, "minItems": 1, "maxItems": max_steps},
+        }
+    )
+    return ResponseSchema("plan", plan)
+
+
+def _closed(properties: JsonObject) -> JsonObject:
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": list(properties),
+        "properties": properties,
+    }
