@@ -1,0 +1,165 @@
+"""The deterministic checks of a step's output: what a rule can see without a model. Pure functions.
+
+A rule gives a verdict; beside SUCCESS it may leave a *doubt*, which is what the judge is asked about.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+
+from agent.core.errors import FAILURES
+from agent.core.events import StepOutput
+from agent.core.models import Outcome, PlanStep, StepOutcome
+
+_OUTCOME_OF_ERROR = {
+    "ERR_TOOL_TIMEOUT": Outcome.RETRY,
+    "ERR_TOOL_FAILED": Outcome.RETRY,
+    "ERR_TOOL_OUTPUT": Outcome.RETRY,
+    "ERR_MODEL_OUTPUT": Outcome.RETRY,
+    "ERR_TOOL_INPUT": Outcome.REPLAN,
+    "ERR_TOOL_UNKNOWN": Outcome.REPLAN,
+    "ERR_TOOL_DENIED": Outcome.REPLAN,
+    "ERR_SKILL_UNKNOWN": Outcome.REPLAN,
+    "ERR_SKILL_TURNS": Outcome.REPLAN,
+    "ERR_REFERENCE": Outcome.REPLAN,
+}
+"""Errors that are not listed end the run: budgets, keys, models that cannot be reached, defects."""
+
+_ERROR_TEXT = re.compile(
+    r"^\W*(?:error|exception|traceback|fatal|unauthorized|forbidden|access denied|permission denied|"
+    r"internal server error|bad gateway|service unavailable|too many requests|not authorized|"
+    r"(?:request|call|operation|connection) (?:failed|refused|timed out)|http (?:4|5)\d\d)\b|"
+    r"\b(?:quota|rate limit|limit) exceeded\b|\binvalid api key\b",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"[^\W\d_]{3,}")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_STOP = frozenset((
+    "the", "and", "for", "with", "from", "into", "that", "this", "then", "what", "which", "who", "how", "are", "was",
+    "were", "will", "would", "can", "could", "should", "its", "use", "get", "find", "give", "make", "step", "result",
+    "results", "output", "using", "about", "answer", "text", "user", "request", "please", "read", "fetch", "search",
+    "look", "page", "file", "list", "show", "tell", "out", "all", "any", "each", "their", "there", "them", "they",
+    "you", "your", "our", "has", "have",
+))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What the rules say. `doubt` is for the judge; only a SUCCESS leaves one."""
+
+    verdict: StepOutcome
+    doubt: str | None = None
+
+
+def check(
+    step: PlanStep,
+    output: StepOutput,
+    *,
+    evidence: str = "",
+    previous: StepOutput | None = None,
+    needed_by_later: bool = False,
+    wants_sources: bool = False,
+) -> Checked:
+    """Judge an output by rules alone.
+
+    `evidence` is everything the step had before it (task, inputs, tool results); `previous` the output of the
+    attempt before; `needed_by_later` whether a later step takes up this one's data; `wants_sources` whether the
+    room asks for evidence.
+    """
+    if output.error_code is not None:
+        return Checked(_of_error(step, output))
+    if _empty(output):
+        return Checked(_verdict(Outcome.RETRY, "the result is empty", "do the step again and return a result", step))
+    if (hidden := hidden_error(output)) is not None:
+        return Checked(_verdict(Outcome.RETRY, f"the result is an error message: {hidden}", "try another way", step))
+    if previous is not None and previous.text == output.text and previous.value == output.value:
+        return Checked(StepOutcome(outcome=Outcome.REPLAN, reason="the second attempt gave the same result again"))
+    if found_nothing(output):
+        if needed_by_later:
+            reason = "the search found nothing, and a later step needs its data"
+            return Checked(StepOutcome(outcome=Outcome.REPLAN, reason=reason, suggested_fix="search in another way"))
+        return Checked(StepOutcome(outcome=Outcome.SUCCESS, reason="the search ran and found nothing", evidence="none"))
+    if wants_sources and step.action == "skill" and not output.sources:
+        fix = "use the tools and cite what they return"
+        return Checked(_verdict(Outcome.RETRY, "the result cites nothing where evidence was asked for", fix, step))
+    return Checked(
+        StepOutcome(outcome=Outcome.SUCCESS, reason="the result passed every check", evidence=output.text[:200]),
+        doubt=_doubt(step, output, evidence),
+    )
+
+
+def hidden_error(output: StepOutput) -> str | None:
+    """The error that hides in a "successful" result, or None."""
+    value = output.value
+    if isinstance(value, dict):
+        for key in ("error", "isError", "is_error", "errors"):
+            if value.get(key):
+                shown = value[key] if not isinstance(value[key], bool) else output.text
+                return _short(shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False))
+        status = value.get("status")
+        if isinstance(status, int) and not isinstance(status, bool) and 400 <= status <= 599:
+            return f"status {status}"
+        if status in ("error", "failed", "failure"):
+            return f"status {status}"
+    text = output.text.strip()
+    # A long text that begins with "Error handling in Python ..." is a page about errors, not an error.
+    if len(text) <= 300 and (match := _ERROR_TEXT.search(text)) is not None:
+        return _short(text[match.start() :])
+    return None
+
+
+def found_nothing(output: StepOutput) -> bool:
+    """Whether this is the well-formed result of a search without hits."""
+    value = output.value
+    if not isinstance(value, dict):
+        return False
+    lists = [item for item in value.values() if isinstance(item, list)]
+    return bool(lists) and not any(lists)
+
+
+def invented_numbers(text: str, evidence: str) -> list[str]:
+    """Figures of `text` that stand nowhere in `evidence`; single digits are no claim (lists are numbered)."""
+    known = {number.replace(",", "") for number in _NUMBER.findall(evidence)}
+    claimed = dict.fromkeys(number.replace(",", "") for number in _NUMBER.findall(text))
+    return [number for number in claimed if len(number) > 1 and number not in known]
+
+
+def _doubt(step: PlanStep, output: StepOutput, evidence: str) -> str | None:
+    """What a rule cannot decide: does it fit the intent, is it invented?"""
+    if step.action == "skill" and output.effective == "llm":
+        numbers = invented_numbers(output.text, evidence)
+        if numbers:
+            return "figures that stand nowhere in the evidence: " + ", ".join(numbers[:5])
+    wanted = _words(step.intent)
+    # Short results (a sum, a time) share no words with any intent; only prose can be about something else.
+    if len(wanted) >= 2 and len(output.text) > 60 and not wanted & _words(output.text):
+        return "the result shares no word with the intent"
+    return None
+
+
+def _of_error(step: PlanStep, output: StepOutput) -> StepOutcome:
+    code = output.error_code or "ERR_INTERNAL"
+    outcome = _OUTCOME_OF_ERROR.get(code, Outcome.ABORT)
+    reason = output.error or FAILURES[code].meaning
+    return _verdict(outcome, reason, None if outcome is Outcome.ABORT else FAILURES[code].action, step)
+
+
+def _verdict(outcome: Outcome, reason: str, fix: str | None, step: PlanStep) -> StepOutcome:
+    """A side effect is never retried by a rule: doing it again is the planner's decision, with its result in view."""
+    if outcome is Outcome.RETRY and step.effect == "effect":
+        outcome, reason = Outcome.REPLAN, f"{reason} (a step with side effects is not repeated)"
+    return StepOutcome(outcome=outcome, reason=reason, suggested_fix=fix)
+
+
+def _empty(output: StepOutput) -> bool:
+    return not output.text.strip() or output.value in ("", [], {})
+
+
+def _words(text: str) -> set[str]:
+    """Content words, cut to five letters so that plurals and endings meet."""
+    return {word.lower()[:5] for word in _WORD.findall(text)} - {word[:5] for word in _STOP}
+
+
+def _short(text: str, limit: int = 200) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= limit else text[:limit] + "…"

@@ -1,0 +1,218 @@
+"""`CompletionWriter`: the step that writes the answer, streamed, on the tier the plan asks for.
+
+Without a model, or when it fails before results are lost, the answer is composed from the results by rule.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from time import monotonic
+
+from agent.core.errors import ModelError, ModelOutputError
+from agent.core.events import AnswerDelta, AnswerStarted, FinishReason, Purpose, StepOutput
+from agent.core.llm.port import ModelChunk
+from agent.core.models import ChatMessage, JsonObject, PlanStep, Source, Tier
+from agent.execution.compose import compose, without_results
+from agent.execution.metering import MeteredModels
+from agent.execution.outputs import SKILL_CHARS, data_block, number_sources, results
+from agent.execution.run import Run
+from agent.prompts import render
+
+HISTORY_MESSAGES = 20
+"""How many earlier messages a completion sees: enough for a conversation, little enough for an 8k context."""
+
+
+class CompletionWriter:
+    """Carries out one attempt of a completion step."""
+
+    def __init__(self, run: Run, step: PlanStep, attempt: int) -> None:
+        self._run = run
+        self._step = step
+        self._attempt = attempt
+
+    async def write(self, feedback: str | None) -> StepOutput:
+        """The answer. Raises `ModelOutputError` for half a stream (to be judged RETRY), and every `ModelError` when
+        there is no result to fall back on: a plain question that cannot be asked is a failure, not an answer."""
+        outcomes = await results(self._run)
+        sources = number_sources(outcomes)
+        tainted = self._run.state.tainted or any(output.tainted for _, output in outcomes)
+        if _is_command(self._run):
+            return await self._by_rules(outcomes, sources, "an exact command needs no model", tainted=tainted)
+        if not self._run.has_model:
+            return await self._by_rules(outcomes, sources, "no model is configured", tainted=tainted)
+        try:
+            text, calls, finish = await self._stream(outcomes, sources, feedback)
+        except ModelError as error:
+            first_break = isinstance(error, ModelOutputError) and self._attempt == 1
+            if first_break or not outcomes:
+                raise
+            return await self._by_rules(outcomes, sources, error.message, tainted=tainted)
+        value: JsonObject | str = {"text": text, "tool_calls": list(calls)} if calls else text
+        shown = text or ("[the client's tools were called]" if calls else "")
+        return StepOutput(value=value, text=shown, tainted=tainted, sources=sources, finish_reason=finish)
+
+    async def _stream(
+        self, outcomes: list[tuple[PlanStep, StepOutput]], sources: tuple[Source, ...], feedback: str | None
+    ) -> tuple[str, list[JsonObject], FinishReason]:
+        run, tier = self._run, self._tier()
+        passthrough = () if run.room.planning else run.state.request.client_tools
+        messages = self._messages(outcomes, sources, feedback)
+        started = AnswerStarted(
+            tier=tier,
+            model=run.engine.models.name(tier, run.room),
+            reason=self._why(tier),
+            restarted=run.state.answering is not None,
+        )
+        await run.emit(started, step_id=self._step.id, attempt=self._attempt)
+        purpose: Purpose = "task" if _is_task(run) else "completion"
+        models = MeteredModels(run, self._step.id, self._attempt)
+        stream = models.stream(purpose, messages, tier=tier, tools=passthrough, max_tokens=run.state.request.max_tokens)
+        return await _Coalescer(run, self._step.id, self._attempt).drain(stream)
+
+    async def _by_rules(
+        self,
+        outcomes: list[tuple[PlanStep, StepOutput]],
+        sources: tuple[Source, ...],
+        reason: str,
+        *,
+        tainted: bool,
+    ) -> StepOutput:
+        text = compose(outcomes) if outcomes else without_results(self._run)
+        restarted = self._run.state.answering is not None
+        started = AnswerStarted(tier=None, model=None, reason=f"composed by rule: {reason}", restarted=restarted)
+        await self._run.emit(started, step_id=self._step.id, attempt=self._attempt)
+        return StepOutput(
+            value=text, text=text, tainted=tainted, sources=sources, effective="rules", fallback_reason=reason
+        )
+
+    def _messages(
+        self, outcomes: list[tuple[PlanStep, StepOutput]], sources: tuple[Source, ...], feedback: str | None
+    ) -> tuple[JsonObject, ...]:
+        """Trusted text in the system message; the request and the results, each in its own block, in the user's."""
+        run = self._run
+        history = run.state.retrieved.history if run.state.retrieved else ()
+        system = self._system(outcomes, sources, history)
+        messages: list[JsonObject] = [{"role": "system", "content": system}] if system else []
+        spoken = [m for m in history if m.role not in ("system", "developer")]
+        kept = spoken[-HISTORY_MESSAGES:] if run.room.planning else spoken
+        messages += [message.wire() for message in kept]
+        question = run.state.prompt
+        if outcomes:
+            blocks = [
+                data_block("result", output.text, limit=SKILL_CHARS, step=step.id, tool=step.tool, intent=step.intent)
+                for step, output in outcomes
+            ]
+            question = data_block("user_request", question, limit=SKILL_CHARS) + "\n" + "\n".join(blocks)
+        if feedback:
+            question += f"\n\nAn earlier answer was not accepted: {feedback}"
+        messages.append(ChatMessage(role="user", content=question, images=run.state.request.images).wire())
+        return tuple(messages)
+
+    def _system(
+        self,
+        outcomes: list[tuple[PlanStep, StepOutput]],
+        sources: tuple[Source, ...],
+        history: tuple[ChatMessage, ...],
+    ) -> str:
+        """The operator's instructions, then the caller's own system messages."""
+        room = self._run.room
+        callers = "\n\n".join(m.content for m in history if m.role in ("system", "developer") and m.content)
+        operator = "\n\n".join(part for part in (room.system_prompt, callers) if part)
+        if not outcomes:
+            return "\n\n".join(part for part in (operator, room.persona) if part)
+        citations = ""
+        if sources:
+            listed = "\n".join(
+                f"[{source.id}] {source.name}" + (f" {source.url}" if source.url else "") for source in sources
+            )
+            citations = f"- Cite sources as [n] right after what they support. The sources:\n{listed}"
+        return render(
+            "completion",
+            system=operator + "\n\n" if operator else "",
+            persona=room.persona + "\n\n" if room.persona else "",
+            citations=citations,
+        )
+
+    def _tier(self) -> Tier:
+        return "fast" if _is_task(self._run) else self._step.tier or self._run.room.answer_tier
+
+    def _why(self, tier: Tier) -> str:
+        if _is_task(self._run):
+            return "a background prompt of the client goes to the fast tier"
+        if self._step.tier is not None:
+            return f"the plan asks for the {tier} tier"
+        return f"the room answers on the {tier} tier"
+
+
+_FINISH: Mapping[str, FinishReason] = {
+    "length": "length",
+    "tool_calls": "tool_calls",
+    "content_filter": "content_filter",
+}
+
+
+class _Coalescer:
+    """Turns a stream of chunks into deltas of the log: the first at once, then one every `stream_coalesce_ms`."""
+
+    def __init__(self, run: Run, step_id: str, attempt: int) -> None:
+        self._run = run
+        self._step_id = step_id
+        self._attempt = attempt
+        self._interval = run.engine.settings.stream_coalesce_ms / 1000
+        self._text: list[str] = []
+        self._calls: list[JsonObject] = []
+        self._buffer: dict[str, list[str]] = {"reasoning": [], "text": []}
+        self._flushed = 0.0
+
+    async def drain(self, stream: AsyncIterator[ModelChunk]) -> tuple[str, list[JsonObject], FinishReason]:
+        """The whole text, the client's tool calls and why it ended. What came before a break is flushed."""
+        finish: FinishReason = "stop"
+        try:
+            async for chunk in stream:
+                if chunk.reasoning:
+                    self._buffer["reasoning"].append(chunk.reasoning)
+                if chunk.text:
+                    self._text.append(chunk.text)
+                    self._buffer["text"].append(chunk.text)
+                self._calls += chunk.tool_calls
+                finish = _FINISH.get(chunk.finish_reason or "", finish)
+                if monotonic() - self._flushed >= self._interval:
+                    await self._flush()
+        finally:
+            await self._flush()
+        return "".join(self._text), join_tool_calls(self._calls), finish
+
+    async def _flush(self) -> None:
+        deltas = [
+            AnswerDelta(text="".join(parts), kind="text" if kind == "text" else "reasoning")
+            for kind, parts in self._buffer.items()
+            if parts
+        ]
+        if deltas:
+            for parts in self._buffer.values():
+                parts.clear()
+            self._flushed = monotonic()
+            await self._run.emit(*deltas, step_id=self._step_id, attempt=self._attempt)
+
+
+def join_tool_calls(deltas: list[JsonObject]) -> list[JsonObject]:
+    """Whole tool calls from OpenAI's deltas, which are joined by `index`."""
+    calls: dict[int, dict[str, str]] = {}
+    for delta in deltas:
+        index = delta.get("index", 0)
+        call = calls.setdefault(index if isinstance(index, int) else 0, {"id": "", "name": "", "arguments": ""})
+        call["id"] = str(delta.get("id") or call["id"])
+        function = delta.get("function")
+        if isinstance(function, dict):
+            call["name"] = str(function.get("name") or call["name"])
+            call["arguments"] += str(function.get("arguments") or "")
+    return [
+        {"id": c["id"], "type": "function", "function": {"name": c["name"], "arguments": c["arguments"]}}
+        for _, c in sorted(calls.items())
+    ]
+
+
+def _is_command(run: Run) -> bool:
+    return run.state.understood is not None and run.state.understood.route == "command"
+
+
+def _is_task(run: Run) -> bool:
+    return run.state.understood is not None and run.state.understood.route == "task"

@@ -1,0 +1,134 @@
+"""`MeteredModels`: the only way a run asks a model. Budgets are checked before, usage is recorded after, each call."""
+
+from collections.abc import AsyncIterator
+from time import monotonic
+
+from agent.core.errors import BudgetError, ModelError
+from agent.core.events import AssistantTurn, ModelReturned, Purpose
+from agent.core.llm.port import ModelChunk, ModelReply, ModelRequest, ResponseSchema
+from agent.core.models import JsonObject, Tier, Usage
+from agent.execution.run import Run
+
+
+class MeteredModels:
+    """Model calls of one run, on behalf of one attempt of a step (or of none: planner, judge of the whole)."""
+
+    def __init__(self, run: Run, step_id: str | None = None, attempt: int | None = None) -> None:
+        self._run = run
+        self._step_id = step_id
+        self._attempt = attempt
+
+    async def complete(
+        self,
+        purpose: Purpose,
+        messages: tuple[JsonObject, ...],
+        *,
+        tier: Tier = "fast",
+        tools: tuple[JsonObject, ...] = (),
+        schema: ResponseSchema | None = None,
+        max_tokens: int | None = None,
+        keep_message: bool = False,
+    ) -> ModelReply:
+        """One whole completion. Raises `BudgetError` before the call, `ModelError` after a failed one.
+
+        `keep_message` stores the reply in the log, for a conversation that must survive a crash."""
+        request = self._request(purpose, messages, tier, tools, schema, max_tokens)
+        started = monotonic()
+        try:
+            reply = await self._run.engine.models.require().complete(request)
+        except ModelError as error:
+            await self._record(request, tier, Usage(model_calls=1), started, error=error)
+            raise
+        message = None
+        if keep_message:
+            calls: tuple[JsonObject, ...] = tuple(
+                {"id": call.id, "name": call.name, "arguments": call.arguments} for call in reply.tool_calls
+            )
+            message = AssistantTurn(text=reply.text, tool_calls=calls)
+        await self._record(request, tier, reply.usage, started, reply=reply, message=message)
+        return reply
+
+    async def stream(
+        self,
+        purpose: Purpose,
+        messages: tuple[JsonObject, ...],
+        *,
+        tier: Tier,
+        tools: tuple[JsonObject, ...] = (),
+        max_tokens: int | None = None,
+    ) -> AsyncIterator[ModelChunk]:
+        """One completion as chunks; recorded when it ends, well or not."""
+        request = self._request(purpose, messages, tier, tools, None, max_tokens)
+        started = monotonic()
+        usage: Usage | None = None
+        finish: str | None = None
+        try:
+            async for chunk in self._run.engine.models.require().stream(request):
+                usage = chunk.usage or usage
+                finish = chunk.finish_reason or finish
+                yield chunk
+        except ModelError as error:
+            await self._record(request, tier, usage or Usage(model_calls=1), started, error=error)
+            raise
+        await self._record(request, tier, usage or Usage(model_calls=1), started, finish=finish)
+
+    def _request(
+        self,
+        purpose: Purpose,
+        messages: tuple[JsonObject, ...],
+        tier: Tier,
+        tools: tuple[JsonObject, ...],
+        schema: ResponseSchema | None,
+        max_tokens: int | None,
+    ) -> ModelRequest:
+        run, models = self._run, self._run.engine.models
+        model = models.name(tier, run.room)
+        check_budget(run)
+        return ModelRequest(
+            model=model,
+            messages=messages,
+            purpose=purpose,
+            tools=tools,
+            response_schema=schema,
+            temperature=run.state.request.temperature if purpose == "completion" else 0.0,
+            max_tokens=max_tokens or models.max_tokens,
+            timeout_s=min(models.timeout_s, max(1.0, run.seconds_left)),
+        )
+
+    async def _record(
+        self,
+        request: ModelRequest,
+        tier: Tier,
+        usage: Usage,
+        started: float,
+        *,
+        reply: ModelReply | None = None,
+        message: AssistantTurn | None = None,
+        error: ModelError | None = None,
+        finish: str | None = None,
+    ) -> None:
+        body = ModelReturned(
+            purpose=request.purpose,
+            tier=tier,
+            model=reply.model if reply else request.model,
+            usage=usage,
+            duration=monotonic() - started,
+            requests=reply.requests if reply else 1,
+            finish_reason=reply.finish_reason if reply else finish,
+            error_code=error.code if error else None,
+            message=message,
+        )
+        await self._run.emit(body, step_id=self._step_id, attempt=self._attempt)
+
+
+def check_budget(run: Run) -> None:
+    """Raise `BudgetError` when one more model call would pass a budget of the run."""
+    budgets, usage = run.room.budgets, run.state.usage
+    if usage.model_calls >= budgets.max_model_calls:
+        raise BudgetError(f"the run has used its {budgets.max_model_calls} model calls", agent_id="budget")
+    if usage.total_tokens >= budgets.max_tokens:
+        raise BudgetError(f"the run has used its {budgets.max_tokens} tokens", agent_id="budget")
+    if budgets.max_cost_usd is not None and (usage.cost_usd or 0) >= budgets.max_cost_usd:
+        raise BudgetError(f"the run has used its {budgets.max_cost_usd} USD", agent_id="budget")
+    if run.seconds_left <= 0:
+        raise BudgetError(f"the run has used its {budgets.max_seconds:g} seconds", agent_id="budget")

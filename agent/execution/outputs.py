@@ -1,0 +1,99 @@
+"""What steps produced, as other steps, prompts and answers take it up: loaded from blobs, capped, quoted as data."""
+
+import json
+from collections.abc import Iterable
+
+from agent.core.events import StepOutput, ToolReturned
+from agent.core.fold import RunState
+from agent.core.models import JsonObject, PlanStep, Source
+from agent.execution.run import Run
+
+JUDGE_CHARS = 2_000
+"""How much of a result the judge reads: enough to see what it is, short enough for an 8k context."""
+SKILL_CHARS = 8_000
+"""How much of a result a skill or the completion reads."""
+
+
+def step_output(returned: ToolReturned) -> StepOutput:
+    """A tool's return as the output of its step."""
+    return StepOutput(
+        value=returned.output,
+        text=returned.text,
+        blob=returned.blob,
+        tainted=returned.tainted,
+        error_code=returned.error_code,
+        error=returned.error,
+        sources=returned.sources,
+        effective="rules",
+    )
+
+
+async def load(run: Run, output: StepOutput) -> StepOutput:
+    """The output with its value and whole text, fetched from `blobs` where they lie there."""
+    if output.blob is None:
+        return output
+    payload = json.loads(await run.engine.journal.get_blob(output.blob))
+    return output.model_copy(update={"value": payload["value"], "text": payload["text"]})
+
+
+async def results(run: Run) -> list[tuple[PlanStep, StepOutput]]:
+    """The succeeded steps of the plan in force with their outputs, completions left out."""
+    found = []
+    for step in run.state.succeeded_steps():
+        output = run.state.step(step.id).output
+        if output is not None and not step.is_completion:
+            found.append((step, await load(run, output)))
+    return found
+
+
+def cap(text: str, limit: int) -> str:
+    """`text` cut at `limit` characters, at a line or word where one is near, saying so."""
+    if len(text) <= limit:
+        return text
+    cut = max(text.rfind("\n", limit - 200, limit), text.rfind(" ", limit - 40, limit))
+    return f"{text[: cut if cut > 0 else limit]}\n[cut: {len(text) - limit:,} more characters]"
+
+
+def data_block(tag: str, text: str, /, *, limit: int, **attributes: str) -> str:
+    """Text from elsewhere as a delimited block a prompt may hold: what stands in it is data, never instructions."""
+    closing = f"</{tag}"
+    inert = cap(text, limit).replace(closing, f"<\\/{tag}")
+    labels = "".join(f' {key}="{_attribute(value)}"' for key, value in attributes.items() if value)
+    return f"<{tag}{labels}>\n{inert}\n{closing}>"
+
+
+def args_text(args: JsonObject, limit: int = SKILL_CHARS) -> str:
+    """Arguments as lines a model reads easily."""
+    lines = []
+    for key, value in args.items():
+        lines.append(f"{key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
+    return cap("\n".join(lines), limit)
+
+
+def shown_args(args: JsonObject, limit: int = 2_000) -> JsonObject:
+    """Arguments as the trace shows them: long texts shortened."""
+    return {key: cap(value, limit) if isinstance(value, str) else value for key, value in args.items()}
+
+
+def number_sources(outputs: Iterable[tuple[PlanStep, StepOutput]]) -> tuple[Source, ...]:
+    """Every source once, in order of the steps, numbered from 1 as answers cite them."""
+    seen: dict[tuple[str, str | None], Source] = {}
+    for step, output in outputs:
+        for source in output.sources:
+            key = (source.name, source.url)
+            if key in seen:
+                quotes = tuple(dict.fromkeys((*seen[key].quotes, *source.quotes)))
+                seen[key] = seen[key].model_copy(update={"quotes": quotes})
+            else:
+                seen[key] = source.model_copy(update={"id": len(seen) + 1, "step_id": step.id})
+    return tuple(seen.values())
+
+
+def tainted_inputs(state: RunState, step: PlanStep) -> bool:
+    """Whether anything this step builds on came from outside."""
+    grounds = (state.step(dependency).output for dependency in step.depends_on)
+    return state.tainted or any(output.tainted for output in grounds if output is not None)
+
+
+def _attribute(value: str) -> str:
+    return value.replace('"', "'").replace("<", "").replace(">", "").replace("\n", " ")[:200]

@@ -1,0 +1,41 @@
+"""A skill without a model: the tools of its scope that the rules can fill from the task, one after the other."""
+
+from collections.abc import Mapping
+
+from agent.core.errors import ModelNotConfiguredError
+from agent.core.events import Draft, StepOutput
+from agent.core.models import JsonObject, PlanStep, Source
+from agent.execution.outputs import SKILL_CHARS, args_text, cap, load, step_output
+from agent.execution.run import Run
+from agent.execution.tool_gateway import CallSite, call_tool
+from agent.planning.rules import tool_calls_for
+from agent.tools import Tool
+
+
+async def run_by_rules(
+    run: Run, step: PlanStep, attempt: int, tools: Mapping[str, Tool], args: JsonObject, *, first_call: int
+) -> StepOutput:
+    """What the skill's tools return for the task, joined. `ModelNotConfiguredError` when no rule fits: a skill is
+    an instruction to a model, and pretending to have followed it would be worse than saying so."""
+    task = args_text(args)
+    calls = tool_calls_for(task, [tool.spec for tool in tools.values()])
+    if not calls:
+        raise ModelNotConfiguredError(
+            f"skill {step.tool!r} needs a model for this task; set AGENT_LLM_BASE_URL and AGENT_MODEL_FAST",
+            agent_id=step.tool,
+        )
+    texts: list[str] = []
+    sources: list[Source] = []
+    tainted = False
+    for ordinal, call in enumerate(calls, start=first_call):
+        site = CallSite(step.id, attempt, ordinal)
+        returned = await call_tool(run, tools[call.tool], call.args, site)
+        await run.emit(Draft(returned, step.id, attempt))
+        output = await load(run, step_output(returned))
+        if output.error_code is not None:
+            return output
+        texts.append(cap(output.text, SKILL_CHARS))
+        sources += output.sources
+        tainted = tainted or output.tainted
+    text = "\n\n".join(texts)
+    return StepOutput(value=text, text=text, tainted=tainted, sources=tuple(dict.fromkeys(sources)))

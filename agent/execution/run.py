@@ -1,0 +1,135 @@
+"""`Run`: one claimed run in the hands of this process. Its state is the fold of its log; `emit` is the only way on.
+
+Appends of one run go through one writer, so that events are applied in the order of their seqs and a cancelled
+step can never tear the state from the log.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from time import monotonic
+
+from agent.core.config import Settings
+from agent.core.events import Draft, Event, EventBody
+from agent.core.fold import RunState, apply, fold
+from agent.core.journal import Claim, ConversationStore, Journal
+from agent.core.llm.tiers import ModelTiers
+from agent.core.models import Room
+from agent.skills import SkillLibrary
+from agent.tools import ToolRegistry
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What every run of this process shares."""
+
+    settings: Settings
+    journal: Journal
+    conversations: ConversationStore
+    models: ModelTiers
+    registry: ToolRegistry
+    skills: SkillLibrary
+
+
+class Run:
+    """One claimed run. Raises `StaleEpochError` from `emit` once another process has claimed it."""
+
+    def __init__(self, engine: Engine, claim: Claim) -> None:
+        self.engine = engine
+        self.run_id = claim.run_id
+        self.epoch = claim.epoch
+        self.events: list[Event] = list(claim.events)
+        self.state: RunState = fold(claim.run_id, claim.events)
+        self.stopping = asyncio.Event()
+        """Set when a person cancelled the run: whatever is under way stops now."""
+        self._deadline = monotonic() + self.room.budgets.max_seconds
+        self._pending: deque[tuple[Sequence[Draft], asyncio.Future[None]]] = deque()
+        self._writer: asyncio.Task[None] | None = None
+        self._followers: set[asyncio.Future[None]] = set()
+
+    @property
+    def room(self) -> Room:
+        """The room the run takes place in."""
+        return self.state.room
+
+    @property
+    def has_model(self) -> bool:
+        """Whether this run may ask a model at all."""
+        return self.engine.models.configured
+
+    @property
+    def seconds_left(self) -> float:
+        """What is left of the run's wall time in this process, in seconds; not below zero."""
+        return max(0.0, self._deadline - monotonic())
+
+    async def emit(self, *bodies: EventBody | Draft, step_id: str | None = None, attempt: int | None = None) -> None:
+        """Append events in one transaction and fold them in. Returns once they are durable.
+
+        The step and attempt apply to bodies; drafts carry their own. Cancelling the caller does not undo it."""
+        drafts = [body if isinstance(body, Draft) else Draft(body, step_id, attempt) for body in bodies]
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._pending.append((drafts, done))
+        if self._writer is None or self._writer.done():
+            self._writer = asyncio.create_task(self._write(), name=f"{self.run_id} writer")
+        await asyncio.shield(done)
+
+    async def flush(self) -> None:
+        """Wait until everything emitted so far is durable, or has failed."""
+        if self._writer is not None:
+            await asyncio.wait([self._writer])
+
+    async def follow(self, after: int = 0) -> AsyncIterator[Event]:
+        """The events with `seq > after`, as they come, up to the terminal one. Ends early when the run is let go."""
+        position = next((i for i, event in enumerate(self.events) if event.seq > after), len(self.events))
+        while True:
+            while position < len(self.events):
+                event = self.events[position]
+                position += 1
+                yield event
+                if event.body.terminal:
+                    return
+            if self.closed:
+                return
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._followers.add(waiter)
+            try:
+                await waiter
+            finally:
+                self._followers.discard(waiter)
+
+    closed = False
+    """Whether this process has let go of the run."""
+
+    def close(self) -> None:
+        """Let go: followers see the end of what this process knows."""
+        self.closed = True
+        self._wake()
+
+    async def _write(self) -> None:
+        while self._pending:
+            batch = list(self._pending)
+            self._pending.clear()
+            drafts = [draft for group, _ in batch for draft in group]
+            try:
+                events = await self.engine.journal.append(self.run_id, self.epoch, drafts)
+            except BaseException as error:  # handed to every waiting emitter, none swallows it
+                for _, done in batch:
+                    if not done.done():
+                        done.set_exception(error)
+                        done.exception()  # an emitter that was cancelled meanwhile will not look
+                if not isinstance(error, Exception):
+                    raise
+                continue
+            for event in events:
+                self.state = apply(self.state, event)
+            self.events.extend(events)
+            for _, done in batch:
+                if not done.done():
+                    done.set_result(None)
+            self._wake()
+
+    def _wake(self) -> None:
+        for waiter in self._followers:
+            if not waiter.done():
+                waiter.set_result(None)

@@ -1,0 +1,43 @@
+"""`read_skill_file`: a skill's own references and assets, on demand, confined to its folder."""
+
+import asyncio
+
+from pydantic import BaseModel, Field
+
+from agent.skills import Skill
+from agent.tools import READ_ONLY, ToolContext, TypedTool
+
+
+class SkillFileInput(BaseModel):
+    """Which file."""
+
+    path: str = Field(description="path of the file, relative to the skill's folder")
+
+
+class SkillFileOutput(BaseModel):
+    """The file's text."""
+
+    path: str
+    text: str
+
+
+class SkillFileTool(TypedTool[SkillFileInput, SkillFileOutput]):
+    """Reads the files of one skill; offered to that skill only."""
+
+    name = "read_skill_file"
+    description = "Read one of this skill's own files (references, assets)."
+    annotations = READ_ONLY
+    Input = SkillFileInput
+    Output = SkillFileOutput
+
+    def __init__(self, skill: Skill) -> None:
+        super().__init__()
+        self._skill = skill
+
+    async def run(self, args: SkillFileInput, context: ToolContext) -> SkillFileOutput:
+        """Read the file off the event loop."""
+        return SkillFileOutput(path=args.path, text=await asyncio.to_thread(self._skill.read_file, args.path))
+
+    def text(self, output: SkillFileOutput) -> str:
+        """Just the text."""
+        return output.text

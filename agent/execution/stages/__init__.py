@@ -1,0 +1,11 @@
+"""The stages of a run, one file each. A stage looks at what the log holds and does only what is missing."""
+
+from agent.execution.stages.execute import execute
+from agent.execution.stages.finalize import finalize
+from agent.execution.stages.guard import guard
+from agent.execution.stages.plan import plan
+from agent.execution.stages.retrieve import retrieve
+from agent.execution.stages.understand import understand
+from agent.execution.stages.verify import verify
+
+__all__ = ["execute", "finalize", "guard", "plan", "retrieve", "understand", "verify"]

@@ -1,0 +1,112 @@
+"""One attempt of a step: arguments resolved, carried out by whom it belongs to, its end recorded with the verdict."""
+
+from time import monotonic
+
+from agent.core.errors import AgentError, StaleEpochError, StoreError
+from agent.core.events import Draft, StepFinished, StepJudged, StepOutput, StepSpeculative, StepStarted
+from agent.core.models import JsonObject, PlanStep
+from agent.execution.completion import CompletionWriter
+from agent.execution.decide import Start
+from agent.execution.outputs import load, shown_args, step_output, tainted_inputs
+from agent.execution.run import Run
+from agent.execution.skill_executor import SkillExecutor, allowed_tools
+from agent.execution.supervisor import StepSupervisorAgent
+from agent.execution.tool_gateway import CallSite, call_tool
+from agent.planning.references import resolve
+
+
+async def run_attempt(run: Run, start: Start) -> None:
+    """Carry out an attempt and record how it ended; with the rule's verdict, unless the judge is to be asked.
+
+    Failures of the work become the step's output. `StaleEpochError` and `StoreError` end the run here instead."""
+    step, number = start.step, start.attempt
+    started = monotonic()
+    bodies: list[Draft] = []
+    try:
+        bodies, output = await _carry_out(run, start)
+    except (StaleEpochError, StoreError):
+        raise
+    except AgentError as error:
+        output = StepOutput(error_code=error.code, error=error.message, text="")
+    finished = StepFinished(output=output, duration=monotonic() - started)
+    bodies.append(Draft(finished, step.id, number))
+    if not _is_unknown(run, step, number):
+        bodies += await _verdict_by_rule(run, start, output)
+    await run.emit(*bodies)
+
+
+async def _carry_out(run: Run, start: Start) -> tuple[list[Draft], StepOutput]:
+    """The output of the attempt, and drafts that belong into the same transaction as its end."""
+    step, number = start.step, start.attempt
+    args, tainted = await _resolved(run, step)
+    begin = await _beginning(run, start, args, tainted=tainted)
+    if step.action in ("tool", "memory"):
+        return await StepExecutorAgent(run, step, number).execute(args, begin)
+    await run.emit(*begin)
+    if step.action == "skill":
+        output = await SkillExecutor(run, step, number).execute(args, start.feedback, tainted=tainted)
+    else:
+        output = await CompletionWriter(run, step, number).write(start.feedback)
+    return [], output
+
+
+class StepExecutorAgent:
+    """Runs a single tool or memory step."""
+
+    def __init__(self, run: Run, step: PlanStep, attempt: int) -> None:
+        self._run = run
+        self._step = step
+        self._site = CallSite(step.id, attempt)
+
+    async def execute(self, args: JsonObject, begin: tuple[Draft, ...]) -> tuple[list[Draft], StepOutput]:
+        """The tool's return, to be committed with the end of the attempt, and the output it makes."""
+        if self._step.tool not in allowed_tools(self._run):
+            await self._run.emit(*begin)
+            message = f"{self._step.tool!r} is not allowed in this run"
+            return [], StepOutput(error_code="ERR_TOOL_DENIED", error=message)
+        tool = self._run.engine.registry.get(self._step.tool)
+        returned = await call_tool(self._run, tool, args, self._site, begin)
+        output = step_output(returned)
+        if returned.error_code == "ERR_TOOL_UNKNOWN_OUTCOME":
+            return [], output
+        return [Draft(returned, self._site.step_id, self._site.attempt)], output
+
+
+async def _resolved(run: Run, step: PlanStep) -> tuple[JsonObject, bool]:
+    """The step's arguments with references filled in, and whether anything in them came from outside."""
+    outputs: dict[str, StepOutput] = {}
+    for dependency in step.depends_on:
+        output = run.state.step(dependency).output
+        if output is not None:
+            outputs[dependency] = await load(run, output)
+    resolved = resolve(dict(step.args), outputs.__getitem__)
+    tainted = resolved.tainted or (step.action == "skill" and tainted_inputs(run.state, step))
+    return resolved.args, tainted or run.state.tainted
+
+
+async def _beginning(run: Run, start: Start, args: JsonObject, *, tainted: bool) -> tuple[Draft, ...]:
+    """`step.started` (and `step.speculative`), unless an earlier process has recorded them."""
+    step, number = start.step, start.attempt
+    if any(attempt.number == number for attempt in run.state.step(step.id).attempts):
+        return ()
+    begin = [Draft(StepStarted(args=shown_args(args), feedback=start.feedback, tainted=tainted), step.id, number)]
+    if start.waiting_for:
+        begin.append(Draft(StepSpeculative(waiting_for=start.waiting_for), step.id, number))
+    return tuple(begin)
+
+
+async def _verdict_by_rule(run: Run, start: Start, output: StepOutput) -> list[Draft]:
+    """The verdict, when rules decide and nothing the attempt rests on is still unjudged."""
+    step = start.step
+    if any(run.state.step(dependency).status != "succeeded" for dependency in step.depends_on):
+        return []
+    supervisor = StepSupervisorAgent(run)
+    checked = await supervisor.by_rule(step, await load(run, output), start.attempt)
+    if supervisor.needs_judge(step, checked):
+        return []
+    verdict = StepJudged(verdict=supervisor.final(step, checked.verdict), rule=checked.doubt or "")
+    return [Draft(verdict, step.id, start.attempt)]
+
+
+def _is_unknown(run: Run, step: PlanStep, number: int) -> bool:
+    return any(a.number == number and a.unknown is not None for a in run.state.step(step.id).attempts)

@@ -1,0 +1,165 @@
+"""`StepSupervisorAgent`: the verdict on one attempt. Rules first; the fast tier as judge where they leave a doubt.
+
+The judge may worsen a rule's verdict, never improve it. A reply that cannot be read, or a judge that cannot be
+asked, never counts as success.
+"""
+
+import json
+import re
+from time import monotonic
+
+from agent.core.errors import ModelError
+from agent.core.events import StepJudged, StepOutput
+from agent.core.fold import AttemptState
+from agent.core.llm.port import ResponseSchema
+from agent.core.models import JsonObject, Outcome, PlanStep, StepOutcome
+from agent.execution.checks import Checked, check
+from agent.execution.metering import MeteredModels
+from agent.execution.outputs import JUDGE_CHARS, args_text, data_block, load, step_output
+from agent.execution.run import Run
+from agent.planning.references import find_references
+from agent.prompts import render
+
+VERDICT_SCHEMA = ResponseSchema(
+    "verdict",
+    {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["reason", "evidence", "outcome", "suggested_fix"],
+        "properties": {
+            "reason": {"type": "string"},
+            "evidence": {"type": "string"},
+            "outcome": {"type": "string", "enum": [outcome.value for outcome in Outcome]},
+            "suggested_fix": {"type": "string"},
+        },
+    },
+)
+_SEVERITY = {Outcome.SUCCESS: 0, Outcome.RETRY: 1, Outcome.REPLAN: 2, Outcome.ABORT: 3}
+_THINKING = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+
+
+class StepSupervisorAgent:
+    """Judges attempts of one run."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    async def by_rule(self, step: PlanStep, output: StepOutput, number: int) -> Checked:
+        """What the deterministic checks say of the output of attempt `number`."""
+        state = self._run.state
+        attempts = state.step(step.id).attempts
+        attempt = next((a for a in attempts if a.number == number), None)
+        previous = next((a for a in reversed(attempts) if a.number < number and not a.discarded), None)
+        later = state.plan.steps if state.plan else ()
+        return check(
+            step,
+            output,
+            # Only what a model wrote can be invented; the evidence of a tool is the tool itself.
+            evidence=await self._evidence(step, attempt) if step.action == "skill" else "",
+            previous=previous.output if previous else None,
+            needed_by_later=any(step.id in find_references(other.args) for other in later),
+            wants_sources=self._run.room.citations,
+        )
+
+    def needs_judge(self, step: PlanStep, checked: Checked) -> bool:
+        """Whether the room's policy asks the model about this verdict."""
+        if not self._run.has_model or checked.verdict.outcome is not Outcome.SUCCESS or step.is_completion:
+            return False
+        policy = self._run.room.supervision
+        return policy == "always" or (policy == "auto" and checked.doubt is not None)
+
+    def final(self, step: PlanStep, verdict: StepOutcome) -> StepOutcome:
+        """The verdict within the step's retry budget: one RETRY too many is a REPLAN."""
+        if verdict.outcome is not Outcome.RETRY:
+            return verdict
+        if step.effect == "effect":
+            why = "a step with side effects is not repeated"
+        elif self._run.state.step(step.id).retries >= self._run.room.budgets.max_retries:
+            why = "the retry of this step is spent"
+        else:
+            return verdict
+        return verdict.model_copy(update={"outcome": Outcome.REPLAN, "reason": f"{verdict.reason} ({why})"})
+
+    async def judge(self, step: PlanStep, number: int) -> StepJudged:
+        """The verdict on a finished attempt, by rule and, where the policy asks for it, by the judge."""
+        attempt = next(a for a in self._run.state.step(step.id).attempts if a.number == number)
+        output = attempt.output or StepOutput(error_code="ERR_INTERNAL", error="the attempt has no output")
+        output = await load(self._run, output)
+        checked = await self.by_rule(step, output, number)
+        if not self.needs_judge(step, checked):
+            return StepJudged(verdict=self.final(step, checked.verdict), rule=checked.doubt or "")
+        started = monotonic()
+        verdict = await self._ask(step, attempt, output, checked)
+        return StepJudged(
+            verdict=self.final(step, verdict),
+            rule=checked.doubt or checked.verdict.reason,
+            duration=monotonic() - started,
+        )
+
+    async def _ask(self, step: PlanStep, attempt: AttemptState, output: StepOutput, checked: Checked) -> StepOutcome:
+        rule = checked.verdict
+        closed = StepOutcome(
+            outcome=Outcome.REPLAN,
+            reason="the judge gave no readable verdict, and its silence is no success",
+            by="model",
+        )
+        doubt = f"\nA check noticed: {checked.doubt}." if checked.doubt else ""
+        user = "\n".join(
+            (
+                data_block("intent", step.intent or self._run.state.prompt, limit=JUDGE_CHARS),
+                data_block("input", args_text(dict(step.args)), limit=JUDGE_CHARS),
+                data_block("evidence", await self._evidence(step, attempt), limit=2 * JUDGE_CHARS),
+                data_block("output", output.text, limit=JUDGE_CHARS, step=step.id, tool=step.tool),
+            )
+        )
+        messages: tuple[JsonObject, ...] = (
+            {"role": "system", "content": render("supervisor")},
+            {"role": "user", "content": user + doubt},
+        )
+        models = MeteredModels(self._run, step.id, attempt.number)
+        try:
+            reply = await models.complete("supervisor", messages, schema=VERDICT_SCHEMA, max_tokens=400)
+        except ModelError as error:
+            return closed.model_copy(update={"reason": f"the judge could not be asked: {error.message}"})
+        verdict = read_verdict(reply.text) if reply.finish_reason != "length" else None
+        if verdict is None:
+            return closed
+        return verdict if _SEVERITY[verdict.outcome] >= _SEVERITY[rule.outcome] else rule
+
+    async def _evidence(self, step: PlanStep, attempt: AttemptState | None) -> str:
+        """Everything the attempt had before it: the request, its arguments, what its tools returned."""
+        parts = [self._run.state.prompt, step.intent]
+        outputs = [self._run.state.step(dependency).output for dependency in step.depends_on]
+        if attempt is not None:
+            parts.append(json.dumps(dict(attempt.args), ensure_ascii=False, default=str))
+            outputs += [step_output(call.returned) for call in attempt.calls if call.returned is not None]
+        loaded = [await load(self._run, output) for output in outputs if output is not None]
+        return "\n".join([*parts, *(output.text for output in loaded)])
+
+
+def read_verdict(text: str) -> StepOutcome | None:
+    """A verdict from a model's reply: strict JSON, fenced, or the last object in the text. None when unreadable."""
+    text = _THINKING.sub("", text)
+    decoder = json.JSONDecoder()
+    found: object = None
+    for start in (match.start() for match in re.finditer(r"\{", text)):
+        try:
+            candidate, _ = decoder.raw_decode(text, start)
+        except json.JSONDecodeError:
+            continue
+        if isinstance(candidate, dict) and "outcome" in candidate:
+            found = candidate
+    if not isinstance(found, dict):
+        return None
+    word = str(found.get("outcome", "")).strip().upper()
+    reason = found.get("reason")
+    if word not in Outcome.__members__ or not isinstance(reason, str) or not reason.strip():
+        return None
+    fix = found.get("suggested_fix")
+    return StepOutcome(
+        outcome=Outcome(word),
+        reason=reason.strip()[:1000],
+        suggested_fix=str(fix).strip()[:1000] or None if fix else None,
+        evidence=str(found.get("evidence") or "")[:1000],
+        by="model",
+    )

@@ -1,0 +1,201 @@
+"""The one way to a tool: validation, intent before the call, time limit, retries by effect class, output cap.
+
+A call never raises for what a tool does wrong: the failure comes back as data (`ToolReturned.error_code`), for
+the supervisor and the model to act on.
+"""
+
+import asyncio
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from time import monotonic
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError as SchemaViolation
+from pydantic import ValidationError
+
+from agent.core.errors import ToolError, ToolInputError, ToolOutputError, ToolTimeoutError
+from agent.core.events import Draft, StepUnknown, ToolCalled, ToolReturned
+from agent.core.models import JsonObject
+from agent.execution.run import Run
+from agent.tools import Tool, ToolContext, ToolResult, ToolSpec
+
+BLOB_CHARS = 16_000
+"""Results longer than this lie in `blobs`; the event keeps the first part of the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """Where a call stands: its step, attempt and number within the attempt (from 1)."""
+
+    step_id: str
+    attempt: int
+    ordinal: int = 1
+
+    @property
+    def call_id(self) -> str:
+        """Unique in the run, and the same after a crash."""
+        return f"{self.step_id}.{self.attempt}.{self.ordinal}"
+
+
+async def call_tool(
+    run: Run, tool: Tool, args: JsonObject, site: CallSite, before: tuple[Draft, ...] = ()
+) -> ToolReturned:
+    """Call `tool` once for `site`, or take the recorded return of an earlier process.
+
+    Emits `before` and the intent, but not the return: the caller commits it together with what follows from it.
+    A side effect that began before a crash is reconciled by the tool, or reported as `step.unknown`.
+    """
+    attempt = next((a for a in run.state.step(site.step_id).attempts if a.number == site.attempt), None)
+    earlier = attempt.call(site.call_id) if attempt else None
+    if earlier is not None and earlier.returned is not None:
+        if before:
+            await run.emit(*before)
+        return earlier.returned
+    problem = argument_problem(tool.spec, args)
+    if problem is not None:
+        if before:
+            await run.emit(*before)
+        return _failed(tool.spec, site, ToolInputError(problem), monotonic())
+    plan_version = run.state.plan.version if run.state.plan else 0
+    key = f"{run.run_id}:{plan_version}:{site.step_id}:{site.attempt}:{site.ordinal}"
+    if earlier is not None:
+        key = earlier.called.key
+        if before:
+            await run.emit(*before)
+        if earlier.called.effect == "effect":
+            return await _reconcile(run, tool, site, key)
+    else:
+        intent = ToolCalled(call_id=site.call_id, tool=tool.spec.name, args=args, effect=tool.spec.effect, key=key)
+        await run.emit(*before, Draft(intent, site.step_id, site.attempt))
+    return await _carry_out(run, tool, args, site, key)
+
+
+async def _carry_out(run: Run, tool: Tool, args: JsonObject, site: CallSite, key: str) -> ToolReturned:
+    """Call with a time limit; once more after a broken connection, where repeating is harmless."""
+    spec = tool.spec
+    context = ToolContext(run_id=run.run_id, owner=run.state.owner, key=key)
+    limit = min(spec.timeout_s or run.engine.settings.tool_timeout_s, max(0.1, run.seconds_left))
+    started = monotonic()
+    tries = 0
+    while True:
+        tries += 1
+        try:
+            async with asyncio.timeout(limit):
+                result = await tool.call(args, context)
+            return await _returned(run, spec, site, result, started, tries)
+        except TimeoutError:
+            error: ToolError = ToolTimeoutError(f"{spec.name} did not finish within {limit:g} s", agent_id=spec.name)
+        except ToolError as failure:
+            error = failure
+        except OSError as failure:
+            if tries == 1 and spec.effect != "effect":
+                continue
+            error = ToolError(f"{spec.name} failed: {failure}", agent_id=spec.name)
+        except ValidationError as failure:
+            error = ToolOutputError(f"{spec.name} broke its own schema: {failure.error_count()} problems")
+        except Exception as failure:  # noqa: BLE001 - the border to foreign code: any defect of a tool is data
+            error = ToolError(f"{spec.name} failed with {type(failure).__name__}: {_short(str(failure))}")
+        return _failed(spec, site, error, started, tries)
+
+
+async def _returned(
+    run: Run, spec: ToolSpec, site: CallSite, result: ToolResult, started: float, tries: int
+) -> ToolReturned:
+    """The result, checked against the schema and capped."""
+    problem = output_problem(spec, result)
+    if problem is not None:
+        return _failed(spec, site, ToolOutputError(problem, agent_id=spec.name), started, tries)
+    cap = run.engine.settings.tool_output_chars
+    text, value, truncated = result.text, result.value, False
+    encoded = json.dumps(value, ensure_ascii=False, default=str)
+    if len(text) > cap or len(encoded) > 2 * cap:
+        truncated = True
+        text = text[:cap] + f"\n[cut: the result had {len(text):,} characters, the limit is {cap:,}]"
+        value, encoded = text, json.dumps(text, ensure_ascii=False)
+    blob = None
+    if len(encoded) + len(text) > BLOB_CHARS:
+        payload = json.dumps({"value": value, "text": text}, ensure_ascii=False)
+        blob = await run.engine.journal.put_blob(payload.encode())
+        value, text = None, text[: BLOB_CHARS // 8]
+    return ToolReturned(
+        call_id=site.call_id,
+        tool=spec.name,
+        output=value,
+        text=text,
+        blob=blob,
+        tainted=spec.tainted,
+        truncated=truncated,
+        tries=tries,
+        duration=monotonic() - started,
+        sources=result.sources,
+    )
+
+
+async def _reconcile(run: Run, tool: Tool, site: CallSite, key: str) -> ToolReturned:
+    """A side effect whose return was never recorded: ask the tool, else say that nobody knows. Never repeat it."""
+    spec, started = tool.spec, monotonic()
+    context = ToolContext(run_id=run.run_id, owner=run.state.owner, key=key)
+    try:
+        async with asyncio.timeout(run.engine.settings.tool_timeout_s):
+            result = await tool.reconcile(key, context)
+    except (TimeoutError, ToolError, OSError):
+        result = None
+    if result is not None:
+        return await _returned(run, spec, site, result, started, 1)
+    message = (
+        f"{spec.name} was called before an interruption and its result was never recorded; it may or may not have "
+        f"happened. It was not repeated (key {key}): look at its target before you ask again."
+    )
+    unknown = StepUnknown(call_id=site.call_id, tool=spec.name, key=key, message=message)
+    await run.emit(Draft(unknown, site.step_id, site.attempt))
+    return ToolReturned(
+        call_id=site.call_id, tool=spec.name, error_code="ERR_TOOL_UNKNOWN_OUTCOME", error=message, text=message
+    )
+
+
+def _failed(spec: ToolSpec, site: CallSite, error: ToolError, started: float, tries: int = 1) -> ToolReturned:
+    return ToolReturned(
+        call_id=site.call_id,
+        tool=spec.name,
+        error_code=error.code,
+        error=error.message,
+        tainted=spec.tainted,
+        tries=tries,
+        duration=monotonic() - started,
+    )
+
+
+def argument_problem(spec: ToolSpec, args: JsonObject) -> str | None:
+    """What is wrong with the arguments, in one sentence, or None."""
+    fault = _first_fault(spec.input_schema, args)
+    if fault is None:
+        return None
+    where = ".".join(str(part) for part in fault.absolute_path) or "arguments"
+    return f"{spec.name}: {where}: {_short(fault.message)}"
+
+
+def output_problem(spec: ToolSpec, result: ToolResult) -> str | None:
+    """How the result breaks the tool's output schema, or None."""
+    if spec.output_schema is None:
+        return None
+    fault = _first_fault(spec.output_schema, result.value)
+    if fault is None:
+        return None
+    where = ".".join(str(part) for part in fault.absolute_path) or "result"
+    return f"{spec.name} returned something else than it promises: {where}: {_short(fault.message)}"
+
+
+def _first_fault(schema: JsonObject, instance: object) -> SchemaViolation | None:
+    validator = _validator(json.dumps(schema, sort_keys=True))
+    return next(iter(validator.iter_errors(instance)), None)
+
+
+@lru_cache(maxsize=512)
+def _validator(schema: str) -> Any:
+    return Draft202012Validator(json.loads(schema))
+
+
+def _short(text: str, limit: int = 300) -> str:
+    return text if len(text) <= limit else text[:limit] + "…"

@@ -1,0 +1,81 @@
+"""The workflow: which stage comes next, and the loop that drives a run through them.
+
+Resuming after a crash, a restart or a long wait is the same operation as starting: fold the log, ask
+`next_stage`, go on.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Literal
+
+from agent.core.events import CancelRequested
+from agent.core.fold import RunState
+from agent.execution import stages
+from agent.execution.decide import decide, is_complete, wants_replan
+from agent.execution.run import Run
+
+StageName = Literal["guard", "understand", "retrieve", "plan", "execute", "verify", "finalize"]
+
+STAGES: Mapping[StageName, Callable[[Run], Awaitable[None]]] = {
+    "guard": stages.guard,
+    "understand": stages.understand,
+    "retrieve": stages.retrieve,
+    "plan": stages.plan,
+    "execute": stages.execute,
+    "verify": stages.verify,
+    "finalize": stages.finalize,
+}
+
+
+_LONG = frozenset({"plan", "execute"})
+"""The stages that wait for models and tools; only these are raced against a stop."""
+
+
+def next_stage(state: RunState) -> StageName | None:
+    """The stage this run needs now; None when it is finished. Pure."""
+    if state.finished:
+        return None
+    if state.guarded is None:
+        return "guard"
+    if state.cancel is not None:
+        return "finalize"
+    if state.understood is None:
+        return "understand"
+    if state.retrieved is None:
+        return "retrieve"
+    if state.plan is None or wants_replan(state):
+        return "plan"
+    if decide(state):
+        return "execute"
+    if is_complete(state) and not state.gates:
+        return "verify"
+    return "finalize"
+
+
+async def drive(run: Run) -> None:
+    """Carry the run through its stages to its terminal event. Raises what a stage raises.
+
+    A stage is cut short when a person cancels the run or its wall time is spent; the answer says so."""
+    while (stage := next_stage(run.state)) is not None:
+        if stage in _LONG:
+            await _until_stopped(run, stage)
+        else:
+            await STAGES[stage](run)
+
+
+async def _until_stopped(run: Run, stage: StageName) -> None:
+    work = asyncio.ensure_future(STAGES[stage](run))
+    stop = asyncio.ensure_future(run.stopping.wait())
+    try:
+        await asyncio.wait((work, stop), timeout=run.seconds_left, return_when=asyncio.FIRST_COMPLETED)
+        if work.done():
+            work.result()
+            return
+        if not run.stopping.is_set():
+            reason = f"the run has used its {run.room.budgets.max_seconds:g} seconds"
+            await run.emit(CancelRequested(reason=reason, by="budget"))
+    finally:
+        stop.cancel()
+        if not work.done():
+            work.cancel()
+            await asyncio.wait([work])
