@@ -1,0 +1,151 @@
+"""`calculator`: arithmetic, exact for decimals, safe for anything a model may write."""
+
+import ast
+import math
+import operator
+from collections.abc import Callable
+from decimal import Decimal, DivisionByZero, InvalidOperation, Overflow, localcontext
+
+import simpleeval
+from pydantic import BaseModel, Field
+
+from agent.core.errors import ToolError
+from agent.tools import ToolContext, TypedTool
+
+PRECISION = 40
+MAX_POWER = 10_000
+_TYPOGRAPHY = str.maketrans({"^": "**", "\u00d7": "*", "\u00f7": "/", "\u2212": "-"})
+"""How people write operators: the multiplication, division and minus signs of typography, the caret for powers."""
+MAX_FACTORIAL = 500
+"""Larger ones have more digits than anybody reads and cost seconds."""
+
+
+class CalculatorInput(BaseModel):
+    """What to calculate."""
+
+    expression: str = Field(
+        min_length=1, max_length=500, description="e.g. (17.5 * 240) / 3; + - * / // % ** and sqrt, round, log, sin ..."
+    )
+
+
+class CalculatorOutput(BaseModel):
+    """The value."""
+
+    expression: str
+    value: str
+
+
+class CalculatorTool(TypedTool[CalculatorInput, CalculatorOutput]):
+    """Evaluates an arithmetic expression."""
+
+    name = "calculator"
+    description = "Calculate an arithmetic expression exactly. Use it for every calculation."
+    keywords = ("calculate", "compute", "sum", "plus", "minus", "times", "percent", "arithmetic", "math", "number")
+    Input = CalculatorInput
+    Output = CalculatorOutput
+
+    async def run(self, args: CalculatorInput, context: ToolContext) -> CalculatorOutput:
+        """Evaluate."""
+        return CalculatorOutput(expression=args.expression, value=calculate(args.expression))
+
+    def text(self, output: CalculatorOutput) -> str:
+        """As an equation."""
+        return f"{output.expression} = {output.value}"
+
+
+def calculate(expression: str) -> str:
+    """The value as a decimal number. `ToolError` with a hint for what cannot be calculated."""
+    source = expression.strip().rstrip("=?").translate(_TYPOGRAPHY)
+    with localcontext() as context:
+        context.prec = PRECISION
+        try:
+            value = _Evaluator().eval(source)
+        except (DivisionByZero, ZeroDivisionError) as error:
+            raise ToolError(f"{expression!r} divides by zero") from error
+        except (simpleeval.FunctionNotDefined, simpleeval.NameNotDefined) as error:
+            known = ", ".join(sorted(_FUNCTIONS))
+            raise ToolError(f"{error}; numbers, operators and these are known: {known}, pi, e") from error
+        except (InvalidOperation, Overflow, OverflowError) as error:
+            raise ToolError(f"{expression!r} has no finite value within {PRECISION} digits") from error
+        except (simpleeval.InvalidExpression, SyntaxError, TypeError, ValueError, RecursionError, MemoryError) as error:
+            raise ToolError(f"{expression!r} cannot be calculated: {error}") from error
+        if not isinstance(value, Decimal) or not value.is_finite():
+            raise ToolError(f"{expression!r} has no finite value")
+        return _plain(value)
+
+
+class _Evaluator(simpleeval.SimpleEval):  # type: ignore[misc]
+    """Numbers are decimals, so that 0.1 + 0.2 is 0.3; nothing but numbers, operators and the functions below."""
+
+    def __init__(self) -> None:
+        super().__init__(operators=_OPERATORS, functions=_FUNCTIONS, names={"pi": _PI, "e": _E})
+
+    def _eval_constant(self, node: ast.Constant) -> Decimal:
+        if isinstance(node.value, bool) or not isinstance(node.value, int | float):
+            raise simpleeval.InvalidExpression("only numbers can be calculated with")
+        # The text of the literal, not its binary value.
+        return Decimal(str(node.value))
+
+
+def _power(base: Decimal, exponent: Decimal) -> Decimal:
+    if abs(exponent) > MAX_POWER:
+        raise simpleeval.InvalidExpression(f"powers above {MAX_POWER} are refused")
+    return base**exponent
+
+
+def _factorial(number: Decimal) -> Decimal:
+    if number != number.to_integral_value() or not 0 <= number <= MAX_FACTORIAL:
+        raise simpleeval.InvalidExpression(f"factorial takes whole numbers from 0 to {MAX_FACTORIAL}")
+    return Decimal(math.factorial(int(number)))
+
+
+def _real(function: Callable[[float], float]) -> Callable[[Decimal], Decimal]:
+    """A function of the math module, on decimals; its 15 digits are what a float has."""
+    return lambda number: Decimal(repr(function(float(number))))
+
+
+def _log(number: Decimal, base: Decimal | None = None) -> Decimal:
+    return number.ln() if base is None else number.ln() / base.ln()
+
+
+def _round(number: Decimal, digits: Decimal = Decimal(0)) -> Decimal:
+    return round(number, int(digits))
+
+
+_PI = Decimal("3.141592653589793238462643383279502884197")
+_E = Decimal("2.718281828459045235360287471352662497757")
+_OPERATORS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: _power,
+    ast.UAdd: operator.pos,
+    ast.USub: operator.neg,
+}
+_FUNCTIONS: dict[str, Callable[..., Decimal]] = {
+    "abs": abs,
+    "ceil": lambda number: Decimal(math.ceil(number)),
+    "cos": _real(math.cos),
+    "exp": lambda number: number.exp(),
+    "factorial": _factorial,
+    "floor": lambda number: Decimal(math.floor(number)),
+    "ln": _log,
+    "log": _log,
+    "log10": lambda number: number.log10(),
+    "max": max,
+    "min": min,
+    "round": _round,
+    "sin": _real(math.sin),
+    "sqrt": lambda number: number.sqrt(),
+    "tan": _real(math.tan),
+}
+
+
+def _plain(value: Decimal) -> str:
+    """Without trailing zeros, in plain notation up to 30 digits; results of division rounded to 15 places."""
+    rounded = value if -value.as_tuple().exponent <= 15 else round(value, 15)  # type: ignore[operator]
+    text = format(rounded.normalize(), "f")
+    return text if len(text) <= 30 else format(value.normalize(), "E")

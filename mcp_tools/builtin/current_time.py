@@ -1,0 +1,70 @@
+"""`current_time`: date and time in any time zone."""
+
+import difflib
+import zoneinfo
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from pydantic import BaseModel, Field
+
+from agent.core.errors import ToolError
+from agent.tools import ToolContext, TypedTool
+
+
+class CurrentTimeInput(BaseModel):
+    """Where."""
+
+    timezone: str = Field(default="UTC", max_length=64, description="IANA name, e.g. Europe/Stockholm")
+
+
+class CurrentTimeOutput(BaseModel):
+    """The time there."""
+
+    iso: str
+    date: str
+    time: str
+    weekday: str
+    timezone: str
+    unix: int
+
+
+class CurrentTimeTool(TypedTool[CurrentTimeInput, CurrentTimeOutput]):
+    """Tells the time."""
+
+    name = "current_time"
+    description = "The current date, time and weekday in a time zone. Use it whenever today's date or the time matters."
+    keywords = ("time", "date", "today", "now", "clock", "weekday", "day", "hour")
+    Input = CurrentTimeInput
+    Output = CurrentTimeOutput
+
+    def __init__(self, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        super().__init__()
+        self._clock = clock
+
+    async def run(self, args: CurrentTimeInput, context: ToolContext) -> CurrentTimeOutput:
+        """Look at the clock."""
+        zone = _zone(args.timezone)
+        now = self._clock().astimezone(zone)
+        return CurrentTimeOutput(
+            iso=now.isoformat(timespec="seconds"),
+            date=now.date().isoformat(),
+            time=now.strftime("%H:%M:%S"),
+            weekday=now.strftime("%A"),
+            timezone=args.timezone,
+            unix=int(now.timestamp()),
+        )
+
+    def text(self, output: CurrentTimeOutput) -> str:
+        """As a sentence."""
+        return f"It is {output.time} on {output.weekday}, {output.date} ({output.timezone})."
+
+
+def _zone(name: str) -> zoneinfo.ZoneInfo:
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
+        known = sorted(zoneinfo.available_timezones())
+        near = [zone for zone in known if zone.rpartition("/")[2].lower() == name.lower().replace(" ", "_")]
+        near += difflib.get_close_matches(name, known, n=3)
+        hint = f"; did you mean {', '.join(dict.fromkeys(near))}?" if near else "; use a name like Europe/Stockholm"
+        raise ToolError(f"there is no time zone {name!r}{hint}") from error

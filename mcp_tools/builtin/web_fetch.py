@@ -1,0 +1,178 @@
+"""`web_fetch`: a web page as readable text."""
+
+import asyncio
+import json
+from dataclasses import dataclass
+
+import httpx
+from pydantic import BaseModel, Field
+
+from agent.core.errors import ToolError, ToolTimeoutError
+from agent.core.models import Source
+from agent.tools import READ_ONLY_WEB, ToolContext, TypedTool
+from mcp_tools.net import Page, SafeClient
+
+HTML_TYPES = frozenset({"text/html", "application/xhtml+xml", ""})
+TEXT_TYPES = ("text/", "application/json", "application/xml", "application/ld+json", "application/yaml")
+QUOTE_CHARS = 300
+
+
+class WebFetchInput(BaseModel):
+    """Which page, and which part of it."""
+
+    url: str = Field(description="http or https address of the page", min_length=1, max_length=4000)
+    max_chars: int = Field(default=20_000, ge=200, le=200_000, description="longest text returned")
+    start: int = Field(default=0, ge=0, description="character to start at, to read on in a long page")
+
+
+class WebFetchOutput(BaseModel):
+    """The page's text."""
+
+    url: str = Field(description="final address, after redirects")
+    title: str
+    text: str
+    status: int
+    content_type: str
+    truncated: bool
+    next_start: int | None = Field(description="where to read on, or null at the end")
+
+
+@dataclass(frozen=True, slots=True)
+class _Readable:
+    title: str
+    text: str
+
+
+class WebFetchTool(TypedTool[WebFetchInput, WebFetchOutput]):
+    """Reads public web pages, through the fetcher service where one is set."""
+
+    name = "web_fetch"
+    description = (
+        "Read a web page: fetches an http(s) address and returns its main text as Markdown. Use it for every "
+        "question about the content of a given link."
+    )
+    annotations = READ_ONLY_WEB
+    tainted = True
+    keywords = ("web", "page", "url", "link", "website", "site", "http", "https", "fetch", "download", "article")
+    Input = WebFetchInput
+    Output = WebFetchOutput
+
+    def __init__(self, client: SafeClient, *, fetcher_url: str | None, max_bytes: int, fetch_timeout_s: float) -> None:
+        super().__init__()
+        self._client = client
+        self._fetcher_url = fetcher_url
+        self._max_bytes = max_bytes
+        self._limit_s = fetch_timeout_s
+        self._fetcher = httpx.AsyncClient(trust_env=False) if fetcher_url else None
+
+    async def run(self, args: WebFetchInput, context: ToolContext) -> WebFetchOutput:
+        """Fetch, extract, cut."""
+        page = await self._fetch(args.url)
+        if page.status >= 400:
+            raise ToolError(f"{page.url} answered with HTTP status {page.status}")
+        readable = await asyncio.to_thread(extract, page)
+        end = args.start + args.max_chars
+        cut = len(readable.text) > end
+        return WebFetchOutput(
+            url=page.url,
+            title=readable.title,
+            text=readable.text[args.start : end],
+            status=page.status,
+            content_type=page.content_type,
+            truncated=cut or page.truncated,
+            next_start=end if cut else None,
+        )
+
+    def text(self, output: WebFetchOutput) -> str:
+        """Title, address and text."""
+        head = f"# {output.title}\n" if output.title else ""
+        more = f"\n\n[more: call again with start={output.next_start}]" if output.next_start else ""
+        return f"{head}{output.url}\n\n{output.text}{more}"
+
+    def sources(self, output: WebFetchOutput) -> tuple[Source, ...]:
+        """The page."""
+        return (Source(id=1, name=output.title or output.url, url=output.url, quotes=(output.text[:QUOTE_CHARS],)),)
+
+    async def aclose(self) -> None:
+        """Close the fetcher's connections."""
+        if self._fetcher is not None:
+            await self._fetcher.aclose()
+
+    async def _fetch(self, url: str) -> Page:
+        if self._fetcher is None:
+            return await self._client.get(url, max_bytes=self._max_bytes, timeout_s=self._limit_s)
+        await self._client.vet(url)  # the service lives inside: it must not be sent there
+        return await self._by_service(self._fetcher, url)
+
+    async def _by_service(self, fetcher: httpx.AsyncClient, url: str) -> Page:
+        """Ask the fetcher service: POST {"url": ...}; it answers JSON with `text`, `content` or `markdown`, or HTML."""
+        where = str(self._fetcher_url)
+        try:
+            response = await fetcher.post(where, json={"url": url}, timeout=self._limit_s)
+        except httpx.TimeoutException as error:
+            raise ToolTimeoutError(f"the fetcher {where} did not answer within {self._limit_s:g} s") from error
+        except httpx.HTTPError as error:
+            raise ToolError(f"the fetcher {where} cannot be reached: {str(error) or type(error).__name__}") from error
+        if response.status_code >= 400:
+            raise ToolError(f"the fetcher {where} answered with HTTP status {response.status_code}")
+        body = response.content[: self._max_bytes]
+        kind = response.headers.get("content-type", "").split(";")[0].strip().lower()
+        truncated = len(response.content) > self._max_bytes
+        return Page(url, 200, kind, body, response.charset_encoding, truncated) if kind != _JSON else _unwrap(url, body)
+
+
+_JSON = "application/json"
+
+
+def _unwrap(url: str, body: bytes) -> Page:
+    """The page in a fetcher's JSON."""
+    try:
+        data = json.loads(body)
+    except ValueError as error:
+        raise ToolError("the fetcher answered with broken JSON") from error
+    if not isinstance(data, dict):
+        raise ToolError("the fetcher answered with something else than an object")
+    text = next((data[key] for key in ("markdown", "text", "content") if isinstance(data.get(key), str)), None)
+    status = data.get("status", 200)
+    if text is None:
+        raise ToolError("the fetcher's answer holds neither text, content nor markdown")
+    title = str(data.get("title") or "")
+    body = (f"# {title}\n\n{text}" if title else text).encode()
+    shown = str(data.get("url") or url)
+    return Page(shown, status if isinstance(status, int) else 200, "text/markdown", body, "utf-8", truncated=False)
+
+
+def extract(page: Page) -> _Readable:
+    """The readable text of a page: main content of HTML as Markdown, text as it is. `ToolError` for other types."""
+    if page.content_type not in HTML_TYPES:
+        if not page.content_type.startswith(TEXT_TYPES) and not page.content_type.endswith(("+json", "+xml")):
+            raise ToolError(f"{page.url} is {page.content_type}; only text, HTML and JSON can be read")
+        text = _decode(page)
+        title = text[2:].split("\n", 1)[0].strip() if text.startswith("# ") else ""
+        return _Readable(title, text)
+    return _from_html(_decode(page), page.url)
+
+
+def _from_html(html: str, url: str) -> _Readable:
+    # Imported here, in the thread: the library and its parser cost 0.1 s, and most runs read no page.
+    from trafilatura import bare_extraction, html2txt  # noqa: PLC0415
+
+    document = bare_extraction(
+        html, url=url, output_format="markdown", include_links=True, include_tables=True, with_metadata=True
+    )
+    text = (document.text or "") if document is not None else ""
+    title = (document.title or "") if document is not None else ""
+    if len(text.strip()) < 40:  # a page that is one table or one line is no article: take all its text
+        text = html2txt(html) or text
+    return _Readable(title.strip(), text.strip())
+
+
+def _decode(page: Page) -> str:
+    """The body as text, by the declared charset, else UTF-8, else what every byte can be read as."""
+    for charset in (page.charset, "utf-8"):
+        if charset:
+            try:
+                return page.body.decode(charset, errors="strict" if charset != "utf-8" else "replace")
+            except (LookupError, UnicodeDecodeError):
+                continue
+    return page.body.decode("latin-1")

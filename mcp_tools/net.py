@@ -1,0 +1,227 @@
+"""`SafeClient`: the one way out to addresses that users and models choose.
+
+The threat is a request that reaches the inside (SSRF): by a private address, a name that resolves to one, a
+redirect, a second lookup that answers differently, an odd spelling. So every name is resolved here, every address
+is checked, and the connection goes to the address that was checked.
+"""
+
+import asyncio
+import ipaddress
+import re
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+
+import httpcore
+import httpx
+
+from agent.core.errors import ToolDeniedError, ToolError, ToolTimeoutError
+from mcp_tools.addresses import Address, is_public
+
+PORTS = frozenset({80, 443, 8000, 8008, 8080, 8443})
+"""Web ports. Others speak protocols that HTTP can be smuggled into (SMTP, Redis)."""
+MAX_REDIRECTS = 5
+USER_AGENT = "Stepgate/0.1 (+self-hosted agent gateway)"
+
+_HOST = re.compile(r"^(?!-)[a-z0-9_-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9_-]{1,63}(?<!-))*\.?$")
+_NUMBERS = re.compile(r"^(?:0x[0-9a-f]*|\d+)(?:\.(?:0x[0-9a-f]*|\d+))*\.?$")
+_DOTTED = re.compile(r"^(?:0|[1-9]\d{0,2})(?:\.(?:0|[1-9]\d{0,2})){3}$")
+
+Resolver = Callable[[str, int], Awaitable[list[Address]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """An answer, read to its end or to the byte limit. `truncated` says which."""
+
+    url: str
+    status: int
+    content_type: str
+    body: bytes
+    charset: str | None
+    truncated: bool
+
+
+class SafeClient:
+    """Fetches public web addresses, and those of `allow_hosts` (`host` or `host:port`)."""
+
+    def __init__(self, allow_hosts: Iterable[str] = (), resolver: Resolver | None = None) -> None:
+        self._allowed = frozenset(host.strip().lower() for host in allow_hosts)
+        self._resolve = resolver or resolve
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=ssl.create_default_context(),
+            network_backend=_CheckedBackend(self._checked_addresses),
+            max_connections=50,
+            max_keepalive_connections=0,  # a kept connection would outlive the check of its address
+            retries=0,
+        )
+        self._client = httpx.AsyncClient(
+            transport=_PoolTransport(self._pool),
+            trust_env=False,
+            follow_redirects=False,
+            headers={"user-agent": USER_AGENT, "accept": "text/html,text/plain,application/json;q=0.9,*/*;q=0.5"},
+        )
+
+    async def get(self, url: str, *, max_bytes: int, timeout_s: float) -> Page:
+        """The page at `url`, redirects followed and each checked. Raises `ToolDeniedError` for an address that is
+        refused, `ToolTimeoutError`, `ToolError` for everything else that goes wrong on the way."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._follow(url, max_bytes)
+        except TimeoutError as error:
+            raise ToolTimeoutError(f"{url} did not answer within {timeout_s:g} s (AGENT_FETCH_TIMEOUT_S)") from error
+        except (httpx.HTTPError, httpcore.NetworkError, httpx.InvalidURL, ssl.SSLError) as error:
+            raise ToolError(f"{url} cannot be fetched: {str(error) or type(error).__name__}") from error
+
+    async def vet(self, url: str) -> None:
+        """Raise what `get` would raise for the address itself, without fetching it."""
+        target = self.check_form(url)
+        await self._checked_addresses(target.host, target.port or _default_port(target))
+
+    async def aclose(self) -> None:
+        """Close connections."""
+        await self._client.aclose()
+
+    def check_form(self, url: str) -> httpx.URL:
+        """The parsed URL; `ToolDeniedError` for one whose form alone is reason enough."""
+        try:
+            target = httpx.URL(url.strip())
+        except httpx.InvalidURL as error:
+            raise ToolDeniedError(f"{url!r} is no valid URL: {error}") from error
+        if target.scheme not in ("http", "https"):
+            raise ToolDeniedError(f"{url!r} is refused: only http and https addresses are fetched")
+        if target.userinfo:
+            raise ToolDeniedError("an address with a user name or password in it is refused")
+        host = target.raw_host.decode("ascii", "replace").lower()
+        port = target.port or _default_port(target)
+        if self._is_allowed(host, port):
+            return target
+        if port not in PORTS:
+            raise ToolDeniedError(f"port {port} is refused: it is no web port (allow with AGENT_FETCH_ALLOW_HOSTS)")
+        _check_host(host)
+        return target
+
+    async def _follow(self, url: str, max_bytes: int) -> Page:
+        target = self.check_form(url)
+        for _ in range(MAX_REDIRECTS + 1):
+            async with self._client.stream("GET", target) as response:
+                if not response.is_redirect:
+                    return await _read(response, max_bytes)
+                location = response.headers.get("location", "")
+            following = self.check_form(str(target.join(location)))
+            if target.scheme == "https" and following.scheme == "http":
+                raise ToolDeniedError(f"{target} redirects from https to http ({following}); that is refused")
+            target = following
+        raise ToolError(f"{url} redirects more than {MAX_REDIRECTS} times")
+
+    async def _checked_addresses(self, host: str, port: int) -> list[Address]:
+        """Where `host` really is; `ToolDeniedError` unless every one of its addresses is public."""
+        host = host.strip("[]").lower()
+        addresses = await self._resolve(host, port)
+        if self._is_allowed(host, port):
+            return addresses
+        for address in addresses:
+            if not is_public(address):
+                raise ToolDeniedError(
+                    f"{host} is refused: {address} is no public address "
+                    f"(if you trust it, add it to AGENT_FETCH_ALLOW_HOSTS)"
+                )
+        return addresses
+
+    def _is_allowed(self, host: str, port: int) -> bool:
+        bare = host.strip("[]").rstrip(".")
+        return bare in self._allowed or f"{bare}:{port}" in self._allowed
+
+
+async def resolve(host: str, port: int) -> list[Address]:
+    """Every address of a name, by the system's resolver; `ToolError` when there is none."""
+    try:
+        return [ipaddress.ip_address(host)]
+    except ValueError:
+        pass  # a name
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise ToolError(f"there is no host named {host!r}") from error
+    return [ipaddress.ip_address(str(entry[4][0]).split("%", 1)[0]) for entry in found]
+
+
+def _check_host(host: str) -> None:
+    """Refuse spellings that different programs read differently."""
+    bare = host.strip("[]")
+    if ":" in bare:
+        return  # an IPv6 literal; httpx has parsed it, its address is checked at connect time
+    if _NUMBERS.match(bare) and not _DOTTED.match(bare):
+        raise ToolDeniedError(f"{host!r} is refused: write the address as four decimal numbers")
+    if not _HOST.match(bare) or bare.rstrip(".") == "localhost" or bare.rstrip(".").endswith(".localhost"):
+        raise ToolDeniedError(f"{host!r} is refused: it is no public host name")
+
+
+def _default_port(url: httpx.URL) -> int:
+    return 443 if url.scheme == "https" else 80
+
+
+async def _read(response: httpx.Response, max_bytes: int) -> Page:
+    body = bytearray()
+    truncated = False
+    async for piece in response.aiter_bytes():  # after decompression: a bomb counts as what it becomes
+        body += piece
+        if len(body) > max_bytes:
+            truncated = True
+            break
+    return Page(
+        url=str(response.url),
+        status=response.status_code,
+        content_type=response.headers.get("content-type", "").split(";")[0].strip().lower(),
+        body=bytes(body[:max_bytes]),
+        charset=response.charset_encoding,
+        truncated=truncated,
+    )
+
+
+class _CheckedBackend(httpcore.AsyncNetworkBackend):
+    """Connects to the addresses that were checked, and to nothing else: no second lookup, no sockets by path."""
+
+    def __init__(self, check: Callable[[str, int], Awaitable[list[Address]]]) -> None:
+        self._check = check
+        self._backend = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109 - httpcore's signature
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """Connect to the first address that answers."""
+        failure: Exception | None = None
+        for address in await self._check(host, port):
+            try:
+                return await self._backend.connect_tcp(str(address), port, timeout, local_address, socket_options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failure = error
+        raise failure or httpcore.ConnectError(f"{host} has no address")
+
+    async def connect_unix_socket(
+        self,
+        path: str,
+        timeout: float | None = None,  # noqa: ASYNC109 - httpcore's signature
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """Refuse."""
+        raise ToolDeniedError(f"the socket {path} is refused")
+
+    async def sleep(self, seconds: float) -> None:
+        """Between httpcore's retries."""
+        await self._backend.sleep(seconds)
+
+
+class _PoolTransport(httpx.AsyncHTTPTransport):
+    """httpx's transport over our own pool."""
+
+    def __init__(self, pool: httpcore.AsyncConnectionPool) -> None:
+        super().__init__(trust_env=False)
+        self._pool = pool
