@@ -1,0 +1,38 @@
+"""`create_app(settings)`: routes, lifespan and middleware."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.metadata import version
+
+from fastapi import FastAPI
+
+from agent.core.config import Settings
+from gateway import errors
+from gateway.bootstrap import Stepgate, build
+from gateway.doors import agent, catalogue, openai, runs
+from gateway.doors.mcp import McpDoor
+from gateway.limits import BodyLimitMiddleware, RequestIdMiddleware
+
+
+def create_app(settings: Settings, stepgate: Stepgate | None = None) -> FastAPI:
+    """The ASGI application over `stepgate`; without one, its lifespan wires a gateway and drains it."""
+
+    mcp = McpDoor(settings)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            wired = await stack.enter_async_context(build(settings)) if stepgate is None else stepgate
+            app.state.stepgate = wired
+            await stack.enter_async_context(mcp.serve(wired))
+            yield
+
+    app = FastAPI(title="Stepgate", version=version("stepgate"), lifespan=lifespan)
+    errors.install(app)
+    for door in (openai, agent, runs, catalogue):
+        app.include_router(door.router)
+    app.router.routes.extend(mcp.routes)
+    # The last added is the outermost: every answer carries a request id, the refused ones too.
+    app.add_middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes)
+    app.add_middleware(RequestIdMiddleware)
+    return app

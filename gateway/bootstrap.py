@@ -1,0 +1,200 @@
+"""The composition root: the only place that picks adapters from settings and wires them together."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.core.config import Settings
+from agent.core.errors import AgentError, ConfigError, ModelError
+from agent.core.journal import Journal
+from agent.core.journal_postgres import PostgresStore, open_postgres
+from agent.core.journal_sqlite import SqliteStore, open_sqlite
+from agent.core.llm.http import HttpModelClient, production_transport
+from agent.core.llm.port import ModelClient
+from agent.core.llm.retrying import RetryingClient
+from agent.core.llm.sdk import LiteLLMClient
+from agent.core.llm.tiers import ModelTiers
+from agent.core.models import AgentRequest, Room
+from agent.core.rooms import Rooms, load_rooms
+from agent.core.service import AgentService, ServiceLimits, worker_name
+from agent.execution.executor import RunExecutor
+from agent.execution.run import Engine, Run
+from agent.execution.stages.guard import admit
+from agent.skills import SkillLibrary, skill_roots
+from agent.tools import ToolRegistry
+from mcp_tools.builtin import builtin_tools
+from mcp_tools.hub import McpHub
+from mcp_tools.mcp_config import read_servers
+
+log = logging.getLogger(__name__)
+
+HOME = Path(__file__).resolve().parent.parent
+"""Where the product's own `skills/` and `config/` lie."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentStatus:
+    """One line of `/ready` and `stepgate doctor`."""
+
+    ok: bool
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stepgate:
+    """The wired gateway."""
+
+    settings: Settings
+    service: AgentService[Run]
+    rooms: Rooms
+    skills: SkillLibrary
+    registry: ToolRegistry
+    journal: Journal
+    models: ModelTiers
+    hub: McpHub
+
+    async def readiness(self) -> dict[str, ComponentStatus]:
+        """Whether requests can be served, component by component. Models being down is no reason not to: the
+        gateway then works by rules; it is reported all the same."""
+        status = {"store": await self._store(), "models": await self._models(), "gateway": self._gateway()}
+        for name, server in self.hub.servers.items():
+            detail = f"{server.status}, {len(server.tools)} tools" + (f": {server.reason}" if server.reason else "")
+            status[f"mcp:{name}"] = ComponentStatus(server.status in ("ready", "disabled"), detail)
+        return status
+
+    async def _store(self) -> ComponentStatus:
+        try:
+            await self.journal.check()
+        except AgentError as error:
+            return ComponentStatus(False, error.message)
+        if self.settings.database_url is not None:
+            return ComponentStatus(True, "PostgreSQL (AGENT_DATABASE_URL)")
+        return ComponentStatus(True, f"SQLite at {self.settings.database_path}")
+
+    async def _models(self) -> ComponentStatus:
+        if self.models.client is None:
+            return ComponentStatus(True, "no model is configured: rules mode (set AGENT_MODEL_FAST)")
+        where = self.settings.llm_base_url or "LiteLLM"
+        try:
+            await self.models.client.check()
+        except ModelError as error:
+            return ComponentStatus(False, f"{where}: {error.message}")
+        return ComponentStatus(True, f"{where}: fast={self.models.fast}, high={self.models.high or self.models.fast}")
+
+    def _gateway(self) -> ComponentStatus:
+        if self.service.draining:
+            return ComponentStatus(False, "draining: the gateway is stopping")
+        return ComponentStatus(True, f"{self.service.live_count} runs under way")
+
+
+@asynccontextmanager
+async def build(settings: Settings, *, recover: bool = True) -> AsyncIterator[Stepgate]:
+    """Wire the gateway and take it down again. `recover` also takes up abandoned runs, now and while it lives.
+
+    Raises `ConfigError`, `StoreNewerError` and `StoreError` with one clear line each."""
+    async with AsyncExitStack() as stack:
+        store = await _store(settings)
+        stack.push_async_callback(store.close)
+        rooms = load_rooms(
+            HOME / "config" / "rooms",
+            *([settings.rooms_dir] if settings.rooms_dir else []),
+            default=settings.default_room,
+        )
+        skills = SkillLibrary.load(skill_roots(settings, shipped=HOME / "skills", cwd=Path.cwd(), home=Path.home()))
+        for diagnostic in skills.diagnostics:
+            log.warning("%s", diagnostic)
+        builtins = builtin_tools(settings)
+        stack.push_async_callback(builtins.aclose)
+        registry = ToolRegistry()
+        registry.register(*builtins.tools)
+        hub = _hub(settings, registry)
+        stack.push_async_callback(hub.aclose)
+        models = await _models(settings)
+        if models.client is not None:
+            stack.push_async_callback(models.client.aclose)
+        engine = Engine(settings, store.journal, store.conversations, models, registry, skills)
+        service = _service(engine, rooms)
+        gateway = Stepgate(settings, service, rooms, skills, registry, store.journal, models, hub)
+        hub.start()
+        if recover:
+            resumed = await service.recover()
+            if resumed:
+                log.info("%d unfinished runs go on", resumed)
+        watch = asyncio.create_task(service.watch(recover=recover), name="watch")
+        try:
+            yield gateway
+        finally:
+            left = await service.begin_drain(settings.drain_seconds)
+            if left:
+                log.warning("%d runs are left to be resumed at the next start", left)
+            watch.cancel()
+            await asyncio.wait([watch])
+
+
+def _hub(settings: Settings, registry: ToolRegistry) -> McpHub:
+    servers, problems = read_servers(settings.mcp_servers_path)
+    for problem in problems:
+        log.warning("%s", problem)
+    return McpHub(servers, registry, settings.data_dir / "mcp")
+
+
+async def _store(settings: Settings) -> SqliteStore | PostgresStore:
+    """The store: PostgreSQL by URL, else SQLite in the data folder."""
+    if settings.database_url is None:
+        return await open_sqlite(settings.database_path)
+    url = settings.database_url.get_secret_value()
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise ConfigError("AGENT_DATABASE_URL: must begin with postgresql:// (unset it for SQLite in the data folder)")
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    return await open_postgres(url)
+
+
+def _service(engine: Engine, rooms: Rooms) -> AgentService[Run]:
+    worker = worker_name()
+    settings = engine.settings
+
+    def admit_here(request: AgentRequest, room: Room) -> None:
+        admit(request, room, engine.registry)
+
+    limits = ServiceLimits(settings.max_concurrent_runs, settings.max_queued_runs, settings.lease_seconds)
+    return AgentService(engine.journal, RunExecutor(engine, worker), rooms, admit_here, worker=worker, limits=limits)
+
+
+async def _models(settings: Settings) -> ModelTiers:
+    """The lean client for an endpoint by URL, LiteLLM's SDK for a provider by name, nothing in rules mode."""
+    if not settings.llm_configured:
+        return ModelTiers()
+    key = settings.llm_api_key.get_secret_value() if settings.llm_api_key else None
+    adapter: ModelClient
+    fast = settings.model_fast
+    if settings.llm_base_url is not None:
+        endpoint = HttpModelClient(settings.llm_base_url, key, transport=production_transport())
+        fast = fast or await _first_model(endpoint)
+        adapter = endpoint
+    else:
+        adapter = LiteLLMClient(api_key=key)
+    return ModelTiers(
+        client=RetryingClient(adapter),
+        fast=fast,
+        high=settings.model_high,
+        timeout_s=settings.llm_timeout_s,
+        max_tokens=settings.llm_max_tokens,
+    )
+
+
+async def _first_model(endpoint: HttpModelClient) -> str:
+    """The endpoint's first model. `ConfigError` when it cannot be asked: then a person has to name one."""
+    try:
+        names = await endpoint.models()
+    except ModelError as error:
+        await endpoint.aclose()
+        raise ConfigError(
+            f"AGENT_MODEL_FAST: name a model; the endpoint's list is out of reach: {error.message}"
+        ) from error
+    if not names:
+        await endpoint.aclose()
+        raise ConfigError("AGENT_MODEL_FAST: name a model; the endpoint lists none")
+    return names[0]

@@ -1,0 +1,1 @@
+"""Wire to `AgentRequest`, one file a protocol."""

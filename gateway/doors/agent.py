@@ -1,0 +1,52 @@
+"""`POST /v1/agent`: the JSON-native door, whole or as a stream of events."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from agent.core.errors import AgentError
+from agent.core.events import RunFailed
+from agent.core.models import AgentRequest, AgentResponse
+from gateway.bootstrap import Stepgate
+from gateway.doors.wiring import Gateway
+from gateway.errors import FailureBody
+from gateway.render.native import event_frame, failure_frame, response_frame
+from gateway.sse import sse_response
+
+router = APIRouter(tags=["agent"])
+
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": FailureBody} for status in (400, 404, 409, 413, 429, 500, 502, 503, 504)
+}
+
+
+@router.post("/v1/agent", response_model=AgentResponse, responses=ERRORS)
+async def agent(body: AgentRequest, http: Request, stepgate: Gateway) -> Response:
+    """Carry out a request. With `stream: true`, every event as it happens and the response at the end."""
+    run_id = await stepgate.service.start(body)
+    http.state.run_started = True
+    headers = {"x-stepgate-run-id": run_id}
+    if body.stream:
+        return sse_response(_stream(stepgate, run_id), headers)
+    response = await stepgate.service.response(run_id)
+    return Response(response.model_dump_json(), media_type="application/json", headers=headers)
+
+
+async def _stream(stepgate: Stepgate, run_id: str) -> AsyncIterator[str]:
+    events = []
+    try:
+        async with contextlib.aclosing(stepgate.service.events(run_id)) as following:
+            async for event in following:
+                events.append(event)
+                yield event_frame(event)
+    except AgentError as error:
+        yield failure_frame(error.failure())
+        return
+    if events and isinstance(events[-1].body, RunFailed):
+        yield failure_frame(events[-1].body.failure)
+    elif events and events[-1].body.terminal:
+        yield response_frame(events)

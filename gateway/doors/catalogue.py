@@ -1,0 +1,128 @@
+"""`/v1/skills`, `/v1/tools`, `/health`, `/ready`: what there is, and whether it works."""
+
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+
+from agent.core.models import Effect, JsonObject
+from gateway.doors.wiring import Gateway
+
+router = APIRouter(tags=["gateway"])
+
+
+class SkillItem(BaseModel):
+    """A skill."""
+
+    name: str
+    description: str
+    origin: str
+    allowed_tools: list[str]
+    license: str
+    compatibility: str
+
+
+class SkillItems(BaseModel):
+    """Every skill, and what was odd on loading."""
+
+    data: list[SkillItem]
+    diagnostics: list[str]
+
+
+class ToolItem(BaseModel):
+    """A tool, with MCP's annotations."""
+
+    name: str
+    description: str
+    effect: Effect
+    annotations: JsonObject
+    input_schema: JsonObject
+    output_schema: JsonObject | None
+    origin: str
+
+
+class ToolItems(BaseModel):
+    """Every tool."""
+
+    data: list[ToolItem]
+
+
+class Component(BaseModel):
+    """One component of the gateway."""
+
+    ok: bool
+    detail: str
+
+
+class Readiness(BaseModel):
+    """Whether requests can be served, and by what."""
+
+    ready: bool
+    components: dict[str, Component]
+
+
+class Health(BaseModel):
+    """The process is alive."""
+
+    status: str = "ok"
+
+
+_NOT_READY: dict[int | str, dict[str, Any]] = {503: {"model": Readiness}}
+
+
+@router.get("/v1/skills")
+async def list_skills(stepgate: Gateway) -> SkillItems:
+    """The skills."""
+    items = [
+        SkillItem(
+            name=skill.name,
+            description=skill.description,
+            origin=skill.origin,
+            allowed_tools=list(skill.allowed_tools),
+            license=skill.license,
+            compatibility=skill.compatibility,
+        )
+        for skill in stepgate.skills
+    ]
+    return SkillItems(data=items, diagnostics=list(stepgate.skills.diagnostics))
+
+
+@router.get("/v1/tools")
+async def list_tools(stepgate: Gateway) -> ToolItems:
+    """The tools."""
+    return ToolItems(
+        data=[
+            ToolItem(
+                name=spec.name,
+                description=spec.description,
+                effect=spec.effect,
+                annotations=spec.annotations.model_dump(by_alias=True),
+                input_schema=spec.input_schema,
+                output_schema=spec.output_schema,
+                origin=spec.origin,
+            )
+            for spec in stepgate.registry.specs()
+        ]
+    )
+
+
+@router.get("/health")
+@router.get("/healthz", include_in_schema=False)
+async def health() -> Health:
+    """Alive."""
+    return Health()
+
+
+@router.get("/ready", response_model=Readiness, responses=_NOT_READY)
+@router.get("/readyz", include_in_schema=False)
+async def ready(stepgate: Gateway) -> JSONResponse:
+    """Ready: 200 when runs can be stored and carried out. Models that are down leave the rules; they are named, and
+    do not make the gateway unready."""
+    status = await stepgate.readiness()
+    serving = status["store"].ok and status["gateway"].ok
+    body = Readiness(
+        ready=serving,
+        components={name: Component(ok=item.ok, detail=item.detail) for name, item in status.items()},
+    )
+    return JSONResponse(body.model_dump(), 200 if serving else 503)

@@ -1,0 +1,230 @@
+"""`/v1/chat/completions` and `/v1/models`: a real OpenAI endpoint; a room is a model."""
+
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Header, Request
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from agent.core.errors import AgentError
+from agent.core.events import RunFailed
+from agent.core.models import AgentRequest, ChatMessage, JsonObject, Room
+from agent.planning.routing import TASK_PREFIX
+from gateway.bootstrap import Stepgate
+from gateway.doors.wiring import Gateway
+from gateway.errors import OpenAIErrorBody, WireError, openai_error
+from gateway.render.openai import OpenAIChunks, completion_body
+from gateway.sse import frame, sse_response
+
+router = APIRouter(tags=["OpenAI"])
+
+DONE = "data: [DONE]\n\n"
+
+
+class WireModel(BaseModel):
+    """What clients send: fields we know are checked, others are ignored."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class ImageUrl(WireModel):
+    """An image by URL or data URL."""
+
+    url: str = Field(max_length=20_000_000)
+
+
+class ContentPart(WireModel):
+    """A part of a message."""
+
+    type: str
+    text: str | None = None
+    image_url: ImageUrl | None = None
+
+
+class WireMessage(WireModel):
+    """One message of the conversation."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[ContentPart] | None = None
+    name: str | None = None
+    tool_calls: list[JsonObject] | None = None
+    tool_call_id: str | None = None
+
+
+class StreamOptions(WireModel):
+    """Options of a stream."""
+
+    include_usage: bool | None = False
+
+
+class ChatCompletionRequest(WireModel):
+    """The body of `POST /v1/chat/completions`."""
+
+    model: str = Field(min_length=1)
+    messages: list[WireMessage] = Field(min_length=1)
+    stream: bool | None = False
+    stream_options: StreamOptions | None = None
+    n: int | None = None
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    max_tokens: int | None = Field(default=None, ge=1)
+    max_completion_tokens: int | None = Field(default=None, ge=1)
+    tools: list[JsonObject] | None = None
+    metadata: JsonObject | None = None
+    user: str | None = None
+
+
+class ModelCard(BaseModel):
+    """A room as a model."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int = 0
+    owned_by: str = "stepgate"
+    name: str = ""
+    description: str = ""
+
+
+class ModelList(BaseModel):
+    """Every room."""
+
+    object: Literal["list"] = "list"
+    data: list[ModelCard]
+
+
+_ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": OpenAIErrorBody} for status in (400, 404, 413, 429, 500, 502, 503, 504)
+}
+
+
+@router.get("/v1/models", responses=_ERRORS)
+async def list_models(stepgate: Gateway) -> ModelList:
+    """The rooms, each as a model."""
+    return ModelList(data=[_card(room) for room in stepgate.rooms])
+
+
+@router.get("/v1/models/{model}", responses=_ERRORS)
+async def get_model(model: str, stepgate: Gateway) -> ModelCard:
+    """One room."""
+    return _card(stepgate.rooms.get(model))
+
+
+@router.post("/v1/chat/completions", responses=_ERRORS, response_model=None)
+async def chat_completions(
+    body: ChatCompletionRequest,
+    http: Request,
+    stepgate: Gateway,
+    user_agent: Annotated[str, Header()] = "",
+) -> Response:
+    """Carry out the last user message; the messages before it are the context."""
+    request = to_request(body, stepgate.settings.max_messages, http.headers.get("x-openwebui-chat-id"))
+    hidden = request.prompt.lstrip().startswith(TASK_PREFIX)
+    run_id = await stepgate.service.start(request, hidden=hidden)
+    http.state.run_started = True
+    if not body.stream:
+        return await _whole(stepgate, run_id)
+    rich = not hidden and _is_open_webui(http, user_agent, stepgate.settings.open_webui)
+    include_usage = body.stream_options is not None and bool(body.stream_options.include_usage)
+    chunks = OpenAIChunks(run_id, body.model, include_usage=include_usage, rich=rich)
+    return sse_response(_stream(stepgate, run_id, chunks), {"x-stepgate-run-id": run_id})
+
+
+async def _whole(stepgate: Stepgate, run_id: str) -> Response:
+    events = await stepgate.service.finished(run_id)
+    headers = {"x-stepgate-run-id": run_id}
+    return Response(completion_body(events), media_type="application/json", headers=headers)
+
+
+async def _stream(stepgate: Stepgate, run_id: str, chunks: OpenAIChunks) -> AsyncIterator[str]:
+    """The frames of a run. A failure after the 200 is a frame of its own, and the stream ends without [DONE]."""
+    try:
+        async with contextlib.aclosing(stepgate.service.events(run_id)) as events:
+            async for event in events:
+                if isinstance(event.body, RunFailed):
+                    yield frame(openai_error(event.body.failure).model_dump_json())
+                    return
+                for data in chunks.frames(event):
+                    yield frame(data)
+                if event.body.terminal:
+                    yield DONE
+                    return
+        message = f"the gateway is stopping; the run goes on after its restart: GET /v1/runs/{run_id}"
+        yield frame(
+            json.dumps({"error": {"message": message, "type": "server_error", "param": None, "code": "err_busy"}})
+        )
+    except AgentError as error:
+        yield frame(openai_error(error.failure()).model_dump_json())
+
+
+def to_request(body: ChatCompletionRequest, max_messages: int, chat_id: str | None = None) -> AgentRequest:
+    """The wire request as an `AgentRequest`. Raises `WireError` naming the parameter."""
+    if body.n not in (None, 1):
+        raise WireError("Only n=1 is supported: a run has one answer.", "n", "unsupported_parameter")
+    if len(body.messages) > max_messages:
+        raise WireError(f"At most {max_messages} messages are taken.", "messages", "array_above_max_length")
+    last = next((i for i in reversed(range(len(body.messages))) if body.messages[i].role == "user"), None)
+    if last is None:
+        raise WireError("There is no user message; the last one is the request.", "messages", "invalid_value")
+    messages = [_message(message, index) for index, message in enumerate(body.messages)]
+    metadata = dict(body.metadata or {})
+    if chat_id:
+        metadata.setdefault("chat_id", chat_id[:200])
+    asked = messages[last]
+    if not asked.content.strip() and not asked.images and "tool_calls" not in metadata:
+        raise WireError("The last user message is empty.", f"messages[{last}].content", "invalid_value")
+    return AgentRequest(
+        prompt=asked.content,
+        images=asked.images,
+        room=body.model,
+        # What follows the last user message (a tool's result) belongs to the context as well.
+        messages=tuple(messages[:last] + messages[last + 1 :]),
+        metadata=metadata,
+        client_tools=tuple(body.tools or ()),
+        temperature=body.temperature,
+        max_tokens=body.max_completion_tokens or body.max_tokens,
+    )
+
+
+def _message(message: WireMessage, index: int) -> ChatMessage:
+    texts: list[str] = []
+    images: list[str] = []
+    if isinstance(message.content, str):
+        texts.append(message.content)
+    elif message.content is not None:
+        for part_index, part in enumerate(message.content):
+            _add_part(part, f"messages[{index}].content[{part_index}]", texts, images)
+    elif message.role in ("user", "system", "developer"):
+        raise WireError(
+            f"Invalid type for 'messages[{index}].content': expected a string or an array, got null.",
+            f"messages[{index}].content",
+            "invalid_type",
+        )
+    return ChatMessage(
+        role="tool" if message.role == "function" else message.role,
+        content="\n".join(texts),
+        images=tuple(images),
+        tool_calls=tuple(message.tool_calls or ()),
+        tool_call_id=message.tool_call_id,
+    )
+
+
+def _add_part(part: ContentPart, where: str, texts: list[str], images: list[str]) -> None:
+    if part.type in ("text", "input_text", "output_text", "refusal"):
+        texts.append(part.text or "")
+    elif part.type == "image_url" and part.image_url is not None:
+        images.append(part.image_url.url)
+    else:
+        raise WireError(f"Content of type '{part.type}' is not supported.", f"{where}.type", "invalid_value")
+
+
+def _is_open_webui(http: Request, user_agent: str, policy: str) -> bool:
+    if policy != "auto":
+        return policy == "always"
+    named = any(name.startswith("x-openwebui-") for name in http.headers)
+    return named or "open webui" in user_agent.lower() or "openwebui" in user_agent.lower()
+
+
+def _card(room: Room) -> ModelCard:
+    return ModelCard(id=room.id, name=room.name or room.id, description=room.description, owned_by=room.owner)

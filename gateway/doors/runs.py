@@ -1,0 +1,162 @@
+"""`/v1/runs`: what was asked before, what became of it, its events from any point on, and a way to stop it."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Header, Query, Request
+from fastapi.responses import Response
+from pydantic import BaseModel
+
+from agent.core.errors import BadRequestError
+from agent.core.fold import fold
+from agent.core.journal import RunRow
+from agent.core.models import AgentResponse, JsonObject, Plan, PlanStep, RunStatus, StepOutcome
+from agent.core.trace import respond
+from gateway.bootstrap import Stepgate
+from gateway.doors.agent import ERRORS
+from gateway.doors.wiring import Gateway
+from gateway.render.native import event_frame
+from gateway.sse import sse_response
+
+router = APIRouter(tags=["runs"])
+
+MAX_SEQ: Final = 2**53
+"""No run has as many events, and every JSON client and SQLite can hold the number."""
+_FINISHED: Final = ("succeeded", "failed", "cancelled")
+
+
+class RunSummary(BaseModel):
+    """A run as lists show it."""
+
+    id: str
+    status: RunStatus
+    room: str
+    title: str
+    conversation_id: str | None
+    created_at: datetime
+    updated_at: datetime
+    last_seq: int
+
+
+class RunList(BaseModel):
+    """Runs, newest first; `next` is what to pass as `before` for older ones."""
+
+    data: list[RunSummary]
+    next: str | None = None
+
+
+class RunVerdict(BaseModel):
+    """The supervisor's word on one attempt."""
+
+    step_id: str
+    attempt: int
+    verdict: StepOutcome
+
+
+class RunDetail(RunSummary):
+    """A run with its plan, the verdicts on its steps, and its response so far."""
+
+    plan: Plan | None
+    steps: list[PlanStep]
+    verdicts: list[RunVerdict]
+    response: AgentResponse
+
+
+class EventList(BaseModel):
+    """Events in order of seq."""
+
+    data: list[JsonObject]
+
+
+@router.get("/v1/runs", responses=ERRORS)
+async def list_runs(
+    stepgate: Gateway,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    before: str | None = None,
+    status: RunStatus | None = None,
+) -> RunList:
+    """List runs."""
+    rows = await stepgate.service.list_runs(limit=limit, before=before, status=status)
+    return RunList(data=[_summary(row) for row in rows], next=rows[-1].run_id if len(rows) == limit else None)
+
+
+@router.get("/v1/runs/{run_id}", responses=ERRORS)
+async def get_run(run_id: str, stepgate: Gateway) -> RunDetail:
+    """One run, finished or not."""
+    row = await stepgate.service.get(run_id)
+    events = await stepgate.service.read(run_id)
+    state = fold(run_id, events)
+    verdicts = [
+        RunVerdict(step_id=step_id, attempt=attempt.number, verdict=attempt.verdict)
+        for step_id, step in state.steps.items()
+        for attempt in step.attempts
+        if attempt.verdict is not None
+    ]
+    return RunDetail(
+        **_summary(row).model_dump(),
+        plan=state.plan,
+        steps=list(state.plan.steps) if state.plan else [],
+        verdicts=verdicts,
+        response=respond(events),
+    )
+
+
+@router.get("/v1/runs/{run_id}/events", responses=ERRORS, response_model=EventList)
+async def run_events(
+    run_id: str,
+    http: Request,
+    stepgate: Gateway,
+    after: Annotated[int | None, Query(ge=0, le=MAX_SEQ)] = None,
+    last_event_id: Annotated[str | None, Header()] = None,
+) -> Response:
+    """The events after `Last-Event-ID` (or `after`), replayed and live; one list for `Accept: application/json`.
+
+    204 to a stream's client that has seen the end already: it tells an `EventSource` to stop reconnecting."""
+    row = await stepgate.service.get(run_id)
+    position = min(_position(after, last_event_id), row.last_seq)
+    if "application/json" in http.headers.get("accept", ""):
+        events = await stepgate.service.read(run_id, after=position)
+        body = EventList(data=[event.wire() for event in events])
+        return Response(body.model_dump_json(), media_type="application/json")
+    if row.status in _FINISHED and position == row.last_seq:
+        return Response(status_code=204)
+    return sse_response(_follow(stepgate, run_id, position))
+
+
+@router.post("/v1/runs/{run_id}/cancel", status_code=202, responses=ERRORS)
+async def cancel_run(run_id: str, stepgate: Gateway) -> RunSummary:
+    """Stop a run; what is known by then stands in its answer."""
+    await stepgate.service.cancel(run_id)
+    return _summary(await stepgate.service.get(run_id))
+
+
+async def _follow(stepgate: Stepgate, run_id: str, after: int) -> AsyncIterator[str]:
+    async with contextlib.aclosing(stepgate.service.events(run_id, after=after)) as events:
+        async for event in events:
+            yield event_frame(event)
+
+
+def _position(after: int | None, last_event_id: str | None) -> int:
+    if last_event_id is None or not last_event_id.strip():
+        return after or 0
+    seq = last_event_id.strip()
+    # Only ASCII digits, and few of them: `int` knows more digits than HTTP does, and refuses very long numbers.
+    if not (seq.isascii() and seq.isdigit() and len(seq) <= len(str(MAX_SEQ)) and int(seq) <= MAX_SEQ):
+        shown = ascii(last_event_id[:40])
+        raise BadRequestError(f"Last-Event-ID must be the seq of an event, not {shown}", param="last-event-id")
+    return int(seq)
+
+
+def _summary(row: RunRow) -> RunSummary:
+    return RunSummary(
+        id=row.run_id,
+        status=row.status,
+        room=row.room,
+        title=row.title,
+        conversation_id=row.conversation_id,
+        created_at=datetime.fromtimestamp(row.created_at, UTC),
+        updated_at=datetime.fromtimestamp(row.updated_at, UTC),
+        last_seq=row.last_seq,
+    )

@@ -1,0 +1,81 @@
+"""What happens in a run, as short lines for people: shared by every view that shows progress."""
+
+from dataclasses import dataclass, field
+
+from agent.core import events as ev
+from agent.core.models import Outcome, Plan, PlanStep
+
+
+@dataclass
+class StatusLines:
+    """Turns events into status lines; remembers the plan to number its steps."""
+
+    plan: Plan | None = None
+    started_at: float = 0.0
+    sources: int = 0
+    retries: int = 0
+    done: set[str] = field(default_factory=set)
+
+    def line(self, event: ev.Event) -> str | None:  # noqa: C901 - one case an event
+        """The line an event is worth, or None."""
+        match event.body:
+            case ev.RunCreated():
+                self.started_at = event.at
+            case ev.RequestUnderstood(route="plan"):
+                return "Planning"
+            case ev.PlanRejected():
+                return "The plan was refused; asking again"
+            case ev.PlanProposed(plan=plan):
+                return self._planned(plan)
+            case ev.StepStarted(feedback=feedback) if feedback is None or event.attempt == 1:
+                return self._step("Step", event)
+            case ev.StepStarted():
+                self.retries += 1
+                return self._step("Again, step", event)
+            case ev.StepJudged(verdict=verdict):
+                if verdict.outcome is Outcome.SUCCESS and event.step_id:
+                    self.done.add(event.step_id)
+                if verdict.outcome is Outcome.REPLAN:
+                    return f"Step {event.step_id} did not help: {verdict.reason}"[:200]
+            case ev.AnswerFinished(sources=sources):
+                self.sources = len(sources)
+            case ev.RunSuspended(reason=reason):
+                return reason
+            case _:
+                return None
+        return None
+
+    def headline(self, event: ev.Event) -> str:
+        """The last line: what it took."""
+        steps = len(self.done)
+        parts = [f"{steps} step{'s' if steps != 1 else ''}"]
+        if self.sources:
+            parts.append(f"{self.sources} source{'s' if self.sources != 1 else ''}")
+        if self.retries:
+            parts.append(f"{self.retries} retr{'ies' if self.retries != 1 else 'y'}")
+        parts.append(f"{event.at - self.started_at:.1f} s")
+        word = "Done"
+        if isinstance(event.body, ev.RunSucceeded) and event.body.completeness != "complete":
+            word = "Stopped early" if event.body.completeness == "aborted" else "Partly done"
+        elif isinstance(event.body, ev.RunCancelled):
+            word = "Cancelled"
+        return f"{word}: {', '.join(parts)}"
+
+    def step(self, step_id: str | None) -> tuple[int, PlanStep] | None:
+        """A step of the plan in force with its number from 1."""
+        steps = self.plan.steps if self.plan else ()
+        return next(((n, step) for n, step in enumerate(steps, start=1) if step.id == step_id), None)
+
+    def _planned(self, plan: Plan) -> str | None:
+        self.plan = plan
+        if len(plan.steps) == 1 and plan.steps[0].is_completion:
+            return None  # a plain answer is no plan worth telling
+        word = "New plan" if plan.version else "Plan"
+        return f"{word}: {len(plan.steps)} step{'s' if len(plan.steps) != 1 else ''}"
+
+    def _step(self, word: str, event: ev.Event) -> str | None:
+        found = self.step(event.step_id)
+        if found is None or self.plan is None or (len(self.plan.steps) == 1 and found[1].is_completion):
+            return None
+        number, step = found
+        return f"{word} {number}/{len(self.plan.steps)}: {step.title}"
