@@ -1,0 +1,66 @@
+"""What every store of conversations must do. A driver's test module subclasses this and gives a `conversations`."""
+
+import asyncio
+
+import pytest
+
+from agent.core.journal import ConversationStore
+
+
+class ConversationsContract:
+    """The suite. Every test gets an empty store."""
+
+    @pytest.fixture
+    def conversations(self) -> ConversationStore:
+        raise AssertionError("a driver's test class gives its own `conversations` fixture")
+
+    async def test_an_unknown_conversation_is_empty(self, conversations: ConversationStore) -> None:
+        assert await conversations.history("local", "chat") == []
+
+    async def test_exchanges_come_back_in_order(self, conversations: ConversationStore) -> None:
+        await conversations.remember("local", "chat", "run_1", "one?", "1")
+        await conversations.remember("local", "chat", "run_2", "two?", "2")
+        assert await conversations.history("local", "chat") == [
+            ("user", "one?"),
+            ("assistant", "1"),
+            ("user", "two?"),
+            ("assistant", "2"),
+        ]
+
+    async def test_the_newest_turns_are_kept_when_there_are_too_many(self, conversations: ConversationStore) -> None:
+        for number in range(5):
+            await conversations.remember("local", "chat", f"run_{number}", f"q{number}", f"a{number}")
+        assert await conversations.history("local", "chat", limit=3) == [
+            ("assistant", "a3"),
+            ("user", "q4"),
+            ("assistant", "a4"),
+        ]
+
+    async def test_a_run_is_remembered_once(self, conversations: ConversationStore) -> None:
+        await conversations.remember("local", "chat", "run_1", "one?", "1")
+        await conversations.remember("local", "chat", "run_1", "one?", "1 again, after a crash")
+        assert await conversations.history("local", "chat") == [("user", "one?"), ("assistant", "1")]
+
+    async def test_owners_and_conversations_do_not_mix(self, conversations: ConversationStore) -> None:
+        await conversations.remember("alice", "chat", "run_1", "secret?", "s")
+        await conversations.remember("bob", "chat", "run_2", "open?", "o")
+        await conversations.remember("bob", "other", "run_3", "else?", "e")
+        assert await conversations.history("bob", "chat") == [("user", "open?"), ("assistant", "o")]
+
+    async def test_writers_at_once_lose_nothing(self, conversations: ConversationStore) -> None:
+        await asyncio.gather(
+            *(conversations.remember("local", "chat", f"run_{n}", f"q{n}", f"a{n}", tainted=True) for n in range(20))
+        )
+        turns = await conversations.history("local", "chat", limit=100)
+        assert sorted(turns) == sorted(
+            [("user", f"q{n}") for n in range(20)] + [("assistant", f"a{n}") for n in range(20)]
+        )
+        # an exchange stays together
+        assert [role for role, _ in turns] == ["user", "assistant"] * 20
+
+    async def test_half_characters_are_mended(self, conversations: ConversationStore) -> None:
+        await conversations.remember("local", "chat", "run_1", "a\ud800", "\udfffb")
+        assert await conversations.history("local", "chat") == [
+            ("user", "a\N{REPLACEMENT CHARACTER}"),
+            ("assistant", "\N{REPLACEMENT CHARACTER}b"),
+        ]

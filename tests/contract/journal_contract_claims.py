@@ -1,0 +1,146 @@
+"""Who may write a run: claims, epochs, leases, and what two processes may do to each other."""
+
+import asyncio
+import itertools
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agent.core.errors import StaleEpochError
+from agent.core.journal import Journal
+from tests.contract.journal_stores import LEASE_S, OnStores, Stores, created, ended, new_run, note
+
+
+class ClaimsContract(OnStores):
+    """One run, one writer."""
+
+    @given(
+        script=st.lists(st.tuples(st.booleans(), st.sampled_from(["claim", "append", "release", "wait"])), max_size=25)
+    )
+    @settings(
+        max_examples=40,
+        deadline=None,
+        # Every example takes a run of its own on the test's store; and each driver's class runs this same method.
+        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.differing_executors],
+    )
+    async def test_two_claimants_leave_a_gapless_log_with_rising_epochs(
+        self, stores: Stores, script: Sequence[tuple[bool, str]]
+    ) -> None:
+        await _two_claimants(stores, script)
+
+    async def test_a_living_lease_keeps_others_away(self, journal: Journal, other: Journal, stores: Stores) -> None:
+        run_id = await new_run(journal)
+        assert await other.claim(run_id, worker="b", lease_s=LEASE_S) is None
+        assert await other.claimable() == []
+        stores.clock.pass_lease()
+        assert await other.claimable() == [run_id]
+        claim = await other.claim(run_id, worker="b", lease_s=LEASE_S)
+        assert claim is not None
+        assert (claim.epoch, list(claim.events)) == (2, await journal.read(run_id))
+        assert await journal.claim(run_id, worker="a", lease_s=LEASE_S) is None
+
+    async def test_a_worker_may_claim_its_own_run_again(self, journal: Journal) -> None:
+        run_id = await new_run(journal)
+        claim = await journal.claim(run_id, worker="a", lease_s=LEASE_S)
+        assert claim is not None
+        assert claim.epoch == 2
+
+    async def test_two_claims_at_once_give_one_owner(self, journal: Journal, other: Journal, stores: Stores) -> None:
+        run_id = await new_run(journal)
+        stores.clock.pass_lease()
+        claims = await asyncio.gather(
+            journal.claim(run_id, worker="b", lease_s=LEASE_S), other.claim(run_id, worker="c", lease_s=LEASE_S)
+        )
+        assert [claim is None for claim in claims].count(False) == 1
+
+    async def test_finished_and_unknown_runs_are_not_claimed(self, journal: Journal, stores: Stores) -> None:
+        run_id = await new_run(journal)
+        await journal.append(run_id, 1, [ended()])
+        stores.clock.pass_lease()
+        assert await journal.claim(run_id, worker="a", lease_s=LEASE_S) is None
+        assert await journal.claim("run_unknown", worker="a", lease_s=LEASE_S) is None
+        assert await journal.claimable() == []
+        assert await journal.workers() == []
+
+    async def test_runs_of_dead_workers_are_free_at_once(self, journal: Journal) -> None:
+        await new_run(journal, "run_1", worker="dead")
+        await new_run(journal, "run_2", worker="alive")
+        assert sorted(await journal.workers()) == ["alive", "dead"]
+        assert await journal.claimable(dead_workers=["dead"]) == ["run_1"]
+        assert await journal.claim("run_1", worker="alive", lease_s=LEASE_S) is not None
+        assert await journal.workers() == ["alive"]
+
+    async def test_claimable_runs_come_oldest_first_and_limited(self, journal: Journal, stores: Stores) -> None:
+        for number in range(3):
+            await new_run(journal, f"run_{3 - number}")
+            stores.clock.now += 1
+        stores.clock.pass_lease()
+        assert await journal.claimable(limit=2) == ["run_3", "run_2"]
+
+    async def test_renewing_prolongs_a_lease(self, journal: Journal, other: Journal, stores: Stores) -> None:
+        run_id = await new_run(journal)
+        stores.clock.now += LEASE_S - 1
+        await journal.renew("a", lease_s=LEASE_S)
+        stores.clock.now += LEASE_S - 1
+        assert await other.claim(run_id, worker="b", lease_s=LEASE_S) is None
+
+    async def test_renewing_never_revives_a_run_that_another_claimed(
+        self, journal: Journal, other: Journal, stores: Stores
+    ) -> None:
+        run_id = await new_run(journal)
+        stores.clock.pass_lease()
+        await other.claim(run_id, worker="b", lease_s=LEASE_S)
+        await journal.renew("a", lease_s=100 * LEASE_S)
+        row = await journal.get(run_id, owner="local")
+        assert (row.worker, row.lease_until) == ("b", stores.clock.now + LEASE_S)
+
+    async def test_a_released_run_is_free_at_once(self, journal: Journal, other: Journal) -> None:
+        run_id = await new_run(journal)
+        await journal.release(run_id, 1)
+        assert await other.claimable() == [run_id]
+        assert await other.claim(run_id, worker="b", lease_s=LEASE_S) is not None
+
+    async def test_releasing_with_an_older_epoch_changes_nothing(self, journal: Journal) -> None:
+        run_id = await new_run(journal)
+        await journal.claim(run_id, worker="a", lease_s=LEASE_S)
+        await journal.release(run_id, 1)
+        assert await journal.claimable() == []
+
+
+_names = itertools.count()
+
+
+async def _two_claimants(stores: Stores, script: Sequence[tuple[bool, str]]) -> None:
+    """Two processes act on one run as the script says; what each was told must agree with the log."""
+    claimants = {False: await stores.open(), True: await stores.open()}
+    run_id = f"run_shared_{next(_names)}"
+    epochs = {
+        False: (await claimants[False].create_run(run_id, created(), worker="w0", lease_s=LEASE_S)).epoch,
+        True: 0,
+    }
+    acknowledged = await claimants[False].read(run_id)
+    for who, action in script:
+        journal = claimants[who]
+        if action == "wait":
+            stores.clock.pass_lease()
+        elif action == "release":
+            await journal.release(run_id, epochs[who])
+        elif action == "claim":
+            claim = await journal.claim(run_id, worker=f"w{int(who)}", lease_s=LEASE_S)
+            if claim is not None:
+                assert claim.epoch > max(epochs.values())
+                assert list(claim.events) == acknowledged
+                epochs[who] = claim.epoch
+        elif epochs[who] == max(epochs.values()):
+            acknowledged += await journal.append(run_id, epochs[who], [note("a"), note("b")])
+        else:
+            with pytest.raises(StaleEpochError):
+                await journal.append(run_id, epochs[who], [note("from a zombie")])
+    log = await claimants[True].read(run_id)
+    assert log == acknowledged
+    assert [event.seq for event in log] == list(range(1, len(log) + 1))
+    assert [event.epoch for event in log] == sorted(event.epoch for event in log)
+    for journal in claimants.values():
+        await journal.close()

@@ -1,0 +1,126 @@
+"""Everything around the log: lists by owner, signals, blobs, waiting, closing."""
+
+import asyncio
+import hashlib
+
+import pytest
+
+from agent.core.errors import NotFoundError
+from agent.core.journal import Journal
+from tests.contract.journal_stores import DEADLINE_S, OnStores, Stores, ended, new_run, note, seqs
+
+
+class RestContract(OnStores):
+    """Rows, signals, blobs, wake-ups."""
+
+    async def test_a_run_of_another_owner_is_as_absent_as_an_unknown_one(self, journal: Journal) -> None:
+        await new_run(journal, owner="alice")
+        messages = []
+        for run_id in ("run_1", "run_2"):
+            with pytest.raises(NotFoundError) as caught:
+                await journal.get(run_id, owner="bob")
+            messages.append(caught.value.message.replace(run_id, "RUN"))
+        assert messages[0] == messages[1]
+        assert await journal.list_runs(owner="bob") == []
+        assert [row.run_id for row in await journal.list_runs(owner="alice")] == ["run_1"]
+
+    async def test_lists_page_from_the_newest_without_hidden_runs(self, journal: Journal, stores: Stores) -> None:
+        for number in range(5):
+            await new_run(journal, f"run_{number}", hidden=number == 3)
+            stores.clock.now += number % 2  # some at the same moment
+        pages: list[list[str]] = []
+        while not pages or pages[-1]:
+            before = pages[-1][-1] if pages else None
+            pages.append([row.run_id for row in await journal.list_runs(owner="local", limit=2, before=before)])
+        assert pages == [["run_4", "run_2"], ["run_1", "run_0"], []]
+
+    async def test_a_list_pages_only_from_a_run_of_its_owner(self, journal: Journal, stores: Stores) -> None:
+        await new_run(journal, "run_1", owner="alice")
+        stores.clock.now += 1
+        await new_run(journal, "run_2", owner="bob")
+        assert await journal.list_runs(owner="alice", before="run_2") == []
+        assert await journal.list_runs(owner="alice", before="run_unknown") == []
+
+    async def test_lists_can_be_of_one_status(self, journal: Journal) -> None:
+        await new_run(journal, "run_1")
+        await new_run(journal, "run_2")
+        await journal.append("run_2", 1, [ended()])
+        assert [row.run_id for row in await journal.list_runs(owner="local", status="queued")] == ["run_1"]
+        assert [row.run_id for row in await journal.list_runs(owner="local", status="succeeded")] == ["run_2"]
+
+    async def test_signals_are_kept_in_order(self, journal: Journal, other: Journal, stores: Stores) -> None:
+        run_id = await new_run(journal)
+        await new_run(journal, "run_2")
+        await other.signal(run_id, "cancel", {"reason": "too slow", "nested": {"a": [1, None]}})
+        await other.signal("run_2", "answer", {})
+        await other.signal(run_id, "approve", {})
+        first, second = await journal.take_signals(run_id)
+        assert (first.kind, second.kind, first.at) == ("cancel", "approve", stores.clock.now)
+        assert first.payload == {"reason": "too slow", "nested": {"a": [1, None]}}
+        assert await journal.take_signals(run_id, after=first.id) == [second]
+        assert await journal.take_signals(run_id) == [first, second]
+
+    async def test_an_unknown_run_takes_no_signals(self, journal: Journal) -> None:
+        with pytest.raises(NotFoundError, match="run_unknown"):
+            await journal.signal("run_unknown", "cancel", {})
+
+    async def test_a_blob_is_stored_once_under_its_checksum(self, journal: Journal, other: Journal) -> None:
+        data = bytes(range(256)) * 100
+        checksum = await journal.put_blob(data)
+        assert checksum == hashlib.sha256(data).hexdigest()
+        assert await other.put_blob(data) == checksum
+        assert await other.get_blob(checksum) == data
+
+    async def test_an_unknown_blob_is_not_found(self, journal: Journal) -> None:
+        with pytest.raises(NotFoundError):
+            await journal.get_blob("0" * 64)
+
+    async def test_waiting_ends_at_once_when_there_is_something_to_read(self, journal: Journal) -> None:
+        run_id = await new_run(journal)
+        async with asyncio.timeout(DEADLINE_S):
+            await journal.wait(run_id, after=0, timeout_s=10 * DEADLINE_S)
+
+    async def test_waiting_ends_with_its_time(self, journal: Journal) -> None:
+        run_id = await new_run(journal)
+        async with asyncio.timeout(DEADLINE_S):
+            await journal.wait(run_id, after=1, timeout_s=0.001)
+        assert await journal.read(run_id, after=1) == []
+
+    async def test_an_append_wakes_those_who_wait(self, journal: Journal, other: Journal) -> None:
+        run_id = await new_run(journal)
+        waiting = [
+            asyncio.create_task(each.wait(run_id, after=1, timeout_s=10 * DEADLINE_S)) for each in (journal, other)
+        ]
+        await journal.append(run_id, 1, [note("wake up")])
+        async with asyncio.timeout(DEADLINE_S):
+            await asyncio.gather(*waiting)
+
+    async def test_a_signal_wakes_the_owner(self, journal: Journal) -> None:
+        run_id = await new_run(journal)
+        waiting = asyncio.create_task(journal.wait(run_id, after=1, timeout_s=10 * DEADLINE_S))
+        async with asyncio.timeout(DEADLINE_S):
+            while not waiting.done():
+                await journal.signal(run_id, "approve", {})
+
+    async def test_a_working_store_passes_its_check(self, journal: Journal) -> None:
+        run_id = await new_run(journal)
+        await journal.check()
+        assert await seqs(journal, run_id) == [1]
+
+    async def test_what_was_acknowledged_is_there_for_the_next_process(self, journal: Journal, stores: Stores) -> None:
+        run_id = await new_run(journal)
+        await journal.append(run_id, 1, [note("kept")])
+        log = await journal.read(run_id)
+        await journal.close()
+        assert await (await stores.open()).read(run_id) == log
+
+    async def test_a_cancelled_caller_leaves_the_log_whole(self, journal: Journal) -> None:
+        run_id = await new_run(journal)
+        task = asyncio.create_task(journal.append(run_id, 1, [note("cancelled")]))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await journal.append(run_id, 1, [note("next")])
+        found = await seqs(journal, run_id)
+        assert found == list(range(1, len(found) + 1))

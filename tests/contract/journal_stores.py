@@ -1,0 +1,83 @@
+"""What the journal's contract suites share: the store under test, its clock, and small logs."""
+
+from typing import Protocol
+
+import pytest
+
+from agent.core.events import Draft, GateChecked, RunCreated, RunSucceeded
+from agent.core.journal import Journal
+from agent.core.models import AgentRequest, Room
+
+LEASE_S = 15.0
+DEADLINE_S = 30.0
+"""How long a test waits for what must happen, in seconds; never reached when it happens."""
+
+
+class Clock:
+    """The store's time, moved by hand. UTC seconds since 1970."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def pass_lease(self) -> None:
+        """Let every lease given so far run out."""
+        self.now += LEASE_S + 1
+
+
+class Stores(Protocol):
+    """One empty store. Everything opened here is closed with it."""
+
+    clock: Clock
+
+    async def open(self) -> Journal:
+        """A driver object of its own on the store."""
+        ...
+
+
+def created(prompt: str = "hello", *, owner: str = "local", hidden: bool = False) -> RunCreated:
+    """The first event of a run."""
+    request = AgentRequest(prompt=prompt, conversation_id="chat-1")
+    return RunCreated(request=request, room=Room(id="test"), owner=owner, hidden=hidden)
+
+
+def note(text: str) -> Draft:
+    """Some event that is neither first nor last."""
+    return Draft(GateChecked(gate="test", passed=True, reason=text), "s1", 2)
+
+
+def ended() -> Draft:
+    """The end of a run."""
+    return Draft(RunSucceeded())
+
+
+async def new_run(
+    journal: Journal, run_id: str = "run_1", *, worker: str = "a", owner: str = "local", hidden: bool = False
+) -> str:
+    """A run that `worker` has claimed; its id."""
+    await journal.create_run(run_id, created(owner=owner, hidden=hidden), worker=worker, lease_s=LEASE_S)
+    return run_id
+
+
+async def seqs(journal: Journal, run_id: str) -> list[int]:
+    """The numbers of the events in the log."""
+    return [event.seq for event in await journal.read(run_id)]
+
+
+class OnStores:
+    """The root of the suites. A driver's test class gives its own `stores`: fresh for every test."""
+
+    @pytest.fixture
+    def stores(self) -> Stores:
+        raise AssertionError("a driver's test class gives its own `stores` fixture")
+
+    @pytest.fixture
+    async def journal(self, stores: Stores) -> Journal:
+        return await stores.open()
+
+    @pytest.fixture
+    async def other(self, stores: Stores) -> Journal:
+        """The journal as another process has it."""
+        return await stores.open()

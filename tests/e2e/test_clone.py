@@ -1,0 +1,41 @@
+"""A clean clone, and the README's two commands in it, as a stranger would run them."""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.support.processes import ROOT, start
+
+INSIDE = "STEPGATE_TESTS_IN_CLONE"
+"""Set while the clone's own tests run: they must not clone again."""
+
+pytestmark = pytest.mark.skipif(bool(os.environ.get(INSIDE)), reason="these are the tests of the clone itself")
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("clone") / "stepgate"
+    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True, timeout=120)
+    return folder
+
+
+def test_make_run_starts_a_gateway_that_answers(clone: Path) -> None:
+    process = start(["make", "run"], environment={"AGENT_PORT": "0", "AGENT_SKILLS_USER_DIR": "false"}, cwd=clone)
+    url = process.line_with("Stepgate listens on ", deadline_s=600).rsplit(" ", 1)[1]
+    body = {"model": "stepgate", "messages": [{"role": "user", "content": "what is 17.5 * 240 and list files"}]}
+    answer = httpx.post(f"{url}/v1/chat/completions", json=body, timeout=60).json()
+    os.killpg(os.getpgid(process.pid), signal.SIGTERM)
+    process.wait(60)
+    assert "4200" in answer["choices"][0]["message"]["content"]
+    assert [step["type"] for step in answer["steps"]][:3] == ["route", "memory", "plan"]
+
+
+def test_make_test_passes(clone: Path) -> None:
+    process = start(["make", "test"], environment={INSIDE: "1"}, cwd=clone)
+    code = process.wait(1500)
+    assert code == 0, "\n".join(process.output[-60:])
+    assert any(" passed" in line for line in process.output[-10:])

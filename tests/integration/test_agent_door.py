@@ -1,0 +1,167 @@
+"""`/v1/agent`, `/v1/runs`, the catalogue and the health doors, over HTTP."""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.integration.conftest import Serve
+from tests.support.script import plans, says, script
+from tests.support.scripted_server import ScriptedServer
+
+MODEL = script(
+    plans({"tool": "calculator", "inputs": {"expression": "2*21"}}, {"tool": "completion"}),
+    says("It is 42.", to="completion"),
+)
+
+
+@pytest.mark.row("S001-12", "S001-43")
+async def test_the_json_door_answers_with_the_three_sections(serve: Serve) -> None:
+    async with serve(MODEL) as url, httpx.AsyncClient(timeout=30) as client:
+        response = await client.post(f"{url}/v1/agent", json={"prompt": "search and compute", "metadata": {"a": [1]}})
+    body = response.json()
+    assert set(body) == {"response", "steps", "metadata"}
+    assert body["response"] == "It is 42."
+    assert body["metadata"]["a"] == [1]
+    for step in body["steps"]:
+        assert {"type", "title", "status", "started_at", "duration"} <= set(step)
+    assert response.headers["x-stepgate-run-id"] == body["metadata"]["run_id"]
+
+
+async def test_the_json_door_streams_every_event_and_then_the_response(serve: Serve) -> None:
+    async with serve(MODEL) as url, httpx.AsyncClient(timeout=30) as client:
+        body = {"prompt": "search and compute", "stream": True}
+        async with client.stream("POST", f"{url}/v1/agent", json=body) as response:
+            text = (await response.aread()).decode()
+    parsed = [dict(line.split(": ", 1) for line in block.splitlines()) for block in text.strip().split("\n\n")]
+    assert [f["event"] for f in parsed][:2] == ["run.created", "run.claimed"]
+    assert parsed[-2]["event"] == "run.succeeded"
+    assert parsed[-1]["event"] == "response"
+    assert json.loads(parsed[-1]["data"])["response"] == "It is 42."
+    assert [int(f["id"]) for f in parsed[:-1]] == list(range(1, len(parsed)))
+
+
+async def test_a_run_is_listed_shown_and_replayed_from_any_point(serve: Serve) -> None:
+    async with serve(MODEL) as url, httpx.AsyncClient(timeout=30) as client:
+        run_id = (await client.post(f"{url}/v1/agent", json={"prompt": "search and compute"})).json()["metadata"][
+            "run_id"
+        ]
+        listed = (await client.get(f"{url}/v1/runs")).json()["data"]
+        run = (await client.get(f"{url}/v1/runs/{run_id}")).json()
+        events_url = f"{url}/v1/runs/{run_id}/events"
+        whole = (await client.get(events_url, headers={"accept": "application/json"})).json()["data"]
+        rest = await client.get(events_url, headers={"Last-Event-ID": str(whole[-3]["seq"])})
+        broken = await client.get(events_url, headers={"Last-Event-ID": "soon"})
+        ended = await client.post(f"{url}/v1/runs/{run_id}/cancel")
+        missing = [await client.get(f"{url}/v1/runs/run_none{path}") for path in ("", "/events")]
+    assert [row["id"] for row in listed] == [run_id]
+    assert run["status"] == "succeeded"
+    assert run["plan"]["steps"][0]["tool"] == "calculator"
+    assert [v["verdict"]["outcome"] for v in run["verdicts"]] == ["SUCCESS", "SUCCESS"]
+    assert rest.text.count("event: ") == 2
+    assert rest.text.rstrip().endswith("}")
+    assert broken.status_code == 400
+    assert ended.status_code == 409
+    assert {m.status_code for m in missing} == {404}
+    assert missing[0].json()["error"]["error_code"] == "ERR_NOT_FOUND"
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        ({}, 400, "ERR_BAD_REQUEST"),
+        ({"prompt": "  "}, 400, "ERR_BAD_REQUEST"),
+        ({"prompt": 7}, 400, "ERR_BAD_REQUEST"),
+        ({"prompt": "x", "room": "nope"}, 404, "ERR_ROOM_UNKNOWN"),
+        ({"prompt": "x", "metadata": {"tools": "all"}}, 400, "ERR_BAD_REQUEST"),
+        ({"prompt": "x", "metadata": {"tool_calls": [{"tool": "nope"}]}}, 400, "ERR_BAD_REQUEST"),
+        ({"prompt": "x", "metadata": {"tool_calls": {"tool": "calculator"}}}, 400, "ERR_BAD_REQUEST"),
+        ({"prompt": "x", "images": ["data:x"]}, 400, "ERR_BAD_REQUEST"),
+        ({"prompt": "x" * 1_000_001}, 413, "ERR_TOO_LARGE"),
+    ],
+)
+async def test_bad_requests_are_failures_in_one_shape(serve: Serve, body: Any, status: int, code: str) -> None:
+    async with serve() as url, httpx.AsyncClient(timeout=30) as client:
+        response = await client.post(f"{url}/v1/agent", json=body)
+        listed = (await client.get(f"{url}/v1/runs")).json()["data"]
+    error = response.json()["error"]
+    assert (response.status_code, error["error_code"]) == (status, code)
+    assert set(error) == {"agent_id", "error_code", "message", "recoverable", "details", "timestamp"}
+    assert listed == [], "nothing was begun"
+
+
+@pytest.mark.row("S001-51")
+async def test_health_and_readiness(serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient() as client:
+        health = await client.get(f"{url}/health")
+        ready = (await client.get(f"{url}/ready")).json()
+    assert health.json() == {"status": "ok"}
+    assert ready["ready"] is True
+    assert set(ready["components"]) == {"store", "models", "gateway"}
+    assert "rules mode" in ready["components"]["models"]["detail"]
+
+
+async def test_a_model_that_cannot_be_reached_is_named_and_the_gateway_still_serves(serve: Serve) -> None:
+    async with (
+        serve(llm_base_url="http://127.0.0.1:9/v1", model_fast="m") as url,
+        httpx.AsyncClient(timeout=30) as client,
+    ):
+        ready = await client.get(f"{url}/ready")
+        answer = (await client.post(f"{url}/v1/agent", json={"prompt": "search my files and compute 2*21"})).json()
+    assert ready.status_code == 200
+    assert ready.json()["components"]["models"]["ok"] is False
+    assert "127.0.0.1:9" in ready.json()["components"]["models"]["detail"]
+    assert "42" in answer["response"]
+    assert answer["metadata"]["runtime"]["planner"]["fallback_used"] is True
+
+
+@pytest.mark.row("S001-02")
+async def test_an_endpoint_alone_is_enough_its_first_model_is_asked(serve: Serve, model_server: ScriptedServer) -> None:
+    model_server.load(script(says("Hello.", to="completion")))
+    async with serve(llm_base_url=model_server.url) as url, httpx.AsyncClient(timeout=30) as client:
+        answer = (await client.post(f"{url}/v1/agent", json={"prompt": "hello"})).json()
+    assert answer["response"] == "Hello."
+    assert model_server.requests()[0]["body"]["model"] == "scripted"
+
+
+async def test_skills_and_tools_are_listed_with_what_matters(serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient() as client:
+        skills = (await client.get(f"{url}/v1/skills")).json()
+        tools = (await client.get(f"{url}/v1/tools")).json()["data"]
+    assert len(skills["data"]) >= 6
+    assert skills["diagnostics"] == []
+    calculator = next(tool for tool in tools if tool["name"] == "calculator")
+    assert calculator["effect"] == "read"
+    assert calculator["annotations"]["readOnlyHint"] is True
+    assert calculator["input_schema"]["required"] == ["expression"]
+
+
+@pytest.mark.row("S001-06")
+async def test_the_openapi_components_are_the_internal_models(serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient() as client:
+        schemas = (await client.get(f"{url}/openapi.json")).json()["components"]["schemas"]
+    assert {"AgentRequest", "AgentResponse", "Plan", "PlanStep", "StepOutcome", "AgentFailure"} <= set(schemas)
+
+
+async def test_paths_that_do_not_exist_are_told_in_shape_with_a_request_id(serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient() as client:
+        missing = await client.get(f"{url}/nope", headers={"x-request-id": "mine-1"})
+        odd = await client.get(f"{url}/health", headers={"x-request-id": "bad id with spaces"})
+        method = await client.delete(f"{url}/v1/chat/completions")
+    assert missing.status_code == 404
+    assert missing.json()["error"]["error_code"] == "ERR_NOT_FOUND"
+    assert missing.headers["x-request-id"] == "mine-1"
+    assert odd.headers["x-request-id"].startswith("req_")
+    assert method.status_code == 405
+    assert method.json()["error"]["type"] == "invalid_request_error"
+
+
+async def test_a_body_that_lies_about_its_length_is_stopped_while_it_comes_in(serve: Serve) -> None:
+    async def endless() -> Any:
+        for _ in range(2000):
+            yield b'{"prompt": "' + b"x" * 10_000
+
+    async with serve(max_body_bytes=100_000) as url, httpx.AsyncClient(timeout=30) as client:
+        response = await client.post(f"{url}/v1/agent", content=endless())
+    assert response.status_code == 413

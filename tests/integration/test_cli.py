@@ -1,0 +1,180 @@
+"""The `stepgate` command, as a person types it."""
+
+import json
+import signal
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.support.processes import GatewayProcess, Process, start
+from tests.support.script import plans, says, script
+from tests.support.scripted_server import ScriptedServer
+
+
+def stepgate(folder: Path, *words: str, **settings: str) -> tuple[int, str]:
+    """Exit code and output of a command."""
+    process = begin(folder, *words, **settings)
+    code = process.wait(60)
+    return code, "\n".join(process.output)
+
+
+def begin(folder: Path, *words: str, **settings: str) -> Process:
+    environment = {f"AGENT_{key.upper()}": value for key, value in settings.items()}
+    environment |= {"AGENT_DATA_DIR": str(folder / "data"), "AGENT_SKILLS_USER_DIR": "false", "COLUMNS": "200"}
+    return start([sys.executable, "-m", "gateway.cli", *words], environment=environment)
+
+
+def test_ask_shows_the_steps_and_the_answer(tmp_path: Path) -> None:
+    code, output = stepgate(tmp_path, "ask", "What is 17.5 * 240, and what time is it in Stockholm?")
+    assert code == 0
+    assert "Plan (rules): 3 steps" in output
+    assert "s1 calculator" in output
+    assert "17.5 * 240 = 4200" in output
+
+
+def test_ask_as_json_is_the_whole_response(tmp_path: Path) -> None:
+    model = script(
+        plans({"tool": "calculator", "inputs": {"expression": "2*21"}}, {"tool": "completion"}),
+        says("It is 42.", to="completion"),
+    )
+    with ScriptedServer(model) as server:
+        settings = {"llm_base_url": server.url, "model_fast": "m"}
+        code, output = stepgate(tmp_path, "ask", "--json", "search and compute", **settings)
+    body = json.loads(output)
+    assert code == 0
+    assert body["response"] == "It is 42."
+    assert body["metadata"]["runtime"]["mode"] == "llm"
+
+
+def test_runs_are_listed_and_shown(tmp_path: Path) -> None:
+    assert "No runs yet" in stepgate(tmp_path, "runs", "list")[1]
+    stepgate(tmp_path, "ask", "2+2")
+    listed = stepgate(tmp_path, "runs", "list")[1]
+    run_id = next(word for word in listed.split() if word.startswith("run_"))
+    code, shown = stepgate(tmp_path, "runs", "show", run_id)
+    assert code == 0
+    assert "2+2 = 4" in shown
+    assert "calculator" in shown
+    assert stepgate(tmp_path, "runs", "show", "run_none") == (1, "stepgate: there is no run 'run_none'")
+    code, output = stepgate(tmp_path, "runs", "resume", run_id)
+    assert code == 1
+    assert "has ended already" in output
+
+
+@pytest.mark.row("Scard-08")
+def test_a_killed_command_leaves_a_run_that_can_be_resumed(tmp_path: Path) -> None:
+    model = script(
+        plans({"tool": "calculator", "inputs": {"expression": "2*21"}}, {"tool": "completion"}),
+        says("never", to="completion", fault="hang"),
+    )
+    with ScriptedServer(model) as server:
+        settings = {"llm_base_url": server.url, "model_fast": "m"}
+        asking = begin(tmp_path, "ask", "search and compute", **settings)
+        asking.line_with("s1 calculator")
+        asking.signal(signal.SIGKILL)
+        asking.kill()
+        server.load(script(says("It is 42.", to="completion")))
+        listed = stepgate(tmp_path, "runs", "list", **settings)[1]
+        run_id = next(word for word in listed.split() if word.startswith("run_"))
+        code, output = stepgate(tmp_path, "runs", "resume", run_id, **settings)
+    assert code == 0
+    assert output.rstrip().endswith("It is 42.")
+
+
+def test_skills_are_listed_and_validated(tmp_path: Path) -> None:
+    code, output = stepgate(tmp_path, "skills", "list")
+    assert code == 0
+    assert "research-web-page" in output
+    assert stepgate(tmp_path, "skills", "validate")[0] == 0
+    bad = tmp_path / "bad"
+    bad.mkdir()
+    (bad / "SKILL.md").write_text("---\nname: Other Name\n---\nbody\n")
+    code, output = stepgate(tmp_path, "skills", "validate", str(bad))
+    assert code == 1
+    assert "FAIL" in output
+
+
+def test_tools_are_listed_and_called(tmp_path: Path) -> None:
+    assert "web_fetch" in stepgate(tmp_path, "tools", "list")[1]
+    assert stepgate(tmp_path, "tools", "call", "calculator", "expression=6*7") == (0, "6*7 = 42")
+    code, output = stepgate(tmp_path, "tools", "call", "calculator", '{"expression": "1/0"}')
+    assert code == 1
+    assert "divides by zero" in output
+    code, output = stepgate(tmp_path, "tools", "call", "nope")
+    assert code == 1
+    assert "no tool named 'nope'" in output
+
+
+def test_the_doctor_says_what_to_do(tmp_path: Path) -> None:
+    code, output = stepgate(tmp_path, "doctor")
+    assert code == 0
+    assert "AGENT_LLM_BASE_URL=http://127.0.0.1:11434/v1" in output
+    code, output = stepgate(tmp_path, "doctor", llm_base_url="http://127.0.0.1:9/v1", model_fast="m", modle_high="x")
+    assert code == 1
+    assert "127.0.0.1:9" in output
+    assert "did you mean AGENT_MODEL_HIGH?" in output
+
+
+@pytest.mark.row("S001-05")
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"port": "eighty"}, "AGENT_PORT"),
+        ({"llm_base_url": "localhost:11434", "model_fast": "m"}, "AGENT_LLM_BASE_URL"),
+        ({"llm_base_url": "http://127.0.0.1:1/v1"}, "AGENT_MODEL_FAST"),
+        ({"default_room": "nope"}, "AGENT_DEFAULT_ROOM"),
+        ({"host": "192.0.2.1"}, "AGENT_PORT"),
+        ({"rooms_dir": "/nowhere"}, "AGENT_ROOMS_DIR"),
+    ],
+)
+def test_a_wrong_setting_stops_the_start_with_one_line(tmp_path: Path, settings: dict[str, str], told: str) -> None:
+    code, output = stepgate(tmp_path, "serve", **settings)
+    assert code == 1
+    assert told in output
+    assert len(output.splitlines()) == 1, output
+
+
+def test_a_data_folder_of_a_newer_version_stops_the_start_with_one_line(tmp_path: Path) -> None:
+    import sqlite3
+
+    stepgate(tmp_path, "runs", "list")
+    with sqlite3.connect(tmp_path / "data" / "stepgate.db") as db:
+        db.execute("UPDATE alembic_version SET version_num = '9999'")
+    db.close()
+    code, output = stepgate(tmp_path, "serve")
+    assert code == 1
+    assert "newer version" in output
+    assert len(output.splitlines()) == 1, output
+
+
+def test_sigterm_drains_what_runs_and_leaves_the_rest_resumable(tmp_path: Path) -> None:
+    model = script(
+        plans({"tool": "calculator", "inputs": {"expression": "2*21"}}, {"tool": "completion"}),
+        says("Slow but sure.", to="completion", about="quick", delay_s=1),
+        says("never", to="completion", about="stuck", fault="hang"),
+    )
+    with ScriptedServer(model) as server:
+        settings = {"llm_base_url": server.url, "model_fast": "m", "drain_seconds": "3"}
+        with GatewayProcess(tmp_path, **settings) as gateway, httpx.Client(timeout=30) as client:
+            runs = {}
+            for word in ("quick", "stuck"):
+                body = {"prompt": f"search and compute, {word}", "stream": True}
+                with client.stream("POST", f"{gateway.url}/v1/agent", json=body) as response:
+                    runs[word] = response.headers["x-stepgate-run-id"]
+            gateway.process.signal(signal.SIGTERM)
+            assert gateway.process.wait(30) == 0, "\n".join(gateway.process.output)
+    listed = stepgate(tmp_path.parent, "runs", "list", data_dir=str(tmp_path))[1]
+    assert listed
+    shown = {word: show(tmp_path, run_id) for word, run_id in runs.items()}
+    assert "succeeded" in shown["quick"]
+    assert "Slow but sure." in shown["quick"]
+    assert "queued" in shown["stuck"]
+
+
+def show(data_dir: Path, run_id: str) -> str:
+    environment = {"AGENT_DATA_DIR": str(data_dir), "AGENT_SKILLS_USER_DIR": "false"}
+    process = start([sys.executable, "-m", "gateway.cli", "runs", "show", run_id], environment=environment)
+    process.wait(60)
+    return "\n".join(process.output)

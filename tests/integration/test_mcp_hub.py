@@ -1,0 +1,213 @@
+"""Other people's MCP servers: mounted, called, broken in every way, and back again."""
+
+import asyncio
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.core.errors import ConfigError, ToolError, ToolTimeoutError
+from agent.tools import Tool, ToolContext, ToolRegistry
+from mcp_tools.hub import McpHub, McpServer, mounted_name, visible
+from mcp_tools.mcp_config import McpServerConfig, add_server, read_servers
+from tests.support.engine import engine_bench
+from tests.support.processes import ROOT, start
+from tests.support.script import plans, says, script
+
+CONTEXT = ToolContext(run_id="run_1", owner="local", key="k")
+
+
+def stdio(mode: str = "good", **options: Any) -> McpServerConfig:
+    args = ["-m", "tests.support.mcp_fixture", "stdio", mode]
+    return McpServerConfig.model_validate({"command": sys.executable, "args": args, "cwd": str(ROOT), **options})
+
+
+@asynccontextmanager
+async def hub_of(folder: Path, **servers: McpServerConfig) -> AsyncIterator[McpHub]:
+    registry = ToolRegistry()
+    hub = McpHub(servers, registry, folder)
+    hub.registry = registry  # type: ignore[attr-defined]
+    hub.start()
+    try:
+        yield hub
+    finally:
+        await hub.aclose()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(40):
+        while not condition():  # noqa: ASYNC110 - a status without an event of its own
+            await asyncio.sleep(0.02)
+
+
+def tool(hub: McpHub, name: str) -> Tool:
+    registry: ToolRegistry = hub.registry  # type: ignore[attr-defined]
+    return registry.get(name)
+
+
+def server(hub: McpHub) -> McpServer:
+    return hub.servers["srv"]
+
+
+@pytest.mark.row("Scard-02")
+async def test_a_servers_tools_join_the_registry_and_are_called_in_plans(tmp_path: Path) -> None:
+    model = script(
+        plans({"tool": "srv__echo", "inputs": {"text": "hello"}}, {"tool": "completion"}),
+        says("It said hello.", to="completion", about="echo: hello"),
+    )
+    async with engine_bench(tmp_path / "data", model) as bench:
+        hub = McpHub({"srv": stdio(trusted=True)}, bench.engine.registry, tmp_path / "mcp")
+        hub.start()
+        await until(lambda: server(hub).status == "ready")
+        response = await bench.run("search with the echo server")
+        await hub.aclose()
+    assert response.response == "It said hello."
+    assert response.metadata["tool_results"][0]["tainted"] is True
+    assert response.metadata["plan"]["steps"][0]["effect"] == "read", "its hints are believed of a trusted server only"
+
+
+async def test_hints_of_a_server_that_is_not_trusted_are_not_believed(tmp_path: Path) -> None:
+    async with hub_of(tmp_path, srv=stdio()) as hub:
+        await until(lambda: server(hub).status == "ready")
+        spec = tool(hub, "srv__echo").spec
+        names = [t.spec.name for t in hub.registry]  # type: ignore[attr-defined]
+    assert spec.effect == "effect"
+    assert spec.description == "Say it back."
+    assert names == ["srv__big", "srv__die", "srv__echo", "srv__fail", "srv__slow"]
+
+
+async def test_errors_of_a_tool_are_tool_errors_and_large_results_arrive(tmp_path: Path) -> None:
+    async with hub_of(tmp_path, srv=stdio(timeout=20)) as hub:
+        await until(lambda: server(hub).status == "ready")
+        with pytest.raises(ToolError, match="fail"):
+            await tool(hub, "srv__fail").call({"text": "it"}, CONTEXT)
+        result = await tool(hub, "srv__big").call({"size": 3_000_000}, CONTEXT)
+        assert len(result.text) == 3_000_000
+        assert (await tool(hub, "srv__echo").call({"text": "still"}, CONTEXT)).text == "echo: still"
+
+
+async def test_a_server_that_dies_in_mid_call_is_told_and_comes_back(tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    config = stdio(env={"MCP_FIXTURE_COUNT": str(count)}, timeout=20)
+    async with hub_of(tmp_path, srv=config) as hub:
+        await until(lambda: server(hub).status == "ready")
+        with pytest.raises(ToolError):
+            await tool(hub, "srv__die").call({}, CONTEXT)
+        await until(lambda: server(hub).status != "ready" or server(hub)._connection is None)
+        await until(lambda: server(hub).status == "ready")
+        assert (await tool(hub, "srv__echo").call({"text": "back"}, CONTEXT)).text == "echo: back"
+    assert count.read_text() == "died\n", "a call that broke is not repeated"
+
+
+async def test_a_call_that_takes_too_long_is_timed_out(tmp_path: Path) -> None:
+    async with hub_of(tmp_path, srv=stdio(timeout=1)) as hub:
+        await until(lambda: server(hub).status == "ready")
+        with pytest.raises((ToolTimeoutError, ToolError)):
+            await tool(hub, "srv__slow").call({}, CONTEXT)
+
+
+@pytest.mark.parametrize(
+    "config", [stdio("silent"), stdio("noisy"), McpServerConfig(transport="stdio", command="/nope")]
+)
+async def test_a_broken_server_stops_nobody_and_keeps_its_last_list(
+    tmp_path: Path, config: McpServerConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp_tools.hub.CONNECT_SECONDS", 2.0)
+    monkeypatch.setattr("mcp_tools.hub.WAIT_FOR_SERVER_S", 0.2)
+    async with hub_of(tmp_path, srv=stdio()) as hub:
+        await until(lambda: server(hub).status == "ready")
+    async with hub_of(tmp_path, srv=config, other=stdio()) as hub:
+        await until(lambda: hub.servers["other"].status == "ready")
+        await until(lambda: server(hub).status == "down")
+        assert server(hub).reason
+        assert len(server(hub).tools) == 5, "the last good list stays"
+        with pytest.raises(ToolError, match="srv"):
+            await tool(hub, "srv__echo").call({"text": "x"}, CONTEXT)
+        assert (await tool(hub, "other__echo").call({"text": "x"}, CONTEXT)).text == "echo: x"
+
+
+async def test_a_restarted_http_server_is_met_again_with_its_new_tools(tmp_path: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    command = [sys.executable, "-m", "tests.support.mcp_fixture", port]
+    config = McpServerConfig.model_validate({"url": f"http://127.0.0.1:{port}/mcp", "timeout": 20})
+    first = start([*command, "good"])
+    first.line_with("Uvicorn running")
+    async with hub_of(tmp_path, srv=config) as hub:
+        await until(lambda: server(hub).status == "ready")
+        first.kill()
+        second = start([*command, "more"])
+        second.line_with("Uvicorn running")
+        got = ""
+        async with asyncio.timeout(60):
+            while not got:
+                try:
+                    got = (await tool(hub, "srv__echo").call({"text": "again"}, CONTEXT)).text
+                except ToolError:
+                    await asyncio.sleep(0.1)
+        server(hub)._connection.changed.set()  # type: ignore[union-attr]
+        await until(lambda: any(t.name == "added" for t in server(hub).tools))
+        second.kill()
+    assert got == "echo: again"
+
+
+def test_the_file_is_read_in_every_form_people_have(tmp_path: Path) -> None:
+    path = tmp_path / "mcp_servers.json"
+    path.write_text(
+        """{"mcpServers": {
+        "a": {"command": "npx", "args": ["${HOME_X:-/home}/x"], "env": {"KEY": "${env:TOKEN}"}},
+        "b": {"type": "streamable-http", "url": "https://b.test/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}},
+        "c": {"url": "http://c.test"}, "d": {"type": "sse", "url": "http://d.test"},
+        "e": {"command": "x", "env": {"K": "${NOT_SET}"}}, "f": {"type": "telepathy", "url": "http://f"}, "g": {}
+        }}"""
+    )
+    servers, problems = read_servers(path, {"TOKEN": "t"})
+    assert {name: config.transport for name, config in servers.items()} == {
+        "a": "stdio", "b": "http", "c": "http", "d": "sse",
+    }  # fmt: skip
+    assert servers["a"].args == ("/home/x",)
+    assert servers["a"].env == {"KEY": "t"}
+    assert servers["b"].headers == {"Authorization": "Bearer t"}
+    assert len(problems) == 3
+    assert "NOT_SET" in problems[0]
+    path.write_text('{"servers": {"v": {"url": "http://v.test"}}}')
+    assert list(read_servers(path)[0]) == ["v"]
+    path.write_text("{broken")
+    with pytest.raises(ConfigError, match="AGENT_MCP_SERVERS"):
+        read_servers(path)
+    assert read_servers(tmp_path / "none.json") == ({}, [])
+
+
+def test_adding_a_server_keeps_the_others_and_refuses_nonsense(tmp_path: Path) -> None:
+    path = tmp_path / "mcp_servers.json"
+    path.write_text('{"servers": {"v": {"url": "http://v.test", "note": "kept"}}}')
+    add_server(path, "w", {"command": "w", "args": []})
+    assert '"note": "kept"' in path.read_text()
+    assert sorted(read_servers(path)[0]) == ["v", "w"]
+    with pytest.raises(ConfigError):
+        add_server(path, "x", {"url": "ftp://x"})
+
+
+@pytest.mark.parametrize(
+    ("names", "mounted"),
+    [
+        (("git-hub", "list_issues"), "git_hub__list_issues"),
+        (("srv", "echo"), "srv__echo"),
+        (("1st", "a"), "m1st__a"),
+    ],
+)
+def test_foreign_names_become_ours(names: tuple[str, str], mounted: str) -> None:
+    assert mounted_name(*names) == mounted
+
+
+def test_long_and_odd_names_get_a_stable_hash() -> None:
+    long = mounted_name("server", "x" * 300)
+    assert len(long) <= 48
+    assert long == mounted_name("server", "x" * 300)
+    assert mounted_name("s", "a.b") != mounted_name("s", "a_b")
+    assert visible("a\u200bb<!-- hidden -->c") == "abc"

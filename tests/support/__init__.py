@@ -1,0 +1,1 @@
+"""What tests share: a scripted model in two forms from one script, processes bounded in time, builders."""

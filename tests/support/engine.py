@@ -1,0 +1,93 @@
+"""A whole engine in process: real SQLite on disk, real tools, a scripted model."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent.core.config import Settings
+from agent.core.events import Event
+from agent.core.journal_sqlite import SqliteStore, open_sqlite
+from agent.core.llm.tiers import ModelTiers
+from agent.core.models import AgentRequest, AgentResponse, Room
+from agent.core.rooms import Rooms
+from agent.core.service import AgentService, ServiceLimits, worker_name
+from agent.core.trace import respond
+from agent.execution.executor import RunExecutor
+from agent.execution.run import Engine, Run
+from agent.execution.stages.guard import admit
+from agent.skills import SkillLibrary, SkillRoot
+from agent.tools import Tool, ToolRegistry
+from gateway.bootstrap import HOME
+from mcp_tools.builtin import builtin_tools
+from tests.support.script import Script
+from tests.support.scripted_client import ScriptedClient
+
+
+@dataclass
+class Bench:
+    """The engine and what tests look at."""
+
+    engine: Engine
+    service: AgentService[Run]
+    client: ScriptedClient
+    store: SqliteStore
+
+    async def run(self, prompt: str, **request: Any) -> AgentResponse:
+        """Carry out a request to its end; a failed run's response too."""
+        return respond(await self.events(prompt, **request))
+
+    async def events(self, prompt: str, **request: Any) -> list[Event]:
+        """Carry out a request; its whole log."""
+        run_id = await self.service.start(AgentRequest(prompt=prompt, **request))
+        return [event async for event in self.service.events(run_id)]
+
+
+@asynccontextmanager
+async def engine_bench(
+    folder: Path,
+    script: Script | None,
+    *,
+    tools: Sequence[Tool] = (),
+    skill_roots: Sequence[Path] = (),
+    room: Room | None = None,
+    worker: str | None = None,
+    **settings: Any,
+) -> AsyncIterator[Bench]:
+    """An engine on `folder`; rules mode when there is no script. `tools` join the builtin ones."""
+    configured = Settings(_env_file=None, data_dir=folder, skills_user_dir=False, stream_coalesce_ms=0, **settings)
+    store = await open_sqlite(configured.database_path)
+    builtins = builtin_tools(configured)
+    registry = ToolRegistry()
+    registry.register(*builtins.tools, *tools)
+    roots = [SkillRoot(path, "test") for path in skill_roots] + [SkillRoot(HOME / "skills", "shipped")]
+    client = ScriptedClient(script or Script())
+    models = ModelTiers(client, "small", "large", 5.0, 1000) if script is not None else ModelTiers()
+    engine = Engine(configured, store.journal, store.conversations, models, registry, SkillLibrary.load(roots))
+    chosen = room or Room(id="test")
+    rooms = Rooms([chosen, replace_planning(chosen)], chosen.id)
+    name = worker or worker_name()
+
+    def admit_here(request: AgentRequest, wanted: Room) -> None:
+        admit(request, wanted, registry)
+
+    service = AgentService(
+        store.journal,
+        RunExecutor(engine, name),
+        rooms,
+        admit_here,
+        worker=name,
+        limits=ServiceLimits(lease_s=configured.lease_seconds),
+    )
+    try:
+        yield Bench(engine, service, client, store)
+    finally:
+        await service.begin_drain(0)
+        await builtins.aclose()
+        await store.close()
+
+
+def replace_planning(room: Room) -> Room:
+    """The same room as a plain model."""
+    return room.model_copy(update={"id": "plain", "planning": False})

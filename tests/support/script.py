@@ -1,0 +1,130 @@
+"""The script of a model: rules that say what it answers, or how it fails. One form for both doubles."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+Fault = Literal[
+    "status_400", "status_401", "status_429", "status_500", "status_503", "context", "refuse_schema",
+    "garbage", "empty", "half_stream", "disconnect", "hang",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Call:
+    """A tool call the model asks for."""
+
+    name: str
+    args: dict[str, Any]
+    id: str = "call_1"
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What is answered. `delay_s` before the first byte; `chunk` characters a streamed piece."""
+
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+    finish_reason: str = ""
+    prompt_tokens: int = 10
+    completion_tokens: int = 5
+    reasoning: str = ""
+    delay_s: float = 0.0
+    chunk: int = 8
+    fault: Fault | None = None
+    retry_after: float | None = None
+
+    @property
+    def finish(self) -> str:
+        """The finish reason sent."""
+        return self.finish_reason or ("tool_calls" if self.calls else "stop")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When to answer what: all conditions hold, and it has not been used `times` times."""
+
+    reply: Reply
+    purpose: str | None = None
+    contains: str | None = None
+    model: str | None = None
+    times: int | None = None
+
+
+@dataclass
+class Script:
+    """Rules in order; the first that fits answers. Counts how often each was used."""
+
+    rules: Sequence[Rule] = ()
+    used: dict[int, int] = field(default_factory=dict)
+
+    def answer(self, purpose: str, body: dict[str, Any]) -> Reply | None:
+        """The reply to a request, or None when no rule fits."""
+        text = json.dumps(body.get("messages"), ensure_ascii=False)
+        for number, rule in enumerate(self.rules):
+            if rule.purpose not in (None, purpose) or rule.model not in (None, body.get("model")):
+                continue
+            if rule.contains is not None and json.dumps(rule.contains, ensure_ascii=False)[1:-1] not in text:
+                continue
+            if rule.times is not None and self.used.get(number, 0) >= rule.times:
+                continue
+            self.used[number] = self.used.get(number, 0) + 1
+            return rule.reply
+        return None
+
+    def dumps(self) -> str:
+        """As JSON, for a server in another process."""
+        return json.dumps([asdict(rule) for rule in self.rules])
+
+    @staticmethod
+    def loads(text: str) -> "Script":
+        """From JSON."""
+        rules = []
+        for data in json.loads(text):
+            reply = data.pop("reply")
+            calls = tuple(Call(**call) for call in reply.pop("calls"))
+            rules.append(Rule(reply=Reply(**reply, calls=calls), **data))
+        return Script(rules)
+
+
+def script(*rules: Rule) -> Script:
+    """A script of rules."""
+    return Script(list(rules))
+
+
+def says(
+    text: str = "",
+    *,
+    to: str | None = None,
+    about: str | None = None,
+    times: int | None = None,
+    model: str | None = None,
+    **reply: Any,
+) -> Rule:
+    """A rule: to requests of purpose `to` that contain `about`, the model says `text`."""
+    return Rule(Reply(text=text, **reply), purpose=to, contains=about, times=times, model=model)
+
+
+def plans(*steps: dict[str, Any], about: str | None = None, times: int | None = None, tier: str = "fast") -> Rule:
+    """A rule: the planner answers with these steps, in the wire form."""
+    wire = []
+    for number, step in enumerate(steps, start=1):
+        inputs = [{"name": key, "value": value} for key, value in step.get("inputs", {}).items()]
+        wire.append(
+            {
+                "id": step.get("id", f"s{number}"),
+                "tool": step["tool"],
+                "inputs": inputs,
+                "depends_on": step.get("depends_on", []),
+                "intent": step.get("intent", f"use {step['tool']}"),
+            }
+        )
+    plan = {"reasoning": "r", "goal": "the goal", "language": "en", "answer_tier": tier, "steps": wire}
+    return says(json.dumps(plan), to="planner", about=about, times=times)
+
+
+def judges(outcome: str, reason: str = "as judged", fix: str = "", **conditions: Any) -> Rule:
+    """A rule: the judge gives this verdict."""
+    verdict = {"reason": reason, "evidence": "", "outcome": outcome, "suggested_fix": fix}
+    return says(json.dumps(verdict), to="supervisor", **conditions)

@@ -1,0 +1,189 @@
+"""A scripted model as a server: its own process, real HTTP and SSE, OpenAI's wire.
+
+`python -m tests.support.scripted_server PORT` prints the port it listens on. `POST /_script` replaces the script,
+`GET /_requests` tells what was asked.
+"""
+
+import asyncio
+import json
+import sys
+from time import monotonic
+from typing import Any, Self
+
+import httpx
+from aiohttp import web
+
+from tests.support.processes import DEADLINE_S, Process, start
+from tests.support.script import Reply, Script
+from tests.support.scripted_client import STATUS
+
+SCRIPT = web.AppKey("script", dict[str, Script])
+REQUESTS = web.AppKey("requests", list[dict[str, Any]])
+
+
+class ScriptedServer:
+    """The server as a context manager: `.url` is its base URL."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._process: Process | None = None
+        self.root = ""
+
+    @property
+    def url(self) -> str:
+        """The base URL for clients."""
+        return f"{self.root}/v1"
+
+    def __enter__(self) -> Self:
+        self._process = start([sys.executable, "-m", "tests.support.scripted_server", "0"])
+        port = self._process.line_with("listening on ").rsplit(" ", 1)[1]
+        self.root = f"http://127.0.0.1:{port}"
+        self.load(self._script)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            self._process.kill()
+
+    def load(self, script: Script) -> None:
+        """Replace the script and forget the requests."""
+        httpx.post(f"{self.root}/_script", content=script.dumps(), timeout=10).raise_for_status()
+
+    def requests(self) -> list[dict[str, Any]]:
+        """What was asked, in order: `purpose`, `body`, `path`."""
+        asked: list[dict[str, Any]] = httpx.get(f"{self.root}/_requests", timeout=10).json()
+        return asked
+
+    def wait_for(self, purpose: str) -> None:
+        """Return once a request of this purpose has arrived; AssertionError when none does in time."""
+        until = monotonic() + DEADLINE_S
+        while purpose not in self.purposes():
+            assert monotonic() < until, f"no {purpose} request arrived; there were {self.purposes()}"
+
+    def purposes(self) -> list[str]:
+        """The purpose of every request, in order."""
+        return [request["purpose"] for request in self.requests()]
+
+
+async def _completions(request: web.Request) -> web.StreamResponse:
+    body = await request.json()
+    purpose = request.headers.get("x-stepgate-purpose", "")
+    request.app[REQUESTS].append({"purpose": purpose, "body": body, "path": request.path})
+    reply = request.app[SCRIPT]["script"].answer(purpose, body)
+    if reply is None:
+        return web.json_response({"error": {"message": f"no rule for {purpose}: {body['messages'][-1]}"}}, status=500)
+    if reply.fault == "refuse_schema" and "response_format" not in body:
+        reply = request.app[SCRIPT]["script"].answer(purpose, body) or reply
+    if reply.fault == "hang":
+        await asyncio.Event().wait()
+    if reply.delay_s:
+        await asyncio.sleep(reply.delay_s)
+    if reply.fault in STATUS:
+        status, message = STATUS[reply.fault]
+        headers = {} if reply.retry_after is None else {"retry-after": str(reply.retry_after)}
+        return web.json_response({"error": {"message": message}}, status=status, headers=headers)
+    if reply.fault == "garbage":
+        return web.Response(text="<html>it works</html>", content_type="text/html")
+    if reply.fault == "empty":
+        return web.json_response({"id": "x", "choices": []})
+    if reply.fault == "disconnect" and request.transport is not None:
+        request.transport.close()
+    if body.get("stream"):
+        return await _stream(request, body, reply)
+    return web.json_response(_whole(body, reply))
+
+
+def _whole(body: dict[str, Any], reply: Reply) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": reply.text or None}
+    if reply.reasoning:
+        message["reasoning_content"] = reply.reasoning
+    if reply.calls:
+        message["tool_calls"] = [
+            {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": json.dumps(c.args)}}
+            for c in reply.calls
+        ]
+    return {
+        "id": "cmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": body["model"],
+        "choices": [{"index": 0, "message": message, "finish_reason": reply.finish}],
+        "usage": _usage(reply),
+    }
+
+
+async def _stream(request: web.Request, body: dict[str, Any], reply: Reply) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+    await response.prepare(request)
+
+    async def send(delta: dict[str, Any], finish: str | None = None, usage: dict[str, int] | None = None) -> None:
+        chunk: dict[str, Any] = {
+            "id": "cmpl-1",
+            "object": "chat.completion.chunk",
+            "created": 1,
+            "model": body["model"],
+        }
+        chunk["choices"] = [] if usage else [{"index": 0, "delta": delta, "finish_reason": finish}]
+        if usage:
+            chunk["usage"] = usage
+        await response.write(f"data: {json.dumps(chunk)}\n\n".encode())
+
+    await send({"role": "assistant", "content": ""})
+    if reply.reasoning:
+        await send({"reasoning_content": reply.reasoning})
+    text = reply.text[: len(reply.text) // 2] if reply.fault == "half_stream" else reply.text
+    for start_at in range(0, len(text), reply.chunk):
+        await send({"content": text[start_at : start_at + reply.chunk]})
+    for index, call in enumerate(reply.calls):
+        function = {"name": call.name, "arguments": json.dumps(call.args)}
+        await send({"tool_calls": [{"index": index, "id": call.id, "type": "function", "function": function}]})
+    if reply.fault != "half_stream":
+        await send({}, reply.finish)
+        await send({}, usage=_usage(reply))
+        await response.write(b"data: [DONE]\n\n")
+    await response.write_eof()
+    return response
+
+
+def _usage(reply: Reply) -> dict[str, int]:
+    total = reply.prompt_tokens + reply.completion_tokens
+    return {
+        "prompt_tokens": reply.prompt_tokens,
+        "completion_tokens": reply.completion_tokens,
+        "total_tokens": total,
+    }
+
+
+async def _models(request: web.Request) -> web.Response:
+    return web.json_response({"object": "list", "data": [{"id": "scripted", "object": "model"}]})
+
+
+async def _load(request: web.Request) -> web.Response:
+    request.app[SCRIPT]["script"] = Script.loads(await request.text())
+    request.app[REQUESTS].clear()
+    return web.Response()
+
+
+async def _requests(request: web.Request) -> web.Response:
+    return web.json_response(request.app[REQUESTS])
+
+
+async def serve(port: int) -> None:
+    """Serve until ended."""
+    app = web.Application(client_max_size=50_000_000)
+    app[SCRIPT] = {"script": Script()}
+    app[REQUESTS] = []
+    app.router.add_post("/v1/chat/completions", _completions)
+    app.router.add_get("/v1/models", _models)
+    app.router.add_post("/_script", _load)
+    app.router.add_get("/_requests", _requests)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", port)
+    await site.start()
+    print(f"listening on {runner.addresses[0][1]}", flush=True)
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(int(sys.argv[1])))

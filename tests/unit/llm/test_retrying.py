@@ -1,0 +1,171 @@
+"""The transport budget: what is retried, how often, after how long."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import httpx
+import pytest
+import respx
+
+from agent.core.errors import ModelAuthError, ModelDownError, ModelError, ModelRateLimitError, ModelTimeoutError
+from agent.core.llm.faults import provider_message, retry_after
+from agent.core.llm.http import HttpModelClient
+from agent.core.llm.port import ModelRequest
+from agent.core.llm.retrying import RetryingClient
+
+URL = "http://models.test/v1"
+ASK = ModelRequest(model="m", messages=({"role": "user", "content": "x"},), purpose="planner", timeout_s=3)
+GOOD = httpx.Response(200, json={"choices": [{"message": {"content": "ok"}, "finish_reason": "stop"}]})
+
+
+class Waits:
+    """Stands for sleeping; remembers how long."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+
+
+@pytest.fixture
+def waits() -> Waits:
+    return Waits()
+
+
+@pytest.fixture
+async def client(waits: Waits) -> AsyncIterator[RetryingClient]:
+    opened = RetryingClient(HttpModelClient(URL), sleep=waits)
+    yield opened
+    await opened.aclose()
+
+
+def answers(router: respx.MockRouter, *responses: httpx.Response | type[Exception]) -> respx.Route:
+    return router.post(f"{URL}/chat/completions").mock(side_effect=list(responses))
+
+
+@pytest.mark.row("S001-04")
+async def test_two_503_and_then_an_answer(respx_mock: respx.MockRouter, client: RetryingClient, waits: Waits) -> None:
+    route = answers(respx_mock, httpx.Response(503), httpx.Response(503), GOOD)
+    reply = await client.complete(ASK)
+    assert (reply.text, reply.requests, route.call_count) == ("ok", 3, 3)
+    assert 0.2 < waits.seconds[0] <= 0.5 < waits.seconds[1] <= 1.0
+
+
+@pytest.mark.row("S001-04")
+async def test_a_refused_key_is_asked_once(respx_mock: respx.MockRouter, client: RetryingClient, waits: Waits) -> None:
+    route = answers(respx_mock, httpx.Response(401, json={"error": {"message": "bad key", "code": "invalid_api_key"}}))
+    with pytest.raises(ModelAuthError, match=r"bad key \(invalid_api_key\).*AGENT_LLM_API_KEY"):
+        await client.complete(ASK)
+    assert route.call_count == 1
+    assert waits.seconds == []
+
+
+async def test_a_rate_limit_is_waited_for_as_told_and_at_most_three_times(
+    respx_mock: respx.MockRouter, client: RetryingClient, waits: Waits
+) -> None:
+    limited = httpx.Response(429, headers={"retry-after": "2"})
+    route = answers(respx_mock, limited, limited, limited, limited)
+    with pytest.raises(ModelRateLimitError):
+        await client.complete(ASK)
+    assert route.call_count == 4
+    assert waits.seconds == [2, 2, 2]
+
+
+async def test_an_endpoint_that_wants_an_hour_is_not_waited_for(
+    respx_mock: respx.MockRouter, client: RetryingClient, waits: Waits
+) -> None:
+    answers(respx_mock, httpx.Response(429, headers={"retry-after": "3600"}))
+    with pytest.raises(ModelRateLimitError):
+        await client.complete(ASK)
+    assert waits.seconds == []
+
+
+async def test_a_time_out_is_tried_once_more_with_twice_the_limit(
+    respx_mock: respx.MockRouter, client: RetryingClient
+) -> None:
+    route = answers(respx_mock, httpx.ReadTimeout, httpx.ReadTimeout)
+    with pytest.raises(ModelTimeoutError, match="6 s"):
+        await client.complete(ASK)
+    assert [call.request.extensions["timeout"]["read"] for call in route.calls] == [3, 6]
+
+
+async def test_an_unreachable_endpoint_is_tried_three_times(
+    respx_mock: respx.MockRouter, client: RetryingClient
+) -> None:
+    route = answers(respx_mock, httpx.ConnectError, httpx.ConnectError, httpx.ConnectError)
+    with pytest.raises(ModelDownError):
+        await client.complete(ASK)
+    assert route.call_count == 3
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"choices": []}', b'{"choices": [7]}'])
+async def test_garbage_is_not_asked_for_again(
+    respx_mock: respx.MockRouter, client: RetryingClient, body: bytes
+) -> None:
+    route = answers(respx_mock, httpx.Response(200, content=body))
+    with pytest.raises(ModelError) as caught:
+        await client.complete(ASK)
+    assert caught.value.code == "ERR_MODEL_OUTPUT"
+    assert route.call_count == 1
+
+
+async def test_a_stream_is_retried_before_its_first_chunk_only(
+    respx_mock: respx.MockRouter, client: RetryingClient
+) -> None:
+    half = b'data: {"choices": [{"delta": {"content": "ha"}}]}\n\n'
+    route = answers(respx_mock, httpx.Response(503), httpx.Response(200, content=half))
+    seen: list[str] = []
+
+    async def read() -> None:
+        async for chunk in client.stream(ASK):
+            seen.append(chunk.text)  # noqa: PERF401 - what came before the error is what is looked at
+
+    with pytest.raises(ModelError):
+        await read()
+    assert seen == ["ha"]
+    assert route.call_count == 2
+
+
+async def test_an_error_inside_a_stream_is_raised(respx_mock: respx.MockRouter, client: RetryingClient) -> None:
+    body = b'data: {"choices": [{"delta": {"content": "a"}}]}\n\ndata: {"error": {"message": "overloaded"}}\n\n'
+    answers(respx_mock, httpx.Response(200, content=body))
+    with pytest.raises(ModelDownError, match="overloaded"):
+        [chunk async for chunk in client.stream(ASK)]
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after-ms": "1500"}, 1.5),
+        ({"retry-after": "12"}, 12.0),
+        ({"retry-after-ms": "200", "retry-after": "12"}, 0.2),
+        ({"retry-after": "soon"}, None),
+        ({}, None),
+    ],
+)
+def test_how_long_to_wait_is_read_from_the_headers(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(headers) == seconds
+
+
+def test_a_date_to_wait_for_is_read_too() -> None:
+    later = format_datetime(datetime.now(UTC) + timedelta(seconds=100))
+    seconds = retry_after({"retry-after": later})
+    assert seconds is not None
+    assert 90 < seconds <= 100
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b'{"error": {"message": "no", "code": "c"}}', "no (c)"),
+        (b'{"error": "no"}', "no"),
+        (b'{"detail": "no"}', "no"),
+        (b"plain\n text", "plain text"),
+        (b"\xff\xfe", "\ufffd\ufffd"),
+        (b"x" * 1000, "x" * 300 + "\u2026"),
+    ],
+)
+def test_the_providers_own_words_are_told(body: bytes, said: str) -> None:
+    assert provider_message(body) == said

@@ -1,0 +1,222 @@
+"""The `steps` trace: what a person can read off it about every kind of run."""
+
+import pytest
+
+from agent.core import events as ev
+from agent.core.models import Effect, Outcome, TraceStep
+from agent.core.trace import SHOWN_CHARS, project
+from tests.support.builders import (
+    answered,
+    asked,
+    called,
+    completion_step,
+    created,
+    done_step,
+    finished,
+    judged,
+    log,
+    planned,
+    returned,
+    started,
+    tool_step,
+)
+
+PLAN = planned(tool_step("s1"), completion_step("s2", "s1"), duration=2.0)
+
+
+def shown(steps: tuple[TraceStep, ...]) -> list[tuple[str, str, str]]:
+    return [(step.type, step.title, step.status) for step in steps]
+
+
+@pytest.mark.row("S001-43", "S001-38")
+def test_a_run_is_told_in_the_order_it_happened() -> None:
+    steps = project(
+        log(
+            created(),
+            ev.RunClaimed(worker="w"),
+            ev.InputGuarded(prompt="p"),
+            ev.RequestUnderstood(route="plan", reason="tools are needed", question="p"),
+            ev.MemoryRetrieved(source="messages"),
+            asked("planner"),
+            PLAN,
+            *done_step("s1"),
+            started("s2"),
+            *answered("An ", "answer", step_id="s2"),
+            asked("completion", 40, "s2", 1),
+            finished("s2", "An answer"),
+            judged("s2"),
+            ev.GateChecked(gate="citations", passed=True, reason="all resolve"),
+            ev.AnswerFinished(text="An answer"),
+            ev.RunSucceeded(),
+        )
+    )
+    assert shown(steps) == [
+        ("route", "route: plan", "done"),
+        ("memory", "memory retrieval", "done"),
+        ("plan", "plan: 2 steps", "done"),
+        ("step", "search", "done"),
+        ("tool", "search", "done"),
+        ("supervision", "s1: SUCCESS", "done"),
+        ("completion", "answer", "done"),
+        ("supervision", "s2: SUCCESS", "done"),
+        ("gate", "citations", "done"),
+    ]
+    assert all(TraceStep.model_validate_json(step.model_dump_json()) == step for step in steps)
+
+
+def test_the_guard_is_told_only_when_it_removed_something() -> None:
+    clean = project(log(created(), ev.InputGuarded(prompt="p")))
+    hidden = ev.InputGuarded(prompt="p", removed_characters=3, findings=("3 hidden characters were removed",))
+    assert clean == ()
+    assert shown(project(log(created(), hidden))) == [("guard", "checked the prompt", "done")]
+
+
+def test_a_line_begins_when_its_work_began_and_lasts_as_long() -> None:
+    events = log(created(), PLAN, started("s1"), finished("s1", duration=0.5), judged("s1", duration=0.25))
+    plan, step, verdict = project(events)
+    assert (plan.started_at.timestamp(), plan.duration) == (1000.0, 2.0)
+    assert (step.started_at, step.duration) == (events[2].when, 0.5)
+    assert (verdict.started_at.timestamp(), verdict.duration) == (1004.75, 0.25)
+
+
+def test_tokens_stand_where_they_were_spent() -> None:
+    steps = project(
+        log(
+            created(),
+            asked("planner", 10),
+            asked("planner", 30),
+            PLAN,
+            started("s1"),
+            asked("skill", 100, "s1", 1),
+            asked("skill", 20, "s1", 1),
+            finished("s1"),
+            asked("supervisor", 8, "s1", 1),
+            judged("s1"),
+        )
+    )
+    assert [step.usage and step.usage.prompt_tokens for step in steps] == [40, 120, 8]
+    assert [step.usage and step.usage.model_calls for step in steps] == [2, 2, 1]
+
+
+def test_a_plan_tells_which_replies_were_rejected_and_why_the_rules_took_over() -> None:
+    rejected = ev.PlanRejected(problems=("s1 names no tool", "s2 depends on itself"))
+    fallen = planned(tool_step("s1"), effective="rules", fallback_reason="the model is down")
+    (plan,) = project(log(created(), rejected, fallen))
+    assert plan.detail["rejected"] == ["s1 names no tool; s2 depends on itself"]
+    assert plan.detail["reason"] == "the model is down"
+    assert (plan.detail["requested"], plan.detail["effective"]) == ("llm", "rules")
+
+
+def test_every_new_plan_is_a_line_with_its_reason() -> None:
+    replanned = planned(tool_step("s2"), version=1, replan_reason="s1 found nothing")
+    events = log(created(), PLAN, started("s1"), finished("s1", ""), judged("s1", Outcome.REPLAN), replanned)
+    steps = project(events)
+    assert shown(steps)[1:] == [
+        ("step", "search", "replanned"),
+        ("supervision", "s1: REPLAN", "done"),
+        ("plan", "new plan: 1 step", "done"),
+    ]
+    assert steps[-1].detail["replan_reason"] == "s1 found nothing"
+    assert "rejected" not in steps[-1].detail
+
+
+def test_each_attempt_is_a_line_with_the_feedback_it_was_given() -> None:
+    steps = project(
+        log(
+            created(), PLAN, started("s1"), finished("s1", ""), judged("s1", Outcome.RETRY),
+            started("s1", 2, feedback="look again"), finished("s1", "found", 2), judged("s1", attempt=2),
+        )
+    )  # fmt: skip
+    attempts = [step for step in steps if step.type == "step"]
+    assert [(step.attempt, step.status) for step in attempts] == [(1, "retried"), (2, "done")]
+    assert attempts[1].detail["feedback"] == "look again"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status"), [(Outcome.ABORT, "failed"), (Outcome.REPLAN, "replanned"), (Outcome.RETRY, "retried")]
+)
+def test_a_verdict_changes_what_the_step_looks_like(outcome: Outcome, status: str) -> None:
+    steps = project(log(created(), PLAN, started("s1"), finished("s1"), judged("s1", outcome)))
+    assert steps[1].status == status
+
+
+def test_a_failed_step_tells_its_error() -> None:
+    failed = finished("s1", "", error_code="ERR_TOOL_TIMEOUT", error="search did not finish within 5 s")
+    step = project(log(created(), PLAN, started("s1"), failed))[1]
+    assert step.status == "failed"
+    assert step.detail["error"] == "search did not finish within 5 s"
+
+
+def test_a_running_step_is_shown_as_running() -> None:
+    steps = project(log(created(), PLAN, started("s1"), called("s1")))
+    assert [(step.status, step.duration) for step in steps[1:]] == [("running", None), ("running", None)]
+
+
+def test_a_refused_call_is_told_with_its_reason() -> None:
+    refused = ev.ToolRefused(call_id="s1.1.1", tool="secret", args={}, reason="outside the scope")
+    (line,) = project(log(created(), (refused, "s1", 1)))
+    assert (line.title, line.status, line.detail["reason"]) == ("secret", "refused", "outside the scope")
+
+
+def test_a_speculative_attempt_that_did_not_hold_is_discarded_with_the_call_it_was_in() -> None:
+    plan = planned(tool_step("s1"), tool_step("s2", "search", "s1"))
+    speculative = (ev.StepSpeculative(waiting_for=("s1",)), "s2", 1)
+    dropped = (ev.StepDiscarded(reason="s1 was not accepted"), "s2", 1)
+    steps = project(log(created(), plan, started("s2"), speculative, called("s2"), dropped))
+    assert shown(steps)[1:] == [
+        ("step", "search", "discarded"),
+        ("notice", "s2 runs ahead of the verdict on s1", "done"),
+        ("tool", "search", "discarded"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("effect", "status"), [("read", "discarded"), ("idempotent", "discarded"), ("effect", "unknown")]
+)
+def test_nothing_is_left_running_when_a_run_is_cancelled(effect: Effect, status: str) -> None:
+    plan = planned(tool_step("s1", effect=effect))
+    events = log(
+        created(), plan, started("s1"), called("s1", effect=effect), ev.CancelRequested(),
+        ev.AnswerFinished(text="stopped"), ev.RunCancelled(reason="cancelled by the caller"),
+    )  # fmt: skip
+    steps = project(events)
+    assert shown(steps)[1:] == [
+        ("step", "search", "discarded"),
+        ("tool", "search", status),
+        ("notice", "cancelled by the caller", "done"),
+    ]
+
+
+def test_a_side_effect_without_a_recorded_return_is_unknown_and_so_is_its_step() -> None:
+    unknown = ev.StepUnknown(call_id="s1.1.1", tool="send", key="k", message="it may have happened")
+    steps = project(
+        log(
+            created(), planned(tool_step("s1", "send", effect="effect")), started("s1"),
+            called("s1", "send", effect="effect"), (unknown, "s1", 1),
+            finished("s1", "", error_code="ERR_TOOL_UNKNOWN_OUTCOME", error="it may have happened"), ev.RunSucceeded(),
+        )
+    )  # fmt: skip
+    assert shown(steps)[1:] == [("step", "send", "unknown"), ("tool", "send", "unknown")]
+
+
+def test_a_resumed_attempt_stays_one_line() -> None:
+    steps = project(
+        log(
+            created(), PLAN, started("s1"), called("s1"), ev.RunSuspended(reason="the gateway is stopping"),
+            ev.RunClaimed(worker="other", resumed=True), started("s1"), called("s1"), returned("s1"), finished("s1"),
+        )
+    )  # fmt: skip
+    assert shown(steps)[1:] == [
+        ("step", "search", "done"),
+        ("tool", "search", "done"),
+        ("notice", "the gateway is stopping", "done"),
+        ("notice", "the run was resumed", "done"),
+    ]
+
+
+def test_long_results_are_shortened_and_say_by_how_much() -> None:
+    steps = project(log(created(), PLAN, started("s1"), finished("s1", "x" * (SHOWN_CHARS + 1500))))
+    output = steps[1].detail["output"]
+    assert isinstance(output, str)
+    assert output.endswith("[1,500 more characters]")
+    assert output.startswith("x" * SHOWN_CHARS + " [")
