@@ -22,6 +22,9 @@ from mcp_tools.addresses import Address, is_public
 PORTS = frozenset({80, 443, 8000, 8008, 8080, 8443})
 """Web ports. Others speak protocols that HTTP can be smuggled into (SMTP, Redis)."""
 MAX_REDIRECTS = 5
+CONNECT_TIMEOUT_S = 5.0
+CODINGS = frozenset({"identity", "gzip", "deflate"})
+"""One layer, which grows a piece a thousandfold at most. Two layers of gzip make gigabytes of one piece."""
 USER_AGENT = "Stepgate/0.1 (+self-hosted agent gateway)"
 
 _HOST = re.compile(r"^(?!-)[a-z0-9_-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9_-]{1,63}(?<!-))*\.?$")
@@ -58,9 +61,15 @@ class SafeClient:
         )
         self._client = httpx.AsyncClient(
             transport=_PoolTransport(self._pool),
+            # `get` limits the whole; a connection has less, so that the next address gets its turn.
+            timeout=httpx.Timeout(None, connect=CONNECT_TIMEOUT_S),
             trust_env=False,
             follow_redirects=False,
-            headers={"user-agent": USER_AGENT, "accept": "text/html,text/plain,application/json;q=0.9,*/*;q=0.5"},
+            headers={
+                "user-agent": USER_AGENT,
+                "accept": "text/html,text/plain,application/json;q=0.9,*/*;q=0.5",
+                "accept-encoding": "gzip, deflate",
+            },
         )
 
     async def get(self, url: str, *, max_bytes: int, timeout_s: float) -> Page:
@@ -106,9 +115,9 @@ class SafeClient:
         target = self.check_form(url)
         for _ in range(MAX_REDIRECTS + 1):
             async with self._client.stream("GET", target) as response:
-                if not response.is_redirect:
+                if not response.has_redirect_location:
                     return await _read(response, max_bytes)
-                location = response.headers.get("location", "")
+                location = response.headers["location"]
             following = self.check_form(str(target.join(location)))
             if target.scheme == "https" and following.scheme == "http":
                 raise ToolDeniedError(f"{target} redirects from https to http ({following}); that is refused")
@@ -151,6 +160,8 @@ async def resolve(host: str, port: int) -> list[Address]:
 def _check_host(host: str) -> None:
     """Refuse spellings that different programs read differently."""
     bare = host.strip("[]")
+    if "%" in bare:
+        raise ToolDeniedError(f"{host!r} is refused: a zone or an escape has no place in an address")
     if ":" in bare:
         return  # an IPv6 literal; httpx has parsed it, its address is checked at connect time
     if _NUMBERS.match(bare) and not _DOTTED.match(bare):
@@ -164,6 +175,9 @@ def _default_port(url: httpx.URL) -> int:
 
 
 async def _read(response: httpx.Response, max_bytes: int) -> Page:
+    coding = response.headers.get("content-encoding", "identity").strip().lower()
+    if coding not in CODINGS:
+        raise ToolError(f"{response.url} is compressed as {coding!r}; only gzip and deflate can be read")
     body = bytearray()
     truncated = False
     async for piece in response.aiter_bytes():  # after decompression: a bomb counts as what it becomes

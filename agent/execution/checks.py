@@ -70,7 +70,8 @@ def check(
         return Checked(_of_error(step, output))
     if _empty(output):
         return Checked(_verdict(Outcome.RETRY, "the result is empty", "do the step again and return a result", step))
-    if (hidden := hidden_error(output)) is not None:
+    # An answer may well speak of errors ("HTTP 404 means ..."); whoever wrote it reports failures by their code.
+    if not step.is_completion and (hidden := hidden_error(output)) is not None:
         return Checked(_verdict(Outcome.RETRY, f"the result is an error message: {hidden}", "try another way", step))
     if previous is not None and previous.text == output.text and previous.value == output.value:
         return Checked(StepOutcome(outcome=Outcome.REPLAN, reason="the second attempt gave the same result again"))

@@ -5,6 +5,7 @@ What could mean two things is refused with a sentence the model can act on.
 
 import difflib
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,6 +27,8 @@ _STEP_KEYS = {
     "executor": "executor", "action": "action", "reasoning": "reasoning", "thought": "reasoning",
     "provider": "provider", "tier": "tier", "effect": "effect", "expected_output": "expected_output",
 }  # fmt: skip
+_DIGITS = r"\d{1,300}"
+"""More digits are no number anybody means, and float() and int() give up on thousands of them."""
 _COMPLETIONS = frozenset({COMPLETION, "answer", "respond", "litellm", "final_answer", "complete"})
 
 
@@ -124,7 +127,7 @@ def _tool(value: JsonValue, action: JsonValue, catalogue: Catalogue) -> str:
 
 def _args(value: JsonValue, tool: str, catalogue: Catalogue, label: str, problems: list[str]) -> JsonObject:
     """Arguments from an object or from name/value pairs, with the types the tool's schema asks for."""
-    if not value:
+    if value is None or value in ("", [], {}):
         return {}
     if isinstance(value, str):
         return {"task": value} if catalogue.skill(tool) else _from_text(value, label, problems)
@@ -132,8 +135,11 @@ def _args(value: JsonValue, tool: str, catalogue: Catalogue, label: str, problem
         pairs = list(value.items())
         if set(value) == {"name", "value"}:
             pairs = [(str(value["name"]), value["value"])]
-    else:
+    elif isinstance(value, list):
         pairs = _pairs(value, label, problems)
+    else:
+        problems.append(f"{label}: inputs must be a list of name/value pairs, not {json.dumps(value)}")
+        return {}
     spec = catalogue.tool(tool)
     properties = spec.input_schema.get("properties") if spec else None
     args: JsonObject = {}
@@ -148,7 +154,7 @@ def _args(value: JsonValue, tool: str, catalogue: Catalogue, label: str, problem
 def _from_text(value: str, label: str, problems: list[str]) -> JsonObject:
     try:
         parsed = json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         parsed = None
     if not isinstance(parsed, dict):
         problems.append(f"{label}: inputs must be a list of name/value pairs")
@@ -156,12 +162,13 @@ def _from_text(value: str, label: str, problems: list[str]) -> JsonObject:
     return parsed
 
 
-def _pairs(value: JsonValue, label: str, problems: list[str]) -> list[tuple[str, JsonValue]]:
+def _pairs(value: list[JsonValue], label: str, problems: list[str]) -> list[tuple[str, JsonValue]]:
+    """Name and value of each input; one of which half was lost ({"name": "task"}) is refused, not guessed."""
     pairs: list[tuple[str, JsonValue]] = []
-    for item in value if isinstance(value, list) else []:
+    for item in value:
         if isinstance(item, dict) and set(item) >= {"name", "value"} and len(item) == 2:
             pairs.append((str(item["name"]), item["value"]))
-        elif isinstance(item, dict) and len(item) == 1:
+        elif isinstance(item, dict) and len(item) == 1 and not set(item) & {"name", "value"}:
             pairs += list(item.items())
         else:
             problems.append(f'{label}: every input must be {{"name": ..., "value": ...}}')
@@ -174,16 +181,17 @@ def _typed(value: JsonValue, schema: JsonValue) -> JsonValue:
         return value
     text = value.strip()
     match schema.get("type"):
-        case "integer" if re.fullmatch(r"[+-]?\d+", text):
+        case "integer" if re.fullmatch(rf"[+-]?{_DIGITS}", text):
             return int(text)
-        case "number" if re.fullmatch(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", text):
-            return float(text) if re.search(r"[.eE]", text) else int(text)
+        case "number" if re.fullmatch(rf"[+-]?{_DIGITS}(?:\.{_DIGITS})?(?:[eE][+-]?\d{{1,4}})?", text):
+            number = float(text) if re.search(r"[.eE]", text) else int(text)
+            return number if math.isfinite(number) else value
         case "boolean" if text.lower() in ("true", "false"):
             return text.lower() == "true"
         case "array" | "object" if text.startswith(("[", "{")):
             try:
                 parsed: JsonValue = json.loads(text)
-            except ValueError:
+            except (ValueError, RecursionError):
                 return value
             return parsed
         case _:

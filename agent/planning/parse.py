@@ -15,8 +15,10 @@ from agent.core.errors import PlanInvalidError
 from agent.core.models import JsonObject
 
 MAX_REPLY_CHARS = 200_000
-_THINKING = re.compile(r"<(think|thinking|reasoning|scratchpad)>.*?</\1>", re.DOTALL | re.IGNORECASE)
-_OPEN_THINKING = re.compile(r"<(think|thinking)>(?!.*</\1>)", re.DOTALL | re.IGNORECASE)
+_THINKING = re.compile(r"<(think|thinking|reasoning|scratchpad)>", re.IGNORECASE)
+_LONG_NUMBER = re.compile(r"\d{400,}")
+_PROSE_BRACES = re.compile(r"\{[^{}\[\]\"':]*\}")
+"""Braces of a sentence ("replace {name} by yours"), which are no part of any plan."""
 _FENCE = re.compile(r"```(?:json|JSON|json5|javascript|js)?[ \t]*\n(.*?)```", re.DOTALL)
 _TOKEN = re.compile(r"[\w$.+-]+")
 _JSON_IN_VALUE = re.compile(r"[{\[]\s*[\"'][\w$ -]+[\"']\s*:|[\"']\s*[:,]\s*[{\[]")
@@ -28,9 +30,9 @@ def parse_reply(text: str, finish_reason: str = "stop") -> JsonObject:
         raise PlanInvalidError(["the reply was cut off before its end; answer with a shorter plan"])
     if len(text) > MAX_REPLY_CHARS:
         raise PlanInvalidError([f"the reply is longer than {MAX_REPLY_CHARS:,} characters"])
-    if _OPEN_THINKING.search(text):
-        raise PlanInvalidError(["the reply ended before its thinking did"])
-    body = _THINKING.sub("", text).strip().lstrip("\ufeff")
+    body = text.strip().lstrip("\ufeff").strip()
+    if _strict(body) is None:  # in a reply that is JSON from end to end, such a tag is part of a value
+        body = _without_thinking(body)
     if not body:
         raise PlanInvalidError(["the reply is empty"])
     for candidate in _candidates(body):
@@ -44,10 +46,13 @@ def _candidates(body: str) -> Iterator[object]:
     if whole is not None:
         yield whole
         return
-    fenced = [value for block in _FENCE.findall(body) if (value := _strict(block.strip())) is not None]
-    plans = [value for value in fenced if _looks_like_plan(value)]
+    fences = list(_FENCE.finditer(body))
+    plans = [fence for fence in fences if _looks_like_plan(_strict(fence[1].strip()))]
     if plans:
-        yield plans[-1]
+        if any("{" in fence[1] for fence in fences[fences.index(plans[-1]) + 1 :]):
+            raise _half_corrected()
+        list(_objects(body[fences[-1].end() :], found=True))  # a later plan that was cut off is not overlooked
+        yield _strict(plans[-1][1].strip())
         return
     objects = [value for value in _objects(body) if isinstance(value, dict) and "steps" in value]
     if objects:
@@ -98,18 +103,44 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return value
 
 
-def _objects(body: str) -> Iterator[object]:
-    """Every outermost object in the text that is strict JSON."""
+def _objects(body: str, *, found: bool = False) -> Iterator[object]:
+    """Every outermost object in the text that is strict JSON, up to one that does not read at the very first place.
+
+    Its inner ones are parts of another plan. Raises `PlanInvalidError` where a good object is followed by a broken
+    one: the earlier is then a draft of the one that was cut off."""
     decoder = json.JSONDecoder(object_pairs_hook=_unique)
     position = body.find("{")
     while position != -1:
+        prose = _PROSE_BRACES.match(body, position)
         try:
             value, end = decoder.raw_decode(body, position)
         except (ValueError, RecursionError):
-            # An object that does not read must not lend its inner ones: they are parts of another plan.
-            return
-        yield value
+            if prose is None:
+                if found:
+                    raise _half_corrected() from None
+                return
+            end = prose.end()
+        else:
+            found = True
+            yield value
         position = body.find("{", end)
+
+
+def _half_corrected() -> PlanInvalidError:
+    return PlanInvalidError(["the reply holds a plan and then a broken one; answer with one complete plan"])
+
+
+def _without_thinking(text: str) -> str:
+    """The reply without the thinking blocks before its first bracket; later tags may be part of a value."""
+    while (opened := _THINKING.search(text)) is not None:
+        bracket = re.search(r"[{\[]", text)
+        if bracket is not None and bracket.start() < opened.start():
+            break
+        closed = re.compile(f"</{opened[1]}>", re.IGNORECASE).search(text, opened.end())
+        if closed is None:
+            raise PlanInvalidError(["the reply ended before its thinking did"])
+        text = (text[: opened.start()] + text[closed.end() :]).strip()
+    return text
 
 
 def _looks_like_plan(value: object) -> bool:
@@ -127,8 +158,10 @@ def _repaired(body: str) -> object:
         raise PlanInvalidError(["the reply holds no JSON; answer with the JSON plan only"])
     end = max(text.rfind("}"), text.rfind("]"))
     part = text[start : end + 1]
-    if not balanced(part):
+    if end < start or not balanced(part):
         raise PlanInvalidError(["the brackets of the reply do not balance; it was cut off or damaged"])
+    if _LONG_NUMBER.search(part):
+        raise PlanInvalidError(["a number of the reply has hundreds of digits"])
     try:
         value = json_repair.loads(part)
     except (ValueError, RecursionError) as error:

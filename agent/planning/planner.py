@@ -3,6 +3,7 @@
 One call, one re-ask with the exact problems, then the rule planner, with the reason recorded.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -24,6 +25,8 @@ HISTORY_MESSAGES = 6
 MESSAGE_CHARS = 1_000
 RESULT_CHARS = 2_000
 QUESTION_CHARS = 8_000
+_TAG = re.compile(r"<(?=\s*/?\s*(?:history|memory|results|replan|user_request)\b)", re.IGNORECASE)
+"""The opening of a tag that delimits a block of the planner's prompt."""
 
 
 class PlannerModel(Protocol):
@@ -102,7 +105,12 @@ def finish_new(plan: Plan, request: PlanningRequest, *, has_model: bool) -> Plan
     goal = plan.goal or request.question[:300]
     # Results that are there already must be joined with the new ones.
     joins = bool(request.completed) or request.needs_completion
-    return finish_plan(plan.model_copy(update={"goal": goal}), needs_completion=joins, has_model=has_model)
+    return finish_plan(
+        plan.model_copy(update={"goal": goal}),
+        needs_completion=joins,
+        has_model=has_model,
+        used_ids=request.used_ids,
+    )
 
 
 def join(plan: Plan, request: PlanningRequest) -> Plan:
@@ -173,8 +181,8 @@ def _reask(messages: tuple[JsonObject, ...], reply: str, problems: list[str]) ->
 
 
 def _block(name: str, text: str) -> str:
-    """A delimited block; its closing tag inside the text is made inert."""
-    inert = text.replace(f"</{name}", f"<\\/{name}")
+    """A delimited block; the tags of blocks inside the text are made inert, however they are written."""
+    inert = _TAG.sub(r"<\\", text)
     return f"<{name}>\n{inert}\n</{name}>"
 
 

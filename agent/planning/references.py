@@ -119,7 +119,7 @@ class _Resolver:
 
 def follow(output: StepOutput, reference: Reference) -> JsonValue:
     """The value at the reference's path. `output` is the step's value, `text` its text; both may be left out."""
-    parts = _parts(reference.path)
+    parts = _parts(reference)
     value: JsonValue = output.value if output.value is not None else output.text
     if parts and parts[0] == "text" and not (isinstance(value, dict) and "text" in value):
         return output.text
@@ -171,9 +171,16 @@ def _renamed(match: re.Match[str], names: Mapping[str, str]) -> str:
     return match[0] if name is None else f"${{{name}{reference.path}}}"
 
 
-def _parts(path: str) -> list[str | int]:
-    """A path as names and indices."""
+def _parts(reference: Reference) -> list[str | int]:
+    """A path as names and indices. One that cannot be read is refused: its readable part is another value."""
+    path = reference.path.strip().removeprefix("$")
     dotted = path if not path or path.startswith((".", "[")) else f".{path}"
+    if not re.fullmatch(_PATH, dotted):
+        raise ReferenceMissingError(
+            f"the path {reference.path!r} into step {reference.step_id!r} cannot be read; "
+            "write names and indices as in output.items[0]",
+            agent_id="references",
+        )
     return [name or int(index) for name, index in _STEP.findall(dotted)]
 
 

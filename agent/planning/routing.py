@@ -59,9 +59,7 @@ def route(question: str, *, room: Room, catalogue: Catalogue, tool_calls: bool, 
         return Route("greeting", "a greeting needs no plan", question)
     if not room.planning:
         return Route("direct", f"the room {room.id!r} does not plan", question)
-    if (catalogue.tool("calculator") and is_expression(text)) or (
-        catalogue.tool("current_time") and _TIME_ONLY.match(text)
-    ):
+    if len(text) <= LONG_CHARS and _is_command(text, catalogue):
         return Route("command", "an exact command that one tool answers", question)
     if has_model and not _calls_for_tools(text, catalogue):
         return Route("direct", "nothing in the question calls for a skill or tool", question)
@@ -79,6 +77,13 @@ def _slash(text: str, catalogue: Catalogue) -> Route | None:
         if card.name.lower().replace("-", "_") == name.replace("-", "_"):
             return Route("skill", f"the request calls the skill {card.name!r}", rest or card.description, card.name)
     return None
+
+
+def _is_command(text: str, catalogue: Catalogue) -> bool:
+    """Whether a text is a sum or asks for the time, and nothing else. Takes time with the square of its length."""
+    if catalogue.tool("calculator") and is_expression(text):
+        return True
+    return catalogue.tool("current_time") is not None and _TIME_ONLY.match(text) is not None
 
 
 def _calls_for_tools(text: str, catalogue: Catalogue) -> bool:

@@ -11,12 +11,17 @@ from agent.planning.request import PlanningRequest
 from agent.planning.wire import COMPLETION
 from agent.tools import ToolSpec
 
-_URL = re.compile(r"https?://[^\s<>\"'`\])}]+", re.IGNORECASE)
+_URL = re.compile(r"https?://(?:\([^\s<>\"'`\]()}]*\)|[^\s<>\"'`\])}])+", re.IGNORECASE)
+"""A link. Round brackets that are closed within it belong to it, as in Wikipedia's; one around it does not."""
 _EXPRESSION = re.compile(
     r"(?<![\w./:])(?:(?:sqrt|round|abs|log|ln|exp|sin|cos|tan|factorial)\s*\(|[-(\d])[\d\s.()+*/%^-]*"
     r"(?:[-+*/%^]|\*\*)[\d\s.()+*/%^-]*[\d)](?![\w/:-])|(?<!\w)(?:sqrt|factorial|log10|ln)\s*\(\s*[\d.]+\s*\)"
 )
-_PERCENT = re.compile(r"(?P<rate>\d+(?:\.\d+)?)\s*(?:%|percent)\s+of\s+(?P<base>\d+(?:\.\d+)?)", re.IGNORECASE)
+_ARITHMETIC = re.compile(r"[\d\s.,()+*/%^-]+")
+_COMMA_NUMBER = re.compile(r"\d,\d")
+_PERCENT = re.compile(
+    r"(?<![\d.])(?P<rate>\d+(?:\.\d+)?)\s*(?:%|percent)\s+of\s+(?P<base>\d+(?:\.\d+)?)", re.IGNORECASE
+)
 _TIME = re.compile(
     r"\b(what(?:'s| is)? the (?:current )?(?:time|date)|what time is it|what day is (?:it|today)|what is today|"
     r"current (?:time|date)|time (?:is it )?in|today'?s date|date today|klockan|vilken dag)\b",
@@ -26,9 +31,10 @@ _PLACE = re.compile(r"\b(?:in|for|at|i)\s+((?:[A-Z][\w]+[ _]?){1,3})")
 _FILE = re.compile(
     r"(?<![\w/.:@-])(?:[\w.-]+/)*[\w-][\w.-]*\.(?:txt|md|csv|tsv|json|ya?ml|toml|ini|log|py|js|ts|html?|xml|rst|tex|sql|sh)\b"
 )
-_LIST = re.compile(r"\b(?:list|show|which|what)\b[^.?!]{0,30}\b(?:files|documents|folders?)\b", re.IGNORECASE)
+_LIST = re.compile(r"\b(?:list|show|which|what)\b(?:[^.?!]|\*\.){0,30}\b(?:files|documents|folders?)\b", re.IGNORECASE)
 _SEARCH = re.compile(
-    r"\b(?:search|find|look|grep)\b(?P<middle>[^?!]*?)\b(?:files?|documents?|notes|folders?)\b(?P<tail>[^?!.]*)",
+    r"\b(?:search|find|look|grep)\b(?P<middle>[^?!]{0,300}?)\b(?:files?|documents?|notes|folders?)\b"
+    r"(?P<tail>[^?!.]{0,300})",
     re.IGNORECASE,
 )
 _QUOTE = "\"'\u201c\u201d\u2018\u2019"
@@ -38,6 +44,8 @@ _SEARCH_FILLER = re.compile(
     r"where|that|which|mentions?|mentioning|contains?|containing|about|of|and|any|every|please|lines?|with)\b",
     re.IGNORECASE,
 )
+READ_CHARS = 10_000
+"""How much of a text the rules read: some patterns take time with the square of its length."""
 _ABBREVIATIONS = {"utc": "UTC", "gmt": "GMT", "new york": "America/New_York", "california": "America/Los_Angeles"}
 
 
@@ -92,7 +100,10 @@ def tool_calls_for(text: str, specs: Iterable[ToolSpec]) -> list[ToolCallRequest
 
 
 def read_calls(text: str, allowed: dict[str, ToolSpec]) -> list[_Found]:
-    """Every call a rule reads off the text, once each, in the order of the text."""
+    """Every call a rule reads off the text (its first 10,000 characters), once each, in the order of the text."""
+    if len(text) > READ_CHARS:
+        cut = max(text.rfind(" ", 0, READ_CHARS), text.rfind("\n", 0, READ_CHARS))  # no link cut in half
+        text = text[: cut if cut > 0 else READ_CHARS]
     found: list[_Found] = []
     for reader in _READERS:
         found += reader(text)
@@ -112,6 +123,7 @@ def _urls(text: str) -> list[_Found]:
 
 def _sums(text: str) -> list[_Found]:
     plain = _URL.sub(lambda match: " " * len(match[0]), text)
+    plain = _ARITHMETIC.sub(_without_commas, plain)
     found = [
         _Found(match.start(), "calculator", {"expression": f"{match['base']} * {match['rate']} / 100"}, match[0])
         for match in _PERCENT.finditer(plain)
@@ -124,10 +136,18 @@ def _sums(text: str) -> list[_Found]:
     return found
 
 
+def _without_commas(match: re.Match[str]) -> str:
+    """Nothing for arithmetic with a comma inside a number: "2,5" and "1,000" mean different things in different
+    languages, and what stands after the comma alone would be another sum."""
+    return " " * len(match[0]) if _COMMA_NUMBER.search(match[0]) else match[0]
+
+
 def is_expression(text: str) -> bool:
-    """Whether a text is arithmetic and nothing else; a date (2026-11-20) or a phone number is not."""
+    """Whether a text is arithmetic and nothing else; a date (2026-11-20), a phone number or a version is not."""
     text = text.strip().rstrip("=?").strip()
     if not re.search(r"\d", text) or not re.fullmatch(r"(?:sqrt|round|abs|log|log10|ln|exp|[\d\s.()+*/%^x-])+", text):
+        return False
+    if re.search(r"\d\s+[\d.]|\d\.\d*\.", text):  # two numbers side by side ("1 000"), or dots as in 1.2.3
         return False
     if re.fullmatch(r"[\d\s().+-]*\d{2,4}-\d{1,4}(?:-\d{1,4})+", text) or re.fullmatch(r"\+?[\d\s()-]{7,}", text):
         return False

@@ -162,16 +162,20 @@ def leaves(steps: Iterable[PlanStep]) -> list[PlanStep]:
     return [step for step in steps if step.id not in used]
 
 
-def finish_plan(plan: Plan, *, needs_completion: bool, has_model: bool) -> Plan:
+def finish_plan(
+    plan: Plan, *, needs_completion: bool, has_model: bool, used_ids: Collection[str] = frozenset()
+) -> Plan:
     """The plan with a completion at its end where one is due: several results to join, a persona or citations, or
-    a raw tool result that a model should turn into an answer. A skill's single result is the answer."""
+    a raw tool result that a model should turn into an answer. A skill's single result is the answer.
+
+    `used_ids` are those of earlier plans: a completion under one of them would count as written already."""
     if any(step.is_completion for step in plan.steps):
         return plan
     ends = leaves(plan.steps)
     raw = len(ends) == 1 and ends[0].action != "skill" and has_model
     if len(ends) == 1 and not needs_completion and not raw:
         return plan
-    taken = {step.id for step in plan.steps}
+    taken = {step.id for step in plan.steps} | set(used_ids)
     name = next(name for name in ("answer", *(f"answer{n}" for n in range(2, 100))) if name not in taken)
     answer = PlanStep(
         id=name,

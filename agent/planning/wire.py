@@ -13,7 +13,8 @@ _TEXT: JsonObject = {"type": "string"}
 
 def plan_schema(catalogue: Catalogue, max_steps: int) -> ResponseSchema:
     """The schema of a plan over the (shortlisted) catalogue."""
-    names = [*catalogue.names(), COMPLETION]
+    # A skill may bear the name of a tool; constrained decoders refuse an enum that holds a value twice.
+    names = dict.fromkeys((*catalogue.names(), COMPLETION))
     step = _closed(
         {
             "id": _TEXT,

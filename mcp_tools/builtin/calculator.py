@@ -4,7 +4,16 @@ import ast
 import math
 import operator
 from collections.abc import Callable
-from decimal import Decimal, DivisionByZero, InvalidOperation, Overflow, localcontext
+from decimal import (
+    ROUND_CEILING,
+    ROUND_FLOOR,
+    Decimal,
+    DivisionByZero,
+    InvalidOperation,
+    Overflow,
+    getcontext,
+    localcontext,
+)
 
 import simpleeval
 from pydantic import BaseModel, Field
@@ -59,7 +68,7 @@ def calculate(expression: str) -> str:
     with localcontext() as context:
         context.prec = PRECISION
         try:
-            value = _Evaluator().eval(source)
+            value = _Evaluator().eval(source, ast.parse(source.strip(), mode="eval").body)
         except (DivisionByZero, ZeroDivisionError) as error:
             raise ToolError(f"{expression!r} divides by zero") from error
         except (simpleeval.FunctionNotDefined, simpleeval.NameNotDefined) as error:
@@ -79,12 +88,15 @@ class _Evaluator(simpleeval.SimpleEval):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__(operators=_OPERATORS, functions=_FUNCTIONS, names={"pi": _PI, "e": _E})
+        # Without attributes, which lead to Python's integers, whose powers never end; and without comparisons.
+        self.nodes: dict[type[ast.AST], Callable[..., Decimal]] = {kind: self.nodes[kind] for kind in _NODES}
 
     def _eval_constant(self, node: ast.Constant) -> Decimal:
         if isinstance(node.value, bool) or not isinstance(node.value, int | float):
             raise simpleeval.InvalidExpression("only numbers can be calculated with")
         # The text of the literal, not its binary value.
-        return Decimal(str(node.value))
+        text = str(node.value) if isinstance(node.value, int) else ast.get_source_segment(self.expr, node)
+        return getcontext().create_decimal(text or "")
 
 
 def _power(base: Decimal, exponent: Decimal) -> Decimal:
@@ -101,7 +113,7 @@ def _factorial(number: Decimal) -> Decimal:
 
 def _real(function: Callable[[float], float]) -> Callable[[Decimal], Decimal]:
     """A function of the math module, on decimals; its 15 digits are what a float has."""
-    return lambda number: Decimal(repr(function(float(number))))
+    return lambda number: round(Decimal(repr(function(float(number)))), 15)
 
 
 def _log(number: Decimal, base: Decimal | None = None) -> Decimal:
@@ -109,11 +121,14 @@ def _log(number: Decimal, base: Decimal | None = None) -> Decimal:
 
 
 def _round(number: Decimal, digits: Decimal = Decimal(0)) -> Decimal:
+    if abs(digits) > PRECISION:
+        raise simpleeval.InvalidExpression(f"numbers have at most {PRECISION} digits")
     return round(number, int(digits))
 
 
 _PI = Decimal("3.141592653589793238462643383279502884197")
 _E = Decimal("2.718281828459045235360287471352662497757")
+_NODES = (ast.BinOp, ast.Call, ast.Constant, ast.Name, ast.UnaryOp, ast.keyword)
 _OPERATORS = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -127,11 +142,11 @@ _OPERATORS = {
 }
 _FUNCTIONS: dict[str, Callable[..., Decimal]] = {
     "abs": abs,
-    "ceil": lambda number: Decimal(math.ceil(number)),
+    "ceil": lambda number: number.to_integral_value(ROUND_CEILING),
     "cos": _real(math.cos),
     "exp": lambda number: number.exp(),
     "factorial": _factorial,
-    "floor": lambda number: Decimal(math.floor(number)),
+    "floor": lambda number: number.to_integral_value(ROUND_FLOOR),
     "ln": _log,
     "log": _log,
     "log10": lambda number: number.log10(),
@@ -145,7 +160,8 @@ _FUNCTIONS: dict[str, Callable[..., Decimal]] = {
 
 
 def _plain(value: Decimal) -> str:
-    """Without trailing zeros, in plain notation up to 30 digits; results of division rounded to 15 places."""
-    rounded = value if -value.as_tuple().exponent <= 15 else round(value, 15)  # type: ignore[operator]
+    """Without trailing zeros, in plain notation up to 30 digits; rounded to 15 places, or 15 digits below one."""
+    places = 15 - min(0, value.adjusted() + 1)
+    rounded = value if -value.as_tuple().exponent <= places else round(value, places)  # type: ignore[operator]
     text = format(rounded.normalize(), "f")
     return text if len(text) <= 30 else format(value.normalize(), "E")

@@ -135,15 +135,18 @@ def _why(error: OSError) -> str:
 
 def _read_bytes(descriptor: int, shown: str) -> bytes:
     """A regular file's bytes; closes the descriptor."""
-    with os.fdopen(descriptor, "rb") as file:
-        info = os.fstat(file.fileno())
+    try:
+        info = os.fstat(descriptor)
         if not stat.S_ISREG(info.st_mode):
             raise ToolError(
                 f"{shown} is a folder; use list_files" if stat.S_ISDIR(info.st_mode) else f"{shown} is no file"
             )
         if info.st_size > MAX_FILE_BYTES:
             raise ToolError(f"{shown} has {info.st_size:,} bytes; the limit is {MAX_FILE_BYTES:,}")
-        return file.read(MAX_FILE_BYTES)
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(MAX_FILE_BYTES)
+    finally:
+        os.close(descriptor)
 
 
 def decode_text(data: bytes, shown: str) -> str:

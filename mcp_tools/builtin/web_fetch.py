@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from dataclasses import dataclass
 
 import httpx
@@ -15,6 +16,9 @@ from mcp_tools.net import Page, SafeClient
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml", ""})
 TEXT_TYPES = ("text/", "application/json", "application/xml", "application/ld+json", "application/yaml")
 QUOTE_CHARS = 300
+_META_CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.IGNORECASE)
+_HEAD_BYTES = 1024
+"""Where HTML says its `meta` charset is to be found."""
 
 
 class WebFetchInput(BaseModel):
@@ -155,24 +159,23 @@ def extract(page: Page) -> _Readable:
 
 def _from_html(html: str, url: str) -> _Readable:
     # Imported here, in the thread: the library and its parser cost 0.1 s, and most runs read no page.
-    from trafilatura import bare_extraction, html2txt  # noqa: PLC0415
+    import trafilatura  # noqa: PLC0415
 
-    document = bare_extraction(
-        html, url=url, output_format="markdown", include_links=True, include_tables=True, with_metadata=True
-    )
-    text = (document.text or "") if document is not None else ""
-    title = (document.title or "") if document is not None else ""
+    text = trafilatura.extract(html, url=url, output_format="markdown", include_links=True, include_tables=True) or ""
+    metadata = trafilatura.extract_metadata(html, default_url=url)
+    title = (metadata.title or "") if metadata is not None else ""
     if len(text.strip()) < 40:  # a page that is one table or one line is no article: take all its text
-        text = html2txt(html) or text
+        text = trafilatura.html2txt(html) or text
     return _Readable(title.strip(), text.strip())
 
 
 def _decode(page: Page) -> str:
-    """The body as text, by the declared charset, else UTF-8, else what every byte can be read as."""
-    for charset in (page.charset, "utf-8"):
+    """The body as text, by the charset that the server declares, else the page itself, else as UTF-8."""
+    found = _META_CHARSET.search(page.body[:_HEAD_BYTES]) if page.content_type in HTML_TYPES else None
+    for charset in (page.charset, found and found[1].decode("ascii")):
         if charset:
             try:
-                return page.body.decode(charset, errors="strict" if charset != "utf-8" else "replace")
-            except (LookupError, UnicodeDecodeError):
+                return page.body.decode(charset)
+            except (LookupError, UnicodeError):
                 continue
-    return page.body.decode("latin-1")
+    return page.body.decode("utf-8", errors="replace")

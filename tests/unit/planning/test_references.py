@@ -1,0 +1,181 @@
+"""References to earlier results: found, resolved, refused, renamed."""
+
+import pytest
+from pydantic import JsonValue
+
+from agent.core.errors import ReferenceMissingError
+from agent.core.events import StepOutput
+from agent.core.models import JsonObject
+from agent.planning.references import SPLICE_CHARS, as_text, find_references, references_in, rename, resolve
+
+PAGES: JsonValue = {
+    "items": [{"name": "alpha", "tags": ["x", "y"]}, {"name": "beta", "tags": []}],
+    "total": 2,
+    "open-now": True,
+    "nothing": None,
+}
+OUTPUTS = {
+    "s1": StepOutput(value=PAGES, text="two pages"),
+    "s2": StepOutput(value="plain words", text="plain words"),
+    "s3": StepOutput(value={"text": "inner", "output": {"n": 1}}, text="outer"),
+    "s4": StepOutput(value=[[1, 2], [3]], text="a matrix", tainted=True),
+    "fetch-it": StepOutput(text="only text"),
+}
+
+
+def filled(value: JsonValue) -> JsonValue:
+    return resolve({"x": value}, OUTPUTS.__getitem__).args["x"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("output.items[0].name", "alpha"),
+        ("output.items[1].name", "beta"),
+        ("output.items[0].tags[1]", "y"),
+        ("items[0].tags", ["x", "y"]),
+        ("result.total", 2),
+        ("value.total", 2),
+        (".total", 2),
+        ("$.output.total", 2),
+        ("total", 2),
+        ("open-now", True),
+        ("nothing", None),
+        ("text", "two pages"),
+        ("output", PAGES),
+        ("", PAGES),
+    ],
+)
+def test_a_path_leads_into_the_result(path: str, value: JsonValue) -> None:
+    assert filled({"$from": "s1", "path": path}) == value
+
+
+@pytest.mark.parametrize(
+    ("reference", "value"),
+    [
+        ({"$from": "s1"}, PAGES),
+        ({"$from": "$s2"}, "plain words"),
+        ({"$from": "s2", "path": "output"}, "plain words"),
+        ({"$from": "s2", "path": "output.text"}, "plain words"),
+        ({"$from": "s3", "path": "text"}, "inner"),
+        ({"$from": "s3", "path": "output.n"}, 1),
+        ({"$from": "s4", "path": "[0][1]"}, 2),
+        ({"$from": "fetch-it"}, "only text"),
+        ({"$from": "fetch-it", "path": "output"}, "only text"),
+        ("$s1", PAGES),
+        ("  $s1.total ", 2),
+        ("${s1.items[1]}", {"name": "beta", "tags": []}),
+        ("${fetch-it}", "only text"),
+    ],
+)
+def test_a_reference_that_is_the_whole_value_keeps_its_type(reference: JsonValue, value: JsonValue) -> None:
+    assert filled(reference) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("about $s2 and $s1.items[0].name.", "about plain words and alpha."),
+        ("total: ${s1.total}!", "total: 2!"),
+        ("${s1.items[0].tags}; yes", '["x", "y"]; yes'),
+        ("it costs $5, not $12", "it costs $5, not $12"),
+        ("$s1x and $sum", "$s1x and $sum"),
+        ("a $ sign", "a $ sign"),
+    ],
+)
+def test_a_reference_inside_a_text_is_spliced_and_money_stays(text: str, expected: str) -> None:
+    assert filled(text) == expected
+
+
+def test_references_are_filled_at_any_depth() -> None:
+    args: JsonObject = {
+        "list": ["$s2", [{"$from": "s1", "path": "total"}]],
+        "deep": {"a": {"b": "n=$s1.total"}},
+        "n": 7,
+    }
+    assert resolve(args, OUTPUTS.__getitem__).args == {
+        "list": ["plain words", [2]],
+        "deep": {"a": {"b": "n=2"}},
+        "n": 7,
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("output.pages", "step 's1' has nothing at 'output.pages': it holds items, total, open-now, nothing"),
+        ("items[2]", "it holds a list of 2"),
+        ("items.name", "it holds a list of 2"),
+        ("total.more", "it holds a plain value"),
+        ("total[0]", "it holds a plain value"),
+        ("[0]", "it holds items, total, open-now, nothing"),
+        ("items[-1]", "the path 'items[-1]' into step 's1' cannot be read"),
+        ("items[*].name", "cannot be read"),
+        ("output['items']", "cannot be read"),
+        ("items[0]name", "cannot be read"),
+        ("a..b", "cannot be read"),
+    ],
+)
+def test_a_path_that_leads_nowhere_is_refused_with_what_is_there(path: str, message: str) -> None:
+    with pytest.raises(ReferenceMissingError) as caught:
+        filled({"$from": "s1", "path": path})
+    assert message in caught.value.message
+
+
+@pytest.mark.parametrize("reference", [{"$from": "s9"}, "$s9", "see ${gone.text}"])
+def test_a_step_without_a_result_cannot_be_referred_to(reference: JsonValue) -> None:
+    with pytest.raises(ReferenceMissingError, match="has no result to refer to"):
+        filled(reference)
+
+
+def test_what_rests_on_an_outside_source_is_tainted() -> None:
+    assert resolve({"x": "see $s4[1]"}, OUTPUTS.__getitem__).tainted
+    assert not resolve({"x": "see $s2"}, OUTPUTS.__getitem__).tainted
+
+
+def test_the_steps_used_are_told_once_each_in_order() -> None:
+    resolved = resolve({"a": "$s2 $s1 $s2", "b": {"$from": "s4"}}, OUTPUTS.__getitem__)
+    assert resolved.used == ("s2", "s1", "s4")
+
+
+@pytest.mark.parametrize(
+    ("args", "ids"),
+    [
+        ({"a": "$s1.x ${other}", "b": [{"$from": "s7"}]}, {"s1", "other", "s7"}),
+        ({"a": {"$from": "s1", "path": "$s2"}}, {"s1"}),
+        ({"a": {"$from": "s1", "note": "an ordinary object"}}, set()),
+        ({"a": {"$from": 1}}, set()),
+        ({"a": "$5 or $sum or $S1"}, set()),
+        ({"a": 1, "b": None, "c": True}, set()),
+    ],
+)
+def test_references_are_found(args: JsonObject, ids: set[str]) -> None:
+    assert find_references(args) == ids
+
+
+def test_references_are_found_with_their_paths() -> None:
+    found = references_in("from $s1.output.items[0] to ${s2[1]}")
+    assert [(reference.step_id, reference.path) for reference in found] == [("s1", ".output.items[0]"), ("s2", "[1]")]
+
+
+@pytest.mark.parametrize(
+    ("value", "renamed"),
+    [
+        ("$s1", "${s4}"),
+        ("see $s1.items[0] and $s2", "see ${s4.items[0]} and $s2"),
+        ("${s1}", "${s4}"),
+        ({"$from": "s1", "path": "x"}, {"$from": "s4", "path": "x"}),
+        ({"$from": "$s1"}, {"$from": "s4"}),
+        ({"a": ["$s1", 3]}, {"a": ["${s4}", 3]}),
+        ("$s10 costs $1", "$s10 costs $1"),
+        (None, None),
+    ],
+)
+def test_references_follow_a_step_to_its_new_id(value: JsonValue, renamed: JsonValue) -> None:
+    assert rename(value, {"s1": "s4"}) == renamed
+
+
+def test_a_long_result_is_cut_where_it_is_spliced() -> None:
+    assert as_text("x" * SPLICE_CHARS) == "x" * SPLICE_CHARS
+    assert as_text("x" * (SPLICE_CHARS + 1)) == "x" * SPLICE_CHARS + " [cut]"
+    assert as_text({"ö": 1}) == '{"ö": 1}'

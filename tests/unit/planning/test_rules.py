@@ -1,0 +1,228 @@
+"""What the rules read off a request without any model, in English and in Swedish; and what they leave alone."""
+
+from time import monotonic
+
+import pytest
+from pydantic import JsonValue
+
+from agent.core.models import JsonObject, Plan
+from agent.planning.catalogue import Catalogue
+from agent.planning.request import CompletedStep
+from agent.planning.rules import READ_CHARS, RulePlanner, is_expression, tool_calls_for
+from tests.support.builders import tool_step
+from tests.unit.planning.kitchen import CALCULATOR, CATALOGUE, FETCH, SAVE, TIME, asking
+
+Calls = list[tuple[str, dict[str, JsonValue]]]
+
+
+def calls(question: str) -> Calls:
+    return [(step.tool, step.args) for step in RulePlanner().plan(asking(question)).steps if not step.is_completion]
+
+
+def sums(question: str) -> list[JsonValue]:
+    return [args["expression"] for tool, args in calls(question) if tool == "calculator"]
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("Read https://example.org/page.", [("web_fetch", {"url": "https://example.org/page"})]),
+        ("Hämta https://exempel.se!", [("web_fetch", {"url": "https://exempel.se"})]),
+        ("see [it](http://a.se/b?c=1#d), please", [("web_fetch", {"url": "http://a.se/b?c=1#d"})]),
+        ("(https://a.se/x)", [("web_fetch", {"url": "https://a.se/x"})]),
+        ("read https://e.org/wiki/Foo_(bar).", [("web_fetch", {"url": "https://e.org/wiki/Foo_(bar)"})]),
+        ("<https://a.se/2026-11-20/1*2.txt>", [("web_fetch", {"url": "https://a.se/2026-11-20/1*2.txt"})]),
+        (
+            "Compare https://a.se and https://b.se and https://a.se",
+            [("web_fetch", {"url": "https://a.se"}), ("web_fetch", {"url": "https://b.se"})],
+        ),
+        ("ftp://a.se and mailto:me@a.se", []),
+        ("Read notes.txt", [("read_file", {"path": "notes.txt"})]),
+        ("Läs filen projekt/rapport.md", [("read_file", {"path": "projekt/rapport.md"})]),
+        ("mail me at ada@example.md", []),
+        ("list my files", [("list_files", {})]),
+        ("list all *.csv files", [("list_files", {"pattern": "*.csv"})]),
+        ("Which files are *.md?", [("list_files", {"pattern": "*.md"})]),
+        ("search my files for the invoice", [("search_files", {"query": "invoice"})]),
+        ('find "red car" in my notes', [("search_files", {"query": "red car"})]),
+        ('search my notes for "red car"', [("search_files", {"query": "red car"})]),
+    ],
+)
+def test_links_and_files(question: str, expected: Calls) -> None:
+    assert calls(question) == expected
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("What is 17.5 * 240?", ["17.5 * 240"]),
+        ("Vad är 2+2?", ["2+2"]),
+        ("Räkna ut (2+3)*4 åt mig", ["(2+3)*4"]),
+        ("what's 2^10?", ["2^10"]),
+        ("What is -3 + 4", ["-3 + 4"]),
+        ("what is sqrt(16)", ["sqrt(16)"]),
+        ("what is 15% of 80?", ["80 * 15 / 100"]),
+        ("10 percent of 12.5", ["12.5 * 10 / 100"]),
+        ("1+1 and then 2*3", ["1+1", "2*3"]),
+        ("1+1 is 1+1", ["1+1"]),
+    ],
+)
+def test_sums(question: str, expected: list[str]) -> None:
+    assert sums(question) == expected
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "we met on 2026-11-20",
+        "on 24-11-2026",
+        "call 070-123 45 67",
+        "call +46 70 123 45 67",
+        "the server 192.168.0.1",
+        "version 1.2.3-4",
+        "room B-12",
+        "there are 12 of them",
+        "2,5 * 4",
+        "vad är 12,5 - 4*3?",
+        "1,000 * 2",
+        "1 000 * 2",
+        "12,5% of 80",
+        "12.5% of 1,000",
+    ],
+)
+def test_dates_phone_numbers_and_what_could_mean_two_numbers_are_no_sums(question: str) -> None:
+    assert sums(question) == []
+
+
+def test_a_comma_between_numbers_spoils_no_other_sum() -> None:
+    assert sums("I have 2,5 and want 3*4, 5+6") == ["3*4", "5+6"]
+
+
+@pytest.mark.parametrize(
+    ("question", "zone"),
+    [
+        ("What time is it?", None),
+        ("what's the date", None),
+        ("Vad är klockan?", None),
+        ("Vilken dag är det?", None),
+        ("What time is it in Stockholm?", "Europe/Stockholm"),
+        ("Vad är klockan i Stockholm?", "Europe/Stockholm"),
+        ("Hur mycket är klockan i New York?", "America/New_York"),
+        ("time in Los Angeles", "America/Los_Angeles"),
+        ("current time in UTC", "UTC"),
+        ("what time is it, asia/tokyo", "Asia/Tokyo"),
+        ("what time is it in Atlantis", None),
+    ],
+)
+def test_times(question: str, zone: str | None) -> None:
+    assert calls(question) == [("current_time", {"timezone": zone} if zone else {})]
+
+
+@pytest.mark.parametrize("question", ["Hello!", "Hej!", "Tack så mycket", "Who wrote Hamlet?", "Vem skrev Hamlet?", ""])
+def test_plain_talk_is_answered_by_a_completion_alone(question: str) -> None:
+    plan = RulePlanner().plan(asking(question))
+    assert [(step.id, step.action, step.depends_on) for step in plan.steps] == [("answer", "completion", ())]
+    assert plan.origin == "rules"
+
+
+def test_several_results_are_joined_by_a_completion() -> None:
+    plan = RulePlanner().plan(asking("What is 17.5 * 240, and what time is it in Stockholm?"))
+    assert [(step.id, step.tool) for step in plan.steps] == [
+        ("s1", "calculator"),
+        ("s2", "current_time"),
+        ("answer", "completion"),
+    ]
+    assert [step.depends_on for step in plan.steps] == [(), (), ("s1", "s2")], "they run at the same time"
+
+
+@pytest.mark.parametrize(
+    ("has_model", "needs_completion", "steps"),
+    [
+        (False, False, ["s1"]),
+        (True, False, ["s1", "answer"]),
+        (False, True, ["s1", "answer"]),
+    ],
+)
+def test_one_result_is_the_answer_unless_somebody_is_to_word_it(
+    has_model: bool, needs_completion: bool, steps: list[str]
+) -> None:
+    request = asking("2+2", needs_completion=needs_completion)
+    assert [step.id for step in RulePlanner().plan(request, has_model=has_model).steps] == steps
+
+
+def test_only_tools_of_the_catalogue_are_planned() -> None:
+    request = asking("2+2 and https://a.se", catalogue=Catalogue(tools=(FETCH,)))
+    assert [step.tool for step in RulePlanner().plan(request).steps] == ["web_fetch"]
+
+
+def test_steps_stay_within_the_budget_of_the_room() -> None:
+    plan = RulePlanner().plan(asking(" ".join(f"https://a.se/{n}" for n in range(9)), max_steps=4))
+    assert [step.id for step in plan.steps] == ["s1", "s2", "s3", "answer"]
+
+
+def replanned(question: str, *, done: JsonObject | None = None, failed: JsonObject | None = None) -> Plan:
+    first = tool_step("s1", "calculator")
+    finished = CompletedStep(first.model_copy(update={"args": done}), "2") if done is not None else None
+    request = asking(
+        question,
+        completed=(finished,) if finished else (),
+        failed=(first.model_copy(update={"args": failed}),) if failed is not None else (),
+        previous=Plan(goal="g", steps=(first,), version=1),
+        used_ids=frozenset({"s1", "answer"}),
+    )
+    return RulePlanner().plan(request)
+
+
+def test_a_replan_repeats_no_call_and_takes_no_used_id() -> None:
+    plan = replanned("1+1 and 2*3", failed={"expression": "1+1"})
+    assert [(step.id, step.args) for step in plan.steps] == [("s2", {"expression": "2*3"})]
+    assert plan.version == 2
+
+
+def test_a_replan_keeps_what_succeeded() -> None:
+    plan = replanned("1+1 and 2*3", done={"expression": "1+1"})
+    assert [(step.id, step.depends_on) for step in plan.steps] == [("s1", ()), ("s2", ()), ("answer2", ("s1", "s2"))]
+
+
+def test_a_replan_with_nothing_left_to_try_ends_in_a_completion() -> None:
+    assert [step.id for step in replanned("1+1", failed={"expression": "1+1"}).steps] == ["answer2"]
+
+
+def test_calls_are_read_for_the_given_tools_in_order() -> None:
+    found = tool_calls_for("https://a.se then 2+2 then the current time", [TIME, CALCULATOR, SAVE])
+    assert [(call.tool, call.args) for call in found] == [("calculator", {"expression": "2+2"}), ("current_time", {})]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2+2", True),
+        (" 17.5*240 =?", True),
+        ("sqrt(2)", True),
+        ("-3 + 4", True),
+        ("2 ** 3", True),
+        ("2026-11-20", False),
+        ("0701234567", False),
+        ("1.2.3-4", False),
+        ("3 4 + 5", False),
+        ("2+x", False),
+        ("two + 2", False),
+        ("42", False),
+        ("", False),
+    ],
+)
+def test_arithmetic_and_nothing_else(text: str, expected: bool) -> None:
+    assert is_expression(text) is expected
+
+
+def test_rules_read_the_beginning_of_a_long_text_and_cut_no_link_in_half() -> None:
+    long = "https://a.se/1 " + "word " * (READ_CHARS // 5 - 4) + "https://a.se/cut"
+    assert len(long) > READ_CHARS
+    assert [args for _, args in calls(long)] == [{"url": "https://a.se/1"}]
+
+
+@pytest.mark.parametrize("unit", ["1", "(", "1,", "1+", "search ", "find 'a ", "https://(", "a/", "list ", " "])
+def test_no_text_keeps_the_rules_busy(unit: str) -> None:
+    started = monotonic()
+    tool_calls_for(unit * 300_000, CATALOGUE.tools)
+    assert monotonic() - started < 2
