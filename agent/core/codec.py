@@ -7,7 +7,7 @@ from dataclasses import replace
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
-from agent.core.errors import StoreError, StoreNewerError, TooLargeError
+from agent.core.errors import LogDamagedError, StoreNewerError, TooLargeError
 from agent.core.events import BODY_TYPES, Event, EventBody
 
 EventRow = tuple[str, int, int, str, int, str | None, int | None, str, float]
@@ -68,8 +68,8 @@ def _deep_body(body: type[EventBody], run_id: str, seq: int, data: str) -> Event
         raise _unreadable(run_id, seq, body.type, "it is no JSON of this event") from error
 
 
-def _unreadable(run_id: str, seq: int, kind: str, why: str) -> StoreError:
-    return StoreError(
+def _unreadable(run_id: str, seq: int, kind: str, why: str) -> LogDamagedError:
+    return LogDamagedError(
         f"event {seq} of run {run_id} ({kind}) cannot be read: {why}; the database is damaged or was changed by "
         "hand: restore it from a backup",
         agent_id="journal",

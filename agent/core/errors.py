@@ -57,6 +57,12 @@ FAILURES: dict[str, FailureKind] = {
     "ERR_STORE_FULL": FailureKind("the disk of the data folder is full", "free space; runs resume", 503, True),
     "ERR_STORE": FailureKind("the store cannot be read or written", "see the message; runs resume", 503, True),
     "ERR_STORE_NEWER": FailureKind("the data folder was written by a newer version", "upgrade Stepgate", 500, False),
+    "ERR_EMBEDDER": FailureKind(
+        "the embedder is unreachable or gives no vectors", "use the local fallback; catch up when it is back", 502, True
+    ),
+    "ERR_VECTOR_SPACE": FailureKind(
+        "vectors of two embedders would be mixed", "refuse; reindex, or set the embedder back", 409, False
+    ),
     "ERR_STALE_EPOCH": FailureKind(
         "another process has claimed this run", "stop at once; it goes on there", 409, False
     ),
@@ -291,10 +297,26 @@ class StoreFullError(StoreError):
     code = "ERR_STORE_FULL"
 
 
+class LogDamagedError(StoreError):
+    """Raised when an event of a run cannot be read; the other runs are not touched by it."""
+
+
 class StoreNewerError(StoreError):
     """Raised at start when the data folder's schema is unknown to this version."""
 
     code = "ERR_STORE_NEWER"
+
+
+class EmbedderError(AgentError):
+    """Raised by an embedder that cannot be reached or whose reply holds no vectors; memory falls back to its own."""
+
+    code = "ERR_EMBEDDER"
+
+
+class VectorSpaceError(AgentError):
+    """Raised by vector indexes rather than to compare vectors of different embedders or dimensions."""
+
+    code = "ERR_VECTOR_SPACE"
 
 
 class StaleEpochError(AgentError):

@@ -172,10 +172,13 @@ class StepStarted(EventBody):
 
 
 class StepSpeculative(EventBody):
-    """This attempt began while the judge was still thinking about `waiting_for`."""
+    """This attempt began while the judge was still thinking about `waiting_for`.
+
+    `grounds` holds the number of each dependency's attempt it rests on: when that one is repeated, this one falls."""
 
     type = "step.speculative"
     waiting_for: tuple[str, ...]
+    grounds: dict[str, int] = Field(default_factory=dict)
 
 
 class ToolCalled(EventBody):

@@ -40,12 +40,15 @@ class AttemptState:
     feedback: str | None = None
     tainted: bool = False
     speculative: bool = False
+    grounds: Mapping[str, int] = field(default_factory=dict)
     calls: tuple[CallState, ...] = ()
     turns: tuple[ev.AssistantTurn, ...] = ()
     output: ev.StepOutput | None = None
     verdict: StepOutcome | None = None
     discarded: bool = False
     unknown: ev.StepUnknown | None = None
+    refused: frozenset[str] = frozenset()
+    """Ids of calls that were not made: refused, or returned without an intent."""
 
     def call(self, call_id: str) -> CallState | None:
         """The call of this id, if it was intended."""
@@ -63,6 +66,10 @@ class StepState:
     def last(self) -> AttemptState | None:
         """The newest attempt that was not discarded."""
         return next((attempt for attempt in reversed(self.attempts) if not attempt.discarded), None)
+
+    def attempt(self, number: int) -> AttemptState | None:
+        """The attempt of this number."""
+        return next((attempt for attempt in self.attempts if attempt.number == number), None)
 
     @property
     def retries(self) -> int:
@@ -237,17 +244,21 @@ def _apply_step(state: RunState, event: ev.Event) -> RunState:
     return replace(state, steps={**state.steps, event.step_id: replace(step, attempts=attempts)})
 
 
-def _apply_attempt(attempt: AttemptState, event: ev.Event) -> AttemptState:  # noqa: C901 - one case an event
+def _apply_attempt(attempt: AttemptState, event: ev.Event) -> AttemptState:  # noqa: C901, PLR0912 - one case an event
     body = event.body
     match body:
         case ev.StepStarted():
             return replace(attempt, args=body.args, feedback=body.feedback, tainted=body.tainted)
         case ev.StepSpeculative():
-            return replace(attempt, speculative=True)
+            return replace(attempt, speculative=True, grounds=body.grounds)
         case ev.ToolCalled():
             if attempt.call(body.call_id):  # repeated on resume under the same key
                 return attempt
             return replace(attempt, calls=(*attempt.calls, CallState(body)))
+        case ev.ToolRefused():
+            return replace(attempt, refused=attempt.refused | {body.call_id})
+        case ev.ToolReturned() if attempt.call(body.call_id) is None:
+            return replace(attempt, refused=attempt.refused | {body.call_id})
         case ev.ToolReturned():
             return replace(attempt, calls=_with_call(attempt, body.call_id, returned=body))
         case ev.StepUnknown():

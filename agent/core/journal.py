@@ -83,8 +83,10 @@ class Journal(Protocol):
         """The distinct workers that hold unfinished runs."""
         ...
 
-    async def renew(self, worker: str, *, lease_s: float) -> None:
-        """Prolong the lease of every unfinished run of `worker`. Never revives a run claimed by another."""
+    async def renew(self, worker: str, run_ids: Sequence[str], *, lease_s: float) -> None:
+        """Prolong the lease of these runs where `worker` still holds them and they are unfinished.
+
+        Never revives a run claimed by another; a run that is not named is left to its lease."""
         ...
 
     async def append(self, run_id: str, epoch: int, drafts: Sequence[Draft]) -> tuple[Event, ...]:

@@ -136,11 +136,14 @@ class PostgresJournal:
             cursor = await db.execute("SELECT DISTINCT worker FROM runs WHERE NOT terminal AND worker IS NOT NULL")
             return [str(row[0]) async for row in cursor]
 
-    async def renew(self, worker: str, *, lease_s: float) -> None:
+    async def renew(self, worker: str, run_ids: Sequence[str], *, lease_s: float) -> None:
         """See `Journal.renew`."""
         async with self._database.transaction() as db:
             until = await self._now(db) + lease_s
-            await db.execute("UPDATE runs SET lease_until = %s WHERE NOT terminal AND worker = %s", (until, worker))
+            await db.execute(
+                "UPDATE runs SET lease_until = %s WHERE NOT terminal AND worker = %s AND run_id = ANY(%s)",
+                (until, worker, list(run_ids)),
+            )
 
     async def append(self, run_id: str, epoch: int, drafts: Sequence[Draft]) -> tuple[Event, ...]:
         """See `Journal.append`."""

@@ -139,12 +139,15 @@ class SqliteJournal:
 
         return await self._database.read(unit)
 
-    async def renew(self, worker: str, *, lease_s: float) -> None:
+    async def renew(self, worker: str, run_ids: Sequence[str], *, lease_s: float) -> None:
         """See `Journal.renew`."""
 
         def unit(db: sqlite3.Connection) -> None:
             until = self._clock() + lease_s
-            db.execute("UPDATE runs SET lease_until = ? WHERE terminal = 0 AND worker = ?", (until, worker))
+            db.executemany(
+                "UPDATE runs SET lease_until = ? WHERE run_id = ? AND terminal = 0 AND worker = ?",
+                [(until, run_id, worker) for run_id in run_ids],
+            )
 
         await self._database.run(unit)
 

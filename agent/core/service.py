@@ -1,12 +1,13 @@
 """`AgentService`: start, follow, cancel and read runs. The one way into the engine, for every door."""
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
 import secrets
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -17,9 +18,11 @@ from agent.core.errors import (
     BusyError,
     ConflictError,
     FailureKind,
+    LogDamagedError,
     NotFoundError,
+    StaleEpochError,
     StoreError,
-    StoreFullError,
+    StoreNewerError,
 )
 from agent.core.events import Event, RunCreated, RunFailed
 from agent.core.fold import RunState
@@ -33,6 +36,8 @@ log = logging.getLogger(__name__)
 ENDED = frozenset({"succeeded", "failed", "cancelled"})
 TAIL_SECONDS = 5.0
 """How long a tail of another process's run waits before it reads again, should a wake-up have been missed."""
+LET_GO_SECONDS = 5.0
+"""How long a stopping gateway waits for cancelled runs to let go; a tool that cannot be stopped is left behind."""
 
 
 class LiveRun(Protocol):
@@ -58,6 +63,10 @@ class Executor(Protocol[Live]):
 
     async def carry_out(self, run: Live) -> None:
         """Drive the run to its end, or let go of it."""
+        ...
+
+    async def let_go(self, run: Live) -> None:
+        """Leave a run that was not begun to whoever comes next."""
         ...
 
     async def cancel(self, run: Live, reason: str) -> None:
@@ -117,6 +126,9 @@ class AgentService(Generic[Live]):
         self._limits = limits
         self._live: dict[str, Live] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._taking: dict[str, asyncio.Task[bool]] = {}
+        """Runs that are being created or claimed. They are tasks of their own: a caller that hangs up in between
+        must not leave a run behind that nobody carries out."""
         self._dropped: set[str] = set()
         """Runs this process had to let go of because the store failed; taken up again once it works."""
         self._unreadable: set[str] = set()
@@ -138,12 +150,13 @@ class AgentService(Generic[Live]):
         room = self.admit(request)
         if self.draining:
             raise BusyError("the gateway is stopping and takes no new runs; try again in a moment")
-        if len(self._live) >= self._limits.concurrent + self._limits.queued:
-            raise BusyError(f"{len(self._live)} runs are waiting already; try again later")
+        held = len(self._live) + len(self._taking)
+        if held >= self._limits.concurrent + self._limits.queued:
+            raise BusyError(f"{held} runs are waiting already; try again later")
         run_id = f"run_{secrets.token_hex(16)}"
         body = RunCreated(request=request, room=room, owner=owner, hidden=hidden)
-        claim = await self._journal.create_run(run_id, body, worker=self._worker, lease_s=self._limits.lease_s)
-        self._begin(claim)
+        lease_s = self._limits.lease_s
+        await self._take(run_id, self._journal.create_run(run_id, body, worker=self._worker, lease_s=lease_s))
         return run_id
 
     async def events(self, run_id: str, *, owner: str = LOCAL_OWNER, after: int = 0) -> AsyncGenerator[Event, None]:
@@ -224,41 +237,46 @@ class AgentService(Generic[Live]):
         row = await self._journal.get(run_id, owner=owner)
         if row.status in ENDED:
             raise ConflictError(f"run {run_id!r} has ended already ({row.status})")
+        if self.draining:
+            raise BusyError("the gateway is stopping; the run goes on after its restart")
         await self._abandoned()
         if run_id not in self._live and not await self._claim(run_id):
             raise ConflictError(f"run {run_id!r} is held by {row.worker}; it is being carried out there")
 
-    async def recover(self) -> int:
-        """Claim and go on with every run nobody carries out any more; how many there were."""
+    async def recover(self, *, abandoned: bool = True) -> int:
+        """Claim and go on with every run nobody carries out any more; how many there were.
+
+        Without `abandoned`, only with those that this process had to drop. Raises `StoreError`."""
         claimed = 0
-        for run_id in [*self._dropped, *await self._abandoned()]:
-            self._dropped.discard(run_id)
+        for run_id in [*self._dropped, *(await self._abandoned() if abandoned else ())]:
             if len(self._live) >= self._limits.concurrent or self.draining:
                 break
-            if run_id in self._live or run_id in self._unreadable:
-                continue
-            try:
-                claimed += await self._claim(run_id)
-            except StoreFullError:
-                raise
-            except StoreError as error:  # one damaged log must not keep the others from going on
-                self._unreadable.add(run_id)
-                log.error("run %s cannot be taken up: %s", run_id, error.message)  # noqa: TRY400 - no defect
+            if run_id not in self._unreadable:
+                try:
+                    claimed += await self._claim(run_id)
+                except (LogDamagedError, StoreNewerError) as error:  # one log must not keep the others from going on
+                    self._unreadable.add(run_id)
+                    log.error("run %s cannot be taken up: %s", run_id, error.message)  # noqa: TRY400 - no defect
+            self._dropped.discard(run_id)
         return claimed
 
     async def watch(self, *, recover: bool = True) -> None:
-        """Renew leases, obey signals from other processes and recover abandoned runs, until cancelled."""
+        """Renew leases, obey signals from other processes and recover abandoned runs, until cancelled.
+
+        Without `recover`, runs of others are left alone; those this process had to drop are taken up all the same."""
         every = min(1.0, self._limits.lease_s / 3)
         while True:
             await asyncio.sleep(every)
             try:
                 if self._live:
-                    await self._journal.renew(self._worker, lease_s=self._limits.lease_s)
+                    await self._journal.renew(self._worker, list(self._live), lease_s=self._limits.lease_s)
                     await self._obey_signals()
-                if recover:
-                    await self.recover()
+                if recover or self._dropped:
+                    await self.recover(abandoned=recover)
             except StoreError as error:
                 log.error("the store cannot be used: %s", error.message)  # noqa: TRY400 - no defect of ours
+            except Exception:  # whatever it is, the leases of the live runs have to be renewed
+                log.exception("a defect in watching the runs")
 
     def begin_drain(self, seconds: float) -> asyncio.Task[int]:
         """Take no new runs, let the running ones finish for `seconds`, then leave them resumable.
@@ -270,13 +288,17 @@ class AgentService(Generic[Live]):
         return self._drain
 
     async def _finish_runs(self, seconds: float) -> int:
+        if self._taking:
+            await asyncio.wait(self._taking.values())
         tasks = set(self._tasks.values())
         if tasks:
             _, tasks = await asyncio.wait(tasks, timeout=seconds)
         for task in tasks:
             task.cancel()
         if tasks:
-            await asyncio.wait(tasks)
+            _, stuck = await asyncio.wait(tasks, timeout=LET_GO_SECONDS)
+            for task in stuck:
+                log.warning("run %s does not let go of what it is doing; it is left to its lease", task.get_name())
         return len(tasks)
 
     @property
@@ -290,26 +312,51 @@ class AgentService(Generic[Live]):
         return await self._journal.claimable(dead_workers=dead)
 
     async def _claim(self, run_id: str) -> bool:
-        claim = await self._journal.claim(run_id, worker=self._worker, lease_s=self._limits.lease_s)
+        """Whether the run was ours to take up."""
+        if run_id in self._live or run_id in self._taking:
+            return False
+        return await self._take(run_id, self._journal.claim(run_id, worker=self._worker, lease_s=self._limits.lease_s))
+
+    async def _take(self, run_id: str, claiming: Awaitable[Claim | None]) -> bool:
+        """Claim and begin, in a task that outlives the caller. Raises what the claiming raises."""
+        task = asyncio.create_task(self._taken(claiming), name=f"{run_id} taking")
+        self._taking[run_id] = task
+        task.add_done_callback(lambda _: self._taking.pop(run_id, None))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(_report)
+            raise
+
+    async def _taken(self, claiming: Awaitable[Claim | None]) -> bool:
+        claim = await claiming
         if claim is None:
             return False
-        self._begin(claim)
-        return True
-
-    def _begin(self, claim: Claim) -> None:
         live = self._executor.open(claim)
+        if self.draining:  # accepted in the last moment: it is on disk, and goes on after the restart
+            await self._executor.let_go(live)
+            return True
         self._live[claim.run_id] = live
         task = asyncio.create_task(self._carry_out(live), name=claim.run_id)
         self._tasks[claim.run_id] = task
         task.add_done_callback(lambda _: self._forget(live))
+        return True
 
     async def _carry_out(self, live: Live) -> None:
-        async with self._slots:
+        try:
+            await self._slots.acquire()
+        except asyncio.CancelledError:
+            await self._executor.let_go(live)
+            raise
+        try:
             await self._executor.carry_out(live)
+        finally:
+            self._slots.release()
 
     def _forget(self, live: Live) -> None:
-        del self._live[live.run_id]
-        del self._tasks[live.run_id]
+        if self._live.get(live.run_id) is live:
+            del self._live[live.run_id]
+            del self._tasks[live.run_id]
         if not live.state.finished and not self.draining:
             self._dropped.add(live.run_id)
 
@@ -331,7 +378,14 @@ class AgentService(Generic[Live]):
                 continue
             for signal in await self._journal.take_signals(live.run_id):
                 if signal.kind == "cancel":
-                    await self._executor.cancel(live, str(signal.payload.get("reason") or "cancelled"))
+                    with contextlib.suppress(ConflictError, StaleEpochError):  # it has ended, or goes on elsewhere
+                        await self._executor.cancel(live, str(signal.payload.get("reason") or "cancelled"))
+
+
+def _report(task: asyncio.Task[bool]) -> None:
+    """Say what became of a run whose caller did not wait for it."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("a run whose caller is gone could not be taken up: %s", error)
 
 
 def is_dead(worker: str, own: str) -> bool:

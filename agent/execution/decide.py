@@ -1,7 +1,8 @@
 """`decide(state)`: what is to be done next with the plan in force. Pure: a table of states is its whole test."""
 
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agent.core.fold import RunState, StepState
 from agent.core.models import Outcome, PlanStep, StepOutcome
@@ -12,12 +13,14 @@ Attempt = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Carry out an attempt. `waiting_for` names steps whose judge is still thinking (speculation)."""
+    """Carry out an attempt. `waiting_for` names steps whose judge is still thinking (speculation); `grounds` holds the
+    number of the attempt whose output each dependency lends."""
 
     step: PlanStep
     attempt: int
     feedback: str | None = None
     waiting_for: tuple[str, ...] = ()
+    grounds: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,8 @@ Command = Start | Judge | Discard
 def decide(state: RunState, in_flight: AbstractSet[Attempt] = frozenset()) -> tuple[Command, ...]:
     """The commands that may be carried out now, given the attempts already `in_flight` (running or being judged).
 
-    None, with nothing in flight, means that the plan in force is over: done, halted, or to be planned again.
+    Discards come first, so that nothing is started on a ground that is about to be taken away. None, with nothing in
+    flight, means that the plan in force is over: done, halted, or to be planned again.
     """
     plan = state.plan
     if plan is None or state.cancel is not None:
@@ -58,7 +62,16 @@ def decide(state: RunState, in_flight: AbstractSet[Attempt] = frozenset()) -> tu
         if command is not None:
             commands.append(command)
             free -= not isinstance(command, Discard)
-    return tuple(commands)
+    return tuple(sorted(commands, key=lambda command: not isinstance(command, Discard)))
+
+
+def confirmed(state: RunState, step: PlanStep, grounds: Mapping[str, int]) -> bool:
+    """Whether every dependency was judged SUCCESS in the very attempt that `grounds` names (any, where it names
+    none)."""
+    return all(
+        (ground := state.step(dependency)).status == "succeeded" and _same(ground, grounds)
+        for dependency in step.depends_on
+    )
 
 
 def halting_step(state: RunState) -> PlanStep | None:
@@ -104,21 +117,21 @@ def _next(state: RunState, step: PlanStep, in_flight: AbstractSet[Attempt], *, h
     busy = any(step_id == step.id for step_id, _ in in_flight)
     grounds = [state.step(dependency) for dependency in step.depends_on]
     if last is not None and last.speculative and last.verdict is None:
-        broken = next((g for g in grounds if g.status in ("retry", "replan", "aborted", "unknown")), None)
+        broken = next((g for g in grounds if _is_broken(g, last.grounds)), None)
         if broken is not None:
-            return Discard(step.id, last.number, f"step {broken.step_id} was judged {_word(broken)}")
+            return Discard(step.id, last.number, f"step {broken.step_id} was judged {_word(broken, last.grounds)}")
     if busy or own.status in ("succeeded", "replan", "aborted", "unknown"):
         return None
-    confirmed = all(ground.status == "succeeded" for ground in grounds)
     if own.status == "executed" and last is not None:
-        return Judge(step, last.number) if confirmed else None
+        return Judge(step, last.number) if confirmed(state, step, last.grounds) else None
     if halted:
         return None
     number, feedback = _attempt(own)
-    if confirmed:
-        return Start(step, number, feedback)
+    rests_on = {ground.step_id: ground.last.number for ground in grounds if ground.last is not None}
+    if confirmed(state, step, {}):
+        return Start(step, number, feedback, grounds=rests_on)
     waiting = _speculative_grounds(state, step, grounds)
-    return Start(step, number, feedback, waiting) if waiting else None
+    return Start(step, number, feedback, waiting, rests_on) if waiting else None
 
 
 def _attempt(step: StepState) -> tuple[int, str | None]:
@@ -150,10 +163,21 @@ def _speculative_grounds(state: RunState, step: PlanStep, grounds: list[StepStat
     return tuple(waiting)
 
 
+def _is_broken(ground: StepState, grounds: Mapping[str, int]) -> bool:
+    """Whether what an attempt rests on was judged away, or is being done again since."""
+    return ground.status in ("retry", "replan", "aborted", "unknown") or not _same(ground, grounds)
+
+
+def _same(ground: StepState, grounds: Mapping[str, int]) -> bool:
+    number = grounds.get(ground.step_id)
+    return number is None or (ground.last is not None and ground.last.number == number)
+
+
 def _verdict(step: StepState) -> StepOutcome | None:
     return step.last.verdict if step.last else None
 
 
-def _word(step: StepState) -> str:
-    verdict = _verdict(step)
+def _word(step: StepState, grounds: Mapping[str, int]) -> str:
+    attempt = step.attempt(grounds.get(step.step_id, 0)) or step.last
+    verdict = attempt.verdict if attempt else None
     return verdict.outcome.value if verdict else step.status.upper()

@@ -26,6 +26,7 @@ class RunExecutor:
     async def carry_out(self, run: Run) -> None:
         """Drive a run to its end. A cancelled caller leaves it resumable; a lost claim or a failing store ends the
         work here without a word in the log, because the log is no longer ours or cannot be written."""
+        run.begin()
         try:
             await run.emit(RunClaimed(worker=self._worker, resumed=run.epoch > 1))
             await self._obey_signals(run)
@@ -46,6 +47,13 @@ class RunExecutor:
             message = "a defect of Stepgate ended this run; the log of the gateway has the details"
             failure = AgentFailure(agent_id="gateway", error_code="ERR_INTERNAL", message=message, recoverable=False)
             await self._fail(run, failure)
+        finally:
+            run.close()
+
+    async def let_go(self, run: Run) -> None:
+        """Leave a run that was not begun to whoever comes next."""
+        try:
+            await self._let_go(run)
         finally:
             run.close()
 

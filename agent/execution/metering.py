@@ -1,6 +1,8 @@
 """`MeteredModels`: the only way a run asks a model. Budgets are checked before, usage is recorded after, each call."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from time import monotonic
 
 from agent.core.errors import BudgetError, ModelError
@@ -35,8 +37,9 @@ class MeteredModels:
         request = self._request(purpose, messages, tier, tools, schema, max_tokens)
         started = monotonic()
         try:
-            reply = await self._run.engine.models.require().complete(request)
-        except ModelError as error:
+            with self._in_flight():
+                reply = await self._run.engine.models.require().complete(request)
+        except (ModelError, asyncio.CancelledError) as error:
             await self._record(request, tier, Usage(model_calls=1), started, error=error)
             raise
         message = None
@@ -63,14 +66,23 @@ class MeteredModels:
         usage: Usage | None = None
         finish: str | None = None
         try:
-            async for chunk in self._run.engine.models.require().stream(request):
-                usage = chunk.usage or usage
-                finish = chunk.finish_reason or finish
-                yield chunk
-        except ModelError as error:
+            with self._in_flight():
+                async for chunk in self._run.engine.models.require().stream(request):
+                    usage = chunk.usage or usage
+                    finish = chunk.finish_reason or finish
+                    yield chunk
+        except (ModelError, asyncio.CancelledError) as error:
             await self._record(request, tier, usage or Usage(model_calls=1), started, error=error)
             raise
         await self._record(request, tier, usage or Usage(model_calls=1), started, finish=finish)
+
+    @contextmanager
+    def _in_flight(self) -> Iterator[None]:
+        self._run.calls_in_flight += 1
+        try:
+            yield
+        finally:
+            self._run.calls_in_flight -= 1
 
     def _request(
         self,
@@ -104,9 +116,11 @@ class MeteredModels:
         *,
         reply: ModelReply | None = None,
         message: AssistantTurn | None = None,
-        error: ModelError | None = None,
+        error: BaseException | None = None,
         finish: str | None = None,
     ) -> None:
+        """The call's end in the log. One that was cut short counts too: the provider has begun it."""
+        code = error.code if isinstance(error, ModelError) else "ERR_CANCELLED" if error else None
         body = ModelReturned(
             purpose=request.purpose,
             tier=tier,
@@ -115,7 +129,7 @@ class MeteredModels:
             duration=monotonic() - started,
             requests=reply.requests if reply else 1,
             finish_reason=reply.finish_reason if reply else finish,
-            error_code=error.code if error else None,
+            error_code=code,
             message=message,
         )
         await self._run.emit(body, step_id=self._step_id, attempt=self._attempt)
@@ -124,9 +138,10 @@ class MeteredModels:
 def check_budget(run: Run) -> None:
     """Raise `BudgetError` when one more model call would pass a budget of the run."""
     budgets, usage = run.room.budgets, run.state.usage
-    if usage.model_calls >= budgets.max_model_calls:
+    if usage.model_calls + run.calls_in_flight >= budgets.max_model_calls:
         raise BudgetError(f"the run has used its {budgets.max_model_calls} model calls", agent_id="budget")
-    if usage.total_tokens >= budgets.max_tokens:
+    reserved = run.calls_in_flight * min(run.engine.models.max_tokens or 0, budgets.max_tokens)
+    if usage.total_tokens + reserved >= budgets.max_tokens:
         raise BudgetError(f"the run has used its {budgets.max_tokens} tokens", agent_id="budget")
     if budgets.max_cost_usd is not None and (usage.cost_usd or 0) >= budgets.max_cost_usd:
         raise BudgetError(f"the run has used its {budgets.max_cost_usd} USD", agent_id="budget")

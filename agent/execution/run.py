@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from time import monotonic
 
 from agent.core.config import Settings
+from agent.core.errors import AgentError, ConflictError, TooLargeError
 from agent.core.events import Draft, Event, EventBody
 from agent.core.fold import RunState, apply, fold
 from agent.core.journal import Claim, ConversationStore, Journal
@@ -18,6 +19,9 @@ from agent.core.llm.tiers import ModelTiers
 from agent.core.models import Room
 from agent.skills import SkillLibrary
 from agent.tools import ToolRegistry
+
+Group = tuple[Sequence[Draft], asyncio.Future[None]]
+"""What one emitter appends together, and whom to tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +47,12 @@ class Run:
         self.state: RunState = fold(claim.run_id, claim.events)
         self.stopping = asyncio.Event()
         """Set when a person cancelled the run: whatever is under way stops now."""
-        self._deadline = monotonic() + self.room.budgets.max_seconds
-        self._pending: deque[tuple[Sequence[Draft], asyncio.Future[None]]] = deque()
+        self.tool_slots = asyncio.Semaphore(self.room.budgets.max_parallel)
+        """Tool calls under way: a skill may ask for many in one turn."""
+        self.calls_in_flight = 0
+        """Model calls that were admitted and have no usage yet; they count against the budgets."""
+        self._deadline: float | None = None
+        self._pending: deque[Group] = deque()
         self._writer: asyncio.Task[None] | None = None
         self._followers: set[asyncio.Future[None]] = set()
 
@@ -61,7 +69,13 @@ class Run:
     @property
     def seconds_left(self) -> float:
         """What is left of the run's wall time in this process, in seconds; not below zero."""
+        if self._deadline is None:
+            return self.room.budgets.max_seconds
         return max(0.0, self._deadline - monotonic())
+
+    def begin(self) -> None:
+        """Start the clock of the wall time: a run that waits for its turn spends none."""
+        self._deadline = monotonic() + self.room.budgets.max_seconds
 
     async def emit(self, *bodies: EventBody | Draft, step_id: str | None = None, attempt: int | None = None) -> None:
         """Append events in one transaction and fold them in. Returns once they are durable.
@@ -113,23 +127,46 @@ class Run:
             drafts = [draft for group, _ in batch for draft in group]
             try:
                 events = await self.engine.journal.append(self.run_id, self.epoch, drafts)
+                self._fold(events)
+            except (ConflictError, TooLargeError) as error:
+                if len(batch) == 1:
+                    _settle(batch, error)
+                else:  # one of them does not belong into the log: each by itself, so that it spoils no other
+                    for group in batch:
+                        await self._write_alone(group)
             except BaseException as error:  # handed to every waiting emitter, none swallows it
-                for _, done in batch:
-                    if not done.done():
-                        done.set_exception(error)
-                        done.exception()  # an emitter that was cancelled meanwhile will not look
+                _settle(batch, error)
                 if not isinstance(error, Exception):
                     raise
-                continue
-            for event in events:
-                self.state = apply(self.state, event)
-            self.events.extend(events)
-            for _, done in batch:
-                if not done.done():
-                    done.set_result(None)
+            else:
+                _settle(batch, None)
             self._wake()
+
+    async def _write_alone(self, group: Group) -> None:
+        try:
+            self._fold(await self.engine.journal.append(self.run_id, self.epoch, group[0]))
+        except AgentError as error:
+            _settle([group], error)
+        else:
+            _settle([group], None)
+
+    def _fold(self, events: Sequence[Event]) -> None:
+        for event in events:
+            self.state = apply(self.state, event)
+        self.events.extend(events)
 
     def _wake(self) -> None:
         for waiter in self._followers:
             if not waiter.done():
                 waiter.set_result(None)
+
+
+def _settle(batch: Sequence[Group], error: BaseException | None) -> None:
+    for _, done in batch:
+        if done.done():
+            continue
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
+            done.exception()  # an emitter that was cancelled meanwhile will not look

@@ -17,10 +17,13 @@ from agent.execution.outputs import SKILL_CHARS, args_text, cap, data_block, loa
 from agent.execution.rules_skill import run_by_rules
 from agent.execution.run import Run
 from agent.execution.skill_files import SkillFileTool
-from agent.execution.tool_gateway import CallSite, call_tool
+from agent.execution.tool_gateway import CallSite, call_tool, lost_effect
 from agent.prompts import render
 from agent.skills import Skill
 from agent.tools import Tool
+
+MAX_CALLS_A_TURN = 16
+"""Tools called for one turn of a model; one that asks for hundreds is in a loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,7 @@ class SkillExecutor:
         self._calls += len(calls)
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._one(call, first + index)) for index, call in enumerate(calls)]
+                tasks = [group.create_task(self._one(call, first, place)) for place, call in enumerate(calls)]
         except BaseExceptionGroup as failures:  # the first cause, as the rest of the engine knows it
             raise failures.exceptions[0] from None
         return [
@@ -107,24 +110,32 @@ class SkillExecutor:
             for call, task in zip(calls, tasks, strict=True)
         ]
 
-    async def _one(self, call: _Call, ordinal: int) -> str:
-        """One call: refused, or carried out; the text the model is told."""
-        site = CallSite(self._step.id, self._attempt, ordinal)
+    async def _one(self, call: _Call, first: int, place: int) -> str:
+        """One call: refused, or carried out; the text the model is told. `place` counts within the turn, from 0."""
+        site = CallSite(self._step.id, self._attempt, first + place)
         tool = self._tools.get(call.name)
         if tool is None:
+            lost = await lost_effect(self._run, site)
+            if lost is not None:
+                raise ToolError(lost.error or "the outcome of a call is unknown", agent_id=call.name)
             allowed = ", ".join(self._tools) or "none"
-            reason = f"{call.name!r} is not among this skill's tools ({allowed}); it was not called"
-            await self._note(ToolRefused(call_id=site.call_id, tool=call.name, args=call.args or {}, reason=reason))
-            return f"Refused: {reason}."
+            return await self._refuse(call, site, f"{call.name!r} is not among this skill's tools ({allowed})")
+        if place >= MAX_CALLS_A_TURN:
+            return await self._refuse(call, site, f"at most {MAX_CALLS_A_TURN} calls are made in one turn")
         if call.args is None:
             return f"Error: the arguments are no JSON object: {cap(call.raw, 200)}"
         returned = await call_tool(self._run, tool, call.args, site)
-        recorded = self._state_of(site.call_id)
-        if not recorded:
+        if not self._is_recorded(site.call_id):
             await self._note(returned)
         if returned.error_code == "ERR_TOOL_UNKNOWN_OUTCOME":
             raise ToolError(returned.error or "the outcome of a call is unknown", agent_id=call.name)
         return await self._told(returned)
+
+    async def _refuse(self, call: _Call, site: CallSite, why: str) -> str:
+        reason = f"{why}; it was not called"
+        if not self._is_recorded(site.call_id):
+            await self._note(ToolRefused(call_id=site.call_id, tool=call.name, args=call.args or {}, reason=reason))
+        return f"Refused: {reason}."
 
     async def _told(self, returned: ToolReturned) -> str:
         """A result as the model reads it: capped, and marked as data when it came from outside."""
@@ -138,7 +149,7 @@ class SkillExecutor:
         return data_block("data", output.text, limit=SKILL_CHARS, source=returned.tool)
 
     async def _by_rules(self, args: JsonObject, reason: str) -> StepOutput:
-        output = await run_by_rules(self._run, self._step, self._attempt, self._tools, args, first_call=self._calls + 1)
+        output = await run_by_rules(self._run, self._step, self._attempt, self._tools, args)
         return output.model_copy(update={"effective": "rules", "fallback_reason": reason})
 
     def _calls_of(self, said: AssistantTurn) -> list[_Call]:
@@ -173,15 +184,16 @@ class SkillExecutor:
         attempt = self._attempt_state()
         return attempt.turns if attempt else ()
 
-    def _state_of(self, call_id: str) -> bool:
-        """Whether the return of this call stands in the log already."""
+    def _is_recorded(self, call_id: str) -> bool:
+        """Whether the end of this call stands in the log already: an earlier process was here before."""
         attempt = self._attempt_state()
         call = attempt.call(call_id) if attempt else None
-        return call is not None and (call.returned is not None or call.unknown is not None)
+        if call is not None:
+            return call.returned is not None or call.unknown is not None
+        return attempt is not None and call_id in attempt.refused
 
     def _attempt_state(self) -> AttemptState | None:
-        attempts = self._run.state.step(self._step.id).attempts
-        return next((a for a in attempts if a.number == self._attempt), None)
+        return self._run.state.step(self._step.id).attempt(self._attempt)
 
     async def _note(self, body: ToolRefused | ToolReturned) -> None:
         await self._run.emit(Draft(body, self._step.id, self._attempt))
@@ -217,7 +229,7 @@ def _assistant(said: AssistantTurn, calls: list[_Call]) -> JsonObject:
 def _parse(call_id: str, name: str, raw: str) -> _Call:
     try:
         args = json.loads(raw or "{}")
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         args = None
     return _Call(call_id, name, args if isinstance(args, dict) else None, raw or "{}")
 
@@ -229,7 +241,7 @@ def _written_call(text: str) -> tuple[str, str] | None:
         return None
     try:
         value = json.loads(body)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return None
     args = value.get("arguments", value.get("parameters"))
     if not isinstance(value.get("name"), str) or not isinstance(args, dict):

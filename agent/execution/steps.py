@@ -6,12 +6,12 @@ from agent.core.errors import AgentError, StaleEpochError, StoreError
 from agent.core.events import Draft, StepFinished, StepJudged, StepOutput, StepSpeculative, StepStarted
 from agent.core.models import JsonObject, PlanStep
 from agent.execution.completion import CompletionWriter
-from agent.execution.decide import Start
+from agent.execution.decide import Start, confirmed
 from agent.execution.outputs import load, shown_args, step_output, tainted_inputs
 from agent.execution.run import Run
 from agent.execution.skill_executor import SkillExecutor, allowed_tools
 from agent.execution.supervisor import StepSupervisorAgent
-from agent.execution.tool_gateway import CallSite, call_tool
+from agent.execution.tool_gateway import CallSite, call_tool, lost_effect
 from agent.planning.references import resolve
 
 
@@ -38,7 +38,7 @@ async def run_attempt(run: Run, start: Start) -> None:
 async def _carry_out(run: Run, start: Start) -> tuple[list[Draft], StepOutput]:
     """The output of the attempt, and drafts that belong into the same transaction as its end."""
     step, number = start.step, start.attempt
-    args, tainted = await _resolved(run, step)
+    args, tainted = await _resolved(run, start)
     begin = await _beginning(run, start, args, tainted=tainted)
     if step.action in ("tool", "memory"):
         return await StepExecutorAgent(run, step, number).execute(args, begin)
@@ -62,6 +62,9 @@ class StepExecutorAgent:
         """The tool's return, to be committed with the end of the attempt, and the output it makes."""
         if self._step.tool not in allowed_tools(self._run):
             await self._run.emit(*begin)
+            lost = await lost_effect(self._run, self._site)
+            if lost is not None:
+                return [], step_output(lost)
             message = f"{self._step.tool!r} is not allowed in this run"
             return [], StepOutput(error_code="ERR_TOOL_DENIED", error=message)
         tool = self._run.engine.registry.get(self._step.tool)
@@ -72,11 +75,15 @@ class StepExecutorAgent:
         return [Draft(returned, self._site.step_id, self._site.attempt)], output
 
 
-async def _resolved(run: Run, step: PlanStep) -> tuple[JsonObject, bool]:
-    """The step's arguments with references filled in, and whether anything in them came from outside."""
+async def _resolved(run: Run, start: Start) -> tuple[JsonObject, bool]:
+    """The step's arguments with references filled in, and whether anything in them came from outside.
+
+    The outputs are those of the attempts the step rests on, even when one is repeated meanwhile."""
+    step = start.step
     outputs: dict[str, StepOutput] = {}
-    for dependency in step.depends_on:
-        output = run.state.step(dependency).output
+    for dependency, number in start.grounds.items():
+        attempt = run.state.step(dependency).attempt(number)
+        output = attempt.output if attempt else None
         if output is not None:
             outputs[dependency] = await load(run, output)
     resolved = resolve(dict(step.args), outputs.__getitem__)
@@ -91,14 +98,15 @@ async def _beginning(run: Run, start: Start, args: JsonObject, *, tainted: bool)
         return ()
     begin = [Draft(StepStarted(args=shown_args(args), feedback=start.feedback, tainted=tainted), step.id, number)]
     if start.waiting_for:
-        begin.append(Draft(StepSpeculative(waiting_for=start.waiting_for), step.id, number))
+        ahead = StepSpeculative(waiting_for=start.waiting_for, grounds=dict(start.grounds))
+        begin.append(Draft(ahead, step.id, number))
     return tuple(begin)
 
 
 async def _verdict_by_rule(run: Run, start: Start, output: StepOutput) -> list[Draft]:
     """The verdict, when rules decide and nothing the attempt rests on is still unjudged."""
     step = start.step
-    if any(run.state.step(dependency).status != "succeeded" for dependency in step.depends_on):
+    if not confirmed(run.state, step, start.grounds):
         return []
     supervisor = StepSupervisorAgent(run)
     checked = await supervisor.by_rule(step, await load(run, output), start.attempt)

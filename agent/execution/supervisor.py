@@ -8,7 +8,7 @@ import json
 import re
 from time import monotonic
 
-from agent.core.errors import ModelError
+from agent.core.errors import BudgetError, ModelError
 from agent.core.events import StepJudged, StepOutput
 from agent.core.fold import AttemptState
 from agent.core.llm.port import ResponseSchema
@@ -36,6 +36,7 @@ VERDICT_SCHEMA = ResponseSchema(
 )
 _SEVERITY = {Outcome.SUCCESS: 0, Outcome.RETRY: 1, Outcome.REPLAN: 2, Outcome.ABORT: 3}
 _THINKING = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+_UNENDED = re.compile(r"<think(?:ing)?>", re.IGNORECASE)
 
 
 class StepSupervisorAgent:
@@ -119,6 +120,9 @@ class StepSupervisorAgent:
         models = MeteredModels(self._run, step.id, attempt.number)
         try:
             reply = await models.complete("supervisor", messages, schema=VERDICT_SCHEMA, max_tokens=400)
+        except BudgetError as error:
+            reason = f"the judge could not be asked: {error.message}"
+            return closed.model_copy(update={"reason": reason, "outcome": Outcome.ABORT})
         except ModelError as error:
             return closed.model_copy(update={"reason": f"the judge could not be asked: {error.message}"})
         verdict = read_verdict(reply.text) if reply.finish_reason != "length" else None
@@ -140,15 +144,20 @@ class StepSupervisorAgent:
 def read_verdict(text: str) -> StepOutcome | None:
     """A verdict from a model's reply: strict JSON, fenced, or the last object in the text. None when unreadable."""
     text = _THINKING.sub("", text)
+    if _UNENDED.search(text):  # a draft in thinking that was cut off is no verdict
+        return None
     decoder = json.JSONDecoder()
     found: object = None
+    end = 0
     for start in (match.start() for match in re.finditer(r"\{", text)):
+        if start < end:  # inside the verdict that was read: what it quotes is not its own word
+            continue
         try:
-            candidate, _ = decoder.raw_decode(text, start)
-        except json.JSONDecodeError:
+            candidate, after = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):  # no JSON, a number too long to read, brackets without end
             continue
         if isinstance(candidate, dict) and "outcome" in candidate:
-            found = candidate
+            found, end = candidate, after
     if not isinstance(found, dict):
         return None
     word = str(found.get("outcome", "")).strip().upper()

@@ -6,20 +6,25 @@ the supervisor and the model to act on.
 
 import asyncio
 import json
+import logging
 from dataclasses import dataclass
 from functools import lru_cache
 from time import monotonic
-from typing import Any
+from typing import Any, Literal
 
 from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
 from jsonschema.exceptions import ValidationError as SchemaViolation
 from pydantic import ValidationError
 
-from agent.core.errors import ToolError, ToolInputError, ToolOutputError, ToolTimeoutError
+from agent.core.errors import AgentError, ToolError, ToolInputError, ToolOutputError, ToolTimeoutError
 from agent.core.events import Draft, StepUnknown, ToolCalled, ToolReturned
+from agent.core.fold import CallState
 from agent.core.models import JsonObject
 from agent.execution.run import Run
 from agent.tools import Tool, ToolContext, ToolResult, ToolSpec
+
+log = logging.getLogger(__name__)
 
 BLOB_CHARS = 16_000
 """Results longer than this lie in `blobs`; the event keeps the first part of the text."""
@@ -27,16 +32,18 @@ BLOB_CHARS = 16_000
 
 @dataclass(frozen=True, slots=True)
 class CallSite:
-    """Where a call stands: its step, attempt and number within the attempt (from 1)."""
+    """Where a call stands: its step, attempt and number within the attempt (from 1). Calls by rule are numbered by
+    themselves: a skill may change over to rules and back."""
 
     step_id: str
     attempt: int
     ordinal: int = 1
+    by: Literal["plan", "rules"] = "plan"
 
     @property
     def call_id(self) -> str:
         """Unique in the run, and the same after a crash."""
-        return f"{self.step_id}.{self.attempt}.{self.ordinal}"
+        return f"{self.step_id}.{self.attempt}.{'r' if self.by == 'rules' else ''}{self.ordinal}"
 
 
 async def call_tool(
@@ -47,8 +54,12 @@ async def call_tool(
     Emits `before` and the intent, but not the return: the caller commits it together with what follows from it.
     A side effect that began before a crash is reconciled by the tool, or reported as `step.unknown`.
     """
-    attempt = next((a for a in run.state.step(site.step_id).attempts if a.number == site.attempt), None)
-    earlier = attempt.call(site.call_id) if attempt else None
+    earlier = _recorded(run, site)
+    if earlier is not None and earlier.called.tool != tool.spec.name:  # an upgrade has changed what is called here
+        if before:
+            await run.emit(*before)
+        why = f"another tool ({earlier.called.tool}) was called in this place before the interruption"
+        return await lost_effect(run, site) or _failed(tool.spec, site, ToolError(why), monotonic())
     if earlier is not None and earlier.returned is not None:
         if before:
             await run.emit(*before)
@@ -65,11 +76,27 @@ async def call_tool(
         if before:
             await run.emit(*before)
         if earlier.called.effect == "effect":
-            return await _reconcile(run, tool, site, key)
+            return await _reconcile(run, tool, site, earlier.called)
     else:
         intent = ToolCalled(call_id=site.call_id, tool=tool.spec.name, args=args, effect=tool.spec.effect, key=key)
         await run.emit(*before, Draft(intent, site.step_id, site.attempt))
     return await _carry_out(run, tool, args, site, key)
+
+
+async def lost_effect(run: Run, site: CallSite) -> ToolReturned | None:
+    """For a call that cannot be taken up because its tool is no longer there: None, unless a side effect had begun.
+
+    That one is recorded as `step.unknown`: whoever sees it as refused would do it again."""
+    earlier = _recorded(run, site)
+    if earlier is None or earlier.returned is not None or earlier.called.effect != "effect":
+        return None
+    return await _unknown(run, site, earlier.called)
+
+
+def _recorded(run: Run, site: CallSite) -> CallState | None:
+    """What the log holds of the call at this place."""
+    attempt = run.state.step(site.step_id).attempt(site.attempt)
+    return attempt.call(site.call_id) if attempt else None
 
 
 async def _carry_out(run: Run, tool: Tool, args: JsonObject, site: CallSite, key: str) -> ToolReturned:
@@ -82,13 +109,14 @@ async def _carry_out(run: Run, tool: Tool, args: JsonObject, site: CallSite, key
     while True:
         tries += 1
         try:
-            async with asyncio.timeout(limit):
+            async with run.tool_slots, asyncio.timeout(limit):
                 result = await tool.call(args, context)
-            return await _returned(run, spec, site, result, started, tries)
         except TimeoutError:
             error: ToolError = ToolTimeoutError(f"{spec.name} did not finish within {limit:g} s", agent_id=spec.name)
         except ToolError as failure:
             error = failure
+        except AgentError as failure:  # a store or an endpoint of the tool's own
+            error = ToolError(f"{spec.name} failed: {failure.message}", agent_id=spec.name)
         except OSError as failure:
             if tries == 1 and spec.effect != "effect":
                 continue
@@ -97,6 +125,9 @@ async def _carry_out(run: Run, tool: Tool, args: JsonObject, site: CallSite, key
             error = ToolOutputError(f"{spec.name} broke its own schema: {failure.error_count()} problems")
         except Exception as failure:  # noqa: BLE001 - the border to foreign code: any defect of a tool is data
             error = ToolError(f"{spec.name} failed with {type(failure).__name__}: {_short(str(failure))}")
+        else:
+            # Not inside the `try`: that our own store fails is no failure of the tool, which has done its work.
+            return await _returned(run, spec, site, result, started, tries)
         return _failed(spec, site, error, started, tries)
 
 
@@ -104,12 +135,15 @@ async def _returned(
     run: Run, spec: ToolSpec, site: CallSite, result: ToolResult, started: float, tries: int
 ) -> ToolReturned:
     """The result, checked against the schema and capped."""
-    problem = output_problem(spec, result)
-    if problem is not None:
-        return _failed(spec, site, ToolOutputError(problem, agent_id=spec.name), started, tries)
     cap = run.engine.settings.tool_output_chars
     text, value, truncated = result.text, result.value, False
-    encoded = json.dumps(value, ensure_ascii=False, default=str)
+    try:
+        problem = output_problem(spec, result)
+        encoded = json.dumps(value, ensure_ascii=False, default=str)
+    except (ValueError, TypeError, RecursionError, SchemaError) as error:  # a result or a schema that is none
+        problem, encoded = f"{spec.name} returned what cannot be read: {type(error).__name__}", ""
+    if problem is not None:
+        return _failed(spec, site, ToolOutputError(problem, agent_id=spec.name), started, tries)
     if len(text) > cap or len(encoded) > 2 * cap:
         truncated = True
         text = text[:cap] + f"\n[cut: the result had {len(text):,} characters, the limit is {cap:,}]"
@@ -119,39 +153,49 @@ async def _returned(
         payload = json.dumps({"value": value, "text": text}, ensure_ascii=False)
         blob = await run.engine.journal.put_blob(payload.encode())
         value, text = None, text[: BLOB_CHARS // 8]
-    return ToolReturned(
-        call_id=site.call_id,
-        tool=spec.name,
-        output=value,
-        text=text,
-        blob=blob,
-        tainted=spec.tainted,
-        truncated=truncated,
-        tries=tries,
-        duration=monotonic() - started,
-        sources=result.sources,
-    )
+    try:
+        return ToolReturned(
+            call_id=site.call_id,
+            tool=spec.name,
+            output=value,
+            text=text,
+            blob=blob,
+            tainted=spec.tainted,
+            truncated=truncated,
+            tries=tries,
+            duration=monotonic() - started,
+            sources=result.sources,
+        )
+    except ValidationError:  # nested deeper than an event can hold
+        broken = ToolOutputError(f"{spec.name} returned a value that is nested too deeply", agent_id=spec.name)
+        return _failed(spec, site, broken, started, tries)
 
 
-async def _reconcile(run: Run, tool: Tool, site: CallSite, key: str) -> ToolReturned:
+async def _reconcile(run: Run, tool: Tool, site: CallSite, called: ToolCalled) -> ToolReturned:
     """A side effect whose return was never recorded: ask the tool, else say that nobody knows. Never repeat it."""
     spec, started = tool.spec, monotonic()
-    context = ToolContext(run_id=run.run_id, owner=run.state.owner, key=key)
+    context = ToolContext(run_id=run.run_id, owner=run.state.owner, key=called.key)
     try:
         async with asyncio.timeout(run.engine.settings.tool_timeout_s):
-            result = await tool.reconcile(key, context)
-    except (TimeoutError, ToolError, OSError):
+            result = await tool.reconcile(called.key, context)
+    except Exception as error:  # noqa: BLE001 - the border to foreign code: whatever it raises, nobody knows
+        log.warning("%s could not say what became of %s: %s", spec.name, called.key, _short(str(error)))
         result = None
     if result is not None:
         return await _returned(run, spec, site, result, started, 1)
+    return await _unknown(run, site, called)
+
+
+async def _unknown(run: Run, site: CallSite, called: ToolCalled) -> ToolReturned:
+    """Record that nobody knows whether a side effect happened."""
     message = (
-        f"{spec.name} was called before an interruption and its result was never recorded; it may or may not have "
-        f"happened. It was not repeated (key {key}): look at its target before you ask again."
+        f"{called.tool} was called before an interruption and its result was never recorded; it may or may not have "
+        f"happened. It was not repeated (key {called.key}): look at its target before you ask again."
     )
-    unknown = StepUnknown(call_id=site.call_id, tool=spec.name, key=key, message=message)
+    unknown = StepUnknown(call_id=site.call_id, tool=called.tool, key=called.key, message=message)
     await run.emit(Draft(unknown, site.step_id, site.attempt))
     return ToolReturned(
-        call_id=site.call_id, tool=spec.name, error_code="ERR_TOOL_UNKNOWN_OUTCOME", error=message, text=message
+        call_id=site.call_id, tool=called.tool, error_code="ERR_TOOL_UNKNOWN_OUTCOME", error=message, text=message
     )
 
 

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Literal
 
+from agent.core.errors import BudgetError
 from agent.core.events import CancelRequested
 from agent.core.fold import RunState
 from agent.execution import stages
@@ -69,7 +70,10 @@ async def _until_stopped(run: Run, stage: StageName) -> None:
     try:
         await asyncio.wait((work, stop), timeout=run.seconds_left, return_when=asyncio.FIRST_COMPLETED)
         if work.done():
-            work.result()
+            try:
+                work.result()
+            except BudgetError as error:  # no step's own: the planner's; what is known is the answer
+                await run.emit(CancelRequested(reason=error.message, by="budget"))
             return
         if not run.stopping.is_set():
             reason = f"the run has used its {run.room.budgets.max_seconds:g} seconds"

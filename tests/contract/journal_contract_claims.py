@@ -82,7 +82,7 @@ class ClaimsContract(OnStores):
     async def test_renewing_prolongs_a_lease(self, journal: Journal, other: Journal, stores: Stores) -> None:
         run_id = await new_run(journal)
         stores.clock.now += LEASE_S - 1
-        await journal.renew("a", lease_s=LEASE_S)
+        await journal.renew("a", ["run_1"], lease_s=LEASE_S)
         stores.clock.now += LEASE_S - 1
         assert await other.claim(run_id, worker="b", lease_s=LEASE_S) is None
 
@@ -92,7 +92,7 @@ class ClaimsContract(OnStores):
         run_id = await new_run(journal)
         stores.clock.pass_lease()
         await other.claim(run_id, worker="b", lease_s=LEASE_S)
-        await journal.renew("a", lease_s=100 * LEASE_S)
+        await journal.renew("a", ["run_1"], lease_s=100 * LEASE_S)
         row = await journal.get(run_id, owner="local")
         assert (row.worker, row.lease_until) == ("b", stores.clock.now + LEASE_S)
 

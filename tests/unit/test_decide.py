@@ -66,13 +66,13 @@ def test_a_dependent_starts_only_after_success() -> None:
     steps = (step("s1", effect="effect"), step("s2", "s1", effect="effect"))
     assert decide(log(steps, started("s1"), finished("s1")), {("s1", 1)}) == ()
     done = log(steps, started("s1"), finished("s1"), judged("s1", Outcome.SUCCESS))
-    assert decide(done) == (Start(steps[1], 1),)
+    assert decide(done) == (Start(steps[1], 1, grounds={"s1": 1}),)
 
 
 def test_a_read_only_dependent_runs_ahead_of_the_judge() -> None:
     steps = (step("s1"), step("s2", "s1"), step("s3", "s2"))
     state = log(steps, started("s1"), finished("s1"))
-    assert decide(state, {("s1", 1)}) == (Start(steps[1], 1, None, ("s1",)),)
+    assert decide(state, {("s1", 1)}) == (Start(steps[1], 1, None, ("s1",), {"s1": 1}),)
     ahead = log(steps, started("s1"), finished("s1"), started("s2"), speculative("s2", "s1"), finished("s2"))
     assert decide(ahead, {("s1", 1)}) == (), "its result is not judged, and nothing runs ahead of it, before s1 is"
 

@@ -30,7 +30,13 @@ def admit(request: AgentRequest, room: Room, registry: ToolRegistry) -> None:
     wanted = request.metadata.get("tools")
     if wanted is not None and not (isinstance(wanted, list) and all(isinstance(name, str) for name in wanted)):
         raise BadRequestError("metadata.tools must be a list of tool names", param="metadata.tools")
-    for call in explicit_tool_calls(request):
+    calls = explicit_tool_calls(request)
+    if len(calls) > room.budgets.max_steps:
+        raise BadRequestError(
+            f"{len(calls)} tool calls are asked for; the room {room.id!r} carries out at most {room.budgets.max_steps}",
+            param="metadata.tool_calls",
+        )
+    for call in calls:
         try:
             registry.get(call.tool)
         except ToolUnknownError as error:
