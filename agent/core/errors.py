@@ -40,7 +40,9 @@ FAILURES: dict[str, FailureKind] = {
     "ERR_REFERENCE": FailureKind("a step refers to a value that is not there", "replan", 500, True),
     "ERR_TOOL_UNKNOWN": FailureKind("no such tool in this room", "replan", 400, True),
     "ERR_TOOL_DENIED": FailureKind("the tool is outside the step's scope", "tell the model; record it", 403, True),
-    "ERR_TOOL_INPUT": FailureKind("the arguments do not fit the tool's schema", "replan with the problem", 400, True),
+    "ERR_TOOL_INPUT": FailureKind(
+        "the arguments do not fit the tool, or name what is not there", "replan with the problem", 400, True
+    ),
     "ERR_TOOL_OUTPUT": FailureKind("the result does not fit the tool's schema", "retry once, then replan", 502, True),
     "ERR_TOOL_TIMEOUT": FailureKind("the tool did not finish in time", "retry once, then replan", 504, True),
     "ERR_TOOL_FAILED": FailureKind("the tool reported or raised an error", "retry once, then replan", 502, True),
@@ -244,7 +246,8 @@ class ToolDeniedError(ToolError):
 
 
 class ToolInputError(ToolError):
-    """Raised before the call when arguments do not fit the schema; the tool was not called."""
+    """Raised when arguments do not fit the schema (the tool was not called), and by tools for arguments that can
+    never succeed: a file that is not there, a division by zero. Doing the same again is no use."""
 
     code = "ERR_TOOL_INPUT"
 

@@ -9,6 +9,7 @@ from agent.execution.decide import halting_step
 from agent.execution.outputs import cap, results
 from agent.execution.run import Run
 from agent.execution.skill_executor import allowed_tools
+from agent.planning.routing import LISTINGS
 
 RESULT_CHARS = 6_000
 """How much of one result a composed answer shows."""
@@ -36,15 +37,17 @@ def without_results(run: Run) -> str:
 
 def listing(run: Run) -> str:
     """The skills and tools of this room, as `/help`, `/skills` and `/tools` show them."""
-    command = run.state.prompt.strip().lower()
+    command = run.state.prompt.strip().split()[0].lower()
     lines: list[str] = []
+    if command.removeprefix("/") not in LISTINGS:
+        lines += [f"There is no skill `{command}`.", ""]
     if command != "/tools":
         lines += ["**Skills** (call one with `/name what to do`)", ""]
         skills = [skill for skill in run.engine.skills.visible(run.room.skills) if skill.user_invocable]
         lines += [f"- `/{skill.name}`: {_first_sentence(skill.description)}" for skill in skills] or ["- none"]
     if command != "/skills":
         specs = run.engine.registry.specs(allowed_tools(run))
-        lines += ["", "**Tools**", ""] if lines else ["**Tools**", ""]
+        lines += ["", "**Tools**", ""] if command != "/tools" else ["**Tools**", ""]
         lines += [f"- `{spec.name}`: {_first_sentence(spec.description)}" for spec in specs] or ["- none"]
     return "\n".join(lines)
 

@@ -7,6 +7,7 @@ from agent.core.events import StepOutput, ToolReturned
 from agent.core.fold import RunState
 from agent.core.models import JsonObject, PlanStep, Source
 from agent.execution.run import Run
+from agent.prompts.blocks import block
 
 JUDGE_CHARS = 2_000
 """How much of a result the judge reads: enough to see what it is, short enough for an 8k context."""
@@ -56,10 +57,7 @@ def cap(text: str, limit: int) -> str:
 
 def data_block(tag: str, text: str, /, *, limit: int, **attributes: str) -> str:
     """Text from elsewhere as a delimited block a prompt may hold: what stands in it is data, never instructions."""
-    closing = f"</{tag}"
-    inert = cap(text, limit).replace(closing, f"<\\/{tag}")
-    labels = "".join(f' {key}="{_attribute(value)}"' for key, value in attributes.items() if value)
-    return f"<{tag}{labels}>\n{inert}\n{closing}>"
+    return block(tag, cap(text, limit), **attributes)
 
 
 def args_text(args: JsonObject, limit: int = SKILL_CHARS) -> str:
@@ -93,7 +91,3 @@ def tainted_inputs(state: RunState, step: PlanStep) -> bool:
     """Whether anything this step builds on came from outside."""
     grounds = (state.step(dependency).output for dependency in step.depends_on)
     return state.tainted or any(output.tainted for output in grounds if output is not None)
-
-
-def _attribute(value: str) -> str:
-    return value.replace('"', "'").replace("<", "").replace(">", "").replace("\n", " ")[:200]

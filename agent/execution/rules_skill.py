@@ -21,7 +21,8 @@ async def run_by_rules(
     calls = tool_calls_for(task, [tool.spec for tool in tools.values()])
     if not calls:
         raise ModelNotConfiguredError(
-            f"skill {step.tool!r} needs a model for this task; set AGENT_LLM_BASE_URL and AGENT_MODEL_FAST",
+            f"no rule of skill {step.tool!r} fits this task; say what it is about after its name, or configure a model "
+            "(AGENT_LLM_BASE_URL, AGENT_MODEL_FAST)",
             agent_id=step.tool,
         )
     texts: list[str] = []

@@ -3,7 +3,6 @@
 One call, one re-ask with the exact problems, then the rule planner, with the reason recorded.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -20,13 +19,12 @@ from agent.planning.rules import RulePlanner
 from agent.planning.validate import describe, finish_plan, validate
 from agent.planning.wire import plan_schema
 from agent.prompts import render
+from agent.prompts.blocks import block
 
 HISTORY_MESSAGES = 6
 MESSAGE_CHARS = 1_000
 RESULT_CHARS = 2_000
 QUESTION_CHARS = 8_000
-_TAG = re.compile(r"<(?=\s*/?\s*(?:history|memory|results|replan|user_request)\b)", re.IGNORECASE)
-"""The opening of a tag that delimits a block of the planner's prompt."""
 
 
 class PlannerModel(Protocol):
@@ -162,15 +160,15 @@ def _messages(request: PlanningRequest, catalogue: Catalogue) -> tuple[JsonObjec
     spoken = [message for message in request.history if message.role in ("user", "assistant") and message.content]
     if spoken:
         lines = [f"{m.role}: {_cut(m.content, MESSAGE_CHARS)}" for m in spoken[-HISTORY_MESSAGES:]]
-        parts.append(_block("history", "\n".join(lines)))
+        parts.append(block("history", "\n".join(lines)))
     if request.memories:
-        parts.append(_block("memory", "\n".join(f"- {_cut(m.text, MESSAGE_CHARS)}" for m in request.memories)))
+        parts.append(block("memory", "\n".join(f"- {_cut(m.text, MESSAGE_CHARS)}" for m in request.memories)))
     if request.completed:
         done = [f"${c.step.id} ({c.step.tool}): {_cut(c.text, RESULT_CHARS)}" for c in request.completed]
-        parts.append(_block("results", "\n".join(done)))
+        parts.append(block("results", "\n".join(done)))
     if request.replan_reason is not None:
-        parts.append(_block("replan", _cut(request.replan_reason, RESULT_CHARS)))
-    parts.append(_block("user_request", _cut(request.question, QUESTION_CHARS)))
+        parts.append(block("replan", _cut(request.replan_reason, RESULT_CHARS)))
+    parts.append(block("user_request", _cut(request.question, QUESTION_CHARS)))
     return ({"role": "system", "content": system}, {"role": "user", "content": "\n".join(parts)})
 
 
@@ -178,12 +176,6 @@ def _reask(messages: tuple[JsonObject, ...], reply: str, problems: list[str]) ->
     said: JsonObject = {"role": "assistant", "content": _cut(reply, 4_000) or "(nothing)"}
     asked: JsonObject = {"role": "user", "content": render("planner_reask", problems=describe(problems))}
     return (*messages[:2], said, asked)
-
-
-def _block(name: str, text: str) -> str:
-    """A delimited block; the tags of blocks inside the text are made inert, however they are written."""
-    inert = _TAG.sub(r"<\\", text)
-    return f"<{name}>\n{inert}\n</{name}>"
 
 
 def _cut(text: str, limit: int) -> str:

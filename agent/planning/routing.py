@@ -21,7 +21,7 @@ _GREETING = re.compile(
     re.IGNORECASE,
 )
 _SLASH = re.compile(r"^/(?P<name>[a-zA-Z][\w-]{0,63})(?:\s+(?P<rest>.*))?$", re.DOTALL)
-_LISTINGS = frozenset({"help", "skills", "tools"})
+LISTINGS = frozenset({"help", "skills", "tools"})
 _CUE = re.compile(
     r"\b(?:search|look up|find out|fetch|download|browse|website|web ?page|web ?site|online|internet|latest|newest|"
     r"current|currently|today|tonight|yesterday|tomorrow|this (?:week|month|year)|news|price of|weather|"
@@ -53,7 +53,7 @@ def route(question: str, *, room: Room, catalogue: Catalogue, tool_calls: bool, 
         return Route("task", "a background prompt of the client", question)
     if tool_calls:
         return Route("tool_calls", "the request names its tool calls", question)
-    if (slash := _slash(text, catalogue)) is not None:
+    if (slash := _slash(text, catalogue, has_model=has_model)) is not None:
         return slash
     if _GREETING.match(text):
         return Route("greeting", "a greeting needs no plan", question)
@@ -66,17 +66,18 @@ def route(question: str, *, room: Room, catalogue: Catalogue, tool_calls: bool, 
     return Route("plan", "the request may need skills or tools", question)
 
 
-def _slash(text: str, catalogue: Catalogue) -> Route | None:
+def _slash(text: str, catalogue: Catalogue, *, has_model: bool) -> Route | None:
     match = _SLASH.match(text)
     if match is None:
         return None
     name, rest = match["name"].lower(), (match["rest"] or "").strip()
-    if name in _LISTINGS and not rest:
+    if name in LISTINGS and not rest:
         return Route("command", f"the command /{name}", text)
     for card in catalogue.skills:
         if card.name.lower().replace("-", "_") == name.replace("-", "_"):
             return Route("skill", f"the request calls the skill {card.name!r}", rest or card.description, card.name)
-    return None
+    # A model may know what "/etc" is; the rules only know that it is none of the skills.
+    return None if has_model else Route("command", f"there is no skill /{name}", text)
 
 
 def _is_command(text: str, catalogue: Catalogue) -> bool:

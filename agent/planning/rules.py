@@ -27,7 +27,9 @@ _TIME = re.compile(
     r"current (?:time|date)|time (?:is it )?in|today'?s date|date today|klockan|vilken dag)\b",
     re.IGNORECASE,
 )
-_PLACE = re.compile(r"\b(?:in|for|at|i)\s+((?:[A-Z][\w]+[ _]?){1,3})")
+_NAME = r"[A-Z\u00c0-\u00de]\w+(?:[ _-][A-Z\u00c0-\u00de]\w+){0,2}"
+_PLACE = re.compile(_NAME)
+_PLACES = re.compile(rf"\b(?:in|i)\s+({_NAME}(?:(?:\s*,\s*|\s+(?:and|or|och)\s+)(?:(?:and|in|i)\s+)?{_NAME}){{0,9}})")
 _FILE = re.compile(
     r"(?<![\w/.:@-])(?:[\w.-]+/)*[\w-][\w.-]*\.(?:txt|md|csv|tsv|json|ya?ml|toml|ini|log|py|js|ts|html?|xml|rst|tex|sql|sh)\b"
 )
@@ -46,7 +48,19 @@ _SEARCH_FILLER = re.compile(
 )
 READ_CHARS = 10_000
 """How much of a text the rules read: some patterns take time with the square of its length."""
-_ABBREVIATIONS = {"utc": "UTC", "gmt": "GMT", "new york": "America/New_York", "california": "America/Los_Angeles"}
+_ABBREVIATIONS = {"utc": "UTC", "gmt": "GMT"}
+_CITIES = {
+    "gothenburg": "Europe/Stockholm", "göteborg": "Europe/Stockholm", "malmö": "Europe/Stockholm",
+    "sweden": "Europe/Stockholm", "sverige": "Europe/Stockholm", "köpenhamn": "Europe/Copenhagen",
+    "munich": "Europe/Berlin", "hamburg": "Europe/Berlin", "frankfurt": "Europe/Berlin", "germany": "Europe/Berlin",
+    "barcelona": "Europe/Madrid", "milan": "Europe/Rome", "geneva": "Europe/Zurich", "france": "Europe/Paris",
+    "uk": "Europe/London", "england": "Europe/London", "japan": "Asia/Tokyo", "osaka": "Asia/Tokyo",
+    "beijing": "Asia/Shanghai", "china": "Asia/Shanghai", "mumbai": "Asia/Kolkata", "delhi": "Asia/Kolkata",
+    "india": "Asia/Kolkata", "california": "America/Los_Angeles", "san francisco": "America/Los_Angeles",
+    "seattle": "America/Los_Angeles", "boston": "America/New_York", "washington": "America/New_York",
+    "miami": "America/New_York", "texas": "America/Chicago",
+}  # fmt: skip
+"""Well-known places that have no time zone of their own name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,31 +169,41 @@ def is_expression(text: str) -> bool:
 
 
 def _times(text: str) -> list[_Found]:
+    """A call for each place named; one for the default zone where none is. A place without a zone goes to the tool as
+    it is: an honest "there is no time zone 'Atlantis'" is better than the time of somewhere else."""
     match = _TIME.search(text)
     if match is None:
         return []
-    zone = _zone_in(text)
-    args: JsonObject = {"timezone": zone} if zone else {}
-    return [_Found(match.start(), "current_time", args, f"tell the time{f' in {zone}' if zone else ''}")]
+    wanted: list[JsonObject] = [{"timezone": zone} for zone in _zones_in(text)]
+    return [
+        _Found(match.start() + index, "current_time", args, f"tell the time{' in ' + str(zone) if zone else ''}")
+        for index, args in enumerate(wanted or [{}])
+        for zone in [args.get("timezone", "")]
+    ]
 
 
-def _zone_in(text: str) -> str | None:
-    """The time zone of a place named in the text."""
+def _zones_in(text: str) -> list[str]:
+    """The time zones of the places named in the text, in its order."""
     lowered = text.lower()
-    for name, zone in _ABBREVIATIONS.items():
-        if re.search(rf"\b{re.escape(name)}\b", lowered):
-            return zone
     zones = _zones()
-    for zone in zones.values():
-        if zone.lower() in lowered and "/" in zone:
+    named = [zone for zone in zones.values() if zone.lower() in lowered]
+    if named:
+        return sorted(named, key=lambda zone: lowered.index(zone.lower()))
+    named = [zone for name, zone in _ABBREVIATIONS.items() if re.search(rf"\b{re.escape(name)}\b", lowered)]
+    for match in _PLACES.finditer(text):
+        named += [_zone_of(place.strip()) for place in _PLACE.findall(match[1])]
+    return list(dict.fromkeys(named))
+
+
+def _zone_of(place: str) -> str:
+    """The zone of a place, or of what its first words name ("Tokyo Tower"); else the place itself."""
+    words = place.split()
+    for count in range(len(words), 0, -1):
+        name = " ".join(words[:count]).lower()
+        zone = _CITIES.get(name) or _ABBREVIATIONS.get(name) or _zones().get(name.replace(" ", "_"))
+        if zone is not None:
             return zone
-    for match in _PLACE.finditer(text):
-        words = match[1].strip().split()
-        for count in range(len(words), 0, -1):
-            zone_name = zones.get("_".join(words[:count]).lower())
-            if zone_name is not None:
-                return zone_name
-    return None
+    return place
 
 
 @cache

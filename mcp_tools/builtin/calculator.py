@@ -18,7 +18,7 @@ from decimal import (
 import simpleeval
 from pydantic import BaseModel, Field
 
-from agent.core.errors import ToolError
+from agent.core.errors import ToolInputError
 from agent.tools import ToolContext, TypedTool
 
 PRECISION = 40
@@ -70,16 +70,16 @@ def calculate(expression: str) -> str:
         try:
             value = _Evaluator().eval(source, ast.parse(source.strip(), mode="eval").body)
         except (DivisionByZero, ZeroDivisionError) as error:
-            raise ToolError(f"{expression!r} divides by zero") from error
+            raise ToolInputError(f"{expression!r} divides by zero") from error
         except (simpleeval.FunctionNotDefined, simpleeval.NameNotDefined) as error:
             known = ", ".join(sorted(_FUNCTIONS))
-            raise ToolError(f"{error}; numbers, operators and these are known: {known}, pi, e") from error
+            raise ToolInputError(f"{error}; numbers, operators and these are known: {known}, pi, e") from error
         except (InvalidOperation, Overflow, OverflowError) as error:
-            raise ToolError(f"{expression!r} has no finite value within {PRECISION} digits") from error
+            raise ToolInputError(f"{expression!r} has no finite value within {PRECISION} digits") from error
         except (simpleeval.InvalidExpression, SyntaxError, TypeError, ValueError, RecursionError, MemoryError) as error:
-            raise ToolError(f"{expression!r} cannot be calculated: {error}") from error
+            raise ToolInputError(f"{expression!r} cannot be calculated: {error}") from error
         if not isinstance(value, Decimal) or not value.is_finite():
-            raise ToolError(f"{expression!r} has no finite value")
+            raise ToolInputError(f"{expression!r} has no finite value")
         return _plain(value)
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from pydantic import BaseModel, Field
 
-from agent.core.errors import ToolError
+from agent.core.errors import ToolInputError
 from agent.tools import ToolContext, TypedTool
 
 
@@ -67,4 +67,4 @@ def _zone(name: str) -> zoneinfo.ZoneInfo:
         near = [zone for zone in known if zone.rpartition("/")[2].lower() == name.lower().replace(" ", "_")]
         near += difflib.get_close_matches(name, known, n=3)
         hint = f"; did you mean {', '.join(dict.fromkeys(near))}?" if near else "; use a name like Europe/Stockholm"
-        raise ToolError(f"there is no time zone {name!r}{hint}") from error
+        raise ToolInputError(f"there is no time zone {name!r}{hint}") from error

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, Field
 
-from agent.core.errors import ToolDeniedError, ToolError
+from agent.core.errors import ToolDeniedError, ToolError, ToolInputError
 from agent.core.models import Source
 from agent.tools import ToolContext, TypedTool
 
@@ -72,7 +72,7 @@ class FileRoots:
                 continue
             except OSError as error:
                 raise ToolDeniedError(f"{path!r} is refused: {_why(error)}") from error
-        raise ToolError(f"there is no {path!r} below {self._named()}")
+        raise ToolInputError(f"there is no {path!r} below {self._named()}")
 
     def walk(self, path: str, pattern: str, *, recursive: bool = True) -> Iterator[tuple[Place, os.stat_result]]:
         """The regular files below `path` whose relative path or name matches `pattern`, in order."""
@@ -138,11 +138,11 @@ def _read_bytes(descriptor: int, shown: str) -> bytes:
     try:
         info = os.fstat(descriptor)
         if not stat.S_ISREG(info.st_mode):
-            raise ToolError(
+            raise ToolInputError(
                 f"{shown} is a folder; use list_files" if stat.S_ISDIR(info.st_mode) else f"{shown} is no file"
             )
         if info.st_size > MAX_FILE_BYTES:
-            raise ToolError(f"{shown} has {info.st_size:,} bytes; the limit is {MAX_FILE_BYTES:,}")
+            raise ToolInputError(f"{shown} has {info.st_size:,} bytes; the limit is {MAX_FILE_BYTES:,}")
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             return file.read(MAX_FILE_BYTES)
     finally:
@@ -155,7 +155,7 @@ def decode_text(data: bytes, shown: str) -> str:
         if data.startswith(bom):
             return data.decode(encoding, errors="replace")
     if b"\x00" in data[:8192]:
-        raise ToolError(f"{shown} is no text file")
+        raise ToolInputError(f"{shown} is no text file")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import httpx
 from pydantic import BaseModel, Field
 
-from agent.core.errors import ToolError, ToolTimeoutError
+from agent.core.errors import ToolError, ToolInputError, ToolTimeoutError
 from agent.core.models import Source
 from agent.tools import READ_ONLY_WEB, ToolContext, TypedTool
 from mcp_tools.net import Page, SafeClient
@@ -73,7 +73,9 @@ class WebFetchTool(TypedTool[WebFetchInput, WebFetchOutput]):
         """Fetch, extract, cut."""
         page = await self._fetch(args.url)
         if page.status >= 400:
-            raise ToolError(f"{page.url} answered with HTTP status {page.status}")
+            passing = page.status >= 500 or page.status in (408, 425, 429)
+            fault = ToolError if passing else ToolInputError
+            raise fault(f"{page.url} answered with HTTP status {page.status}")
         readable = await asyncio.to_thread(extract, page)
         end = args.start + args.max_chars
         cut = len(readable.text) > end
@@ -150,7 +152,7 @@ def extract(page: Page) -> _Readable:
     """The readable text of a page: main content of HTML as Markdown, text as it is. `ToolError` for other types."""
     if page.content_type not in HTML_TYPES:
         if not page.content_type.startswith(TEXT_TYPES) and not page.content_type.endswith(("+json", "+xml")):
-            raise ToolError(f"{page.url} is {page.content_type}; only text, HTML and JSON can be read")
+            raise ToolInputError(f"{page.url} is {page.content_type}; only text, HTML and JSON can be read")
         text = _decode(page)
         title = text[2:].split("\n", 1)[0].strip() if text.startswith("# ") else ""
         return _Readable(title, text)

@@ -111,11 +111,24 @@ def test_a_comma_between_numbers_spoils_no_other_sum() -> None:
         ("time in Los Angeles", "America/Los_Angeles"),
         ("current time in UTC", "UTC"),
         ("what time is it, asia/tokyo", "Asia/Tokyo"),
-        ("what time is it in Atlantis", None),
+        ("What time is it in Göteborg?", "Europe/Stockholm"),
+        ("what time is it in Atlantis", "Atlantis"),
     ],
 )
 def test_times(question: str, zone: str | None) -> None:
+    """A place without a zone goes to the tool, which says so: better than the time of somewhere else."""
     assert calls(question) == [("current_time", {"timezone": zone} if zone else {})]
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["What time is it in Tokyo and in Paris?", "What time is it in Tokyo and Paris?", "time in Tokyo, Paris"],
+)
+def test_every_place_gets_its_time(question: str) -> None:
+    assert calls(question) == [
+        ("current_time", {"timezone": "Asia/Tokyo"}),
+        ("current_time", {"timezone": "Europe/Paris"}),
+    ]
 
 
 @pytest.mark.parametrize("question", ["Hello!", "Hej!", "Tack så mycket", "Who wrote Hamlet?", "Vem skrev Hamlet?", ""])
