@@ -48,6 +48,9 @@ class ToolContext:
     owner: str
     key: str = ""
     """The idempotency key; stable over crashes, new on a judged RETRY."""
+    conversation_id: str | None = None
+    tainted: bool = False
+    """Whether anything in the arguments came from outside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,8 @@ class ToolResult:
     value: JsonValue
     text: str
     sources: tuple[Source, ...] = ()
+    tainted: bool = False
+    """Whether this very result holds something from outside, although the tool's results do not always."""
 
 
 class Tool(Protocol):
@@ -141,7 +146,9 @@ class TypedTool(ABC, Generic[In, Out]):
     async def call(self, args: JsonObject, context: ToolContext) -> ToolResult:
         """Parse, run, render."""
         output = await self.run(self.Input.model_validate(args), context)
-        return ToolResult(output.model_dump(mode="json"), self.text(output), self.sources(output))
+        return ToolResult(
+            output.model_dump(mode="json"), self.text(output), self.sources(output), tainted=self.is_tainted(output)
+        )
 
     async def reconcile(self, key: str, context: ToolContext) -> ToolResult | None:
         """Unknown, unless a tool knows better."""
@@ -154,6 +161,10 @@ class TypedTool(ABC, Generic[In, Out]):
     def text(self, output: Out) -> str:
         """The result as people and models read it; the JSON by default."""
         return output.model_dump_json(indent=None, exclude_none=True)
+
+    def is_tainted(self, output: Out) -> bool:
+        """Whether this result holds something from outside; no, unless a tool knows better."""
+        return False
 
     def sources(self, output: Out) -> tuple[Source, ...]:
         """What the result can be cited as; nothing by default."""

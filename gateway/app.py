@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from agent.core.config import Settings
 from gateway import errors
 from gateway.bootstrap import Stepgate, build
-from gateway.doors import agent, catalogue, openai, runs
+from gateway.doors import agent, catalogue, memories, openai, runs
 from gateway.doors.mcp import McpDoor
 from gateway.limits import BodyLimitMiddleware, RequestIdMiddleware
 
@@ -29,7 +29,7 @@ def create_app(settings: Settings, stepgate: Stepgate | None = None) -> FastAPI:
 
     app = FastAPI(title="Stepgate", version=version("stepgate"), lifespan=lifespan)
     errors.install(app)
-    for door in (openai, agent, runs, catalogue):
+    for door in (openai, agent, runs, memories, catalogue):
         app.include_router(door.router)
     app.router.routes.extend(mcp.routes)
     # The last added is the outermost: every answer carries a request id, the refused ones too.

@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent.core.config import Settings
+from agent.core.embedder import HttpEmbedder
 from agent.core.errors import AgentError, ConfigError, ModelError
 from agent.core.journal import Journal
 from agent.core.journal_postgres import PostgresStore, open_postgres
@@ -17,9 +19,15 @@ from agent.core.llm.port import ModelClient
 from agent.core.llm.retrying import RetryingClient
 from agent.core.llm.sdk import LiteLLMClient
 from agent.core.llm.tiers import ModelTiers
+from agent.core.memory import MemoryStore
 from agent.core.models import AgentRequest, Room
 from agent.core.rooms import Rooms, load_rooms
 from agent.core.service import AgentService, ServiceLimits, worker_name
+from agent.core.vectors import VectorIndex
+from agent.core.vectors.exact import ExactIndex
+from agent.core.vectors.postgres import PostgresVectorRows
+from agent.core.vectors.qdrant import QdrantIndex
+from agent.core.vectors.sqlite import SqliteVectorRows
 from agent.execution.executor import RunExecutor
 from agent.execution.run import Engine, Run
 from agent.execution.stages.guard import admit
@@ -55,11 +63,17 @@ class Stepgate:
     journal: Journal
     models: ModelTiers
     hub: McpHub
+    memory: MemoryStore
 
     async def readiness(self) -> dict[str, ComponentStatus]:
         """Whether requests can be served, component by component. Models being down is no reason not to: the
         gateway then works by rules; it is reported all the same."""
-        status = {"store": await self._store(), "models": await self._models(), "gateway": self._gateway()}
+        status = {
+            "store": await self._store(),
+            "models": await self._models(),
+            "memory": await self._memory(),
+            "gateway": self._gateway(),
+        }
         for name, server in self.hub.servers.items():
             detail = f"{server.status}, {len(server.tools)} tools" + (f": {server.reason}" if server.reason else "")
             status[f"mcp:{name}"] = ComponentStatus(server.status in ("ready", "disabled"), detail)
@@ -73,6 +87,12 @@ class Stepgate:
         if self.settings.database_url is not None:
             return ComponentStatus(True, "PostgreSQL (AGENT_DATABASE_URL)")
         return ComponentStatus(True, f"SQLite at {self.settings.database_path}")
+
+    async def _memory(self) -> ComponentStatus:
+        try:
+            return ComponentStatus(True, await self.memory.check())
+        except AgentError as error:
+            return ComponentStatus(False, error.message)
 
     async def _models(self) -> ComponentStatus:
         if self.models.client is None:
@@ -106,7 +126,9 @@ async def build(settings: Settings, *, recover: bool = True) -> AsyncIterator[St
         skills = SkillLibrary.load(skill_roots(settings, shipped=HOME / "skills", cwd=Path.cwd(), home=Path.home()))
         for diagnostic in skills.diagnostics:
             log.warning("%s", diagnostic)
-        builtins = builtin_tools(settings)
+        memory = _memory(settings, store)
+        stack.push_async_callback(memory.close)
+        builtins = builtin_tools(settings, memory)
         stack.push_async_callback(builtins.aclose)
         registry = ToolRegistry()
         registry.register(*builtins.tools)
@@ -115,9 +137,9 @@ async def build(settings: Settings, *, recover: bool = True) -> AsyncIterator[St
         models = await _models(settings)
         if models.client is not None:
             stack.push_async_callback(models.client.aclose)
-        engine = Engine(settings, store.journal, store.conversations, models, registry, skills)
+        engine = Engine(settings, store.journal, store.conversations, models, registry, skills, memory)
         service = _service(engine, rooms)
-        gateway = Stepgate(settings, service, rooms, skills, registry, store.journal, models, hub)
+        gateway = Stepgate(settings, service, rooms, skills, registry, store.journal, models, hub, memory)
         hub.start()
         if recover:
             resumed = await service.recover()
@@ -139,6 +161,30 @@ def _hub(settings: Settings, registry: ToolRegistry) -> McpHub:
     for problem in problems:
         log.warning("%s", problem)
     return McpHub(servers, registry, settings.data_dir / "mcp")
+
+
+def _memory(settings: Settings, store: SqliteStore | PostgresStore) -> MemoryStore:
+    """The memory: vectors in the store or in Qdrant, made by the endpoint or by ourselves."""
+    embedder = None
+    if settings.embedder_url is not None:
+        key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
+        embedder = HttpEmbedder(
+            settings.embedder_url,
+            settings.embedder_model,
+            key,
+            timeout_s=settings.embedder_timeout_s,
+            transport=production_transport(),
+        )
+    return MemoryStore(_vectors(settings, store), embedder, time.time)
+
+
+def _vectors(settings: Settings, store: SqliteStore | PostgresStore) -> VectorIndex:
+    if settings.qdrant_url is not None or settings.qdrant_path is not None:
+        key = settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None
+        return QdrantIndex(url=settings.qdrant_url, api_key=key, path=settings.qdrant_path or ":memory:")
+    if isinstance(store, PostgresStore):
+        return ExactIndex(PostgresVectorRows(store.database))
+    return ExactIndex(SqliteVectorRows(store.database))
 
 
 async def _store(settings: Settings) -> SqliteStore | PostgresStore:

@@ -48,6 +48,18 @@ class Settings(BaseSettings):
     llm_timeout_s: float = Field(default=60, gt=0, description="time limit of a model call in seconds")
     llm_max_tokens: int = Field(default=4096, ge=16, description="longest reply asked of a model, in tokens")
 
+    embedder_url: str | None = Field(
+        default=None, description="OpenAI-style embeddings endpoint of the memory; unset: local word vectors"
+    )
+    embedder_model: str | None = Field(default=None, description="model asked of that endpoint")
+    embedder_api_key: SecretStr | None = Field(default=None, description="bearer key of that endpoint")
+    embedder_timeout_s: float = Field(default=10, gt=0, description="time limit of a call to it in seconds")
+    qdrant_url: str | None = Field(default=None, description="Qdrant server that keeps the vectors; unset: the store")
+    qdrant_api_key: SecretStr | None = Field(default=None, description="its key")
+    qdrant_path: str | None = Field(
+        default=None, description="folder of qdrant-client's local mode (one process only), if no server is set"
+    )
+
     default_room: str = Field(default="stepgate", description="room of requests that name none")
     rooms_dir: Path | None = Field(default=None, description="folder of room files that join or replace the shipped")
     skills_dirs: PathList = Field(default=(), description="further folders of skills, first wins")
@@ -92,13 +104,19 @@ class Settings(BaseSettings):
         "rooms_dir",
         "llm_api_key",
         "database_url",
+        "embedder_url",
+        "embedder_model",
+        "embedder_api_key",
+        "qdrant_url",
+        "qdrant_api_key",
+        "qdrant_path",
         mode="before",
     )
     @classmethod
     def _empty_is_unset(cls, value: object) -> object:
         return None if isinstance(value, str) and not value.strip() else value
 
-    @field_validator("llm_base_url", "fetcher_url")
+    @field_validator("llm_base_url", "fetcher_url", "embedder_url", "qdrant_url")
     @classmethod
     def _http_url(cls, value: str | None) -> str | None:
         if value is not None and not value.startswith(("http://", "https://")):

@@ -100,8 +100,9 @@ class RequestUnderstood(EventBody):
 
 
 class MemoryItem(Frozen):
-    """A remembered text that may matter to this request."""
+    """A remembered text that may matter to this request; `score` is the cosine it was found by."""
 
+    id: str = ""
     text: str
     source: str
     score: float | None = None
@@ -109,12 +110,17 @@ class MemoryItem(Frozen):
 
 
 class MemoryRetrieved(EventBody):
-    """The retrieve stage: earlier turns of the conversation, and remembered items."""
+    """The retrieve stage: earlier turns of the conversation, and remembered items.
+
+    `embedder` made the vectors of the search, which was to be `requested`; empty where nothing was searched."""
 
     type = "memory.retrieved"
     history: tuple[ChatMessage, ...] = ()
     items: tuple[MemoryItem, ...] = ()
     source: str = "none"
+    requested: Literal["", "endpoint", "local"] = ""
+    embedder: str = ""
+    fallback_reason: str | None = None
 
 
 class PlanRejected(EventBody):

@@ -168,6 +168,7 @@ class Room(Frozen):
     skills: tuple[str, ...] | None = Field(default=None, description="allowed skills; null allows all")
     tools: tuple[str, ...] | None = Field(default=None, description="allowed tools; null allows all")
     supervision: JudgePolicy = "auto"
+    memory: bool = Field(default=True, description="recall what is remembered for the user, and remember exchanges")
     vision: bool = False
     citations: bool = False
     owner: str = LOCAL_OWNER

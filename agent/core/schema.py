@@ -103,3 +103,29 @@ turns = Table(
 )
 Index("turns_by_conversation", turns.c.owner, turns.c.conversation_id, turns.c.id)
 Index("turns_once", turns.c.run_id, turns.c.role, unique=True)
+
+vector_sets = Table(
+    "vector_sets",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("embedder", Text, nullable=False),
+    Column("dimension", Integer, nullable=False),
+    Column("generation", Text, nullable=False),
+    Column("added", BigInteger, nullable=False, server_default="0"),
+    Column("removed", BigInteger, nullable=False, server_default="0"),
+)
+
+vectors = Table(
+    "vectors",
+    metadata,
+    Column("name", Text, nullable=False),
+    Column("id", Text, nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("scope", Text, nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("at", Float, nullable=False),
+    Column("vector", LargeBinary, nullable=False),
+    Column("payload", Text, nullable=False),
+    PrimaryKeyConstraint("name", "id"),
+)
+Index("vectors_by_owner", vectors.c.name, vectors.c.owner, vectors.c.seq)

@@ -89,6 +89,10 @@ def _runtime(state: RunState) -> JsonObject:
         "replans": state.replans,
         "retries": sum(step.retries for step in state.steps.values()),
     }
+    memory = state.retrieved
+    if memory is not None and memory.requested:
+        effective = "local" if memory.fallback_reason else memory.requested
+        runtime["embedder"] = _used(memory.requested, effective, memory.fallback_reason)
     if state.answering is not None:
         runtime["answer"] = state.answering.model_dump(mode="json")
     ignored = len(state.request.client_tools)
@@ -117,7 +121,7 @@ def _executor(state: RunState) -> JsonObject:
     return _used(effective, effective, None)
 
 
-def _used(requested: Mode, effective: Mode, reason: str | None) -> JsonObject:
+def _used(requested: str, effective: str, reason: str | None) -> JsonObject:
     return {
         "requested": requested,
         "effective": effective,
@@ -141,6 +145,20 @@ def _tool_result(event: ev.Event, body: ev.ToolReturned) -> JsonObject:
         "tainted": body.tainted,
         "duration": round(body.duration, 4),
     }
+
+
+def _memory_detail(body: ev.MemoryRetrieved) -> JsonObject:
+    detail: JsonObject = {"source": body.source, "messages": len(body.history), "items": len(body.items)}
+    if body.items:
+        detail["memories"] = [
+            {"id": item.id, "text": shorten(item.text, 300), "score": item.score, "source": item.source}
+            for item in body.items
+        ]
+    if body.embedder:
+        detail["embedder"] = body.embedder
+    if body.fallback_reason:
+        detail["fallback_reason"] = body.fallback_reason
+    return detail
 
 
 def _no_result(call_id: str, tool: str, code: str, error: str) -> ev.ToolReturned:
@@ -182,8 +200,7 @@ class _Projection:
             case ev.RequestUnderstood():
                 self._line(event, "route", f"route: {body.route}", detail={"reason": body.reason})
             case ev.MemoryRetrieved():
-                detail: JsonObject = {"source": body.source, "messages": len(body.history), "items": len(body.items)}
-                self._line(event, "memory", "memory retrieval", detail=detail)
+                self._line(event, "memory", "memory retrieval", detail=_memory_detail(body))
             case ev.PlanRejected():
                 self._rejected.append("; ".join(body.problems))
             case ev.PlanProposed():

@@ -20,6 +20,10 @@ HISTORY_MESSAGES = 20
 """How many earlier messages a completion sees: enough for a conversation, little enough for an 8k context."""
 
 
+MEMORY_CHARS = 4_000
+"""How much of what is remembered a completion sees."""
+
+
 class CompletionWriter:
     """Carries out one attempt of a completion step."""
 
@@ -33,7 +37,9 @@ class CompletionWriter:
         there is no result to fall back on: a plain question that cannot be asked is a failure, not an answer."""
         outcomes = await results(self._run)
         sources = number_sources(outcomes)
+        recalled = self._run.state.retrieved.items if self._run.state.retrieved else ()
         tainted = self._run.state.tainted or any(output.tainted for _, output in outcomes)
+        tainted = tainted or any(item.tainted for item in recalled)
         if _is_command(self._run):
             return await self._by_rules(outcomes, sources, "an exact command needs no model", tainted=tainted)
         if not self._run.has_model:
@@ -101,6 +107,10 @@ class CompletionWriter:
                 for step, output in outcomes
             ]
             question = data_block("user_request", question, limit=SKILL_CHARS) + "\n" + "\n".join(blocks)
+        memories = run.state.retrieved.items if run.state.retrieved else ()
+        if memories:
+            remembered = "\n".join(f"- {item.text}" for item in memories)
+            question = data_block("memory", remembered, limit=MEMORY_CHARS) + "\n" + question
         if feedback:
             question += f"\n\nAn earlier answer was not accepted: {feedback}"
         messages.append(ChatMessage(role="user", content=question, images=run.state.request.images).wire())
@@ -115,7 +125,9 @@ class CompletionWriter:
         """The operator's instructions, then the caller's own system messages."""
         room = self._run.room
         callers = "\n\n".join(m.content for m in history if m.role in ("system", "developer") and m.content)
-        operator = "\n\n".join(part for part in (room.system_prompt, callers) if part)
+        recalled = self._run.state.retrieved.items if self._run.state.retrieved else ()
+        memory = render("memory") if recalled else ""
+        operator = "\n\n".join(part for part in (room.system_prompt, callers, memory) if part)
         if not outcomes:
             return "\n\n".join(part for part in (operator, room.persona) if part)
         citations = ""

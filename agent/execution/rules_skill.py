@@ -13,7 +13,7 @@ from agent.tools import Tool
 
 
 async def run_by_rules(
-    run: Run, step: PlanStep, attempt: int, tools: Mapping[str, Tool], args: JsonObject
+    run: Run, step: PlanStep, attempt: int, tools: Mapping[str, Tool], args: JsonObject, *, tainted: bool
 ) -> StepOutput:
     """What the skill's tools return for the task, joined. `ModelNotConfiguredError` when no rule fits: a skill is
     an instruction to a model, and pretending to have followed it would be worse than saying so."""
@@ -27,10 +27,9 @@ async def run_by_rules(
         )
     texts: list[str] = []
     sources: list[Source] = []
-    tainted = False
     for ordinal, call in enumerate(calls, start=1):
         site = CallSite(step.id, attempt, ordinal, by="rules")
-        returned = await call_tool(run, tools[call.tool], call.args, site)
+        returned = await call_tool(run, tools[call.tool], call.args, site, tainted=tainted)
         await run.emit(Draft(returned, step.id, attempt))
         output = await load(run, step_output(returned))
         if output.error_code is not None:

@@ -16,6 +16,7 @@ from agent.core.events import Draft, Event, EventBody
 from agent.core.fold import RunState, apply, fold
 from agent.core.journal import Claim, ConversationStore, Journal
 from agent.core.llm.tiers import ModelTiers
+from agent.core.memory import MemoryStore
 from agent.core.models import Room
 from agent.skills import SkillLibrary
 from agent.tools import ToolRegistry
@@ -34,6 +35,7 @@ class Engine:
     models: ModelTiers
     registry: ToolRegistry
     skills: SkillLibrary
+    memory: MemoryStore
 
 
 class Run:

@@ -124,7 +124,7 @@ class SkillExecutor:
             return await self._refuse(call, site, f"at most {MAX_CALLS_A_TURN} calls are made in one turn")
         if call.args is None:
             return f"Error: the arguments are no JSON object: {cap(call.raw, 200)}"
-        returned = await call_tool(self._run, tool, call.args, site)
+        returned = await call_tool(self._run, tool, call.args, site, tainted=self._tainted)
         if not self._is_recorded(site.call_id):
             await self._note(returned)
         if returned.error_code == "ERR_TOOL_UNKNOWN_OUTCOME":
@@ -149,7 +149,7 @@ class SkillExecutor:
         return data_block("data", output.text, limit=SKILL_CHARS, source=returned.tool)
 
     async def _by_rules(self, args: JsonObject, reason: str) -> StepOutput:
-        output = await run_by_rules(self._run, self._step, self._attempt, self._tools, args)
+        output = await run_by_rules(self._run, self._step, self._attempt, self._tools, args, tainted=self._tainted)
         return output.model_copy(update={"effective": "rules", "fallback_reason": reason})
 
     def _calls_of(self, said: AssistantTurn) -> list[_Call]:

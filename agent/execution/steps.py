@@ -41,7 +41,7 @@ async def _carry_out(run: Run, start: Start) -> tuple[list[Draft], StepOutput]:
     args, tainted = await _resolved(run, start)
     begin = await _beginning(run, start, args, tainted=tainted)
     if step.action in ("tool", "memory"):
-        return await StepExecutorAgent(run, step, number).execute(args, begin)
+        return await StepExecutorAgent(run, step, number).execute(args, begin, tainted=tainted)
     await run.emit(*begin)
     if step.action == "skill":
         output = await SkillExecutor(run, step, number).execute(args, start.feedback, tainted=tainted)
@@ -58,7 +58,9 @@ class StepExecutorAgent:
         self._step = step
         self._site = CallSite(step.id, attempt)
 
-    async def execute(self, args: JsonObject, begin: tuple[Draft, ...]) -> tuple[list[Draft], StepOutput]:
+    async def execute(
+        self, args: JsonObject, begin: tuple[Draft, ...], *, tainted: bool
+    ) -> tuple[list[Draft], StepOutput]:
         """The tool's return, to be committed with the end of the attempt, and the output it makes."""
         if self._step.tool not in allowed_tools(self._run):
             await self._run.emit(*begin)
@@ -68,7 +70,7 @@ class StepExecutorAgent:
             message = f"{self._step.tool!r} is not allowed in this run"
             return [], StepOutput(error_code="ERR_TOOL_DENIED", error=message)
         tool = self._run.engine.registry.get(self._step.tool)
-        returned = await call_tool(self._run, tool, args, self._site, begin)
+        returned = await call_tool(self._run, tool, args, self._site, begin, tainted=tainted)
         output = step_output(returned)
         if returned.error_code == "ERR_TOOL_UNKNOWN_OUTCOME":
             return [], output

@@ -47,9 +47,16 @@ class CallSite:
 
 
 async def call_tool(
-    run: Run, tool: Tool, args: JsonObject, site: CallSite, before: tuple[Draft, ...] = ()
+    run: Run,
+    tool: Tool,
+    args: JsonObject,
+    site: CallSite,
+    before: tuple[Draft, ...] = (),
+    *,
+    tainted: bool = False,
 ) -> ToolReturned:
-    """Call `tool` once for `site`, or take the recorded return of an earlier process.
+    """Call `tool` once for `site`, or take the recorded return of an earlier process. `tainted` says that something
+    in the arguments came from outside.
 
     Emits `before` and the intent, but not the return: the caller commits it together with what follows from it.
     A side effect that began before a crash is reconciled by the tool, or reported as `step.unknown`.
@@ -80,7 +87,7 @@ async def call_tool(
     else:
         intent = ToolCalled(call_id=site.call_id, tool=tool.spec.name, args=args, effect=tool.spec.effect, key=key)
         await run.emit(*before, Draft(intent, site.step_id, site.attempt))
-    return await _carry_out(run, tool, args, site, key)
+    return await _carry_out(run, tool, args, site, _context(run, key, tainted=tainted))
 
 
 async def lost_effect(run: Run, site: CallSite) -> ToolReturned | None:
@@ -99,10 +106,14 @@ def _recorded(run: Run, site: CallSite) -> CallState | None:
     return attempt.call(site.call_id) if attempt else None
 
 
-async def _carry_out(run: Run, tool: Tool, args: JsonObject, site: CallSite, key: str) -> ToolReturned:
+def _context(run: Run, key: str, *, tainted: bool = False) -> ToolContext:
+    conversation = run.state.request.conversation_id
+    return ToolContext(run.run_id, run.state.owner, key, conversation, tainted)
+
+
+async def _carry_out(run: Run, tool: Tool, args: JsonObject, site: CallSite, context: ToolContext) -> ToolReturned:
     """Call with a time limit; once more after a broken connection, where repeating is harmless."""
     spec = tool.spec
-    context = ToolContext(run_id=run.run_id, owner=run.state.owner, key=key)
     limit = min(spec.timeout_s or run.engine.settings.tool_timeout_s, max(0.1, run.seconds_left))
     started = monotonic()
     tries = 0
@@ -160,7 +171,7 @@ async def _returned(
             output=value,
             text=text,
             blob=blob,
-            tainted=spec.tainted,
+            tainted=spec.tainted or result.tainted,
             truncated=truncated,
             tries=tries,
             duration=monotonic() - started,
@@ -174,7 +185,7 @@ async def _returned(
 async def _reconcile(run: Run, tool: Tool, site: CallSite, called: ToolCalled) -> ToolReturned:
     """A side effect whose return was never recorded: ask the tool, else say that nobody knows. Never repeat it."""
     spec, started = tool.spec, monotonic()
-    context = ToolContext(run_id=run.run_id, owner=run.state.owner, key=called.key)
+    context = _context(run, called.key)
     try:
         async with asyncio.timeout(run.engine.settings.tool_timeout_s):
             result = await tool.reconcile(called.key, context)

@@ -8,7 +8,7 @@ from functools import cache
 
 from agent.core.models import JsonObject, Plan, PlanStep, ToolCallRequest
 from agent.planning.request import PlanningRequest
-from agent.planning.wire import COMPLETION
+from agent.planning.wire import COMPLETION, action_of
 from agent.tools import ToolSpec
 
 _URL = re.compile(r"https?://(?:\([^\s<>\"'`\]()}]*\)|[^\s<>\"'`\])}])+", re.IGNORECASE)
@@ -45,6 +45,16 @@ _SEARCH_FILLER = re.compile(
     r"\b(?:search|find|look|grep|for|in|inside|within|through|my|the|all|our|local|files?|documents?|notes|folders?|"
     r"where|that|which|mentions?|mentioning|contains?|containing|about|of|and|any|every|please|lines?|with)\b",
     re.IGNORECASE,
+)
+_REMEMBER = re.compile(
+    r"^\W*(?:please |can you |could you )?(?:remember|memorize|kom ihåg)(?: that| this| to| att)?\s*[:,]?\s+"
+    r"(?P<fact>.{1,4000})$",
+    re.IGNORECASE | re.DOTALL,
+)
+_RECALL = re.compile(
+    r"\b(?:what do you (?:remember|know)|do you remember|what did i (?:say|tell you)|recall|minns du|vad minns du|"
+    r"vad vet du)\b(?:\s+(?:about|of|that|what|om|att))?(?P<about>.{0,1000})",
+    re.IGNORECASE | re.DOTALL,
 )
 READ_CHARS = 10_000
 """How much of a text the rules read: some patterns take time with the square of its length."""
@@ -91,7 +101,7 @@ class RulePlanner:
             PlanStep(
                 id=next(names),
                 executor="agent",
-                action="tool",
+                action=action_of(call.tool),
                 tool=call.tool,
                 args=call.args,
                 intent=call.intent,
@@ -250,7 +260,19 @@ def _search_query(text: str) -> str:
     return " ".join(_SEARCH_FILLER.sub(" ", f"{match['middle']} {match['tail']}").split())[:200]
 
 
-_READERS: Sequence[Callable[[str], list[_Found]]] = (_urls, _sums, _times, _files, _lists, _searches)
+def _memories(text: str) -> list[_Found]:
+    """ "Remember that ..." saves; "what do you remember about ..." searches."""
+    asked = _RECALL.search(text)
+    if asked is not None:
+        about = asked["about"].strip(" ?.!") or text.strip()
+        return [_Found(asked.start(), "memory_search", {"query": about[:1000]}, f"recall {about[:80]}")]
+    told = _REMEMBER.match(text)
+    if told is None or not told["fact"].strip():
+        return []
+    return [_Found(0, "memory_save", {"text": told["fact"].strip()}, "remember it")]
+
+
+_READERS: Sequence[Callable[[str], list[_Found]]] = (_urls, _sums, _times, _files, _lists, _searches, _memories)
 
 
 def _completion(steps: tuple[PlanStep, ...], taken: frozenset[str] | set[str]) -> PlanStep:

@@ -12,7 +12,7 @@ from agent.core.models import STEP_ID_PATTERN, JsonObject, Plan, PlanStep
 from agent.planning.catalogue import Catalogue
 from agent.planning.normalise import RawPlan, RawStep
 from agent.planning.references import find_references
-from agent.planning.wire import COMPLETION
+from agent.planning.wire import COMPLETION, action_of
 
 
 def validate(raw: RawPlan, catalogue: Catalogue, *, max_steps: int, known_ids: Collection[str] = ()) -> Plan:
@@ -75,8 +75,7 @@ def _step(
         return step.model_copy(update=update)
     if (spec := catalogue.tool(raw.tool)) is not None:
         problems += [f"{label}: {problem}" for problem in argument_problems(spec.input_schema, raw.args)]
-        action = "memory" if raw.tool.startswith("memory_") else "tool"
-        return step.model_copy(update={"action": action, "effect": spec.effect})
+        return step.model_copy(update={"action": action_of(raw.tool), "effect": spec.effect})
     near = difflib.get_close_matches(raw.tool, catalogue.names(), n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     problems.append(f"{label} names {raw.tool!r}, which is no skill or tool here{hint}")

@@ -4,7 +4,7 @@ An open `args` object fails the strict rules of OpenAI-style schemas; name/value
 """
 
 from agent.core.llm.port import ResponseSchema
-from agent.core.models import JsonObject
+from agent.core.models import Action, JsonObject
 from agent.planning.catalogue import Catalogue
 
 COMPLETION = "completion"
@@ -43,3 +43,8 @@ def _closed(properties: JsonObject) -> JsonObject:
         "required": list(properties),
         "properties": properties,
     }
+
+
+def action_of(tool: str) -> Action:
+    """How a step with this tool is called in a plan: the memory's own tools are memory steps."""
+    return "memory" if tool.startswith("memory_") else "tool"

@@ -5,7 +5,7 @@ import sys
 import typer
 
 from agent.core.errors import AgentError
-from gateway.cli import ask, doctor, mcp, mcp_servers, runs, serve, skills, tools
+from gateway.cli import ask, doctor, mcp, mcp_servers, memory, runs, serve, skills, tools
 
 app = typer.Typer(
     name="stepgate",
@@ -22,6 +22,7 @@ app.add_typer(runs.app, name="runs")
 app.add_typer(skills.app, name="skills")
 app.add_typer(tools.app, name="tools")
 app.add_typer(mcp_servers.app, name="mcp-servers")
+app.add_typer(memory.app, name="memory")
 
 
 def main() -> None:

@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 
 from agent.core.config import Settings
+from agent.core.memory import MemoryStore
 from agent.tools import Tool
 from mcp_tools.builtin.calculator import CalculatorTool
 from mcp_tools.builtin.current_time import CurrentTimeTool
 from mcp_tools.builtin.files import FileRoots, ListFilesTool, ReadFileTool, SearchFilesTool
+from mcp_tools.builtin.memory import MemorySaveTool, MemorySearchTool
 from mcp_tools.builtin.web_fetch import WebFetchTool
 from mcp_tools.net import SafeClient
 
@@ -25,7 +27,7 @@ class Builtins:
         await self.client.aclose()
 
 
-def builtin_tools(settings: Settings) -> Builtins:
+def builtin_tools(settings: Settings, memory: MemoryStore) -> Builtins:
     """Every tool that ships with the product. Makes the default files folder where it is used."""
     if not settings.file_roots:
         settings.readable_roots[0].mkdir(parents=True, exist_ok=True)
@@ -44,5 +46,7 @@ def builtin_tools(settings: Settings) -> Builtins:
         SearchFilesTool(roots),
         CalculatorTool(),
         CurrentTimeTool(),
+        MemorySaveTool(memory),
+        MemorySearchTool(memory),
     )
     return Builtins(tools, client, web_fetch)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,6 +14,8 @@ from aiohttp.test_utils import TestServer
 
 from agent.core.config import Settings
 from agent.core.errors import ToolDeniedError, ToolError, ToolTimeoutError
+from agent.core.memory import MemoryStore
+from agent.core.vectors.qdrant import QdrantIndex
 from agent.tools import ToolContext, ToolResult
 from mcp_tools.builtin import builtin_tools
 
@@ -109,7 +112,7 @@ async def fetch(tmp_path: Path, url: str, *, fetcher: str | None = None, allow: 
         fetch_max_bytes=20_000,
         fetcher_url=fetcher,
     )
-    tools = builtin_tools(settings)
+    tools = builtin_tools(settings, MemoryStore(QdrantIndex(), None, time.time))
     try:
         return await tools.web_fetch.call({"url": url, **args}, CONTEXT)
     finally:

@@ -1,5 +1,6 @@
 """A whole engine in process: real SQLite on disk, real tools, a scripted model."""
 
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -7,13 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from agent.core.config import Settings
+from agent.core.embedder import Embedder
 from agent.core.events import Event
 from agent.core.journal_sqlite import SqliteStore, open_sqlite
 from agent.core.llm.tiers import ModelTiers
+from agent.core.memory import MemoryStore
 from agent.core.models import AgentRequest, AgentResponse, Room
 from agent.core.rooms import Rooms
 from agent.core.service import AgentService, ServiceLimits, worker_name
 from agent.core.trace import respond
+from agent.core.vectors.exact import ExactIndex
+from agent.core.vectors.sqlite import SqliteVectorRows
 from agent.execution.executor import RunExecutor
 from agent.execution.run import Engine, Run
 from agent.execution.stages.guard import admit
@@ -53,18 +58,20 @@ async def engine_bench(
     skill_roots: Sequence[Path] = (),
     room: Room | None = None,
     worker: str | None = None,
+    embedder: Embedder | None = None,
     **settings: Any,
 ) -> AsyncIterator[Bench]:
     """An engine on `folder`; rules mode when there is no script. `tools` join the builtin ones."""
     configured = Settings(_env_file=None, data_dir=folder, skills_user_dir=False, stream_coalesce_ms=0, **settings)
     store = await open_sqlite(configured.database_path)
-    builtins = builtin_tools(configured)
+    memory = MemoryStore(ExactIndex(SqliteVectorRows(store.database)), embedder, time.time)
+    builtins = builtin_tools(configured, memory)
     registry = ToolRegistry()
     registry.register(*builtins.tools, *tools)
     roots = [SkillRoot(path, "test") for path in skill_roots] + [SkillRoot(HOME / "skills", "shipped")]
     client = ScriptedClient(script or Script())
     models = ModelTiers(client, "small", "large", 5.0, 1000) if script is not None else ModelTiers()
-    engine = Engine(configured, store.journal, store.conversations, models, registry, SkillLibrary.load(roots))
+    engine = Engine(configured, store.journal, store.conversations, models, registry, SkillLibrary.load(roots), memory)
     chosen = room or Room(id="test")
     rooms = Rooms([chosen, replace_planning(chosen)], chosen.id)
     name = worker or worker_name()
@@ -85,6 +92,7 @@ async def engine_bench(
     finally:
         await service.begin_drain(0)
         await builtins.aclose()
+        await memory.close()
         await store.close()
 
 

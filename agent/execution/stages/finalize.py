@@ -1,6 +1,8 @@
 """Finalize: the answer, complete or honestly partial, and the one terminal event of the run."""
 
-from agent.core.errors import FAILURES, AgentFailure
+import logging
+
+from agent.core.errors import FAILURES, AgentError, AgentFailure
 from agent.core.events import AnswerFinished, AnswerStarted, EventBody, RunCancelled, RunFailed, RunSucceeded
 from agent.core.fold import RunState
 from agent.core.models import Citation, Completeness, JsonObject, Outcome, Source, Uncertainty
@@ -10,6 +12,8 @@ from agent.execution.decide import halting_step, is_complete
 from agent.execution.gates import cited_ids
 from agent.execution.outputs import number_sources, results
 from agent.execution.run import Run
+
+log = logging.getLogger(__name__)
 
 
 async def finalize(run: Run) -> None:
@@ -25,7 +29,7 @@ async def finalize(run: Run) -> None:
     if state.answering is None:
         bodies.append(AnswerStarted(tier=None, model=None, reason=_why_no_model(state, complete=complete)))
     bodies += [finished, _terminal(run, complete=complete)]
-    await _remember(run, finished)
+    await _remember(run, finished, complete=complete)
     await run.emit(*bodies)
 
 
@@ -138,12 +142,18 @@ def _why_no_model(state: RunState, *, complete: bool) -> str:
     return f"the result of {last.tool} is the answer" if last else "nothing was to be done"
 
 
-async def _remember(run: Run, answer: AnswerFinished) -> None:
-    conversation = run.state.request.conversation_id
-    if conversation is not None and run.state.cancel is None:
-        tainted = run.state.tainted or any(
-            step.output.tainted for step in run.state.steps.values() if step.output is not None
-        )
-        await run.engine.conversations.remember(
-            run.state.owner, conversation, run.run_id, run.state.prompt, answer.text, tainted=tainted
-        )
+async def _remember(run: Run, answer: AnswerFinished, *, complete: bool) -> None:
+    """The exchange, in its conversation and, where it ended well, in the memory."""
+    state = run.state
+    conversation = state.request.conversation_id
+    if conversation is None or state.cancel is not None:
+        return
+    tainted = state.tainted or any(step.output.tainted for step in state.steps.values() if step.output is not None)
+    await run.engine.conversations.remember(
+        state.owner, conversation, run.run_id, state.prompt, answer.text, tainted=tainted
+    )
+    if complete and run.room.memory and state.retrieved is not None and state.retrieved.requested:
+        try:
+            await run.engine.memory.save_exchange(state.owner, conversation, state.prompt, answer.text, tainted=tainted)
+        except AgentError as error:  # the answer does not fail for want of a memory
+            log.warning("the exchange of run %s is not remembered: %s", run.run_id, error.message)

@@ -15,6 +15,7 @@ from agent.execution.stages.guard import explicit_tool_calls
 from agent.planning.planner import Planned, PlannerAgent
 from agent.planning.request import CompletedStep, PlanningRequest
 from agent.planning.rules import RulePlanner
+from agent.planning.wire import action_of
 
 NO_MODEL = "no model is configured; set AGENT_LLM_BASE_URL and AGENT_MODEL_FAST"
 
@@ -108,7 +109,8 @@ async def _planning_request(run: Run, reason: str | None) -> PlanningRequest:
         room=room,
         catalogue=catalogue_of(run),
         history=retrieved.history if retrieved else (),
-        memories=retrieved.items if retrieved else (),
+        # What came from outside must not have a say in what is done; the answer may still quote it, as data.
+        memories=tuple(item for item in retrieved.items if not item.tainted) if retrieved else (),
         completed=tuple(completed),
         replan_reason=reason,
         previous=state.plan,
@@ -148,7 +150,7 @@ def _explicit(run: Run, why: str) -> Plan:
         PlanStep(
             id=f"s{number}",
             executor="agent",
-            action="tool",
+            action=action_of(call.tool),
             tool=call.tool,
             args=call.args,
             intent=f"call {call.tool} as the request asks",

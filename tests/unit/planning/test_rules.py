@@ -10,7 +10,7 @@ from agent.planning.catalogue import Catalogue
 from agent.planning.request import CompletedStep
 from agent.planning.rules import READ_CHARS, RulePlanner, is_expression, tool_calls_for
 from tests.support.builders import tool_step
-from tests.unit.planning.kitchen import CALCULATOR, CATALOGUE, FETCH, SAVE, TIME, asking
+from tests.unit.planning.kitchen import CALCULATOR, CATALOGUE, FETCH, SAVE, TIME, asking, spec
 
 Calls = list[tuple[str, dict[str, JsonValue]]]
 
@@ -239,3 +239,24 @@ def test_no_text_keeps_the_rules_busy(unit: str) -> None:
     started = monotonic()
     tool_calls_for(unit * 300_000, CATALOGUE.tools)
     assert monotonic() - started < 2
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("Remember that my dog is called Fido", ("memory_save", {"text": "my dog is called Fido"})),
+        ("Please remember: the code is 1234", ("memory_save", {"text": "the code is 1234"})),
+        ("Kom ihåg att jag är vegetarian", ("memory_save", {"text": "jag är vegetarian"})),
+        ("What do you remember about my dog?", ("memory_search", {"query": "my dog"})),
+        ("Do you remember the name of my boat?", ("memory_search", {"query": "the name of my boat"})),
+        ("Vad vet du om mina planer?", ("memory_search", {"query": "mina planer"})),
+    ],
+)
+def test_memories(question: str, expected: tuple[str, dict[str, str]]) -> None:
+    recall = spec("memory_search", {"query": {"type": "string"}}, ["query"])
+    assert [(call.tool, call.args) for call in tool_calls_for(question, [SAVE, recall])] == [expected]
+
+
+@pytest.mark.parametrize("question", ["remember", "remember?", "I remember the summer of 1990 well"])
+def test_not_every_remembering_is_a_memory(question: str) -> None:
+    assert calls(question) == []

@@ -100,4 +100,4 @@ def test_every_stored_thing_has_an_owner() -> None:
         for table in schema.metadata.tables.values()
         if any(key.target_fullname == "runs.run_id" for key in table.foreign_keys)
     }
-    assert owned | through_run | {"blobs"} == set(schema.metadata.tables)
+    assert owned | through_run | {"blobs", "vector_sets"} == set(schema.metadata.tables)

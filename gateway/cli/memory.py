@@ -1,0 +1,76 @@
+"""`stepgate memory list|delete|reindex`."""
+
+import json
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress
+from rich.table import Table
+
+from agent.core.models import LOCAL_OWNER
+from gateway.bootstrap import Stepgate
+from gateway.cli.session import with_stepgate
+
+app = typer.Typer(help="Memory: what is remembered for you, and forgetting it.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_memories(
+    limit: Annotated[int, typer.Option(help="How many, newest first.", min=1)] = 50,
+    everything: Annotated[bool, typer.Option("--all", help="Exchanges of conversations too.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print them as JSON.")] = False,
+) -> None:
+    """List the newest memories."""
+
+    async def work(stepgate: Stepgate) -> None:
+        kind = None if everything else "fact"
+        memories = await stepgate.memory.newest(LOCAL_OWNER, kind=kind, limit=limit)
+        if as_json:
+            rows = [
+                {"id": m.id, "text": m.text, "kind": m.kind, "source": m.source, "at": _when(m.at)} for m in memories
+            ]
+            print(json.dumps(rows, indent=2, ensure_ascii=False))
+            return
+        table = Table("memory", "when", "text", box=None)
+        for memory in memories:
+            table.add_row(memory.id, _when(memory.at), escape(" ".join(memory.text.split())))
+            table.columns[0].no_wrap = True
+        Console().print(table if memories else 'Nothing is remembered yet; ask "remember that ...".')
+
+    with_stepgate(work)
+
+
+@app.command()
+def delete(memory_id: Annotated[str, typer.Argument(help="The memory's id.")]) -> None:
+    """Forget one memory."""
+
+    async def work(stepgate: Stepgate) -> None:
+        await stepgate.memory.delete(LOCAL_OWNER, memory_id)
+        print(f"forgot {memory_id}")
+
+    with_stepgate(work)
+
+
+@app.command()
+def reindex() -> None:
+    """Make the vectors anew with the configured embedder, after it was changed. Nothing is lost: texts are kept."""
+
+    async def work(stepgate: Stepgate) -> None:
+        if not stepgate.memory.has_embedder:
+            print("no embedder is configured (AGENT_EMBEDDER_URL); local vectors are always up to date")
+            return
+        with Progress(console=Console(stderr=True)) as progress:
+            task = progress.add_task("Embedding memories", total=None)
+            count = await stepgate.memory.reindex(
+                lambda done, total: progress.update(task, completed=done, total=total)
+            )
+        print(f"{count} memories have vectors by {await stepgate.memory.check(ask=True)}")
+
+    with_stepgate(work)
+
+
+def _when(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M")

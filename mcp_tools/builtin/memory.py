@@ -1,0 +1,121 @@
+"""`memory_save` and `memory_search`: what the user wants remembered, across conversations."""
+
+from datetime import UTC, datetime
+
+from pydantic import BaseModel, Field
+
+from agent.core.errors import ToolInputError
+from agent.core.memory import MAX_CHARS, MemoryStore
+from agent.tools import READ_ONLY, ToolAnnotations, ToolContext, TypedTool
+
+SAVES = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
+
+
+class MemorySaveInput(BaseModel):
+    """What to remember."""
+
+    text: str = Field(min_length=1, max_length=MAX_CHARS, description="one fact, complete in itself")
+
+
+class MemorySaveOutput(BaseModel):
+    """The memory."""
+
+    id: str
+    text: str
+
+
+class MemorySaveTool(TypedTool[MemorySaveInput, MemorySaveOutput]):
+    """Remembers a fact for the user."""
+
+    name = "memory_save"
+    description = "Remember a fact about the user or their work for later conversations. Use it when the user asks to."
+    annotations = SAVES
+    keywords = ("remember", "memorize", "note", "save", "memory", "forget")
+    Input = MemorySaveInput
+    Output = MemorySaveOutput
+
+    def __init__(self, memory: MemoryStore) -> None:
+        super().__init__()
+        self._memory = memory
+
+    async def run(self, args: MemorySaveInput, context: ToolContext) -> MemorySaveOutput:
+        """Save it; the same words twice are one memory."""
+        if not args.text.strip():
+            raise ToolInputError("there is nothing to remember: the text is empty")
+        saved = await self._memory.save(
+            context.owner, args.text, source=f"run {context.run_id}", tainted=context.tainted
+        )
+        return MemorySaveOutput(id=saved.id, text=saved.text)
+
+    def text(self, output: MemorySaveOutput) -> str:
+        """As a sentence."""
+        return f"Remembered: {output.text}"
+
+
+class MemorySearchInput(BaseModel):
+    """What to look for."""
+
+    query: str = Field(min_length=1, max_length=1_000, description="what to find, in words")
+    limit: int = Field(default=5, ge=1, le=20, description="how many memories at most")
+
+
+class FoundMemory(BaseModel):
+    """A memory that was found."""
+
+    id: str
+    text: str
+    score: float
+    source: str
+    saved_at: str
+    from_outside: bool
+
+
+class MemorySearchOutput(BaseModel):
+    """What was found, best first."""
+
+    memories: list[FoundMemory]
+    embedder: str
+    note: str = ""
+
+
+class MemorySearchTool(TypedTool[MemorySearchInput, MemorySearchOutput]):
+    """Finds what was remembered for the user."""
+
+    name = "memory_search"
+    description = "Search what was remembered for this user in earlier conversations, by meaning."
+    annotations = READ_ONLY
+    keywords = ("remember", "recall", "memory", "memories", "know", "told", "earlier", "before")
+    Input = MemorySearchInput
+    Output = MemorySearchOutput
+
+    def __init__(self, memory: MemoryStore) -> None:
+        super().__init__()
+        self._memory = memory
+
+    async def run(self, args: MemorySearchInput, context: ToolContext) -> MemorySearchOutput:
+        """Search the user's own memories."""
+        recall = await self._memory.search(
+            context.owner, args.query, conversation_id=context.conversation_id, limit=args.limit
+        )
+        found = [
+            FoundMemory(
+                id=memory.id,
+                text=memory.text,
+                score=round(memory.score or 0.0, 3),
+                source=memory.source,
+                saved_at=datetime.fromtimestamp(memory.at, UTC).isoformat(timespec="seconds"),
+                from_outside=memory.tainted,
+            )
+            for memory in recall.memories
+        ]
+        return MemorySearchOutput(memories=found, embedder=recall.embedder, note=recall.fallback_reason or "")
+
+    def text(self, output: MemorySearchOutput) -> str:
+        """One line a memory."""
+        if not output.memories:
+            return "Nothing is remembered about that."
+        return "\n".join(f"- {memory.text}" for memory in output.memories)
+
+    def is_tainted(self, output: MemorySearchOutput) -> bool:
+        """Memories keep the taint they were saved with."""
+        return any(memory.from_outside for memory in output.memories)

@@ -1,0 +1,95 @@
+"""The vector indexes, held to the contract: exact on SQLite and PostgreSQL, Qdrant in local mode and as a server."""
+
+import gc
+import os
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from agent.core.errors import StoreError, VectorSpaceError
+from agent.core.journal_postgres import open_postgres
+from agent.core.journal_sqlite import open_sqlite
+from agent.core.vectors import VectorIndex
+from agent.core.vectors.exact import ExactIndex
+from agent.core.vectors.postgres import PostgresVectorRows
+from agent.core.vectors.qdrant import QdrantIndex
+from agent.core.vectors.sqlite import SqliteVectorRows
+from tests.contract.vector_contract import SET, SPACE, VectorContract, entry, found
+from tests.support.postgres import fresh_database
+
+Pair = tuple[VectorIndex, VectorIndex]
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with fresh_database() as address:
+        yield address
+
+
+class TestSqlite(VectorContract):
+    @pytest.fixture
+    async def indexes(self, tmp_path: Path) -> AsyncIterator[Pair]:
+        stores = [await open_sqlite(tmp_path / "stepgate.db") for _ in range(2)]
+        yield ExactIndex(SqliteVectorRows(stores[0].database)), ExactIndex(SqliteVectorRows(stores[1].database))
+        for store in stores:
+            await store.close()
+
+    async def test_numbers_that_are_none_are_refused(self, index: VectorIndex) -> None:
+        with pytest.raises(VectorSpaceError, match="NaN"):
+            await index.put(SET, [entry("a", float("nan"), 0, 0, 0)])
+
+
+class TestPostgres(VectorContract):
+    @pytest.fixture
+    async def indexes(self, url: str) -> AsyncIterator[Pair]:
+        stores = [await open_postgres(url) for _ in range(2)]
+        yield ExactIndex(PostgresVectorRows(stores[0].database)), ExactIndex(PostgresVectorRows(stores[1].database))
+        for store in stores:
+            await store.close()
+
+
+class TestQdrantLocal(VectorContract):
+    @pytest.fixture
+    async def indexes(self, tmp_path: Path) -> AsyncIterator[Pair]:
+        index = QdrantIndex(path=str(tmp_path / "qdrant"))
+        yield index, index
+        await index.close()
+
+    async def test_it_is_there_after_a_restart(self, index: VectorIndex, tmp_path: Path) -> None:
+        await index.put(SET, [entry("a", 1, 0, 0, 0)])
+        await index.close()
+        again = QdrantIndex(path=str(tmp_path / "qdrant"))
+        await again.open(SET, SPACE)
+        assert await found(again, 1, 0, 0, 0) == ["a"]
+        await again.close()
+
+    @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the client forgets its lock file
+    async def test_a_second_process_is_told_what_to_do(self, index: VectorIndex, tmp_path: Path) -> None:
+        second = QdrantIndex(path=str(tmp_path / "qdrant"))
+        with pytest.raises(StoreError, match="AGENT_QDRANT_URL"):
+            await second.open(SET, SPACE)
+        gc.collect()
+
+
+class TestQdrantServer(VectorContract):
+    @pytest.fixture
+    async def indexes(self) -> AsyncIterator[Pair]:
+        server = os.environ.get("STEPGATE_TEST_QDRANT")
+        if server is None:
+            pytest.skip("no Qdrant server: set STEPGATE_TEST_QDRANT to its URL")
+        prefix = f"test-{uuid.uuid4().hex[:8]}"
+        pair = QdrantIndex(url=server, prefix=prefix), QdrantIndex(url=server, prefix=prefix)
+        yield pair
+        for name in (SET, "nothing"):
+            await pair[0].drop(name)
+        for index in pair:
+            await index.close()
+
+
+async def test_a_server_that_is_not_there_is_told_by_its_setting() -> None:
+    index = QdrantIndex(url="http://127.0.0.1:9")
+    with pytest.raises(StoreError, match="AGENT_QDRANT_URL"):
+        await index.open(SET, SPACE)
+    await index.close()

@@ -1,0 +1,121 @@
+"""The local embedder's floor of quality, and the endpoint's manners over HTTP."""
+
+import json
+import subprocess
+import sys
+
+import httpx
+import pytest
+import respx
+
+from agent.core.embedder import MAX_BATCH, HttpEmbedder, LocalEmbedder
+from agent.core.errors import EmbedderError
+from agent.core.vectors import Space
+
+URL = "http://embedder.test/v1"
+FACTS = (
+    "My dog is called Fido and he is a golden retriever.",
+    "I live in Gothenburg, Sweden.",
+    "The project deadline is 15 March.",
+    "We use PostgreSQL 15 in production.",
+    "I am allergic to peanuts.",
+    "The client ACME pays within 30 days.",
+    "My daughter's birthday is on June 3rd.",
+    "Min katt heter Missan.",
+    "The weekly meeting is on Tuesdays at 10.",
+)
+
+
+def cosine(one: str, other: str) -> float:
+    local = LocalEmbedder()
+    return sum(a * b for a, b in zip(local.vector(one), local.vector(other), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("question", "fact"),
+    [
+        ("what's the name of my pet dog", 0),
+        ("Where do I live?", 1),
+        ("when must the project be finished", 2),
+        ("which database do we run in production?", 3),
+        ("can I eat peanuts", 4),
+        ("payment terms of ACME", 5),
+        ("When is my daughter's birthday?", 6),
+        ("Vad heter min katt?", 7),
+        ("when do we meet every week? meeting", 8),
+    ],
+)
+def test_a_paraphrase_is_nearest_to_its_fact(question: str, fact: int) -> None:
+    assert max(range(len(FACTS)), key=lambda number: cosine(question, FACTS[number])) == fact
+
+
+@pytest.mark.row("S001-09")
+def test_the_same_text_gives_the_same_vector_in_every_process() -> None:
+    code = (
+        "from agent.core.embedder import LocalEmbedder as L; import json; print(json.dumps(L().vector('Åsa says hi')))"
+    )
+    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert tuple(json.loads(other.stdout)) == LocalEmbedder().vector("Åsa says hi")
+
+
+@pytest.mark.parametrize("text", ["", "   ", "!?", "\ud800", "x" * 100_000])
+def test_odd_texts_have_a_vector(text: str) -> None:
+    vector = LocalEmbedder().vector(text)
+    assert len(vector) == LocalEmbedder.space.dimension
+    assert sum(number * number for number in vector) == pytest.approx(1.0 if text.startswith("x") else 0.0)
+
+
+def vectors(request: httpx.Request) -> httpx.Response:
+    texts = json.loads(request.content)["input"]
+    data = [{"index": at, "embedding": [float(len(text)), 1.0]} for at, text in enumerate(texts)]
+    return httpx.Response(200, json={"model": "m-1", "data": data[::-1]})
+
+
+@respx.mock
+async def test_texts_go_out_in_one_call_and_come_back_in_order() -> None:
+    route = respx.post(f"{URL}/embeddings").mock(side_effect=vectors)
+    embedder = HttpEmbedder(URL, "m-1", "key-1")
+    made = await embedder.embed(["a", "bb", ""])
+    assert made.vectors == ((1.0, 1.0), (2.0, 1.0), (1.0, 1.0))
+    assert made.space == Space("m-1", 2)
+    assert route.call_count == 1
+    assert route.calls[0].request.headers["authorization"] == "Bearer key-1"
+    await embedder.embed(["x"] * (MAX_BATCH + 1))
+    assert route.call_count == 3
+    await embedder.aclose()
+
+
+@respx.mock
+async def test_without_a_model_the_endpoint_says_which_it_is() -> None:
+    respx.post(f"{URL}/embeddings").mock(side_effect=vectors)
+    embedder = HttpEmbedder(URL)
+    assert (await embedder.embed(["a"])).space.embedder == "m-1"
+    await embedder.aclose()
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (httpx.Response(500, json={"error": {"message": "no memory left"}}), "500: no memory left"),
+        (httpx.Response(200, text="<html>"), "no embeddings"),
+        (httpx.Response(200, json={"data": []}), "0 vectors for 1 texts"),
+        (httpx.Response(200, json={"data": [{"index": 0, "embedding": []}]}), "unequal length"),
+        (httpx.Response(200, json={"data": [{"index": 0, "embedding": ["x"]}]}), "no embeddings"),
+        (httpx.Response(200, text='{"data": [{"index": 0, "embedding": [NaN]}]}'), "numbers that are none"),
+        (httpx.Response(200, text="[" * 100_000), "no embeddings"),
+        (httpx.ConnectError("refused"), "cannot be reached"),
+        (httpx.ReadTimeout("slow"), "AGENT_EMBEDDER_TIMEOUT_S"),
+    ],
+)
+@respx.mock
+async def test_every_failure_is_an_embedder_error_and_is_not_tried_again_at_once(
+    answer: httpx.Response | Exception, said: str
+) -> None:
+    route = respx.post(f"{URL}/embeddings")
+    route.mock(side_effect=answer) if isinstance(answer, Exception) else route.mock(return_value=answer)
+    embedder = HttpEmbedder(URL)
+    for _ in range(2):
+        with pytest.raises(EmbedderError, match=said):
+            await embedder.embed(["a"])
+    assert route.call_count == 1, "an endpoint that failed is left alone for a while"
+    await embedder.aclose()
