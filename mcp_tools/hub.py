@@ -29,6 +29,7 @@ from agent.core.errors import ToolError, ToolTimeoutError
 from agent.core.models import JsonObject
 from agent.tools import ToolAnnotations, ToolContext, ToolRegistry, ToolResult, ToolSpec
 from mcp_tools.mcp_config import McpServerConfig
+from mcp_tools.schemas import schema_problem
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +65,8 @@ class McpServer:
         self.status: Status = "disabled" if config.disabled else "connecting"
         self.reason = ""
         self.tools: tuple[types.Tool, ...] = ()
+        self.left_out: tuple[str, ...] = ()
+        """Tools that cannot be used, and why."""
         self._registry = registry
         self._cache = cache / f"{_plain(name)}.json"
         self._connection: _Connection | None = None
@@ -125,7 +128,7 @@ class McpServer:
                 connection = _Connection(client)
                 await self._list(connection)
                 limit.reschedule(None)
-                self._connection, self.status, self.reason = connection, "ready", ""
+                self._connection, self.status, self.reason = connection, "ready", "; ".join(self.left_out)
                 self._ready.set()
                 try:
                     await self._watch(connection)
@@ -172,7 +175,12 @@ class McpServer:
 
     def _mount(self, tools: tuple[types.Tool, ...]) -> None:
         """Put the tools into the registry in place of the earlier ones."""
-        self.tools = tuple(tool for tool in tools if self.config.tools.admits(tool.name))
+        admitted = [tool for tool in tools if self.config.tools.admits(tool.name)]
+        problems = {t.name: schema_problem(t.input_schema) or schema_problem(t.output_schema) for t in admitted}
+        self.tools = tuple(tool for tool in admitted if problems[tool.name] is None)
+        self.left_out = tuple(f"{name}: {problem}" for name, problem in problems.items() if problem is not None)
+        for line in self.left_out:
+            log.warning("MCP server %r: a tool is left out, %s", self.name, line)
         taken: dict[str, McpTool] = {}
         for tool in self.tools:
             mounted = McpTool(self, tool)
