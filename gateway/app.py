@@ -27,11 +27,21 @@ def create_app(settings: Settings, stepgate: Stepgate | None = None) -> FastAPI:
             await stack.enter_async_context(mcp.serve(wired))
             yield
 
-    app = FastAPI(title="Stepgate", version=version("stepgate"), lifespan=lifespan)
-    errors.install(app)
-    for door in (openai, agent, runs, memories, catalogue):
-        app.include_router(door.router)
+    app = FastAPI(
+        title="Stepgate",
+        version=version("stepgate"),
+        lifespan=lifespan,
+        # These pages load their scripts from the net; /openapi.json is there for any local viewer.
+        docs_url=None,
+        redoc_url=None,
+        # A client that follows a redirect of a POST may lose its body: such a path is told instead.
+        redirect_slashes=False,
+    )
+    doors = [door.router for door in (openai, agent, runs, memories, catalogue)]
+    for router in doors:
+        app.include_router(router)
     app.router.routes.extend(mcp.routes)
+    errors.install(app, [*(route for router in doors for route in router.routes), *mcp.routes])
     # The last added is the outermost: every answer carries a request id, the refused ones too.
     app.add_middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes)
     app.add_middleware(RequestIdMiddleware)

@@ -3,17 +3,18 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from agent.core.config import Settings
 from agent.core.embedder import HttpEmbedder
 from agent.core.errors import AgentError, ConfigError, ModelError
 from agent.core.journal import Journal
-from agent.core.journal_postgres import PostgresStore, open_postgres
 from agent.core.journal_sqlite import SqliteStore, open_sqlite
+from agent.core.language import LanguageDetector
 from agent.core.llm.http import HttpModelClient, production_transport
 from agent.core.llm.port import ModelClient
 from agent.core.llm.retrying import RetryingClient
@@ -25,22 +26,28 @@ from agent.core.rooms import Rooms, load_rooms
 from agent.core.service import AgentService, ServiceLimits, worker_name
 from agent.core.vectors import VectorIndex
 from agent.core.vectors.exact import ExactIndex
-from agent.core.vectors.postgres import PostgresVectorRows
 from agent.core.vectors.qdrant import QdrantIndex
 from agent.core.vectors.sqlite import SqliteVectorRows
 from agent.execution.executor import RunExecutor
+from agent.execution.graph import langgraph_driver
 from agent.execution.run import Engine, Run
 from agent.execution.stages.guard import admit
+from agent.execution.workflow import drive
 from agent.skills import SkillLibrary, skill_roots
 from agent.tools import ToolRegistry
+from gateway.home import HOME as HOME  # noqa: PLC0414 - told on to those who wire a part of it
 from mcp_tools.builtin import builtin_tools
-from mcp_tools.hub import McpHub
 from mcp_tools.mcp_config import read_servers
+
+if TYPE_CHECKING:
+    from agent.core.journal_postgres import PostgresStore
+    from mcp_tools.hub import McpHub, McpServer
 
 log = logging.getLogger(__name__)
 
-HOME = Path(__file__).resolve().parent.parent
-"""Where the product's own `skills/` and `config/` lie."""
+Foreign = Literal["started", "remembered", "ignored"]
+"""What is done with other people's MCP servers: connect to them, take their tools from the last good lists without
+starting anything, or nothing at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +69,8 @@ class Stepgate:
     registry: ToolRegistry
     journal: Journal
     models: ModelTiers
-    hub: McpHub
+    servers: Mapping[str, "McpServer"]
+    """Other people's MCP servers by name."""
     memory: MemoryStore
 
     async def readiness(self) -> dict[str, ComponentStatus]:
@@ -74,7 +82,7 @@ class Stepgate:
             "memory": await self._memory(),
             "gateway": self._gateway(),
         }
-        for name, server in self.hub.servers.items():
+        for name, server in self.servers.items():
             detail = f"{server.status}, {len(server.tools)} tools" + (f": {server.reason}" if server.reason else "")
             status[f"mcp:{name}"] = ComponentStatus(server.status in ("ready", "disabled"), detail)
         return status
@@ -101,7 +109,7 @@ class Stepgate:
         try:
             await self.models.client.check()
         except ModelError as error:
-            return ComponentStatus(False, f"{where}: {error.message}")
+            return ComponentStatus(False, error.message)
         return ComponentStatus(True, f"{where}: fast={self.models.fast}, high={self.models.high or self.models.fast}")
 
     def _gateway(self) -> ComponentStatus:
@@ -111,7 +119,7 @@ class Stepgate:
 
 
 @asynccontextmanager
-async def build(settings: Settings, *, recover: bool = True) -> AsyncIterator[Stepgate]:
+async def build(settings: Settings, *, recover: bool = True, foreign: Foreign = "started") -> AsyncIterator[Stepgate]:
     """Wire the gateway and take it down again. `recover` also takes up abandoned runs, now and while it lives.
 
     Raises `ConfigError`, `StoreNewerError` and `StoreError` with one clear line each."""
@@ -132,38 +140,59 @@ async def build(settings: Settings, *, recover: bool = True) -> AsyncIterator[St
         stack.push_async_callback(builtins.aclose)
         registry = ToolRegistry()
         registry.register(*builtins.tools)
-        hub = _hub(settings, registry)
-        stack.push_async_callback(hub.aclose)
+        hub = _hub(settings, registry) if foreign != "ignored" else None
+        if hub is not None:
+            stack.push_async_callback(hub.aclose)
         models = await _models(settings)
         if models.client is not None:
             stack.push_async_callback(models.client.aclose)
-        engine = Engine(settings, store.journal, store.conversations, models, registry, skills, memory)
+        engine = Engine(
+            settings, store.journal, store.conversations, models, registry, skills, memory, LanguageDetector()
+        )
         service = _service(engine, rooms)
-        gateway = Stepgate(settings, service, rooms, skills, registry, store.journal, models, hub, memory)
-        hub.start()
+        gateway = Stepgate(
+            settings, service, rooms, skills, registry, store.journal, models, hub.servers if hub else {}, memory
+        )
+        if hub is not None:
+            _mount(hub, foreign)
         if recover:
             resumed = await service.recover()
             if resumed:
-                log.info("%d unfinished runs go on", resumed)
+                log.info("%s", "1 unfinished run goes on" if resumed == 1 else f"{resumed} unfinished runs go on")
         watch = asyncio.create_task(service.watch(recover=recover), name="watch")
         try:
             yield gateway
         finally:
             left = await service.begin_drain(settings.drain_seconds)
             if left:
-                log.warning("%d runs are left to be resumed at the next start", left)
+                log.warning("%d %s left for the next start", left, "run is" if left == 1 else "runs are")
             watch.cancel()
             await asyncio.wait([watch])
 
 
-def _hub(settings: Settings, registry: ToolRegistry) -> McpHub:
+def _hub(settings: Settings, registry: ToolRegistry) -> "McpHub | None":
+    """The client side of MCP, where servers are configured."""
     servers, problems = read_servers(settings.mcp_servers_path)
     for problem in problems:
         log.warning("%s", problem)
+    if not servers:
+        return None
+    from mcp_tools.hub import McpHub  # noqa: PLC0415 - the SDK is a third of the start-up, and most have no servers
+
     return McpHub(servers, registry, settings.data_dir / "mcp")
 
 
-def _memory(settings: Settings, store: SqliteStore | PostgresStore) -> MemoryStore:
+def _mount(hub: "McpHub", foreign: Foreign) -> None:
+    """Connect to the servers, or only mount what they last offered."""
+    if foreign == "started":
+        hub.start()
+        return
+    for server in hub.servers.values():
+        if server.status != "disabled":
+            server.recall()
+
+
+def _memory(settings: Settings, store: "SqliteStore | PostgresStore") -> MemoryStore:
     """The memory: vectors in the store or in Qdrant, made by the endpoint or by ourselves."""
     embedder = None
     if settings.embedder_url is not None:
@@ -178,24 +207,33 @@ def _memory(settings: Settings, store: SqliteStore | PostgresStore) -> MemorySto
     return MemoryStore(_vectors(settings, store), embedder, time.time)
 
 
-def _vectors(settings: Settings, store: SqliteStore | PostgresStore) -> VectorIndex:
+def _vectors(settings: Settings, store: "SqliteStore | PostgresStore") -> VectorIndex:
     if settings.qdrant_url is not None or settings.qdrant_path is not None:
         key = settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None
         return QdrantIndex(url=settings.qdrant_url, api_key=key, path=settings.qdrant_path or ":memory:")
-    if isinstance(store, PostgresStore):
-        return ExactIndex(PostgresVectorRows(store.database))
-    return ExactIndex(SqliteVectorRows(store.database))
+    if isinstance(store, SqliteStore):
+        return ExactIndex(SqliteVectorRows(store.database))
+    from agent.core.vectors.postgres import PostgresVectorRows  # noqa: PLC0415 - as for the store
+
+    return ExactIndex(PostgresVectorRows(store.database))
 
 
-async def _store(settings: Settings) -> SqliteStore | PostgresStore:
+async def _store(settings: Settings) -> "SqliteStore | PostgresStore":
     """The store: PostgreSQL by URL, else SQLite in the data folder."""
     if settings.database_url is None:
         return await open_sqlite(settings.database_path)
     url = settings.database_url.get_secret_value()
     if not url.startswith(("postgresql://", "postgres://")):
         raise ConfigError("AGENT_DATABASE_URL: must begin with postgresql:// (unset it for SQLite in the data folder)")
+    from agent.core.journal_postgres import open_postgres  # noqa: PLC0415 - its driver is not wanted for SQLite
+
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     return await open_postgres(url)
+
+
+def _driver(settings: Settings) -> Callable[[Run], Awaitable[None]]:
+    """Who walks runs through their stages. `ConfigError` where LangGraph is asked for and not installed."""
+    return langgraph_driver() if settings.workflow == "langgraph" else drive
 
 
 def _service(engine: Engine, rooms: Rooms) -> AgentService[Run]:
@@ -206,7 +244,8 @@ def _service(engine: Engine, rooms: Rooms) -> AgentService[Run]:
         admit(request, room, engine.registry)
 
     limits = ServiceLimits(settings.max_concurrent_runs, settings.max_queued_runs, settings.lease_seconds)
-    return AgentService(engine.journal, RunExecutor(engine, worker), rooms, admit_here, worker=worker, limits=limits)
+    executor = RunExecutor(engine, worker, _driver(settings))
+    return AgentService(engine.journal, executor, rooms, admit_here, worker=worker, limits=limits)
 
 
 async def _models(settings: Settings) -> ModelTiers:

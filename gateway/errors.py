@@ -1,57 +1,23 @@
 """Errors at the doors: every failure in the door's own shape, with a request id, and never a traceback."""
 
-import json
+import difflib
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel
+from fastapi.responses import Response
 from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import Scope
 
-from agent.core.errors import FAILURES, AgentError, AgentFailure
-from agent.core.models import JsonObject
+from agent.core.errors import FAILURES, AgentError, FailureKind, NotFoundError
+from gateway.render.errors import DOOR_FAILURES, shaped, status_of
 
 log = logging.getLogger(__name__)
 
-OPENAI_PATHS = ("/v1/chat/completions", "/v1/models", "/v1/responses", "/v1/embeddings", "/v1/completions")
-"""Paths whose callers are OpenAI clients and read errors in OpenAI's shape."""
-
 RETRY_SECONDS = 5
-
-
-class FailureBody(BaseModel):
-    """The error body of every door but the OpenAI one."""
-
-    error: AgentFailure
-
-
-class OpenAIErrorDetail(BaseModel):
-    """OpenAI's error object."""
-
-    message: str
-    type: str
-    param: str | None = None
-    code: str | None = None
-
-
-class OpenAIErrorBody(BaseModel):
-    """OpenAI's error body."""
-
-    error: OpenAIErrorDetail
-
-
-_OPENAI_CODES: Mapping[str, tuple[str, str | None]] = {
-    # our code: (OpenAI's type, OpenAI's code)
-    "ERR_BAD_REQUEST": ("invalid_request_error", None),
-    "ERR_TOO_LARGE": ("invalid_request_error", "request_too_large"),
-    "ERR_ROOM_UNKNOWN": ("invalid_request_error", "model_not_found"),
-    "ERR_NOT_FOUND": ("invalid_request_error", "not_found"),
-    "ERR_MODEL_CONTEXT": ("invalid_request_error", "context_length_exceeded"),
-    "ERR_MODEL_RATE_LIMIT": ("requests", "rate_limit_exceeded"),
-}
 
 
 class WireError(AgentError):
@@ -60,58 +26,65 @@ class WireError(AgentError):
     code = "ERR_BAD_REQUEST"
 
     def __init__(self, message: str, param: str | None = None, openai_code: str | None = None) -> None:
-        super().__init__(message, param=param, openai_code=openai_code)
+        super().__init__(message, param=param)
+        self.openai_code = openai_code
+        """What OpenAI calls this fault, where its code says more than ours."""
+
+    @property
+    def kind(self) -> FailureKind:
+        """This error's row of the failure tables."""
+        return DOOR_FAILURES.get(self.code) or FAILURES[self.code]
 
 
-def openai_error(failure: AgentFailure) -> OpenAIErrorBody:
-    """A failure in OpenAI's shape."""
-    kind, code = _OPENAI_CODES.get(failure.error_code, ("server_error", failure.error_code.lower()))
-    param = failure.details.get("param")
-    named = failure.details.get("openai_code")
-    if failure.error_code == "ERR_ROOM_UNKNOWN":
-        param = "model"
-    if failure.error_code == "ERR_MODEL_CONTEXT":
-        param = "messages"
-    return OpenAIErrorBody(
-        error=OpenAIErrorDetail(
-            message=failure.message,
-            type=kind,
-            param=param if isinstance(param, str) else None,
-            code=named if isinstance(named, str) else code,
-        )
-    )
+class MethodError(WireError):
+    """Raised for a path that exists, but not for this method."""
+
+    code = "ERR_METHOD"
 
 
-def error_response(error: AgentError, path: str, *, run_started: bool = False) -> Response:
+class MediaTypeError(WireError):
+    """Raised for a body that is compressed or is not sent as JSON; broken JSON is a `WireError`."""
+
+    code = "ERR_MEDIA_TYPE"
+
+
+class HostError(WireError):
+    """Raised where only named hosts and origins may call (`/mcp`)."""
+
+    code = "ERR_HOST"
+
+
+def error_response(
+    error: AgentError,
+    path: str,
+    *,
+    run_started: bool = False,
+    status: int | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
     """The HTTP answer for an error of ours. After a run has started, clients are told not to send it again: the
-    official SDK repeats 5xx and 429 by itself, and a run may have had side effects."""
+    official SDK repeats 5xx and 429 by itself, and a run may have had side effects. `status` replaces the code's."""
     failure = error.failure()
-    status = FAILURES[failure.error_code].http_status if failure.error_code in FAILURES else 500
-    headers: dict[str, str] = {}
+    status = status or status_of(failure.error_code)
+    sent = dict(headers or {})
     if status in (429, 503):
-        headers["retry-after"] = str(RETRY_SECONDS)
-        headers["retry-after-ms"] = str(RETRY_SECONDS * 1000)
+        sent["retry-after"] = str(RETRY_SECONDS)
+        sent["retry-after-ms"] = str(RETRY_SECONDS * 1000)
     if run_started:
-        headers["x-should-retry"] = "false"
-    body: BaseModel = openai_error(failure) if is_openai(path) else FailureBody(error=failure)
-    return Response(_json(body), status, headers, media_type="application/json")
+        sent["x-should-retry"] = "false"
+    named = error.openai_code if isinstance(error, WireError) else None
+    return Response(shaped(failure, path, named), status, sent, media_type="application/json")
 
 
-def _json(body: BaseModel) -> bytes:
-    """As JSON; half characters, which a message may quote from the request, escaped."""
-    return json.dumps(body.model_dump(mode="python"), default=str).encode()
+def install(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
+    """Register the handlers. `routes` are the doors', to tell what a path that is not served may have meant."""
 
+    async def unserved(request: Request, error: Exception) -> Response:
+        return _http(request, error, routes)
 
-def is_openai(path: str) -> bool:
-    """Whether the callers of this path speak OpenAI's protocol."""
-    return path.startswith(OPENAI_PATHS)
-
-
-def install(app: FastAPI) -> None:
-    """Register the handlers."""
     app.add_exception_handler(AgentError, _ours)
     app.add_exception_handler(RequestValidationError, _validation)
-    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(HTTPException, unserved)
     app.add_exception_handler(Exception, _defect)
 
 
@@ -133,8 +106,6 @@ def wire_error(faults: Sequence[Any]) -> WireError:
     fault = faults[0] if faults else {"type": "value_error", "loc": (), "msg": "the request is not valid"}
     location = [part for part in fault["loc"] if part != "body"]
     kind = str(fault["type"])
-    if kind == "json_invalid":
-        return WireError("We could not parse the JSON body of your request.")
     param = dotted(location) or None
     code: str | None = (
         "missing_required_parameter"
@@ -145,8 +116,10 @@ def wire_error(faults: Sequence[Any]) -> WireError:
     )
     message = str(fault["msg"])
     if param is None:
-        message = "The body must be a JSON object, sent with `content-type: application/json`."
         code = None
+    elif kind == "extra_forbidden":
+        code = "unknown_parameter"
+        message = f"Unknown field: '{param}'."
     elif kind == "missing":
         message = f"Missing required parameter: '{param}'."
     elif kind == "too_short":
@@ -172,23 +145,36 @@ def dotted(location: Sequence[str | int]) -> str:
     return text
 
 
-async def _http(request: Request, error: Exception) -> Response:
-    """404 and 405 of the router, in the door's shape."""
+def _http(request: Request, error: Exception, routes: Sequence[BaseRoute]) -> Response:
+    """What the router refuses, in the door's shape."""
     status = error.status_code if isinstance(error, HTTPException) else 500
+    method, path = request.method, request.url.path
+    if status == 404:
+        return error_response(NotFoundError(f"there is nothing at {method} {path}{_hint(request, routes)}"), path)
+    if status == 405:
+        found = _serving(routes, request.scope, path)
+        allowed = ", ".join(sorted({name for route in found for name in route.methods or ()}))
+        refused = MethodError(f"{method} is not allowed at {path}; use {allowed}")
+        return error_response(refused, path, headers={"allow": allowed})
+    told = str(getattr(error, "detail", "")) or "the request failed"
+    failed = WireError(told) if status < 500 else AgentError(told)
+    return error_response(failed, path, status=status, headers=getattr(error, "headers", None))
+
+
+def _hint(request: Request, routes: Sequence[BaseRoute]) -> str:
+    """The path that was meant, where one is near."""
     path = request.url.path
-    told = {
-        404: f"there is nothing at {request.method} {path}",
-        405: f"{request.method} is not allowed at {path}",
-    }.get(status, str(getattr(error, "detail", "")) or "the request failed")
-    details: JsonObject = {}
-    if is_openai(path):
-        kind = "invalid_request_error" if status < 500 else "server_error"
-        body: BaseModel = OpenAIErrorBody(error=OpenAIErrorDetail(message=told, type=kind, code=None))
-    else:
-        code = "ERR_NOT_FOUND" if status == 404 else "ERR_BAD_REQUEST" if status < 500 else "ERR_INTERNAL"
-        failure = AgentFailure(agent_id="gateway", error_code=code, message=told, recoverable=False, details=details)
-        body = FailureBody(error=failure)
-    return Response(body.model_dump_json(), status, getattr(error, "headers", None), media_type="application/json")
+    if path != "/" and path.endswith("/") and _serving(routes, request.scope, path.rstrip("/")):
+        return f"; did you mean {path.rstrip('/')} (without the slash at its end)?"
+    known = [route.path for route in routes if isinstance(route, Route)]
+    near = difflib.get_close_matches(path[:200], known, n=1, cutoff=0.8)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _serving(routes: Sequence[BaseRoute], scope: Scope, path: str) -> list[Route]:
+    """The routes at a path, whatever their methods."""
+    here = {**scope, "path": path}
+    return [route for route in routes if isinstance(route, Route) and route.matches(here)[0] is not Match.NONE]
 
 
 async def _defect(request: Request, error: Exception) -> Response:
@@ -196,7 +182,5 @@ async def _defect(request: Request, error: Exception) -> Response:
     request_id = getattr(request.state, "request_id", "unknown")
     log.error("request %s: %s %s failed", request_id, request.method, request.url.path, exc_info=error)
     message = f"a defect of Stepgate ended this request; the log has the details under request id {request_id}"
-    failure = AgentFailure(agent_id="gateway", error_code="ERR_INTERNAL", message=message, recoverable=False)
-    body: BaseModel = openai_error(failure) if is_openai(request.url.path) else FailureBody(error=failure)
     headers = {"x-should-retry": "false", "x-request-id": str(request_id)}
-    return JSONResponse(body.model_dump(mode="json"), 500, headers)
+    return error_response(AgentError(message), request.url.path, headers=headers)

@@ -1,5 +1,6 @@
 """ASGI middleware around everything: a request id on every response, a limit on every body, before any parsing."""
 
+import asyncio
 import re
 import secrets
 
@@ -10,6 +11,8 @@ from gateway.errors import error_response
 
 DROPPED_BYTES = 100_000_000
 """What a client may still send after it was refused; beyond it the connection is simply closed."""
+DROP_SECONDS = 30.0
+"""How long a refused client may take to send it."""
 
 _ID = re.compile(r"^[A-Za-z0-9._:-]{1,128}$")
 
@@ -55,38 +58,68 @@ class BodyLimitMiddleware:
         if declared.isdigit() and int(declared) > self._max_bytes:
             await self._refuse(scope, receive, send)
             return
-        seen = 0
-
-        async def counted() -> Message:
-            nonlocal seen
-            message = await receive()
-            seen += len(message.get("body", b""))
-            if seen > self._max_bytes:
-                raise TooLargeError("the request body is too large")  # whatever the app makes of it is not sent
-            return message
+        body = _Counted(receive, self._max_bytes)
 
         async def send_unless_refused(message: Message) -> None:
-            if seen <= self._max_bytes:
+            if not body.too_large:
                 await send(message)
 
         try:
-            await self._app(scope, counted, send_unless_refused)
+            await self._app(scope, body.receive, send_unless_refused)
         except TooLargeError:
-            if seen <= self._max_bytes:
+            if not body.too_large:
                 raise
-        if seen > self._max_bytes:
-            await self._refuse(scope, receive, send)
+        if body.too_large:
+            await self._refuse(scope, receive, send, complete=body.complete)
 
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _refuse(self, scope: Scope, receive: Receive, send: Send, *, complete: bool = False) -> None:
         """Answer 413. The rest of the body is read and dropped first: a client that is still sending would see a
-        broken connection instead of the answer."""
-        dropped = 0
-        while dropped < DROPPED_BYTES:
-            message = await receive()
-            dropped += len(message.get("body", b""))
-            if message["type"] != "http.request" or not message.get("more_body"):
-                break
+        broken connection instead of the answer. After a `complete` body nothing more would ever come."""
+        if not complete and not await _drop(receive):
+            return
         error = TooLargeError(f"the request body is larger than {self._max_bytes:,} bytes (AGENT_MAX_BODY_BYTES)")
-        response = error_response(error, scope["path"])
-        response.headers["connection"] = "close"
+        response = error_response(error, scope["path"], headers={"connection": "close"})
         await response(scope, receive, send)
+
+
+class _Counted:
+    """The messages of a body, as long as it keeps to the limit."""
+
+    def __init__(self, receive: Receive, max_bytes: int) -> None:
+        self._receive = receive
+        self._max_bytes = max_bytes
+        self._seen = 0
+        self.complete = False
+
+    @property
+    def too_large(self) -> bool:
+        """Whether more came than allowed."""
+        return self._seen > self._max_bytes
+
+    async def receive(self) -> Message:
+        """The next message. Raises `TooLargeError` for the one that crosses the limit, and from then on at once:
+        an app that asks again must not wait for what may never come."""
+        if not self.too_large:
+            message = await self._receive()
+            self._seen += len(message.get("body", b""))
+            self.complete = message["type"] == "http.request" and not message.get("more_body", False)
+            if not self.too_large:
+                return message
+        raise TooLargeError("the request body is too large")  # whatever the app makes of it is not sent
+
+
+async def _drop(receive: Receive) -> bool:
+    """Read the rest of a body. Whether the client is still there to be answered."""
+    dropped = 0
+    try:
+        async with asyncio.timeout(DROP_SECONDS):
+            while dropped < DROPPED_BYTES:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    return False
+                dropped += len(message.get("body", b""))
+                if not message.get("more_body", False):
+                    break
+    except TimeoutError:
+        pass  # answered all the same, and the connection closed
+    return True

@@ -8,6 +8,7 @@ from pydantic.fields import FieldInfo
 
 from agent.core.config import PREFIX, Settings
 from agent.core.errors import FAILURES
+from gateway.render.errors import DOOR_FAILURES
 
 
 def settings_table() -> str:
@@ -31,13 +32,14 @@ def failure_table() -> str:
     lines = [
         "# Failures",
         "",
-        "Made from `agent/core/errors.py` by `make docs`. Every failure that leaves Stepgate is an `AgentFailure`:",
+        "Made by `make docs` from `agent/core/errors.py` and `gateway/render/errors.py`. Every failure that leaves Stepgate is an `AgentFailure`:",
         "`agent_id, error_code, message, recoverable, details, timestamp`; the OpenAI door shows it in its shape.",
         "",
         "| code | meaning | what is done | HTTP |",
         "| --- | --- | --- | --- |",
     ]
-    lines += [f"| `{code}` | {kind.meaning} | {kind.action} | {kind.http_status} |" for code, kind in FAILURES.items()]
+    kinds = {**FAILURES, **DOOR_FAILURES}
+    lines += [f"| `{code}` | {kind.meaning} | {kind.action} | {kind.http_status} |" for code, kind in kinds.items()]
     return "\n".join(lines) + "\n"
 
 

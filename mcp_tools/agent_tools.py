@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from agent.core import events as ev
 from agent.core.models import AgentRequest, JsonObject
+from agent.core.response import respond
 from agent.core.service import ENDED, AgentService
-from agent.core.trace import respond
 from agent.execution.run import Run
 from agent.tools import ToolAnnotations, flat_schema
 

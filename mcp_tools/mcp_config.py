@@ -12,6 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from agent.core.errors import ConfigError
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
+_URL = re.compile(r"https?://[^/?#\s]+")
+_NAME = re.compile(r"[A-Za-z](?:[A-Za-z0-9_-]{0,22}[A-Za-z0-9])?")
+MAX_NAME = 24
+"""Tool names have at most 48 characters; the tool's own part needs its half."""
 _TRANSPORTS = {
     "stdio": "stdio", "http": "http", "streamablehttp": "http", "streamable-http": "http", "streamable_http": "http",
     "sse": "sse",
@@ -61,8 +65,8 @@ class McpServerConfig(BaseModel):
         transport = _TRANSPORTS.get(given) or ("http" if url else "stdio")
         if transport == "stdio" and not data.get("command"):
             raise ValueError("needs a `command` (stdio) or a `url` (http)")
-        if transport != "stdio" and not str(url or "").startswith(("http://", "https://")):
-            raise ValueError("its `url` must begin with http:// or https://")
+        if transport != "stdio" and not _URL.match(str(url or "")):
+            raise ValueError("its `url` must begin with http:// or https:// and a host")
         return {**data, "transport": transport, "url": url or ""}
 
 
@@ -109,22 +113,60 @@ def expand(value: Any, environment: Mapping[str, str]) -> Any:
     return value
 
 
-def add_server(path: Path, name: str, entry: Mapping[str, Any]) -> None:
-    """Add or replace one server in the file, keeping the rest. Raises `ConfigError` for an entry that is none."""
+def add_server(path: Path, name: str, entry: Mapping[str, Any], *, replace: bool = False) -> None:
+    """Add one server to the file, keeping the rest. Raises `ConfigError` for an entry that is none, for a name that
+    cannot stand before `__tool`, and, unless it may `replace` it, for a name that is taken."""
+    if not _NAME.fullmatch(name) or "__" in name:
+        raise ConfigError(
+            f"MCP server {name!r}: its tools become name__tool: the name must begin with a letter, and have at most "
+            f"{MAX_NAME} letters, digits, single `_` and `-`"
+        )
     try:
         McpServerConfig.model_validate(dict(entry))
     except ValidationError as error:
         raise ConfigError(f"MCP server {name!r}: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from error
-    data: dict[str, Any] = {}
-    if path.is_file():
-        read_servers(path)  # a file that cannot be read must not be overwritten
-        data = json.loads(path.read_text("utf-8-sig"))
-    key = next((key for key in ("mcpServers", "servers") if key in data), "mcpServers")
-    data.setdefault(key, {})[name] = dict(entry)
+    data, entries = _file(path)
+    taken = next((other for other in entries if _mounted(other) == _mounted(name)), None)
+    if taken is not None and (taken != name or not replace):
+        remedy = "--force replaces it" if taken == name else "both would offer the same tool names; choose another"
+        raise ConfigError(f"MCP server {name!r}: {path} has {taken!r} already; {remedy}")
+    entries[name] = dict(entry)
+    _write(path, data)
+
+
+def remove_server(path: Path, name: str) -> None:
+    """Take one server out of the file, keeping the rest. Raises `ConfigError` when it is not there."""
+    data, entries = _file(path)
+    if name not in entries:
+        known = ", ".join(sorted(entries)) or "none"
+        raise ConfigError(f"there is no MCP server {name!r} in {path}; known: {known}")
+    del entries[name]
+    _write(path, data)
+
+
+def _file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The file as it is, and the map of servers in it. A file that cannot be read must not be overwritten."""
+    read_servers(path)
+    data: dict[str, Any] = json.loads(path.read_text("utf-8-sig")) if path.is_file() else {}
+    key = next((key for key in ("mcpServers", "servers") if key in data), None)
+    if key is None and data:
+        return data, data  # the map itself
+    entries = data.setdefault(key or "mcpServers", {})
+    if not isinstance(entries, dict):
+        raise ConfigError(f"AGENT_MCP_SERVERS: {path}: {key} must hold one object a server")
+    return data, entries
+
+
+def _write(path: Path, data: Mapping[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(".tmp")
     draft.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", "utf-8")
     draft.replace(path)
+
+
+def _mounted(name: str) -> str:
+    """What a name is in the names of tools."""
+    return name.lower().replace("-", "_")
 
 
 def _variable(match: re.Match[str], environment: Mapping[str, str]) -> str:

@@ -1,12 +1,15 @@
 """`Settings`: every knob of the gateway, read once from the environment and `.env`, validated, passed down."""
 
 import difflib
+import io
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_origin
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from dotenv.parser import Binding, parse_stream
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from agent.core.errors import ConfigError
@@ -60,6 +63,15 @@ class Settings(BaseSettings):
         default=None, description="folder of qdrant-client's local mode (one process only), if no server is set"
     )
 
+    translate: Literal["auto", "off"] = Field(
+        default="auto",
+        description="auto: other languages are planned in English and answered in their own; off: the models know them",
+    )
+
+    workflow: Literal["loop", "langgraph"] = Field(
+        default="loop", description="who walks a run through its stages: our own loop, or LangGraph (an extra)"
+    )
+
     default_room: str = Field(default="stepgate", description="room of requests that name none")
     rooms_dir: Path | None = Field(default=None, description="folder of room files that join or replace the shipped")
     skills_dirs: PathList = Field(default=(), description="further folders of skills, first wins")
@@ -91,30 +103,16 @@ class Settings(BaseSettings):
         default="auto", description="who gets the rich view: callers with Open WebUI's headers, all, none"
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _empty_is_unset(cls, values: dict[str, object]) -> dict[str, object]:
+        """An empty value is the default, whatever `.env` says: `AGENT_MODEL_FAST= stepgate ask ...`."""
+        return {name: value for name, value in values.items() if not isinstance(value, str) or value.strip()}
+
     @field_validator("skills_dirs", "file_roots", "fetch_allow_hosts", "allowed_hosts", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
-
-    @field_validator(
-        "llm_base_url",
-        "fetcher_url",
-        "model_fast",
-        "model_high",
-        "rooms_dir",
-        "llm_api_key",
-        "database_url",
-        "embedder_url",
-        "embedder_model",
-        "embedder_api_key",
-        "qdrant_url",
-        "qdrant_api_key",
-        "qdrant_path",
-        mode="before",
-    )
-    @classmethod
-    def _empty_is_unset(cls, value: object) -> object:
-        return None if isinstance(value, str) and not value.strip() else value
 
     @field_validator("llm_base_url", "fetcher_url", "embedder_url", "qdrant_url")
     @classmethod
@@ -158,25 +156,68 @@ class Settings(BaseSettings):
 def load_settings(**overrides: Any) -> Settings:
     """Read the settings; `ConfigError` with one line naming each wrong setting."""
     try:
-        settings = Settings(**overrides)
+        return Settings(**overrides)
     except ValidationError as error:
-        faults = []
-        for fault in error.errors():
-            name = PREFIX + ".".join(str(part) for part in fault["loc"]).upper()
-            faults.append(f"{name}: {fault['msg'].removeprefix('Value error, ')} (got {fault['input']!r})")
-        raise ConfigError("; ".join(faults)) from error
-    return settings
+        raise ConfigError("; ".join(_faults(error).values())) from error
+
+
+def load_what_is_right() -> tuple[Settings, list[str]]:
+    """The settings with every wrong one at its default, and a line for each of those: what `stepgate doctor` needs."""
+    try:
+        return Settings(), []
+    except ValidationError as error:
+        faults = _faults(error)
+        defaults: dict[str, Any] = {name: Settings.model_fields[name].get_default() for name in faults}
+        return Settings(**defaults), list(faults.values())
 
 
 def unknown_settings(environment: Mapping[str, str] | None = None, env_file: Path = Path(".env")) -> list[str]:
-    """One line for every `AGENT_` name that is no setting, with the nearest known one."""
+    """One line for every `AGENT_` name that is no setting, with the nearest known one, and for every line of `.env`
+    that sets nothing."""
     names = set(os.environ if environment is None else environment)
-    if env_file.is_file():
-        for line in env_file.read_text("utf-8", errors="replace").splitlines():
-            names.add(line.removeprefix("export ").split("=", 1)[0].strip())
-    known = {PREFIX + name.upper() for name in Settings.model_fields}
     lines = []
+    for binding in _bindings(env_file):
+        if binding.error or (binding.key is not None and binding.value is None):
+            lines.append(f"{env_file} line {binding.original.line} is no NAME=value, and is ignored")
+        elif binding.key is not None:
+            names.add(binding.key)
+    known = {PREFIX + name.upper() for name in Settings.model_fields}
     for name in sorted(name for name in names if name.startswith(PREFIX) and name not in known):
         near = difflib.get_close_matches(name, known, n=1)
         lines.append(f"{name} is no setting of Stepgate" + (f"; did you mean {near[0]}?" if near else ""))
     return lines
+
+
+def _bindings(env_file: Path) -> Iterator[Binding]:
+    """The statements of a `.env` file; none where there is no file."""
+    if env_file.is_file():
+        yield from parse_stream(io.StringIO(env_file.read_text("utf-8", errors="replace")))
+
+
+def _faults(error: ValidationError) -> dict[str, str]:
+    """A line in plain words by the field it is about."""
+    faults: dict[str, str] = {}
+    for fault in error.errors():
+        name = str(fault["loc"][0])
+        expected = _expected(Settings.model_fields[name])
+        told = f"must be {expected}" if expected else fault["msg"].removeprefix("Value error, ")
+        faults[name] = f"{PREFIX}{name.upper()}: {told}, not {fault['input']!r}"
+    return faults
+
+
+def _expected(field: FieldInfo) -> str:
+    """What a number, a switch or a choice may be; empty for the others, whose validators say it themselves."""
+    kind = field.annotation
+    if get_origin(kind) is Literal:
+        return "one of " + ", ".join(get_args(kind))
+    if kind is bool:
+        return "true or false"
+    if kind not in (int, float):
+        return ""
+    bounds = {
+        name: getattr(rule, name) for rule in field.metadata for name in ("ge", "gt", "le") if hasattr(rule, name)
+    }
+    least = f" of at least {bounds['ge']}" if "ge" in bounds else f" above {bounds['gt']}" if "gt" in bounds else ""
+    if "ge" in bounds and "le" in bounds:
+        least = f" from {bounds['ge']} to {bounds['le']}"
+    return f"{'a whole number' if kind is int else 'a number'}{least}"

@@ -89,7 +89,10 @@ class InputGuarded(EventBody):
 
 
 class RequestUnderstood(EventBody):
-    """The understand stage: how this request will be carried out, and why."""
+    """The understand stage: how this request will be carried out, and why.
+
+    `language` is the request's; `question` is in English where it was `translated`, and then the answer is to be
+    translated back. `fallback_reason` says why a request in another language was not translated."""
 
     type = "request.understood"
     route: RouteKind
@@ -97,6 +100,10 @@ class RequestUnderstood(EventBody):
     question: str
     language: str = "en"
     skill: str | None = None
+    translated: bool = False
+    translate_answer: bool = False
+    fallback_reason: str | None = None
+    duration: float = 0.0
 
 
 class MemoryItem(Frozen):
@@ -302,6 +309,16 @@ class AnswerDelta(EventBody):
     kind: Literal["text", "reasoning"] = "text"
 
 
+class AnswerTranslated(EventBody):
+    """The answer in the user's language; None where it stays as it is, and why, if that is a failure."""
+
+    type = "answer.translated"
+    language: str
+    text: str | None
+    fallback_reason: str | None = None
+    duration: float = 0.0
+
+
 class AnswerFinished(EventBody):
     """The whole answer."""
 
@@ -343,8 +360,8 @@ class RunCancelled(EventBody):
 _BODIES: tuple[type[EventBody], ...] = (
     RunCreated, RunClaimed, RunSuspended, CancelRequested, InputGuarded, RequestUnderstood, MemoryRetrieved,
     PlanRejected, PlanProposed, ModelReturned, StepStarted, StepSpeculative, ToolCalled, ToolReturned, ToolRefused,
-    StepFinished, StepJudged, StepDiscarded, StepUnknown, GateChecked, AnswerStarted, AnswerDelta, AnswerFinished,
-    RunSucceeded, RunFailed, RunCancelled,
+    StepFinished, StepJudged, StepDiscarded, StepUnknown, GateChecked, AnswerStarted, AnswerDelta,
+    AnswerTranslated, AnswerFinished, RunSucceeded, RunFailed, RunCancelled,
 )  # fmt: skip
 
 BODY_TYPES: Mapping[str, type[EventBody]] = {body.type: body for body in _BODIES}

@@ -122,6 +122,7 @@ class RunState:
     steps: Mapping[str, StepState] = field(default_factory=dict)
     gates: tuple[ev.GateChecked, ...] = ()
     answering: ev.AnswerStarted | None = None
+    translated: ev.AnswerTranslated | None = None
     answer: ev.AnswerFinished | None = None
     cancel: ev.CancelRequested | None = None
     usage: Usage = field(default_factory=Usage)
@@ -155,6 +156,11 @@ class RunState:
     def prompt(self) -> str:
         """The prompt as the guard left it."""
         return self.guarded.prompt if self.guarded else self.request.prompt
+
+    @property
+    def question(self) -> str:
+        """The request as the engine works on it: in English where it was translated."""
+        return self.understood.question if self.understood and self.understood.translated else self.prompt
 
     @property
     def plan(self) -> Plan | None:
@@ -208,11 +214,13 @@ def apply(state: RunState, event: ev.Event) -> RunState:  # noqa: C901, PLR0912 
         case ev.MemoryRetrieved():
             return replace(state, retrieved=body)
         case ev.PlanProposed():
-            return replace(state, plans=(*state.plans, body), gates=(), answer=None)
+            return replace(state, plans=(*state.plans, body), gates=(), answer=None, translated=None)
         case ev.GateChecked():
             return replace(state, gates=(*state.gates, body))
         case ev.AnswerStarted():
             return replace(state, answering=body)
+        case ev.AnswerTranslated():
+            return replace(state, translated=body)
         case ev.AnswerFinished():
             return replace(state, answer=body)
         case ev.RunSucceeded():

@@ -252,7 +252,10 @@ class Uncertainty(Frozen):
 class TraceStep(Frozen):
     """One line of the `steps` trace, a projection of the log. Times are UTC; `duration` is in seconds."""
 
-    type: Literal["guard", "memory", "route", "plan", "step", "tool", "supervision", "completion", "gate", "notice"]
+    type: Literal[
+        "guard", "memory", "route", "plan", "step", "tool", "supervision", "completion", "gate", "translation",
+        "notice",
+    ]  # fmt: skip
     title: str
     status: Literal["running", "done", "failed", "refused", "retried", "replanned", "discarded", "unknown"]
     started_at: datetime

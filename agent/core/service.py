@@ -28,8 +28,8 @@ from agent.core.events import Event, RunCreated, RunFailed
 from agent.core.fold import RunState
 from agent.core.journal import Claim, Journal, RunRow
 from agent.core.models import LOCAL_OWNER, AgentRequest, AgentResponse, Room, RunStatus
+from agent.core.response import respond
 from agent.core.rooms import Rooms
-from agent.core.trace import respond
 
 log = logging.getLogger(__name__)
 

@@ -1,16 +1,16 @@
-"""Projections of a run's log: the `steps` trace, and the response contract (`response`, `steps`, `metadata`)."""
+"""The `steps` trace: a projection of a run's log, with what became of every tool call."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Literal
 
 from agent.core import events as ev
-from agent.core.fold import RunState, fold
-from agent.core.models import AgentResponse, JsonObject, Mode, Outcome, TraceStep, Usage
+from agent.core.language import name_of
+from agent.core.models import JsonObject, Outcome, TraceStep, Usage
 
 TraceStatus = Literal["running", "done", "failed", "refused", "retried", "replanned", "discarded", "unknown"]
 TraceType = Literal[
-    "guard", "memory", "route", "plan", "step", "tool", "supervision", "completion", "gate", "notice"
+    "guard", "memory", "route", "plan", "step", "tool", "supervision", "completion", "gate", "translation", "notice"
 ]  # fmt: skip
 LineKey = tuple[str, str | None, int | None]
 
@@ -27,107 +27,15 @@ _STATUS: dict[Outcome, TraceStatus] = {
 
 def project(events: Iterable[ev.Event]) -> tuple[TraceStep, ...]:
     """The ordered trace of a run: what was recalled, planned, tried, called, judged and written, with timings."""
-    return _projected(events).steps()
+    return projected(events).steps()
 
 
-def respond(events: Sequence[ev.Event]) -> AgentResponse:
-    """The response of a run as far as its log goes; `events` is the whole log in order."""
-    state = fold(events[0].run_id, events)
-    projection = _projected(events)
-    answer = state.answer.text if state.answer else (state.failure.message if state.failure else "")
-    metadata = _metadata(state, projection.tool_results())
-    return AgentResponse(response=answer, steps=projection.steps(), metadata=metadata)
-
-
-def _projected(events: Iterable[ev.Event]) -> "_Projection":
-    projection = _Projection()
+def projected(events: Iterable[ev.Event]) -> "Projection":
+    """The projection after these events."""
+    projection = Projection()
     for event in events:
         projection.add(event)
     return projection
-
-
-def _metadata(state: RunState, tool_results: list[JsonObject]) -> dict[str, Any]:
-    """The caller's metadata, and over it what the engine has to say."""
-    answer = state.answer
-    metadata: dict[str, Any] = dict(state.request.caller_metadata())
-    metadata |= {
-        "run_id": state.run_id,
-        "room": state.room.id,
-        "status": state.completeness or state.status,
-        "plan": state.plan.model_dump(mode="json") if state.plan else None,
-        "tool_results": tool_results,
-        "runtime": _runtime(state),
-        "usage": {**state.usage.model_dump(mode="json"), "total_tokens": state.usage.total_tokens},
-        "gates": [gate.model_dump(mode="json") for gate in state.gates],
-        "uncertainties": [item.model_dump(mode="json") for item in answer.uncertainties] if answer else [],
-        "sources": [source.model_dump(mode="json") for source in answer.sources] if answer else [],
-        "citations": [citation.model_dump(mode="json") for citation in answer.citations] if answer else [],
-    }
-    if state.completeness == "aborted":
-        metadata["aborted"] = True
-    if state.end_reason:
-        metadata["reason"] = state.end_reason
-    if state.failure is not None:
-        metadata["failure"] = state.failure.model_dump(mode="json")
-    return metadata
-
-
-def _runtime(state: RunState) -> JsonObject:
-    """What was asked for and what did the work: planner, executor, judge, answer."""
-    first = state.plans[0] if state.plans else None
-    fallen = next((plan for plan in state.plans if plan.requested != plan.effective), first)
-    runtime: JsonObject = {
-        "mode": _mode(state),
-        "planner": _used(
-            fallen.requested if fallen else "rules",
-            fallen.effective if fallen else "rules",
-            fallen.fallback_reason if fallen else None,
-        ),
-        "executor": _executor(state),
-        "supervision": state.room.supervision,
-        "route": state.understood.route if state.understood else None,
-        "replans": state.replans,
-        "retries": sum(step.retries for step in state.steps.values()),
-    }
-    memory = state.retrieved
-    if memory is not None and memory.requested:
-        effective = "local" if memory.fallback_reason else memory.requested
-        runtime["embedder"] = _used(memory.requested, effective, memory.fallback_reason)
-    if state.answering is not None:
-        runtime["answer"] = state.answering.model_dump(mode="json")
-    ignored = len(state.request.client_tools)
-    if ignored and state.room.planning:
-        runtime["client_tools_ignored"] = ignored
-    return runtime
-
-
-def _mode(state: RunState) -> Mode:
-    return "llm" if state.usage.model_calls else "rules"
-
-
-def _executor(state: RunState) -> JsonObject:
-    """The executor of skills and completions: the model, or the rules that took over and why."""
-    wanted = [
-        attempt.output
-        for step in (state.plan.steps if state.plan else ())
-        if step.action in ("skill", "completion")
-        for attempt in state.step(step.id).attempts
-        if attempt.output is not None
-    ]
-    fallen = next((output for output in wanted if output.fallback_reason), None)
-    if fallen is not None:
-        return _used("llm", "rules", fallen.fallback_reason)
-    effective: Mode = "llm" if wanted else "rules"
-    return _used(effective, effective, None)
-
-
-def _used(requested: str, effective: str, reason: str | None) -> JsonObject:
-    return {
-        "requested": requested,
-        "effective": effective,
-        "fallback_used": requested != effective,
-        "fallback_reason": reason,
-    }
 
 
 def _tool_result(event: ev.Event, body: ev.ToolReturned) -> JsonObject:
@@ -166,7 +74,7 @@ def _no_result(call_id: str, tool: str, code: str, error: str) -> ev.ToolReturne
     return ev.ToolReturned(call_id=call_id, tool=tool, error_code=code, error=error)
 
 
-class _Projection:
+class Projection:
     """Builds the trace event by event; open lines are completed when their end comes.
 
     Every tool line that is not running has one entry in the tool results, in the same order."""
@@ -181,6 +89,7 @@ class _Projection:
         self._judging: dict[tuple[str | None, int | None], Usage] = {}
         self._unknown: set[tuple[str | None, int | None]] = set()
         self._planning = Usage()
+        self._translating = Usage()
         self._rejected: list[str] = []
 
     def steps(self) -> tuple[TraceStep, ...]:
@@ -198,6 +107,7 @@ class _Projection:
             case ev.InputGuarded() if body.findings:
                 self._line(event, "guard", "checked the prompt", detail={"findings": list(body.findings)})
             case ev.RequestUnderstood():
+                self._request_language(event, body)
                 self._line(event, "route", f"route: {body.route}", detail={"reason": body.reason})
             case ev.MemoryRetrieved():
                 self._line(event, "memory", "memory retrieval", detail=_memory_detail(body))
@@ -232,6 +142,8 @@ class _Projection:
             case ev.GateChecked():
                 status: TraceStatus = "done" if body.passed else "failed"
                 self._line(event, "gate", body.gate, status, {"reason": body.reason})
+            case ev.AnswerTranslated():
+                self._answer_language(event, body)
             case ev.RunClaimed(resumed=True):
                 self._line(event, "notice", "the run was resumed", detail={"epoch": event.epoch})
             case ev.RunSuspended() | ev.CancelRequested():
@@ -268,10 +180,36 @@ class _Projection:
     def _model(self, event: ev.Event, body: ev.ModelReturned) -> None:
         if body.purpose == "planner":
             self._planning += body.usage
+        elif body.purpose == "translator":
+            self._translating += body.usage
         elif event.step_id is not None:
             spent = self._judging if body.purpose == "supervisor" else self._usage
             key = (event.step_id, event.attempt)
             spent[key] = spent.get(key, Usage()) + body.usage
+
+    def _request_language(self, event: ev.Event, body: ev.RequestUnderstood) -> None:
+        if body.translated:
+            title = f"translated the request from {name_of(body.language)}"
+            self._translation(event, title, None, {"question": shorten(body.question)}, body.duration)
+        elif body.fallback_reason is not None:
+            title = f"the request ({name_of(body.language)}) was not translated"
+            self._translation(event, title, body.fallback_reason, {}, body.duration)
+
+    def _answer_language(self, event: ev.Event, body: ev.AnswerTranslated) -> None:
+        language = name_of(body.language)
+        if body.text is not None:
+            self._translation(event, f"translated the answer into {language}", None, {}, body.duration)
+        elif body.fallback_reason is not None:
+            title = f"the answer was not translated into {language}"
+            self._translation(event, title, body.fallback_reason, {}, body.duration)
+
+    def _translation(
+        self, event: ev.Event, title: str, problem: str | None, detail: JsonObject, seconds: float
+    ) -> None:
+        usage = self._translating if self._translating.model_calls else None
+        self._translating = Usage()
+        shown = {**detail, "reason": problem} if problem is not None else detail
+        self._line(event, "translation", title, "failed" if problem is not None else "done", shown, seconds, usage)
 
     def _started(self, event: ev.Event, body: ev.StepStarted) -> None:
         kind, title, intent = self._titles.get(event.step_id or "", ("step", event.step_id or "", ""))

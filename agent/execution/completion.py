@@ -4,16 +4,17 @@ Without a model, or when it fails before results are lost, the answer is compose
 """
 
 from collections.abc import AsyncIterator, Mapping
-from time import monotonic
 
 from agent.core.errors import ModelError, ModelOutputError
-from agent.core.events import AnswerDelta, AnswerStarted, FinishReason, Purpose, StepOutput
+from agent.core.events import AnswerStarted, FinishReason, Purpose, StepOutput
+from agent.core.language import ENGLISH, name_of
 from agent.core.llm.port import ModelChunk
 from agent.core.models import ChatMessage, JsonObject, PlanStep, Source, Tier
 from agent.execution.compose import compose, without_results
 from agent.execution.metering import MeteredModels
 from agent.execution.outputs import SKILL_CHARS, data_block, number_sources, results
 from agent.execution.run import Run
+from agent.execution.streaming import DeltaWriter
 from agent.prompts import render
 
 HISTORY_MESSAGES = 20
@@ -71,7 +72,9 @@ class CompletionWriter:
         purpose: Purpose = "task" if _is_task(run) else "completion"
         models = MeteredModels(run, self._step.id, self._attempt)
         stream = models.stream(purpose, messages, tier=tier, tools=passthrough, max_tokens=run.state.request.max_tokens)
-        return await _Coalescer(run, self._step.id, self._attempt).drain(stream)
+        # An answer that is to be translated is not shown before it is.
+        quiet = run.state.understood is not None and run.state.understood.translated
+        return await _drain(stream, None if quiet else DeltaWriter(run, self._step.id, self._attempt))
 
     async def _by_rules(
         self,
@@ -100,7 +103,7 @@ class CompletionWriter:
         spoken = [m for m in history if m.role not in ("system", "developer")]
         kept = spoken[-HISTORY_MESSAGES:] if run.room.planning else spoken
         messages += [message.wire() for message in kept]
-        question = run.state.prompt
+        question = run.state.question
         if outcomes:
             blocks = [
                 data_block("result", output.text, limit=SKILL_CHARS, step=step.id, tool=step.tool, intent=step.intent)
@@ -127,7 +130,7 @@ class CompletionWriter:
         callers = "\n\n".join(m.content for m in history if m.role in ("system", "developer") and m.content)
         recalled = self._run.state.retrieved.items if self._run.state.retrieved else ()
         memory = render("memory") if recalled else ""
-        operator = "\n\n".join(part for part in (room.system_prompt, callers, memory) if part)
+        operator = "\n\n".join(part for part in (room.system_prompt, callers, memory, self._language()) if part)
         if not outcomes:
             return "\n\n".join(part for part in (operator, room.persona) if part)
         citations = ""
@@ -142,6 +145,13 @@ class CompletionWriter:
             persona=room.persona + "\n\n" if room.persona else "",
             citations=citations,
         )
+
+    def _language(self) -> str:
+        """The word to a model that answers in the user's language itself."""
+        understood = self._run.state.understood
+        if understood is None or understood.language == ENGLISH or understood.translated:
+            return ""
+        return f"Answer in {name_of(understood.language)}, the language of the request."
 
     def _tier(self) -> Tier:
         return "fast" if _is_task(self._run) else self._step.tier or self._run.room.answer_tier
@@ -161,48 +171,25 @@ _FINISH: Mapping[str, FinishReason] = {
 }
 
 
-class _Coalescer:
-    """Turns a stream of chunks into deltas of the log: the first at once, then one every `stream_coalesce_ms`."""
-
-    def __init__(self, run: Run, step_id: str, attempt: int) -> None:
-        self._run = run
-        self._step_id = step_id
-        self._attempt = attempt
-        self._interval = run.engine.settings.stream_coalesce_ms / 1000
-        self._text: list[str] = []
-        self._calls: list[JsonObject] = []
-        self._buffer: dict[str, list[str]] = {"reasoning": [], "text": []}
-        self._flushed = 0.0
-
-    async def drain(self, stream: AsyncIterator[ModelChunk]) -> tuple[str, list[JsonObject], FinishReason]:
-        """The whole text, the client's tool calls and why it ended. What came before a break is flushed."""
-        finish: FinishReason = "stop"
-        try:
-            async for chunk in stream:
-                if chunk.reasoning:
-                    self._buffer["reasoning"].append(chunk.reasoning)
-                if chunk.text:
-                    self._text.append(chunk.text)
-                    self._buffer["text"].append(chunk.text)
-                self._calls += chunk.tool_calls
-                finish = _FINISH.get(chunk.finish_reason or "", finish)
-                if monotonic() - self._flushed >= self._interval:
-                    await self._flush()
-        finally:
-            await self._flush()
-        return "".join(self._text), join_tool_calls(self._calls), finish
-
-    async def _flush(self) -> None:
-        deltas = [
-            AnswerDelta(text="".join(parts), kind="text" if kind == "text" else "reasoning")
-            for kind, parts in self._buffer.items()
-            if parts
-        ]
-        if deltas:
-            for parts in self._buffer.values():
-                parts.clear()
-            self._flushed = monotonic()
-            await self._run.emit(*deltas, step_id=self._step_id, attempt=self._attempt)
+async def _drain(
+    stream: AsyncIterator[ModelChunk], writer: DeltaWriter | None
+) -> tuple[str, list[JsonObject], FinishReason]:
+    """The whole text, the client's tool calls and why it ended. What came before a break is flushed."""
+    finish: FinishReason = "stop"
+    text: list[str] = []
+    calls: list[JsonObject] = []
+    try:
+        async for chunk in stream:
+            text.append(chunk.text)
+            calls += chunk.tool_calls
+            finish = _FINISH.get(chunk.finish_reason or "", finish)
+            if writer is not None:
+                await writer.add(chunk.reasoning, "reasoning")
+                await writer.add(chunk.text)
+    finally:
+        if writer is not None:
+            await writer.flush()
+    return "".join(text), join_tool_calls(calls), finish
 
 
 def join_tool_calls(deltas: list[JsonObject]) -> list[JsonObject]:

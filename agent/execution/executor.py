@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 
 from agent.core.errors import AgentError, AgentFailure, ConflictError, StaleEpochError, StoreError
 from agent.core.events import CancelRequested, RunClaimed, RunFailed, RunSuspended
@@ -15,9 +16,10 @@ log = logging.getLogger(__name__)
 class RunExecutor:
     """Carries out claimed runs on one engine."""
 
-    def __init__(self, engine: Engine, worker: str) -> None:
+    def __init__(self, engine: Engine, worker: str, drive: Callable[[Run], Awaitable[None]] = drive) -> None:
         self._engine = engine
         self._worker = worker
+        self._drive = drive
 
     def open(self, claim: Claim) -> Run:
         """The claimed run, folded and ready to be followed."""
@@ -30,7 +32,7 @@ class RunExecutor:
         try:
             await run.emit(RunClaimed(worker=self._worker, resumed=run.epoch > 1))
             await self._obey_signals(run)
-            await drive(run)
+            await self._drive(run)
         except StaleEpochError:
             log.warning("run %s was claimed by another process; it goes on there", run.run_id)
         except ConflictError:

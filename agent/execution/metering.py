@@ -36,19 +36,14 @@ class MeteredModels:
         `keep_message` stores the reply in the log, for a conversation that must survive a crash."""
         request = self._request(purpose, messages, tier, tools, schema, max_tokens)
         started = monotonic()
-        try:
-            with self._in_flight():
+        with self._in_flight():
+            try:
                 reply = await self._run.engine.models.require().complete(request)
-        except (ModelError, asyncio.CancelledError) as error:
-            await self._record(request, tier, Usage(model_calls=1), started, error=error)
-            raise
-        message = None
-        if keep_message:
-            calls: tuple[JsonObject, ...] = tuple(
-                {"id": call.id, "name": call.name, "arguments": call.arguments} for call in reply.tool_calls
-            )
-            message = AssistantTurn(text=reply.text, tool_calls=calls)
-        await self._record(request, tier, reply.usage, started, reply=reply, message=message)
+            except (ModelError, asyncio.CancelledError) as error:
+                await self._record(request, tier, Usage(model_calls=1), started, error=error)
+                raise
+            message = _turn(reply) if keep_message else None
+            await self._record(request, tier, reply.usage, started, reply=reply, message=message)
         return reply
 
     async def stream(
@@ -65,19 +60,20 @@ class MeteredModels:
         started = monotonic()
         usage: Usage | None = None
         finish: str | None = None
-        try:
-            with self._in_flight():
+        with self._in_flight():
+            try:
                 async for chunk in self._run.engine.models.require().stream(request):
                     usage = chunk.usage or usage
                     finish = chunk.finish_reason or finish
                     yield chunk
-        except (ModelError, asyncio.CancelledError) as error:
-            await self._record(request, tier, usage or Usage(model_calls=1), started, error=error)
-            raise
-        await self._record(request, tier, usage or Usage(model_calls=1), started, finish=finish)
+            except (ModelError, asyncio.CancelledError) as error:
+                await self._record(request, tier, usage or Usage(model_calls=1), started, error=error)
+                raise
+            await self._record(request, tier, usage or Usage(model_calls=1), started, finish=finish)
 
     @contextmanager
     def _in_flight(self) -> Iterator[None]:
+        """Count a call against the budgets until its usage does."""
         self._run.calls_in_flight += 1
         try:
             yield
@@ -133,6 +129,13 @@ class MeteredModels:
             message=message,
         )
         await self._run.emit(body, step_id=self._step_id, attempt=self._attempt)
+
+
+def _turn(reply: ModelReply) -> AssistantTurn:
+    calls: tuple[JsonObject, ...] = tuple(
+        {"id": call.id, "name": call.name, "arguments": call.arguments} for call in reply.tool_calls
+    )
+    return AssistantTurn(text=reply.text, tool_calls=calls)
 
 
 def check_budget(run: Run) -> None:

@@ -15,6 +15,7 @@ from agent.core.errors import AgentError, ConflictError, TooLargeError
 from agent.core.events import Draft, Event, EventBody
 from agent.core.fold import RunState, apply, fold
 from agent.core.journal import Claim, ConversationStore, Journal
+from agent.core.language import LanguageDetector
 from agent.core.llm.tiers import ModelTiers
 from agent.core.memory import MemoryStore
 from agent.core.models import Room
@@ -36,6 +37,7 @@ class Engine:
     registry: ToolRegistry
     skills: SkillLibrary
     memory: MemoryStore
+    languages: LanguageDetector
 
 
 class Run:
@@ -102,7 +104,8 @@ class Run:
             while position < len(self.events):
                 event = self.events[position]
                 position += 1
-                yield event
+                if event.seq > after:
+                    yield event
                 if event.body.terminal:
                     return
             if self.closed:

@@ -107,7 +107,7 @@ class StepSupervisorAgent:
         doubt = f"\nA check noticed: {checked.doubt}." if checked.doubt else ""
         user = "\n".join(
             (
-                data_block("intent", step.intent or self._run.state.prompt, limit=JUDGE_CHARS),
+                data_block("intent", step.intent or self._run.state.question, limit=JUDGE_CHARS),
                 data_block("input", args_text(dict(step.args)), limit=JUDGE_CHARS),
                 data_block("evidence", await self._evidence(step, attempt), limit=2 * JUDGE_CHARS),
                 data_block("output", output.text, limit=JUDGE_CHARS, step=step.id, tool=step.tool),
@@ -132,7 +132,7 @@ class StepSupervisorAgent:
 
     async def _evidence(self, step: PlanStep, attempt: AttemptState | None) -> str:
         """Everything the attempt had before it: the request, its arguments, what its tools returned."""
-        parts = [self._run.state.prompt, step.intent]
+        parts = [self._run.state.prompt, self._run.state.question, step.intent]
         outputs = [self._run.state.step(dependency).output for dependency in step.depends_on]
         if attempt is not None:
             parts.append(json.dumps(dict(attempt.args), ensure_ascii=False, default=str))

@@ -15,7 +15,7 @@ from agent.execution import stages
 from agent.execution.decide import decide, is_complete, wants_replan
 from agent.execution.run import Run
 
-StageName = Literal["guard", "understand", "retrieve", "plan", "execute", "verify", "finalize"]
+StageName = Literal["guard", "understand", "retrieve", "plan", "execute", "verify", "translate", "finalize"]
 
 STAGES: Mapping[StageName, Callable[[Run], Awaitable[None]]] = {
     "guard": stages.guard,
@@ -24,11 +24,24 @@ STAGES: Mapping[StageName, Callable[[Run], Awaitable[None]]] = {
     "plan": stages.plan,
     "execute": stages.execute,
     "verify": stages.verify,
+    "translate": stages.translate,
     "finalize": stages.finalize,
 }
 
 
-_LONG = frozenset({"plan", "execute"})
+ROUTES: Mapping[StageName, tuple[StageName | None, ...]] = {
+    "guard": ("understand", "finalize"),
+    "understand": ("retrieve", "finalize"),
+    "retrieve": ("plan", "finalize"),
+    "plan": ("execute", "verify", "translate", "finalize"),
+    "execute": ("plan", "verify", "translate", "finalize"),
+    "verify": ("plan", "translate", "finalize"),
+    "translate": ("finalize",),
+    "finalize": (None,),
+}
+"""Which stages `next_stage` may name after each; None is the end. For those who draw or compile the workflow."""
+
+_LONG = frozenset({"understand", "plan", "execute", "translate"})
 """The stages that wait for models and tools; only these are raced against a stop."""
 
 
@@ -50,6 +63,8 @@ def next_stage(state: RunState) -> StageName | None:
         return "execute"
     if is_complete(state) and not state.gates:
         return "verify"
+    if state.understood.translate_answer and state.translated is None:
+        return "translate"
     return "finalize"
 
 
@@ -58,10 +73,23 @@ async def drive(run: Run) -> None:
 
     A stage is cut short when a person cancels the run or its wall time is spent; the answer says so."""
     while (stage := next_stage(run.state)) is not None:
-        if stage in _LONG:
-            await _until_stopped(run, stage)
-        else:
-            await STAGES[stage](run)
+        await run_stage(run, stage)
+
+
+async def run_stage(run: Run, stage: StageName) -> None:
+    """Carry out one stage; the long ones until they end or the run is stopped."""
+    if stage in _LONG:
+        await _until_stopped(run, stage)
+    else:
+        await STAGES[stage](run)
+
+
+def mermaid() -> str:
+    """The workflow as a Mermaid flow chart. A resumed run enters at the stage its log calls for."""
+    lines = ["flowchart TD", "    start([request]) --> guard"]
+    for stage, followers in ROUTES.items():
+        lines += [f"    {stage} --> {follower or 'done([answer])'}" for follower in followers]
+    return "\n".join(lines)
 
 
 async def _until_stopped(run: Run, stage: StageName) -> None:

@@ -1,16 +1,23 @@
-"""The `stepgate` command: one file a command group. `main` turns our errors into one clear line and an exit code."""
+"""The `stepgate` command: one file a command group. `main` turns our errors into one clear line and an exit code.
+
+The files import what they need to say what they do; what they need to do it is imported when it is done, for loading
+all of the gateway takes a second, and `stepgate --help` needs none of it.
+"""
 
 import sys
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 
 from agent.core.errors import AgentError
-from gateway.cli import ask, doctor, mcp, mcp_servers, memory, runs, serve, skills, tools
+from gateway.cli import ask, doctor, graph, mcp, mcp_servers, memory, runs, serve, skills, tools
+from gateway.cli.groups import Group
 
 app = typer.Typer(
     name="stepgate",
     help="A self-hosted agent gateway: plans a request, runs the plan under supervision, answers with its trace.",
-    no_args_is_help=True,
+    cls=Group,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
@@ -18,11 +25,27 @@ app.command("serve")(serve.serve)
 app.command("ask")(ask.ask)
 app.command("doctor")(doctor.doctor)
 app.command("mcp")(mcp.mcp)
+app.command("graph")(graph.graph)
 app.add_typer(runs.app, name="runs")
 app.add_typer(skills.app, name="skills")
 app.add_typer(tools.app, name="tools")
 app.add_typer(mcp_servers.app, name="mcp-servers")
 app.add_typer(memory.app, name="memory")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"stepgate {version('stepgate')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """`python -m gateway.cli`, the same as `stepgate`."""
 
-from gateway.cli import main
+from gateway.entry import main
 
 if __name__ == "__main__":
     main()

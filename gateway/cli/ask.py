@@ -3,17 +3,22 @@
 import asyncio
 import json
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.markdown import Markdown
 
-from agent.core.errors import AgentError
+from agent.core.errors import AgentError, ConflictError
 from agent.core.models import AgentRequest, AgentResponse
-from gateway.bootstrap import Stepgate
-from gateway.cli.progress import Progress
+from gateway.cli.interrupts import Interrupts
+from gateway.cli.progress import follow
 from gateway.cli.session import with_stepgate
+from gateway.loading import INTERRUPTED
+
+if TYPE_CHECKING:
+    from gateway.bootstrap import Stepgate
+
+LAST_MOMENT_S = 1.0
+"""How long an impatient person still waits: most runs end within milliseconds of being cancelled."""
 
 
 def ask(
@@ -22,45 +27,78 @@ def ask(
     conversation: Annotated[str | None, typer.Option(help="Continue the conversation of this id.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole response as JSON.")] = False,
 ) -> None:
-    """Ask for something; watch the steps; get the answer."""
+    """Ask for something; watch the steps; get the answer. Ctrl-C cancels it."""
     text = sys.stdin.read() if prompt == ["-"] else " ".join(prompt)
     request = AgentRequest(prompt=text, room=room, conversation_id=conversation)
 
-    async def work(stepgate: Stepgate) -> int:
-        run_id = await stepgate.service.start(request)
-        try:
-            response = await _follow(stepgate, run_id, quiet=as_json)
-        except asyncio.CancelledError:
-            await stepgate.service.cancel(run_id)
-            print(f"cancelled; see `stepgate runs show {run_id}`", file=sys.stderr)
-            return 130
-        except AgentError as error:
-            _print_failure(error, as_json=as_json)
-            return 1
-        _print_answer(response, as_json=as_json)
-        return 0 if response.metadata.get("status") == "complete" else 2
+    async def work(stepgate: "Stepgate") -> int:
+        with Interrupts() as interrupts:
+            run_id = await stepgate.service.start(request)
+            following = asyncio.create_task(follow(stepgate.service, run_id, quiet=as_json))
+            if not await _before(interrupts.first, following) and await _cancelled(stepgate, run_id):
+                return await _given_up(stepgate, run_id, following, interrupts)
+            return await _answered(following, as_json=as_json)
 
-    raise SystemExit(with_stepgate(work))
+    raise SystemExit(with_stepgate(work, foreign="started"))
 
 
-async def _follow(stepgate: Stepgate, run_id: str, *, quiet: bool) -> AgentResponse:
-    """Show the events as they come; the response at the end."""
-    if not quiet:
-        with Progress(Console(stderr=True)) as progress:
-            async for event in stepgate.service.events(run_id):
-                progress.show(event)
-    return await stepgate.service.response(run_id)
+async def _answered(following: "asyncio.Task[AgentResponse]", *, as_json: bool) -> int:
+    """Print the answer; the exit code."""
+    try:
+        response = await following
+    except AgentError as error:
+        _print_failure(error, as_json=as_json)
+        return 1
+    _print_answer(response, as_json=as_json)
+    return 0 if response.metadata.get("status") == "complete" else 2
+
+
+async def _cancelled(stepgate: "Stepgate", run_id: str) -> bool:
+    """Cancel the run, so that it stays cancelled whatever happens to this process; False when it has just ended."""
+    try:
+        await stepgate.service.cancel(run_id)
+    except ConflictError:
+        return False
+    return True
+
+
+async def _given_up(
+    stepgate: "Stepgate", run_id: str, following: "asyncio.Task[AgentResponse]", interrupts: Interrupts
+) -> int:
+    """Let the cancelled run come to its end, unless a second Ctrl-C or the time says to go now."""
+    await _before(interrupts.second, following, stepgate.settings.drain_seconds)
+    await asyncio.wait([following], timeout=LAST_MOMENT_S)
+    ended = following.done()
+    if not ended:
+        stepgate.service.begin_drain(0)
+        following.cancel()
+    await asyncio.gather(following, return_exceptions=True)
+    left = "" if ended else "; what was under way is left behind, and the next start closes the run"
+    print(f"cancelled{left}; see `stepgate runs show {run_id}`", file=sys.stderr)
+    return INTERRUPTED
+
+
+async def _before(event: asyncio.Event, task: "asyncio.Task[AgentResponse]", seconds: float | None = None) -> bool:
+    """Whether the task ended before the event was set and before the time was over."""
+    waiting = asyncio.create_task(event.wait())
+    try:
+        await asyncio.wait((task, waiting), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()
+    return task.done()
 
 
 def _print_answer(response: AgentResponse, *, as_json: bool) -> None:
     if as_json:
         print(response.model_dump_json(indent=2))
         return
-    console = Console()
-    if console.is_terminal:
-        console.print(Markdown(response.response))
-    else:
+    if not sys.stdout.isatty():
         print(response.response)
+        return
+    from rich.console import Console  # noqa: PLC0415 - only for a person's eyes
+    from rich.markdown import Markdown  # noqa: PLC0415
+
+    Console().print(Markdown(response.response))
 
 
 def _print_failure(error: AgentError, *, as_json: bool) -> None:

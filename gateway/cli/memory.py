@@ -2,19 +2,22 @@
 
 import json
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import Progress
 from rich.table import Table
 
 from agent.core.models import LOCAL_OWNER
-from gateway.bootstrap import Stepgate
+from gateway.cli.groups import Group
 from gateway.cli.session import with_stepgate
 
-app = typer.Typer(help="Memory: what is remembered for you, and forgetting it.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from agent.core.memory import Kind
+    from gateway.bootstrap import Stepgate
+
+app = typer.Typer(help="Memory: what is remembered for you, and forgetting it.", cls=Group)
 
 
 @app.command("list")
@@ -25,8 +28,8 @@ def list_memories(
 ) -> None:
     """List the newest memories."""
 
-    async def work(stepgate: Stepgate) -> None:
-        kind = None if everything else "fact"
+    async def work(stepgate: "Stepgate") -> None:
+        kind: Kind | None = None if everything else "fact"
         memories = await stepgate.memory.newest(LOCAL_OWNER, kind=kind, limit=limit)
         if as_json:
             rows = [
@@ -47,7 +50,7 @@ def list_memories(
 def delete(memory_id: Annotated[str, typer.Argument(help="The memory's id.")]) -> None:
     """Forget one memory."""
 
-    async def work(stepgate: Stepgate) -> None:
+    async def work(stepgate: "Stepgate") -> None:
         await stepgate.memory.delete(LOCAL_OWNER, memory_id)
         print(f"forgot {memory_id}")
 
@@ -58,10 +61,12 @@ def delete(memory_id: Annotated[str, typer.Argument(help="The memory's id.")]) -
 def reindex() -> None:
     """Make the vectors anew with the configured embedder, after it was changed. Nothing is lost: texts are kept."""
 
-    async def work(stepgate: Stepgate) -> None:
+    async def work(stepgate: "Stepgate") -> None:
         if not stepgate.memory.has_embedder:
             print("no embedder is configured (AGENT_EMBEDDER_URL); local vectors are always up to date")
             return
+        from rich.progress import Progress  # noqa: PLC0415 - only here
+
         with Progress(console=Console(stderr=True)) as progress:
             task = progress.add_task("Embedding memories", total=None)
             count = await stepgate.memory.reindex(

@@ -1,12 +1,16 @@
 """The live view of a run in the terminal: one line a step, with its verdict, time and tool calls."""
 
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
 
 from agent.core import events as ev
-from agent.core.models import Outcome, PlanStep
+from agent.core.models import AgentResponse, Outcome, PlanStep
+
+if TYPE_CHECKING:
+    from agent.core.service import AgentService
+    from agent.execution.run import Run
 
 _MARKS = {
     Outcome.SUCCESS: "[green]✓[/green]",
@@ -14,6 +18,15 @@ _MARKS = {
     Outcome.REPLAN: "[yellow]⤳[/yellow]",
     Outcome.ABORT: "[red]✗[/red]",
 }
+
+
+async def follow(service: "AgentService[Run]", run_id: str, *, quiet: bool = False) -> AgentResponse:
+    """Show what happens in a run on stderr until it ends; its response. Raises what `AgentService.response` does."""
+    if not quiet:
+        with Progress(Console(stderr=True)) as progress:
+            async for event in service.events(run_id):
+                progress.show(event)
+    return await service.response(run_id)
 
 
 class Progress:
@@ -24,6 +37,7 @@ class Progress:
         self._steps: dict[str, PlanStep] = {}
         self._seconds: dict[tuple[str | None, int | None], float] = {}
         self._status = console.status("Thinking")
+        self._told = ""
 
     def __enter__(self) -> Self:
         if self._console.is_terminal:
@@ -44,7 +58,7 @@ class Progress:
             case ev.PlanProposed() as proposed:
                 self._plan(proposed)
             case ev.StepStarted() if step is not None:
-                self._status.update(f"{step.id} {_plain(step.title)}: {_plain(step.intent)}")
+                self._status.update(_name(step))
             case ev.ToolCalled(tool=tool) if step is not None and step.action == "skill":
                 self._line(f"    [dim]{step.id} calls {tool}[/dim]")
             case ev.ToolRefused(reason=reason):
@@ -66,18 +80,30 @@ class Progress:
         by = "model" if proposed.effective == "llm" else "rules"
         count = f"{len(plan.steps)} step{'s' if len(plan.steps) != 1 else ''}"
         self._line(f"[bold]Plan{f' {plan.version + 1}' if plan.version else ''}[/bold] ({by}): {count}")
-        if proposed.fallback_reason:
-            self._line(f"    [dim]rules took over: {_plain(proposed.fallback_reason)}[/dim]")
+        if proposed.fallback_reason and proposed.fallback_reason != self._told:
+            self._told = proposed.fallback_reason
+            self._line(f"  [dim]rules took over: {_plain(proposed.fallback_reason.partition(';')[0])}[/dim]")
 
     def _judged(self, step: PlanStep, attempt: int | None, outcome: Outcome, reason: str) -> None:
         seconds = self._seconds.get((step.id, attempt), 0.0)
-        intent = f" [dim]{_plain(step.intent)}[/dim]" if step.intent else ""
-        self._line(f"  {_MARKS[outcome]} {step.id} {_plain(step.title)}{intent} [dim]{seconds:.1f} s[/dim]")
+        self._line(f"  {_MARKS[outcome]} {_name(step)} [dim]{seconds:.1f} s[/dim]")
         if outcome is not Outcome.SUCCESS:
             self._line(f"      {outcome.value}: {_plain(reason)}")
 
     def _line(self, text: str) -> None:
-        self._console.print(text, highlight=False, overflow="ellipsis", no_wrap=True)
+        """A line; cut to the terminal's width, whole where it goes into a file or another program."""
+        if self._console.is_terminal:
+            self._console.print(text, highlight=False, overflow="ellipsis", no_wrap=True)
+        else:
+            self._console.print(text, highlight=False, soft_wrap=True)
+
+
+def _name(step: PlanStep) -> str:
+    """A step in one line; an answer needs no more than its name."""
+    if step.is_completion:
+        return step.title if step.id == step.title else f"{step.id} {step.title}"
+    intent = f" [dim]{_plain(step.intent)}[/dim]" if step.intent else ""
+    return f"{step.id} {_plain(step.title)}{intent}"
 
 
 def _plain(text: str, limit: int = 160) -> str:

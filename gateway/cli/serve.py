@@ -1,120 +1,26 @@
-"""`stepgate serve`: the gateway as a process. SIGTERM drains."""
+"""`stepgate serve`: the gateway as a process."""
 
 import asyncio
-import contextlib
-import signal
-import socket
-import sys
-from collections.abc import Callable, Iterator
-from types import FrameType
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
-import uvicorn
 
-from agent.core.config import Settings
-from agent.core.errors import ConfigError
-from gateway.app import create_app
-from gateway.bootstrap import Stepgate, build
 from gateway.cli.session import settings_of_command
-
-GRACE_SECONDS = 3.0
-"""What open connections get to close, after the runs have ended or were left resumable."""
+from gateway.loading import Loading
 
 
 def serve(
     host: Annotated[str | None, typer.Option(help="Address to bind (AGENT_HOST).")] = None,
     port: Annotated[int | None, typer.Option(help="Port to bind, 0 for a free one (AGENT_PORT).")] = None,
 ) -> None:
-    """Start the gateway."""
+    """Start the gateway. SIGTERM and Ctrl-C drain it."""
     settings = settings_of_command(host=host, port=port)
+    with Loading():
+        from gateway.cli.server import run_server  # noqa: PLC0415 - the whole gateway; other commands do not need it
+
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        raise SystemExit(runner.run(_serve(settings)))
-
-
-async def _serve(settings: Settings) -> int:
-    """Bind, wire the gateway, serve until a signal, drain; the exit code."""
-    with _bound(settings) as listening:
-        async with build(settings) as stepgate:
-            server = _Server(settings, stepgate)
-            await server.serve([listening])
-            return 0 if server.started else 1
-
-
-def _bound(settings: Settings) -> socket.socket:
-    """The listening socket; `ConfigError` naming the setting when the address cannot be had."""
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listening = socket.socket(family)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((settings.host, settings.port))
-    except OSError as error:
-        listening.close()
-        raise ConfigError(
-            f"AGENT_PORT: {settings.host}:{settings.port} cannot be bound: {error.strerror}; is a gateway running "
-            "already?"
-        ) from error
-    return listening
-
-
-class _Server(uvicorn.Server):
-    """uvicorn, which tells the gateway of a signal at once: streams must end before connections can."""
-
-    def __init__(self, settings: Settings, stepgate: Stepgate) -> None:
-        self._settings = settings
-        self._stepgate = stepgate
-        super().__init__(
-            uvicorn.Config(
-                create_app(settings, stepgate),
-                host=settings.host,
-                port=settings.port,
-                log_config=None,
-                log_level="warning",
-                access_log=False,
-                timeout_graceful_shutdown=int(settings.drain_seconds + GRACE_SECONDS),
-            )
-        )
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Bind, then say where."""
-        await super().startup(sockets)
-        if self.started:
-            self._announce()
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Drain at the first signal; uvicorn closes the doors. A second Ctrl-C does not wait."""
-        self._stepgate.service.begin_drain(self._settings.drain_seconds)
-        super().handle_exit(sig, frame)
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """As uvicorn does, but without raising the signal again at the end: what is left must be drained first."""
-        loop = asyncio.get_running_loop()
-        numbers = (signal.SIGINT, signal.SIGTERM)
-        for number in numbers:
-            loop.add_signal_handler(number, self.handle_exit, number, None)
-        try:
-            yield
-        finally:
-            for number in numbers:
-                loop.remove_signal_handler(number)
-
-    def _announce(self) -> None:
-        settings = self._settings
-        host = f"[{settings.host}]" if ":" in settings.host else settings.host
-        port = next((server.sockets[0].getsockname()[1] for server in self.servers if server.sockets), settings.port)
-        url = f"http://{host}:{port}"
-        mode = "rules mode, no model configured (set AGENT_LLM_BASE_URL and AGENT_MODEL_FAST)"
-        if settings.llm_configured:
-            models = self._stepgate.models
-            mode = f"models fast={models.fast}, high={models.high or models.fast}"
-        print(f"Stepgate listens on {url}", file=sys.stderr)
-        print(f"  {mode}", file=sys.stderr)
-        print(
-            f"  OpenAI-compatible base URL: {url}/v1    data: {settings.data_dir.resolve()}",
-            file=sys.stderr,
-            flush=True,
-        )
+        raise SystemExit(runner.run(run_server(settings)))
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -4,12 +4,15 @@ import asyncio
 import logging
 import sys
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from dotenv import load_dotenv
 
 from agent.core.config import Settings, load_settings, unknown_settings
-from gateway.bootstrap import Stepgate, build
+from gateway.loading import Loading
+
+if TYPE_CHECKING:
+    from gateway.bootstrap import Stepgate
 
 T = TypeVar("T")
 
@@ -18,22 +21,41 @@ def settings_of_command(**overrides: object) -> Settings:
     """The settings, with a warning on stderr for every `AGENT_` name that is none."""
     for line in unknown_settings():
         print(f"warning: {line}", file=sys.stderr)
-    load_dotenv(".env")  # providers' own keys (ANTHROPIC_API_KEY ...) are read from the environment by LiteLLM
+    read_provider_keys()
     settings = load_settings(**{key: value for key, value in overrides.items() if value is not None})
-    logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    # One line a request is the doors' business; the client library's own are noise.
-    logging.getLogger("httpx").setLevel(logging.WARNING)
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    set_up_logging(settings)
     return settings
 
 
-def with_stepgate(work: Callable[[Stepgate], Awaitable[T]]) -> T:
-    """Run `work` on a gateway of this process that shares the data folder with a running one."""
+def read_provider_keys() -> None:
+    """Take `.env` into the environment: LiteLLM reads the providers' own keys (ANTHROPIC_API_KEY ...) from there."""
+    logging.getLogger("dotenv").setLevel(logging.ERROR)  # `unknown_settings` has named the lines that cannot be read
+    load_dotenv(".env")
+
+
+def set_up_logging(settings: Settings, least: int = logging.NOTSET) -> None:
+    """Log to stderr what the settings ask for, and at least of the level `least`."""
+    level = max(least, logging.getLevelNamesMapping()[settings.log_level.upper()])
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    # One line a request is the doors' business; the libraries' own are noise.
+    for name in ("httpx", "httpx2", "alembic", "mcp"):
+        logging.getLogger(name).setLevel(max(logging.WARNING, level))
+    logging.getLogger().setLevel(level)
+
+
+def with_stepgate(
+    work: "Callable[[Stepgate], Awaitable[T]]", *, foreign: Literal["started", "remembered", "ignored"] = "ignored"
+) -> T:
+    """Run `work` on a gateway of this process that shares the data folder with a running one.
+
+    `foreign` says what is done with other people's MCP servers; most commands have no use for them."""
     settings = settings_of_command()
-    logging.getLogger().setLevel(max(logging.WARNING, logging.getLogger().level))
+    set_up_logging(settings, logging.WARNING)
+    with Loading():
+        from gateway.bootstrap import build  # noqa: PLC0415 - all of the engine: half a second that `--help` does not need
 
     async def run() -> T:
-        async with build(settings, recover=False) as stepgate:
+        async with build(settings, recover=False, foreign=foreign) as stepgate:
             return await work(stepgate)
 
     return asyncio.run(run())

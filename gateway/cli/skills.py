@@ -1,33 +1,31 @@
 """`stepgate skills list|validate`."""
 
+import textwrap
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
-from agent.skills import SkillLibrary, skill_roots, validate_skill
-from gateway.bootstrap import HOME
+from agent.skills import Skill, SkillLibrary, skill_roots, validate_skill
+from gateway.cli.groups import Group
 from gateway.cli.session import settings_of_command
+from gateway.home import HOME
 
-app = typer.Typer(help="Skills: what this gateway can do, and whether a folder is a valid skill.", no_args_is_help=True)
+app = typer.Typer(help="Skills: what this gateway can do, and whether a folder is a valid skill.", cls=Group)
 
 
 @app.command("list")
 def list_skills() -> None:
     """List the skills, where they come from and what they may call."""
     library = _library()
-    table = Table("skill", "origin", "tools", "description", box=None)
-    for skill in library:
-        table.add_row(
-            *map(escape, (skill.name, skill.origin, " ".join(skill.allowed_tools) or "-", skill.description[:80]))
-        )
     console = Console()
-    console.print(table)
+    for skill in library:
+        name, *rest = _lines(skill, console.width)
+        console.print(f"[bold]{escape(name)}[/bold]", *map(escape, rest), sep="\n", highlight=False, soft_wrap=True)
     for diagnostic in library.diagnostics:
-        console.print(f"[yellow]note:[/yellow] {escape(diagnostic)}", highlight=False)
+        console.print(f"[yellow]note:[/yellow] {escape(diagnostic)}", highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -45,6 +43,15 @@ def validate(
             print(f"     {problem}")
     if failed:
         raise SystemExit(1)
+
+
+def _lines(skill: Skill, width: int) -> list[str]:
+    """A skill in two lines, cut between words."""
+    tools = " ".join(skill.allowed_tools) or "no tools"
+    return [
+        textwrap.shorten(f"{skill.name} ({skill.origin}): {tools}", width, placeholder=" …"),
+        "  " + textwrap.shorten(skill.description, max(20, width - 2), placeholder=" …"),
+    ]
 
 
 def _library() -> SkillLibrary:

@@ -11,22 +11,37 @@ from agent.core.errors import AgentError
 from agent.core.events import RunFailed
 from agent.core.models import AgentRequest, AgentResponse
 from gateway.bootstrap import Stepgate
+from gateway.doors.body import JsonRoute, refuse_unknown
 from gateway.doors.wiring import Gateway
-from gateway.errors import FailureBody
+from gateway.render.errors import FailureBody
 from gateway.render.native import event_frame, failure_frame, response_frame
 from gateway.sse import sse_response
 
-router = APIRouter(tags=["agent"])
+router = APIRouter(tags=["agent"], route_class=JsonRoute)
 
-
+_STATUSES: dict[int | str, str] = {
+    400: "The request cannot be understood",
+    404: "There is no such thing",
+    409: "The state of the thing forbids this",
+    413: "The body is too large",
+    415: "The body is not sent as plain JSON",
+    429: "The provider's rate limit",
+    500: "A defect",
+    502: "The model or a tool failed",
+    503: "Stopping, full, or the store is down",
+    504: "The model or a tool was too slow",
+    # Without it FastAPI would promise a 422 in a shape of its own.
+    "default": "Any other failure",
+}
 ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"model": FailureBody} for status in (400, 404, 409, 413, 429, 500, 502, 503, 504)
+    status: {"model": FailureBody, "description": description} for status, description in _STATUSES.items()
 }
 
 
 @router.post("/v1/agent", response_model=AgentResponse, responses=ERRORS)
 async def agent(body: AgentRequest, http: Request, stepgate: Gateway) -> Response:
     """Carry out a request. With `stream: true`, every event as it happens and the response at the end."""
+    refuse_unknown(await http.json(), AgentRequest)
     run_id = await stepgate.service.start(body)
     http.state.run_started = True
     headers = {"x-stepgate-run-id": run_id}

@@ -1,8 +1,8 @@
-"""`/v1/skills`, `/v1/tools`, `/health`, `/ready`: what there is, and whether it works."""
+"""`/`, `/v1/skills`, `/v1/tools`, `/health`, `/ready`: what there is, and whether it works."""
 
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
@@ -68,7 +68,33 @@ class Health(BaseModel):
     status: str = "ok"
 
 
+class Pointer(BaseModel):
+    """What answers here, and where its doors are."""
+
+    name: str = "Stepgate"
+    version: str
+    doors: dict[str, str] = {
+        "openai": "/v1/chat/completions",
+        "models": "/v1/models",
+        "agent": "/v1/agent",
+        "runs": "/v1/runs",
+        "mcp": "/mcp",
+        "skills": "/v1/skills",
+        "tools": "/v1/tools",
+        "health": "/health",
+        "ready": "/ready",
+        "openapi": "/openapi.json",
+    }
+
+
 _NOT_READY: dict[int | str, dict[str, Any]] = {503: {"model": Readiness}}
+
+
+@router.head("/", include_in_schema=False)
+@router.get("/")
+async def pointer(http: Request) -> Pointer:
+    """Where the doors are."""
+    return Pointer(version=http.app.version)
 
 
 @router.get("/v1/skills")
@@ -107,15 +133,17 @@ async def list_tools(stepgate: Gateway) -> ToolItems:
     )
 
 
+@router.head("/health", include_in_schema=False)
 @router.get("/health")
-@router.get("/healthz", include_in_schema=False)
+@router.api_route("/healthz", methods=["GET", "HEAD"], include_in_schema=False)
 async def health() -> Health:
     """Alive."""
     return Health()
 
 
+@router.head("/ready", include_in_schema=False)
 @router.get("/ready", response_model=Readiness, responses=_NOT_READY)
-@router.get("/readyz", include_in_schema=False)
+@router.api_route("/readyz", methods=["GET", "HEAD"], include_in_schema=False)
 async def ready(stepgate: Gateway) -> JSONResponse:
     """Ready: 200 when runs can be stored and carried out. Models that are down leave the rules; they are named, and
     do not make the gateway unready."""

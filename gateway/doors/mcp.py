@@ -3,40 +3,62 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.routing import BaseRoute
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent.core.config import Settings
 from agent.core.errors import BusyError
 from gateway.bootstrap import Stepgate
+from gateway.doors.hosts import HostsTold
 from mcp_tools.server import Served, build_server
+from mcp_tools.server_extras import ExtrasOf, no_extras
+from mcp_tools.server_sessions import MAX_SESSIONS, RETRY_MS, SessionManager
+
+STATE_KEY = "mcp_state.key"
+"""Kept in the data folder: what seals the state clients carry from one round of a call to the next."""
 
 
 class McpDoor:
     """The endpoint. One for each app: the SDK's session manager can be entered once."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, extras: ExtrasOf = no_extras) -> None:
         self._stepgate: Stepgate | None = None
-        self._server = build_server(self._served)
-        app = self._server.streamable_http_app(
-            streamable_http_path="/mcp",
+        self._manager = SessionManager(
+            build_server(self._served, settings.data_dir / STATE_KEY, extras),
+            retry_interval=RETRY_MS,
             max_request_body_size=settings.max_body_bytes,
-            transport_security=_allowed(settings),
+            max_sessions=MAX_SESSIONS,
+            security_settings=_allowed(settings),
         )
-        self.routes: list[BaseRoute] = list(app.routes)
+        app = HostsTold(_TrimmedHeaders(StreamableHTTPASGIApp(self._manager)))
+        self.routes: list[BaseRoute] = [Route("/mcp", endpoint=app)]
         """To be added to the gateway's own: mounting an app at "/" would swallow whatever comes after it."""
 
     @asynccontextmanager
     async def serve(self, stepgate: Stepgate) -> AsyncIterator[None]:
         """Serve until left."""
         self._stepgate = stepgate
-        async with self._server.session_manager.run():
+        async with self._manager.run():
             yield
 
     def _served(self) -> Served:
         if self._stepgate is None:
             raise BusyError("the gateway is starting; try again in a moment")
         return served_by(self._stepgate)
+
+
+class _TrimmedHeaders:
+    """Blanks around a header's value are no part of it (RFC 9110, 5.5), but httptools leaves those at its end; the
+    SDK would find `Mcp-Name` to differ from the body."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
+        await self._app({**scope, "headers": headers}, receive, send)
 
 
 def served_by(stepgate: Stepgate) -> Served:

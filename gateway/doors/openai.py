@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Request
@@ -14,20 +14,22 @@ from agent.core.events import RunFailed
 from agent.core.models import AgentRequest, ChatMessage, JsonObject, Room
 from agent.planning.routing import TASK_PREFIX
 from gateway.bootstrap import Stepgate
+from gateway.doors.body import JsonRoute
 from gateway.doors.wiring import Gateway
-from gateway.errors import OpenAIErrorBody, WireError, openai_error
+from gateway.errors import WireError
+from gateway.render.errors import OpenAIErrorBody, openai_error, to_json
 from gateway.render.openai import OpenAIChunks, completion_body
 from gateway.sse import frame, sse_response
 
-router = APIRouter(tags=["OpenAI"])
+router = APIRouter(tags=["OpenAI"], route_class=JsonRoute)
 
 DONE = "data: [DONE]\n\n"
 
 
 class WireModel(BaseModel):
-    """What clients send: fields we know are checked, others are ignored."""
+    """What clients send: fields we know are checked, by their JSON types; others are ignored."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", strict=True)
 
 
 class ImageUrl(WireModel):
@@ -72,6 +74,8 @@ class ChatCompletionRequest(WireModel):
     max_tokens: int | None = Field(default=None, ge=1)
     max_completion_tokens: int | None = Field(default=None, ge=1)
     tools: list[JsonObject] | None = None
+    tool_choice: Literal["none", "auto", "required"] | JsonObject | None = None
+    response_format: JsonObject | None = None
     metadata: JsonObject | None = None
     user: str | None = None
 
@@ -95,7 +99,9 @@ class ModelList(BaseModel):
 
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"model": OpenAIErrorBody} for status in (400, 404, 413, 429, 500, 502, 503, 504)
+    # Without the default FastAPI would promise a 422 in a shape of its own.
+    status: {"model": OpenAIErrorBody, "description": "OpenAI's error object"}
+    for status in (400, 404, 413, 415, 429, 500, 502, 503, 504, "default")
 }
 
 
@@ -119,6 +125,7 @@ async def chat_completions(
     user_agent: Annotated[str, Header()] = "",
 ) -> Response:
     """Carry out the last user message; the messages before it are the context."""
+    refuse_unsupported(body, stepgate.rooms.get(body.model), stepgate.rooms)
     request = to_request(body, stepgate.settings.max_messages, http.headers.get("x-openwebui-chat-id"))
     hidden = request.prompt.lstrip().startswith(TASK_PREFIX)
     run_id = await stepgate.service.start(request, hidden=hidden)
@@ -143,7 +150,7 @@ async def _stream(stepgate: Stepgate, run_id: str, chunks: OpenAIChunks) -> Asyn
         async with contextlib.aclosing(stepgate.service.events(run_id)) as events:
             async for event in events:
                 if isinstance(event.body, RunFailed):
-                    yield frame(openai_error(event.body.failure).model_dump_json())
+                    yield frame(to_json(openai_error(event.body.failure)))
                     return
                 for data in chunks.frames(event):
                     yield frame(data)
@@ -155,7 +162,21 @@ async def _stream(stepgate: Stepgate, run_id: str, chunks: OpenAIChunks) -> Asyn
             json.dumps({"error": {"message": message, "type": "server_error", "param": None, "code": "err_busy"}})
         )
     except AgentError as error:
-        yield frame(openai_error(error.failure()).model_dump_json())
+        yield frame(to_json(openai_error(error.failure())))
+
+
+def refuse_unsupported(body: ChatCompletionRequest, room: Room, rooms: Iterable[Room]) -> None:
+    """Raise `WireError` for what this room would have to ignore, although the client counts on it."""
+    if body.tool_choice not in (None, "none", "auto"):
+        message = "tool_choice: only 'auto' and 'none' are supported, the model decides whether it calls a tool."
+        if room.planning:
+            plain = ", ".join(repr(other.id) for other in rooms if not other.planning)
+            message += f" The room {room.id!r} plans with its own tools; the client's reach the model in {plain}."
+        raise WireError(message, "tool_choice", "unsupported_parameter")
+    if body.response_format is not None and body.response_format.get("type") != "text":
+        kind = str(body.response_format.get("type"))[:40]
+        message = f"response_format: {kind!r} is not supported, answers are text. Ask for JSON in the prompt."
+        raise WireError(message, "response_format", "unsupported_parameter")
 
 
 def to_request(body: ChatCompletionRequest, max_messages: int, chat_id: str | None = None) -> AgentRequest:
@@ -181,7 +202,7 @@ def to_request(body: ChatCompletionRequest, max_messages: int, chat_id: str | No
         # What follows the last user message (a tool's result) belongs to the context as well.
         messages=tuple(messages[:last] + messages[last + 1 :]),
         metadata=metadata,
-        client_tools=tuple(body.tools or ()),
+        client_tools=() if body.tool_choice == "none" else tuple(body.tools or ()),
         temperature=body.temperature,
         max_tokens=body.max_completion_tokens or body.max_tokens,
     )

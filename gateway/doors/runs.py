@@ -13,7 +13,7 @@ from agent.core.errors import BadRequestError
 from agent.core.fold import fold
 from agent.core.journal import RunRow
 from agent.core.models import AgentResponse, JsonObject, Plan, PlanStep, RunStatus, StepOutcome
-from agent.core.trace import respond
+from agent.core.response import respond
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.wiring import Gateway

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from agent.core.errors import AgentFailure
 from agent.core.events import Event
-from agent.core.trace import respond
-from gateway.errors import FailureBody
+from agent.core.response import respond
+from gateway.render.errors import native_error, to_json
 from gateway.sse import frame
 
 
@@ -22,4 +22,4 @@ def response_frame(events: Sequence[Event]) -> str:
 
 def failure_frame(failure: AgentFailure) -> str:
     """Why there is no response."""
-    return frame(FailureBody(error=failure).model_dump_json(), event="error")
+    return frame(to_json(native_error(failure)), event="error")

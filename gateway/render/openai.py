@@ -7,7 +7,7 @@ from typing import Any
 from agent.core import events as ev
 from agent.core.fold import fold
 from agent.core.models import AgentResponse, JsonObject, Source
-from agent.core.trace import respond
+from agent.core.response import respond
 from agent.execution.outputs import number_sources
 from gateway.render.openwebui import RichView
 from gateway.render.status import StatusLines

@@ -86,6 +86,19 @@ class ClaimsContract(OnStores):
         stores.clock.now += LEASE_S - 1
         assert await other.claim(run_id, worker="b", lease_s=LEASE_S) is None
 
+    async def test_a_run_that_is_not_named_is_left_to_its_lease(
+        self, journal: Journal, other: Journal, stores: Stores
+    ) -> None:
+        for run_id in ("run_1", "run_2"):
+            await new_run(journal, run_id)
+        stores.clock.now += LEASE_S - 1
+        await journal.renew("a", ["run_1"], lease_s=LEASE_S)
+        await journal.renew("a", [], lease_s=LEASE_S)
+        stores.clock.now += LEASE_S - 1
+        assert await other.claimable() == ["run_2"]
+        assert await other.claim("run_1", worker="b", lease_s=LEASE_S) is None
+        assert await other.claim("run_2", worker="b", lease_s=LEASE_S) is not None
+
     async def test_renewing_never_revives_a_run_that_another_claimed(
         self, journal: Journal, other: Journal, stores: Stores
     ) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent.core.models import AgentResponse
-from agent.core.trace import respond
+from agent.core.response import respond
 from tests.support.crash_worker import crash_bench
 from tests.support.processes import GatewayProcess, start
 

@@ -23,7 +23,7 @@ def stepgate(folder: Path, *words: str, **settings: str) -> tuple[int, str]:
 def begin(folder: Path, *words: str, **settings: str) -> Process:
     environment = {f"AGENT_{key.upper()}": value for key, value in settings.items()}
     environment |= {"AGENT_DATA_DIR": str(folder / "data"), "AGENT_SKILLS_USER_DIR": "false", "COLUMNS": "200"}
-    return start([sys.executable, "-m", "gateway.cli", *words], environment=environment)
+    return start([sys.executable, "-m", "gateway", *words], environment=environment)
 
 
 def test_ask_shows_the_steps_and_the_answer(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_the_doctor_says_what_to_do(tmp_path: Path) -> None:
         ({"llm_base_url": "localhost:11434", "model_fast": "m"}, "AGENT_LLM_BASE_URL"),
         ({"llm_base_url": "http://127.0.0.1:1/v1"}, "AGENT_MODEL_FAST"),
         ({"default_room": "nope"}, "AGENT_DEFAULT_ROOM"),
-        ({"host": "192.0.2.1"}, "AGENT_PORT"),
+        ({"host": "192.0.2.1"}, "AGENT_HOST"),
         ({"rooms_dir": "/nowhere"}, "AGENT_ROOMS_DIR"),
     ],
 )

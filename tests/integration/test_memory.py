@@ -10,7 +10,7 @@ import pytest
 from agent.core.embedder import Embedded
 from agent.core.errors import EmbedderError
 from agent.core.models import AgentRequest, AgentResponse, Room
-from agent.core.trace import respond
+from agent.core.response import respond
 from tests.support.engine import Bench, engine_bench
 from tests.support.script import plans, says, script
 from tests.support.tools import returning

@@ -1,7 +1,7 @@
 """A whole engine in process: real SQLite on disk, real tools, a scripted model."""
 
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,17 +11,19 @@ from agent.core.config import Settings
 from agent.core.embedder import Embedder
 from agent.core.events import Event
 from agent.core.journal_sqlite import SqliteStore, open_sqlite
+from agent.core.language import LanguageDetector
 from agent.core.llm.tiers import ModelTiers
 from agent.core.memory import MemoryStore
 from agent.core.models import AgentRequest, AgentResponse, Room
+from agent.core.response import respond
 from agent.core.rooms import Rooms
 from agent.core.service import AgentService, ServiceLimits, worker_name
-from agent.core.trace import respond
 from agent.core.vectors.exact import ExactIndex
 from agent.core.vectors.sqlite import SqliteVectorRows
 from agent.execution.executor import RunExecutor
 from agent.execution.run import Engine, Run
 from agent.execution.stages.guard import admit
+from agent.execution.workflow import drive
 from agent.skills import SkillLibrary, SkillRoot
 from agent.tools import Tool, ToolRegistry
 from gateway.bootstrap import HOME
@@ -59,6 +61,7 @@ async def engine_bench(
     room: Room | None = None,
     worker: str | None = None,
     embedder: Embedder | None = None,
+    driver: Callable[[Run], Awaitable[None]] = drive,
     **settings: Any,
 ) -> AsyncIterator[Bench]:
     """An engine on `folder`; rules mode when there is no script. `tools` join the builtin ones."""
@@ -71,7 +74,16 @@ async def engine_bench(
     roots = [SkillRoot(path, "test") for path in skill_roots] + [SkillRoot(HOME / "skills", "shipped")]
     client = ScriptedClient(script or Script())
     models = ModelTiers(client, "small", "large", 5.0, 1000) if script is not None else ModelTiers()
-    engine = Engine(configured, store.journal, store.conversations, models, registry, SkillLibrary.load(roots), memory)
+    engine = Engine(
+        configured,
+        store.journal,
+        store.conversations,
+        models,
+        registry,
+        SkillLibrary.load(roots),
+        memory,
+        LanguageDetector(),
+    )
     chosen = room or Room(id="test")
     rooms = Rooms([chosen, replace_planning(chosen)], chosen.id)
     name = worker or worker_name()
@@ -81,7 +93,7 @@ async def engine_bench(
 
     service = AgentService(
         store.journal,
-        RunExecutor(engine, name),
+        RunExecutor(engine, name, driver),
         rooms,
         admit_here,
         worker=name,

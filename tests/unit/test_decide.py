@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from agent.core import events as ev
 from agent.core.fold import RunState, fold
 from agent.core.models import AgentRequest, Budgets, Effect, Outcome, Plan, PlanStep, Room, StepOutcome
-from agent.execution.decide import Discard, Judge, Start, decide, is_complete, replan_reason, wants_replan
+from agent.execution.decide import Discard, Judge, Start, confirmed, decide, is_complete, replan_reason, wants_replan
 from agent.execution.workflow import next_stage
 
 Body = tuple[ev.EventBody, str | None, int | None]
@@ -37,8 +37,8 @@ def started(step_id: str, attempt: int = 1) -> Body:
     return (ev.StepStarted(), step_id, attempt)
 
 
-def speculative(step_id: str, *waiting_for: str) -> Body:
-    return (ev.StepSpeculative(waiting_for=waiting_for), step_id, 1)
+def speculative(step_id: str, *waiting_for: str, **grounds: int) -> Body:
+    return (ev.StepSpeculative(waiting_for=waiting_for, grounds=grounds), step_id, 1)
 
 
 def finished(step_id: str, attempt: int = 1, error: str | None = None) -> Body:
@@ -93,6 +93,61 @@ def test_a_speculative_result_is_judged_once_its_ground_holds() -> None:
     steps = (step("s1"), step("s2", "s1"))
     bodies = (started("s1"), finished("s1"), started("s2"), speculative("s2", "s1"), finished("s2"))
     assert decide(log(steps, *bodies, judged("s1", Outcome.SUCCESS))) == (Judge(steps[1], 1),)
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        (started("s1", 2),),
+        (started("s1", 2), finished("s1", 2)),
+        (started("s1", 2), finished("s1", 2), judged("s1", Outcome.SUCCESS, 2)),
+    ],
+)
+@pytest.mark.parametrize("ended", [True, False])
+def test_what_rests_on_an_attempt_that_is_repeated_is_discarded(second: tuple[Body, ...], ended: bool) -> None:
+    steps = (step("s1"), step("s2", "s1"))
+    first = (started("s1"), finished("s1"), started("s2"), speculative("s2", "s1", s1=1))
+    bodies = (*first, *((finished("s2"),) if ended else ()), judged("s1", Outcome.RETRY), *second)
+    assert decide(log(steps, *bodies), {("s1", 2)}) == (Discard("s2", 1, "step s1 was judged RETRY"),)
+
+
+def test_after_a_discard_the_step_is_begun_again_on_the_newest_attempt() -> None:
+    steps = (step("s1"), step("s2", "s1"))
+    state = log(
+        steps,
+        *(started("s1"), finished("s1"), started("s2"), speculative("s2", "s1", s1=1), judged("s1", Outcome.RETRY)),
+        *((ev.StepDiscarded(reason="r"), "s2", 1), started("s1", 2), finished("s1", 2)),
+        judged("s1", Outcome.SUCCESS, 2),
+    )
+    assert decide(state) == (Start(steps[1], 2, grounds={"s1": 2}),)
+
+
+def test_discards_come_before_what_takes_their_ground_away() -> None:
+    steps = (step("s1"), step("s2", "s1"))
+    bodies = (started("s1"), finished("s1"), started("s2"), speculative("s2", "s1", s1=1))
+    commands = decide(log(steps, *bodies, judged("s1", Outcome.RETRY)), {("s2", 1)})
+    assert commands == (Discard("s2", 1, "step s1 was judged RETRY"), Start(steps[0], 2, "because. do better"))
+
+
+def test_a_discard_takes_no_place_among_those_that_run_at_once() -> None:
+    steps = (step("s2", "s1"), step("s1"))
+    bodies = (started("s1"), finished("s1"), started("s2"), speculative("s2", "s1", s1=1), finished("s2"))
+    commands = decide(log(steps, *bodies, judged("s1", Outcome.RETRY), parallel=1))
+    assert [type(command) for command in commands] == [Discard, Start]
+
+
+def test_an_attempt_is_confirmed_by_success_of_the_very_attempts_it_rests_on() -> None:
+    steps = (step("s1"), step("s2", "s1"))
+    done = (started("s1"), finished("s1"))
+    again = (judged("s1", Outcome.RETRY), started("s1", 2), finished("s1", 2))
+    assert not confirmed(log(steps, *done), steps[1], {"s1": 1}), "not judged yet"
+    assert confirmed(log(steps, *done, judged("s1", Outcome.SUCCESS)), steps[1], {"s1": 1})
+    assert not confirmed(log(steps, *done, judged("s1", Outcome.REPLAN)), steps[1], {"s1": 1})
+    repeated = log(steps, *done, *again, judged("s1", Outcome.SUCCESS, 2))
+    assert not confirmed(repeated, steps[1], {"s1": 1})
+    assert confirmed(repeated, steps[1], {"s1": 2})
+    assert confirmed(repeated, steps[1], {}), "logs of earlier versions name no grounds"
+    assert confirmed(log(steps), steps[0], {}), "there is nothing to wait for"
 
 
 @pytest.mark.row("S001-28")

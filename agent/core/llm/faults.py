@@ -1,8 +1,12 @@
 """What an endpoint's HTTP answer means: one typed error a cause, with the provider's words shortened."""
 
+import errno
 import json
+import os
 import re
-from collections.abc import Mapping
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
@@ -15,6 +19,9 @@ from agent.core.errors import (
     ModelRequestError,
     ModelTimeoutError,
 )
+
+SETTING = "AGENT_LLM_BASE_URL"
+"""The setting an endpoint that cannot be reached comes from."""
 
 _CONTEXT = re.compile(
     r"context_length_exceeded|maximum context length|context window|exceeds? the (?:available )?context|"
@@ -43,6 +50,37 @@ def fault_of(status: int, headers: Mapping[str, str], body: bytes, where: str) -
         down.retry_after_s = retry_after(headers)
         return down
     return ModelRequestError(told, agent_id="models", status=status)
+
+
+def unreachable(where: str, error: BaseException) -> ModelDownError:
+    """No connection to an endpoint: why, in a person's words, and what to do."""
+    return ModelDownError(f"{where} cannot be reached: {_why_unreachable(error)} ({SETTING})", agent_id="models")
+
+
+def _why_unreachable(error: BaseException) -> str:
+    """The first cause that is known. Clients wrap it several times, in words of their own: of them only the
+    system's are told, when nothing is known."""
+    told = ""
+    for cause in _causes(error):
+        if isinstance(cause, socket.gaierror):
+            return "its name is not known to the DNS; is it spelt right?"
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"its certificate is not trusted: {cause.verify_message}"
+        if isinstance(cause, ssl.SSLError):
+            return "it does not speak TLS; is it http:// instead of https://?"
+        if isinstance(cause, TimeoutError):
+            return "no connection in time; is the address right, and does a firewall let it through?"
+        if isinstance(cause, OSError) and cause.errno == errno.ECONNREFUSED:
+            return "connection refused; is the model server running?"
+        if isinstance(cause, OSError) and cause.errno:
+            told = os.strerror(cause.errno).lower()
+    return told or type(error).__name__
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def refuses_schema(error: ModelError) -> bool:

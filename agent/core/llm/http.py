@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from agent.core.errors import ModelDownError, ModelError, ModelOutputError, ModelTimeoutError
-from agent.core.llm.faults import fault_of, refuses_schema
+from agent.core.llm.faults import fault_of, refuses_schema, unreachable
 from agent.core.llm.port import ModelChunk, ModelReply, ModelRequest, ModelToolCall
 from agent.core.llm.sse import data_events
 from agent.core.models import JsonObject, Usage
@@ -77,7 +77,7 @@ class HttpModelClient:
         try:
             response = await self._client.get(f"{self._where}/models", timeout=CONNECT_SECONDS)
         except httpx.HTTPError as error:
-            raise ModelDownError(f"{self._where} cannot be reached: {_cause(error)}", agent_id="models") from error
+            raise unreachable(self._where, error) from error
         if response.status_code >= 400 and response.status_code not in (404, 405):
             raise fault_of(response.status_code, response.headers, response.content, self._where)
 
@@ -87,7 +87,7 @@ class HttpModelClient:
             response = await self._client.get(f"{self._where}/models", timeout=CONNECT_SECONDS)
             data = response.json().get("data") if response.status_code < 400 else None
         except httpx.HTTPError as error:
-            raise ModelDownError(f"{self._where} cannot be reached: {_cause(error)}", agent_id="models") from error
+            raise unreachable(self._where, error) from error
         except (ValueError, AttributeError) as error:
             raise ModelOutputError(f"{self._where}/models is no list of models", agent_id="models") from error
         if response.status_code >= 400:
@@ -135,7 +135,7 @@ class HttpModelClient:
 
     def _translated(self, error: httpx.HTTPError, request: ModelRequest) -> ModelError:
         if isinstance(error, httpx.ConnectTimeout | httpx.ConnectError):
-            return ModelDownError(f"{self._where} cannot be reached: {_cause(error)}", agent_id="models")
+            return unreachable(self._where, error)
         if isinstance(error, httpx.TimeoutException):
             return ModelTimeoutError(
                 f"{self._where} gave no answer within {request.timeout_s:g} s (AGENT_LLM_TIMEOUT_S)", agent_id="models"

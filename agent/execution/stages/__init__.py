@@ -5,7 +5,8 @@ from agent.execution.stages.finalize import finalize
 from agent.execution.stages.guard import guard
 from agent.execution.stages.plan import plan
 from agent.execution.stages.retrieve import retrieve
+from agent.execution.stages.translate import translate
 from agent.execution.stages.understand import understand
 from agent.execution.stages.verify import verify
 
-__all__ = ["execute", "finalize", "guard", "plan", "retrieve", "understand", "verify"]
+__all__ = ["execute", "finalize", "guard", "plan", "retrieve", "translate", "understand", "verify"]

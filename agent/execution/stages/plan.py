@@ -183,4 +183,4 @@ def _with_answer(run: Run, steps: tuple[PlanStep, ...], *, always: bool = False)
 
 
 def _goal(run: Run) -> str:
-    return cap(run.state.prompt, 300) or "carry out the requested tool calls"
+    return cap(run.state.question, 300) or "carry out the requested tool calls"

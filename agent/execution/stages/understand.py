@@ -1,21 +1,82 @@
-"""Understand: how this request will be carried out. Cheap turns are routed here, before any model is asked."""
+"""Understand: in which language a request is, and how it will be carried out. Cheap turns are routed here.
 
+A request in another language is translated before it is routed: planning and reasoning run in English.
+"""
+
+from dataclasses import dataclass
+from time import monotonic
+
+from agent.core.errors import BudgetError, ModelError
 from agent.core.events import RequestUnderstood
+from agent.core.language import ENGLISH
 from agent.execution.catalogue import catalogue_of
 from agent.execution.run import Run
 from agent.execution.stages.guard import explicit_tool_calls
-from agent.planning.routing import route
+from agent.execution.translator import Translator
+from agent.planning.routing import Route, route
+
+NO_MODEL = "no model is configured that could translate"
+_AS_IT_STANDS = frozenset({"task", "greeting"})
+"""Routes on which nothing is translated: the client's own prompts, and greetings, which a model returns in kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Translation:
+    """What became of the request's translation. `english` is None where it goes on as it stands."""
+
+    language: str = ENGLISH
+    english: str | None = None
+    answer_too: bool = False
+    fallback_reason: str | None = None
+    duration: float = 0.0
 
 
 async def understand(run: Run) -> None:
-    """Record the route and the question."""
-    chosen = route(
-        run.state.prompt,
+    """Record the language, the route and the question."""
+    chosen = _route(run, run.state.prompt)
+    translation = await _translate(run, chosen)
+    if translation.english is not None:
+        chosen = _route(run, translation.english)
+    await run.emit(
+        RequestUnderstood(
+            route=chosen.kind,
+            reason=chosen.reason,
+            question=chosen.question,
+            skill=chosen.skill,
+            language=translation.language,
+            translated=translation.english is not None,
+            translate_answer=translation.answer_too,
+            fallback_reason=translation.fallback_reason,
+            duration=translation.duration,
+        )
+    )
+
+
+def _route(run: Run, question: str) -> Route:
+    return route(
+        question,
         room=run.room,
         catalogue=catalogue_of(run),
         tool_calls=bool(explicit_tool_calls(run.state.request)),
         has_model=run.has_model,
     )
-    await run.emit(
-        RequestUnderstood(route=chosen.kind, reason=chosen.reason, question=chosen.question, skill=chosen.skill)
-    )
+
+
+async def _translate(run: Run, chosen: Route) -> _Translation:
+    """The language and, where the request is to be planned or answered, its English. A failing translator is told of
+    and stops nothing."""
+    if not run.room.planning or chosen.kind in _AS_IT_STANDS:
+        return _Translation()
+    language = await run.engine.languages.detect(chosen.question)
+    if language == ENGLISH or run.engine.settings.translate == "off":
+        return _Translation(language)
+    if not run.has_model:
+        return _Translation(language, fallback_reason=NO_MODEL)
+    if chosen.kind not in ("plan", "direct"):  # a skill or tool that is called by its name gets what was written
+        return _Translation(language, answer_too=True)
+    started = monotonic()
+    try:
+        english = await Translator(run).into_english(chosen.question, language)
+    except (ModelError, BudgetError) as error:
+        return _Translation(language, fallback_reason=error.message, duration=monotonic() - started)
+    return _Translation(language, english, answer_too=True, duration=monotonic() - started)

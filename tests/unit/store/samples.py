@@ -5,6 +5,7 @@ from agent.core.events import (
     AnswerDelta,
     AnswerFinished,
     AnswerStarted,
+    AnswerTranslated,
     AssistantTurn,
     CancelRequested,
     EventBody,
@@ -96,7 +97,18 @@ SAMPLES: tuple[EventBody, ...] = (
     RunSuspended(reason="drain"),
     CancelRequested(reason="enough", by="budget"),
     InputGuarded(prompt="p", removed_characters=2, findings=("f",)),
-    RequestUnderstood(route="skill", reason="r", question="q", language="fr", skill="summarize"),
+    RequestUnderstood(
+        route="skill",
+        reason="r",
+        question="q",
+        language="fr",
+        skill="summarize",
+        translated=True,
+        translate_answer=True,
+        fallback_reason="f",
+        duration=0.5,
+    ),
+    AnswerTranslated(language="fr", text="t", fallback_reason="f", duration=0.5),
     MemoryRetrieved(
         history=(_MESSAGE,), items=(MemoryItem(text="t", source="s", score=0.1, tainted=True),), source="conversation"
     ),

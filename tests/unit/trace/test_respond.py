@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from agent.core import events as ev
 from agent.core.errors import AgentFailure
 from agent.core.models import RESERVED_METADATA, AgentResponse, Outcome, Room, Uncertainty
-from agent.core.trace import respond
+from agent.core.response import respond
 from tests.support.builders import (
     RUN_ID,
     Placed,

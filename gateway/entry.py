@@ -1,0 +1,13 @@
+"""Where the `stepgate` command begins: Ctrl-C must not show a traceback, not even in the first moment."""
+
+from gateway.loading import INTERRUPTED, Loading
+
+
+def main() -> None:
+    """Load the command line and run it; Ctrl-C ends it without a word, unless the command has one to say."""
+    try:
+        with Loading():
+            from gateway.cli import main as command  # noqa: PLC0415 - loading it is what may be interrupted
+        command()
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None

@@ -1,0 +1,122 @@
+"""Failures to error bodies: one shape a protocol. Pure; `gateway/errors.py` decides which failure it is."""
+
+import json
+from collections.abc import Mapping
+
+from pydantic import BaseModel
+
+from agent.core.errors import FAILURES, AgentFailure, FailureKind
+
+OPENAI_PATHS = ("/v1/chat/completions", "/v1/models", "/v1/responses", "/v1/embeddings", "/v1/completions")
+"""Paths whose callers are OpenAI clients and read errors in OpenAI's shape."""
+
+MCP_PATH = "/mcp"
+"""Its callers read errors in JSON-RPC's shape."""
+
+DOOR_FAILURES: Mapping[str, FailureKind] = {
+    "ERR_METHOD": FailureKind("the path does not take this method", "use one of the `Allow` header", 405, False),
+    "ERR_MEDIA_TYPE": FailureKind("the body is not sent as plain JSON", "send it uncompressed, as JSON", 415, False),
+    "ERR_HOST": FailureKind("a Host or Origin that is not allowed", "add it to AGENT_ALLOWED_HOSTS", 421, False),
+}
+"""Failures only HTTP knows; the rest of the table is the engine's."""
+
+
+class FailureBody(BaseModel):
+    """The error body of every door but the OpenAI one."""
+
+    error: AgentFailure
+
+
+class OpenAIErrorDetail(BaseModel):
+    """OpenAI's error object."""
+
+    message: str
+    type: str
+    param: str | None = None
+    code: str | None = None
+
+
+class OpenAIErrorBody(BaseModel):
+    """OpenAI's error body."""
+
+    error: OpenAIErrorDetail
+
+
+_OPENAI_CODES: Mapping[str, tuple[str, str | None]] = {
+    # our code: (OpenAI's type, OpenAI's code)
+    "ERR_BAD_REQUEST": ("invalid_request_error", None),
+    "ERR_TOO_LARGE": ("invalid_request_error", "request_too_large"),
+    "ERR_METHOD": ("invalid_request_error", "method_not_supported"),
+    "ERR_MEDIA_TYPE": ("invalid_request_error", "unsupported_content_type"),
+    "ERR_ROOM_UNKNOWN": ("invalid_request_error", "model_not_found"),
+    "ERR_NOT_FOUND": ("invalid_request_error", "not_found"),
+    "ERR_MODEL_CONTEXT": ("invalid_request_error", "context_length_exceeded"),
+    "ERR_MODEL_RATE_LIMIT": ("requests", "rate_limit_exceeded"),
+}
+
+
+class RpcErrorDetail(BaseModel):
+    """JSON-RPC's error object; `data` is ours."""
+
+    code: int
+    message: str
+    data: AgentFailure
+
+
+class RpcErrorBody(BaseModel):
+    """The error body of `/mcp`. It has no id: the request was refused before its id was read."""
+
+    jsonrpc: str = "2.0"
+    id: None = None
+    error: RpcErrorDetail
+
+
+def status_of(code: str) -> int:
+    """The HTTP status a code stands for."""
+    kind = DOOR_FAILURES.get(code) or FAILURES.get(code)
+    return kind.http_status if kind else 500
+
+
+def shaped(failure: AgentFailure, path: str, named: str | None = None) -> str:
+    """A failure as JSON, in the shape of the door at `path`."""
+    if is_openai(path):
+        return to_json(openai_error(failure, named))
+    return to_json(rpc_error(failure) if path == MCP_PATH else native_error(failure))
+
+
+def to_json(body: BaseModel) -> str:
+    """As JSON; half characters, which a message may quote from the request, escaped."""
+    return json.dumps(body.model_dump(mode="json"))
+
+
+def openai_error(failure: AgentFailure, named: str | None = None) -> OpenAIErrorBody:
+    """A failure in OpenAI's shape; `named` is OpenAI's own code for it."""
+    kind, code = _OPENAI_CODES.get(failure.error_code, ("server_error", failure.error_code.lower()))
+    param = failure.details.get("param")
+    if failure.error_code == "ERR_ROOM_UNKNOWN":
+        param = "model"
+    if failure.error_code == "ERR_MODEL_CONTEXT":
+        param = "messages"
+    return OpenAIErrorBody(
+        error=OpenAIErrorDetail(
+            message=failure.message, type=kind, param=param if isinstance(param, str) else None, code=named or code
+        )
+    )
+
+
+def native_error(failure: AgentFailure) -> FailureBody:
+    """A failure in our own shape; details nobody gave a value are left out."""
+    details = {key: value for key, value in failure.details.items() if value is not None}
+    return FailureBody(error=failure.model_copy(update={"details": details}))
+
+
+def rpc_error(failure: AgentFailure) -> RpcErrorBody:
+    """A failure in JSON-RPC's shape: -32600 for the caller's faults, -32603 for ours (JSON-RPC 2.0, section 5.1)."""
+    code = -32600 if status_of(failure.error_code) < 500 else -32603
+    data = native_error(failure).error
+    return RpcErrorBody(error=RpcErrorDetail(code=code, message=failure.message, data=data))
+
+
+def is_openai(path: str) -> bool:
+    """Whether the callers of this path speak OpenAI's protocol."""
+    return path.startswith(OPENAI_PATHS)

@@ -1,0 +1,92 @@
+"""`stepgate doctor`: every kind of broken, each with a reason and a remedy, and the rest looked at all the same."""
+
+import json
+import sys
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from tests.integration.test_cli import stepgate
+from tests.support.processes import ROOT, start
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"port": "80x"}, "FAIL settings: AGENT_PORT: must be a whole number from 0 to 65535, not '80x'"),
+        ({"database_url": "mysql://x"}, "FAIL settings: AGENT_DATABASE_URL: must begin with postgresql://"),
+        ({"llm_base_url": "http://127.0.0.1:9/v1"}, "FAIL settings: AGENT_MODEL_FAST: name a model"),
+        ({"default_room": "nope"}, "FAIL settings: AGENT_DEFAULT_ROOM: there is no room 'nope'"),
+        ({"rooms_dir": "/nowhere"}, "FAIL settings: AGENT_ROOMS_DIR: /nowhere is no folder"),
+        ({"host": "192.0.2.1"}, "FAIL port: AGENT_HOST: '192.0.2.1' is no address of this machine"),
+    ],
+)
+def test_a_wrong_setting_is_told_and_the_rest_is_still_checked(
+    tmp_path: Path, settings: dict[str, str], told: str
+) -> None:
+    code, output = stepgate(tmp_path, "doctor", **settings)
+    assert code == 1
+    lines = output.splitlines()
+    at = next((number for number, line in enumerate(lines) if line.startswith(told)), None)
+    assert at is not None, output
+    assert lines[at + 1].startswith("       do: ")
+    assert "ok   tools: calculator" in output
+    assert "ok   rooms: " in output
+
+
+def test_a_data_folder_that_is_none_is_told_and_the_rest_is_still_checked(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a file")
+    code, output = stepgate(tmp_path, "doctor")
+    assert code == 1
+    assert f"FAIL settings: the data folder {tmp_path / 'data'} cannot be made" in output
+    assert "ok   skills: " in output
+    assert "ok   store" not in output
+
+
+def test_a_broken_file_of_servers_is_told_and_stops_no_command_that_needs_none(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "mcp_servers.json").write_text("{")
+    code, output = stepgate(tmp_path, "doctor")
+    assert code == 1
+    assert "FAIL settings: AGENT_MCP_SERVERS" in output
+    assert "ok   store" in output
+    assert stepgate(tmp_path, "runs", "list") == (0, "No runs yet.")
+
+
+def test_a_misspelt_setting_is_told_once(tmp_path: Path) -> None:
+    code, output = stepgate(tmp_path, "doctor", prot="1")
+    assert code == 0
+    assert output.count("AGENT_PROT") == 1
+
+
+def test_a_line_of_env_without_a_value_is_told(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("AGENT_PORT\n")
+    environment = {"AGENT_SKILLS_USER_DIR": "false", "PYTHONPATH": str(ROOT)}
+    process = start([sys.executable, "-m", "gateway", "doctor"], environment=environment, cwd=tmp_path)
+    assert process.wait(60) == 0
+    assert "note settings: .env line 1 is no NAME=value, and is ignored" in process.output
+
+
+def test_servers_are_waited_for_together_and_dead_ones_are_down_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    fixture = ["-m", "tests.support.mcp_fixture", "stdio"]
+    servers = {
+        "good": {"command": sys.executable, "args": fixture, "cwd": str(ROOT)},
+        "silent": {"command": sys.executable, "args": [*fixture, "silent"], "cwd": str(ROOT)},
+        "mute": {"command": sys.executable, "args": [*fixture, "silent"], "cwd": str(ROOT)},
+        "gone": {"command": "no-such-program"},
+        "closed": {"url": "http://127.0.0.1:9/mcp"},
+    }
+    (tmp_path / "data" / "mcp_servers.json").write_text(json.dumps(servers))
+    began = monotonic()
+    _, output = stepgate(tmp_path, "doctor")
+    assert monotonic() - began < 14
+    assert "ok   mcp server good: ready, 5 tools" in output
+    assert "mcp server gone: down: [Errno 2]" in output
+    assert "mcp server closed: down: " in output
+    for name in ("silent", "mute"):
+        assert f"mcp server {name}: down: no answer within 6 s" in output
+        assert f"do: see `stepgate mcp-servers test {name}`" in output
+    assert "connecting" not in output
+    assert "WARNING" not in output

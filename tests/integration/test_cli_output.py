@@ -1,0 +1,96 @@
+"""What the command prints: whole where it is read by programs, short where it is read by people."""
+
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+from tests.integration.test_cli import stepgate
+from tests.support.processes import ROOT, start
+
+
+def test_runs_are_found_by_the_beginning_of_their_ids(tmp_path: Path) -> None:
+    stepgate(tmp_path, "ask", "2+2")
+    stepgate(tmp_path, "ask", "3+3")
+    listed = json.loads(stepgate(tmp_path, "runs", "list", "--json")[1])
+    assert [run["title"] for run in listed] == ["3+3", "2+2"]
+    ids = [run["id"] for run in listed]
+    table = stepgate(tmp_path, "runs", "list")[1]
+    assert all(run_id in table for run_id in ids)
+    common = len("run_") + next(n for n in range(32) if ids[0][4 + n] != ids[1][4 + n])
+    assert "3+3 = 6" in stepgate(tmp_path, "runs", "show", ids[0][: common + 1])[1]
+    assert "2+2 = 4" in stepgate(tmp_path, "runs", "show", ids[1][4 : common + 1])[1]
+    code, output = stepgate(tmp_path, "runs", "show", "run_")
+    assert code == 1
+    assert "2 runs begin with 'run_'" in output
+    assert "give more of the id" in output
+
+
+def test_lines_that_are_piped_are_whole_and_say_a_thing_once(tmp_path: Path) -> None:
+    lines = _at_80_columns(tmp_path, "ask", "tell me about the weather")[1].splitlines()
+    assert lines[0] == "Plan (rules): 1 step"
+    assert lines[1] == "  rules took over: no model is configured"
+    assert lines[2].startswith("  ✓ answer 0.")
+    sum_of_ones = "+".join("1" * 60)
+    lines = _at_80_columns(tmp_path, "ask", sum_of_ones)[1].splitlines()
+    assert lines[1].startswith(f"  ✓ s1 calculator calculate {sum_of_ones} 0.")
+
+
+def test_bare_commands_print_help_and_the_version_is_told(tmp_path: Path) -> None:
+    assert stepgate(tmp_path, "--version") == (0, "stepgate 0.1.0")
+    for words in ((), ("runs",), ("mcp-servers",)):
+        code, output = stepgate(tmp_path, *words)
+        assert code == 0
+        assert "Usage: " in output
+
+
+def test_a_skill_takes_two_lines_cut_between_words(tmp_path: Path) -> None:
+    code, output = _at_80_columns(tmp_path, "skills", "list")
+    assert code == 0
+    lines = output.splitlines()
+    assert len(lines) == 2 * len([line for line in lines if not line.startswith(" ")])
+    assert all(len(line) <= 80 for line in lines)
+    assert any(line.endswith(" …") for line in lines)
+
+
+def _at_80_columns(folder: Path, *words: str) -> tuple[int, str]:
+    environment = {"AGENT_DATA_DIR": str(folder / "data"), "AGENT_SKILLS_USER_DIR": "false", "COLUMNS": "80"}
+    process = start([sys.executable, "-m", "gateway", *words], environment=environment)
+    return process.wait(60), "\n".join(process.output)
+
+
+def test_a_port_in_use_is_told_by_its_setting(tmp_path: Path) -> None:
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        code, output = stepgate(tmp_path, "serve", port=str(taken.getsockname()[1]))
+    assert code == 1
+    assert output.startswith("stepgate: AGENT_PORT: ")
+
+
+def test_garbage_on_the_stdin_of_mcp_is_told_on_stderr(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "gateway", "mcp"],
+        input="garbage\n", capture_output=True, text=True, cwd=ROOT, timeout=60, check=False,
+        env={"AGENT_DATA_DIR": str(tmp_path), "AGENT_SKILLS_USER_DIR": "false", "PATH": ""},
+    )  # fmt: skip
+    assert done.stdout == ""
+    assert done.stderr.startswith("stepgate: a line on stdin is no JSON-RPC message")
+
+
+def test_help_loads_nothing_of_the_engine() -> None:
+    code = textwrap.dedent(
+        """
+        import sys
+        import gateway.cli
+        heavy = {"mcp", "fastapi", "uvicorn", "numpy", "psycopg", "gateway.bootstrap"} & set(sys.modules)
+        assert not heavy, heavy
+        import gateway.bootstrap
+        heavy = {"mcp", "fastapi", "uvicorn", "psycopg"} & set(sys.modules)
+        assert not heavy, heavy
+        """
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=60)

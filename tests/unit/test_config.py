@@ -1,0 +1,56 @@
+"""Settings: what a wrong, an empty and an unknown one are told."""
+
+from pathlib import Path
+
+import pytest
+
+from agent.core.config import load_settings, load_what_is_right, unknown_settings
+from agent.core.errors import ConfigError
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No `.env` of the folder the tests are run from."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("PORT", "abc", "must be a whole number from 0 to 65535, not 'abc'"),
+        ("PORT", "99999", "must be a whole number from 0 to 65535, not '99999'"),
+        ("LLM_TIMEOUT_S", "0", "must be a number above 0, not '0'"),
+        ("LLM_MAX_TOKENS", "1", "must be a whole number of at least 16, not '1'"),
+        ("LOG_LEVEL", "loud", "must be one of debug, info, warning, error, not 'loud'"),
+        ("TRUST_PROJECT_SKILLS", "maybe", "must be true or false, not 'maybe'"),
+        ("LLM_BASE_URL", "localhost", "must begin with http:// or https://, not 'localhost'"),
+    ],
+)
+def test_a_wrong_setting_is_told_in_plain_words(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, told: str
+) -> None:
+    monkeypatch.setenv(f"AGENT_{name}", value)
+    with pytest.raises(ConfigError) as caught:
+        load_settings()
+    assert caught.value.message == f"AGENT_{name}: {told}"
+    settings, faults = load_what_is_right()
+    assert faults == [caught.value.message]
+    assert settings.port == 8080
+
+
+@pytest.mark.parametrize("name", ["DATA_DIR", "PORT", "LLM_TIMEOUT_S", "LOG_LEVEL", "MCP_SERVERS", "MODEL_FAST"])
+def test_an_empty_setting_is_the_default(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    usual = load_settings()
+    Path(".env").write_text(f"AGENT_{name}=8081\n")
+    monkeypatch.setenv(f"AGENT_{name}", " ")
+    assert load_settings() == usual
+
+
+def test_unknown_names_and_lines_that_set_nothing_are_told(tmp_path: Path) -> None:
+    env_file = tmp_path / "settings.env"
+    env_file.write_text("# a comment\nAGENT_PORT=1\nexport AGENT_PROT=1\nFOO\nLONG='two\nlines'\n")
+    lines = unknown_settings({"AGENT_PROT": "2"}, env_file)
+    assert lines == [
+        f"{env_file} line 4 is no NAME=value, and is ignored",
+        "AGENT_PROT is no setting of Stepgate; did you mean AGENT_PORT?",
+    ]

@@ -1,0 +1,62 @@
+"""Languages told apart on short requests; an English one is never taken for another."""
+
+import pytest
+
+from agent.core.language import LanguageDetector
+
+
+@pytest.fixture(scope="module")
+def detector() -> LanguageDetector:
+    return LanguageDetector()
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Hej, vad är klockan i Stockholm?", "sv"),
+        ("Hämta https://example.org och sammanfatta", "sv"),
+        ("Jämför de två dokumenten", "sv"),
+        ("Kom ihåg att min hund heter Fido", "sv"),
+        ("sammanfatta notes.txt", "sv"),
+        ("Sök i mina filer efter faktura", "sv"),
+        ("Vem är statsminister?", "sv"),
+        ("Wie spät ist es in Berlin?", "de"),
+        ("Quelle heure est-il à Paris ?", "fr"),
+        ("¿Qué hora es en Madrid?", "es"),
+        ("Hoe laat is het in Amsterdam?", "nl"),
+        ("Hvad er klokken i København?", "da"),
+        ("Hva er klokken i Oslo?", "no"),
+        ("Paljonko kello on Helsingissä?", "fi"),
+        ("Который час в Москве?", "ru"),
+        ("東京は今何時ですか", "ja"),
+        ("كم الساعة الآن؟", "ar"),
+    ],
+)
+async def test_a_request_in_another_language(detector: LanguageDetector, text: str, language: str) -> None:
+    assert await detector.detect(text) == language
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "hi",
+        "17*240",
+        "list files",
+        "weather Malmö tomorrow",
+        "best pizza in Napoli",
+        "plan a trip to Gothenburg",
+        "Who is Ångström?",
+        "Translate 'god morgon' to English",
+        'search my files for "räkning"',
+        "fetch https://sv.wikipedia.org/wiki/Räksmörgås",
+        "TODO list for kitchen renovation",
+        "SELECT * FROM users WHERE id = 1",
+        "create invoice for Müller GmbH",
+        "```\nvad är det här för något\n``` explain",
+        "x" * 100_000,
+        "\ud800",
+    ],
+)
+async def test_english_and_what_says_nothing(detector: LanguageDetector, text: str) -> None:
+    assert await detector.detect(text) == "en"
