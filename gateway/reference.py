@@ -32,8 +32,9 @@ def failure_table() -> str:
     lines = [
         "# Failures",
         "",
-        "Made by `make docs` from `agent/core/errors.py` and `gateway/render/errors.py`. Every failure that leaves Stepgate is an `AgentFailure`:",
-        "`agent_id, error_code, message, recoverable, details, timestamp`; the OpenAI door shows it in its shape.",
+        "Made by `make docs` from `agent/core/errors.py` and `gateway/render/errors.py`. Every failure that leaves",
+        "Stepgate is an `AgentFailure`: `agent_id, error_code, message, recoverable, details, timestamp`; the OpenAI",
+        "door shows it in its shape.",
         "",
         "| code | meaning | what is done | HTTP |",
         "| --- | --- | --- | --- |",

@@ -25,11 +25,31 @@ _LEAVE_OUT = re.compile(
     re.DOTALL,
 )
 """Code, links, quoted words, paths and numbers say nothing about the language of the rest."""
-_ENGLISH_WORDS = frozenset((
-    "the", "what", "how", "and", "this", "that", "with", "my", "which", "please", "who", "when", "where", "why", "you",
-    "your", "does", "are", "from", "is", "it", "of", "to", "for", "me", "do", "can", "about", "into", "all", "have",
-))  # fmt: skip
-_TELLING = frozenset(("the", "what", "how", "this", "that", "with", "which", "please", "when", "where", "your", "does"))
+_ENGLISH_WORDS = frozenset(
+    (
+        "a about above add after again all also always an and answer any are as ask at back be been before begin "
+        "below best better between both bring build but buy by calculate call can change check choose city code "
+        "compare complete compute could country create current data date day days debug define delete describe "
+        "design did difference different do document documents does done down draft draw each edit email end "
+        "english error every example explain extract fetch few file files fill find first fix folder following for "
+        "format four free from full function generate get give given go good got great had has have he hello help her "
+        "here him his hour hours how idea if image important improve in information into is it its just keep kind "
+        "know language large last latest learn least length less let letter like line lines list little long look "
+        "lot made main make many may me mean meeting minutes model money month months more most much must my name "
+        "need never new news next no not note notes now number of off office on one only open or order other our "
+        "out over page pages paper paragraph people per person picture plan please point possible price problem "
+        "product program project question quick read really reason recipe remember remove rename replace report "
+        "request results review rewrite right run safe same save say schedule search second section see send "
+        "sentence set she short should show sides simple simply since single small so some something sort start "
+        "state step steps still story such suggest sum summarise summarize summary sure system table take tasks "
+        "team tell text than thank thanks that the their them then there these they thing things think this those "
+        "three through time times to today together tomorrow too tool tools top topic translate travel trip true "
+        "try turn two under understand until up update us use used user using value version very view want was way "
+        "we weather web week weeks well were what when where whether which while who whole why will with without "
+        "word words work world would write wrong year years yes yesterday yet you your"
+    ).split()  # noqa: SIM905 - as a list of quoted words it reads worse
+)
+"""The words requests in English are mostly made of. Some are words of other languages too, but not most of a text."""
 
 
 class Identifier(Protocol):
@@ -66,9 +86,9 @@ def name_of(language: str) -> str:
 
 
 def _is_plainly_english(words: list[str]) -> bool:
-    lowered = [word.lower() for word in words]
-    common = sum(word in _ENGLISH_WORDS for word in lowered)
-    return any(word in _TELLING for word in lowered) and common >= max(2, len(words) // 4)
+    """Whether two words of three are common English ones."""
+    known = sum(word.lower() in _ENGLISH_WORDS for word in words)
+    return 3 * known >= 2 * len(words)
 
 
 def _load() -> Identifier:

@@ -1,20 +1,43 @@
-"""`make bench`: every table. `python -m tests.bench turn` runs one."""
+"""`make bench`: the whole table from one run. `python -m tests.bench 1 5` measures these rows only."""
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from time import perf_counter
 
-from tests.bench import cold_start, makespan, turn
+from tests.bench import crash, durability, first_chunk, footprint, makespan, peer, supervision, turn
+from tests.bench.measure import ROUNDS
+from tests.bench.report import Row, render
 
-TABLES: dict[str, Callable[[], None]] = {
-    "cold": cold_start.main,
-    "turn": lambda: asyncio.run(turn.main()),
-    "makespan": lambda: asyncio.run(makespan.main()),
+Measurement = Callable[[], Awaitable[Row | list[Row]]]
+
+ROWS: dict[str, tuple[Measurement, ...]] = {
+    "1": (turn.cpu,),
+    "2": (turn.latency,),
+    "3": (first_chunk.plain, first_chunk.planned),
+    "4": (makespan.row,),
+    "5": (supervision.row,),
+    "6": (crash.row,),
+    "7": (durability.row,),
+    "8": (footprint.at_rest, footprint.in_flight, footprint.streams),
 }
 
+
+async def main(wanted: list[str]) -> None:
+    """Measure and print."""
+    started = perf_counter()
+    rows: list[Row] = []
+    missing = peer.missing()
+    for number in wanted:
+        for measure in ROWS[number]:
+            found = await measure()
+            rows += found if isinstance(found, list) else [found]
+            print(f"row {number} is measured, after {perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
+    print(render(rows, peer=missing or peer.name(), rounds=ROUNDS, seconds=perf_counter() - started))
+
+
 if __name__ == "__main__":
-    wanted = sys.argv[1:] or list(TABLES)
-    for name in wanted:
-        if name not in TABLES:
-            sys.exit(f"no such table: {name}; there are {', '.join(TABLES)}")
-        TABLES[name]()
+    chosen = sys.argv[1:] or list(ROWS)
+    if unknown := [number for number in chosen if number not in ROWS]:
+        sys.exit(f"no such row: {', '.join(unknown)}; there are {', '.join(ROWS)}")
+    asyncio.run(main(chosen))

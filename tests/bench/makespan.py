@@ -1,43 +1,39 @@
-"""Makespan of eight parallel supervised steps, against the critical path of the same plan."""
+"""Row 4: eight parallel steps, each a model call and judged by another."""
 
-import asyncio
-import tempfile
-from pathlib import Path
 from time import perf_counter
 
-from pydantic import JsonValue
+from tests.bench.contenders import FLOOR, PEER, STEPGATE, Running, arena
+from tests.bench.load import ask, client
+from tests.bench.measure import in_turn
+from tests.bench.report import Row
+from tests.bench.work import fan, request
 
-from tests.bench.report import table
-from tests.support.engine import engine_bench
-from tests.support.script import plans, says, script
-from tests.support.tools import FunctionTool
-
-STEP_S = 0.2
-RUNS = 5
+UPSTREAM_S = 0.2
+CRITICAL_S = 4 * UPSTREAM_S
+ROUNDS = 5
 
 
-async def main() -> None:
-    """Print the table."""
+async def row() -> Row:
+    """Wall time of the request over its longest chain: plan, step, verdict, answer, 200 ms each; one client."""
+    body = request("fan")
+    async with client() as session, arena(fan(UPSTREAM_S)) as (server, running):
 
-    async def work(_: object) -> JsonValue:
-        await asyncio.sleep(STEP_S)
-        return "a result"
+        async def measure(one: Running) -> float:
+            started = perf_counter()
+            await ask(session, one.url, body)
+            return (perf_counter() - started) / CRITICAL_S
 
-    tools = [FunctionTool(f"tool_{number}", work) for number in range(8)]
-    model = script(
-        plans(*({"tool": tool.spec.name} for tool in tools), {"tool": "completion"}), says("done", to="completion")
-    )
-    best = float("inf")
-    with tempfile.TemporaryDirectory() as folder:
-        async with engine_bench(Path(folder), model, tools=tools) as bench:
-            for _ in range(RUNS):
-                started = perf_counter()
-                await bench.run("search with all eight tools")
-                best = min(best, perf_counter() - started)
-    table(
-        "Eight parallel supervised steps of 200 ms, then the answer",
-        [
-            ("critical path", STEP_S * 1000, "ms", None),
-            ("makespan, best of five", best * 1000, "ms", STEP_S * 1100),
-        ],
+        for one in running:
+            server.load(fan(UPSTREAM_S))
+            await ask(session, one.url, body)
+            asked = server.purposes()
+            assert (asked.count("skill"), asked.count("supervisor")) == (8, 8), f"{one.name} asked for {asked}"
+        found = await in_turn(running, measure, ROUNDS)
+    return Row(
+        "4 makespan over the critical path, 8 parallel steps, all judged",
+        "",
+        found[STEPGATE],
+        1.10,
+        found[FLOOR],
+        found.get(PEER, "no peer"),
     )

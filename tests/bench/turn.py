@@ -1,83 +1,57 @@
-"""CPU of the gateway for a planned, supervised, stored turn over HTTP, at several numbers of clients.
+"""Rows 1 and 2: what a planned, supervised, stored turn costs, and how long the slowest of them wait."""
 
-The model is the scripted server in a process of its own. The floor is the same HTTP framework answering a health
-request, with nothing behind it.
-"""
+from tests.bench.contenders import FLOOR, PEER, STEPGATE, Running, arena
+from tests.bench.load import closed_loop
+from tests.bench.measure import cpu_seconds, in_turn, percentile
+from tests.bench.report import Row
+from tests.bench.work import request, turn
 
-import asyncio
-import tempfile
-from pathlib import Path
-from time import perf_counter
-
-import httpx
-from httpx_aiohttp import AiohttpTransport
-
-from tests.bench.report import cpu_seconds, table
-from tests.support.processes import GatewayProcess
-from tests.support.script import plans, says, script
-from tests.support.scripted_server import ScriptedServer
-
-TURNS = 1000
-LIMIT_MS = 4.0
-MODEL = script(
-    plans(
-        {"tool": "calculator", "inputs": {"expression": "2*21"}},
-        {"tool": "current_time"},
-        {"tool": "completion", "depends_on": ["s1", "s2"]},
-    ),
-    says(
-        "It is 42, and here is what the steps have shown in two or three sentences of text.", to="completion", chunk=16
-    ),
-)
-BODY = {"model": "stepgate", "messages": [{"role": "user", "content": "search the time and compute two times 21"}]}
+CLIENTS = 50
+TURNS = 300
+UPSTREAM_S = 0.2
+CRITICAL_S = 2 * UPSTREAM_S
 
 
-async def main() -> None:
-    """Print the table."""
-    rows: list[tuple[str, float, str, float | None]] = []
-    with tempfile.TemporaryDirectory() as folder, ScriptedServer(MODEL) as server:
-        settings = {"llm_base_url": server.url, "model_fast": "m"}
-        with GatewayProcess(Path(folder), **settings) as gateway:
-            async with httpx.AsyncClient(transport=AiohttpTransport(), timeout=60) as client:
-                await _turns(client, gateway.url, 50, 10)
-                floor = await _measure(client, gateway, 1000, 50, health=True)
-                rows.append(("floor: GET /health, 50 clients", floor[0], "ms", None))
-                for clients in (1, 10, 50):
-                    cpu, wall = await _measure(client, gateway, TURNS, clients)
-                    rows.append((f"turn: CPU, {clients} clients", cpu, "ms", LIMIT_MS if clients == 50 else None))
-                    rows.append((f"turn: turns a second, {clients} clients", 1000 / wall, "1/s", None))
-    table("A planned, supervised, stored turn (2 tools, 2 model calls)", rows)
+async def cpu() -> Row:
+    """CPU of the contender's process a turn in ms, all threads; 50 clients, a model that answers at once."""
+    body = request("turn")
+
+    async def measure(one: Running) -> float:
+        before = cpu_seconds(one.pid)
+        await closed_loop(one.url, body, clients=CLIENTS, count=TURNS)
+        return 1000 * (cpu_seconds(one.pid) - before) / TURNS
+
+    async with arena(turn()) as (_, running):
+        for one in running:
+            await closed_loop(one.url, body, clients=CLIENTS, count=100)
+        found = await in_turn(running, measure)
+    return Row(
+        f"1 CPU a turn, {CLIENTS} clients (2 model calls, 1 tool)",
+        "ms",
+        found[STEPGATE],
+        4.0,
+        found[FLOOR],
+        found.get(PEER, "no peer"),
+    )
 
 
-async def _measure(
-    client: httpx.AsyncClient, gateway: GatewayProcess, count: int, clients: int, *, health: bool = False
-) -> tuple[float, float]:
-    """CPU and wall time a request, in ms."""
-    before, started = cpu_seconds(gateway.process.pid), perf_counter()
-    if health:
-        await _health(client, gateway.url, count, clients)
-    else:
-        await _turns(client, gateway.url, count, clients)
-    wall = perf_counter() - started
-    return 1000 * (cpu_seconds(gateway.process.pid) - before) / count, 1000 * wall / count
+async def latency() -> Row:
+    """The 99th percentile of the turn's latency over the time its two model calls take, at 50 clients."""
+    body = request("turn")
 
+    async def measure(one: Running) -> float:
+        load = await closed_loop(one.url, body, clients=CLIENTS, count=TURNS, spread_s=CRITICAL_S)
+        return percentile(load.latencies, 0.99) / CRITICAL_S
 
-async def _turns(client: httpx.AsyncClient, url: str, count: int, clients: int) -> None:
-    left = iter(range(count))
-
-    async def one() -> None:
-        for _ in left:
-            response = await client.post(f"{url}/v1/chat/completions", json=BODY)
-            response.raise_for_status()
-
-    await asyncio.gather(*(one() for _ in range(clients)))
-
-
-async def _health(client: httpx.AsyncClient, url: str, count: int, clients: int) -> None:
-    left = iter(range(count))
-
-    async def one() -> None:
-        for _ in left:
-            (await client.get(f"{url}/health")).raise_for_status()
-
-    await asyncio.gather(*(one() for _ in range(clients)))
+    async with arena(turn(UPSTREAM_S)) as (_, running):
+        for one in running:
+            await closed_loop(one.url, body, clients=CLIENTS, count=CLIENTS, spread_s=CRITICAL_S)
+        found = await in_turn(running, measure)
+    return Row(
+        f"2 p99 over the critical path of {1000 * CRITICAL_S:.0f} ms, {CLIENTS} clients",
+        "",
+        found[STEPGATE],
+        1.15,
+        found[FLOOR],
+        found.get(PEER, "no peer"),
+    )

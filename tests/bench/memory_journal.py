@@ -1,0 +1,120 @@
+"""`MemoryJournal`: the journal as lists in this process. It keeps the contract's order and ownership, and nothing else:
+no text is checked, nothing is encoded, and it all dies with the process."""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agent.core.errors import NotFoundError
+from agent.core.events import Draft, Event, RunCreated
+from agent.core.journal import Claim, RunRow, Signal, SignalKind
+from agent.core.journal_rows import check_order, no_run, refusal, status_after, title_of
+from agent.core.models import RunStatus
+
+
+class MemoryJournal:
+    """Implements `Journal`, for measuring what durability costs."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, RunRow] = {}
+        self._events: dict[str, list[Event]] = {}
+        self._blobs: dict[str, bytes] = {}
+
+    async def create_run(self, run_id: str, body: RunCreated, *, worker: str, lease_s: float) -> Claim:
+        """See `Journal.create_run`."""
+        now = time.time()
+        event = Event(run_id, 1, 1, now, body)
+        title = title_of(body.request.prompt)
+        conversation = body.request.conversation_id
+        self._rows[run_id] = RunRow(
+            run_id, body.owner, body.room.id, "queued", body.hidden, title, conversation, 1, 1, now, now, worker
+        )
+        self._events[run_id] = [event]
+        return Claim(run_id, 1, (event,))
+
+    async def claim(self, run_id: str, *, worker: str, lease_s: float) -> Claim | None:
+        """Nothing outlives its owner here."""
+        return None
+
+    async def claimable(self, *, dead_workers: Sequence[str] = (), limit: int = 100) -> list[str]:
+        """Nothing outlives its owner here."""
+        return []
+
+    async def workers(self) -> list[str]:
+        """Nobody else."""
+        return []
+
+    async def renew(self, worker: str, run_ids: Sequence[str], *, lease_s: float) -> None:
+        """There are no leases."""
+
+    async def append(self, run_id: str, epoch: int, drafts: Sequence[Draft]) -> tuple[Event, ...]:
+        """See `Journal.append`."""
+        check_order(run_id, drafts)
+        row = self._rows.get(run_id)
+        if row is None:
+            raise no_run(run_id)
+        if row.epoch != epoch or row.status in ("succeeded", "failed", "cancelled"):
+            raise refusal(run_id, epoch, (row.epoch, True, row.worker))
+        now = time.time()
+        events = tuple(
+            Event(run_id, row.last_seq + number, epoch, now, draft.body, draft.step_id, draft.attempt)
+            for number, draft in enumerate(drafts, start=1)
+        )
+        self._events[run_id].extend(events)
+        status, _ = status_after(events)
+        self._rows[run_id] = replace(
+            row, last_seq=row.last_seq + len(events), updated_at=now, status=status or row.status
+        )
+        return events
+
+    async def release(self, run_id: str, epoch: int) -> None:
+        """There are no leases."""
+
+    async def read(self, run_id: str, *, after: int = 0, limit: int = 10_000) -> list[Event]:
+        """See `Journal.read`."""
+        return [event for event in self._events.get(run_id, ()) if event.seq > after][:limit]
+
+    async def get(self, run_id: str, *, owner: str) -> RunRow:
+        """See `Journal.get`."""
+        row = self._rows.get(run_id)
+        if row is None or row.owner != owner:
+            raise no_run(run_id)
+        return row
+
+    async def list_runs(
+        self, *, owner: str, limit: int = 50, before: str | None = None, status: RunStatus | None = None
+    ) -> list[RunRow]:
+        """The newest runs; `before` is not looked at."""
+        rows = [row for row in self._rows.values() if row.owner == owner and status in (None, row.status)]
+        return rows[: -limit - 1 : -1]
+
+    async def signal(self, run_id: str, kind: SignalKind, payload: dict[str, object]) -> None:
+        """Nobody is waiting."""
+
+    async def take_signals(self, run_id: str, *, after: int = 0) -> list[Signal]:
+        """None."""
+        return []
+
+    async def put_blob(self, data: bytes) -> str:
+        """See `Journal.put_blob`."""
+        checksum = hashlib.sha256(data).hexdigest()
+        self._blobs[checksum] = data
+        return checksum
+
+    async def get_blob(self, checksum: str) -> bytes:
+        """See `Journal.get_blob`."""
+        if checksum not in self._blobs:
+            raise NotFoundError(f"there is no blob {checksum}", agent_id="journal")
+        return self._blobs[checksum]
+
+    async def wait(self, run_id: str, *, after: int, timeout_s: float) -> None:
+        """Return after a moment: callers read again."""
+        await asyncio.sleep(min(timeout_s, 0.05))
+
+    async def check(self) -> None:
+        """It can be written."""
+
+    async def close(self) -> None:
+        """Nothing to finish."""

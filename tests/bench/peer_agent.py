@@ -1,0 +1,108 @@
+"""The peer: `python -m tests.bench.peer_agent UPSTREAM FOLDER`, in the environment of `peer.py`.
+
+An application on pydantic-ai as its documentation shows it: a turn is an agent with a tool; the longer works are
+plain code around agents. Each finished turn's messages are stored, as Stepgate stores its trace. Nothing is
+supervised unless the work calls a judge, and nothing is resumed.
+"""
+
+import asyncio
+import json
+import sqlite3
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from openai import AsyncOpenAI
+from pydantic_ai import Agent  # type: ignore[import-not-found]
+from pydantic_ai.models.openai import OpenAIChatModel  # type: ignore[import-not-found]
+from pydantic_ai.providers.openai import OpenAIProvider  # type: ignore[import-not-found]
+
+from tests.bench.door import serve
+
+PURPOSES = ("agent", "planner", "skill", "supervisor", "completion")
+
+
+def calculator(expression: str) -> str:
+    """Multiply two whole numbers.
+
+    Args:
+        expression: such as 2*21
+    """
+    left, right = expression.split("*")
+    return f"the result is {int(left) * int(right)}"
+
+
+class PeerAgent:
+    """Implements `Worker` with one agent a purpose."""
+
+    def __init__(self, upstream: str, folder: Path) -> None:
+        client = AsyncOpenAI(base_url=upstream, api_key="none")
+        model = OpenAIChatModel("m", provider=OpenAIProvider(openai_client=client))
+        self._agents = {
+            purpose: Agent(
+                model,
+                instructions="Answer the user.",
+                tools=[calculator] if purpose == "agent" else [],
+                model_settings={"extra_headers": {"x-stepgate-purpose": purpose}},
+            )
+            for purpose in PURPOSES
+        }
+        self._traces = sqlite3.connect(folder / "traces.db", isolation_level=None)
+        self._traces.execute("PRAGMA journal_mode=WAL")
+        self._traces.execute("PRAGMA synchronous=NORMAL")
+        self._traces.execute("CREATE TABLE IF NOT EXISTS traces (id INTEGER PRIMARY KEY, messages BLOB)")
+
+    async def answer(self, body: dict[str, Any]) -> bytes:
+        """The last agent's output as a completion."""
+        prompt = body["messages"][-1]["content"]
+        await self._before(body["model"], prompt)
+        result = await self._agents[_last(body["model"])].run(prompt)
+        self._store(result)
+        message = {"role": "assistant", "content": result.output}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        completion = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+        return json.dumps(completion).encode()
+
+    async def stream(self, body: dict[str, Any]) -> AsyncIterator[bytes]:
+        """The last agent's text as it comes."""
+        prompt = body["messages"][-1]["content"]
+        await self._before(body["model"], prompt)
+        async with self._agents[_last(body["model"])].run_stream(prompt) as result:
+            async for text in result.stream_text(delta=True, debounce_by=None):
+                yield _chunk({"content": text}, None)
+            self._store(result)
+        yield _chunk({}, "stop")
+        yield b"data: [DONE]\n\n"
+
+    async def _before(self, work: str, prompt: str) -> None:
+        """The agents that run before the last one."""
+        match work:
+            case "chain":
+                await self._agents["planner"].run(prompt)
+                for _ in range(3):
+                    await self._agents["skill"].run(prompt)
+            case "fan":
+                await self._agents["planner"].run(prompt)
+                await asyncio.gather(*(self._step(prompt) for _ in range(8)))
+
+    async def _step(self, prompt: str) -> None:
+        result = await self._agents["skill"].run(prompt)
+        await self._agents["supervisor"].run(f"Judge this: {result.output}")
+
+    def _store(self, result: Any) -> None:
+        self._traces.execute("INSERT INTO traces (messages) VALUES (?)", (result.all_messages_json(),))
+
+
+def _last(work: str) -> str:
+    return "agent" if work == "turn" else "completion"
+
+
+def _chunk(delta: dict[str, Any], finish: str | None) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+    return f"data: {json.dumps(chunk)}\n\n".encode()
+
+
+if __name__ == "__main__":
+    serve(lambda: PeerAgent(sys.argv[1], Path(sys.argv[2])))
