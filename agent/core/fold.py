@@ -1,8 +1,8 @@
 """`fold(events) -> RunState`: what a run is, derived from its log. Pure: no clock, no randomness, no I/O."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
 
 from agent.core import events as ev
 from agent.core.errors import AgentFailure
@@ -21,7 +21,7 @@ from agent.core.models import (
 StepStatus = Literal["pending", "running", "executed", "succeeded", "retry", "replan", "aborted", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CallState:
     """One tool call of an attempt: the intent, and its return once there is one."""
 
@@ -30,7 +30,7 @@ class CallState:
     unknown: ev.StepUnknown | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AttemptState:
     """One attempt of a step."""
 
@@ -55,7 +55,7 @@ class AttemptState:
         return next((call for call in self.calls if call.called.call_id == call_id), None)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StepState:
     """The attempts of one step, oldest first."""
 
@@ -104,7 +104,7 @@ _STATUS_OF: Mapping[Outcome, StepStatus] = {
 _NO_STEP = StepState("")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunState:
     """A run at one moment. Every field is derived; to change it, append an event."""
 
@@ -186,6 +186,17 @@ class RunState:
         return tuple(s for s in self.plan.steps if self.step(s.id).status == "succeeded") if self.plan else ()
 
 
+T = TypeVar("T", bound="RunState | StepState | AttemptState | CallState")
+
+
+def evolved(old: T, **changes: Any) -> T:
+    """`old` with these fields changed, as `dataclasses.replace` does it, in a tenth of the time: states are made for
+    every event, and have no slots for this one's sake."""
+    new = object.__new__(type(old))
+    new.__dict__.update(old.__dict__, **changes)
+    return new
+
+
 def fold(run_id: str, events: Iterable[ev.Event]) -> RunState:
     """The state after `events`, which must be this run's, in order of seq."""
     state = RunState(run_id)
@@ -196,41 +207,41 @@ def fold(run_id: str, events: Iterable[ev.Event]) -> RunState:
 
 def apply(state: RunState, event: ev.Event) -> RunState:  # noqa: C901, PLR0912 - one case an event
     """The state after one more event."""
-    state = replace(state, seq=event.seq, epoch=event.epoch, updated_at=event.at)
+    state = evolved(state, seq=event.seq, epoch=event.epoch, updated_at=event.at)
     body = event.body
     match body:
         case ev.RunCreated():
-            return replace(state, created=body, created_at=event.at, tainted=body.tainted)
+            return evolved(state, created=body, created_at=event.at, tainted=body.tainted)
         case ev.RunClaimed():
-            return replace(state, status="running")
+            return evolved(state, status="running")
         case ev.RunSuspended():
-            return replace(state, status="queued")
+            return evolved(state, status="queued")
         case ev.CancelRequested():
-            return replace(state, cancel=body)
+            return evolved(state, cancel=body)
         case ev.InputGuarded():
-            return replace(state, guarded=body)
+            return evolved(state, guarded=body)
         case ev.RequestUnderstood():
-            return replace(state, understood=body)
+            return evolved(state, understood=body)
         case ev.MemoryRetrieved():
-            return replace(state, retrieved=body)
+            return evolved(state, retrieved=body)
         case ev.PlanProposed():
-            return replace(state, plans=(*state.plans, body), gates=(), answer=None, translated=None)
+            return evolved(state, plans=(*state.plans, body), gates=(), answer=None, translated=None)
         case ev.GateChecked():
-            return replace(state, gates=(*state.gates, body))
+            return evolved(state, gates=(*state.gates, body))
         case ev.AnswerStarted():
-            return replace(state, answering=body)
+            return evolved(state, answering=body)
         case ev.AnswerTranslated():
-            return replace(state, translated=body)
+            return evolved(state, translated=body)
         case ev.AnswerFinished():
-            return replace(state, answer=body)
+            return evolved(state, answer=body)
         case ev.RunSucceeded():
-            return replace(state, status="succeeded", completeness=body.completeness, end_reason=body.reason)
+            return evolved(state, status="succeeded", completeness=body.completeness, end_reason=body.reason)
         case ev.RunFailed():
-            return replace(state, status="failed", failure=body.failure, end_reason=body.failure.message)
+            return evolved(state, status="failed", failure=body.failure, end_reason=body.failure.message)
         case ev.RunCancelled():
-            return replace(state, status="cancelled", end_reason=body.reason)
+            return evolved(state, status="cancelled", end_reason=body.reason)
         case ev.ModelReturned():
-            state = replace(state, usage=state.usage + body.usage)
+            state = evolved(state, usage=state.usage + body.usage)
             return _apply_step(state, event) if body.message is not None else state
         case ev.PlanRejected() | ev.AnswerDelta():
             return state
@@ -249,37 +260,37 @@ def _apply_step(state: RunState, event: ev.Event) -> RunState:
         attempts = (*step.attempts, changed)
     else:
         attempts = tuple(changed if a.number == event.attempt else a for a in step.attempts)
-    return replace(state, steps={**state.steps, event.step_id: replace(step, attempts=attempts)})
+    return evolved(state, steps={**state.steps, event.step_id: evolved(step, attempts=attempts)})
 
 
 def _apply_attempt(attempt: AttemptState, event: ev.Event) -> AttemptState:  # noqa: C901, PLR0912 - one case an event
     body = event.body
     match body:
         case ev.StepStarted():
-            return replace(attempt, args=body.args, feedback=body.feedback, tainted=body.tainted)
+            return evolved(attempt, args=body.args, feedback=body.feedback, tainted=body.tainted)
         case ev.StepSpeculative():
-            return replace(attempt, speculative=True, grounds=body.grounds)
+            return evolved(attempt, speculative=True, grounds=body.grounds)
         case ev.ToolCalled():
             if attempt.call(body.call_id):  # repeated on resume under the same key
                 return attempt
-            return replace(attempt, calls=(*attempt.calls, CallState(body)))
+            return evolved(attempt, calls=(*attempt.calls, CallState(body)))
         case ev.ToolRefused():
-            return replace(attempt, refused=attempt.refused | {body.call_id})
+            return evolved(attempt, refused=attempt.refused | {body.call_id})
         case ev.ToolReturned() if attempt.call(body.call_id) is None:
-            return replace(attempt, refused=attempt.refused | {body.call_id})
+            return evolved(attempt, refused=attempt.refused | {body.call_id})
         case ev.ToolReturned():
-            return replace(attempt, calls=_with_call(attempt, body.call_id, returned=body))
+            return evolved(attempt, calls=_with_call(attempt, body.call_id, returned=body))
         case ev.StepUnknown():
             calls = _with_call(attempt, body.call_id, unknown=body)
-            return replace(attempt, calls=calls, unknown=body)
+            return evolved(attempt, calls=calls, unknown=body)
         case ev.ModelReturned(message=turn) if turn is not None:
-            return replace(attempt, turns=(*attempt.turns, turn))
+            return evolved(attempt, turns=(*attempt.turns, turn))
         case ev.StepFinished():
-            return replace(attempt, output=body.output)
+            return evolved(attempt, output=body.output)
         case ev.StepJudged():
-            return replace(attempt, verdict=body.verdict)
+            return evolved(attempt, verdict=body.verdict)
         case ev.StepDiscarded():
-            return replace(attempt, discarded=True)
+            return evolved(attempt, discarded=True)
         case _:
             return attempt
 
@@ -292,7 +303,7 @@ def _with_call(
     unknown: ev.StepUnknown | None = None,
 ) -> tuple[CallState, ...]:
     return tuple(
-        replace(call, returned=returned or call.returned, unknown=unknown or call.unknown)
+        evolved(call, returned=returned or call.returned, unknown=unknown or call.unknown)
         if call.called.call_id == call_id
         else call
         for call in attempt.calls

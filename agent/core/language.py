@@ -26,7 +26,7 @@ _LEAVE_OUT = re.compile(
 )
 """Code, links, quoted words, paths and numbers say nothing about the language of the rest."""
 _ENGLISH_WORDS = frozenset(
-    (
+    (  # noqa: SIM905 - as a list of quoted words it reads worse
         "a about above add after again all also always an and answer any are as ask at back be been before begin "
         "below best better between both bring build but buy by calculate call can change check choose city code "
         "compare complete compute could country create current data date day days debug define delete describe "
@@ -47,7 +47,7 @@ _ENGLISH_WORDS = frozenset(
         "try turn two under understand until up update us use used user using value version very view want was way "
         "we weather web week weeks well were what when where whether which while who whole why will with without "
         "word words work world would write wrong year years yes yesterday yet you your"
-    ).split()  # noqa: SIM905 - as a list of quoted words it reads worse
+    ).split()
 )
 """The words requests in English are mostly made of. Some are words of other languages too, but not most of a text."""
 
