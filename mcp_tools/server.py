@@ -35,10 +35,10 @@ from mcp_tools.server_tools import (
     call_agent_tool,
     call_registered,
     progress_of,
-    registered_tool,
     run_tasks,
     start_as_task,
 )
+from mcp_tools.server_views import View, find_or_call, listed, schema_of
 
 INSTRUCTIONS = (
     "Stepgate is an agent gateway. agent_run carries out a whole task (research a web page, answer from files, "
@@ -65,12 +65,15 @@ class Served:
     skills: SkillLibrary
 
 
-def build_server(served: Callable[[], Served], key_file: Path, extras: ExtrasOf = no_extras) -> Server[None]:
-    """The server; `served` is asked at each request, for a gateway may be wired after its routes.
+def build_server(
+    served: Callable[[], Served], key_file: Path, extras: ExtrasOf = no_extras, view: View = "own"
+) -> Server[None]:
+    """The server; `served` is asked at each request, for a gateway may be wired after its routes. `view` decides which
+    tools are listed.
 
     `key_file` holds the key that seals what clients carry between the rounds of a call; made when it is missing."""
     changes = Changes(lambda: served().service, lambda: served().registry)
-    handlers = _Handlers(served, changes, extras)
+    handlers = _Handlers(served, changes, extras, view)
     server = _Server(
         SERVER_NAME,
         version=version("stepgate"),
@@ -120,20 +123,22 @@ class _Server(Server[None]):
 class _Handlers:
     """One method a request of the protocol."""
 
-    def __init__(self, served: Callable[[], Served], changes: Changes, extras: ExtrasOf) -> None:
-        self._served, self._changes = served, changes
+    def __init__(self, served: Callable[[], Served], changes: Changes, extras: ExtrasOf, view: View) -> None:
+        self._served, self._changes, self._view = served, changes, view
         self._extras = extras(changes.publish)
 
     async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """The agent's tools, then the registered ones in order of name: the same bytes every time."""
         own = [agent_tool(tool) for tool in AGENT_TOOLS.values()]
-        registered = [registered_tool(spec) for spec in self._served().registry.specs()]
+        registered = listed(self._served().registry, self._view)
         return types.ListToolsResult(tools=[*own, *registered, *(tool for tool, _ in self._extras.tools)])
 
     def input_schema(self, name: str) -> JsonObject | None:
         """The schema of a tool's arguments; the SDK checks `Mcp-Param-*` headers by it, at every call."""
         if name in AGENT_TOOLS:
             return AGENT_TOOLS[name].input_schema
+        if (schema := schema_of(name)) is not None:
+            return schema
         registry = self._served().registry
         if name in registry:
             return registry.get(name).spec.input_schema
@@ -147,6 +152,8 @@ class _Handlers:
             return await start_as_task(served.service, arguments, progress_of(context))
         if name in AGENT_TOOLS:
             return await call_agent_tool(served.service, AGENT_TOOLS[name], arguments, progress_of(context))
+        if schema_of(name) is not None:
+            return await find_or_call(served.service, served.registry, name, arguments)
         if name in served.registry:
             return await call_registered(served.service, name, arguments)
         extra = self._extras.tool(name)

@@ -27,15 +27,15 @@ async def call_agent_tool(
     try:
         parsed = tool.input_model.model_validate(arguments)
     except ValidationError as error:
-        return _error(f"{tool.name}: {_fault(error)}")
+        return failed(f"{tool.name}: {fault_of(error)}")
     try:
         report = await tool.work(AgentTools(service), parsed, progress)
     except AgentError as error:
-        return _error(error.message)
+        return failed(error.message)
     text = report.response
     if report.status == "working":
         text = f"Still working. Call run_get with run_id {report.run_id} and wait_s to see the answer."
-    return types.CallToolResult(content=[_text(text)], structured_content=report.model_dump(mode="json"))
+    return types.CallToolResult(content=[shown(text)], structured_content=report.model_dump(mode="json"))
 
 
 async def start_as_task(service: AgentService[Run], arguments: JsonObject, progress: Progress) -> CallResult:
@@ -71,16 +71,16 @@ async def call_registered(service: AgentService[Run], name: str, arguments: dict
     except ToolUnknownError as error:
         raise MCPError(types.INVALID_PARAMS, error.message) from error
     except AgentError as error:
-        return _error(error.message)
+        return failed(error.message)
     returned = next((event.body for event in reversed(events) if isinstance(event.body, ToolReturned)), None)
     if returned is None:
-        return _error(respond(events).response)
+        return failed(respond(events).response)
     if returned.error_code is not None:
-        return _error(f"{returned.error} ({returned.error_code})")
+        return failed(f"{returned.error} ({returned.error_code})")
     structured: object = returned.output if isinstance(returned.output, dict) else None
     if structured is None and returned.blob is not None:
         structured = await service.blob_value(returned.blob)
-    return types.CallToolResult(content=[_text(returned.text)], structured_content=structured)
+    return types.CallToolResult(content=[shown(returned.text)], structured_content=structured)
 
 
 def agent_tool(tool: AgentTool) -> types.Tool:
@@ -90,7 +90,7 @@ def agent_tool(tool: AgentTool) -> types.Tool:
         description=tool.description,
         input_schema=tool.input_schema,
         output_schema=flat_schema(RunReport),
-        annotations=_annotations(tool.annotations),
+        annotations=annotations_of(tool.annotations),
     )
 
 
@@ -101,11 +101,12 @@ def registered_tool(spec: ToolSpec) -> types.Tool:
         description=spec.description,
         input_schema=spec.input_schema,
         output_schema=spec.output_schema,
-        annotations=_annotations(spec.annotations),
+        annotations=annotations_of(spec.annotations),
     )
 
 
-def _annotations(hints: ToolAnnotations) -> types.ToolAnnotations:
+def annotations_of(hints: ToolAnnotations) -> types.ToolAnnotations:
+    """Our annotations as MCP's hints."""
     return types.ToolAnnotations(
         read_only_hint=hints.read_only,
         destructive_hint=hints.destructive,
@@ -124,7 +125,7 @@ def progress_of(context: Context) -> Progress:
     return tell
 
 
-def _text(text: str) -> types.TextContent:
+def shown(text: str) -> types.TextContent:
     """Text a client can put into a context, cut where it is too long, saying how to go on."""
     if len(text) > TEXT_CHARS:
         cut = text.rfind("\n", TEXT_CHARS - 2_000, TEXT_CHARS)
@@ -132,11 +133,13 @@ def _text(text: str) -> types.TextContent:
     return types.TextContent(type="text", text=text)
 
 
-def _error(message: str) -> types.CallToolResult:
+def failed(message: str) -> types.CallToolResult:
+    """A result that says what went wrong, for a model to act on."""
     return types.CallToolResult(content=[types.TextContent(type="text", text=message)], is_error=True)
 
 
-def _fault(error: ValidationError) -> str:
+def fault_of(error: ValidationError) -> str:
+    """The first fault of a validation, in one line."""
     fault = error.errors()[0]
     where = ".".join(str(part) for part in fault["loc"]) or "arguments"
     return f"{where}: {fault['msg']}"

@@ -1,7 +1,7 @@
 """`/mcp`: the MCP server over streamable HTTP, both eras of the protocol on one endpoint."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
 from mcp.server.transport_security import TransportSecuritySettings
@@ -15,9 +15,14 @@ from gateway.doors.hosts import HostsTold
 from mcp_tools.server import Served, build_server
 from mcp_tools.server_extras import ExtrasOf, no_extras
 from mcp_tools.server_sessions import MAX_SESSIONS, RETRY_MS, SessionManager
+from mcp_tools.server_views import View
 
 STATE_KEY = "mcp_state.key"
 """Kept in the data folder: what seals the state clients carry from one round of a call to the next."""
+
+
+VIEWS: dict[str, View] = {"/mcp": "own", "/mcp/all": "all"}
+"""Which tools are listed, by path."""
 
 
 class McpDoor:
@@ -25,22 +30,29 @@ class McpDoor:
 
     def __init__(self, settings: Settings, extras: ExtrasOf = no_extras) -> None:
         self._stepgate: Stepgate | None = None
-        self._manager = SessionManager(
-            build_server(self._served, settings.data_dir / STATE_KEY, extras),
-            retry_interval=RETRY_MS,
-            max_request_body_size=settings.max_body_bytes,
-            max_sessions=MAX_SESSIONS,
-            security_settings=_allowed(settings),
-        )
-        app = HostsTold(_TrimmedHeaders(StreamableHTTPASGIApp(self._manager)))
-        self.routes: list[BaseRoute] = [Route("/mcp", endpoint=app)]
+        self._managers = {
+            path: SessionManager(
+                build_server(self._served, settings.data_dir / STATE_KEY, extras, view),
+                retry_interval=RETRY_MS,
+                max_request_body_size=settings.max_body_bytes,
+                max_sessions=MAX_SESSIONS,
+                security_settings=_allowed(settings),
+            )
+            for path, view in VIEWS.items()
+        }
+        self.routes: list[BaseRoute] = [
+            Route(path, endpoint=HostsTold(_TrimmedHeaders(StreamableHTTPASGIApp(manager))))
+            for path, manager in self._managers.items()
+        ]
         """To be added to the gateway's own: mounting an app at "/" would swallow whatever comes after it."""
 
     @asynccontextmanager
     async def serve(self, stepgate: Stepgate) -> AsyncIterator[None]:
         """Serve until left."""
         self._stepgate = stepgate
-        async with self._manager.run():
+        async with AsyncExitStack() as stack:
+            for manager in self._managers.values():
+                await stack.enter_async_context(manager.run())
             yield
 
     def _served(self) -> Served:

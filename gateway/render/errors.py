@@ -81,7 +81,7 @@ def shaped(failure: AgentFailure, path: str, named: str | None = None) -> str:
     """A failure as JSON, in the shape of the door at `path`."""
     if is_openai(path):
         return to_json(openai_error(failure, named))
-    return to_json(rpc_error(failure) if path == MCP_PATH else native_error(failure))
+    return to_json(rpc_error(failure) if path == MCP_PATH or path.startswith(f"{MCP_PATH}/") else native_error(failure))
 
 
 def to_json(body: BaseModel) -> str:
