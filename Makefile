@@ -5,10 +5,10 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help run test format lint type unit bench docs lock clean
+.PHONY: help run test format lint type unit bench eval-retrieval docs lock clean
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 run: $(STAMP) ## Start the gateway on http://127.0.0.1:8080 (no key and no server needed)
 	@$(BIN)/stepgate serve
@@ -33,6 +33,9 @@ type: $(STAMP) ## Strict types, tests included
 
 bench: $(STAMP) ## Print the benchmark tables (not part of the tests)
 	@$(BIN)/python -m tests.bench
+
+eval-retrieval: $(STAMP) ## Print nDCG, recall and times of each retrieval mode (RETRIEVAL_MODE, EVAL_DATASET)
+	@$(BIN)/python -m tests.bench.retrieval
 
 docs: $(STAMP) ## Write the settings table and the failure table into docs/
 	@$(BIN)/python -m gateway.reference docs

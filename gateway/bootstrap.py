@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from agent.core.config import Settings
-from agent.core.embedder import HttpEmbedder
 from agent.core.errors import AgentError, ConfigError, ModelError
 from agent.core.journal import Journal
-from agent.core.journal_sqlite import SqliteStore, open_sqlite
 from agent.core.language import LanguageDetector
 from agent.core.llm.http import HttpModelClient, production_transport
 from agent.core.llm.port import ModelClient
@@ -24,23 +22,20 @@ from agent.core.memory import MemoryStore
 from agent.core.models import AgentRequest, Room
 from agent.core.rooms import Rooms, load_rooms
 from agent.core.service import AgentService, ServiceLimits, worker_name
-from agent.core.vectors import VectorIndex
-from agent.core.vectors.exact import ExactIndex
-from agent.core.vectors.qdrant import QdrantIndex
-from agent.core.vectors.sqlite import SqliteVectorRows
 from agent.execution.executor import RunExecutor
 from agent.execution.graph import langgraph_driver
 from agent.execution.run import Engine, Run
 from agent.execution.stages.guard import admit
 from agent.execution.workflow import drive
+from agent.knowledge.library import Library
 from agent.skills import SkillLibrary, skill_roots
 from agent.tools import ToolRegistry
 from gateway.home import HOME as HOME  # noqa: PLC0414 - told on to those who wire a part of it
+from gateway.stores import embedder_of, library_of, open_store, vectors_of
 from mcp_tools.builtin import builtin_tools
 from mcp_tools.mcp_config import read_servers
 
 if TYPE_CHECKING:
-    from agent.core.journal_postgres import PostgresStore
     from mcp_tools.hub import McpHub, McpServer
 
 log = logging.getLogger(__name__)
@@ -72,6 +67,7 @@ class Stepgate:
     servers: Mapping[str, "McpServer"]
     """Other people's MCP servers by name."""
     memory: MemoryStore
+    library: Library
 
     async def readiness(self) -> dict[str, ComponentStatus]:
         """Whether requests can be served, component by component. Models being down is no reason not to: the
@@ -124,7 +120,7 @@ async def build(settings: Settings, *, recover: bool = True, foreign: Foreign = 
 
     Raises `ConfigError`, `StoreNewerError` and `StoreError` with one clear line each."""
     async with AsyncExitStack() as stack:
-        store = await _store(settings)
+        store = await open_store(settings)
         stack.push_async_callback(store.close)
         rooms = load_rooms(
             HOME / "config" / "rooms",
@@ -134,9 +130,11 @@ async def build(settings: Settings, *, recover: bool = True, foreign: Foreign = 
         skills = SkillLibrary.load(skill_roots(settings, shipped=HOME / "skills", cwd=Path.cwd(), home=Path.home()))
         for diagnostic in skills.diagnostics:
             log.warning("%s", diagnostic)
-        memory = _memory(settings, store)
+        vectors, embedder = vectors_of(settings, store), embedder_of(settings)
+        memory = MemoryStore(vectors, embedder, time.time)
         stack.push_async_callback(memory.close)
-        builtins = builtin_tools(settings, memory)
+        library = library_of(store, vectors, embedder)
+        builtins = builtin_tools(settings, memory, library)
         stack.push_async_callback(builtins.aclose)
         registry = ToolRegistry()
         registry.register(*builtins.tools)
@@ -151,7 +149,16 @@ async def build(settings: Settings, *, recover: bool = True, foreign: Foreign = 
         )
         service = _service(engine, rooms)
         gateway = Stepgate(
-            settings, service, rooms, skills, registry, store.journal, models, hub.servers if hub else {}, memory
+            settings,
+            service,
+            rooms,
+            skills,
+            registry,
+            store.journal,
+            models,
+            hub.servers if hub else {},
+            memory,
+            library,
         )
         if hub is not None:
             _mount(hub, foreign)
@@ -190,45 +197,6 @@ def _mount(hub: "McpHub", foreign: Foreign) -> None:
     for server in hub.servers.values():
         if server.status != "disabled":
             server.recall()
-
-
-def _memory(settings: Settings, store: "SqliteStore | PostgresStore") -> MemoryStore:
-    """The memory: vectors in the store or in Qdrant, made by the endpoint or by ourselves."""
-    embedder = None
-    if settings.embedder_url is not None:
-        key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
-        embedder = HttpEmbedder(
-            settings.embedder_url,
-            settings.embedder_model,
-            key,
-            timeout_s=settings.embedder_timeout_s,
-            transport=production_transport(),
-        )
-    return MemoryStore(_vectors(settings, store), embedder, time.time)
-
-
-def _vectors(settings: Settings, store: "SqliteStore | PostgresStore") -> VectorIndex:
-    if settings.qdrant_url is not None or settings.qdrant_path is not None:
-        key = settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None
-        return QdrantIndex(url=settings.qdrant_url, api_key=key, path=settings.qdrant_path or ":memory:")
-    if isinstance(store, SqliteStore):
-        return ExactIndex(SqliteVectorRows(store.database))
-    from agent.core.vectors.postgres import PostgresVectorRows  # noqa: PLC0415 - as for the store
-
-    return ExactIndex(PostgresVectorRows(store.database))
-
-
-async def _store(settings: Settings) -> "SqliteStore | PostgresStore":
-    """The store: PostgreSQL by URL, else SQLite in the data folder."""
-    if settings.database_url is None:
-        return await open_sqlite(settings.database_path)
-    url = settings.database_url.get_secret_value()
-    if not url.startswith(("postgresql://", "postgres://")):
-        raise ConfigError("AGENT_DATABASE_URL: must begin with postgresql:// (unset it for SQLite in the data folder)")
-    from agent.core.journal_postgres import open_postgres  # noqa: PLC0415 - its driver is not wanted for SQLite
-
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
-    return await open_postgres(url)
 
 
 def _driver(settings: Settings) -> Callable[[Run], Awaitable[None]]:

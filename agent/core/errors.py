@@ -65,6 +65,14 @@ FAILURES: dict[str, FailureKind] = {
     "ERR_VECTOR_SPACE": FailureKind(
         "vectors of two embedders would be mixed", "refuse; reindex, or set the embedder back", 409, False
     ),
+    "ERR_MEMORY_NO_RESULTS": FailureKind(
+        "nothing in the collection is relevant enough", "search more broadly, or ask what is meant", 404, True
+    ),
+    "ERR_PARSER_ENCRYPTED": FailureKind("the file opens with a password only", "ask for it, or skip", 422, False),
+    "ERR_PARSER_UNSUPPORTED": FailureKind("the file is of no type that is read", "tell the user; skip it", 422, False),
+    "ERR_PARSER_CORRUPT": FailureKind("the file is damaged or unsafe to unpack", "tell the user; skip it", 422, False),
+    "ERR_PARSER_EMPTY": FailureKind("the file holds no text", "tell the user; skip it", 422, False),
+    "ERR_TIMEOUT": FailureKind("a file took too long to read", "retry once, then skip it", 504, True),
     "ERR_STALE_EPOCH": FailureKind(
         "another process has claimed this run", "stop at once; it goes on there", 409, False
     ),

@@ -169,6 +169,7 @@ class Room(Frozen):
     tools: tuple[str, ...] | None = Field(default=None, description="allowed tools; null allows all")
     supervision: JudgePolicy = "auto"
     memory: bool = Field(default=True, description="recall what is remembered for the user, and remember exchanges")
+    knowledge: bool = Field(default=False, description="every question is looked up in the documents, and only there")
     vision: bool = False
     citations: bool = False
     owner: str = LOCAL_OWNER

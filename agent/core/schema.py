@@ -20,6 +20,7 @@ from sqlalchemy import (
     false,
     text,
 )
+from sqlalchemy.dialects.postgresql import TSVECTOR
 
 metadata = MetaData()
 
@@ -129,3 +130,70 @@ vectors = Table(
     PrimaryKeyConstraint("name", "id"),
 )
 Index("vectors_by_owner", vectors.c.name, vectors.c.owner, vectors.c.seq)
+
+chunk_sets = Table(
+    "chunk_sets",
+    metadata,
+    Column("id", _COUNTER, primary_key=True, autoincrement=True),
+    Column("owner", Text, nullable=False),
+    Column("collection", Text, nullable=False),
+    Column("changes", BigInteger, nullable=False),
+)
+Index("chunk_sets_by_owner", chunk_sets.c.owner, chunk_sets.c.collection, unique=True)
+
+chunks = Table(
+    "chunks",
+    metadata,
+    Column("seq", _COUNTER, primary_key=True, autoincrement=True),
+    Column("set_id", _COUNTER, ForeignKey("chunk_sets.id", ondelete="CASCADE"), nullable=False),
+    Column("chunk_id", Text, nullable=False),
+    Column("document_id", Text, nullable=False),
+    Column("title_count", Integer, nullable=False),
+    Column("text_count", Integer, nullable=False),
+    Column("metadata", Text, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("title_terms", Text, nullable=False),
+    Column("text_terms", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    # SQLite's full-text tables are made with each collection (agent/knowledge/lexical_sqlite.py); empty there.
+    Column("words", Text().with_variant(TSVECTOR(), "postgresql")),
+)
+Index("chunks_by_id", chunks.c.set_id, chunks.c.chunk_id, unique=True)
+Index("chunks_by_document", chunks.c.set_id, chunks.c.document_id)
+Index("chunks_lengths", chunks.c.set_id, chunks.c.seq, chunks.c.title_count, chunks.c.text_count)
+Index("chunks_words", chunks.c.words, postgresql_using="gin", sqlite_where=text("words IS NOT NULL"))
+
+chunk_facets = Table(
+    "chunk_facets",
+    metadata,
+    Column("set_id", _COUNTER, ForeignKey("chunk_sets.id", ondelete="CASCADE"), nullable=False),
+    Column("field", Text, nullable=False),
+    Column("value", Text, nullable=False),
+    Column("seq", _COUNTER, nullable=False),
+    PrimaryKeyConstraint("set_id", "field", "value", "seq"),
+    sqlite_with_rowid=False,
+)
+Index("chunk_facets_by_chunk", chunk_facets.c.seq)
+
+documents = Table(
+    "documents",
+    metadata,
+    Column("owner", Text, nullable=False),
+    Column("collection", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("document_id", Text, nullable=False),
+    Column("checksum", Text, nullable=False),
+    Column("data", Text, nullable=False),
+    Column("at", Float, nullable=False),
+    PrimaryKeyConstraint("owner", "collection", "source"),
+)
+
+ingestions = Table(
+    "ingestions",
+    metadata,
+    Column("owner", Text, nullable=False),
+    Column("collection", Text, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("until", Float, nullable=False),
+    PrimaryKeyConstraint("owner", "collection"),
+)

@@ -45,6 +45,9 @@ class CompletionWriter:
             return await self._by_rules(outcomes, sources, "an exact command needs no model", tainted=tainted)
         if not self._run.has_model:
             return await self._by_rules(outcomes, sources, "no model is configured", tainted=tainted)
+        if self._run.room.knowledge and outcomes and not sources:
+            # What was not found is not asked of a model: it would know an answer all the same.
+            return await self._by_rules(outcomes, sources, "the documents say nothing about it", tainted=tainted)
         try:
             text, calls, finish = await self._stream(outcomes, sources, feedback)
         except ModelError as error:

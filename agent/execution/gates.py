@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from agent.core.events import GateChecked
 from agent.core.fold import RunState
 from agent.core.models import Source
+from agent.knowledge.models import NOT_IN_DOCUMENTS
 
 _CITATION = re.compile(r"\[(\d{1,3})\](?!\()")
 _CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
@@ -20,9 +21,7 @@ def check_gates(state: RunState, answer: str, sources: tuple[Source, ...]) -> tu
     if state.room.citations:  # elsewhere "[3]" may be anything: a list index, a footnote of the page that was read
         gates.append(_citations_resolve(answer, sources))
     if state.room.citations and state.plan is not None and len(state.plan.steps) > 1:
-        found = bool(sources)
-        reason = f"{len(sources)} sources stand behind the answer" if found else "no step brought any evidence"
-        gates.append(GateChecked(gate="evidence_found", passed=found, reason=reason))
+        gates.append(_evidence_found(state, answer, sources))
     return tuple(gates)
 
 
@@ -48,6 +47,15 @@ def _required_tools(state: RunState, wanted: Sequence[object]) -> GateChecked:
     missing = sorted(names - ran)
     reason = "every requested tool ran" if not missing else "never ran: " + ", ".join(missing)
     return GateChecked(gate="required_tools", passed=not missing, reason=reason)
+
+
+def _evidence_found(state: RunState, answer: str, sources: tuple[Source, ...]) -> GateChecked:
+    if sources:
+        return GateChecked(gate="evidence_found", passed=True, reason=f"{len(sources)} sources stand behind the answer")
+    if state.room.knowledge and answer.strip() == NOT_IN_DOCUMENTS:
+        reason = "the documents were searched and hold nothing of it, and the answer says so"
+        return GateChecked(gate="evidence_found", passed=True, reason=reason)
+    return GateChecked(gate="evidence_found", passed=False, reason="no step brought any evidence")
 
 
 def _citations_resolve(answer: str, sources: tuple[Source, ...]) -> GateChecked:

@@ -4,10 +4,12 @@ from dataclasses import dataclass
 
 from agent.core.config import Settings
 from agent.core.memory import MemoryStore
+from agent.knowledge.library import Library
 from agent.tools import Tool
 from mcp_tools.builtin.calculator import CalculatorTool
 from mcp_tools.builtin.current_time import CurrentTimeTool
 from mcp_tools.builtin.files import FileRoots, ListFilesTool, ReadFileTool, SearchFilesTool
+from mcp_tools.builtin.knowledge import SearchKnowledgeTool
 from mcp_tools.builtin.memory import MemorySaveTool, MemorySearchTool
 from mcp_tools.builtin.web_fetch import WebFetchTool
 from mcp_tools.net import SafeClient
@@ -27,7 +29,7 @@ class Builtins:
         await self.client.aclose()
 
 
-def builtin_tools(settings: Settings, memory: MemoryStore) -> Builtins:
+def builtin_tools(settings: Settings, memory: MemoryStore, library: Library) -> Builtins:
     """Every tool that ships with the product. Makes the default files folder where it is used."""
     if not settings.file_roots:
         settings.readable_roots[0].mkdir(parents=True, exist_ok=True)
@@ -48,5 +50,6 @@ def builtin_tools(settings: Settings, memory: MemoryStore) -> Builtins:
         CurrentTimeTool(),
         MemorySaveTool(memory),
         MemorySearchTool(memory),
+        SearchKnowledgeTool(library),
     )
     return Builtins(tools, client, web_fetch)

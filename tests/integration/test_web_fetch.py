@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,10 +13,9 @@ from aiohttp.test_utils import TestServer
 
 from agent.core.config import Settings
 from agent.core.errors import ToolDeniedError, ToolError, ToolTimeoutError
-from agent.core.memory import MemoryStore
-from agent.core.vectors.qdrant import QdrantIndex
 from agent.tools import ToolContext, ToolResult
 from mcp_tools.builtin import builtin_tools
+from tests.support.engine import engine_bench
 
 CONTEXT = ToolContext(run_id="run_1", owner="somebody")
 ARTICLE = """<!doctype html><html><head><title>Opening hours</title><style>p {{ color: red }}</style>{head}</head><body>
@@ -112,11 +110,12 @@ async def fetch(tmp_path: Path, url: str, *, fetcher: str | None = None, allow: 
         fetch_max_bytes=20_000,
         fetcher_url=fetcher,
     )
-    tools = builtin_tools(settings, MemoryStore(QdrantIndex(), None, time.time))
-    try:
-        return await tools.web_fetch.call({"url": url, **args}, CONTEXT)
-    finally:
-        await tools.aclose()
+    async with engine_bench(tmp_path / "engine", None) as bench:
+        tools = builtin_tools(settings, bench.engine.memory, bench.library)
+        try:
+            return await tools.web_fetch.call({"url": url, **args}, CONTEXT)
+        finally:
+            await tools.aclose()
 
 
 async def value(tmp_path: Path, site: str, name: str, **args: Any) -> dict[str, Any]:

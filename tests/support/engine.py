@@ -24,6 +24,9 @@ from agent.execution.executor import RunExecutor
 from agent.execution.run import Engine, Run
 from agent.execution.stages.guard import admit
 from agent.execution.workflow import drive
+from agent.knowledge.documents import SqliteDocuments
+from agent.knowledge.lexical_sqlite import sqlite_index
+from agent.knowledge.library import Library
 from agent.skills import SkillLibrary, SkillRoot
 from agent.tools import Tool, ToolRegistry
 from gateway.bootstrap import HOME
@@ -40,6 +43,7 @@ class Bench:
     service: AgentService[Run]
     client: ScriptedClient
     store: SqliteStore
+    library: Library
 
     async def run(self, prompt: str, **request: Any) -> AgentResponse:
         """Carry out a request to its end; a failed run's response too."""
@@ -67,8 +71,12 @@ async def engine_bench(
     """An engine on `folder`; rules mode when there is no script. `tools` join the builtin ones."""
     configured = Settings(_env_file=None, data_dir=folder, skills_user_dir=False, stream_coalesce_ms=0, **settings)
     store = await open_sqlite(configured.database_path)
-    memory = MemoryStore(ExactIndex(SqliteVectorRows(store.database)), embedder, time.time)
-    builtins = builtin_tools(configured, memory)
+    vectors = ExactIndex(SqliteVectorRows(store.database))
+    memory = MemoryStore(vectors, embedder, time.time)
+    library = Library(
+        SqliteDocuments(store.database, time.time), sqlite_index(store.database), vectors, embedder, clock=time.time
+    )
+    builtins = builtin_tools(configured, memory, library)
     registry = ToolRegistry()
     registry.register(*builtins.tools, *tools)
     roots = [SkillRoot(path, "test") for path in skill_roots] + [SkillRoot(HOME / "skills", "shipped")]
@@ -100,7 +108,7 @@ async def engine_bench(
         limits=ServiceLimits(lease_s=configured.lease_seconds),
     )
     try:
-        yield Bench(engine, service, client, store)
+        yield Bench(engine, service, client, store, library)
     finally:
         await service.begin_drain(0)
         await builtins.aclose()

@@ -17,6 +17,7 @@ from agent.planning.request import CompletedStep, PlanningRequest
 from agent.planning.rules import RulePlanner
 from agent.planning.wire import action_of
 
+KNOWLEDGE_TOOL = "search_knowledge"
 NO_MODEL = "no model is configured; set AGENT_LLM_BASE_URL and AGENT_MODEL_FAST"
 
 
@@ -66,6 +67,8 @@ async def _first(run: Run) -> Planned:
         return _by_rule(_explicit(run, why))
     if route == "skill" and understood is not None and understood.skill is not None:
         return _by_rule(_one_skill(run, understood.skill, understood.question, why))
+    if run.room.knowledge and route in ("plan", "direct") and KNOWLEDGE_TOOL in run.engine.registry:
+        return _by_rule(_looked_up(run))
     if route in ("task", "greeting", "direct"):
         return _by_rule(_one_completion(run, why))
     request = await _planning_request(run, None)
@@ -129,6 +132,21 @@ def _by_rule(ruled: Plan) -> Planned:
 def _one_completion(run: Run, why: str) -> Plan:
     step = PlanStep(id="answer", executor="litellm", action="completion", tool="completion", intent="answer the user")
     return Plan(goal=_goal(run), steps=(step,), origin="rules", origin_reason=why)
+
+
+def _looked_up(run: Run) -> Plan:
+    """The plan of every question in a room of knowledge: look it up, answer from what was found."""
+    search = PlanStep(
+        id="s1",
+        executor="agent",
+        action="tool",
+        tool=KNOWLEDGE_TOOL,
+        args={"query": cap(run.state.question, 4_000)},
+        intent="find what the documents say",
+    )
+    return Plan(
+        goal=_goal(run), steps=_with_answer(run, (search,)), origin="rules", origin_reason="a room of knowledge"
+    )
 
 
 def _one_skill(run: Run, name: str, task: str, why: str) -> Plan:

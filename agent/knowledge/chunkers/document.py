@@ -1,0 +1,105 @@
+"""A parsed document as one text, and pieces of it that know their pages, boxes and headings."""
+
+import hashlib
+from bisect import bisect_right
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from agent.knowledge.models import Chunk, LayoutType, ParsedChunk, ParserOutput
+
+SEPARATOR = "\n\n"
+"""What stands between two blocks in a document's text."""
+
+
+class Span(NamedTuple):
+    """A piece of the text: `text[start:end]`, in characters."""
+
+    start: int
+    end: int
+
+
+class Placed(NamedTuple):
+    """A block and where it stands in the document's text."""
+
+    block: ParsedChunk
+    start: int
+    end: int
+
+
+def document_text(output: ParserOutput) -> str:
+    """The text that every chunk's `start` and `end` count in: the blocks in order, joined by blank lines."""
+    return SEPARATOR.join(block.content for block in output.chunks)
+
+
+class Document:
+    """A parser's output, laid out as text."""
+
+    def __init__(self, output: ParserOutput) -> None:
+        self.document_id = output.document_id
+        self.text = document_text(output)
+        self.blocks = tuple(_placed(output.chunks))
+        self._starts = [placed.start for placed in self.blocks]
+
+    def chunks(self, spans: Iterable[Span]) -> list[Chunk]:
+        """The chunks for these spans, numbered. White space at their ends is cut off; those that are empty then, or say
+        nothing that the one before does not, are left out."""
+        found: list[Chunk] = []
+        for span in map(self._trimmed, spans):
+            if span.end > (found[-1].end if found else 0):
+                found.append(self._chunk(len(found), span))
+        return found
+
+    def overlapping(self, span: Span) -> list[ParsedChunk]:
+        """The blocks that stand, wholly or in part, in a span."""
+        first = max(bisect_right(self._starts, span.start) - 1, 0)
+        found = []
+        for placed in self.blocks[first:]:
+            if placed.start >= span.end:
+                break
+            if placed.end > span.start:
+                found.append(placed.block)
+        return found
+
+    def _trimmed(self, span: Span) -> Span:
+        piece = self.text[span.start : span.end]
+        lead = len(piece) - len(piece.lstrip())
+        return Span(span.start + lead, span.end - (len(piece) - len(piece.rstrip()))) if piece.strip() else Span(0, 0)
+
+    def _chunk(self, index: int, span: Span) -> Chunk:
+        text = self.text[span.start : span.end]
+        blocks = self.overlapping(span)
+        checksum = hashlib.sha256(text.encode()).hexdigest()
+        identity = hashlib.sha256(f"{self.document_id}:{span.start}:{span.end}:{checksum}".encode()).hexdigest()
+        return Chunk(
+            chunk_id=f"{self.document_id[:12]}-{identity[:20]}",
+            document_id=self.document_id,
+            index=index,
+            text=text,
+            start=span.start,
+            end=span.end,
+            pages=tuple(sorted({block.page_number for block in blocks if block.page_number is not None})),
+            boxes=tuple((block.page_number or 1, *block.bbox) for block in blocks if block.bbox is not None),
+            heading_path=_heading_path(blocks),
+            layout_type=_layout(blocks),
+            checksum=checksum,
+        )
+
+
+def _placed(blocks: Iterable[ParsedChunk]) -> Iterable[Placed]:
+    start = 0
+    for block in blocks:
+        yield Placed(block, start, start + len(block.content))
+        start += len(block.content) + len(SEPARATOR)
+
+
+def _heading_path(blocks: list[ParsedChunk]) -> tuple[str, ...]:
+    """The headings above the first block that is no heading: a chunk that begins with its own heading counts it."""
+    return next((block.heading_path for block in blocks if block.layout_type != "header"), blocks[-1].heading_path)
+
+
+def _layout(blocks: list[ParsedChunk]) -> LayoutType:
+    """The one layout of all blocks below the headings, or `text` where they differ."""
+    kinds = {block.layout_type for block in blocks if block.layout_type != "header"}
+    if not kinds:
+        return "header"
+    return kinds.pop() if len(kinds) == 1 else "text"

@@ -1,0 +1,210 @@
+"""`ParserPool`: files are read in worker processes, so that a file can hang, crash or eat memory and only that file
+fails. Workers start when they are first needed, are used again, and are killed the moment one is in doubt."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+import agent
+from agent.core.errors import BusyError
+from agent.knowledge.errors import (
+    ParserCorruptError,
+    ParserError,
+    ParserTimeoutError,
+    ParserTooLargeError,
+    parser_error,
+)
+from agent.knowledge.models import ParserInput, ParserOutput
+from agent.knowledge.parsers.limits import ParserLimits
+from agent.knowledge.parsers.wire import Reply, Request
+
+_START_SECONDS = 60
+"""Importing the parsers takes 1 s; on a machine that needs more than this, nothing will be read anyway."""
+
+_FILES_A_WORKER = 200
+"""Then it is replaced: native parsers leak."""
+
+_KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TESSDATA_PREFIX", "TMPDIR", "SYSTEMROOT")
+"""The environment of a worker. Keys and passwords are no business of a parser."""
+
+_THREADS = {"RAYON_NUM_THREADS": "1", "TOKIO_WORKER_THREADS": "1", "OMP_THREAD_LIMIT": "1", "MALLOC_ARENA_MAX": "2"}
+"""A worker is one of several; and each thread's arena would count against its memory."""
+
+
+class ParserPool:
+    """A few worker processes that read files.
+
+    Cancelling `parse` kills the worker that is reading. After `aclose` every call raises `BusyError`.
+    """
+
+    def __init__(self, limits: ParserLimits | None = None, *, processes: int = 2) -> None:
+        self._limits = limits or ParserLimits()
+        self._places = asyncio.Semaphore(processes)
+        self._idle: list[_Worker] = []
+        self._workers: set[_Worker] = set()
+        self._closed = False
+
+    async def parse(self, wanted: ParserInput, *, parser: str | None = None) -> ParserOutput:
+        """Read a file, by the best reader of its type or by the named one. Raises the narrowest `ParserError`."""
+        async with self._places:
+            worker = await self._take()
+            try:
+                reply = await worker.ask(Request(input=wanted, parser=parser))
+            except BaseException as error:  # cancellation too: the worker is in the middle of a file
+                await self._discard(worker)
+                if isinstance(error, ParserError):
+                    self._refuse_if_closed()
+                raise
+            await self._put_back(worker, reply)
+        if reply.output is None:
+            raise _raised(reply)
+        return reply.output
+
+    async def aclose(self) -> None:
+        """Kill every worker, busy ones too; their callers get `BusyError`."""
+        self._closed = True
+        self._idle.clear()
+        for worker in list(self._workers):
+            await self._discard(worker)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def _take(self) -> "_Worker":
+        self._refuse_if_closed()
+        while self._idle:
+            worker = self._idle.pop()
+            if worker.is_alive:
+                return worker
+            await self._discard(worker)
+        worker = await _Worker.start(self._limits)
+        self._workers.add(worker)
+        try:
+            self._refuse_if_closed()  # while it started
+        except BusyError:
+            await self._discard(worker)
+            raise
+        return worker
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise BusyError("the parsers are closed", agent_id="parser")
+
+    async def _put_back(self, worker: "_Worker", reply: Reply) -> None:
+        is_full = reply.problem is not None and reply.problem.details.get("reason") == "memory"
+        if self._closed or is_full or worker.files >= _FILES_A_WORKER:
+            await self._discard(worker)
+        else:
+            self._idle.append(worker)
+
+    async def _discard(self, worker: "_Worker") -> None:
+        self._workers.discard(worker)
+        await worker.kill()
+
+
+class _Worker:
+    """One process and its two pipes."""
+
+    def __init__(self, process: Process, limits: ParserLimits) -> None:
+        self._process = process
+        self._limits = limits
+        self.files = 0
+
+    @classmethod
+    async def start(cls, limits: ParserLimits) -> Self:
+        """A worker that has said it is ready."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "agent.knowledge.parsers.worker",
+            limits.model_dump_json(),
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=DEVNULL,  # a parser's words may hold a document's words
+            limit=limits.output_bytes,
+            env=_environment(os.environ),
+            start_new_session=True,  # so that its children (tesseract) die with it
+        )
+        worker = cls(process, limits)
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                await worker._reply()
+        except BaseException:
+            await worker.kill()
+            raise
+        return worker
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process has not ended."""
+        return self._process.returncode is None
+
+    async def ask(self, request: Request) -> Reply:
+        """One request, one reply. Raises `ParserTimeoutError`, or `ParserCorruptError` when the worker dies of it."""
+        self.files += 1
+        name = Path(request.input.file_path).name
+        try:
+            async with asyncio.timeout(self._limits.timeout_s):
+                return await self._exchange(request)
+        except TimeoutError as error:
+            message = f"{name} took longer than {self._limits.timeout_s:g} s to read"
+            raise ParserTimeoutError(message, timeout_s=self._limits.timeout_s) from error
+        except (EOFError, ConnectionError) as error:
+            raise await self._died(name) from error
+        except ValueError as error:
+            message = f"the text of {name} has more than {self._limits.output_bytes} bytes"
+            raise ParserTooLargeError(message, bytes=self._limits.output_bytes) from error
+
+    async def kill(self) -> None:
+        """End the process and its children at once."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        await self._process.wait()
+        self._transport_close()
+
+    async def _exchange(self, request: Request) -> Reply:
+        stdin = self._process.stdin
+        assert stdin is not None
+        stdin.write(request.model_dump_json().encode() + b"\n")
+        await stdin.drain()
+        return await self._reply()
+
+    async def _reply(self) -> Reply:
+        stdout = self._process.stdout
+        assert stdout is not None
+        line = await stdout.readline()
+        if not line.endswith(b"\n"):
+            raise EOFError
+        return Reply.model_validate_json(line)
+
+    async def _died(self, name: str) -> ParserCorruptError:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                await self._process.wait()
+        code = self._process.returncode
+        how = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
+        message = f"reading {name} ended the parser ({how}): too much memory, or a defect it runs into"
+        return ParserCorruptError(message, reason="parser died", signal=how)
+
+    def _transport_close(self) -> None:
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+
+
+def _raised(reply: Reply) -> ParserError:
+    assert reply.problem is not None
+    return parser_error(reply.problem.code, reply.problem.message, reply.problem.details)
+
+
+def _environment(own: Mapping[str, str]) -> dict[str, str]:
+    root = str(Path(agent.__path__[0]).parent)
+    return {name: own[name] for name in _KEPT if name in own} | _THREADS | {"PYTHONPATH": root, "HOME": "/nonexistent"}

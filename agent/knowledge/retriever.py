@@ -1,0 +1,184 @@
+"""`Retriever`: passages of a collection that answer a query, by words, by vectors, or by both.
+
+It degrades rather than fails: whatever is the matter with the vectors, the words are searched, and `note` says why.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from agent.core.embedder import Embedder
+from agent.core.models import JsonObject
+from agent.core.vectors import VectorIndex
+from agent.knowledge.dense import DenseBranch, DenseHit, DenseResult
+from agent.knowledge.errors_retrieval import MemoryNoResultsError
+from agent.knowledge.evidence import Evidence, descending, rank_score, reason, relevance, weigh
+from agent.knowledge.fusion import fuse
+from agent.knowledge.lexical import Indexed, LexicalHit, LexicalIndex, LexicalResult
+from agent.knowledge.models import MemoryOutput, MemoryQuery, RetrievalMode, RetrievedContext
+from agent.knowledge.terms import query_words
+
+BRANCH_LIMIT = 100
+"""Hits of each branch that are fused."""
+RERANK_LIMIT = 40
+"""Fused hits that the reranker sorts; the rest stays behind them in its order."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the branches found, and the mode that was possible; words alone can be reranked too."""
+
+    mode: RetrievalMode
+    rerank: bool
+    lexical: LexicalResult
+    dense: DenseResult
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A passage on its way into the result."""
+
+    indexed: Indexed
+    evidence: Evidence
+    hit: LexicalHit | None
+    near: DenseHit | None
+    fused: float
+    ranks: Mapping[str, int] = field(default_factory=dict)
+
+
+class Retriever:
+    """Searches what a `LexicalIndex` and a `VectorIndex` hold of the same chunks. Without an embedder, or with the
+    local one, which finds only what the words find, every mode searches the words."""
+
+    def __init__(self, lexical: LexicalIndex, vectors: VectorIndex, embedder: Embedder | None = None) -> None:
+        self._lexical = lexical
+        self._dense = DenseBranch(vectors, embedder)
+
+    async def search(
+        self,
+        query: MemoryQuery,
+        *,
+        collection: str,
+        owner: str,
+        mode: RetrievalMode = "hybrid_rerank",
+        relax: Sequence[str] = (),
+    ) -> MemoryOutput:
+        """The best passages that reach the query's least relevance (see `evidence.py` for the scale).
+
+        `relax` names filters to give up one after the other while nothing is found (`filters.SEED_RELAXATION`). Raises
+        `MemoryNoResultsError` when there is nothing, `BadRequestError` for an unknown filter, `StoreError`."""
+        filters = dict(query.filters or {})
+        dropped: list[str] = []
+        for given_up in (None, *(name for name in relax if name in filters)):
+            if given_up is not None:
+                del filters[given_up]
+                dropped.append(given_up)
+            found = await self._find(query, filters, collection, owner, mode)
+            total, results = _results(found, await self._candidates(found, collection, owner), query)
+            if results:
+                break
+        notes = found.notes + ((f"nothing matched the filters {', '.join(dropped)}; without them",) if dropped else ())
+        if not results:
+            raise _nothing(query, collection, notes)
+        return MemoryOutput(results=tuple(results), total_found=total, note="; ".join(notes))
+
+    async def _find(
+        self, query: MemoryQuery, filters: JsonObject, collection: str, owner: str, mode: RetrievalMode
+    ) -> _Found:
+        """Ask the branches the mode needs."""
+        dense = DenseResult()
+        if mode != "lexical":
+            selection = await self._lexical.select(collection, owner=owner, filters=filters) if filters else None
+            dense = await self._dense.search(
+                collection, query.query_text, owner=owner, limit=BRANCH_LIMIT, selection=selection, index=self._lexical
+            )
+        possible: RetrievalMode = mode if dense.hits else "lexical"
+        lexical = LexicalResult()
+        if possible != "vector":
+            limit = BRANCH_LIMIT if dense.hits else max(query.top_k, RERANK_LIMIT)
+            lexical = await self._lexical.search(
+                collection, query.query_text, owner=owner, limit=limit, filters=filters or None
+            )
+        return _Found(possible, mode == "hybrid_rerank", lexical, dense, (dense.note,) if dense.note else ())
+
+    async def _candidates(self, found: _Found, collection: str, owner: str) -> list[_Candidate]:
+        """Everything found, best first, with what speaks for it."""
+        hits = {hit.id: hit for hit in found.lexical.hits}
+        near = {hit.id: hit for hit in found.dense.hits}
+        fused = fuse({"lexical": list(hits), "vector": list(near)}, {"vector": found.dense.weight})
+        missing = [one.id for one in fused if one.id not in hits]
+        others = await self._lexical.passages(collection, missing, owner=owner) if missing else {}
+        best = max((hit.score for hit in hits.values()), default=0.0)
+        candidates = []
+        for one in fused:
+            hit, dense = hits.get(one.id), near.get(one.id)
+            indexed = hit.indexed if hit is not None else others.get(one.id)
+            if indexed is not None:  # else removed since its vector was found
+                nearness = dense.nearness if dense is not None else None
+                evidence = weigh(indexed, hit, best, found.lexical.weights, nearness)
+                candidates.append(_Candidate(indexed, evidence, hit, dense, one.score, one.ranks))
+        return _reranked(candidates, found.dense.weight) if found.rerank else candidates
+
+
+def _results(found: _Found, candidates: Sequence[_Candidate], query: MemoryQuery) -> tuple[int, list[RetrievedContext]]:
+    """How many candidates are relevant enough, and the best of them."""
+    scores = descending([relevance(candidate.evidence) for candidate in candidates])
+    enough = sum(score >= query.min_relevance_score for score in scores)
+    shown = min(enough, query.top_k)
+    words = query_words(query.query_text) if found.mode != "vector" else {}
+    ranked = zip(candidates[:shown], scores[:shown], strict=True)
+    return enough, [_context(one, score, found, words) for one, score in ranked]
+
+
+def _reranked(candidates: Sequence[_Candidate], weight: float) -> list[_Candidate]:
+    """The first candidates by all that speaks for them."""
+    first = list(candidates[:RERANK_LIMIT])
+    first.sort(key=lambda one: -rank_score(one.evidence, weight))
+    return [*first, *candidates[RERANK_LIMIT:]]
+
+
+def _context(candidate: _Candidate, score: float, found: _Found, words: Mapping[str, str]) -> RetrievedContext:
+    passage = candidate.indexed.passage
+    terms = {*candidate.indexed.title_terms, *candidate.indexed.text_terms}
+    url = passage.metadata.get("source_url")
+    return RetrievedContext(
+        chunk_id=passage.chunk_id,
+        content=passage.text,
+        source_id=passage.document_id,
+        source_url=url if isinstance(url, str) else None,
+        relevance_score=min(1.0, max(0.0, score)),
+        retrieval_mode=found.mode,
+        why_selected=reason(
+            candidate.evidence,
+            [word for term, word in words.items() if term in terms],
+            [word for term, word in words.items() if term not in terms],
+            strict=candidate.hit is not None and candidate.hit.strict,
+        ),
+        metadata={**passage.metadata, "title": passage.title, "scores": _scores(candidate, found)},
+    )
+
+
+def _scores(candidate: _Candidate, found: _Found) -> JsonObject:
+    """Each branch's own rank and score, and the fused one."""
+    scores: JsonObject = {"fused": candidate.fused, "vector_weight": found.dense.weight}
+    if candidate.hit is not None:
+        scores["lexical"] = {
+            "rank": candidate.ranks["lexical"],
+            "bm25": candidate.hit.score,
+            "coverage": candidate.hit.coverage,
+            "strict": candidate.hit.strict,
+        }
+    if candidate.near is not None:
+        scores["vector"] = {"rank": candidate.ranks["vector"], "cosine": candidate.near.score}
+    return scores
+
+
+def _nothing(query: MemoryQuery, collection: str, notes: Sequence[str]) -> MemoryNoResultsError:
+    because = f" ({'; '.join(notes)})" if notes else ""
+    return MemoryNoResultsError(
+        f"nothing in {collection!r} is relevant enough to {query.query_text[:100]!r} (at least "
+        f"{query.min_relevance_score:g}); ask more broadly, or lower min_relevance_score{because}",
+        agent_id="memory",
+        collection=collection,
+        min_relevance_score=query.min_relevance_score,
+    )

@@ -1,0 +1,212 @@
+"""What every `LexicalIndex` must do. A driver's test class gives `indexes`: two objects on one store, as two processes
+have them."""
+
+import pytest
+
+from agent.core.errors import BadRequestError
+from agent.core.models import JsonObject
+from agent.knowledge.lexical import LexicalIndex, LexicalResult, Passage
+
+HOUSE = "house"
+
+
+def passage(identity: str, text: str, title: str = "", document: str | None = None, **metadata: object) -> Passage:
+    """A passage of a document of its own."""
+    held: JsonObject = dict(metadata)  # type: ignore[arg-type]
+    return Passage(identity, document or f"doc-{identity}", title, text, held)
+
+
+async def search(
+    index: LexicalIndex, query: str, *, owner: str = "ann", limit: int = 10, filters: JsonObject | None = None
+) -> LexicalResult:
+    """A search of the house."""
+    return await index.search(HOUSE, query, owner=owner, limit=limit, filters=filters)
+
+
+async def found(index: LexicalIndex, query: str, **options: object) -> list[str]:
+    """Ids of the hits, best first."""
+    return [hit.id for hit in (await search(index, query, **options)).hits]  # type: ignore[arg-type]
+
+
+class LexicalContract:
+    @pytest.fixture
+    def indexes(self) -> tuple[LexicalIndex, LexicalIndex]:
+        raise AssertionError("a driver's test class gives its own `indexes` fixture")
+
+    @pytest.fixture
+    def index(self, indexes: tuple[LexicalIndex, LexicalIndex]) -> LexicalIndex:
+        return indexes[0]
+
+    @pytest.fixture
+    def other(self, indexes: tuple[LexicalIndex, LexicalIndex]) -> LexicalIndex:
+        return indexes[1]
+
+    async def test_words_are_found_by_their_stem_and_without_case(self, index: LexicalIndex) -> None:
+        await index.put(
+            HOUSE, [passage("a", "Running engines overheat."), passage("b", "A quiet garden.")], owner="ann"
+        )
+        assert await found(index, "the ENGINE runs") == ["a"]
+        assert await found(index, "volcano") == []
+
+    async def test_passages_with_every_word_come_first_and_others_fill_up(self, index: LexicalIndex) -> None:
+        await index.put(
+            HOUSE,
+            [
+                passage("some", "refund refund refund refund, and the refund again"),
+                passage("all", f"{'a long text about other things ' * 20} refund policy"),
+                passage("none", "nothing of it"),
+            ],
+            owner="ann",
+        )
+        result = await search(index, "what is the refund policy?")
+        assert [(hit.id, hit.strict) for hit in result.hits] == [("all", True), ("some", False)]
+        assert result.total == 2
+        assert result.hits[0].coverage == pytest.approx(1.0)
+        assert 0 < result.hits[1].coverage < 1
+        assert await found(index, "what is the refund policy?", limit=1) == ["all"]
+
+    async def test_the_title_counts_more_than_the_text(self, index: LexicalIndex) -> None:
+        words = "one two three four five six"
+        await index.put(
+            HOUSE,
+            [
+                passage("text", f"invoice {words}", "seven eight"),
+                passage("title", f"seven {words}", "invoice eight"),
+                passage("other", words),
+            ],
+            owner="ann",
+        )
+        assert await found(index, "invoice") == ["title", "text"]
+
+    async def test_a_rare_word_says_more_than_a_common_one(self, index: LexicalIndex) -> None:
+        rows = [passage(f"c{n}", f"common words {n}") for n in range(20)]
+        await index.put(HOUSE, [*rows, passage("rare", "a zebra here")], owner="ann")
+        result = await search(index, "common zebra", limit=3)
+        assert result.hits[0].id == "rare"
+        assert result.weights["zebra"] > result.weights["common"]
+
+    @pytest.mark.parametrize(
+        "query",
+        ['"', 'NEAR("engine" 5)', "engine*", "-engine", "title:engine", "engine AND", "(engine", "engine' OR 1=1 --",
+         "{title} : engine", "^engine", "engine & !fuel | (", "engine\x00", "engine \ud800 %s %(x)s \\"],
+    )  # fmt: skip
+    async def test_nothing_in_a_query_is_syntax(self, index: LexicalIndex, query: str) -> None:
+        await index.put(HOUSE, [passage("a", "an engine"), passage("b", "oil")], owner="ann")
+        hits = await found(index, query)
+        assert hits[:1] == ([] if query == '"' else ["a"])
+
+    async def test_ten_thousand_words_are_a_query_too(self, index: LexicalIndex) -> None:
+        await index.put(HOUSE, [passage("a", "word77 engine"), passage("b", "oil")], owner="ann")
+        query = " ".join(f"word{number}" for number in range(10_000)) + " engine" * 3
+        assert await found(index, query) == ["a"]
+        assert len((await search(index, query)).weights) <= 24
+
+    async def test_a_query_of_stop_words_still_finds_them(self, index: LexicalIndex) -> None:
+        await index.put(HOUSE, [passage("a", "To be or not to be"), passage("b", "oil")], owner="ann")
+        assert await found(index, "to be or not to be") == ["a"]
+        assert await found(index, " ... ") == []
+
+    @pytest.mark.parametrize(
+        ("text", "query"),
+        [
+            ("ذهب الطلاب إلى المدرسة", "مدرسة"),
+            ("كَتَبَ الوَلَدُ الدَّرْسَ", "كتب الولد"),
+            ("والمكتبات مفتوحة ٢٠٢٤", "المكتبة 2024"),
+            ("می‌خواهم کتاب بخوانم", "كتاب"),
+            ("हिन्दी की किताबें", "किताबें"),
+            ("東京タワーはどこですか", "東京タワー"),
+            ("กรุงเทพมหานครเป็นเมืองหลวง", "เมืองหลวง"),
+            ("Москва — столица России", "москва"),
+            ("Le café fermé", "cafe FERME"),
+            ("Übergrößenträger", "ubergroßentrager"),
+            ("서울은 대한민국의 수도", "서울은"),
+            ("החתול יושב", "החתול"),
+        ],
+    )
+    async def test_no_script_is_lost(self, index: LexicalIndex, text: str, query: str) -> None:
+        await index.put(HOUSE, [passage("a", text), passage("b", "something else 99")], owner="ann")
+        assert await found(index, query) == ["a"]
+
+    async def test_filters_are_part_of_the_search(self, index: LexicalIndex) -> None:
+        rows = [passage(f"n{n}", "engine engine engine", lang="en", n=n) for n in range(30)]
+        few = passage("x", "an engine far behind the others in rank, with many more words", lang="sv", n=99, ok=True)
+        await index.put(HOUSE, [*rows, few, passage("t", "engine", tags=["red", "blue"])], owner="ann")
+        assert await found(index, "engine", limit=3, filters={"lang": "sv"}) == ["x"]
+        assert await found(index, "engine", filters={"lang": "en", "n": 7}) == ["n7"]
+        assert await found(index, "engine", filters={"n": [7.0, 9]}) == ["n7", "n9"]
+        assert await found(index, "engine", filters={"n": "7"}) == []
+        assert await found(index, "engine", filters={"tags": "blue"}) == ["t"]
+        assert await found(index, "engine", filters={"ok": True, "document_id": "doc-x"}) == ["x"]
+        assert (await search(index, "engine", filters={"lang": "sv"})).total == 1
+        selection = await index.select(HOUSE, owner="ann", filters={"lang": "sv"})
+        assert (dict(selection.documents), selection.total) == ({"x": "doc-x"}, 32)
+
+    async def test_an_unknown_filter_is_refused_with_those_there_are(self, index: LexicalIndex) -> None:
+        await index.put(HOUSE, [passage("a", "engine", lang="en", size=3)], owner="ann")
+        with pytest.raises(BadRequestError, match=r"'colour'.*document_id, lang, size") as caught:
+            await search(index, "engine", filters={"colour": "red"})
+        assert caught.value.details["param"] == "filters.colour"
+        with pytest.raises(BadRequestError, match="lang"):
+            await search(index, "engine", filters={"lang": {"not": "en"}})
+        assert (await index.search("nowhere", "engine", owner="ann", limit=3, filters={"x": 1})).hits == ()
+
+    async def test_owners_and_collections_are_apart(self, index: LexicalIndex) -> None:
+        await index.put(HOUSE, [passage("a", "engine of ann")], owner="ann")
+        await index.put(HOUSE, [passage("a", "engine of bob")], owner="bob")
+        await index.put("garden", [passage("a", "engine of the garden")], owner="ann")
+        result = await search(index, "engine bob", owner="ann")
+        assert [hit.indexed.passage.text for hit in result.hits] == ["engine of ann"]
+        assert await found(index, "engine", owner="eve") == []
+        alone = (await search(index, "engine", owner="bob")).hits[0].score
+        await index.put("cellar", [passage(f"e{n}", "engine") for n in range(50)], owner="ann")
+        assert (await search(index, "engine", owner="bob")).hits[0].score == alone, "nobody else's words count"
+        assert await index.delete(HOUSE, ["doc-a"], owner="eve") == 0
+        assert await index.delete(HOUSE, ["doc-a"], owner="ann") == 1
+        assert await found(index, "engine", owner="bob") == ["a"]
+
+    async def test_putting_an_id_again_replaces_it(self, index: LexicalIndex, other: LexicalIndex) -> None:
+        await index.put(HOUSE, [passage("a", "engine", lang="en"), passage("b", "oil")], owner="ann")
+        assert await found(other, "engine") == ["a"]
+        await index.put(HOUSE, [passage("a", "first"), passage("a", "gearbox")], owner="ann")
+        assert await found(other, "engine") == []
+        assert await found(other, "first") == []
+        assert await found(other, "gearbox") == ["a"]
+        with pytest.raises(BadRequestError, match="'lang'"):
+            await search(other, "gearbox", filters={"lang": "en"})
+
+    async def test_what_another_process_does_is_seen(self, index: LexicalIndex, other: LexicalIndex) -> None:
+        await index.put(HOUSE, [passage("a", "engine oil", document="d1")], owner="ann")
+        assert await found(other, "engine") == ["a"]
+        await index.put(
+            HOUSE, [passage("b", "engine", document="d2"), passage("c", "engine", document="d1")], owner="ann"
+        )
+        assert sorted(await found(other, "engine")) == ["a", "b", "c"]
+        assert await other.delete(HOUSE, ["d1", "nothing"], owner="ann") == 2
+        assert await found(index, "engine oil") == ["b"]
+        await index.drop(HOUSE, owner="ann")
+        await index.drop(HOUSE, owner="ann")
+        assert await found(other, "engine") == []
+        await other.put(HOUSE, [passage("z", "engine anew")], owner="ann")
+        assert await found(index, "engine") == ["z"]
+
+    async def test_passages_come_back_as_they_were_put(self, index: LexicalIndex) -> None:
+        odd = Passage(
+            "id ☃ 'x", "doc", "Ein Titel", "text with\nlines  and ☃", {"deep": {"a": [1, None]}, "s": "x" * 9000}
+        )
+        await index.put(HOUSE, [odd, passage("b", "nul \x00 and half \ud800")], owner="ann")
+        await index.put(HOUSE, [], owner="ann")
+        held = await index.passages(HOUSE, ["id ☃ 'x", "b", "nothing"], owner="ann")
+        assert set(held) == {"id ☃ 'x", "b"}
+        assert held["id ☃ 'x"].passage == odd
+        assert held["id ☃ 'x"].title_terms == ("ein", "titel")
+        assert held["b"].passage.text == "nul \N{REPLACEMENT CHARACTER} and half \N{REPLACEMENT CHARACTER}"
+        assert await index.passages("nowhere", ["b"], owner="ann") == {}
+
+    async def test_a_sample_is_from_all_over_and_steady(self, index: LexicalIndex) -> None:
+        await index.put(HOUSE, [passage(f"p{n:03}", f"text {n}") for n in range(600)], owner="ann")
+        ids = [one.chunk_id for one in await index.sample(HOUSE, owner="ann", limit=10)]
+        assert ids == [one.chunk_id for one in await index.sample(HOUSE, owner="ann", limit=10)]
+        assert len(ids) == 10
+        assert max(ids) > "p500"
+        assert await index.sample("nowhere", owner="ann", limit=10) == []
+        assert len(await found(index, "text", limit=600)) == 600

@@ -1,0 +1,40 @@
+"""The lexical indexes, held to the contract: FTS5 in the store's SQLite file, and PostgreSQL."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from agent.core.journal_postgres import open_postgres
+from agent.core.journal_sqlite import open_sqlite
+from agent.knowledge.lexical import LexicalIndex
+from agent.knowledge.lexical_postgres import postgres_index
+from agent.knowledge.lexical_sqlite import sqlite_index
+from tests.contract.lexical_contract import LexicalContract
+from tests.support.postgres import fresh_database
+
+Pair = tuple[LexicalIndex, LexicalIndex]
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with fresh_database() as address:
+        yield address
+
+
+class TestSqlite(LexicalContract):
+    @pytest.fixture
+    async def indexes(self, tmp_path: Path) -> AsyncIterator[Pair]:
+        stores = [await open_sqlite(tmp_path / "stepgate.db") for _ in range(2)]
+        yield sqlite_index(stores[0].database), sqlite_index(stores[1].database)
+        for store in stores:
+            await store.close()
+
+
+class TestPostgres(LexicalContract):
+    @pytest.fixture
+    async def indexes(self, url: str) -> AsyncIterator[Pair]:
+        stores = [await open_postgres(url) for _ in range(2)]
+        yield postgres_index(stores[0].database), postgres_index(stores[1].database)
+        for store in stores:
+            await store.close()

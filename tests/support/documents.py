@@ -1,0 +1,167 @@
+"""Small documents of every type, made in code: no test needs a file that is not in this repository."""
+
+import io
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from email.message import EmailMessage
+from itertools import accumulate
+from typing import NamedTuple
+
+import docx
+from openpyxl import Workbook  # type: ignore[import-untyped]
+from pptx import Presentation
+from pptx.util import Pt
+
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+Rows = Sequence[Sequence[str]]
+
+
+class Words(NamedTuple):
+    """A line of a PDF page: its text, its place in points from the top left, its size."""
+
+    text: str
+    x: float = 72
+    y: float = 72
+    size: float = 11
+
+
+def pdf(*pages: Iterable[Words], extra_trailer: str = "") -> bytes:
+    """A PDF with these lines of Helvetica on pages of 612 by 792 points."""
+    return _pdf([_shown(page) for page in pages], resources="", objects=[], extra_trailer=extra_trailer)
+
+
+def scanned_pdf(text_page: Iterable[Words] = ()) -> bytes:
+    """A page that is one picture (black bars on white), after a page of text if there is any."""
+    rows = b"".join(b"\x00" * 10 if y % 20 < 4 and y > 20 else b"\xff" * 10 for y in range(100))
+    picture = b"<</Type/XObject/Subtype/Image/Width 80/Height 100/BitsPerComponent 1/ColorSpace/DeviceGray/Length %d>>"
+    image = picture % len(rows) + b"\nstream\n" + rows + b"\nendstream"
+    pages = [_shown(text_page)] if text_page else []
+    return _pdf([*pages, b"612 0 0 792 0 0 cm /Im Do"], resources="/XObject<</Im {first} 0 R>>", objects=[image])
+
+
+def encrypted_pdf() -> bytes:
+    """A PDF whose encryption dictionary asks for a password that nobody has."""
+    entries = f"/Encrypt<</Filter/Standard/V 1/R 2/P -4/O<{'41' * 32}>/U<{'42' * 32}>>>/ID[<{'43' * 16}><{'43' * 16}>]"
+    return pdf([Words("secret")], extra_trailer=entries)
+
+
+def word(*, title: str = "Report", rows: Rows = (), paragraphs: Sequence[str] = ("A paragraph.",)) -> bytes:
+    """A docx: heading, paragraphs, subheading on a second page, a numbered and a bulleted item, a table."""
+    document = docx.Document()
+    document.add_heading(title, 1)
+    for paragraph in paragraphs:
+        document.add_paragraph(paragraph)
+    document.add_page_break()  # type: ignore[no-untyped-call]
+    document.add_heading("Details", 2)
+    document.add_paragraph("First of a list", style="List Bullet")
+    if rows:
+        table = document.add_table(len(rows), len(rows[0]))
+        for cells, row in zip(table.rows, rows, strict=True):
+            for cell, text in zip(cells.cells, row, strict=True):
+                cell.text = text
+    return _saved(document.save)
+
+
+def slides(titles: Sequence[str], *, rows: Rows = (), notes: str = "") -> bytes:
+    """A pptx with a slide a title, each with a text box below it; a table and notes on the first."""
+    presentation = Presentation()
+    for number, title in enumerate(titles, 1):
+        slide = presentation.slides.add_slide(presentation.slide_layouts[5])
+        assert slide.shapes.title is not None
+        slide.shapes.title.text_frame.text = title
+        box = slide.shapes.add_textbox(Pt(100), Pt(200), Pt(300), Pt(40))
+        box.text_frame.text = f"Text of slide {number}"
+        if number == 1 and rows:
+            frame = slide.shapes.add_table(len(rows), len(rows[0]), Pt(100), Pt(300), Pt(300), Pt(100))
+            for y, row in enumerate(rows):
+                for x, text in enumerate(row):
+                    frame.table.cell(y, x).text_frame.text = text
+        if number == 1 and notes:
+            frame_of_notes = slide.notes_slide.notes_text_frame
+            assert frame_of_notes is not None
+            frame_of_notes.text = notes
+    return _saved(presentation.save)
+
+
+def book(sheets: Mapping[str, Sequence[Sequence[object]]]) -> bytes:
+    """An xlsx with these sheets."""
+    workbook = Workbook()
+    workbook.remove(workbook.active)
+    for name, rows in sheets.items():
+        sheet = workbook.create_sheet(name)
+        for row in rows:
+            sheet.append(list(row))
+    return _saved(workbook.save)
+
+
+def mail(*, subject: str = "Meeting", text: str = "See you at noon.", html: str = "", attachment: str = "") -> bytes:
+    """An eml with a plain or an HTML body, or both."""
+    message = EmailMessage()
+    message["From"], message["To"], message["Subject"] = "Ada <ada@example.org>", "bob@example.org", subject
+    message["Date"] = "Mon, 05 Jan 2026 10:00:00 +0000"
+    if text:
+        message.set_content(text)
+        if html:
+            message.add_alternative(html, subtype="html")
+    else:
+        message.set_content(html, subtype="html")
+    if attachment:
+        message.add_attachment(b"data", maintype="application", subtype="octet-stream", filename=attachment)
+    return message.as_bytes()
+
+
+def office_zip(folder: str, members: dict[str, bytes]) -> bytes:
+    """A zip container that passes for an Office file: `folder` is `word/`, `ppt/` or `xl/`."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("[Content_Types].xml", b"<Types/>")
+        for name, data in members.items():
+            archive.writestr(f"{folder}{name}", data)
+    return buffer.getvalue()
+
+
+def encrypted_office() -> bytes:
+    """The outside of a password-protected Office file: an OLE container with an encrypted package."""
+    return OLE + b"\x00" * 504 + "EncryptedPackage".encode("utf-16-le") + b"\x00" * 512
+
+
+def _saved(save: object) -> bytes:
+    buffer = io.BytesIO()
+    assert callable(save)
+    save(buffer)
+    return buffer.getvalue()
+
+
+def _shown(lines: Iterable[Words]) -> bytes:
+    shown = [
+        f"BT /F1 {line.size} Tf {line.x} {792 - line.y - line.size} Td ({_escaped(line.text)}) Tj ET" for line in lines
+    ]
+    return "\n".join(shown).encode("cp1252")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)")
+
+
+def _pdf(pages: Sequence[bytes], *, resources: str, objects: Sequence[bytes], extra_trailer: str = "") -> bytes:
+    """Objects: catalogue, page tree, font, what `objects` adds, then a page and its content in turn."""
+    first_page = 4 + len(objects)
+    kids = " ".join(f"{first_page + 2 * index} 0 R" for index in range(len(pages)))
+    parts = [
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        f"<</Type/Pages/Kids[{kids}]/Count {len(pages)}>>".encode(),
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>",
+        *objects,
+    ]
+    shared = f"/Font<</F1 3 0 R>>{resources.format(first=4)}"
+    for index, content in enumerate(pages):
+        body = f"{first_page + 2 * index + 1} 0 R"
+        page = f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Resources<<{shared}>>/Contents {body}>>"
+        parts += [page.encode(), f"<</Length {len(content)}>>\nstream\n".encode() + content + b"\nendstream"]
+    framed = [f"{number} 0 obj\n".encode() + part + b"\nendobj\n" for number, part in enumerate(parts, 1)]
+    head = b"%PDF-1.4\n"
+    offsets = list(accumulate(map(len, framed), initial=len(head)))
+    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets[:-1])
+    xref = f"xref\n0 {len(parts) + 1}\n0000000000 65535 f \n{table}"
+    trailer = f"trailer\n<</Size {len(parts) + 1}/Root 1 0 R{extra_trailer}>>\nstartxref\n{offsets[-1]}\n%%EOF\n"
+    return head + b"".join(framed) + (xref + trailer).encode()

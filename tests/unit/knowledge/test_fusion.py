@@ -1,0 +1,40 @@
+"""Reciprocal rank fusion, against sums by hand."""
+
+import pytest
+
+from agent.knowledge.evidence import descending
+from agent.knowledge.fusion import fuse
+
+
+def test_the_order_is_that_of_the_sums_by_hand() -> None:
+    fused = fuse({"lexical": ["a", "b", "c"], "vector": ["c", "a", "d"]})
+    assert [one.id for one in fused] == ["a", "c", "b", "d"]
+    assert [one.score for one in fused] == pytest.approx([1 / 61 + 1 / 62, 1 / 63 + 1 / 61, 1 / 62, 1 / 63])
+    assert fused[0].ranks == {"lexical": 1, "vector": 2}
+    assert fused[3].ranks == {"vector": 3}
+
+
+def test_a_branch_counts_by_its_weight() -> None:
+    branches = {"lexical": ["a", "b"], "vector": ["b", "a", "c"]}
+    assert [one.id for one in fuse(branches, {"vector": 0.5})] == ["a", "b", "c"]
+    assert [one.id for one in fuse(branches, {"lexical": 0.5})] == ["b", "a", "c"]
+
+
+def test_a_branch_without_weight_is_left_out_with_its_ids() -> None:
+    fused = fuse({"lexical": ["a", "b"], "vector": ["c", "b"]}, {"vector": 0.0})
+    assert [(one.id, one.ranks) for one in fused] == [("a", {"lexical": 1}), ("b", {"lexical": 2})]
+
+
+def test_equal_sums_go_by_the_best_rank_then_by_the_id() -> None:
+    assert [one.id for one in fuse({"lexical": ["b", "x"], "vector": ["a", "y"]})] == ["a", "b", "x", "y"]
+
+
+def test_an_id_that_comes_twice_keeps_its_first_rank() -> None:
+    assert fuse({"lexical": ["a", "a", "b"]})[1].ranks == {"lexical": 2}
+    assert fuse({}) == []
+
+
+def test_scores_are_made_to_fall_by_sharing_means() -> None:
+    assert descending([0.9, 0.4, 0.6, 0.1]) == pytest.approx([0.9, 0.5, 0.5, 0.1])
+    assert descending([0.1, 0.2, 0.9]) == pytest.approx([0.4, 0.4, 0.4])
+    assert descending([]) == []

@@ -1,0 +1,223 @@
+"""The retriever's modes, its fallbacks and its scale, on the real indexes."""
+
+import random
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from agent.core.embedder import Embedded, LocalEmbedder
+from agent.core.errors import BadRequestError, EmbedderError
+from agent.core.journal_sqlite import open_sqlite
+from agent.core.models import JsonObject
+from agent.core.vectors import Space, VectorIndex
+from agent.core.vectors.exact import ExactIndex
+from agent.core.vectors.sqlite import SqliteVectorRows
+from agent.knowledge.dense import entries
+from agent.knowledge.errors_retrieval import MemoryNoResultsError
+from agent.knowledge.filters import SEED_RELAXATION
+from agent.knowledge.lexical import LexicalIndex, Passage
+from agent.knowledge.lexical_sqlite import sqlite_index
+from agent.knowledge.models import MemoryOutput, MemoryQuery, RetrievalMode
+from agent.knowledge.naming import vector_set
+from agent.knowledge.retriever import Retriever
+
+CONCEPTS = (("car", "automobile", "vehicle"), ("refund", "money", "repaid"), ("garden", "flowers", "roses"), ("zebra",))
+MODES: tuple[RetrievalMode, ...] = ("lexical", "vector", "hybrid", "hybrid_rerank")
+
+
+class Concepts:
+    """Knows which words mean the same."""
+
+    def __init__(self, name: str = "concepts") -> None:
+        self.space = Space(name, 16)
+        self.down = False
+
+    async def embed(self, texts: Sequence[str]) -> Embedded:
+        if self.down:
+            raise EmbedderError("the endpoint cannot be reached", agent_id="embedder")
+        return Embedded(self.space, tuple(self.vector(text) for text in texts))
+
+    def vector(self, text: str) -> tuple[float, ...]:
+        found = [float(sum(text.lower().count(word) for word in group)) for group in CONCEPTS]
+        own = random.Random(text.rpartition(" ")[2])  # passages differ by their last word
+        return (*found, *(0.2 * own.random() for _ in range(12)))
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
+
+
+class Noise(Concepts):
+    """Vectors that mean nothing."""
+
+    def vector(self, text: str) -> tuple[float, ...]:
+        own = random.Random(text)
+        return tuple(own.gauss(0, 1) for _ in range(16))
+
+
+class House:
+    """The indexes of one store, filled."""
+
+    def __init__(self, lexical: LexicalIndex, vectors: VectorIndex) -> None:
+        self.lexical = lexical
+        self.vectors = vectors
+
+    async def fill(self, passages: Sequence[Passage], embedder: Concepts | None) -> Retriever:
+        await self.lexical.put("docs", passages, owner="ann")
+        if embedder is not None:
+            name = vector_set("ann", "docs")
+            made = await embedder.embed([passage.text for passage in passages])
+            await self.vectors.open(name, made.space)
+            await self.vectors.put(name, entries(passages, made, owner="ann"))
+        return Retriever(self.lexical, self.vectors, embedder)
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    store = await open_sqlite(tmp_path / "stepgate.db")
+    yield House(sqlite_index(store.database), ExactIndex(SqliteVectorRows(store.database)))
+    await store.close()
+
+
+def passages(count: int = 12) -> list[Passage]:
+    """Passages about four things, a document for every three."""
+    texts = ("the automobile stood still", "money is repaid within a month", "roses grow in the shade")
+    return [
+        Passage(f"p{n:02}", f"d{n // 3}", f"Part {n}", f"{texts[n % 3]} in section part{n}", {"n": n, "kind": n % 3})
+        for n in range(count)
+    ]
+
+
+async def ask(
+    retriever: Retriever, text: str, mode: RetrievalMode = "hybrid", least: float = 0.0, **options: object
+) -> MemoryOutput:
+    """A search of Ann's documents."""
+    filters: JsonObject | None = options.pop("filters", None)  # type: ignore[assignment]
+    query = MemoryQuery(query_text=text, top_k=5, min_relevance_score=least, filters=filters)
+    return await retriever.search(query, collection="docs", owner="ann", mode=mode, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_every_mode_scores_from_0_to_1_best_first_and_says_why(house: House, mode: RetrievalMode) -> None:
+    retriever = await house.fill(passages(), Concepts())
+    output = await ask(retriever, "automobile in section part3", mode)
+    scores = [result.relevance_score for result in output.results]
+    assert output.results[0].chunk_id == "p03"
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= score <= 1 for score in scores)
+    assert all(result.why_selected and result.retrieval_mode == mode for result in output.results)
+    assert output.results[0].source_id == "d1"
+    assert output.note == ""
+    branches = {"lexical", "vector"} if mode.startswith("hybrid") else {mode}
+    assert branches <= set(output.results[0].metadata["scores"])  # type: ignore[arg-type]
+
+
+async def test_vectors_find_what_the_words_do_not(house: House) -> None:
+    retriever = await house.fill(passages(), Concepts())
+    with pytest.raises(MemoryNoResultsError):
+        await ask(retriever, "my refund", "lexical")
+    for mode in ("vector", "hybrid", "hybrid_rerank"):
+        output = await ask(retriever, "my refund", mode)
+        assert {result.metadata["kind"] for result in output.results[:4]} == {1}
+        assert "near in meaning" in output.results[0].why_selected
+
+
+@pytest.mark.parametrize("mode", MODES[1:])
+@pytest.mark.parametrize("embedder", [None, LocalEmbedder()])
+async def test_without_a_real_embedder_the_words_are_searched(
+    house: House, mode: RetrievalMode, embedder: LocalEmbedder | None
+) -> None:
+    await house.fill(passages(), None)
+    output = await ask(Retriever(house.lexical, house.vectors, embedder), "roses", mode)
+    assert "AGENT_EMBEDDER_URL" in output.note
+    assert {result.retrieval_mode for result in output.results} == {"lexical"}
+
+
+async def test_faults_of_the_vectors_are_told_and_do_not_stop_a_search(house: House) -> None:
+    embedder = Concepts()
+    retriever = await house.fill(passages(), embedder)
+    embedder.down = True
+    output = await ask(retriever, "roses")
+    assert ("cannot be reached" in output.note, output.results[0].retrieval_mode) == (True, "lexical")
+    output = await ask(Retriever(house.lexical, house.vectors, Concepts("another")), "roses", "vector")
+    assert ("were made by concepts" in output.note, output.results[0].retrieval_mode) == (True, "lexical")
+    await house.vectors.drop(vector_set("ann", "docs"))
+    output = await ask(Retriever(house.lexical, house.vectors, Concepts()), "roses")
+    assert "has a vector yet" in output.note
+
+
+async def test_vectors_that_mean_nothing_are_left_out(house: House) -> None:
+    many = passages(300)
+    retriever = await house.fill(many, Noise())
+    plain = await ask(retriever, "automobile still part42", "lexical")
+    fused = await ask(retriever, "automobile still part42", "hybrid")
+    assert [result.chunk_id for result in fused.results] == [result.chunk_id for result in plain.results]
+    assert "left out" in fused.note
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_filters_hold_in_every_branch(house: House, mode: RetrievalMode) -> None:
+    retriever = await house.fill(passages(300), Concepts())
+    output = await ask(retriever, "the automobile part299", mode, filters={"n": [6, 8, 297]})
+    assert {result.chunk_id for result in output.results} <= {"p06", "p08", "p297"}
+    assert {"p06", "p297"} <= {result.chunk_id for result in output.results}
+    with pytest.raises(BadRequestError, match="kind, n"):
+        await ask(retriever, "automobile", mode, filters={"colour": "red"})
+
+
+async def test_filters_are_given_up_in_order_where_that_is_asked_for(house: House) -> None:
+    rows = [
+        Passage("a", "a", "", "disk full on the database", {"service": "db", "severity": "low"}),
+        Passage("b", "b", "", "login fails at night", {"service": "web", "severity": "high"}),
+    ]
+    retriever = await house.fill(rows, None)
+    both: JsonObject = {"service": "db", "severity": "high"}
+    with pytest.raises(MemoryNoResultsError):
+        await ask(retriever, "disk full", "lexical", filters=both)
+    output = await ask(retriever, "disk full", "lexical", filters=both, relax=SEED_RELAXATION)
+    assert [result.chunk_id for result in output.results] == ["a"]
+    assert "severity" in output.note
+    assert "service" not in output.note
+    output = await ask(retriever, "login fails", "lexical", filters=both, relax=SEED_RELAXATION)
+    assert [result.chunk_id for result in output.results] == ["b"]
+    assert "severity, service" in output.note
+    exact: JsonObject = {"service": "db", "severity": "low"}
+    assert (await ask(retriever, "disk", "lexical", filters=exact, relax=SEED_RELAXATION)).note == ""
+
+
+async def test_what_a_passage_holds_of_the_query_decides_its_relevance(house: House) -> None:
+    rows = [*passages(30), Passage("x", "x", "Refund policy", "Our refund policy: customers get all of it back.")]
+    retriever = await house.fill(rows, None)
+    assert (await ask(retriever, "What is the refund policy?", least=0.7)).results[0].chunk_id == "x"
+    with pytest.raises(MemoryNoResultsError) as caught:
+        await ask(retriever, "kubernetes ingress timeouts behind a customers proxy", least=0.7)
+    assert caught.value.details["min_relevance_score"] == 0.7
+
+
+async def test_a_phrase_close_together_is_put_first_by_the_reranker(house: House) -> None:
+    far = f"heat {'and other things ' * 12} then at last a shield"
+    rows = [
+        Passage("far", "far", "", f"shield shield {far} heat heat"),
+        Passage("near", "near", "", f"{'and other things ' * 12} then at last a heat shield of steel in it all"),
+        *passages(20),
+    ]
+    retriever = await house.fill(rows, None)
+    assert (await ask(retriever, "heat shield", "lexical")).results[0].chunk_id == "far"
+    output = await ask(retriever, "heat shield", "hybrid_rerank")
+    assert {result.chunk_id for result in output.results} == {"far", "near"}
+    assert "as in the query" in next(r.why_selected for r in output.results if r.chunk_id == "near")
+
+
+async def test_a_passage_that_was_removed_is_not_found_by_its_vector(house: House) -> None:
+    retriever = await house.fill(passages(), Concepts())
+    await house.lexical.delete("docs", ["d0"], owner="ann")
+    output = await ask(retriever, "money repaid", "vector")
+    assert {"p00", "p01", "p02"}.isdisjoint(result.chunk_id for result in output.results)
+
+
+async def test_another_owner_finds_nothing(house: House) -> None:
+    retriever = await house.fill(passages(), Concepts())
+    with pytest.raises(MemoryNoResultsError):
+        await retriever.search(
+            MemoryQuery(query_text="roses", min_relevance_score=0), collection="docs", owner="bob", mode="hybrid"
+        )
