@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from agent.core.config import Settings
 from gateway import errors
 from gateway.bootstrap import Stepgate, build
-from gateway.doors import agent, catalogue, memories, openai, runs
+from gateway.doors import agent, catalogue, collections, memories, openai, runs
 from gateway.doors.mcp import McpDoor
 from gateway.limits import BodyLimitMiddleware, RequestIdMiddleware
 
@@ -37,7 +37,7 @@ def create_app(settings: Settings, stepgate: Stepgate | None = None) -> FastAPI:
         # A client that follows a redirect of a POST may lose its body: such a path is told instead.
         redirect_slashes=False,
     )
-    doors = [door.router for door in (openai, agent, runs, memories, catalogue)]
+    doors = [door.router for door in (openai, agent, runs, memories, collections, catalogue)]
     for router in doors:
         app.include_router(router)
     app.router.routes.extend(mcp.routes)
