@@ -1,5 +1,6 @@
 """`search_knowledge`: passages of the user's own documents, each with its place, to be cited."""
 
+import re
 from typing import Literal
 
 from pydantic import BaseModel, Field
@@ -12,6 +13,8 @@ from agent.knowledge.models import NOT_IN_DOCUMENTS, MemoryQuery, RetrievedConte
 from agent.tools import READ_ONLY, ToolContext, TypedTool
 
 QUOTE_CHARS = 1_200
+_FOOTNOTE = re.compile(r"\[\d{1,3}\](?!\()")
+"""A document's own footnote marks, which would be taken for our citations; the quotes keep them."""
 
 
 class SearchKnowledgeInput(BaseModel):
@@ -85,7 +88,7 @@ class SearchKnowledgeTool(TypedTool[SearchKnowledgeInput, SearchKnowledgeOutput]
         if not output.results:
             return NOT_IN_DOCUMENTS
         numbers = {name: number for number, name in enumerate(dict.fromkeys(_name(p) for p in output.results), start=1)}
-        return "\n\n".join(f"{p.text.strip()} [{numbers[_name(p)]}]" for p in output.results)
+        return "\n\n".join(f"{_FOOTNOTE.sub('', p.text).strip()} [{numbers[_name(p)]}]" for p in output.results)
 
     def sources(self, output: SearchKnowledgeOutput) -> tuple[Source, ...]:
         """A source for each page that was found, with the words that were found there."""

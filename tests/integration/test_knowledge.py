@@ -57,6 +57,15 @@ async def test_without_a_model_the_passages_themselves_are_the_answer(tmp_path: 
     assert "28 days of paid holiday" in source["quotes"][0]
 
 
+async def test_footnotes_of_a_document_are_not_taken_for_citations(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path / "data", None, room=ROOM) as bench:
+        await read(bench, folder_with(tmp_path, ducks_md="# Ducks\n\nDucks eat grasses.[24] They swim.[3]", b_md="# B"))
+        response = await bench.run("what do ducks eat?")
+    assert "Ducks eat grasses. They swim. [1]" in response.response
+    assert response.metadata["status"] == "complete"
+    assert "grasses.[24]" in response.metadata["sources"][0]["quotes"][0]
+
+
 @pytest.mark.row("S003-29", "S003-47")
 async def test_what_is_not_there_is_not_guessed_and_no_model_is_asked(tmp_path: Path) -> None:
     model = script(says("Zinédine Zidane, of course.", to="completion"))
