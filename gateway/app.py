@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
@@ -10,14 +11,19 @@ from agent.core.config import Settings
 from gateway import errors
 from gateway.bootstrap import Stepgate, build
 from gateway.doors import agent, catalogue, collections, memories, openai, runs
-from gateway.doors.mcp import McpDoor
+from gateway.doors.mcp_on_demand import McpOnDemand
 from gateway.limits import BodyLimitMiddleware, RequestIdMiddleware
 
+if TYPE_CHECKING:
+    from mcp_tools.server_extras import ExtrasOf
 
-def create_app(settings: Settings, stepgate: Stepgate | None = None) -> FastAPI:
-    """The ASGI application over `stepgate`; without one, its lifespan wires a gateway and drains it."""
 
-    mcp = McpDoor(settings)
+def create_app(settings: Settings, stepgate: Stepgate | None = None, mcp_extras: "ExtrasOf | None" = None) -> FastAPI:
+    """The ASGI application over `stepgate`; without one, its lifespan wires a gateway and drains it.
+
+    `mcp_extras` adds tools, prompts and resources to the MCP server: the seam of the conformance tests."""
+
+    mcp = McpOnDemand(settings, mcp_extras)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

@@ -1,11 +1,10 @@
 """`/mcp`: the MCP server over streamable HTTP, both eras of the protocol on one endpoint."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent.core.config import Settings
@@ -40,11 +39,9 @@ class McpDoor:
             )
             for path, view in VIEWS.items()
         }
-        self.routes: list[BaseRoute] = [
-            Route(path, endpoint=HostsTold(_TrimmedHeaders(StreamableHTTPASGIApp(manager))))
-            for path, manager in self._managers.items()
-        ]
-        """To be added to the gateway's own: mounting an app at "/" would swallow whatever comes after it."""
+        self.endpoints: Mapping[str, ASGIApp] = {
+            path: HostsTold(_TrimmedHeaders(StreamableHTTPASGIApp(manager))) for path, manager in self._managers.items()
+        }
 
     @asynccontextmanager
     async def serve(self, stepgate: Stepgate) -> AsyncIterator[None]:

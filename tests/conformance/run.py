@@ -14,16 +14,13 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import uvicorn
 
 from agent.core.config import Settings
 from gateway.app import create_app
-from gateway.doors.mcp import McpDoor
 from tests.conformance.results import Outcome, Scenario, outcome_of, required, table
 from tests.support.conformance_fixtures import conformance_fixtures
 
@@ -134,8 +131,7 @@ async def _measured(suite: tuple[Path, Path], scenarios: list[Scenario], data: P
 async def gateway_with_fixtures(data: Path) -> AsyncIterator[str]:
     """The real app on a free port, with the suite's fixtures through the door's seam."""
     settings = Settings(_env_file=None, data_dir=data, port=0, skills_user_dir=False, drain_seconds=1)
-    with patch("gateway.app.McpDoor", partial(McpDoor, extras=conformance_fixtures)):
-        app = create_app(settings)
+    app = create_app(settings, mcp_extras=conformance_fixtures)
     server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None, lifespan="on"))
     serving = asyncio.create_task(server._serve())
     while not server.started and not serving.done():  # noqa: ASYNC110 - uvicorn offers only the flag

@@ -1,0 +1,84 @@
+"""`/mcp` as the app has it: the MCP SDK behind it is loaded with the first request, for it takes 0.6 s of CPU and
+30 MB that a house without MCP clients need not spend."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from agent.core.config import Settings
+from agent.core.errors import BusyError
+
+if TYPE_CHECKING:
+    from gateway.bootstrap import Stepgate
+    from gateway.doors.mcp import McpDoor
+    from mcp_tools.server_extras import ExtrasOf
+
+PATHS = ("/mcp", "/mcp/all")
+
+
+class McpOnDemand:
+    """The endpoints, and one task that loads the door at the first request and closes it in the end: the SDK's
+    managers must be left in the task that entered them."""
+
+    def __init__(self, settings: Settings, extras: "ExtrasOf | None" = None) -> None:
+        self._settings = settings
+        self._extras = extras
+        self._wanted = asyncio.Event()
+        self._closing = asyncio.Event()
+        self._endpoints: asyncio.Future[Mapping[str, ASGIApp]] | None = None
+        self.routes: list[BaseRoute] = [Route(path, endpoint=_Endpoint(self, path)) for path in PATHS]
+        """To be added to the gateway's own: mounting an app at "/" would swallow whatever comes after it."""
+
+    @asynccontextmanager
+    async def serve(self, stepgate: "Stepgate") -> AsyncIterator[None]:
+        """Serve until left."""
+        self._endpoints = asyncio.get_running_loop().create_future()
+        owner = asyncio.create_task(self._own(stepgate, self._endpoints), name="mcp door")
+        try:
+            yield
+        finally:
+            self._closing.set()
+            await owner
+
+    async def endpoint(self, path: str) -> ASGIApp:
+        """The endpoint of a path, once it is loaded. `BusyError` while the gateway starts or stops."""
+        if self._endpoints is None or self._closing.is_set():
+            raise BusyError("the gateway is starting or stopping; try again in a moment")
+        self._wanted.set()
+        return (await asyncio.shield(self._endpoints))[path]
+
+    async def _own(self, stepgate: "Stepgate", endpoints: "asyncio.Future[Mapping[str, ASGIApp]]") -> None:
+        waiting = [asyncio.ensure_future(event.wait()) for event in (self._wanted, self._closing)]
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in waiting:
+            task.cancel()
+        if not self._wanted.is_set():
+            endpoints.cancel()
+            return
+        try:
+            door = await asyncio.to_thread(self._load)
+        except Exception as error:  # noqa: BLE001 - whatever it is, those who wait are told
+            endpoints.set_exception(error)
+            return
+        async with door.serve(stepgate):
+            endpoints.set_result(door.endpoints)
+            await self._closing.wait()
+
+    def _load(self) -> "McpDoor":
+        from gateway.doors.mcp import McpDoor  # noqa: PLC0415 - see the module's docstring
+
+        return McpDoor(self._settings) if self._extras is None else McpDoor(self._settings, self._extras)
+
+
+class _Endpoint:
+    """One path; a class, since Starlette takes functions for request handlers."""
+
+    def __init__(self, door: McpOnDemand, path: str) -> None:
+        self._door, self._path = door, path
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await (await self._door.endpoint(self._path))(scope, receive, send)
