@@ -4,11 +4,13 @@ import json
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from agent.core.codec import whole
-from agent.core.postgres import PostgresDatabase
 from agent.core.sqlite import Database
+
+if TYPE_CHECKING:
+    from agent.core.postgres import PostgresDatabase
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,7 @@ class SqliteDocuments:
 class PostgresDocuments:
     """Implements `DocumentStore` on PostgreSQL."""
 
-    def __init__(self, database: PostgresDatabase, clock: Callable[[], float]) -> None:
+    def __init__(self, database: "PostgresDatabase", clock: Callable[[], float]) -> None:
         self._database = database
         self._clock = clock
 
