@@ -9,6 +9,7 @@ import contextlib
 import queue
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -184,10 +185,24 @@ def open_database(path: Path) -> Database:
 
 
 def _configure(connection: sqlite3.Connection) -> None:
-    connection.execute("PRAGMA journal_mode=WAL")
+    _set_wal(connection)
     # In WAL, NORMAL loses no committed transaction when the process dies; only a power cut can take the newest.
     connection.execute("PRAGMA synchronous=NORMAL")
     connection.execute("PRAGMA foreign_keys=ON")
+
+
+def _set_wal(connection: sqlite3.Connection) -> None:
+    """Write-ahead logging, which the file keeps. SQLite does not wait for other processes when the mode changes, so
+    two that open a fresh folder at once have to try again."""
+    until = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() > until:
+                raise
+        time.sleep(0.02)
 
 
 def _revision(connection: sqlite3.Connection, path: Path) -> str | None:

@@ -36,7 +36,7 @@ def test_make_run_starts_a_gateway_that_answers(clone: Path) -> None:
 
 def test_make_test_passes(clone: Path) -> None:
     # Format, lint, types and the quick tests: the slow ones have just run outside, on the same commit.
-    environment = {INSIDE: "1", "PYTEST_ADDOPTS": "tests/unit tests/contract"}
+    environment = {INSIDE: "1", "PYTEST_ADDOPTS": "tests/unit"}
     process = start(["make", "test"], environment=environment, cwd=clone)
     code = process.wait(900)
     assert code == 0, "\n".join(process.output[-60:])
