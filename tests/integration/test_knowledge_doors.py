@@ -23,14 +23,14 @@ async def test_from_a_folder_to_a_cited_answer_and_away_again(serve: Serve, tmp_
     (docs / "handbook.md").write_text(HANDBOOK)
     (docs / "broken.pdf").write_text("no pdf")
     async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-        code, output = stepgate(tmp_path, "ingest", str(docs), "--collection", "work")
+        code, output = stepgate(tmp_path, "ingest", str(docs), "--collection", "staff")
         assert code == 0, output
-        assert "work: 1 read, 0 unchanged, 0 removed, 1 skipped" in output
+        assert "staff: 1 read, 0 unchanged, 0 removed, 1 skipped" in output
         assert "skipped broken.pdf: " in output
-        assert (await client.get("/v1/collections")).json() == {"data": [{"name": "work", "documents": 1}]}
-        (document,) = (await client.get("/v1/collections/work/documents")).json()["data"]
+        assert (await client.get("/v1/collections")).json() == {"data": [{"name": "staff", "documents": 1}]}
+        (document,) = (await client.get("/v1/collections/staff/documents")).json()["data"]
         assert (document["name"], document["title"], document["file_type"]) == ("handbook.md", "Handbook", "md")
-        body = {"collection": "work", "query_text": "days of paid holiday", "min_relevance_score": 0.1}
+        body = {"collection": "staff", "query_text": "days of paid holiday", "min_relevance_score": 0.1}
         found = (await client.post("/v1/search", json=body)).json()
         assert "28 days of paid holiday" in found["results"][0]["content"]
         assert 0 <= found["results"][0]["relevance_score"] <= 1
@@ -38,8 +38,8 @@ async def test_from_a_folder_to_a_cited_answer_and_away_again(serve: Serve, tmp_
         answer = (await client.post("/v1/chat/completions", json=asked)).json()
         assert "28 days of paid holiday a year. [1]" in answer["choices"][0]["message"]["content"]
         assert answer["metadata"]["sources"][0]["name"].startswith("handbook.md")
-        assert (await client.delete("/v1/collections/work")).status_code == 204
-        assert (await client.get("/v1/collections/work/documents")).status_code == 404
+        assert (await client.delete("/v1/collections/staff")).status_code == 204
+        assert (await client.get("/v1/collections/staff/documents")).status_code == 404
 
 
 async def test_a_search_that_cannot_be_served_says_why(serve: Serve, tmp_path: Path) -> None:
