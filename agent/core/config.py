@@ -13,7 +13,6 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from agent.core.errors import ConfigError
-from agent.core.models import Tier
 
 PREFIX = "AGENT_"
 
@@ -132,10 +131,6 @@ class Settings(BaseSettings):
     def llm_configured(self) -> bool:
         """Whether models are to be asked; without any the gateway works in rules mode."""
         return self.model_fast is not None or self.llm_base_url is not None
-
-    def model_of(self, tier: Tier) -> str | None:
-        """The model name of a tier."""
-        return (self.model_high or self.model_fast) if tier == "high" else self.model_fast
 
     @property
     def readable_roots(self) -> tuple[Path, ...]:

@@ -272,12 +272,6 @@ class ToolTimeoutError(ToolError):
     code = "ERR_TOOL_TIMEOUT"
 
 
-class UnknownOutcomeError(ToolError):
-    """Raised on resume for a side effect whose intent has no recorded return; never repeated automatically."""
-
-    code = "ERR_TOOL_UNKNOWN_OUTCOME"
-
-
 class SkillUnknownError(AgentError):
     """Raised by the skill library."""
 

@@ -1,9 +1,8 @@
 """The nouns of the product, shared by API and engine: requests, rooms, plans, outcomes, answers. All frozen."""
 
-import re
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
@@ -280,14 +279,3 @@ class AgentResponse(BaseModel):
     response: str
     steps: tuple[TraceStep, ...] = ()
     metadata: dict[str, Any] = Field(default_factory=dict)
-
-
-_PREFIXED = re.compile(r"^[a-z]+_[0-9a-f]{32}$")
-
-
-def is_run_id(text: str) -> bool:
-    """Whether `text` has the form of a run id (128 random bits)."""
-    return bool(_PREFIXED.match(text))
-
-
-NonEmpty = Annotated[str, Field(min_length=1)]

@@ -9,7 +9,7 @@ from psycopg.rows import TupleRow
 from agent.core.postgres import PostgresDatabase
 from agent.core.vectors.exact import Changes, VectorRow, Version
 from agent.core.vectors.port import Entry, Item, Space
-from agent.core.vectors.sqlite import ITEM, as_item, as_text, check_dimension, check_owners
+from agent.core.vectors.rows import ITEM, as_item, as_text, check_dimension, check_owners
 
 
 class PostgresVectorRows:
