@@ -21,6 +21,8 @@ _PROSE_BRACES = re.compile(r"\{[^{}\[\]\"':]*\}")
 """Braces of a sentence ("replace {name} by yours"), which are no part of any plan."""
 _FENCE = re.compile(r"```(?:json|JSON|json5|javascript|js)?[ \t]*\n(.*?)```", re.DOTALL)
 _TOKEN = re.compile(r"[\w$.+-]+")
+_LOST_BACKSLASH = re.compile(r"[\x08\x0c]")
+"""What is left of a TeX command or a Windows path whose backslash was not escaped; nobody means such a character."""
 _JSON_IN_VALUE = re.compile(r"[{\[]\s*[\"'][\w$ -]+[\"']\s*:|[\"']\s*[:,]\s*[{\[]")
 
 
@@ -76,7 +78,12 @@ def _plan_object(value: object) -> JsonObject:
             value = inner
     if "properties" in value and "steps" not in value:
         raise PlanInvalidError(["the reply repeats the schema; fill it in instead"])
-    steps = value.get("steps")
+    _check_steps(value.get("steps"))
+    return value
+
+
+def _check_steps(steps: object) -> None:
+    """Raise `PlanInvalidError` for what is no list of steps."""
     if isinstance(steps, dict) and "items" in steps:
         raise PlanInvalidError(["the reply repeats the schema; fill it in instead"])
     if not isinstance(steps, list):
@@ -85,7 +92,8 @@ def _plan_object(value: object) -> JsonObject:
         raise PlanInvalidError(["the plan has no steps; it needs at least one"])
     if not all(isinstance(step, dict) for step in steps):
         raise PlanInvalidError(["every step must be an object"])
-    return value
+    if any(_LOST_BACKSLASH.search(text) for text in _strings(steps)):
+        raise PlanInvalidError(["a backslash in a value is not escaped; write it twice"])
 
 
 def _strict(text: str) -> object:

@@ -154,6 +154,14 @@ def test_what_a_repair_would_change_is_refused(reply: str) -> None:
         parse_reply(reply)
 
 
+@pytest.mark.parametrize("value", [r"the formula \\beta", r"C:\\files", r"$\\frac{1}{2}$"])
+def test_a_backslash_that_was_not_escaped_is_refused_and_an_escaped_one_kept(value: str) -> None:
+    reply = '{"steps": [{"tool": "fetch", "inputs": [{"name": "query", "value": "%s"}]}]}'
+    with pytest.raises(PlanInvalidError, match="backslash"):
+        parse_reply(reply % value.replace("\\\\", "\\"))
+    assert parse_reply(reply % value)["steps"]
+
+
 def test_a_number_too_long_to_read_is_refused() -> None:
     with pytest.raises(PlanInvalidError):
         parse_reply('{"steps": [{"tool": "calculator", "args": {"x": ' + "9" * 5000 + "}}]}")
