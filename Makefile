@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+# Tests wait more than they compute: one worker more than there are processors. WORKERS=0 runs them one after another.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
 .DEFAULT_GOAL := help
 .PHONY: help run test format lint type unit bench eval-retrieval docs lock clean
@@ -14,10 +16,10 @@ run: $(STAMP) ## Start the gateway on http://127.0.0.1:8080 (no key and no serve
 	@$(BIN)/stepgate serve
 
 test: $(STAMP) lint type ## Format check, lint, strict types, then the whole test suite
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 unit: $(STAMP) ## The quick tests only
-	@$(BIN)/python -m pytest tests/unit tests/contract
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal tests/unit tests/contract
 
 lint: $(STAMP) ## Check formatting, lint and import contracts
 	@$(BIN)/ruff format --check .
