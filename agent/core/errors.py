@@ -68,6 +68,9 @@ FAILURES: dict[str, FailureKind] = {
     "ERR_MEMORY_NO_RESULTS": FailureKind(
         "nothing in the collection is relevant enough", "search more broadly, or ask what is meant", 404, True
     ),
+    "ERR_CONNECTOR_AUTH": FailureKind("the source refuses the credential", "ask for a new one, or skip", 403, False),
+    "ERR_CONNECTOR_NOT_FOUND": FailureKind("there is nothing at the source", "tell the user; skip it", 404, False),
+    "ERR_CONNECTOR_FAILED": FailureKind("the source could not be read", "try again later, or skip", 502, True),
     "ERR_PARSER_ENCRYPTED": FailureKind("the file opens with a password only", "ask for it, or skip", 422, False),
     "ERR_PARSER_UNSUPPORTED": FailureKind("the file is of no type that is read", "tell the user; skip it", 422, False),
     "ERR_PARSER_CORRUPT": FailureKind("the file is damaged or unsafe to unpack", "tell the user; skip it", 422, False),

@@ -1,8 +1,30 @@
-"""What reading a file can end in. Raised by the parsers, carried over the worker's pipe by their code."""
+"""What fetching and reading a document can end in. Parsers' errors are carried over the worker's pipe by their code."""
 
 from pydantic import JsonValue
 
 from agent.core.errors import AgentError
+
+
+class ConnectorError(AgentError):
+    """The root of what can go wrong at a source. A document that cannot be had stops nothing; the report has it."""
+
+    code = "ERR_CONNECTOR_FAILED"
+
+    def __init__(self, message: str, **details: JsonValue) -> None:
+        super().__init__(message, agent_id="connector")
+        self.details = details
+
+
+class ConnectorAuthError(ConnectorError):
+    """Raised when the source refuses us (401, 403), or a credential is missing or no longer valid."""
+
+    code = "ERR_CONNECTOR_AUTH"
+
+
+class ConnectorNotFoundError(ConnectorError):
+    """Raised when there is nothing there (404, 410, no such file)."""
+
+    code = "ERR_CONNECTOR_NOT_FOUND"
 
 
 class ParserError(AgentError):

@@ -17,6 +17,24 @@ NOT_IN_DOCUMENTS = "The documents don't say."
 RetrievalMode = Literal["lexical", "vector", "hybrid", "hybrid_rerank"]
 
 
+class ConnectorInput(Frozen):
+    """A source to be read."""
+
+    source_type: SourceType
+    source_identifier: str = Field(min_length=1, description="URL, file path, or Google Drive file or folder id")
+    credentials_id: str | None = Field(default=None, description="name of a stored credential; never the secret")
+    recursive: bool = False
+
+
+class ConnectorOutput(Frozen):
+    """A file that was fetched."""
+
+    file_path: str = Field(description="local absolute path")
+    file_size_bytes: int
+    source_metadata: JsonObject = Field(description="what the source says of it: headers, author, revision")
+    checksum: str = Field(description="SHA-256 of the bytes, hex")
+
+
 class ParserInput(Frozen):
     """A file to be read."""
 
