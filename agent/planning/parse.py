@@ -21,6 +21,7 @@ _PROSE_BRACES = re.compile(r"\{[^{}\[\]\"':]*\}")
 """Braces of a sentence ("replace {name} by yours"), which are no part of any plan."""
 _FENCE = re.compile(r"```(?:json|JSON|json5|javascript|js)?[ \t]*\n(.*?)```", re.DOTALL)
 _TOKEN = re.compile(r"[\w$.+-]+")
+_ESCAPE = re.compile(r"""\\["'\\/bfnrtu]""")
 _LOST_BACKSLASH = re.compile(r"[\x08\x0c]")
 """What is left of a TeX command or a Windows path whose backslash was not escaped; nobody means such a character."""
 _JSON_IN_VALUE = re.compile(r"[{\[]\s*[\"'][\w$ -]+[\"']\s*:|[\"']\s*[:,]\s*[{\[]")
@@ -168,6 +169,8 @@ def _repaired(body: str) -> object:
     part = text[start : end + 1]
     if end < start or not balanced(part):
         raise PlanInvalidError(["the brackets of the reply do not balance; it was cut off or damaged"])
+    if "\\" in _ESCAPE.sub("", part):
+        raise PlanInvalidError(["a backslash in a value is not escaped; write it twice"])
     if _LONG_NUMBER.search(part):
         raise PlanInvalidError(["a number of the reply has hundreds of digits"])
     try:
