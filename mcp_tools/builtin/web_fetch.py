@@ -10,8 +10,8 @@ from pydantic import BaseModel, Field
 
 from agent.core.errors import ToolError, ToolInputError, ToolTimeoutError
 from agent.core.models import Source
+from agent.core.net import Page, SafeClient
 from agent.tools import READ_ONLY_WEB, ToolContext, TypedTool
-from mcp_tools.net import Page, SafeClient
 
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml", ""})
 TEXT_TYPES = ("text/", "application/json", "application/xml", "application/ld+json", "application/yaml")

@@ -11,9 +11,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from agent.core.errors import ToolDeniedError, ToolError, ToolTimeoutError
-from mcp_tools import net
-from mcp_tools.addresses import Address
-from mcp_tools.net import CONNECT_TIMEOUT_S, MAX_REDIRECTS, SafeClient
+from agent.core.net import CONNECT_TIMEOUT_S, MAX_REDIRECTS, Address, Page, SafeClient
+from agent.core.net import client as net
 
 METADATA = "http://169.254.169.254/latest/meta-data/"
 PUBLIC = "93.184.216.34"
@@ -127,7 +126,7 @@ def stranger() -> SafeClient:
     return SafeClient()
 
 
-async def fetch(client: SafeClient, url: str, max_bytes: int = 100_000, timeout_s: float = 5) -> net.Page:
+async def fetch(client: SafeClient, url: str, max_bytes: int = 100_000, timeout_s: float = 5) -> Page:
     return await client.get(url, max_bytes=max_bytes, timeout_s=timeout_s)
 
 

@@ -10,28 +10,34 @@ import ipaddress
 import re
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 
 import httpcore
 import httpx
 
-from agent.core.errors import ToolDeniedError, ToolError, ToolTimeoutError
-from mcp_tools.addresses import Address, is_public
+from agent.core.errors import ToolDeniedError, ToolError, ToolInputError, ToolTimeoutError
+from agent.core.net.addresses import Address, is_public
+from agent.core.net.coding import coding_of, decoded
 
 PORTS = frozenset({80, 443, 8000, 8008, 8080, 8443})
 """Web ports. Others speak protocols that HTTP can be smuggled into (SMTP, Redis)."""
 MAX_REDIRECTS = 5
 CONNECT_TIMEOUT_S = 5.0
-CODINGS = frozenset({"identity", "gzip", "deflate"})
-"""One layer, which grows a piece a thousandfold at most. Two layers of gzip make gigabytes of one piece."""
 USER_AGENT = "Stepgate/0.1 (+self-hosted agent gateway)"
+FAULTS = (httpx.HTTPError, httpcore.NetworkError, httpx.InvalidURL, ssl.SSLError)
+"""What goes wrong on the way."""
 
 _HOST = re.compile(r"^(?!-)[a-z0-9_-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9_-]{1,63}(?<!-))*\.?$")
 _NUMBERS = re.compile(r"^(?:0x[0-9a-f]*|\d+)(?:\.(?:0x[0-9a-f]*|\d+))*\.?$")
 _DOTTED = re.compile(r"^(?:0|[1-9]\d{0,2})(?:\.(?:0|[1-9]\d{0,2})){3}$")
 
 Resolver = Callable[[str, int], Awaitable[list[Address]]]
+
+
+class NoHostError(ToolInputError):
+    """Raised for a name that stands for no address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,19 @@ class Page:
     body: bytes
     charset: str | None
     truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The head of an answer whose body is still to come. `url` is the address that was asked."""
+
+    url: str
+    status: int
+    headers: httpx.Headers
+    redirect: str | None
+    """Where it sends on to, checked as far as its form goes; None when it does not."""
+    body: AsyncIterator[bytes]
+    """In pieces, decompressed; ends only where the server said that it would. `ToolError` otherwise."""
 
 
 class SafeClient:
@@ -80,7 +99,36 @@ class SafeClient:
                 return await self._follow(url, max_bytes)
         except TimeoutError as error:
             raise ToolTimeoutError(f"{url} did not answer within {timeout_s:g} s (AGENT_FETCH_TIMEOUT_S)") from error
-        except (httpx.HTTPError, httpcore.NetworkError, httpx.InvalidURL, ssl.SSLError) as error:
+        except FAULTS as error:
+            raise ToolError(f"{url} cannot be fetched: {str(error) or type(error).__name__}") from error
+
+    @asynccontextmanager
+    async def open(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        method: str = "GET",
+        content: bytes | None = None,
+        silence_s: float = 30.0,
+    ) -> AsyncIterator[Answer]:
+        """Ask one address and hand over its answer as it comes, whatever its status. No redirect is followed.
+
+        `silence_s` is how long the server may say nothing, in seconds; the whole has no limit but the caller's.
+        Raises as `get` does, also while the body is read."""
+        target = self.check_form(url)
+        limits = httpx.Timeout(silence_s, connect=CONNECT_TIMEOUT_S)
+        try:
+            async with self._client.stream(
+                method, target, headers=headers, content=content, timeout=limits
+            ) as response:
+                redirect = str(self._next(target, response)) if response.has_redirect_location else None
+                coding = coding_of(response.headers.get("content-encoding"), url)
+                async with aclosing(decoded(response.aiter_raw(), coding, url)) as body:
+                    yield Answer(url, response.status_code, response.headers, redirect, body)
+        except httpx.TimeoutException as error:
+            raise ToolTimeoutError(f"{url} was silent for longer than {silence_s:g} s") from error
+        except FAULTS as error:
             raise ToolError(f"{url} cannot be fetched: {str(error) or type(error).__name__}") from error
 
     async def vet(self, url: str) -> None:
@@ -117,12 +165,15 @@ class SafeClient:
             async with self._client.stream("GET", target) as response:
                 if not response.has_redirect_location:
                     return await _read(response, max_bytes)
-                location = response.headers["location"]
-            following = self.check_form(str(target.join(location)))
-            if target.scheme == "https" and following.scheme == "http":
-                raise ToolDeniedError(f"{target} redirects from https to http ({following}); that is refused")
-            target = following
+                target = self._next(target, response)
         raise ToolError(f"{url} redirects more than {MAX_REDIRECTS} times")
+
+    def _next(self, target: httpx.URL, response: httpx.Response) -> httpx.URL:
+        """Where a redirect leads; `ToolDeniedError` for what would be refused as an address, and for a downgrade."""
+        following = self.check_form(str(target.join(response.headers["location"])))
+        if target.scheme == "https" and following.scheme == "http":
+            raise ToolDeniedError(f"{target} redirects from https to http ({following}); that is refused")
+        return following
 
     async def _checked_addresses(self, host: str, port: int) -> list[Address]:
         """Where `host` really is; `ToolDeniedError` unless every one of its addresses is public."""
@@ -144,7 +195,8 @@ class SafeClient:
 
 
 async def resolve(host: str, port: int) -> list[Address]:
-    """Every address of a name, by the system's resolver; `ToolError` when there is none."""
+    """Every address of a name, by the system's resolver. `NoHostError` when there is none, `ToolError` when the
+    resolver cannot say at the moment."""
     try:
         return [ipaddress.ip_address(host)]
     except ValueError:
@@ -153,7 +205,8 @@ async def resolve(host: str, port: int) -> list[Address]:
     try:
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise ToolError(f"there is no host named {host!r}") from error
+        passing = isinstance(error, OSError) and error.errno == socket.EAI_AGAIN
+        raise (ToolError if passing else NoHostError)(f"there is no host named {host!r}") from error
     return [ipaddress.ip_address(str(entry[4][0]).split("%", 1)[0]) for entry in found]
 
 
@@ -175,9 +228,7 @@ def _default_port(url: httpx.URL) -> int:
 
 
 async def _read(response: httpx.Response, max_bytes: int) -> Page:
-    coding = response.headers.get("content-encoding", "identity").strip().lower()
-    if coding not in CODINGS:
-        raise ToolError(f"{response.url} is compressed as {coding!r}; only gzip and deflate can be read")
+    coding_of(response.headers.get("content-encoding"), str(response.url))
     body = bytearray()
     truncated = False
     async for piece in response.aiter_bytes():  # after decompression: a bomb counts as what it becomes
