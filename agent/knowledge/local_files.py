@@ -1,6 +1,7 @@
-"""The local connector: the files of a folder, beneath it and nowhere else."""
+"""The files of a folder, beneath it and nowhere else."""
 
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -17,6 +18,7 @@ TYPES: dict[str, FileType] = {
 IGNORED = (".*", "node_modules", "__pycache__", "*.tmp", "~$*", "Thumbs.db")
 """Hidden things, caches and the traces of programs; `.stepgateignore` in the folder adds its own patterns."""
 IGNORE_FILE = ".stepgateignore"
+_IGNORE_BYTES = 64_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,43 +32,89 @@ class Candidate:
     @property
     def source(self) -> str:
         """What tells this file from all others."""
-        return self.path.as_posix()
+        return source_of(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A folder or an entry that could not be looked into, and the system's reason."""
+
+    path: Path
+    name: str
+    error: OSError
+
+
+def walk(root: Path, *, recursive: bool = True) -> Iterator[Candidate | Unreadable]:
+    """The files of a folder in order of their names, or the one file; without `recursive` those of the folder itself.
+    Symbolic links are not followed, and what is neither file nor folder (sockets, pipes, devices) is passed over.
+
+    `OSError` when there is no such file or folder, or it cannot be opened."""
+    top = root.resolve(strict=True)
+    if top.is_file():
+        yield Candidate(top, legible(top.name), TYPES.get(top.suffix.lower()))
+        return
+    os.scandir(top).close()
+    ignored = (*IGNORED, *_own_patterns(top))
+    waiting = [top]
+    while waiting:
+        path = waiting.pop()
+        name = legible(path.relative_to(top).as_posix())
+        try:
+            mode = path.lstat().st_mode
+            if stat.S_ISREG(mode):
+                yield Candidate(path, name, TYPES.get(path.suffix.lower()))
+            elif stat.S_ISDIR(mode) and (recursive or path == top):
+                waiting += _inside(top, path, ignored)
+        except FileNotFoundError:
+            continue  # removed while we were looking
+        except OSError as error:
+            yield Unreadable(path, name, error)
 
 
 def candidates(root: Path) -> Iterator[Candidate]:
-    """The files of a folder in order of their names, or the one file. Symbolic links are not followed.
-
-    `BadRequestError` when there is no such folder or it cannot be opened."""
-    if root.is_file():
-        yield Candidate(root.resolve(), root.name, TYPES.get(root.suffix.lower()))
-        return
+    """The files that `walk` finds. `BadRequestError` when there is no such folder or it cannot be opened."""
     try:
-        os.scandir(root).close()
+        yield from (found for found in walk(root) if isinstance(found, Candidate))
     except OSError as error:
         raise BadRequestError(f"the folder {root} cannot be read: {error.strerror}", param="folder") from error
-    yield from _below(root.resolve(), root.resolve(), (*IGNORED, *_own_patterns(root)))
 
 
-def _below(root: Path, folder: Path, ignored: Sequence[str]) -> Iterator[Candidate]:
+def legible(name: str) -> str:
+    """A file name as text: bytes that are no UTF-8 are written `\\xff`."""
     try:
-        with os.scandir(folder) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
-    except OSError:
-        return
-    for entry in found:
-        path = Path(entry.path)
-        relative = path.relative_to(root).as_posix()
-        if entry.is_symlink() or any(fnmatch(entry.name, rule) or fnmatch(relative, rule) for rule in ignored):
-            continue
-        if entry.is_dir():
-            yield from _below(root, path, ignored)
-        elif entry.is_file():
-            yield Candidate(path, relative, TYPES.get(path.suffix.lower()))
+        name.encode()
+    except UnicodeEncodeError:
+        return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return name
+
+
+def source_of(path: Path) -> str:
+    """An absolute path as a document's source. One that is no text gets a second slash in front, which no other path
+    has: else it could be taken for a file that is really called `\\xff`."""
+    text = path.as_posix()
+    shown = legible(text)
+    return shown if shown == text else f"/{shown}"
+
+
+def _inside(root: Path, folder: Path, ignored: Sequence[str]) -> list[Path]:
+    """What a folder holds and no rule leaves out, the last name first."""
+    with os.scandir(folder) as entries:
+        names = sorted((entry.name for entry in entries), reverse=True)
+    beneath = folder.relative_to(root)
+    return [
+        folder / name
+        for name in names
+        if not any(fnmatch(name, rule) or fnmatch((beneath / name).as_posix(), rule) for rule in ignored)
+    ]
 
 
 def _own_patterns(root: Path) -> list[str]:
+    path = root / IGNORE_FILE
     try:
-        lines = (root / IGNORE_FILE).read_text("utf-8", errors="replace").splitlines()
+        if not stat.S_ISREG(path.lstat().st_mode):
+            return []  # a pipe would be waited for, a link may lead anywhere
+        with path.open("rb") as file:
+            lines = file.read(_IGNORE_BYTES).decode("utf-8", "replace").splitlines()
     except OSError:
         return []
     return [line.strip().rstrip("/") for line in lines if line.strip() and not line.startswith("#")]
