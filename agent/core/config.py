@@ -10,14 +10,16 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 from dotenv.parser import Binding, parse_stream
 from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from agent.core.config_aliases import AliasSource, alias_names
 from agent.core.errors import ConfigError
 
 PREFIX = "AGENT_"
 
 PathList = Annotated[tuple[Path, ...], NoDecode]
 NameList = Annotated[tuple[str, ...], NoDecode]
+WorkMode = Literal["auto", "llm", "rules"]
 
 
 class Settings(BaseSettings):
@@ -31,6 +33,11 @@ class Settings(BaseSettings):
     port: int = Field(default=8080, ge=0, le=65535, description="port the gateway binds; 0 picks a free one")
     allowed_hosts: NameList = Field(
         default=(), description="further Host names /mcp answers to, e.g. stepgate.example.org; others get 421"
+    )
+    public_url: str | None = Field(
+        default=None,
+        description="address at which browsers reach the gateway, for links to cited documents; unset: this machine's, "
+        "where the gateway serves only it",
     )
     data_dir: Path = Field(default=Path("data"), description="folder of everything the gateway keeps")
     database_url: SecretStr | None = Field(
@@ -53,13 +60,46 @@ class Settings(BaseSettings):
     embedder_url: str | None = Field(
         default=None, description="OpenAI-style embeddings endpoint of the memory; unset: local word vectors"
     )
-    embedder_model: str | None = Field(default=None, description="model asked of that endpoint")
-    embedder_api_key: SecretStr | None = Field(default=None, description="bearer key of that endpoint")
+    embedder_model: str | None = Field(
+        default=None,
+        description="model asked of that endpoint; without a URL LiteLLM's, as openai/text-embedding-3-small",
+    )
+    embedder_model_dir: Path | None = Field(
+        default=None, description="folder of an embedding model run here (an extra; `stepgate embedder build`)"
+    )
+    embedder_api_key: SecretStr | None = Field(default=None, description="bearer key of that endpoint or provider")
     embedder_timeout_s: float = Field(default=10, gt=0, description="time limit of a call to it in seconds")
     qdrant_url: str | None = Field(default=None, description="Qdrant server that keeps the vectors; unset: the store")
     qdrant_api_key: SecretStr | None = Field(default=None, description="its key")
     qdrant_path: str | None = Field(
         default=None, description="folder of qdrant-client's local mode (one process only), if no server is set"
+    )
+
+    planner_mode: WorkMode = Field(
+        default="auto",
+        description="who plans: auto and llm ask a model and fall back to the rules, which is told; rules, or "
+        "deterministic, asks none",
+    )
+    executor_mode: WorkMode = Field(
+        default="auto", description="who carries out skills and writes answers and summaries: as AGENT_PLANNER_MODE"
+    )
+    incident_knowledge: str = Field(
+        default="company", description="collection of policies, runbooks and documents the incident tools search"
+    )
+    incident_issues: str = Field(
+        default="issues", description="collection of earlier tickets and incidents they search"
+    )
+    task_room: str = Field(default="incident", description="room the tasks of /tasks are carried out in")
+
+    log_format: Literal["text", "json"] = Field(
+        default="text", description="how log lines are written: for people, or one JSON object each"
+    )
+    metrics: bool = Field(default=True, description="serve Prometheus metrics at /metrics")
+    otel_endpoint: str | None = Field(
+        default=None, description="OTLP endpoint (HTTP) that gets a trace of every run; unset: none (extra `otel`)"
+    )
+    otel_content: bool = Field(
+        default=False, description="put requests, arguments and answers into those traces, not only names and numbers"
     )
 
     translate: Literal["auto", "off"] = Field(
@@ -78,8 +118,14 @@ class Settings(BaseSettings):
         default=False, description="also load .agents/skills and .claude/skills of the working directory"
     )
     skills_user_dir: bool = Field(default=True, description="also load ~/.agents/skills")
+    mcp_views_dir: Path | None = Field(
+        default=None, description="folder of view files, each a choice of tools served at /mcp/NAME"
+    )
     mcp_servers: Path | None = Field(
         default=None, description="file of other people's MCP servers; <data_dir>/mcp_servers.json when unset"
+    )
+    credentials_path: Path | None = Field(
+        default=None, description="file of named credentials of sources; <data_dir>/credentials.json when unset"
     )
     file_roots: PathList = Field(default=(), description="folders the file tools may read; <data_dir>/files when empty")
     fetcher_url: str | None = Field(default=None, description="a fetcher service web_fetch goes through")
@@ -89,18 +135,43 @@ class Settings(BaseSettings):
     fetch_timeout_s: float = Field(default=20, gt=0, description="time limit of one fetch in seconds")
     fetch_max_bytes: int = Field(default=5_000_000, gt=0, description="largest page read, in bytes")
     tool_timeout_s: float = Field(default=60, gt=0, description="time limit of a tool call in seconds")
+    tool_max_retries: int = Field(
+        default=1, ge=0, le=5, description="further tries of a harmless tool call whose connection broke"
+    )
+    tool_retry_backoff_s: float = Field(
+        default=0.2, ge=0, le=60, description="wait before the first of them in seconds; doubled for each further one"
+    )
     tool_output_chars: int = Field(default=200_000, ge=1000, description="longest tool result kept, in characters")
 
     max_body_bytes: int = Field(default=5_000_000, gt=0, description="largest request body in bytes")
+    max_upload_bytes: int = Field(
+        default=104_857_600, gt=0, description="largest file taken by POST /v1/documents, in bytes"
+    )
     max_messages: int = Field(default=2000, gt=0, description="most messages in one request")
     max_concurrent_runs: int = Field(default=100, gt=0, description="runs carried out at a time")
     max_queued_runs: int = Field(default=1000, ge=0, description="runs waiting before new ones get 503")
+    approval_seconds: float = Field(
+        default=604_800, gt=0, description="how long a run waits for a person's approval, in seconds"
+    )
     drain_seconds: float = Field(default=15, ge=0, description="how long SIGTERM waits for running runs, in seconds")
     lease_seconds: float = Field(default=15, gt=0.2, description="how long a silent worker keeps its runs, in seconds")
     stream_coalesce_ms: int = Field(default=200, ge=0, description="text deltas are stored in pieces of this length")
     open_webui: Literal["auto", "always", "never"] = Field(
         default="auto", description="who gets the rich view: callers with Open WebUI's headers, all, none"
     )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments, the environment, `.env`; then the names that others have for our settings."""
+        aliases = AliasSource(settings_cls, env_settings, dotenv_settings)
+        return init_settings, env_settings, dotenv_settings, file_secret_settings, aliases
 
     @model_validator(mode="before")
     @classmethod
@@ -113,14 +184,28 @@ class Settings(BaseSettings):
     def _split(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
-    @field_validator("llm_base_url", "fetcher_url", "embedder_url", "qdrant_url")
+    @field_validator("planner_mode", "executor_mode", mode="before")
+    @classmethod
+    def _deterministic(cls, value: object) -> object:
+        return "rules" if isinstance(value, str) and value.strip().lower() == "deterministic" else value
+
+    @field_validator("llm_base_url", "fetcher_url", "embedder_url", "qdrant_url", "public_url")
     @classmethod
     def _http_url(cls, value: str | None) -> str | None:
         if value is not None and not value.startswith(("http://", "https://")):
             raise ValueError("must begin with http:// or https://")
         return value.rstrip("/") if value else None
 
-    @field_validator("data_dir", "rooms_dir", "skills_dirs", "file_roots", "mcp_servers")
+    @field_validator(
+        "data_dir",
+        "rooms_dir",
+        "skills_dirs",
+        "file_roots",
+        "mcp_servers",
+        "mcp_views_dir",
+        "credentials_path",
+        "embedder_model_dir",
+    )
     @classmethod
     def _expand_home(cls, value: Path | tuple[Path, ...] | None) -> Path | tuple[Path, ...] | None:
         if isinstance(value, tuple):
@@ -133,6 +218,13 @@ class Settings(BaseSettings):
         return self.model_fast is not None or self.llm_base_url is not None
 
     @property
+    def browser_url(self) -> str | None:
+        """Where a browser finds this gateway; None where that cannot be known."""
+        if self.public_url is not None:
+            return self.public_url
+        return f"http://{self.host}:{self.port}" if self.port and self.host in ("127.0.0.1", "localhost") else None
+
+    @property
     def readable_roots(self) -> tuple[Path, ...]:
         """The folders the file tools may read."""
         return self.file_roots or (self.data_dir / "files",)
@@ -141,6 +233,11 @@ class Settings(BaseSettings):
     def mcp_servers_path(self) -> Path:
         """The file of other people's MCP servers."""
         return self.mcp_servers or self.data_dir / "mcp_servers.json"
+
+    @property
+    def credentials_file(self) -> Path:
+        """The file of named credentials."""
+        return self.credentials_path or self.data_dir / "credentials.json"
 
     @property
     def database_path(self) -> Path:
@@ -176,7 +273,7 @@ def unknown_settings(environment: Mapping[str, str] | None = None, env_file: Pat
             lines.append(f"{env_file} line {binding.original.line} is no NAME=value, and is ignored")
         elif binding.key is not None:
             names.add(binding.key)
-    known = {PREFIX + name.upper() for name in Settings.model_fields}
+    known = {PREFIX + name.upper() for name in Settings.model_fields} | alias_names().keys()
     for name in sorted(name for name in names if name.startswith(PREFIX) and name not in known):
         near = difflib.get_close_matches(name, known, n=1)
         lines.append(f"{name} is no setting of Stepgate" + (f"; did you mean {near[0]}?" if near else ""))

@@ -26,15 +26,19 @@ from agent.core.models import (
     RouteKind,
     Source,
     StepOutcome,
+    TailorOutput,
     Tier,
     Uncertainty,
     Usage,
 )
+from agent.core.subagents import SubAgentResult
 
-Purpose = Literal["planner", "supervisor", "skill", "completion", "translator", "task"]
+Purpose = Literal["planner", "supervisor", "skill", "completion", "translator", "task", "subagent"]
 
 
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
+SubAgentOutcome = Literal["done", "timeout", "turns", "budget", "output", "failed"]
+"""How a sub-agent ended: with its result, or out of time, turns or budget, without a readable result, by a failure."""
 
 
 class EventBody(Frozen):
@@ -150,18 +154,69 @@ class PlanProposed(EventBody):
     final: bool = Field(
         default=False, description="no other plan can be made: the request fixed it, or no model could find another"
     )
+    tainted: bool = Field(default=False, description="made after text from outside had been read")
+    asked_for: bool = Field(default=False, description="a person changed the plan, or said how")
+    adjusted: tuple[str, ...] = Field(default=(), description="what the room's required tools changed in the plan")
     duration: float = 0.0
 
 
+class ApprovalItem(Frozen):
+    """One thing a person is asked to allow: a tool or skill with its arguments, and whether it changes something."""
+
+    step_id: str
+    tool: str
+    args: JsonObject = Field(default_factory=dict)
+    intent: str = ""
+    effect: Effect = "read"
+    changes: bool = False
+
+
+class ApprovalRequested(EventBody):
+    """A person is to decide before the run goes on: about the plan in force, or about one call (`call_id`).
+
+    The decision is bound to `digest`: the SHA-256 of the items with their plan's version and the descriptions of the
+    tools they name. `expires_at` is UTC seconds."""
+
+    type = "approval.requested"
+    approval_id: str
+    digest: str
+    plan_version: int
+    reason: str
+    items: tuple[ApprovalItem, ...]
+    call_id: str | None = None
+    expires_at: float
+
+
+class ApprovalDecided(EventBody):
+    """What became of a request for approval. `answered`: a person said something else than yes or no, which the
+    planner is told; `expired`: nobody decided in time, or a tool has changed meanwhile. `plan_version` is the plan
+    that was approved: the one asked about, or the person's edit of it."""
+
+    type = "approval.decided"
+    approval_id: str
+    decision: Literal["approved", "rejected", "answered", "expired"]
+    by: str
+    reason: str = ""
+    plan_version: int = 0
+    edited: bool = False
+
+
+class RunWaiting(EventBody):
+    """The run waits for a person, and nobody holds it meanwhile."""
+
+    type = "run.waiting"
+    approvals: tuple[str, ...]
+
+
 class AssistantTurn(Frozen):
-    """What a model said in one turn of a skill, kept so that a resumed skill goes on where it was."""
+    """What a model said in one turn of a skill or sub-agent, kept so that a resumed one goes on where it was."""
 
     text: str = ""
     tool_calls: tuple[JsonObject, ...] = ()
 
 
 class ModelReturned(EventBody):
-    """One model call ended, well or not. `message` is kept for the turns of a skill only."""
+    """One model call ended, well or not. `message` is kept for the turns of skills and sub-agents only."""
 
     type = "model.returned"
     purpose: Purpose
@@ -173,6 +228,7 @@ class ModelReturned(EventBody):
     finish_reason: str | None = None
     error_code: str | None = None
     message: AssistantTurn | None = None
+    span: str = Field(default="", description="the sub-agent that asked, if one did")
 
 
 class StepStarted(EventBody):
@@ -203,6 +259,7 @@ class ToolCalled(EventBody):
     args: JsonObject
     effect: Effect
     key: str = Field(description="run:plan:step:attempt[:n], the idempotency key")
+    span: str = Field(default="", description="the sub-agent that calls, if one does")
 
 
 class ToolReturned(EventBody):
@@ -219,18 +276,55 @@ class ToolReturned(EventBody):
     tainted: bool = False
     truncated: bool = False
     tries: int = 1
+    implementation: Mode = Field(default="rules", description="llm where a model wrote the result anew")
     duration: float = 0.0
     sources: tuple[Source, ...] = ()
+    span: str = ""
 
 
 class ToolRefused(EventBody):
-    """A skill's model asked for a tool outside its scope; the tool was not called."""
+    """The model of a skill or sub-agent asked for a tool outside its scope; the tool was not called."""
 
     type = "tool.refused"
     call_id: str
     tool: str
     args: JsonObject
     reason: str
+    span: str = ""
+
+
+class SubAgentStarted(EventBody):
+    """A sub-agent begins within a call of its parent. `span` is this very one: unique in the run, the same after a
+    crash, and carried by its model and tool calls. `withheld` are tools it would borrow and its parent may not give."""
+
+    type = "subagent.started"
+    agent_id: str = Field(description="which sub-agent it is: source_analyzer ...")
+    span: str
+    parent: str = Field(default="", description="the span of the sub-agent that started it, if one did")
+    depth: int = 1
+    task: JsonObject = Field(default_factory=dict)
+    tools: tuple[str, ...] = ()
+    withheld: tuple[str, ...] = ()
+    max_turns: int
+    timeout_s: float
+    tainted: bool = False
+
+
+class SubAgentFinished(EventBody):
+    """A sub-agent ended. But for `done`, `result` holds what it had found by then. Data of more than 16 kB lie in
+    `blob`. `usage` is that of its own model calls, which count for the run too."""
+
+    type = "subagent.finished"
+    agent_id: str
+    span: str
+    outcome: SubAgentOutcome
+    result: SubAgentResult
+    blob: str | None = None
+    turns: int = 0
+    usage: Usage = Usage()
+    effective: Mode = "llm"
+    fallback_reason: str | None = None
+    duration: float = 0.0
 
 
 class StepOutput(Frozen):
@@ -246,6 +340,7 @@ class StepOutput(Frozen):
     effective: Mode = "llm"
     fallback_reason: str | None = None
     finish_reason: FinishReason = "stop"
+    tailored: TailorOutput | None = Field(default=None, description="the answer with its evidence, where it has one")
 
 
 class StepFinished(EventBody):
@@ -289,6 +384,30 @@ class GateChecked(EventBody):
     gate: str
     passed: bool
     reason: str
+    failures: tuple[str, ...] = Field(default=(), description="the single faults, where the gate did not pass")
+    redo: tuple[str, ...] = Field(default=(), description="tools whose results the next plan must not keep")
+
+
+class ClaimProblem(Frozen):
+    """A sentence of an answer that its passages do not bear out, and why."""
+
+    text: str
+    reason: str
+
+
+class AnswerChecked(EventBody):
+    """The tailor held an answer against its passages. `action` is what came of it: nothing was wrong (`accept`), what
+    failed is written again under strict instructions (`retry_strict`), what still failed was left out (`drop`), or
+    nothing stayed (`say_not_in_documents`). `failure` is set where it was more than single sentences."""
+
+    type = "answer.checked"
+    claims: int
+    passed: int
+    action: Literal["accept", "retry_strict", "drop", "say_not_in_documents"]
+    problems: tuple[ClaimProblem, ...] = ()
+    rewritten: int = 0
+    failure: AgentFailure | None = None
+    duration: float = 0.0
 
 
 class AnswerStarted(EventBody):
@@ -307,6 +426,7 @@ class AnswerDelta(EventBody):
     type = "answer.delta"
     text: str
     kind: Literal["text", "reasoning"] = "text"
+    sources: tuple[Source, ...] = Field(default=(), description="what this piece cites, where answers are checked")
 
 
 class AnswerTranslated(EventBody):
@@ -330,6 +450,7 @@ class AnswerFinished(EventBody):
     uncertainties: tuple[Uncertainty, ...] = ()
     tool_calls: tuple[JsonObject, ...] = ()
     fallback_reason: str | None = None
+    tailored: TailorOutput | None = None
 
 
 class RunSucceeded(EventBody):
@@ -359,9 +480,11 @@ class RunCancelled(EventBody):
 
 _BODIES: tuple[type[EventBody], ...] = (
     RunCreated, RunClaimed, RunSuspended, CancelRequested, InputGuarded, RequestUnderstood, MemoryRetrieved,
-    PlanRejected, PlanProposed, ModelReturned, StepStarted, StepSpeculative, ToolCalled, ToolReturned, ToolRefused,
-    StepFinished, StepJudged, StepDiscarded, StepUnknown, GateChecked, AnswerStarted, AnswerDelta,
-    AnswerTranslated, AnswerFinished, RunSucceeded, RunFailed, RunCancelled,
+    PlanRejected, PlanProposed, ApprovalRequested, ApprovalDecided, RunWaiting, ModelReturned, StepStarted,
+    StepSpeculative, ToolCalled, ToolReturned, ToolRefused, SubAgentStarted, SubAgentFinished, StepFinished, StepJudged,
+    StepDiscarded, StepUnknown,
+    GateChecked, AnswerStarted, AnswerDelta, AnswerChecked, AnswerTranslated, AnswerFinished, RunSucceeded, RunFailed,
+    RunCancelled,
 )  # fmt: skip
 
 BODY_TYPES: Mapping[str, type[EventBody]] = {body.type: body for body in _BODIES}

@@ -47,12 +47,24 @@ class AttemptState:
     verdict: StepOutcome | None = None
     discarded: bool = False
     unknown: ev.StepUnknown | None = None
+    asked: frozenset[str] = frozenset()
+    """Ids of the approvals this attempt waits for."""
     refused: frozenset[str] = frozenset()
     """Ids of calls that were not made: refused, or returned without an intent."""
 
     def call(self, call_id: str) -> CallState | None:
         """The call of this id, if it was intended."""
         return next((call for call in self.calls if call.called.call_id == call_id), None)
+
+
+@dataclass(frozen=True)
+class SubAgentState:
+    """One sub-agent of the run. `turns` are its model's, so that a resumed one goes on where it was."""
+
+    started: ev.SubAgentStarted
+    turns: tuple[ev.AssistantTurn, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    finished: ev.SubAgentFinished | None = None
 
 
 @dataclass(frozen=True)
@@ -120,12 +132,17 @@ class RunState:
     retrieved: ev.MemoryRetrieved | None = None
     plans: tuple[ev.PlanProposed, ...] = ()
     steps: Mapping[str, StepState] = field(default_factory=dict)
+    approvals: tuple[ev.ApprovalRequested, ...] = ()
+    decisions: Mapping[str, ev.ApprovalDecided] = field(default_factory=dict)
     gates: tuple[ev.GateChecked, ...] = ()
     answering: ev.AnswerStarted | None = None
     translated: ev.AnswerTranslated | None = None
     answer: ev.AnswerFinished | None = None
+    checks: tuple[ev.AnswerChecked, ...] = ()
     cancel: ev.CancelRequested | None = None
     usage: Usage = field(default_factory=Usage)
+    subagents: Mapping[str, SubAgentState] = field(default_factory=dict)
+    """By span, in the order they began."""
     completeness: Completeness | None = None
     end_reason: str = ""
     failure: AgentFailure | None = None
@@ -145,6 +162,11 @@ class RunState:
     def owner(self) -> str:
         """The principal the run belongs to."""
         return self._created.owner
+
+    @property
+    def gated(self) -> bool:
+        """Whether the room's required tools and gates apply: to all but the background prompts of a chat page."""
+        return not self._created.hidden
 
     @property
     def _created(self) -> ev.RunCreated:
@@ -169,8 +191,21 @@ class RunState:
 
     @property
     def replans(self) -> int:
-        """How many times the run was planned again."""
-        return max(0, len(self.plans) - 1)
+        """How many times the run had to be planned again; what a person asked for does not count."""
+        return sum(1 for proposed in self.plans[1:] if not proposed.asked_for)
+
+    @property
+    def waiting(self) -> tuple[ev.ApprovalRequested, ...]:
+        """The approvals a person has still to decide on; those of a plan that was replaced are void."""
+        if self.plan is None:
+            return ()
+        version, steps = self.plan.version, {step.id for step in self.plan.steps}
+        return tuple(
+            asked
+            for asked in self.approvals
+            if asked.approval_id not in self.decisions
+            and (asked.plan_version == version if asked.call_id is None else asked.items[0].step_id in steps)
+        )
 
     @property
     def finished(self) -> bool:
@@ -186,7 +221,7 @@ class RunState:
         return tuple(s for s in self.plan.steps if self.step(s.id).status == "succeeded") if self.plan else ()
 
 
-T = TypeVar("T", bound="RunState | StepState | AttemptState | CallState")
+T = TypeVar("T", bound="RunState | StepState | AttemptState | CallState | SubAgentState")
 
 
 def evolved(old: T, **changes: Any) -> T:
@@ -216,6 +251,12 @@ def apply(state: RunState, event: ev.Event) -> RunState:  # noqa: C901, PLR0912 
             return evolved(state, status="running")
         case ev.RunSuspended():
             return evolved(state, status="queued")
+        case ev.RunWaiting():
+            return evolved(state, status="awaiting_approval")
+        case ev.ApprovalRequested():
+            return _apply_step(evolved(state, approvals=(*state.approvals, body)), event)
+        case ev.ApprovalDecided():
+            return _apply_step(evolved(state, decisions={**state.decisions, body.approval_id: body}), event)
         case ev.CancelRequested():
             return evolved(state, cancel=body)
         case ev.InputGuarded():
@@ -230,6 +271,8 @@ def apply(state: RunState, event: ev.Event) -> RunState:  # noqa: C901, PLR0912 
             return evolved(state, gates=(*state.gates, body))
         case ev.AnswerStarted():
             return evolved(state, answering=body)
+        case ev.AnswerChecked():
+            return evolved(state, checks=(*state.checks, body))
         case ev.AnswerTranslated():
             return evolved(state, translated=body)
         case ev.AnswerFinished():
@@ -242,11 +285,31 @@ def apply(state: RunState, event: ev.Event) -> RunState:  # noqa: C901, PLR0912 
             return evolved(state, status="cancelled", end_reason=body.reason)
         case ev.ModelReturned():
             state = evolved(state, usage=state.usage + body.usage)
+            if body.span:
+                return _apply_subagent(state, body.span, body)
             return _apply_step(state, event) if body.message is not None else state
+        case ev.SubAgentStarted():
+            known = state.subagents.get(body.span)
+            return evolved(state, subagents={**state.subagents, body.span: known or SubAgentState(body)})
+        case ev.SubAgentFinished():
+            return _apply_subagent(state, body.span, body)
         case ev.PlanRejected() | ev.AnswerDelta():
             return state
         case _:
             return _apply_step(state, event)
+
+
+def _apply_subagent(state: RunState, span: str, body: ev.ModelReturned | ev.SubAgentFinished) -> RunState:
+    """Fold what happened in a sub-agent; nothing for one that never began."""
+    known = state.subagents.get(span)
+    if known is None:
+        return state
+    if isinstance(body, ev.SubAgentFinished):
+        changed = evolved(known, finished=body)
+    else:
+        turns = (*known.turns, body.message) if body.message is not None else known.turns
+        changed = evolved(known, usage=known.usage + body.usage, turns=turns)
+    return evolved(state, subagents={**state.subagents, span: changed})
 
 
 def _apply_step(state: RunState, event: ev.Event) -> RunState:
@@ -274,6 +337,10 @@ def _apply_attempt(attempt: AttemptState, event: ev.Event) -> AttemptState:  # n
             if attempt.call(body.call_id):  # repeated on resume under the same key
                 return attempt
             return evolved(attempt, calls=(*attempt.calls, CallState(body)))
+        case ev.ApprovalRequested():
+            return evolved(attempt, asked=attempt.asked | {body.approval_id})
+        case ev.ApprovalDecided():
+            return evolved(attempt, asked=attempt.asked - {body.approval_id})
         case ev.ToolRefused():
             return evolved(attempt, refused=attempt.refused | {body.call_id})
         case ev.ToolReturned() if attempt.call(body.call_id) is None:

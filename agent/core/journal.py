@@ -101,6 +101,14 @@ class Journal(Protocol):
         """Give the lease back without ending the run. Does nothing when another has claimed it since."""
         ...
 
+    async def park(self, run_id: str, epoch: int, *, until: float, after_signal: int) -> bool:
+        """Give the lease back while the run waits for a person, at most until `until` (UTC seconds).
+
+        A parked run can be claimed by whoever has a word for it; `claimable` names it once a signal has arrived since,
+        or the time is over. False, and nothing is changed, when a signal newer than `after_signal` is there already,
+        or the run has been claimed since."""
+        ...
+
     async def read(self, run_id: str, *, after: int = 0, limit: int = 10_000) -> list[Event]:
         """Events with `seq > after`, oldest first. Empty for an unknown run.
 

@@ -17,6 +17,7 @@ from agent.core.journal import Claim, RunRow, Signal, SignalKind
 from agent.core.journal_rows import (
     CHECK_BYTES,
     EVENT,
+    IDLE,
     LAST_SEQ,
     ROW,
     Wakeups,
@@ -123,10 +124,11 @@ class PostgresJournal:
                     "UPDATE runs SET worker = NULL, lease_until = 0 WHERE NOT terminal AND worker = ANY(%s)",
                     (list(dead_workers),),
                 )
+            now = await self._now(db)
             cursor = await db.execute(
-                "SELECT run_id FROM runs WHERE NOT terminal AND (worker IS NULL OR lease_until < %s) "
-                "ORDER BY created_at LIMIT %s",
-                (await self._now(db), limit),
+                "SELECT run_id FROM runs WHERE NOT terminal AND (worker IS NULL OR lease_until < %s) "  # noqa: S608
+                f"AND {IDLE.format(now='%s')} ORDER BY created_at LIMIT %s",
+                (now, now, limit),
             )
             return [str(row[0]) async for row in cursor]
 
@@ -179,6 +181,19 @@ class PostgresJournal:
                 (run_id, epoch),
             )
 
+    async def park(self, run_id: str, epoch: int, *, until: float, after_signal: int) -> bool:
+        """See `Journal.park`."""
+        async with self._database.transaction() as db:
+            # The row's lock comes first: a signal takes it too, so that none slips in between the look and the update.
+            await db.execute("SELECT 1 FROM runs WHERE run_id = %s FOR UPDATE", (run_id,))
+            cursor = await db.execute(
+                "UPDATE runs SET worker = NULL, lease_until = %s, updated_at = %s, status = 'awaiting_approval' "
+                "WHERE run_id = %s AND epoch = %s AND NOT terminal "
+                "AND NOT EXISTS (SELECT 1 FROM signals WHERE run_id = %s AND id > %s)",
+                (until, await self._now(db), run_id, epoch, run_id, after_signal),
+            )
+            return cursor.rowcount == 1
+
     async def read(self, run_id: str, *, after: int = 0, limit: int = 10_000) -> list[Event]:
         """See `Journal.read`."""
         async with self._database.transaction() as db:
@@ -217,6 +232,7 @@ class PostgresJournal:
         """See `Journal.signal`."""
         try:
             async with self._database.transaction() as db:
+                await db.execute("SELECT 1 FROM runs WHERE run_id = %s FOR UPDATE", (run_id,))  # see `park`
                 await db.execute(
                     "INSERT INTO signals (run_id, kind, payload, at) VALUES (%s,%s,%s,%s)",
                     (run_id, kind, json.dumps(payload), await self._now(db)),

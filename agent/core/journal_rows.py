@@ -6,7 +6,7 @@ from typing import Any
 
 from agent.core.codec import whole
 from agent.core.errors import ConflictError, NotFoundError, StaleEpochError
-from agent.core.events import Draft, Event, RunCancelled, RunClaimed, RunFailed, RunSuspended
+from agent.core.events import Draft, Event, RunCancelled, RunClaimed, RunFailed, RunSuspended, RunWaiting
 from agent.core.journal import RunRow
 from agent.core.models import RunStatus
 
@@ -18,6 +18,12 @@ EVENT = "run_id, seq, epoch, type, v, step_id, attempt, data, at"
 LAST_SEQ = 2**63 - 1
 """The largest number a database can compare; positions come from clients."""
 TITLE_CHARS = 80
+IDLE = (
+    "(status <> 'awaiting_approval' OR lease_until <= {now} OR EXISTS "
+    "(SELECT 1 FROM signals WHERE signals.run_id = runs.run_id AND signals.at >= runs.updated_at))"
+)
+"""Which runs nobody holds are to be taken up: a run that waits for a person only with their word, or when its time is
+over. What was said before it began to wait has been obeyed."""
 CHECK_BYTES = 65_536
 """What must fit for the store to count as working: a few events of the largest kind."""
 
@@ -48,6 +54,8 @@ def status_after(events: Sequence[Event]) -> tuple[RunStatus | None, bool]:
                 status = "running"
             case RunSuspended():
                 status = "queued"
+            case RunWaiting():
+                status = "awaiting_approval"
     return status, False
 
 

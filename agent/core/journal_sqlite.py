@@ -17,6 +17,7 @@ from agent.core.journal import Claim, RunRow, Signal, SignalKind
 from agent.core.journal_rows import (
     CHECK_BYTES,
     EVENT,
+    IDLE,
     LAST_SEQ,
     ROW,
     Wakeups,
@@ -121,10 +122,11 @@ class SqliteJournal:
                 db.execute(
                     "UPDATE runs SET worker = NULL, lease_until = 0 WHERE terminal = 0 AND worker = ?", (worker,)
                 )
+            now = self._clock()
             rows = db.execute(
-                "SELECT run_id FROM runs WHERE terminal = 0 AND (worker IS NULL OR lease_until < ?) "
-                "ORDER BY created_at LIMIT ?",
-                (self._clock(), limit),
+                "SELECT run_id FROM runs WHERE terminal = 0 AND (worker IS NULL OR lease_until < ?) "  # noqa: S608
+                f"AND {IDLE.format(now='?')} ORDER BY created_at LIMIT ?",
+                (now, now, limit),
             )
             return [str(row[0]) for row in rows]
 
@@ -188,6 +190,20 @@ class SqliteJournal:
             )
 
         await self._database.run(unit)
+
+    async def park(self, run_id: str, epoch: int, *, until: float, after_signal: int) -> bool:
+        """See `Journal.park`."""
+
+        def unit(db: sqlite3.Connection) -> bool:
+            parked = db.execute(
+                "UPDATE runs SET worker = NULL, lease_until = ?, updated_at = ?, status = 'awaiting_approval' "
+                "WHERE run_id = ? AND epoch = ? AND terminal = 0 "
+                "AND NOT EXISTS (SELECT 1 FROM signals WHERE run_id = ? AND id > ?)",
+                (until, self._clock(), run_id, epoch, run_id, after_signal),
+            )
+            return parked.rowcount == 1
+
+        return await self._database.run(unit)
 
     async def read(self, run_id: str, *, after: int = 0, limit: int = 10_000) -> list[Event]:
         """See `Journal.read`."""

@@ -19,6 +19,7 @@ Action = Literal["skill", "tool", "memory", "completion"]
 RunStatus = Literal["queued", "running", "awaiting_approval", "succeeded", "failed", "cancelled"]
 Completeness = Literal["complete", "partial", "aborted"]
 JudgePolicy = Literal["checks", "auto", "always"]
+ApprovalPolicy = Literal["never", "side_effects", "always"]
 RouteKind = Literal["plan", "direct", "greeting", "command", "skill", "task", "tool_calls"]
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 
@@ -106,7 +107,7 @@ class ToolCallRequest(Frozen):
 RESERVED_METADATA = frozenset(
     {
         "plan", "tool_results", "runtime", "usage", "run_id", "room", "status", "gates", "uncertainties", "failure",
-        "aborted", "reason", "sources", "citations",
+        "approvals", "aborted", "reason", "sources", "citations", "tailor", "verification",
     }
 )  # fmt: skip
 """Keys the engine writes into the response's metadata; a caller's values under them are dropped."""
@@ -132,6 +133,11 @@ class AgentRequest(BaseModel):
     )
     temperature: float | None = Field(default=None, ge=0, le=2)
     max_tokens: int | None = Field(default=None, ge=1)
+    options: JsonObject = Field(
+        default_factory=dict,
+        description="what else the model that writes the answer is asked with, in OpenAI's names: top_p, stop, seed, "
+        "response_format",
+    )
     stream: bool = Field(default=False, description="at /v1/agent: send every event as it happens, then the response")
 
     def caller_metadata(self) -> JsonObject:
@@ -150,6 +156,7 @@ class Budgets(Frozen):
     max_tokens: int = Field(default=400_000, ge=1, description="prompt and completion tokens together")
     max_cost_usd: float | None = Field(default=None, ge=0)
     max_seconds: float = Field(default=900, gt=0)
+    max_subagents: int = Field(default=8, ge=0, le=64)
 
 
 class Room(Frozen):
@@ -167,10 +174,25 @@ class Room(Frozen):
     skills: tuple[str, ...] | None = Field(default=None, description="allowed skills; null allows all")
     tools: tuple[str, ...] | None = Field(default=None, description="allowed tools; null allows all")
     supervision: JudgePolicy = "auto"
+    approval: ApprovalPolicy = Field(
+        default="never",
+        description="what a person must allow first: nothing, what changes something, or every plan. A change with "
+        "arguments that come from outside is always asked for",
+    )
     memory: bool = Field(default=True, description="recall what is remembered for the user, and remember exchanges")
     knowledge: bool = Field(default=False, description="every question is looked up in the documents, and only there")
     vision: bool = False
     citations: bool = False
+    gates: tuple[str, ...] = Field(
+        default=(), description="verifier gates every run here must pass, or it fails; see agent/execution/gates"
+    )
+    required_tools: tuple[str, ...] = Field(default=(), description="tools every plan here calls; added where missing")
+    incident_tools: tuple[str, ...] = Field(
+        default=(), description="tools required besides where a request speaks of an incident, in their order"
+    )
+    subagent_depth: int = Field(
+        default=1, ge=0, le=3, description="how deep sub-agents may start sub-agents; 0 allows none at all"
+    )
     owner: str = LOCAL_OWNER
     budgets: Budgets = Budgets()
 
@@ -233,12 +255,50 @@ class Source(Frozen):
     step_id: str | None = None
 
 
+class SourceCitation(Frozen):
+    """The words a claim rests on, exactly as they stand in a stored chunk, and where that is.
+
+    `start` and `end` count characters of the document's text, `offset` those of the chunk: the snippet is
+    `chunk[offset : offset + len(text_snippet)]`. Pages and boxes are those of the blocks the words stand in."""
+
+    source_id: str = Field(description="the document's id")
+    chunk_id: str
+    text_snippet: str
+    url: str | None = None
+    citation_id: str = Field(default="", description="what /v1/citations/{id} knows it by")
+    number: int = Field(default=1, description="the n of the [n] that cites it")
+    source: str = Field(default="", description="the document as people know it")
+    collection: str = ""
+    page: int | None = Field(default=None, description="the page the words begin on, where pages are known")
+    pages: tuple[int, ...] = ()
+    start: int = 0
+    end: int = 0
+    offset: int = 0
+    boxes: tuple[tuple[int, float, float, float, float], ...] = Field(
+        default=(), description="page, x1, y1, x2, y2, in points from the page's top left"
+    )
+    chunk_checksum: str = Field(default="", description="SHA-256 of the chunk's text, hex")
+    file_checksum: str = Field(default="", description="SHA-256 of the file's bytes, hex")
+
+
+class TailorOutput(Frozen):
+    """An answer whose every claim points at the words it rests on. How `confidence_score` is made up stands in
+    `agent/knowledge/tailor/confidence.py`; it is no probability."""
+
+    content: str = Field(description="the answer, citing its sources as [n]")
+    citations: tuple[SourceCitation, ...] = ()
+    tone_used: str = "General"
+    follow_up_suggestions: tuple[str, ...] = ()
+    confidence_score: float = Field(default=0.0, ge=0, le=1)
+
+
 class Citation(Frozen):
     """A claim's evidence: which source, the quoted words, and where they stand."""
 
     source_id: int
     quote: str
     location: str = ""
+    evidence: SourceCitation | None = Field(default=None, description="the place of the quote, where it is known")
 
 
 class Uncertainty(Frozen):
@@ -254,7 +314,7 @@ class TraceStep(Frozen):
 
     type: Literal[
         "guard", "memory", "route", "plan", "step", "tool", "supervision", "completion", "gate", "translation",
-        "notice",
+        "notice", "approval", "tailor", "subagent",
     ]  # fmt: skip
     title: str
     status: Literal["running", "done", "failed", "refused", "retried", "replanned", "discarded", "unknown"]
@@ -264,6 +324,8 @@ class TraceStep(Frozen):
     attempt: int | None = None
     detail: JsonObject = Field(default_factory=dict)
     usage: Usage | None = None
+    span: str | None = Field(default=None, description="the sub-agent this line belongs to, or is")
+    parent_span: str | None = Field(default=None, description="of a sub-agent's own line: the one that started it")
 
     @field_validator("started_at")
     @classmethod

@@ -10,7 +10,8 @@ from agent.core.models import JsonObject, Outcome, TraceStep, Usage
 
 TraceStatus = Literal["running", "done", "failed", "refused", "retried", "replanned", "discarded", "unknown"]
 TraceType = Literal[
-    "guard", "memory", "route", "plan", "step", "tool", "supervision", "completion", "gate", "translation", "notice"
+    "guard", "memory", "route", "plan", "step", "tool", "supervision", "completion", "gate", "translation", "notice",
+    "approval", "tailor", "subagent",
 ]  # fmt: skip
 LineKey = tuple[str, str | None, int | None]
 
@@ -52,6 +53,10 @@ def _tool_result(event: ev.Event, body: ev.ToolReturned) -> JsonObject:
         "truncated": body.truncated,
         "tainted": body.tainted,
         "duration": round(body.duration, 4),
+        "attempts": body.tries,
+        "duration_ms": round(body.duration * 1000, 1),
+        "implementation": body.implementation,
+        **({"span": body.span} if body.span else {}),
     }
 
 
@@ -88,6 +93,7 @@ class Projection:
         self._usage: dict[tuple[str | None, int | None], Usage] = {}
         self._judging: dict[tuple[str | None, int | None], Usage] = {}
         self._unknown: set[tuple[str | None, int | None]] = set()
+        self._delegating: dict[str, Usage] = {}
         self._planning = Usage()
         self._translating = Usage()
         self._rejected: list[str] = []
@@ -100,7 +106,7 @@ class Projection:
         """What became of every tool call that is over, in the order of the tool lines."""
         return [self._results[index] for index in sorted(self._results)]
 
-    def add(self, event: ev.Event) -> None:  # noqa: C901, PLR0912 - one case an event
+    def add(self, event: ev.Event) -> None:  # noqa: C901, PLR0912, PLR0915 - one case an event
         """One more event."""
         body = event.body
         match body:
@@ -115,6 +121,10 @@ class Projection:
                 self._rejected.append("; ".join(body.problems))
             case ev.PlanProposed():
                 self._plan(event, body)
+            case ev.ApprovalRequested():
+                self._asked(event, body)
+            case ev.ApprovalDecided():
+                self._decided(event, body)
             case ev.ModelReturned():
                 self._model(event, body)
             case ev.StepStarted():
@@ -129,7 +139,12 @@ class Projection:
             case ev.ToolRefused():
                 refusal = _no_result(body.call_id, body.tool, "ERR_TOOL_DENIED", body.reason)
                 self._results[len(self._lines)] = _tool_result(event, refusal)
-                self._line(event, "tool", body.tool, "refused", {"args": body.args, "reason": body.reason})
+                detail: JsonObject = {"args": body.args, "reason": body.reason}
+                self._line(event, "tool", body.tool, "refused", detail, span=body.span or None)
+            case ev.SubAgentStarted():
+                self._delegated(event, body)
+            case ev.SubAgentFinished():
+                self._handed_back(event, body)
             case ev.StepFinished():
                 self._finished(event, body)
             case ev.StepJudged():
@@ -142,6 +157,8 @@ class Projection:
             case ev.GateChecked():
                 status: TraceStatus = "done" if body.passed else "failed"
                 self._line(event, "gate", body.gate, status, {"reason": body.reason})
+            case ev.AnswerChecked():
+                self._tailored(event, body)
             case ev.AnswerTranslated():
                 self._answer_language(event, body)
             case ev.RunClaimed(resumed=True):
@@ -171,21 +188,57 @@ class Projection:
             detail["replan_reason"] = body.replan_reason
         if self._rejected:
             detail["rejected"] = list(self._rejected)
+        if body.adjusted:
+            detail["adjusted"] = list(body.adjusted)
         count = len(plan.steps)
         title = f"{'new plan' if plan.version else 'plan'}: {count} step{'s' if count != 1 else ''}"
         usage = self._planning if self._planning.model_calls else None
         self._line(event, "plan", title, detail=detail, duration=body.duration, usage=usage)
         self._planning, self._rejected = Usage(), []
 
+    def _asked(self, event: ev.Event, body: ev.ApprovalRequested) -> None:
+        detail: JsonObject = {
+            "reason": body.reason,
+            "approval_id": body.approval_id,
+            "items": [item.model_dump(mode="json") for item in body.items],
+        }
+        title = (
+            "asked for approval of the plan" if body.call_id is None else f"asked for approval of {body.items[0].tool}"
+        )
+        self._begin(event, ("approval", body.approval_id, None), "approval", title, detail)
+
+    def _decided(self, event: ev.Event, body: ev.ApprovalDecided) -> None:
+        status: TraceStatus = "done" if body.decision in ("approved", "answered") else "refused"
+        detail: JsonObject = {"decision": body.decision, "by": body.by}
+        if body.reason:
+            detail["said"] = body.reason
+        self._close(event, ("approval", body.approval_id, None), status, detail)
+
     def _model(self, event: ev.Event, body: ev.ModelReturned) -> None:
         if body.purpose == "planner":
             self._planning += body.usage
         elif body.purpose == "translator":
             self._translating += body.usage
+        elif body.span:
+            self._delegating[body.span] = self._delegating.get(body.span, Usage()) + body.usage
         elif event.step_id is not None:
             spent = self._judging if body.purpose == "supervisor" else self._usage
             key = (event.step_id, event.attempt)
             spent[key] = spent.get(key, Usage()) + body.usage
+
+    def _tailored(self, event: ev.Event, body: ev.AnswerChecked) -> None:
+        """What the tailor's check said; the code stands where sentences failed it as a whole."""
+        detail: JsonObject = {"claims": body.claims, "passed": body.passed, "action": body.action}
+        if body.problems:
+            detail["problems"] = [{"text": shorten(one.text, 300), "reason": one.reason} for one in body.problems]
+        if body.rewritten:
+            detail["rewritten"] = body.rewritten
+        if body.failure is not None:
+            detail |= {"error_code": body.failure.error_code, "error": body.failure.message}
+        status: TraceStatus = "failed" if body.action == "say_not_in_documents" and body.failure else "done"
+        status = "retried" if body.action == "retry_strict" else status
+        title = f"tailor: {body.passed} of {body.claims} sentences rest on the documents"
+        self._line(event, "tailor", title, status, detail, body.duration)
 
     def _request_language(self, event: ev.Event, body: ev.RequestUnderstood) -> None:
         if body.translated:
@@ -223,7 +276,7 @@ class Projection:
 
     def _called(self, event: ev.Event, body: ev.ToolCalled) -> None:
         detail: JsonObject = {"args": body.args, "effect": body.effect, "key": body.key}
-        index = self._begin(event, ("tool", body.call_id, None), "tool", body.tool, detail)
+        index = self._begin(event, ("tool", body.call_id, None), "tool", body.tool, detail, span=body.span or None)
         self._calls[index] = body
 
     def _returned(self, event: ev.Event, body: ev.ToolReturned) -> None:
@@ -232,9 +285,34 @@ class Projection:
             detail = {"error_code": body.error_code, "error": body.error, "tries": body.tries}
         # A call refused before its intent, because its arguments did not fit, has no open line yet.
         key = ("tool", body.call_id, None)
-        index = self._begin(event, key, "tool", body.tool, {})
+        index = self._begin(event, key, "tool", body.tool, {}, span=body.span or None)
         self._results[index] = _tool_result(event, body)
         self._close(event, key, "done" if body.error_code is None else "failed", detail, body.duration)
+
+    def _delegated(self, event: ev.Event, body: ev.SubAgentStarted) -> None:
+        detail: JsonObject = {"task": body.task, "tools": list(body.tools), "depth": body.depth}
+        if body.withheld:
+            detail["withheld"] = list(body.withheld)
+        key = ("subagent", body.span, None)
+        self._begin(event, key, "subagent", body.agent_id, detail, span=body.span, parent=body.parent or None)
+
+    def _handed_back(self, event: ev.Event, body: ev.SubAgentFinished) -> None:
+        """A sub-agent's end; calls it was still waiting for count no more."""
+        self._interrupt(event, f"{body.agent_id} ended first", span=body.span)
+        result = body.result
+        detail: JsonObject = {
+            "outcome": body.outcome,
+            "success": result.success,
+            "summary": shorten(result.summary),
+            "uncertainties": [one.model_dump(mode="json") for one in result.uncertainties],
+            "turns": body.turns,
+            "effective": body.effective,
+        }
+        if body.fallback_reason:
+            detail["fallback_reason"] = body.fallback_reason
+        status: TraceStatus = "done" if result.success else "failed"
+        usage = body.usage if body.usage.model_calls else None
+        self._close(event, ("subagent", body.span, None), status, detail, body.duration, usage)
 
     def _of_unknown_outcome(self, event: ev.Event, body: ev.StepUnknown) -> None:
         self._unknown.add((event.step_id, event.attempt))
@@ -244,11 +322,21 @@ class Projection:
         self._results[index] = _tool_result(event, lost)
         self._close(event, key, "unknown", {"message": body.message})
 
-    def _interrupt(self, event: ev.Event, reason: str, only: tuple[str | None, int | None] | None = None) -> None:
-        """End the lines still running: all of them, or one attempt's. A side effect under way may have happened."""
+    def _interrupt(
+        self,
+        event: ev.Event,
+        reason: str,
+        only: tuple[str | None, int | None] | None = None,
+        *,
+        span: str | None = None,
+    ) -> None:
+        """End the lines still running: all of them, one attempt's, or the calls of one sub-agent. A side effect under
+        way may have happened."""
         for key, index in list(self._open.items()):
             line = self._lines[index]
             if line.status != "running" or only not in (None, (line.step_id, line.attempt)):
+                continue
+            if span is not None and (line.type == "subagent" or line.span != span):
                 continue
             status: TraceStatus = "discarded"
             called = self._calls.get(index)
@@ -259,7 +347,13 @@ class Projection:
                 self._results[index] = {
                     **_tool_result(event, lost), "step_id": line.step_id, "attempt": line.attempt
                 }  # fmt: skip
-            self._close(event, key, status, {"reason": reason}, usage=self._usage.get((line.step_id, line.attempt)))
+            self._close(event, key, status, {"reason": reason}, usage=self._spent(line))
+
+    def _spent(self, line: TraceStep) -> Usage | None:
+        """What a line that was interrupted has cost; the calls of a sub-agent stand on the sub-agent's line."""
+        if line.span is None:
+            return self._usage.get((line.step_id, line.attempt))
+        return self._delegating.get(line.span) if line.type == "subagent" else None
 
     def _finished(self, event: ev.Event, body: ev.StepFinished) -> None:
         output = body.output
@@ -299,6 +393,9 @@ class Projection:
         detail: JsonObject | None = None,
         duration: float | None = None,
         usage: Usage | None = None,
+        *,
+        span: str | None = None,
+        parent: str | None = None,
     ) -> None:
         self._lines.append(
             TraceStep.model_construct(
@@ -311,14 +408,26 @@ class Projection:
                 attempt=event.attempt,
                 detail=detail or {},
                 usage=usage,
+                span=span,
+                parent_span=parent,
             )
         )
 
-    def _begin(self, event: ev.Event, key: LineKey, kind: TraceType, title: str, detail: JsonObject) -> int:
+    def _begin(
+        self,
+        event: ev.Event,
+        key: LineKey,
+        kind: TraceType,
+        title: str,
+        detail: JsonObject,
+        *,
+        span: str | None = None,
+        parent: str | None = None,
+    ) -> int:
         """The index of the line of `key`; the open one where the same attempt goes on after a crash."""
         if key not in self._open:
             self._open[key] = len(self._lines)
-            self._line(event, kind, title, "running", detail)
+            self._line(event, kind, title, "running", detail, span=span, parent=parent)
         return self._open[key]
 
     def _close(

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
+from agent.core.approval import said_of_plan
 from agent.core.fold import RunState, StepState
 from agent.core.models import Outcome, PlanStep, StepOutcome
 
@@ -85,6 +86,8 @@ def wants_replan(state: RunState) -> bool:
     """Whether the planner is to be asked again, within the budget."""
     if state.plan is None or state.cancel is not None or state.plans[-1].final:
         return False
+    if said_of_plan(state):
+        return True
     if state.replans >= state.room.budgets.max_replans:
         return False
     statuses = {state.step(step.id).status for step in state.plan.steps}
@@ -95,6 +98,9 @@ def wants_replan(state: RunState) -> bool:
 
 def replan_reason(state: RunState) -> str:
     """Why the plan must change, for the planner and the trace."""
+    said = said_of_plan(state)
+    if said:
+        return f"the user was shown the plan before it was carried out, and said: {said}"
     step = halting_step(state)
     verdict = _verdict(state.step(step.id)) if step else None
     if step is not None and verdict is not None:
@@ -124,7 +130,7 @@ def _next(state: RunState, step: PlanStep, in_flight: AbstractSet[Attempt], *, h
         return None
     if own.status == "executed" and last is not None:
         return Judge(step, last.number) if confirmed(state, step, last.grounds) else None
-    if halted:
+    if halted or (last is not None and last.asked):
         return None
     number, feedback = _attempt(own)
     rests_on = {ground.step_id: ground.last.number for ground in grounds if ground.last is not None}

@@ -5,8 +5,10 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from agent.core.errors import AgentError, AgentFailure, ConflictError, StaleEpochError, StoreError
-from agent.core.events import CancelRequested, RunClaimed, RunFailed, RunSuspended
+from agent.core.events import CancelRequested, RunClaimed, RunFailed, RunSuspended, RunWaiting
 from agent.core.journal import Claim
+from agent.core.models import JsonObject, Plan
+from agent.execution.decisions import expire, obey, revised
 from agent.execution.run import Engine, Run
 from agent.execution.workflow import drive
 
@@ -31,8 +33,7 @@ class RunExecutor:
         run.begin()
         try:
             await run.emit(RunClaimed(worker=self._worker, resumed=run.epoch > 1))
-            await self._obey_signals(run)
-            await self._drive(run)
+            await self._drive_or_wait(run)
         except StaleEpochError:
             log.warning("run %s was claimed by another process; it goes on there", run.run_id)
         except ConflictError:
@@ -66,11 +67,50 @@ class RunExecutor:
         await run.emit(CancelRequested(reason=reason))
         run.stopping.set()
 
-    async def _obey_signals(self, run: Run) -> None:
-        """Take up a cancel that arrived while nobody held the run."""
-        for signal in await self._engine.journal.take_signals(run.run_id):
-            if signal.kind == "cancel":
-                await self.cancel(run, str(signal.payload.get("reason") or "cancelled by the caller"))
+    async def obey(self, run: Run) -> bool:
+        """Take up what was said to the run since it was last looked at, also while nobody held it.
+
+        False once it has been put down to wait: whoever takes it up then has to obey."""
+        async with run.hearing:
+            if run.parked:
+                return False
+            for signal in await self._engine.journal.take_signals(run.run_id, after=run.last_signal):
+                run.last_signal = signal.id
+                if run.state.finished or run.state.cancel is not None:
+                    continue
+                if signal.kind == "cancel":
+                    await self.cancel(run, str(signal.payload.get("reason") or "cancelled by the caller"))
+                elif await obey(run, signal):
+                    run.stopping.set()
+                run.nudged.set()
+        return True
+
+    def review(self, claim: Claim, plan: JsonObject) -> Plan:
+        """The plan that a person's edit makes. Raises `BadRequestError`."""
+        return revised(Run(self._engine, claim), plan)
+
+    async def _drive_or_wait(self, run: Run) -> None:
+        """To the end, or until only a person can say how it goes on: then the run is put down, and nobody holds it."""
+        while True:
+            await self.obey(run)
+            await expire(run)
+            await self._drive(run)
+            if run.state.finished:
+                return
+            waiting = run.state.waiting
+            await run.emit(RunWaiting(approvals=tuple(asked.approval_id for asked in waiting)))
+            if await self._put_down(run):
+                return
+
+    async def _put_down(self, run: Run) -> bool:
+        """Give the run out of hand while it waits for a person; False when they have spoken meanwhile."""
+        until = min((asked.expires_at for asked in run.state.waiting), default=0.0)
+        async with run.hearing:
+            heard = run.last_signal
+            run.parked = run.parked or await self._engine.journal.park(
+                run.run_id, run.epoch, until=until, after_signal=heard
+            )
+        return run.parked
 
     async def _fail(self, run: Run, failure: AgentFailure) -> None:
         try:
@@ -83,6 +123,8 @@ class RunExecutor:
         if run.state.finished:
             return
         try:
+            if run.state.status == "awaiting_approval" and await asyncio.shield(self._put_down(run)):
+                return
             await asyncio.shield(run.emit(RunSuspended(reason="the gateway is stopping")))
             await asyncio.shield(self._engine.journal.release(run.run_id, run.epoch))
         except AgentError as error:

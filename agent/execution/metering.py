@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from math import ceil
 from time import monotonic
 
 from agent.core.errors import BudgetError, ModelError
@@ -13,12 +14,17 @@ from agent.execution.run import Run
 
 
 class MeteredModels:
-    """Model calls of one run, on behalf of one attempt of a step (or of none: planner, judge of the whole)."""
+    """Model calls of one run, on behalf of one attempt of a step (or of none: planner, judge of the whole), or of the
+    sub-agent `span` within it, which has to `leave` a share of every budget, from 0 to 1, to those who wait for it."""
 
-    def __init__(self, run: Run, step_id: str | None = None, attempt: int | None = None) -> None:
+    def __init__(
+        self, run: Run, step_id: str | None = None, attempt: int | None = None, *, span: str = "", leave: float = 0.0
+    ) -> None:
         self._run = run
         self._step_id = step_id
         self._attempt = attempt
+        self._span = span
+        self._leave = leave
 
     async def complete(
         self,
@@ -91,7 +97,7 @@ class MeteredModels:
     ) -> ModelRequest:
         run, models = self._run, self._run.engine.models
         model = models.name(tier, run.room)
-        check_budget(run)
+        check_budget(run, leave=self._leave)
         return ModelRequest(
             model=model,
             messages=messages,
@@ -100,6 +106,7 @@ class MeteredModels:
             response_schema=schema,
             temperature=run.state.request.temperature if purpose == "completion" else 0.0,
             max_tokens=max_tokens or models.max_tokens,
+            options=run.state.request.options if purpose == "completion" else {},
             timeout_s=min(models.timeout_s, max(1.0, run.seconds_left)),
         )
 
@@ -127,6 +134,7 @@ class MeteredModels:
             finish_reason=reply.finish_reason if reply else finish,
             error_code=code,
             message=message,
+            span=self._span,
         )
         await self._run.emit(body, step_id=self._step_id, attempt=self._attempt)
 
@@ -138,15 +146,18 @@ def _turn(reply: ModelReply) -> AssistantTurn:
     return AssistantTurn(text=reply.text, tool_calls=calls)
 
 
-def check_budget(run: Run) -> None:
-    """Raise `BudgetError` when one more model call would pass a budget of the run."""
-    budgets, usage = run.room.budgets, run.state.usage
-    if usage.model_calls + run.calls_in_flight >= budgets.max_model_calls:
-        raise BudgetError(f"the run has used its {budgets.max_model_calls} model calls", agent_id="budget")
+def check_budget(run: Run, *, leave: float = 0.0) -> None:
+    """Raise `BudgetError` when one more model call would pass a budget of the run, or the share of it, from 0 to 1,
+    that has to be left over; of the calls that is at least one."""
+    budgets, usage, share = run.room.budgets, run.state.usage, 1 - leave
+    kept = f", but for {leave:.0%} that are kept for the answer" if leave else ""
+    calls = budgets.max_model_calls - ceil(budgets.max_model_calls * leave)
+    if usage.model_calls + run.calls_in_flight >= calls:
+        raise BudgetError(f"the run has used its {budgets.max_model_calls} model calls{kept}", agent_id="budget")
     reserved = run.calls_in_flight * min(run.engine.models.max_tokens or 0, budgets.max_tokens)
-    if usage.total_tokens + reserved >= budgets.max_tokens:
-        raise BudgetError(f"the run has used its {budgets.max_tokens} tokens", agent_id="budget")
-    if budgets.max_cost_usd is not None and (usage.cost_usd or 0) >= budgets.max_cost_usd:
-        raise BudgetError(f"the run has used its {budgets.max_cost_usd} USD", agent_id="budget")
-    if run.seconds_left <= 0:
-        raise BudgetError(f"the run has used its {budgets.max_seconds:g} seconds", agent_id="budget")
+    if usage.total_tokens + reserved >= budgets.max_tokens * share:
+        raise BudgetError(f"the run has used its {budgets.max_tokens} tokens{kept}", agent_id="budget")
+    if budgets.max_cost_usd is not None and (usage.cost_usd or 0) >= budgets.max_cost_usd * share:
+        raise BudgetError(f"the run has used its {budgets.max_cost_usd} USD{kept}", agent_id="budget")
+    if run.seconds_left <= budgets.max_seconds * leave:
+        raise BudgetError(f"the run has used its {budgets.max_seconds:g} seconds{kept}", agent_id="budget")

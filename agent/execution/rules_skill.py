@@ -7,7 +7,8 @@ from agent.core.events import Draft, StepOutput
 from agent.core.models import JsonObject, PlanStep, Source
 from agent.execution.outputs import SKILL_CHARS, args_text, cap, load, step_output
 from agent.execution.run import Run
-from agent.execution.tool_gateway import CallSite, call_tool
+from agent.execution.site import CallSite
+from agent.execution.tool_gateway import call_tool
 from agent.planning.rules import tool_calls_for
 from agent.tools import Tool
 

@@ -5,10 +5,12 @@ step can never tear the state from the log.
 """
 
 import asyncio
+import logging
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic
+from typing import Protocol
 
 from agent.core.config import Settings
 from agent.core.errors import AgentError, ConflictError, TooLargeError
@@ -19,11 +21,24 @@ from agent.core.language import LanguageDetector
 from agent.core.llm.tiers import ModelTiers
 from agent.core.memory import MemoryStore
 from agent.core.models import Room
+from agent.execution.site import CallSite
 from agent.skills import SkillLibrary
-from agent.tools import ToolRegistry
+from agent.tools import Spawner, ToolRegistry
 
+log = logging.getLogger(__name__)
+
+Observer = Callable[[RunState, Event], None]
+"""Told of each event once it is durable, with the state after it. It must be quick, and what it raises is logged."""
 Group = tuple[Sequence[Draft], asyncio.Future[None]]
 """What one emitter appends together, and whom to tell."""
+
+
+class SubAgents(Protocol):
+    """The sub-agents of this process, as the tool gateway hands them to the tools it calls."""
+
+    def at(self, run: "Run", site: CallSite, *, tainted: bool) -> Spawner:
+        """What starts sub-agents within the call at `site`; `tainted` where the call's arguments are."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +53,8 @@ class Engine:
     skills: SkillLibrary
     memory: MemoryStore
     languages: LanguageDetector
+    subagents: SubAgents | None = None
+    observers: tuple[Observer, ...] = ()
 
 
 class Run:
@@ -51,6 +68,14 @@ class Run:
         self.state: RunState = fold(claim.run_id, claim.events)
         self.stopping = asyncio.Event()
         """Set when a person cancelled the run: whatever is under way stops now."""
+        self.nudged = asyncio.Event()
+        """Set when a person has decided: what waited for them may begin."""
+        self.hearing = asyncio.Lock()
+        """Held while signals are obeyed: each once, and none after the run was put down."""
+        self.last_signal = 0
+        """The newest signal that was obeyed."""
+        self.parked = False
+        """Whether the run was put down to wait for a person, and this process holds it no more."""
         self.tool_slots = asyncio.Semaphore(self.room.budgets.max_parallel)
         """Tool calls under way: a skill may ask for many in one turn."""
         self.calls_in_flight = 0
@@ -69,6 +94,16 @@ class Run:
     def has_model(self) -> bool:
         """Whether this run may ask a model at all."""
         return self.engine.models.configured
+
+    @property
+    def plans_with_model(self) -> bool:
+        """Whether plans are asked of a model."""
+        return self.has_model and self.engine.settings.planner_mode != "rules"
+
+    @property
+    def works_with_model(self) -> bool:
+        """Whether skills are carried out, and answers written, by a model."""
+        return self.has_model and self.engine.settings.executor_mode != "rules"
 
     @property
     def seconds_left(self) -> float:
@@ -158,6 +193,11 @@ class Run:
     def _fold(self, events: Sequence[Event]) -> None:
         for event in events:
             self.state = apply(self.state, event)
+            for observer in self.engine.observers:
+                try:
+                    observer(self.state, event)
+                except Exception:  # whoever looks on must not stop the run
+                    log.exception("an observer failed on %s of run %s", event.type, self.run_id)
         self.events.extend(events)
 
     def _wake(self) -> None:

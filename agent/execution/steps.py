@@ -5,13 +5,16 @@ from time import monotonic
 from agent.core.errors import AgentError, StaleEpochError, StoreError
 from agent.core.events import Draft, StepFinished, StepJudged, StepOutput, StepSpeculative, StepStarted
 from agent.core.models import JsonObject, PlanStep
+from agent.execution.approvals import ApprovalPendingError
 from agent.execution.completion import CompletionWriter
 from agent.execution.decide import Start, confirmed
 from agent.execution.outputs import load, shown_args, step_output, tainted_inputs
+from agent.execution.rewriting import rewritten
 from agent.execution.run import Run
+from agent.execution.site import CallSite
 from agent.execution.skill_executor import SkillExecutor, allowed_tools
 from agent.execution.supervisor import StepSupervisorAgent
-from agent.execution.tool_gateway import CallSite, call_tool, lost_effect
+from agent.execution.tool_gateway import call_tool, lost_effect
 from agent.planning.references import resolve
 
 
@@ -24,6 +27,8 @@ async def run_attempt(run: Run, start: Start) -> None:
     bodies: list[Draft] = []
     try:
         bodies, output = await _carry_out(run, start)
+    except ApprovalPendingError:
+        return  # the attempt goes on when a person has decided
     except (StaleEpochError, StoreError):
         raise
     except AgentError as error:
@@ -71,7 +76,8 @@ class StepExecutorAgent:
             return [], StepOutput(error_code="ERR_TOOL_DENIED", error=message)
         tool = self._run.engine.registry.get(self._step.tool)
         returned = await call_tool(self._run, tool, args, self._site, begin, tainted=tainted)
-        output = step_output(returned)
+        returned, kept = await rewritten(self._run, tool, args, returned, self._site)
+        output = step_output(returned).model_copy(update={"fallback_reason": kept})
         if returned.error_code == "ERR_TOOL_UNKNOWN_OUTCOME":
             return [], output
         return [Draft(returned, self._site.step_id, self._site.attempt)], output

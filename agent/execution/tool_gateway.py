@@ -7,43 +7,29 @@ the supervisor and the model to act on.
 import asyncio
 import json
 import logging
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import lru_cache
 from time import monotonic
-from typing import Any, Literal
+from typing import Any
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 from jsonschema.exceptions import ValidationError as SchemaViolation
 from pydantic import ValidationError
 
-from agent.core.errors import AgentError, ToolError, ToolInputError, ToolOutputError, ToolTimeoutError
+from agent.core.errors import AgentError, StaleEpochError, ToolError, ToolInputError, ToolOutputError, ToolTimeoutError
 from agent.core.events import Draft, StepUnknown, ToolCalled, ToolReturned
 from agent.core.fold import CallState
 from agent.core.models import JsonObject
+from agent.execution.approvals import allowed
 from agent.execution.run import Run
+from agent.execution.site import CallSite
 from agent.tools import Tool, ToolContext, ToolResult, ToolSpec
 
 log = logging.getLogger(__name__)
 
 BLOB_CHARS = 16_000
 """Results longer than this lie in `blobs`; the event keeps the first part of the text."""
-
-
-@dataclass(frozen=True, slots=True)
-class CallSite:
-    """Where a call stands: its step, attempt and number within the attempt (from 1). Calls by rule are numbered by
-    themselves: a skill may change over to rules and back."""
-
-    step_id: str
-    attempt: int
-    ordinal: int = 1
-    by: Literal["plan", "rules"] = "plan"
-
-    @property
-    def call_id(self) -> str:
-        """Unique in the run, and the same after a crash."""
-        return f"{self.step_id}.{self.attempt}.{'r' if self.by == 'rules' else ''}{self.ordinal}"
 
 
 async def call_tool(
@@ -59,35 +45,46 @@ async def call_tool(
     in the arguments came from outside.
 
     Emits `before` and the intent, but not the return: the caller commits it together with what follows from it.
+    Raises `ApprovalPendingError` where a person must allow the call first.
     A side effect that began before a crash is reconciled by the tool, or reported as `step.unknown`.
     """
     earlier = _recorded(run, site)
-    if earlier is not None and earlier.called.tool != tool.spec.name:  # an upgrade has changed what is called here
-        if before:
-            await run.emit(*before)
+    if earlier is None:
+        return await _first_call(run, tool, args, site, before, tainted=tainted)
+    if before:
+        await run.emit(*before)
+    if earlier.called.tool != tool.spec.name:  # an upgrade has changed what is called here
         why = f"another tool ({earlier.called.tool}) was called in this place before the interruption"
         return await lost_effect(run, site) or _failed(tool.spec, site, ToolError(why), monotonic())
-    if earlier is not None and earlier.returned is not None:
-        if before:
-            await run.emit(*before)
+    if earlier.returned is not None:
         return earlier.returned
+    problem = argument_problem(tool.spec, args)
+    if problem is not None:
+        return _failed(tool.spec, site, ToolInputError(problem), monotonic())
+    if earlier.called.effect == "effect":
+        return await _reconcile(run, tool, site, earlier.called)
+    return await _carry_out(run, tool, args, site, _context(run, site, earlier.called.key, tainted=tainted))
+
+
+async def _first_call(
+    run: Run, tool: Tool, args: JsonObject, site: CallSite, before: tuple[Draft, ...], *, tainted: bool
+) -> ToolReturned:
+    """A call that no process has begun yet: checked, allowed, its intent recorded, then made."""
     problem = argument_problem(tool.spec, args)
     if problem is not None:
         if before:
             await run.emit(*before)
         return _failed(tool.spec, site, ToolInputError(problem), monotonic())
+    refused = await allowed(run, tool, args, site, before, tainted=tainted)
+    if refused is not None:
+        return refused
     plan_version = run.state.plan.version if run.state.plan else 0
-    key = f"{run.run_id}:{plan_version}:{site.step_id}:{site.attempt}:{site.ordinal}"
-    if earlier is not None:
-        key = earlier.called.key
-        if before:
-            await run.emit(*before)
-        if earlier.called.effect == "effect":
-            return await _reconcile(run, tool, site, earlier.called)
-    else:
-        intent = ToolCalled(call_id=site.call_id, tool=tool.spec.name, args=args, effect=tool.spec.effect, key=key)
-        await run.emit(*before, Draft(intent, site.step_id, site.attempt))
-    return await _carry_out(run, tool, args, site, _context(run, key, tainted=tainted))
+    key = f"{run.run_id}:{plan_version}:{site.step_id}:{site.attempt}:{site.place}"
+    intent = ToolCalled(
+        call_id=site.call_id, tool=tool.spec.name, args=args, effect=tool.spec.effect, key=key, span=site.span
+    )
+    await run.emit(*before, Draft(intent, site.step_id, site.attempt))
+    return await _carry_out(run, tool, args, site, _context(run, site, key, tainted=tainted))
 
 
 async def lost_effect(run: Run, site: CallSite) -> ToolReturned | None:
@@ -106,30 +103,34 @@ def _recorded(run: Run, site: CallSite) -> CallState | None:
     return attempt.call(site.call_id) if attempt else None
 
 
-def _context(run: Run, key: str, *, tainted: bool = False) -> ToolContext:
+def _context(run: Run, site: CallSite, key: str, *, tainted: bool = False) -> ToolContext:
     conversation = run.state.request.conversation_id
-    return ToolContext(run.run_id, run.state.owner, key, conversation, tainted)
+    subagents = run.engine.subagents.at(run, site, tainted=tainted) if run.engine.subagents is not None else None
+    return ToolContext(run.run_id, run.state.owner, key, conversation, tainted, subagents)
 
 
 async def _carry_out(run: Run, tool: Tool, args: JsonObject, site: CallSite, context: ToolContext) -> ToolReturned:
-    """Call with a time limit; once more after a broken connection, where repeating is harmless."""
+    """Call with a time limit; again after a broken connection, where repeating is harmless."""
     spec = tool.spec
     limit = min(spec.timeout_s or run.engine.settings.tool_timeout_s, max(0.1, run.seconds_left))
     started = monotonic()
     tries = 0
+    place = _place(run, spec)
     while True:
         tries += 1
         try:
-            async with run.tool_slots, asyncio.timeout(limit):
+            async with place, asyncio.timeout(limit):
                 result = await tool.call(args, context)
         except TimeoutError:
             error: ToolError = ToolTimeoutError(f"{spec.name} did not finish within {limit:g} s", agent_id=spec.name)
         except ToolError as failure:
             error = failure
-        except AgentError as failure:  # a store or an endpoint of the tool's own
-            error = ToolError(f"{spec.name} failed: {failure.message}", agent_id=spec.name)
+        except AgentError as failure:
+            error = _own_failure(spec, failure)
         except OSError as failure:
-            if tries == 1 and spec.effect != "effect":
+            settings = run.engine.settings
+            if tries <= settings.tool_max_retries and spec.effect != "effect":
+                await asyncio.sleep(min(settings.tool_retry_backoff_s * 2 ** (tries - 1), run.seconds_left))
                 continue
             error = ToolError(f"{spec.name} failed: {failure}", agent_id=spec.name)
         except ValidationError as failure:
@@ -140,6 +141,19 @@ async def _carry_out(run: Run, tool: Tool, args: JsonObject, site: CallSite, con
             # Not inside the `try`: that our own store fails is no failure of the tool, which has done its work.
             return await _returned(run, spec, site, result, started, tries)
         return _failed(spec, site, error, started, tries)
+
+
+def _own_failure(spec: ToolSpec, failure: AgentError) -> ToolError:
+    """A failure of a store or an endpoint of the tool's own. That the run is no longer ours, which a sub-agent notices
+    when its event is refused, is nobody's failure and is raised again."""
+    if isinstance(failure, StaleEpochError):
+        raise failure
+    return ToolError(f"{spec.name} failed: {failure.message}", agent_id=spec.name)
+
+
+def _place(run: Run, spec: ToolSpec) -> AbstractAsyncContextManager[object]:
+    """A place among the calls under way; none for a tool whose sub-agents' calls need places of their own."""
+    return nullcontext() if spec.spawns else run.tool_slots
 
 
 async def _returned(
@@ -176,6 +190,7 @@ async def _returned(
             tries=tries,
             duration=monotonic() - started,
             sources=result.sources,
+            span=site.span,
         )
     except ValidationError:  # nested deeper than an event can hold
         broken = ToolOutputError(f"{spec.name} returned a value that is nested too deeply", agent_id=spec.name)
@@ -185,7 +200,7 @@ async def _returned(
 async def _reconcile(run: Run, tool: Tool, site: CallSite, called: ToolCalled) -> ToolReturned:
     """A side effect whose return was never recorded: ask the tool, else say that nobody knows. Never repeat it."""
     spec, started = tool.spec, monotonic()
-    context = _context(run, called.key)
+    context = _context(run, site, called.key)
     try:
         async with asyncio.timeout(run.engine.settings.tool_timeout_s):
             result = await tool.reconcile(called.key, context)
@@ -219,6 +234,7 @@ def _failed(spec: ToolSpec, site: CallSite, error: ToolError, started: float, tr
         tainted=spec.tainted,
         tries=tries,
         duration=monotonic() - started,
+        span=site.span,
     )
 
 

@@ -8,20 +8,23 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Literal
 
+from agent.core.approval import asks, waits
 from agent.core.errors import BudgetError
-from agent.core.events import CancelRequested
+from agent.core.events import CancelRequested, RequestUnderstood
 from agent.core.fold import RunState
 from agent.execution import stages
-from agent.execution.decide import decide, is_complete, wants_replan
+from agent.execution.decide import decide, halting_step, is_complete, wants_replan
+from agent.execution.gates import insists
 from agent.execution.run import Run
 
-StageName = Literal["guard", "understand", "retrieve", "plan", "execute", "verify", "translate", "finalize"]
+StageName = Literal["guard", "understand", "retrieve", "plan", "approve", "execute", "verify", "translate", "finalize"]
 
 STAGES: Mapping[StageName, Callable[[Run], Awaitable[None]]] = {
     "guard": stages.guard,
     "understand": stages.understand,
     "retrieve": stages.retrieve,
     "plan": stages.plan,
+    "approve": stages.approve,
     "execute": stages.execute,
     "verify": stages.verify,
     "translate": stages.translate,
@@ -33,20 +36,23 @@ ROUTES: Mapping[StageName, tuple[StageName | None, ...]] = {
     "guard": ("understand", "finalize"),
     "understand": ("retrieve", "finalize"),
     "retrieve": ("plan", "finalize"),
-    "plan": ("execute", "verify", "translate", "finalize"),
-    "execute": ("plan", "verify", "translate", "finalize"),
+    "plan": ("approve", "execute", "verify", "translate", "finalize"),
+    "approve": (None,),
+    "execute": ("plan", "verify", "translate", "finalize", None),
     "verify": ("plan", "translate", "finalize"),
     "translate": ("finalize",),
     "finalize": (None,),
 }
-"""Which stages `next_stage` may name after each; None is the end. For those who draw or compile the workflow."""
+"""Which stages `next_stage` may name after each; None is the end, or a person to wait for.
+
+For those who draw or compile the workflow."""
 
 _LONG = frozenset({"understand", "plan", "execute", "translate"})
 """The stages that wait for models and tools; only these are raced against a stop."""
 
 
 def next_stage(state: RunState) -> StageName | None:
-    """The stage this run needs now; None when it is finished. Pure."""
+    """The stage this run needs now; None when it is finished, or waits for a person. Pure."""
     if state.finished:
         return None
     if state.guarded is None:
@@ -59,11 +65,20 @@ def next_stage(state: RunState) -> StageName | None:
         return "retrieve"
     if state.plan is None or wants_replan(state):
         return "plan"
+    return _of_plan(state, state.understood)
+
+
+def _of_plan(state: RunState, understood: RequestUnderstood) -> StageName | None:
+    """What the plan in force calls for."""
+    if asks(state):
+        return None if waits(state) else "approve"
     if decide(state):
         return "execute"
-    if is_complete(state) and not state.gates:
+    if state.waiting and halting_step(state) is None:
+        return None
+    if not state.gates and (is_complete(state) or insists(state)):
         return "verify"
-    if state.understood.translate_answer and state.translated is None:
+    if understood.translate_answer and state.translated is None:
         return "translate"
     return "finalize"
 
@@ -88,7 +103,8 @@ def mermaid() -> str:
     """The workflow as a Mermaid flow chart. A resumed run enters at the stage its log calls for."""
     lines = ["flowchart TD", "    start([request]) --> guard"]
     for stage, followers in ROUTES.items():
-        lines += [f"    {stage} --> {follower or 'done([answer])'}" for follower in followers]
+        end = "done([answer])" if stage == "finalize" else "wait([a person decides])"
+        lines += [f"    {stage} --> {follower or end}" for follower in followers]
     return "\n".join(lines)
 
 

@@ -15,8 +15,11 @@ from gateway.cli.session import with_stepgate
 from gateway.loading import INTERRUPTED
 
 if TYPE_CHECKING:
+    from agent.core.service import Decision
     from gateway.bootstrap import Stepgate
 
+WAITING = "awaiting_approval"
+DECISIONS: "dict[str, Decision]" = {"approved": "approve", "rejected": "reject", "answered": "answer"}
 LAST_MOMENT_S = 1.0
 """How long an impatient person still waits: most runs end within milliseconds of being cancelled."""
 
@@ -34,12 +37,39 @@ def ask(
     async def work(stepgate: "Stepgate") -> int:
         with Interrupts() as interrupts:
             run_id = await stepgate.service.start(request)
-            following = asyncio.create_task(follow(stepgate.service, run_id, quiet=as_json))
-            if not await _before(interrupts.first, following) and await _cancelled(stepgate, run_id):
-                return await _given_up(stepgate, run_id, following, interrupts)
-            return await _answered(following, as_json=as_json)
+            heard = 0
+            while True:
+                following = asyncio.create_task(follow(stepgate.service, run_id, quiet=as_json, heard=heard))
+                if not await _before(interrupts.first, following) and await _cancelled(stepgate, run_id):
+                    return await _given_up(stepgate, run_id, following, interrupts)
+                reply = await _replied(following, run_id, as_json=as_json)
+                if reply is None:
+                    return await _answered(following, as_json=as_json)
+                heard = await stepgate.service.decide(run_id, reply[0], reason=reply[1])
 
     raise SystemExit(with_stepgate(work, foreign="started"))
+
+
+async def _replied(
+    following: "asyncio.Task[AgentResponse]", run_id: str, *, as_json: bool
+) -> "tuple[Decision, str] | None":
+    """What the person at the terminal says to the question a run waits with; None when there is none, or nobody."""
+    if following.exception() is not None or following.result().metadata.get("status") != WAITING:
+        return None
+    if as_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        print(f"waiting: `stepgate runs approve {run_id}`, or `runs reject`", file=sys.stderr)
+        return None
+    from rich.console import Console  # noqa: PLC0415 - only for a person's eyes
+    from rich.markdown import Markdown  # noqa: PLC0415
+
+    from agent.core.approval import decision_of  # noqa: PLC0415 - loaded with the engine
+
+    Console(stderr=True).print(Markdown(following.result().response))
+    said = ""
+    while not said.strip():
+        said = await asyncio.to_thread(input, "approve, reject, or what should be different: ")
+    decision, text = decision_of(said)
+    return DECISIONS[decision], text
 
 
 async def _answered(following: "asyncio.Task[AgentResponse]", *, as_json: bool) -> int:
@@ -70,7 +100,7 @@ async def _given_up(
     await asyncio.wait([following], timeout=LAST_MOMENT_S)
     ended = following.done()
     if not ended:
-        stepgate.service.begin_drain(0)
+        stepgate.service.custody.begin_drain(0)
         following.cancel()
     await asyncio.gather(following, return_exceptions=True)
     left = "" if ended else "; what was under way is left behind, and the next start closes the run"

@@ -20,13 +20,18 @@ _MARKS = {
 }
 
 
-async def follow(service: "AgentService[Run]", run_id: str, *, quiet: bool = False) -> AgentResponse:
-    """Show what happens in a run on stderr until it ends; its response. Raises what `AgentService.response` does."""
+async def follow(service: "AgentService[Run]", run_id: str, *, quiet: bool = False, heard: int = 0) -> AgentResponse:
+    """Show what happens in a run on stderr, from seq `heard` on, until it ends or waits for a person; its response.
+
+    Raises what `AgentService.response` does."""
     if not quiet:
         with Progress(Console(stderr=True)) as progress:
-            async for event in service.events(run_id):
-                progress.show(event)
-    return await service.response(run_id)
+            async for event in service.events(run_id, waits=False, heard=heard):
+                if event.seq > heard:
+                    progress.show(event)
+                else:
+                    progress.recall(event)
+    return await service.response(run_id, heard=heard)
 
 
 class Progress:
@@ -48,6 +53,11 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._status.stop()
+
+    def recall(self, event: ev.Event) -> None:
+        """An event that was shown before."""
+        if isinstance(event.body, ev.PlanProposed):
+            self._steps |= {step.id: step for step in event.body.plan.steps}
 
     def show(self, event: ev.Event) -> None:
         """One event, as a line where it says something to a person."""

@@ -1,4 +1,4 @@
-"""`stepgate runs list|show|resume`."""
+"""`stepgate runs list|show|resume|approve|reject`."""
 
 import json
 from datetime import UTC, datetime
@@ -18,6 +18,7 @@ from gateway.cli.tables import print_table
 
 if TYPE_CHECKING:
     from agent.core.journal import RunRow
+    from agent.core.service import Decision
     from gateway.bootstrap import Stepgate
 
 app = typer.Typer(help="Runs: what was asked, what happened, what is unfinished.", cls=Group)
@@ -81,6 +82,29 @@ def resume(run_id: RunId) -> None:
         row = await _run(stepgate, run_id)
         await stepgate.service.resume(row.run_id)
         print((await follow(stepgate.service, row.run_id)).response)
+
+    with_stepgate(work, foreign="started")
+
+
+@app.command()
+def approve(run_id: RunId) -> None:
+    """Allow what a waiting run asks for, and follow it to its answer."""
+    _decide(run_id, "approve")
+
+
+@app.command()
+def reject(
+    run_id: RunId, reason: Annotated[str, typer.Option(help="Why; the run's log and the agent are told.")] = ""
+) -> None:
+    """Refuse what a waiting run asks for."""
+    _decide(run_id, "reject", reason)
+
+
+def _decide(run_id: str, decision: "Decision", reason: str = "") -> None:
+    async def work(stepgate: "Stepgate") -> None:
+        row = await _run(stepgate, run_id)
+        heard = await stepgate.service.decide(row.run_id, decision, reason=reason)
+        print((await follow(stepgate.service, row.run_id, heard=heard)).response)
 
     with_stepgate(work, foreign="started")
 

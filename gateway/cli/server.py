@@ -54,7 +54,7 @@ class _Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Drain at the first signal; uvicorn closes the doors. A second Ctrl-C does not wait."""
-        self._stepgate.service.begin_drain(self._settings.drain_seconds)
+        self._stepgate.service.custody.begin_drain(self._settings.drain_seconds)
         super().handle_exit(sig, frame)
 
     @contextlib.contextmanager

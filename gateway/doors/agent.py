@@ -8,10 +8,11 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from agent.core.errors import AgentError
-from agent.core.events import RunFailed
+from agent.core.events import RunFailed, RunWaiting
 from agent.core.models import AgentRequest, AgentResponse
 from gateway.bootstrap import Stepgate
 from gateway.doors.body import JsonRoute, refuse_unknown
+from gateway.doors.replies import answered
 from gateway.doors.wiring import Gateway
 from gateway.render.errors import FailureBody
 from gateway.render.native import event_frame, failure_frame, response_frame
@@ -42,26 +43,28 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 async def agent(body: AgentRequest, http: Request, stepgate: Gateway) -> Response:
     """Carry out a request. With `stream: true`, every event as it happens and the response at the end."""
     refuse_unknown(await http.json(), AgentRequest)
-    run_id = await stepgate.service.start(body)
+    reply = await answered(stepgate, body)
+    run_id, heard = reply or (await stepgate.service.start(body), 0)
     http.state.run_started = True
     headers = {"x-stepgate-run-id": run_id}
     if body.stream:
-        return sse_response(_stream(stepgate, run_id), headers)
-    response = await stepgate.service.response(run_id)
+        return sse_response(_stream(stepgate, run_id, heard), headers)
+    response = await stepgate.service.response(run_id, heard=heard)
     return Response(response.model_dump_json(), media_type="application/json", headers=headers)
 
 
-async def _stream(stepgate: Stepgate, run_id: str) -> AsyncIterator[str]:
+async def _stream(stepgate: Stepgate, run_id: str, heard: int) -> AsyncIterator[str]:
     events = []
     try:
-        async with contextlib.aclosing(stepgate.service.events(run_id)) as following:
+        async with contextlib.aclosing(stepgate.service.events(run_id, waits=False, heard=heard)) as following:
             async for event in following:
                 events.append(event)
-                yield event_frame(event)
+                if event.seq > heard:
+                    yield event_frame(event)
     except AgentError as error:
         yield failure_frame(error.failure())
         return
     if events and isinstance(events[-1].body, RunFailed):
         yield failure_frame(events[-1].body.failure)
-    elif events and events[-1].body.terminal:
+    elif events and (events[-1].body.terminal or isinstance(events[-1].body, RunWaiting)):
         yield response_frame(events)

@@ -10,11 +10,12 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent.core.errors import AgentError
-from agent.core.events import RunFailed
+from agent.core.events import RunCreated, RunFailed, RunWaiting
 from agent.core.models import AgentRequest, ChatMessage, JsonObject, Room
 from agent.planning.routing import TASK_PREFIX
 from gateway.bootstrap import Stepgate
 from gateway.doors.body import JsonRoute
+from gateway.doors.replies import answered
 from gateway.doors.wiring import Gateway
 from gateway.errors import WireError
 from gateway.render.errors import OpenAIErrorBody, openai_error, to_json
@@ -23,6 +24,9 @@ from gateway.sse import frame, sse_response
 
 router = APIRouter(tags=["OpenAI"], route_class=JsonRoute)
 
+_PASSED = {
+    "top_p", "presence_penalty", "frequency_penalty", "seed", "stop", "reasoning_effort", "parallel_tool_calls"
+}  # fmt: skip
 DONE = "data: [DONE]\n\n"
 
 
@@ -73,6 +77,13 @@ class ChatCompletionRequest(WireModel):
     temperature: float | None = Field(default=None, ge=0, le=2)
     max_tokens: int | None = Field(default=None, ge=1)
     max_completion_tokens: int | None = Field(default=None, ge=1)
+    top_p: float | None = Field(default=None, ge=0, le=1)
+    presence_penalty: float | None = Field(default=None, ge=-2, le=2)
+    frequency_penalty: float | None = Field(default=None, ge=-2, le=2)
+    seed: int | None = None
+    stop: str | list[str] | None = None
+    reasoning_effort: str | None = None
+    parallel_tool_calls: bool | None = None
     tools: list[JsonObject] | None = None
     tool_choice: Literal["none", "auto", "required"] | JsonObject | None = None
     response_format: JsonObject | None = None
@@ -125,38 +136,49 @@ async def chat_completions(
     user_agent: Annotated[str, Header()] = "",
 ) -> Response:
     """Carry out the last user message; the messages before it are the context."""
-    refuse_unsupported(body, stepgate.rooms.get(body.model), stepgate.rooms)
+    room = stepgate.rooms.get(body.model)
+    refuse_unsupported(body, room, stepgate.rooms, has_model=stepgate.models.configured)
     request = to_request(body, stepgate.settings.max_messages, http.headers.get("x-openwebui-chat-id"))
     hidden = request.prompt.lstrip().startswith(TASK_PREFIX)
-    run_id = await stepgate.service.start(request, hidden=hidden)
+    reply = None if hidden else await answered(stepgate, request)
+    run_id, heard = reply or (await stepgate.service.start(request, hidden=hidden), 0)
     http.state.run_started = True
     if not body.stream:
-        return await _whole(stepgate, run_id)
+        return await _whole(stepgate, run_id, heard)
     rich = not hidden and _is_open_webui(http, user_agent, stepgate.settings.open_webui)
     include_usage = body.stream_options is not None and bool(body.stream_options.include_usage)
     chunks = OpenAIChunks(run_id, body.model, include_usage=include_usage, rich=rich)
-    return sse_response(_stream(stepgate, run_id, chunks), {"x-stepgate-run-id": run_id})
+    return sse_response(_stream(stepgate, run_id, chunks, heard), {"x-stepgate-run-id": run_id})
 
 
-async def _whole(stepgate: Stepgate, run_id: str) -> Response:
-    events = await stepgate.service.finished(run_id)
+async def _whole(stepgate: Stepgate, run_id: str, heard: int) -> Response:
+    events = await stepgate.service.finished(run_id, heard=heard)
     headers = {"x-stepgate-run-id": run_id}
     return Response(completion_body(events), media_type="application/json", headers=headers)
 
 
-async def _stream(stepgate: Stepgate, run_id: str, chunks: OpenAIChunks) -> AsyncIterator[str]:
-    """The frames of a run. A failure after the 200 is a frame of its own, and the stream ends without [DONE]."""
+async def _stream(stepgate: Stepgate, run_id: str, chunks: OpenAIChunks, heard: int) -> AsyncIterator[str]:
+    """The frames of a run; what happened up to seq `heard` has been shown before. A failure after the 200 is a frame
+    of its own, and the stream ends without [DONE]."""
+    waiting = False
     try:
-        async with contextlib.aclosing(stepgate.service.events(run_id)) as events:
+        async with contextlib.aclosing(stepgate.service.events(run_id, waits=False, heard=heard)) as events:
             async for event in events:
                 if isinstance(event.body, RunFailed):
                     yield frame(to_json(openai_error(event.body.failure)))
                     return
                 for data in chunks.frames(event):
-                    yield frame(data)
+                    if event.seq > heard or isinstance(event.body, RunCreated):
+                        yield frame(data)
                 if event.body.terminal:
                     yield DONE
                     return
+                waiting = isinstance(event.body, RunWaiting)
+        if waiting:
+            for data in chunks.question():
+                yield frame(data)
+            yield DONE
+            return
         message = f"the gateway is stopping; the run goes on after its restart: GET /v1/runs/{run_id}"
         yield frame(
             json.dumps({"error": {"message": message, "type": "server_error", "param": None, "code": "err_busy"}})
@@ -165,17 +187,23 @@ async def _stream(stepgate: Stepgate, run_id: str, chunks: OpenAIChunks) -> Asyn
         yield frame(to_json(openai_error(error.failure())))
 
 
-def refuse_unsupported(body: ChatCompletionRequest, room: Room, rooms: Iterable[Room]) -> None:
+def refuse_unsupported(body: ChatCompletionRequest, room: Room, rooms: Iterable[Room], *, has_model: bool) -> None:
     """Raise `WireError` for what this room would have to ignore, although the client counts on it."""
     if body.tool_choice not in (None, "none", "auto"):
-        message = "tool_choice: only 'auto' and 'none' are supported, the model decides whether it calls a tool."
         if room.planning:
             plain = ", ".join(repr(other.id) for other in rooms if not other.planning)
-            message += f" The room {room.id!r} plans with its own tools; the client's reach the model in {plain}."
-        raise WireError(message, "tool_choice", "unsupported_parameter")
-    if body.response_format is not None and body.response_format.get("type") != "text":
-        kind = str(body.response_format.get("type"))[:40]
-        message = f"response_format: {kind!r} is not supported, answers are text. Ask for JSON in the prompt."
+            message = f"tool_choice: the room {room.id!r} plans with its own tools; the client's reach the model in "
+            raise WireError(message + f"{plain}.", "tool_choice", "unsupported_parameter")
+        if not body.tools:
+            raise WireError("tool_choice is only allowed when 'tools' are given.", "tool_choice", "invalid_value")
+    if body.response_format is None or body.response_format.get("type") == "text":
+        return
+    kind = str(body.response_format.get("type"))[:40]
+    if kind not in ("json_object", "json_schema"):
+        message = f"response_format: {kind!r} is none of 'text', 'json_object' and 'json_schema'."
+        raise WireError(message, "response_format.type", "invalid_value")
+    if not has_model:
+        message = f"response_format: {kind!r} takes a model, and none is configured (AGENT_MODEL_FAST)."
         raise WireError(message, "response_format", "unsupported_parameter")
 
 
@@ -205,7 +233,18 @@ def to_request(body: ChatCompletionRequest, max_messages: int, chat_id: str | No
         client_tools=() if body.tool_choice == "none" else tuple(body.tools or ()),
         temperature=body.temperature,
         max_tokens=body.max_completion_tokens or body.max_tokens,
+        options=_options(body),
     )
+
+
+def _options(body: ChatCompletionRequest) -> JsonObject:
+    """The parameters that go to the model as they are."""
+    sent = body.model_dump(include=_PASSED, exclude_none=True)
+    if body.response_format is not None and body.response_format.get("type") != "text":
+        sent["response_format"] = body.response_format
+    if body.tools and body.tool_choice not in (None, "none", "auto"):
+        sent["tool_choice"] = body.tool_choice
+    return sent
 
 
 def _message(message: WireMessage, index: int) -> ChatMessage:

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from agent.core.errors import BadRequestError
 from agent.core.fold import fold
@@ -16,11 +16,12 @@ from agent.core.models import AgentResponse, JsonObject, Plan, PlanStep, RunStat
 from agent.core.response import respond
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
+from gateway.doors.body import JsonRoute, refuse_unknown
 from gateway.doors.wiring import Gateway
 from gateway.render.native import event_frame
 from gateway.sse import sse_response
 
-router = APIRouter(tags=["runs"])
+router = APIRouter(tags=["runs"], route_class=JsonRoute)
 
 MAX_SEQ: Final = 2**53
 """No run has as many events, and every JSON client and SQLite can hold the number."""
@@ -129,6 +130,51 @@ async def run_events(
 async def cancel_run(run_id: str, stepgate: Gateway) -> RunSummary:
     """Stop a run; what is known by then stands in its answer."""
     await stepgate.service.cancel(run_id)
+    return _summary(await stepgate.service.get(run_id))
+
+
+class ApprovalBody(BaseModel):
+    """Yes. `plan` replaces the plan that was shown; `approvals` names what is approved, else all that is open."""
+
+    approvals: list[str] = Field(default=[], max_length=100)
+    plan: JsonObject | None = None
+
+
+class RejectionBody(BaseModel):
+    """No, and why."""
+
+    reason: str = Field(default="", max_length=4_000)
+    approvals: list[str] = Field(default=[], max_length=100)
+
+
+class ReplyBody(BaseModel):
+    """Neither yes nor no: what should be different, or a question."""
+
+    text: str = Field(min_length=1, max_length=20_000)
+    approvals: list[str] = Field(default=[], max_length=100)
+
+
+@router.post("/v1/runs/{run_id}/approve", status_code=202, responses=ERRORS)
+async def approve_run(run_id: str, body: ApprovalBody, http: Request, stepgate: Gateway) -> RunSummary:
+    """Allow what the run waits with, as shown or as edited; it goes on at once."""
+    refuse_unknown(await http.json(), ApprovalBody)
+    await stepgate.service.decide(run_id, "approve", approvals=body.approvals, plan=body.plan)
+    return _summary(await stepgate.service.get(run_id))
+
+
+@router.post("/v1/runs/{run_id}/reject", status_code=202, responses=ERRORS)
+async def reject_run(run_id: str, body: RejectionBody, http: Request, stepgate: Gateway) -> RunSummary:
+    """Refuse what the run waits with: a plan ends the run; a single call is told to the agent."""
+    refuse_unknown(await http.json(), RejectionBody)
+    await stepgate.service.decide(run_id, "reject", approvals=body.approvals, reason=body.reason)
+    return _summary(await stepgate.service.get(run_id))
+
+
+@router.post("/v1/runs/{run_id}/reply", status_code=202, responses=ERRORS)
+async def reply_to_run(run_id: str, body: ReplyBody, http: Request, stepgate: Gateway) -> RunSummary:
+    """Say what should be different; a new plan is made of it, and asked about again."""
+    refuse_unknown(await http.json(), ReplyBody)
+    await stepgate.service.decide(run_id, "answer", approvals=body.approvals, reason=body.text)
     return _summary(await stepgate.service.get(run_id))
 
 

@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pydantic import JsonValue
+
 from agent.core import events as ev
 from agent.core.fold import fold
 from agent.core.models import AgentResponse, JsonObject, Source
@@ -14,6 +16,8 @@ from gateway.render.status import StatusLines
 
 PIECE_CHARS = 400
 """An answer that was not streamed is sent in pieces of this length, so that clients draw it as they do a stream."""
+ASK_MS = 240_000
+"""How long Open WebUI shows the question; after that any later message of the chat is taken for the answer."""
 RESTARTED = "\n\n(The connection to the model broke; the answer starts again.)\n\n"
 
 
@@ -33,9 +37,11 @@ def completion_body(events: Sequence[ev.Event]) -> str:
         "metadata": {"steps": shown["steps"], **shown["metadata"]},
     }
     finish = answer.finish_reason if answer else "stop"
-    if answer is not None and answer.tool_calls:
-        message["tool_calls"] = list(answer.tool_calls)
+    calls = list(answer.tool_calls) if answer is not None else asked_natively(events)
+    if calls:
+        message["tool_calls"] = calls
         message["content"] = response.response or None
+        finish = "tool_calls"
     created = events[0].body
     body = {
         "id": completion_id(events[0].run_id),
@@ -82,7 +88,7 @@ class OpenAIChunks:
         self._events: list[ev.Event] = []
         self._told = False
         self._text_sent = False
-        self._sources_sent = 0
+        self._quotes_sent: dict[int, set[str]] = {}
 
     def frames(self, event: ev.Event) -> Iterator[str]:
         """The JSON of every frame an event is worth, in order."""
@@ -102,8 +108,8 @@ class OpenAIChunks:
                 yield from self._restart()
             case ev.AnswerDelta(kind="reasoning", text=text):
                 yield self._delta({"reasoning_content": text})
-            case ev.AnswerDelta(text=text):
-                yield from self._before_text()
+            case ev.AnswerDelta(text=text, sources=sources):
+                yield from self._before_text(sources)
                 yield self._delta({"content": text})
                 self._text_sent = True
             case ev.AnswerFinished() as answer:
@@ -113,16 +119,30 @@ class OpenAIChunks:
             case _:
                 return
 
-    def _before_text(self) -> Iterator[str]:
-        """Sources go before the text that cites them; the completion's are known from what the steps returned."""
-        if self._text_sent:
-            return
-        yield from self._sources(known_sources(self._events))
+    def question(self) -> Iterator[str]:
+        """The question a waiting run ends its turn with; by Open WebUI's own tool where that is offered."""
+        yield self._delta({"content": respond(self._events).response})
+        calls = [{"index": index, **call} for index, call in enumerate(asked_natively(self._events))]
+        if calls:
+            yield self._delta({"tool_calls": calls})
+        yield from self._end(self._events[-1], "tool_calls" if calls else "stop")
+
+    def _before_text(self, sources: Sequence[Source]) -> Iterator[str]:
+        """Sources go before the text that cites them: those a checked answer brings along, else those that are known
+        from what the steps returned."""
+        if sources:
+            yield from self._sources(sources)
+        elif not self._text_sent:
+            yield from self._sources(known_sources(self._events))
 
     def _sources(self, sources: Sequence[Source]) -> Iterator[str]:
-        for source in sources[self._sources_sent :]:
-            yield self._rider({"type": "source", "data": source_event(source)})
-        self._sources_sent = max(self._sources_sent, len(sources))
+        """Sources that were not sent yet, and quotes of a known one that came later."""
+        for source in sources:
+            sent = self._quotes_sent.get(source.id)
+            new = tuple(quote for quote in source.quotes if sent is None or quote not in sent)
+            if sent is None or new:
+                yield self._rider({"type": "source", "data": source_event(source.model_copy(update={"quotes": new}))})
+            self._quotes_sent.setdefault(source.id, set()).update(source.quotes)
 
     def _answer(self, answer: ev.AnswerFinished) -> Iterator[str]:
         yield from self._sources(answer.sources)
@@ -154,7 +174,7 @@ class OpenAIChunks:
         else:
             yield self._delta({"content": RESTARTED})
 
-    def _end(self, event: ev.Event) -> Iterator[str]:
+    def _end(self, event: ev.Event, finish: str | None = None) -> Iterator[str]:
         """The headline, the last chunk with the whole trace, and the usage where it was asked for."""
         if self._told:  # a status line that never ends would shimmer for ever
             line = self._status.headline(event)
@@ -162,7 +182,7 @@ class OpenAIChunks:
         response = respond(self._events)
         shown = trace_of(response)
         answer = next((e.body for e in reversed(self._events) if isinstance(e.body, ev.AnswerFinished)), None)
-        finish = answer.finish_reason if answer else "stop"
+        finish = finish or (answer.finish_reason if answer else "stop")
         usage = usage_body(response.metadata["usage"])
         delta: dict[str, Any] = {"metadata": {"steps": shown["steps"], **shown["metadata"]}}
         last = self._chunk(delta, finish) | shown
@@ -185,6 +205,32 @@ class OpenAIChunks:
         if self._include_usage:
             chunk["usage"] = None
         return chunk
+
+
+def asked_natively(events: Sequence[ev.Event]) -> list[JsonObject]:
+    """The call of Open WebUI's `ask_user` that puts the question of a waiting run to its person; empty where the
+    client does not offer that tool, or the run does not wait."""
+    state = fold(events[0].run_id, events)
+    offered = [tool.get("function") for tool in state.request.client_tools]
+    if state.finished or not state.waiting or not any(_name(tool) == "ask_user" for tool in offered):
+        return []
+    choices: list[JsonValue] = [
+        {"label": "Approve", "description": "Carry it out as shown"},
+        {"label": "Reject", "description": "Stop here"},
+    ]
+    asked: JsonObject = {
+        "id": "plan",
+        "header": "Approval needed",
+        "question": state.waiting[0].reason,
+        "options": choices,
+    }
+    arguments = {"questions": [asked], "allow_other": True, "timeout_ms": ASK_MS}
+    function: JsonObject = {"name": "ask_user", "arguments": json.dumps(arguments, ensure_ascii=False)}
+    return [{"id": f"ask_{state.run_id}", "type": "function", "function": function}]
+
+
+def _name(function: JsonValue) -> object:
+    return function.get("name") if isinstance(function, dict) else None
 
 
 def known_sources(events: Sequence[ev.Event]) -> tuple[Source, ...]:

@@ -16,7 +16,7 @@ class StatusLines:
     retries: int = 0
     done: set[str] = field(default_factory=set)
 
-    def line(self, event: ev.Event) -> str | None:  # noqa: C901 - one case an event
+    def line(self, event: ev.Event) -> str | None:  # noqa: C901, PLR0912 - one case an event
         """The line an event is worth, or None."""
         match event.body:
             case ev.RunCreated():
@@ -41,6 +41,8 @@ class StatusLines:
                 self.sources = len(sources)
             case ev.RunSuspended(reason=reason):
                 return reason
+            case ev.RunWaiting():
+                return "Waiting for approval"
             case _:
                 return None
         return None
@@ -59,6 +61,8 @@ class StatusLines:
             word = "Stopped early" if event.body.completeness == "aborted" else "Partly done"
         elif isinstance(event.body, ev.RunCancelled):
             word = "Cancelled"
+        elif isinstance(event.body, ev.RunWaiting):
+            word = "Waiting for approval"
         return f"{word}: {', '.join(parts)}"
 
     def step(self, step_id: str | None) -> tuple[int, PlanStep] | None:

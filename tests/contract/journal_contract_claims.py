@@ -41,6 +41,45 @@ class ClaimsContract(OnStores):
         assert (claim.epoch, list(claim.events)) == (2, await journal.read(run_id))
         assert await journal.claim(run_id, worker="a", lease_s=LEASE_S) is None
 
+    async def test_a_run_that_waits_for_a_person_is_left_alone_until_they_speak(
+        self, journal: Journal, other: Journal, stores: Stores
+    ) -> None:
+        run_id = await new_run(journal)
+        assert await journal.park(run_id, 1, until=stores.clock() + 100 * LEASE_S, after_signal=0)
+        row = await journal.get(run_id, owner="local")
+        assert (row.status, row.worker) == ("awaiting_approval", None)
+        stores.clock.pass_lease()
+        assert await other.claimable() == []
+        await other.signal(run_id, "approve", {"approvals": ["apr_1"]})
+        assert await other.claimable() == [run_id]
+        claim = await other.claim(run_id, worker="b", lease_s=LEASE_S)
+        assert claim is not None
+        assert await other.claimable() == [], "held again"
+
+    async def test_a_wait_is_over_when_its_time_is(self, journal: Journal, stores: Stores) -> None:
+        run_id = await new_run(journal)
+        assert await journal.park(run_id, 1, until=stores.clock() + LEASE_S / 2, after_signal=0)
+        assert await journal.claimable() == []
+        stores.clock.pass_lease()
+        assert await journal.claimable() == [run_id]
+
+    async def test_a_run_is_not_put_down_over_a_word_it_has_not_heard(self, journal: Journal, stores: Stores) -> None:
+        run_id = await new_run(journal)
+        await journal.signal(run_id, "approve", {})
+        assert not await journal.park(run_id, 1, until=stores.clock() + LEASE_S, after_signal=0)
+        row = await journal.get(run_id, owner="local")
+        assert (row.status, row.worker) != ("awaiting_approval", None)
+        (signal,) = await journal.take_signals(run_id)
+        assert await journal.park(run_id, 1, until=stores.clock() + LEASE_S, after_signal=signal.id)
+
+    async def test_who_was_claimed_from_cannot_put_the_run_down(
+        self, journal: Journal, other: Journal, stores: Stores
+    ) -> None:
+        run_id = await new_run(journal)
+        stores.clock.pass_lease()
+        assert await other.claim(run_id, worker="b", lease_s=LEASE_S) is not None
+        assert not await journal.park(run_id, 1, until=stores.clock() + LEASE_S, after_signal=0)
+
     async def test_a_worker_may_claim_its_own_run_again(self, journal: Journal) -> None:
         run_id = await new_run(journal)
         claim = await journal.claim(run_id, worker="a", lease_s=LEASE_S)

@@ -24,7 +24,7 @@ def crash(folder: Path, moment: str, number: int) -> bool:
 async def resume(folder: Path) -> AgentResponse:
     """What a restarted process makes of the run that was left."""
     async with crash_bench(folder) as bench:
-        await bench.service.recover()
+        await bench.service.custody.recover()
         (row,) = await bench.service.list_runs()
         await bench.service.finished(row.run_id)
         events = await bench.service.read(row.run_id)

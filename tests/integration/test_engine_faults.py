@@ -11,6 +11,7 @@ import pytest
 from pydantic import JsonValue
 
 from agent.core import events as ev
+from agent.core.custody import ServiceLimits
 from agent.core.errors import (
     AgentError,
     BadRequestError,
@@ -21,9 +22,8 @@ from agent.core.errors import (
     ToolInputError,
 )
 from agent.core.models import AgentRequest, Budgets, Room
-from agent.core.service import ServiceLimits
 from agent.execution.run import Run
-from agent.execution.skill_executor import MAX_CALLS_A_TURN
+from agent.execution.tool_turns import MAX_CALLS_A_TURN
 from tests.integration.test_engine import ALWAYS, write_skill
 from tests.support.builders import RUN_ID, created
 from tests.support.engine import Bench
@@ -49,8 +49,8 @@ async def held_run(bench: Bench, gate: Gate) -> str:
 
 def narrow(bench: Bench, concurrent: int, queued: int = 1000) -> None:
     """Let the gateway carry out so many runs at once."""
-    bench.service._limits = ServiceLimits(concurrent, queued)
-    bench.service._slots = asyncio.Semaphore(concurrent)
+    bench.service.custody._limits = ServiceLimits(concurrent, queued)
+    bench.service.custody._slots = asyncio.Semaphore(concurrent)
 
 
 @asynccontextmanager
@@ -58,7 +58,7 @@ async def watching(bench: Bench, **options: Any) -> AsyncIterator[Rounds]:
     """The watch at work; its rounds are counted at the end of each, where it looks for abandoned runs."""
     rounds = Rounds()
     with disturbed(bench.store.journal, "claimable", after=rounds):
-        task = asyncio.create_task(bench.service.watch(**options))
+        task = asyncio.create_task(bench.service.custody.watch(**options))
         try:
             yield rounds
         finally:
@@ -113,8 +113,8 @@ async def test_a_side_effect_is_not_repeated_when_the_store_cannot_keep_its_resu
     async with bounded_bench(tmp_path, model, tools=[send]) as bench:
         with disturbed(bench.store.journal, "put_blob", before=failing(StoreFullError("the disk is full"))):
             run_id = await bench.service.start(AgentRequest(prompt="please send the mail and then search"))
-            await asyncio.wait([bench.service._tasks[run_id]])
-        assert await bench.service.recover() == 1
+            await asyncio.wait([bench.service.custody._tasks[run_id]])
+        assert await bench.service.custody.recover() == 1
         response = await bench.service.response(run_id)
     assert len(send.calls) == 1
     assert response.metadata["status"] == "partial"
@@ -200,7 +200,7 @@ async def test_a_stopping_gateway_lets_go_of_the_runs_that_wait_for_their_turn(t
             return [event async for event in bench.service.events(run_id)]
 
         followers = [asyncio.create_task(follow(run_id)) for run_id in runs]
-        assert await bench.service.begin_drain(0) == 2
+        assert await bench.service.custody.begin_drain(0) == 2
         for seen in await asyncio.gather(*followers):
             assert not seen[-1].body.terminal
         assert sorted(await bench.store.journal.claimable()) == sorted(runs), "the next process takes both up at once"
@@ -212,11 +212,11 @@ async def test_a_run_accepted_while_the_gateway_stops_is_left_to_the_next(tmp_pa
         with disturbed(bench.store.journal, "create_run", after=gate.arrive):
             caller = asyncio.create_task(begin(bench, "quick"))
             await gate.reached.wait()
-            drain = bench.service.begin_drain(0)
+            drain = bench.service.custody.begin_drain(0)
             gate.open()
             run_id = await caller
         await drain
-        assert bench.service.live_count == 0
+        assert bench.service.custody.live_count == 0
         assert [event.type for event in await bench.service.read(run_id)] == ["run.created", "run.suspended"]
         assert await bench.store.journal.claimable() == [run_id]
 
@@ -224,7 +224,7 @@ async def test_a_run_accepted_while_the_gateway_stops_is_left_to_the_next(tmp_pa
 async def test_a_tool_that_cannot_be_stopped_does_not_hold_up_the_stop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent.core.service.LET_GO_SECONDS", 0.05)
+    monkeypatch.setattr("agent.core.custody.LET_GO_SECONDS", 0.05)
     gate, stubborn = Gate(), Gate()
 
     async def work(_: object) -> JsonValue:
@@ -236,8 +236,8 @@ async def test_a_tool_that_cannot_be_stopped_does_not_hold_up_the_stop(
 
     async with bounded_bench(tmp_path, None, tools=[FunctionTool("slow", work)]) as bench:
         run_id = await held_run(bench, gate)
-        task = bench.service._tasks[run_id]
-        assert await bench.service.begin_drain(0) == 1
+        task = bench.service.custody._tasks[run_id]
+        assert await bench.service.custody.begin_drain(0) == 1
         assert stubborn.reached.is_set()
         assert not task.done()
         stubborn.open()

@@ -33,13 +33,13 @@ async def interrupted(folder: Path, model: Script, prompt: str, gate: Gate, tool
 async def dropped(bench: Bench, prompt: str) -> str:
     """A run that was let go of because the store failed; its id."""
     run_id = await bench.service.start(AgentRequest(prompt=prompt))
-    await asyncio.wait([bench.service._tasks[run_id]])
+    await asyncio.wait([bench.service.custody._tasks[run_id]])
     return run_id
 
 
 async def resumed(bench: Bench, run_id: str) -> AgentResponse:
     """What becomes of the run here."""
-    assert await bench.service.recover() == 1
+    assert await bench.service.custody.recover() == 1
     return await bench.service.response(run_id)
 
 
@@ -124,7 +124,7 @@ async def test_calls_that_were_not_made_are_recorded_once_over_resumes(tmp_path:
     for _ in range(2):
         gate.reached.clear()
         async with bounded_bench(tmp_path / "d", model, tools=tools, skill_roots=roots) as bench:
-            await bench.service.recover()
+            await bench.service.custody.recover()
             await gate.reached.wait()
     gate.open()
     async with bounded_bench(tmp_path / "d", model, tools=tools, skill_roots=roots) as bench:

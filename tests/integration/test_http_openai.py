@@ -65,21 +65,58 @@ async def test_whole_numbers_and_nulls_are_taken_where_openai_takes_them(serve: 
     assert response.status_code == 200
 
 
-@pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "mine"}}], ids=str)
-async def test_a_tool_cannot_be_forced_and_the_room_that_takes_tools_is_named(serve: Serve, choice: Any) -> None:
+FORCED = ["required", {"type": "function", "function": {"name": "mine"}}]
+
+
+@pytest.mark.parametrize("choice", FORCED, ids=str)
+async def test_a_planning_room_names_the_one_that_takes_the_clients_tools(serve: Serve, choice: Any) -> None:
     error = await refusal(serve, asking(tools=[TOOL], tool_choice=choice))
     assert (error["param"], error["code"]) == ("tool_choice", "unsupported_parameter")
     assert "reach the model in 'chat'" in error["message"]
-    plain = await refusal(serve, asking(model="chat", tools=[TOOL], tool_choice=choice))
-    assert (plain["param"], plain["code"]) == ("tool_choice", "unsupported_parameter")
+
+
+@pytest.mark.parametrize("choice", FORCED, ids=str)
+async def test_a_plain_room_passes_a_forced_tool_to_the_model(
+    serve: Serve, model_server: ScriptedServer, choice: Any
+) -> None:
+    await told(serve, asking(model="chat", tools=[TOOL], tool_choice=choice))
+    assert model_server.requests()[-1]["body"]["tool_choice"] == choice
+
+
+async def test_a_tool_cannot_be_forced_where_none_is_offered(serve: Serve) -> None:
+    error = await refusal(serve, asking(model="chat", tool_choice="required"))
+    assert (error["param"], error["code"]) == ("tool_choice", "invalid_value")
 
 
 @pytest.mark.parametrize("room", ["stepgate", "chat"])
 @pytest.mark.parametrize("form", ["json_object", "json_schema"])
-async def test_a_form_of_the_answer_is_refused_and_not_ignored(serve: Serve, room: str, form: str) -> None:
+async def test_a_form_of_the_answer_needs_a_model(serve: Serve, room: str, form: str) -> None:
     error = await refusal(serve, asking(model=room, response_format={"type": form}))
     assert (error["param"], error["code"]) == ("response_format", "unsupported_parameter")
     assert form in error["message"]
+
+
+async def test_a_form_nobody_knows_is_refused(serve: Serve) -> None:
+    error = await refusal(serve, asking(model="chat", response_format={"type": "xml"}))
+    assert (error["param"], error["code"]) == ("response_format.type", "invalid_value")
+
+
+@pytest.mark.parametrize("room", ["stepgate", "chat"])
+async def test_what_shapes_the_answer_reaches_the_model_that_writes_it(
+    serve: Serve, model_server: ScriptedServer, room: str
+) -> None:
+    form = {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object"}}}
+    sent = {"top_p": 0.5, "seed": 7, "stop": ["END"], "presence_penalty": 1.0, "response_format": form}
+    await told(serve, asking(model=room, **sent))
+    body = model_server.requests()[-1]["body"]
+    assert {name: body.get(name) for name in sent} == sent
+
+
+async def told(serve: Serve, body: dict[str, Any]) -> None:
+    """Ask a gateway whose model answers anything."""
+    async with serve(script(says("{}"))) as url, httpx.AsyncClient(timeout=15) as client:
+        response = await client.post(f"{url}/v1/chat/completions", json=body)
+    assert response.status_code == 200
 
 
 async def test_an_unknown_room_is_told_before_what_it_cannot_do(serve: Serve) -> None:

@@ -134,7 +134,7 @@ async def test_a_run_that_was_interrupted_while_translating_begins_the_translati
             if event.type == "gate.checked":
                 break
     async with engine_bench(tmp_path, script(*rules()), tools=[offers]) as bench:
-        await bench.service.recover()
+        await bench.service.custody.recover()
         response = await bench.service.response(run_id)
         assert bench.client.purposes() == ["translator"], "only what was missing is done"
     assert response.response == "Anbud A är billigare [1]."

@@ -150,9 +150,9 @@ async def test_a_run_is_cancelled_drained_and_resumed_under_either_driver(
         left = await bench.service.start(AgentRequest(**calls))
         async with asyncio.timeout(20):
             await entered.wait()
-            assert await bench.service.begin_drain(0) == 1
+            assert await bench.service.custody.begin_drain(0) == 1
     async with engine_bench(tmp_path, None, tools=[returning("wait", "done now")], driver=make()) as bench:
-        await bench.service.recover()
+        await bench.service.custody.recover()
         async with asyncio.timeout(20):
             assert (await bench.service.response(left)).response == "done now"
 

@@ -124,6 +124,7 @@ class HttpModelClient:
                 "type": "json_schema",
                 "json_schema": {"name": schema.name, "strict": True, "schema": schema.schema},
             }
+        body |= request.options
         if stream:
             body |= {"stream": True, "stream_options": {"include_usage": True}}
         return {

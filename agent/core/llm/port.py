@@ -27,6 +27,8 @@ class ModelRequest:
     response_schema: ResponseSchema | None = None
     temperature: float | None = None
     max_tokens: int | None = None
+    options: JsonObject = field(default_factory=dict)
+    """Further parameters of the call, as the caller sent them, in OpenAI's names."""
     timeout_s: float = 60.0
 
 

@@ -1,7 +1,7 @@
 """`RetryingClient`: the transport budget of a model call, apart from the budgets of steps and plans.
 
-A rate limit is retried three times with back-off and the endpoint's own `Retry-After`; an endpoint that is down
-twice; a time-out once with twice the limit; nothing else. A stream only before its first chunk.
+A rate limit is asked three times in all, with back-off and the endpoint's own `Retry-After`, as is an endpoint that is
+down; a time-out twice, with twice the limit; nothing else. A stream only before its first chunk.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ LONGEST_WAIT_S = 60.0
 FIRST_BACKOFF_S = 0.5
 LONGEST_BACKOFF_S = 8.0
 
-RETRIES: Mapping[type[ModelError], int] = {ModelRateLimitError: 3, ModelDownError: 2, ModelTimeoutError: 1}
+RETRIES: Mapping[type[ModelError], int] = {ModelRateLimitError: 2, ModelDownError: 2, ModelTimeoutError: 1}
 
 Sleep = Callable[[float], Awaitable[None]]
 

@@ -96,12 +96,7 @@ class LiteLLMClient:
 
     async def _litellm(self) -> ModuleType:
         if self._module is None:
-            # Without this the import fetches a price list from the network.
-            os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-            module = await asyncio.to_thread(importlib.import_module, "litellm")
-            for switch, value in (("telemetry", False), ("suppress_debug_info", True), ("drop_params", True)):
-                setattr(module, switch, value)
-            self._module = module
+            self._module = await litellm_module()
         return self._module
 
     async def _ask(self, litellm: ModuleType, request: ModelRequest, *, stream: bool) -> Any:
@@ -126,12 +121,23 @@ class LiteLLMClient:
                 "type": "json_schema",
                 "json_schema": {"name": schema.name, "strict": True, "schema": schema.schema},
             }
+        options |= request.options
         if stream:
             options |= {"stream": True, "stream_options": {"include_usage": True}}
         try:
             return await litellm.acompletion(**options)
         except Exception as error:
             raise translate(litellm, error) from error
+
+
+async def litellm_module() -> ModuleType:
+    """LiteLLM, imported in a thread where it was not yet, and silent."""
+    # Without this the import fetches a price list from the network.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    module = await asyncio.to_thread(importlib.import_module, "litellm")
+    for switch, value in (("telemetry", False), ("suppress_debug_info", True), ("drop_params", True)):
+        setattr(module, switch, value)
+    return module
 
 
 def translate(litellm: ModuleType, error: Exception) -> ModelError:

@@ -54,8 +54,14 @@ class Crew:
                 await self._run.emit(StepDiscarded(reason=reason), step_id=step_id, attempt=number)
 
     async def next_change(self) -> None:
-        """Return when an attempt has ended; raise what it raised."""
-        done, _ = await asyncio.wait(self._tasks.values(), return_when=asyncio.FIRST_COMPLETED)
+        """Return when an attempt has ended, or a person has decided; raise what the attempt raised."""
+        nudge: asyncio.Task[object] = asyncio.create_task(self._run.nudged.wait())
+        try:
+            await asyncio.wait((*self._tasks.values(), nudge), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            nudge.cancel()
+        self._run.nudged.clear()
+        done = [task for task in self._tasks.values() if task.done()]
         for attempt, task in list(self._tasks.items()):
             if task in done:
                 del self._tasks[attempt]

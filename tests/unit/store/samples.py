@@ -2,12 +2,17 @@
 
 from agent.core.errors import AgentFailure
 from agent.core.events import (
+    AnswerChecked,
     AnswerDelta,
     AnswerFinished,
     AnswerStarted,
     AnswerTranslated,
+    ApprovalDecided,
+    ApprovalItem,
+    ApprovalRequested,
     AssistantTurn,
     CancelRequested,
+    ClaimProblem,
     EventBody,
     GateChecked,
     InputGuarded,
@@ -23,6 +28,7 @@ from agent.core.events import (
     RunFailed,
     RunSucceeded,
     RunSuspended,
+    RunWaiting,
     StepDiscarded,
     StepFinished,
     StepJudged,
@@ -45,13 +51,41 @@ from agent.core.models import (
     PlanStep,
     Room,
     Source,
+    SourceCitation,
     StepOutcome,
+    TailorOutput,
     Uncertainty,
     Usage,
 )
 
 _ARGS: JsonObject = {"q": "größe \N{PILE OF POO}\x00", "n": [1, 2.5, None, True, 10**30], "o": {"": {}}}
 _SOURCE = Source(id=1, name="page", url="http://example.com/", quotes=("a", "b"), step_id="s1")
+_TAILORED = TailorOutput(
+    content="c",
+    citations=(
+        SourceCitation(
+            source_id="d",
+            chunk_id="k",
+            text_snippet="s",
+            url="u",
+            citation_id="cit",
+            number=2,
+            source="n",
+            collection="c",
+            page=3,
+            pages=(3, 4),
+            start=5,
+            end=6,
+            offset=7,
+            boxes=((3, 0.5, 1.0, 2.0, 3.0),),
+            chunk_checksum="a",
+            file_checksum="b",
+        ),
+    ),
+    tone_used="Technical",
+    follow_up_suggestions=("f?",),
+    confidence_score=0.5,
+)
 _MESSAGE = ChatMessage(role="user", content="hi", images=("data:,x",), tool_calls=({"id": "1"},), tool_call_id="t")
 _USAGE = Usage(model_calls=2, prompt_tokens=3, completion_tokens=4, cost_usd=0.01)
 _PLAN = Plan(
@@ -108,12 +142,32 @@ SAMPLES: tuple[EventBody, ...] = (
         fallback_reason="f",
         duration=0.5,
     ),
+    AnswerChecked(
+        claims=3,
+        passed=2,
+        action="say_not_in_documents",
+        problems=(ClaimProblem(text="t", reason="r"),),
+        rewritten=1,
+        failure=AgentFailure(agent_id="tailor", error_code="E", message="m", recoverable=True),
+        duration=0.5,
+    ),
     AnswerTranslated(language="fr", text="t", fallback_reason="f", duration=0.5),
     MemoryRetrieved(
         history=(_MESSAGE,), items=(MemoryItem(text="t", source="s", score=0.1, tainted=True),), source="conversation"
     ),
     PlanRejected(problems=("a", "b"), excerpt="{"),
     PlanProposed(plan=_PLAN, requested="llm", effective="rules", fallback_reason="f", replan_reason="r", duration=0.5),
+    ApprovalRequested(
+        approval_id="apr_1",
+        digest="d" * 64,
+        plan_version=1,
+        reason="r",
+        items=(ApprovalItem(step_id="s1", tool="t", args={"x": [1, "ö"]}, intent="i", effect="effect", changes=True),),
+        call_id="s1.1.1",
+        expires_at=1.5,
+    ),
+    ApprovalDecided(approval_id="apr_1", decision="answered", by="anna", reason="r", plan_version=1, edited=True),
+    RunWaiting(approvals=("apr_1", "apr_2")),
     ModelReturned(
         purpose="skill",
         tier="fast",
@@ -154,6 +208,7 @@ SAMPLES: tuple[EventBody, ...] = (
             effective="rules",
             fallback_reason="f",
             finish_reason="length",
+            tailored=_TAILORED,
         ),
         duration=0.1,
     ),
@@ -166,7 +221,7 @@ SAMPLES: tuple[EventBody, ...] = (
     StepUnknown(call_id="c", tool="t", key="k", message="m"),
     GateChecked(gate="g", passed=False, reason="r"),
     AnswerStarted(tier="high", model="m", reason="r", restarted=True),
-    AnswerDelta(text="t", kind="reasoning"),
+    AnswerDelta(text="t", kind="reasoning", sources=(_SOURCE,)),
     AnswerFinished(
         text="t",
         finish_reason="content_filter",
@@ -175,6 +230,7 @@ SAMPLES: tuple[EventBody, ...] = (
         uncertainties=(Uncertainty(level="blocking", message="m", step_id="s1"),),
         tool_calls=({"id": "1"},),
         fallback_reason="f",
+        tailored=_TAILORED,
     ),
     RunSucceeded(completeness="partial", reason="r"),
     RunFailed(

@@ -1,0 +1,159 @@
+"""Approval at the doors: the question as an answer, the reply in the same chat, and the buttons of the native door."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from openai.types.chat import ChatCompletionChunk
+
+from tests.integration.conftest import Serve
+from tests.integration.test_openai_door import ASK, MODEL, frames, sdk, user
+from tests.support.script import plans, says, script
+
+ROOM = {"model": "careful"}
+
+
+@pytest.fixture
+def rooms(tmp_path: Path) -> Path:
+    """A folder with a room that asks before every plan."""
+    folder = tmp_path / "rooms"
+    folder.mkdir()
+    (folder / "careful.yaml").write_text("id: careful\nname: Careful\napproval: always\nsupervision: checks\n")
+    return folder
+
+
+def reply(question: str, said: str) -> list[dict[str, Any]]:
+    return [*user(), {"role": "assistant", "content": question}, {"role": "user", "content": said}]
+
+
+@pytest.mark.row("S002-26", "S002-27")
+async def test_the_question_is_the_answer_and_the_next_message_decides(serve: Serve, rooms: Path) -> None:
+    async with serve(MODEL, rooms_dir=rooms) as url, sdk(url) as client:
+        asked = await client.chat.completions.create(model="careful", messages=user())
+        question = asked.choices[0].message.content or ""
+        assert "`calculator`" in question
+        assert asked.choices[0].finish_reason == "stop"
+        extra: dict[str, Any] = asked.model_extra or {}
+        assert extra["metadata"]["status"] == "awaiting_approval"
+        done = await client.chat.completions.create(model="careful", messages=reply(question, "Approve"))  # type: ignore[arg-type]
+        assert done.choices[0].message.content == "It is 42, as computed."
+        assert done.id == asked.id, "the same run went on"
+        afresh = await client.chat.completions.create(model="careful", messages=reply(question, "yes"))  # type: ignore[arg-type]
+        assert afresh.id != asked.id, "what is decided is not decided again"
+
+
+async def test_a_rejection_in_the_chat_says_that_nothing_was_done(serve: Serve, rooms: Path) -> None:
+    async with serve(MODEL, rooms_dir=rooms) as url, sdk(url) as client:
+        asked = await client.chat.completions.create(model="careful", messages=user())
+        question = asked.choices[0].message.content or ""
+        done = await client.chat.completions.create(
+            model="careful",
+            messages=reply(question, "/reject too dear"),  # type: ignore[arg-type]
+        )
+    assert "too dear" in str(done.choices[0].message.content)
+    assert (done.model_extra or {})["metadata"]["status"] == "cancelled"
+    assert (done.model_extra or {})["metadata"]["tool_results"] == []
+
+
+async def test_a_word_within_a_sentence_decides_nothing(serve: Serve, rooms: Path) -> None:
+    model = script(
+        plans({"tool": "calculator", "inputs": {"expression": "1+1"}}, {"tool": "completion"}, times=1),
+        plans({"tool": "calculator", "inputs": {"expression": "3+3"}}, {"tool": "completion"}, about="do not approve"),
+        says("never", to="completion"),
+    )
+    async with serve(model, rooms_dir=rooms) as url, sdk(url) as client:
+        asked = await client.chat.completions.create(model="careful", messages=user())
+        question = asked.choices[0].message.content or ""
+        said = reply(question, "no wait, do not approve it, take 3+3")
+        again = await client.chat.completions.create(model="careful", messages=said)  # type: ignore[arg-type]
+    assert "3+3" in str(again.choices[0].message.content)
+    assert (again.model_extra or {})["metadata"]["status"] == "awaiting_approval"
+
+
+async def test_streams_ask_and_go_on_where_they_were(serve: Serve, rooms: Path) -> None:
+    async with serve(MODEL, rooms_dir=rooms) as url:
+        first = [data async for data in frames(url, {**ROOM, "messages": user()})]
+        assert first[-1] == "[DONE]"
+        chunks = [ChatCompletionChunk.model_validate(json.loads(data)) for data in first[:-1]]
+        question = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+        assert "Reply `approve`" in question
+        second = [data async for data in frames(url, {**ROOM, "messages": reply(question, "ok")})]
+    assert second[-1] == "[DONE]"
+    parts = [ChatCompletionChunk.model_validate(json.loads(data)) for data in second[:-1]]
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in parts if chunk.choices)
+    assert text == "It is 42, as computed.", "what was shown before is not shown again"
+    assert parts[0].choices[0].delta.role == "assistant"
+    assert json.loads(second[-2])["metadata"]["status"] == "complete"
+
+
+async def test_open_webui_asks_by_its_own_tool(serve: Serve, rooms: Path) -> None:
+    tool = {"type": "function", "function": {"name": "ask_user", "parameters": {"type": "object", "properties": {}}}}
+    async with serve(MODEL, rooms_dir=rooms) as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
+        body = {**ROOM, "messages": user(), "tools": [tool]}
+        asked = (await client.post("/v1/chat/completions", json=body)).json()["choices"][0]
+        assert asked["finish_reason"] == "tool_calls"
+        (call,) = asked["message"]["tool_calls"]
+        options = json.loads(call["function"]["arguments"])["questions"][0]["options"]
+        assert [option["label"] for option in options] == ["Approve", "Reject"]
+        answer = {"status": "answered", "answers": {"plan": {"type": "option", "option_index": 0, "label": "Approve"}}}
+        told = [
+            *user(),
+            {"role": "assistant", "content": asked["message"]["content"], "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": call["id"], "content": json.dumps(answer)},
+        ]
+        done = (await client.post("/v1/chat/completions", json={**body, "messages": told})).json()["choices"][0]
+    assert done["message"]["content"] == "It is 42, as computed."
+    assert done["finish_reason"] == "stop"
+
+
+async def test_open_webui_closing_the_question_rejects(serve: Serve, rooms: Path) -> None:
+    tool = {"type": "function", "function": {"name": "ask_user", "parameters": {"type": "object", "properties": {}}}}
+    async with serve(MODEL, rooms_dir=rooms) as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
+        body = {**ROOM, "messages": user(), "tools": [tool]}
+        asked = (await client.post("/v1/chat/completions", json=body)).json()["choices"][0]
+        (call,) = asked["message"]["tool_calls"]
+        told = [
+            *user(),
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": call["id"], "content": "Error: tool call rejected by user"},
+        ]
+        done = (await client.post("/v1/chat/completions", json={**body, "messages": told})).json()
+    assert done["metadata"]["status"] == "cancelled"
+
+
+async def test_the_native_door_waits_answers_and_decides(serve: Serve, rooms: Path) -> None:
+    async with serve(MODEL, rooms_dir=rooms) as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
+        asked = (await client.post("/v1/agent", json={"prompt": ASK, "room": "careful"})).json()
+        run_id = asked["metadata"]["run_id"]
+        assert (await client.get(f"/v1/runs/{run_id}")).json()["status"] == "awaiting_approval"
+        assert [run["id"] for run in (await client.get("/v1/runs?status=awaiting_approval")).json()["data"]] == [run_id]
+        edited = asked["metadata"]["plan"]
+        edited["steps"][0]["args"] = {"expression": "1 +"}
+        edited["steps"][0]["tool"] = "no_tool"
+        refused = await client.post(f"/v1/runs/{run_id}/approve", json={"plan": edited})
+        assert refused.status_code == 400
+        assert "no_tool" in refused.json()["error"]["message"]
+        accepted = await client.post(f"/v1/runs/{run_id}/approve", json={})
+        assert accepted.status_code == 202
+        async with client.stream("GET", f"/v1/runs/{run_id}/events") as stream:
+            types = [line.removeprefix("event: ") async for line in stream.aiter_lines() if line.startswith("event: ")]
+        assert types[-1] == "run.succeeded"
+        assert types.count("approval.decided") == 1
+        again = await client.post(f"/v1/runs/{run_id}/approve", json={})
+        assert again.status_code == 409
+        assert (await client.post("/v1/runs/run_none/approve", json={})).status_code == 404
+        assert (await client.post(f"/v1/runs/{run_id}/reject", json={"resaon": "x"})).status_code == 400
+
+
+async def test_a_conversation_goes_on_with_the_run_that_waits_in_it(serve: Serve, rooms: Path) -> None:
+    talk = {"room": "careful", "conversation_id": "c1"}
+    async with serve(MODEL, rooms_dir=rooms) as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
+        asked = (await client.post("/v1/agent", json={"prompt": ASK, **talk})).json()
+        other = (await client.post("/v1/agent", json={"prompt": "yes", "room": "careful"})).json()
+        assert other["metadata"]["run_id"] != asked["metadata"]["run_id"]
+        async with client.stream("POST", "/v1/agent", json={"prompt": "approve", "stream": True, **talk}) as stream:
+            lines = [line async for line in stream.aiter_lines() if line.startswith("event: ")]
+    assert lines[-1] == "event: response"
+    assert "event: plan.proposed" not in lines, "what was sent before is not sent again"
