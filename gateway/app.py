@@ -10,9 +10,22 @@ from fastapi import FastAPI
 from agent.core.config import Settings
 from gateway import errors
 from gateway.bootstrap import Stepgate, build
-from gateway.doors import agent, catalogue, collections, memories, openai, runs
+from gateway.doors import (
+    agent,
+    catalogue,
+    citations,
+    collections,
+    documents,
+    ingestion,
+    memories,
+    openai,
+    query,
+    runs,
+    tasks,
+)
 from gateway.doors.mcp_on_demand import McpOnDemand
 from gateway.limits import BodyLimitMiddleware, RequestIdMiddleware
+from gateway.observe.metrics import MetricsMiddleware
 
 if TYPE_CHECKING:
     from mcp_tools.server_extras import ExtrasOf
@@ -43,12 +56,18 @@ def create_app(settings: Settings, stepgate: Stepgate | None = None, mcp_extras:
         # A client that follows a redirect of a POST may lose its body: such a path is told instead.
         redirect_slashes=False,
     )
-    doors = [door.router for door in (openai, agent, runs, memories, collections, catalogue)]
+    served = (
+        openai, agent, query, runs, memories, collections, documents, citations, ingestion, tasks, catalogue,
+    )  # fmt: skip
+    doors = [door.router for door in served]
     for router in doors:
         app.include_router(router)
     app.router.routes.extend(mcp.routes)
     errors.install(app, [*(route for router in doors for route in router.routes), *mcp.routes])
     # The last added is the outermost: every answer carries a request id, the refused ones too.
-    app.add_middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes)
+    uploads = {documents.PATH: settings.max_upload_bytes + documents.FORM_BYTES}
+    app.add_middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes, uploads=uploads)
     app.add_middleware(RequestIdMiddleware)
+    if settings.metrics:
+        app.add_middleware(MetricsMiddleware, metrics=lambda: app.state.stepgate.metrics)
     return app

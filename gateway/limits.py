@@ -3,11 +3,13 @@
 import asyncio
 import re
 import secrets
+from collections.abc import Mapping
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent.core.errors import TooLargeError
 from gateway.errors import error_response
+from gateway.observe.logs import request_id as current_request
 
 DROPPED_BYTES = 100_000_000
 """What a client may still send after it was refused; beyond it the connection is simply closed."""
@@ -33,6 +35,8 @@ class RequestIdMiddleware:
         request_id = text if _ID.match(text) else f"req_{secrets.token_hex(12)}"
         scope.setdefault("state", {})["request_id"] = request_id
 
+        current_request.set(request_id)
+
         async def send_with_id(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = [pair for pair in message["headers"] if pair[0] != b"x-request-id"]
@@ -43,11 +47,13 @@ class RequestIdMiddleware:
 
 
 class BodyLimitMiddleware:
-    """Refuses bodies over the limit with 413: by their declared length, else while they come in."""
+    """Refuses bodies over the limit with 413: by their declared length, else while they come in. `uploads` are paths
+    that take larger ones, each with its limit."""
 
-    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, max_bytes: int, uploads: Mapping[str, int] | None = None) -> None:
         self._app = app
         self._max_bytes = max_bytes
+        self._uploads = uploads or {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -55,10 +61,10 @@ class BodyLimitMiddleware:
             await self._app(scope, receive, send)
             return
         declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-        if declared.isdigit() and int(declared) > self._max_bytes:
+        if declared.isdigit() and int(declared) > self._limit(scope):
             await self._refuse(scope, receive, send)
             return
-        body = _Counted(receive, self._max_bytes)
+        body = _Counted(receive, self._limit(scope))
 
         async def send_unless_refused(message: Message) -> None:
             if not body.too_large:
@@ -72,12 +78,16 @@ class BodyLimitMiddleware:
         if body.too_large:
             await self._refuse(scope, receive, send, complete=body.complete)
 
+    def _limit(self, scope: Scope) -> int:
+        return self._uploads.get(scope["path"], self._max_bytes)
+
     async def _refuse(self, scope: Scope, receive: Receive, send: Send, *, complete: bool = False) -> None:
         """Answer 413. The rest of the body is read and dropped first: a client that is still sending would see a
         broken connection instead of the answer. After a `complete` body nothing more would ever come."""
         if not complete and not await _drop(receive):
             return
-        error = TooLargeError(f"the request body is larger than {self._max_bytes:,} bytes (AGENT_MAX_BODY_BYTES)")
+        setting = "AGENT_MAX_UPLOAD_BYTES" if scope["path"] in self._uploads else "AGENT_MAX_BODY_BYTES"
+        error = TooLargeError(f"the request body is larger than {self._limit(scope):,} bytes ({setting})")
         response = error_response(error, scope["path"], headers={"connection": "close"})
         await response(scope, receive, send)
 

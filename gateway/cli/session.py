@@ -10,6 +10,7 @@ from dotenv import load_dotenv
 
 from agent.core.config import Settings, load_settings, unknown_settings
 from gateway.loading import Loading
+from gateway.observe.logs import JsonFormatter, TextFormatter
 
 if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate
@@ -36,7 +37,9 @@ def read_provider_keys() -> None:
 def set_up_logging(settings: Settings, least: int = logging.NOTSET) -> None:
     """Log to stderr what the settings ask for, and at least of the level `least`."""
     level = max(least, logging.getLevelNamesMapping()[settings.log_level.upper()])
-    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(level=level)
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(JsonFormatter() if settings.log_format == "json" else TextFormatter())
     # One line a request is the doors' business; the libraries' own are noise.
     for name in ("httpx", "httpx2", "alembic", "mcp"):
         logging.getLogger(name).setLevel(max(logging.WARNING, level))

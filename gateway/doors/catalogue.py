@@ -1,13 +1,15 @@
-"""`/`, `/v1/skills`, `/v1/tools`, `/health`, `/ready`: what there is, and whether it works."""
+"""`/`, `/v1/skills`, `/v1/tools`, `/health`, `/ready`, `/metrics`: what there is, and whether it works."""
 
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 
+from agent.core.errors import NotFoundError
 from agent.core.models import Effect, JsonObject
 from gateway.doors.wiring import Gateway
+from gateway.observe.metrics import CONTENT_TYPE
 
 router = APIRouter(tags=["gateway"])
 
@@ -66,6 +68,7 @@ class Health(BaseModel):
     """The process is alive."""
 
     status: str = "ok"
+    service: str = "stepgate"
 
 
 class Pointer(BaseModel):
@@ -78,6 +81,7 @@ class Pointer(BaseModel):
         "models": "/v1/models",
         "agent": "/v1/agent",
         "runs": "/v1/runs",
+        "tasks": "/tasks",
         "mcp": "/mcp",
         "skills": "/v1/skills",
         "tools": "/v1/tools",
@@ -139,6 +143,15 @@ async def list_tools(stepgate: Gateway) -> ToolItems:
 async def health() -> Health:
     """Alive."""
     return Health()
+
+
+@router.get("/metrics", response_class=Response, responses={404: {"description": "AGENT_METRICS is off"}})
+async def metrics(stepgate: Gateway) -> Response:
+    """What Prometheus scrapes."""
+    if not stepgate.settings.metrics:
+        raise NotFoundError("metrics are off (AGENT_METRICS)")
+    stepgate.metrics.live.set(stepgate.service.custody.live_count)
+    return Response(stepgate.metrics.text(), media_type=CONTENT_TYPE)
 
 
 @router.head("/ready", include_in_schema=False)

@@ -1,0 +1,124 @@
+"""Prometheus metrics: runs, steps, tools and models counted from the events, requests from the doors.
+
+Names follow Prometheus' conventions: seconds, totals, no unbounded labels. What a caller chooses (a room, a tool) is a
+label only where the operator has set the list.
+"""
+
+from collections.abc import Callable
+from time import perf_counter
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agent.core import events as ev
+from agent.core.fold import RunState
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_SECONDS = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900)
+
+
+class Metrics:
+    """The counters of one gateway, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._runs = self._counter("runs_total", "Runs that ended, by room and status.", "room", "status")
+        self._run_seconds = self._histogram("run_duration_seconds", "From acceptance to the end of a run.", "room")
+        self._verdicts = self._counter("step_verdicts_total", "Verdicts of the supervisor.", "outcome", "by")
+        self._tools = self._counter("tool_calls_total", "Tool calls that returned.", "tool", "result")
+        self._tool_seconds = self._histogram("tool_call_duration_seconds", "Time of a tool call.", "tool")
+        self._models = self._counter("model_calls_total", "Model calls that ended.", "model", "purpose", "result")
+        self._model_seconds = self._histogram("model_call_duration_seconds", "Time of a model call.", "model")
+        self._tokens = self._counter("model_tokens_total", "Tokens of model calls.", "model", "kind")
+        self._cost = self._counter("model_cost_usd_total", "Cost of model calls where it is known.", "model")
+        self._plans = self._counter("plans_total", "Plans, by who made them.", "origin", "fallback")
+        self._approvals = self._counter("approvals_total", "What became of requests for approval.", "decision")
+        self._gates = self._counter("gates_total", "Verification gates.", "gate", "result")
+        self._requests = self._counter("http_requests_total", "Requests.", "method", "route", "status")
+        self._request_seconds = self._histogram("http_request_duration_seconds", "Time until the last byte.", "route")
+        self.live = Gauge("stepgate_runs_live", "Runs this process holds.", registry=self.registry)
+
+    def observe(self, state: RunState, event: ev.Event) -> None:
+        """Count one event of a run."""
+        body = event.body
+        match body:
+            case ev.StepJudged(verdict=verdict):
+                self._verdicts.labels(verdict.outcome.value, verdict.by).inc()
+            case ev.ToolReturned():
+                self._tools.labels(body.tool, body.error_code or "ok").inc()
+                self._tool_seconds.labels(body.tool).observe(body.duration)
+            case ev.ModelReturned():
+                self._model(body)
+            case ev.PlanProposed():
+                self._plans.labels(body.plan.origin, str(body.fallback_reason is not None).lower()).inc()
+            case ev.ApprovalDecided():
+                self._approvals.labels(body.decision).inc()
+            case ev.GateChecked():
+                self._gates.labels(body.gate, "passed" if body.passed else "failed").inc()
+            case body if body.terminal:
+                self._runs.labels(state.room.id, state.status).inc()
+                self._run_seconds.labels(state.room.id).observe(max(0.0, event.at - state.created_at))
+            case _:
+                return
+
+    def request(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count a request to a door."""
+        self._requests.labels(method, route, str(status)).inc()
+        self._request_seconds.labels(route).observe(seconds)
+
+    def text(self) -> bytes:
+        """All of it in Prometheus' text form."""
+        return generate_latest(self.registry)
+
+    def _model(self, body: ev.ModelReturned) -> None:
+        self._models.labels(body.model, body.purpose, body.error_code or "ok").inc()
+        self._model_seconds.labels(body.model).observe(body.duration)
+        self._tokens.labels(body.model, "prompt").inc(body.usage.prompt_tokens)
+        self._tokens.labels(body.model, "completion").inc(body.usage.completion_tokens)
+        if body.usage.cost_usd is not None:
+            self._cost.labels(body.model).inc(body.usage.cost_usd)
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(f"stepgate_{name}", text, labels, registry=self.registry)
+
+    def _histogram(self, name: str, text: str, *labels: str) -> Histogram:
+        return Histogram(f"stepgate_{name}", text, labels, buckets=_SECONDS, registry=self.registry)
+
+
+class MetricsMiddleware:
+    """Counts every request by the route's pattern, never by its path: a path is the caller's choice."""
+
+    def __init__(self, app: ASGIApp, metrics: Callable[[], Metrics]) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started, status = perf_counter(), 499  # nginx's number for a client that went away first
+
+        async def counted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, counted)
+        finally:
+            method = scope["method"] if scope["method"] in _METHODS else "other"
+            self._metrics().request(method, _pattern(scope), status, perf_counter() - started)
+
+
+def _pattern(scope: Scope) -> str:
+    """The pattern of the route that served the request; the router leaves it in the scope."""
+    route = scope.get("route")
+    if isinstance(route, Route):
+        return route.path
+    return "/mcp" if str(scope["path"]).partition("/mcp")[0] == "" else "other"
+
+
+_METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
