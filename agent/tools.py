@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from agent.core.errors import ToolUnknownError
 from agent.core.models import Effect, JsonObject, Source
+from agent.core.subagents import SubAgentResult
 
 In = TypeVar("In", bound=BaseModel)
 Out = TypeVar("Out", bound=BaseModel)
@@ -40,6 +41,18 @@ READ_ONLY = ToolAnnotations(read_only=True, destructive=False, idempotent=True, 
 READ_ONLY_WEB = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=True)
 
 
+class Spawner(Protocol):
+    """Starts sub-agents within the call of the tool that asks for them. Whoever carries out calls implements it."""
+
+    async def spawn(self, agent_id: str, task: JsonObject) -> SubAgentResult:
+        """Carry out a sub-agent to its end; one that an earlier process began goes on, or gives its result again.
+
+        What it found by then comes back with `success` false when its time, turns or budget end. Raises
+        `ToolInputError` for an unknown one or a task it does not take, `ToolDeniedError` where the room's depth or
+        number is reached, `SubAgentFailedError` when it fails."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """What a tool may know of the call it serves."""
@@ -51,6 +64,8 @@ class ToolContext:
     conversation_id: str | None = None
     tainted: bool = False
     """Whether anything in the arguments came from outside."""
+    subagents: Spawner | None = None
+    """How sub-agents are started; None outside of a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +84,10 @@ class ToolSpec:
     origin: str = "builtin"
     keywords: tuple[str, ...] = ()
     """Words that speak for this tool when the catalogue is shortlisted."""
+    by_name: bool = False
+    """Whether only rooms and callers that name it have it: a special tool would be in the way of all others."""
+    spawns: bool = False
+    """Whether it works through sub-agents. It takes no place among the calls under way: theirs would wait for it."""
 
     @property
     def effect(self) -> Effect:
@@ -123,6 +142,8 @@ class TypedTool(ABC, Generic[In, Out]):
     tainted: ClassVar[bool] = False
     timeout_s: ClassVar[float | None] = None
     keywords: ClassVar[tuple[str, ...]] = ()
+    by_name: ClassVar[bool] = False
+    spawns: ClassVar[bool] = False
     Input: type[In]
     Output: type[Out]
 
@@ -136,6 +157,8 @@ class TypedTool(ABC, Generic[In, Out]):
             tainted=self.tainted,
             timeout_s=self.timeout_s,
             keywords=self.keywords,
+            by_name=self.by_name,
+            spawns=self.spawns,
         )
 
     @property

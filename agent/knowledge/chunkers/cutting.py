@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from agent.knowledge.chunkers.document import Span
 
 _SENTENCE_END = re.compile(
-    r"""(?:(?P<stop>[.!?…]+["'”’»)\]]*)(?=\s+["'“‘«(\[]?[^\sa-z])|[。！？｡]+[」』）]*|\n[ \t]*\n)""",  # noqa: RUF001
+    r"""(?:(?P<stop>(?<![.!?…])[.!?…]++["'”’»)\]]*+)(?=\s+["'“‘«(\[]?[^\sa-z])|[。！？｡]+[」』）]*|\n[ \t]*\n)""",  # noqa: RUF001
 )
 """Stops before something that is no small letter, the stops of Chinese and Japanese, and blank lines."""
 

@@ -1,0 +1,190 @@
+"""`stepgate corpus prepare|build|query|example`: tables become documents, documents a collection that is searched."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
+
+from agent.core.models import LOCAL_OWNER
+from gateway.cli.groups import Group
+from gateway.cli.session import with_stepgate
+from gateway.home import HOME
+
+if TYPE_CHECKING:
+    from agent.knowledge.corpus import Faults
+    from agent.knowledge.corpus_index import BuildReport
+    from agent.knowledge.corpus_prepare import PrepareReport
+    from gateway.bootstrap import Stepgate
+
+app = typer.Typer(help="Rows of tables as documents: prepare a corpus, build a collection of it, query it.", cls=Group)
+
+SHOWN_FAULTS = 20
+EXAMPLE = HOME / "config" / "examples"
+SAMPLE = "P1 incident: user profile picture errors causing latency and failures."
+Report = Callable[[str, int, int], None]
+
+
+@app.command("prepare")
+def prepare_corpus(
+    mapping: Annotated[Path, typer.Argument(help="How rows become documents, in YAML or JSON.")],
+    tables: Annotated[list[Path], typer.Argument(help="CSV, TSV, JSON or JSON Lines files.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The corpus to write.")] = Path("corpus.jsonl"),
+) -> None:
+    """Turn the rows of tables into a corpus: one document a line, in JSON."""
+    from agent.knowledge.corpus_mapping import load_mapping  # noqa: PLC0415 - `--help` does not need it
+    from agent.knowledge.corpus_prepare import prepare  # noqa: PLC0415 - as above
+
+    with _bar("Preparing") as progress:
+        report = prepare(load_mapping(mapping.expanduser()), _files(tables), output.expanduser(), progress=progress)
+    _print_prepared(report)
+    raise SystemExit(0 if report.documents else 1)
+
+
+@app.command("build")
+def build_collection(
+    corpora: Annotated[list[Path], typer.Argument(help="Corpora, as `prepare` makes them.")],
+    collection: Annotated[str, typer.Option(help="The collection to put them into.")] = "issues",
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Remove documents of earlier corpora that are in none of these files.")
+    ] = False,
+) -> None:
+    """Put the documents of corpora into a collection; what has not changed since is skipped."""
+
+    async def work(stepgate: "Stepgate") -> int:
+        with _bar("Building") as progress:
+            report = await stepgate.corpus.build(
+                LOCAL_OWNER, collection, _files(corpora), prune=prune, progress=progress
+            )
+        _print_built(report)
+        return 0 if report.added or report.changed or report.unchanged else 1
+
+    raise SystemExit(with_stepgate(work))
+
+
+@app.command("query")
+def query_collection(
+    query: Annotated[str, typer.Argument(help="What to look for, in words.")],
+    collection: Annotated[str, typer.Option(help="The collection to look in.")] = "issues",
+    service: Annotated[str, typer.Option(help="Only issues of this service or project.")] = "",
+    severity: Annotated[str, typer.Option(help="Only issues of this severity or priority.")] = "",
+    limit: Annotated[int, typer.Option(min=1, max=10, help="How many results at most.")] = 3,
+) -> None:
+    """Search a collection of issues as the tool `search_previous_issues` does."""
+    from agent.tools import ToolContext  # noqa: PLC0415 - `--help` does not need it
+    from mcp_tools.builtin.incident.issues import (  # noqa: PLC0415 - as above
+        NOTHING_LIKE_IT,
+        SearchPreviousIssuesInput,
+        SearchPreviousIssuesTool,
+    )
+
+    async def work(stepgate: "Stepgate") -> int:
+        tool = SearchPreviousIssuesTool(stepgate.library, collection)
+        asked = SearchPreviousIssuesInput(query=query, limit=limit, service=service, severity=severity)
+        found = await tool.run(asked, ToolContext(run_id="", owner=LOCAL_OWNER))
+        for number, hit in enumerate(found.results, start=1):
+            print(f"{number}. {hit.ticket}  {hit.relevance:.2f}  {hit.source}  ({hit.retrieval_mode}, {hit.match})")
+            print(f"   {hit.summary}")
+            print(f"   {' '.join(hit.snippet.split())[:200]}")
+            print(f"   why: {hit.why_selected}")
+        if found.note:
+            print(f"note: {found.note}")
+        if not found.results:
+            print(NOTHING_LIKE_IT)
+        return 0 if found.results else 1
+
+    raise SystemExit(with_stepgate(work))
+
+
+@app.command("example")
+def load_example(
+    folder: Annotated[Path | None, typer.Option(help="Also keep the prepared corpora in this folder.")] = None,
+) -> None:
+    """Load the example company: policies, runbooks and tickets into `company`, tickets and incidents into `issues`."""
+    import tempfile  # noqa: PLC0415 - `--help` does not need it
+
+    from agent.knowledge.corpus_mapping import load_mapping  # noqa: PLC0415 - as above
+    from agent.knowledge.corpus_prepare import prepare  # noqa: PLC0415 - as above
+
+    async def work(stepgate: "Stepgate") -> None:
+        company, issues = stepgate.settings.incident_knowledge, stepgate.settings.incident_issues
+        read = await stepgate.library.ingest(LOCAL_OWNER, company, EXAMPLE / "company" / "documents")
+        print(f"{company}: {read.read} documents read, {read.unchanged} unchanged")
+        with tempfile.TemporaryDirectory(prefix="stepgate-corpus-") as temporary:
+            into = folder.expanduser() if folder is not None else Path(temporary)
+            corpora = []
+            for name in ("tickets", "incidents"):
+                mapping = load_mapping(EXAMPLE / "mappings" / f"{name}.yaml")
+                report = prepare(mapping, [EXAMPLE / "company" / f"{name}.csv"], into / f"{name}.jsonl")
+                _print_prepared(report)
+                corpora.append(report.path)
+            _print_built(await stepgate.corpus.build(LOCAL_OWNER, company, corpora[:1]))
+            _print_built(await stepgate.corpus.build(LOCAL_OWNER, issues, corpora))
+        print(f'Now: stepgate ask --room incident "{SAMPLE}"')
+
+    if folder is not None:
+        folder.expanduser().mkdir(parents=True, exist_ok=True)
+    with_stepgate(work)
+
+
+def _files(paths: list[Path]) -> list[Path]:
+    return [path.expanduser() for path in paths]
+
+
+@contextmanager
+def _bar(what: str) -> Iterator[Report]:
+    """A bar on stderr that counts bytes."""
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TimeElapsedColumn(),
+        TextColumn("[dim]{task.fields[file]}[/dim]"),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task(what, total=None, file="")
+
+        def report(name: str, done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total, file=escape(name[-40:]))
+
+        yield report
+
+
+def _print_prepared(report: "PrepareReport") -> None:
+    """What became of the rows, and why some are not in the corpus."""
+    merged = f", {report.superseded} replaced by later versions" if report.superseded else ""
+    print(
+        f"{report.path}: {report.documents} documents of {report.rows} rows{merged}, {report.faults.count} left out; "
+        f"{report.seconds:.1f} s"
+    )
+    if not report.documents:
+        print("  no row became a document: nothing was written")
+    _print_faults(report.faults)
+    for note in report.notes:
+        print(f"  note: {note}")
+
+
+def _print_built(report: "BuildReport") -> None:
+    """What became of the documents."""
+    print(
+        f"{report.collection}: {report.added} added, {report.changed} changed, {report.unchanged} unchanged, "
+        f"{report.removed} removed; {report.chunks} passages in {report.seconds:.1f} s"
+    )
+    _print_faults(report.faults)
+    if report.absent:
+        print(f"  note: {report.absent} documents of the collection are in none of these files; --prune removes them")
+    for note in report.notes:
+        print(f"  note: {note}")
+
+
+def _print_faults(faults: "Faults") -> None:
+    for fault in faults.kept[:SHOWN_FAULTS]:
+        print(f"  left out: {fault}")
+    if faults.count > SHOWN_FAULTS:
+        print(f"  and {faults.count - SHOWN_FAULTS} more")

@@ -1,0 +1,135 @@
+"""`extract_action_items`: what somebody is asked, or has promised, to do."""
+
+import asyncio
+import re
+
+from pydantic import BaseModel, Field
+
+from agent.core.models import Frozen
+from agent.tools import ToolContext, TypedTool
+from mcp_tools.builtin.incident.text import Sentence, sentences_of
+
+MAX_ITEMS = 100
+_INSTRUCTIONS = """
+acknowledge add adjust alert apply approve archive ask assign attach audit back backup block bump call cancel
+capture change check clean clear close collect communicate compare configure confirm contact coordinate copy
+create declare delete deploy describe disable disconnect document download drain email enable engage ensure
+escalate estimate evaluate examine execute export failover file find finish fix flush follow gather generate
+give hold identify implement include increase inform initiate inspect install investigate invite isolate keep
+kill limit link list lock log look lower make mark merge migrate mitigate monitor move notify open order
+organise organize page patch pause pin plan post prepare prevent publish purge push put raise read rebuild
+reboot record recover redeploy redirect reduce refresh reject release remind remove rename renew repair replace
+replay reply report reproduce request rerun reset resize resolve restart restore resume retry return revert
+review revoke roll rotate route run scale schedule search secure select send set share shift ship shut skip
+start stop submit suspend switch sync tag take tell terminate test throttle trace track triage trigger turn
+uninstall unblock update upgrade upload use validate verify wait warm watch write
+"""
+"""What an instruction begins with. A closed list: "Errors rise" begins with no verb of it."""
+_VERBS = frozenset(_INSTRUCTIONS.split())
+_NAME = r"(?:@[\w.-]{1,40}|[A-Z][\w'-]{1,40}(?:\s[A-Z][\w'-]{1,40}){0,2}|[Tt]he\s[\w-]{1,30}(?:\s[\w-]{1,30}){0,3})"
+_POLITE = re.compile(
+    r"^(?:please|kindly|then|next|first|finally|also|now|immediately|and|can you|could you|would you|let'?s|"
+    r"(?:you|we|somebody|someone)\s(?:must|should|need(?:s)?\sto|have\sto|will|can))[\s,:]+",
+    re.IGNORECASE,
+)
+_MARKED = re.compile(
+    r"^(?:action(?:\sitems?)?|todo|to-do|ai|task|follow-?up|next\sstep)s?\b\s*(?:\([^)]{1,40}\))?\s*[:\-]\s*",
+    re.IGNORECASE,
+)
+_OWNED = re.compile(
+    rf"^(?P<owner>{_NAME})\s*(?::|,|\s(?:will|shall|must|should|needs?\sto|has\sto|have\sto|is\sto|to|please))\s+(?P<what>\S.*)",
+    re.DOTALL,
+)
+_ASSIGNED = re.compile(
+    rf"(?:\(|\[|[\u2013-]\s*)?(?:owner|assignee|assigned to|responsible)\s*[:=]?\s*(?P<owner>{_NAME})", re.IGNORECASE
+)
+_DUE = re.compile(
+    r"\b(?:by|before|until|within|due|no later than)\s+"
+    r"(?!(?:the\s)?(?:way|hand|default|us|them|design)\b)[^,;.()]{1,40}",
+    re.IGNORECASE,
+)
+_WANTED = re.compile(r"\b(?:please|must|should|need(?:s)?\sto|has\sto|have\sto)\s+(?P<verb>[a-z]+)\b", re.IGNORECASE)
+
+
+class ExtractActionItemsInput(BaseModel):
+    """The text to read."""
+
+    text: str = Field(max_length=1_000_000, description="the text; its first 100,000 characters count")
+
+
+class ActionItem(Frozen):
+    """Something to be done, in the words of the text; who and by when, where it says so."""
+
+    text: str
+    owner: str | None = None
+    due: str | None = None
+
+
+class ExtractActionItemsOutput(BaseModel):
+    """The items in the order of the text, each once."""
+
+    action_items: list[ActionItem]
+
+
+class ExtractActionItemsTool(TypedTool[ExtractActionItemsInput, ExtractActionItemsOutput]):
+    """Finds what is to be done."""
+
+    name = "extract_action_items"
+    description = (
+        "List what a text asks somebody to do: instructions, to-dos and promises, with owner and time if named."
+    )
+    by_name = True
+    keywords = ("action", "actions", "items", "todo", "tasks", "steps", "extract", "minutes", "follow-up", "incident")
+    Input = ExtractActionItemsInput
+    Output = ExtractActionItemsOutput
+
+    async def run(self, args: ExtractActionItemsInput, context: ToolContext) -> ExtractActionItemsOutput:
+        """The items."""
+        return ExtractActionItemsOutput(action_items=await asyncio.to_thread(action_items_of, args.text))
+
+    def text(self, output: ExtractActionItemsOutput) -> str:
+        """A line for each item."""
+        if not output.action_items:
+            return "The text asks nobody to do anything."
+        return "\n".join(f"- {item.text}" for item in output.action_items)
+
+
+def action_items_of(text: str) -> list[ActionItem]:
+    """What is to be done, at most `MAX_ITEMS`."""
+    found: dict[str, ActionItem] = {}
+    for sentence in sentences_of(text):
+        item = _item(sentence)
+        if item is not None:
+            found.setdefault(" ".join(item.text.lower().split()), item)
+            if len(found) == MAX_ITEMS:
+                break
+    return list(found.values())
+
+
+def is_instruction(text: str) -> bool:
+    """Whether a sentence begins as an instruction does, after words of courtesy."""
+    while (polite := _POLITE.match(text)) is not None:
+        text = text[polite.end() :]
+    first = re.match(r"[A-Za-z]+", text)
+    return first is not None and first[0].lower() in _VERBS
+
+
+def _item(sentence: Sentence) -> ActionItem | None:
+    text = sentence.text.strip().rstrip(".")
+    marked = _MARKED.match(text)
+    said = text[marked.end() :] if marked is not None else text
+    owned = _OWNED.match(said)
+    owner = None
+    if is_instruction(said):
+        pass
+    elif owned is not None and is_instruction(owned["what"]):
+        owner = owned["owner"]
+    else:
+        wanted = _WANTED.search(said)
+        if (wanted is None or wanted["verb"].lower() not in _VERBS) and (marked is None or not said.strip()):
+            return None
+    assigned = _ASSIGNED.search(said)
+    due = _DUE.search(said)
+    return ActionItem(
+        text=said.strip(), owner=assigned["owner"] if assigned else owner, due=due[0].strip() if due else None
+    )

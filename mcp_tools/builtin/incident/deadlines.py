@@ -1,0 +1,233 @@
+"""`extract_deadlines`: by when something is due, as it is written, and the moment that means where it means one."""
+
+import asyncio
+import calendar
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, time, timedelta
+
+from pydantic import BaseModel, Field
+
+from agent.core.models import Frozen
+from agent.tools import ToolContext, TypedTool
+from mcp_tools.builtin.incident.text import Sentence, sentences_of
+
+MAX_DEADLINES = 100
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_UNITS = {"minute": 1 / 60, "min": 1 / 60, "hour": 1, "hr": 1, "h": 1, "day": 24, "week": 168, "month": 730}
+"""Hours of each; a month is a twelfth of a year."""
+_COUNTS = {
+    "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
+    "ten": 10, "twelve": 12, "fifteen": 15, "twenty": 20, "thirty": 30,
+}  # fmt: skip
+_LEAD = (
+    r"(?:no later than|not later than|due (?:by|on|at|in|before)|deadline(?: is| of|:)?|due|by|before|until|till|"
+    r"(?:on or )?before|at the latest by|on)"
+)
+_MONTH_NAME = rf"(?:{'|'.join(_MONTHS)})[a-z]{{0,6}}\.?"
+_CLOCK = (
+    r"(?:\s*(?:at|,|T)?\s*(?P<hour>\d{1,2})(?::(?P<minute>\d{2})(?::\d{2})?|(?=\s*[ap]\.?m))\s*(?P<half>[ap]\.?m\.?)?)?"
+)
+_DATE = re.compile(
+    rf"\b(?:{_LEAD}\s+)?(?:(?P<y>\d{{4}})-(?P<m>\d{{2}})-(?P<d>\d{{2}})"
+    rf"|(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<m1>{_MONTH_NAME})(?:,?\s+(?P<y1>\d{{4}}))?"
+    rf"|(?P<m2>{_MONTH_NAME})\s+(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s+(?P<y2>\d{{4}}))?(?!\d)){_CLOCK}",
+    re.IGNORECASE,
+)
+_WEEKDAY = re.compile(
+    rf"\b{_LEAD}\s+(?:the end of\s+)?(?P<next>next\s+|this\s+|coming\s+)?(?P<day>{'|'.join(_DAYS)})"
+    rf"(?:\s+(?:morning|noon|afternoon|evening|night))?\b{_CLOCK}",
+    re.IGNORECASE,
+)
+_SOON = re.compile(
+    rf"\b{_LEAD}\s+(?P<when>today|tonight|tomorrow|noon|midnight|"
+    r"(?:the )?end of (?:the |this |next )?(?:day|business day|week|month|quarter|year)|"
+    r"eod|cob|eow|eom|next (?:week|month))\b|\b(?P<alone>eod|cob|eow|end of (?:business )?day)\b",
+    re.IGNORECASE,
+)
+_WITHIN = re.compile(
+    r"\b(?:within|in (?:the next|under|less than)|no more than|at most|in|every)\s+(?:the\s+next\s+)?(?P<count>\d{1,5}|"
+    rf"{'|'.join(_COUNTS)})\s*-?\s*(?P<business>business\s+|working\s+)?(?P<unit>minutes?|mins?|hours?|hrs?|h|days?|weeks?|"
+    r"months?)\b",
+    re.IGNORECASE,
+)
+_TIME = re.compile(
+    rf"\b{_LEAD}\s+(?P<hour>\d{{1,2}})(?=:\d{{2}}|\s*[ap]\.?m)(?::(?P<minute>\d{{2}}))?\s*(?P<half>[ap]\.?m\.?)?"
+    r"(?:\s*(?:UTC|GMT|CET|EST))?(?![\w/-])",
+    re.IGNORECASE,
+)
+_PAST = re.compile(
+    r"\b(?:started|began|since|happened|opened|reported|occurred|was|were|ago)\b[^.;]{0,30}$", re.IGNORECASE
+)
+
+
+_Meaning = Callable[[re.Match[str], datetime], datetime | None]
+
+
+class ExtractDeadlinesInput(BaseModel):
+    """A text, and when it was written."""
+
+    text: str = Field(max_length=1_000_000, description="the text; its first 100,000 characters count")
+    now: datetime | None = Field(
+        default=None, description="when the text was written, ISO 8601; what is relative is counted from then (now)"
+    )
+
+
+class Deadline(Frozen):
+    """When something is due. `due` is UTC unless the text was written with another offset in `now`."""
+
+    text: str = Field(description="the words of the text")
+    kind: str = Field(description="date, weekday, day, duration or time")
+    due: datetime | None = Field(description="the moment; the end of the day where only a day is named")
+    sentence: str
+
+
+class ExtractDeadlinesOutput(BaseModel):
+    """The deadlines in the order of the text."""
+
+    deadlines: list[Deadline]
+
+
+class ExtractDeadlinesTool(TypedTool[ExtractDeadlinesInput, ExtractDeadlinesOutput]):
+    """Finds deadlines."""
+
+    name = "extract_deadlines"
+    description = "List the deadlines in a text (dates, `by Friday`, `within 4 hours`) with the moment each one means."
+    by_name = True
+    keywords = ("deadline", "deadlines", "due", "date", "dates", "when", "schedule", "extract", "incident")
+    Input = ExtractDeadlinesInput
+    Output = ExtractDeadlinesOutput
+
+    def __init__(self, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        super().__init__()
+        self._clock = clock
+
+    async def run(self, args: ExtractDeadlinesInput, context: ToolContext) -> ExtractDeadlinesOutput:
+        """The deadlines."""
+        now = args.now or self._clock()
+        now = now if now.tzinfo else now.replace(tzinfo=UTC)
+        return ExtractDeadlinesOutput(deadlines=await asyncio.to_thread(deadlines_of, args.text, now))
+
+    def text(self, output: ExtractDeadlinesOutput) -> str:
+        """A line for each deadline."""
+        if not output.deadlines:
+            return "The text names no deadline."
+        return "\n".join(
+            f"- {one.text}" + (f" ({one.due:%Y-%m-%d %H:%M %Z})" if one.due else "") + f": {one.sentence}"
+            for one in output.deadlines
+        )
+
+
+def deadlines_of(text: str, now: datetime) -> list[Deadline]:
+    """The deadlines of a text that was written at `now`, which has an offset."""
+    return [deadline for sentence in sentences_of(text) for deadline in _deadlines(sentence, now)][:MAX_DEADLINES]
+
+
+def _deadlines(sentence: Sentence, now: datetime) -> Iterator[Deadline]:
+    """What is due in a sentence, in its order; the longer of two readings of the same words."""
+    readings: list[tuple[int, int, str, datetime | None]] = []
+    for kind, form, meaning in _FORMS:
+        readings += [
+            (match.start(), -len(match[0].strip()), kind, _due(meaning, match, now))
+            for match in form.finditer(sentence.text)
+            if not _PAST.search(sentence.text[max(0, match.start() - 60) : match.start()])
+        ]
+    end = -1
+    for start, length, kind, due in sorted(readings, key=lambda one: one[:2]):
+        if start >= end:
+            end = start - length
+            yield Deadline(text=sentence.text[start:end].strip(" ,."), kind=kind, due=due, sentence=sentence.text)
+
+
+def _due(meaning: _Meaning, match: re.Match[str], now: datetime) -> datetime | None:
+    """The moment that the words mean; None where there is no such day, or the calendar ends before it."""
+    try:
+        return meaning(match, now)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _date(match: re.Match[str], now: datetime) -> datetime | None:
+    day, month = match["d"] or match["d1"] or match["d2"], match["m"] or match["m1"] or match["m2"]
+    year = match["y"] or match["y1"] or match["y2"]
+    number = int(month) if month.isdigit() else _MONTHS.index(month[:3].lower()) + 1
+    named = date(int(year) if year else now.year, number, int(day))
+    if year is None and (now.date() - named).days > 31:  # "by 3 January", written in December
+        named = named.replace(year=now.year + 1)
+    return _at(named, match, now)
+
+
+def _weekday(match: re.Match[str], now: datetime) -> datetime | None:
+    ahead = (_DAYS.index(match["day"].lower()) - now.weekday()) % 7
+    if (match["next"] or "").strip().lower() == "next" and ahead < 7:
+        ahead += 7 if ahead + now.weekday() < 7 else 0  # "next Friday" is not the one of this week
+    return _at(now.date() + timedelta(days=ahead), match, now)
+
+
+def _soon(match: re.Match[str], now: datetime) -> datetime | None:
+    words = (match["when"] or match["alone"]).lower()
+    today = now.date()
+    if words == "tomorrow":
+        return _end(today + timedelta(days=1), now)
+    if "month" in words or words == "eom":
+        first = (
+            today.replace(day=1) if "next" not in words else (today.replace(day=28) + timedelta(days=4)).replace(day=1)
+        )
+        return _end(first.replace(day=calendar.monthrange(first.year, first.month)[1]), now)
+    if "week" in words or words == "eow":
+        friday = today + timedelta(days=(4 - today.weekday()) % 7 + (7 if "next" in words else 0))
+        return _end(friday, now)
+    if "quarter" in words:
+        month = (today.month - 1) // 3 * 3 + 3
+        return _end(date(today.year, month, calendar.monthrange(today.year, month)[1]), now)
+    if "year" in words:
+        return _end(date(today.year, 12, 31), now)
+    if words == "noon":
+        return datetime.combine(today, time(12), now.tzinfo)
+    return _end(today, now)
+
+
+def _within(match: re.Match[str], now: datetime) -> datetime | None:
+    count = match["count"].lower()
+    number = int(count) if count.isdigit() else _COUNTS[count]
+    unit = match["unit"].lower().rstrip("s")
+    if match["business"]:
+        return _business_days(now, number) if unit == "day" and number <= 2_000 else None
+    return now + timedelta(hours=number * _UNITS[unit]) if number * _UNITS[unit] <= 876_000 else None  # a century
+
+
+def _time(match: re.Match[str], now: datetime) -> datetime | None:
+    return _at(now.date(), match, now)
+
+
+_FORMS: tuple[tuple[str, re.Pattern[str], _Meaning], ...] = (
+    ("date", _DATE, _date),
+    ("weekday", _WEEKDAY, _weekday),
+    ("day", _SOON, _soon),
+    ("duration", _WITHIN, _within),
+    ("time", _TIME, _time),
+)
+
+
+def _at(day: date, match: re.Match[str], now: datetime) -> datetime | None:
+    """The day at the hour that the words name, or its end."""
+    if match["hour"] is None:
+        return _end(day, now)
+    half = (match["half"] or "").lower()
+    hour = int(match["hour"]) % 12 + (12 if half.startswith("p") else 0) if half else int(match["hour"])
+    minute = int(match["minute"] or 0)
+    return datetime.combine(day, time(hour, minute), now.tzinfo) if hour < 24 and minute < 60 else _end(day, now)
+
+
+def _end(day: date, now: datetime) -> datetime:
+    return datetime.combine(day, time(23, 59), now.tzinfo)
+
+
+def _business_days(now: datetime, days: int) -> datetime:
+    """So many days from Monday to Friday later."""
+    due = now
+    while days > 0:
+        due += timedelta(days=1)
+        days -= due.weekday() < 5
+    return due

@@ -1,0 +1,149 @@
+"""`extract_entities`: what a text names, by the form it is written in."""
+
+import asyncio
+import re
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from agent.core.models import Frozen
+from agent.tools import ToolContext, TypedTool
+from mcp_tools.builtin.incident.text import read
+
+MAX_ENTITIES = 200
+EntityType = Literal[
+    "ticket", "severity", "service", "error", "symptom", "url", "email", "ip", "version", "date", "measure", "name",
+]  # fmt: skip
+
+_SERVICE_ENDINGS = (
+    "api|service|svc|worker|gateway|db|cache|proxy|queue|server|web|app|store|job|cron|bus|cdn|bucket|cluster|"
+    "frontend|backend|scheduler|consumer|producer|daemon|agent|router|index|pipeline|prod|staging"
+)
+_MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Sept|Oct|Nov|Dec)[a-z]{0,6}"
+_STANDARDS = "UTF SHA ISO RFC AES RSA MD TLS SSL HTTP IPV COVID CVE WEB SEV EC BASE GPT US EU"
+_NO_TICKET = frozenset(_STANDARDS.split())
+
+_FORMS: tuple[tuple[EntityType, re.Pattern[str]], ...] = (
+    ("url", re.compile(r"https?://[^\s<>\"'`\])}]{1,500}", re.IGNORECASE)),
+    ("email", re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}")),
+    ("ticket", re.compile(r"\b(?:[A-Z][A-Z0-9]{1,9}-\d{1,7}|(?:INC|CHG|PRB|REQ|RITM|CS|TASK)\d{4,10})\b")),
+    ("severity", re.compile(r"\b(?:P[0-5]|SEV[\s-]?[0-5]|(?:priority|severity)\s{0,2}[0-5])\b", re.IGNORECASE)),
+    (
+        "error",
+        re.compile(
+            r"\b(?:HTTP\s?(?:status\s)?[45](?:\d\d|xx)|[45](?:\d\d(?=\s(?:errors?|responses?|status|codes?)\b)|xx)"
+            r"|ERR_[A-Z0-9_]{2,60}|ORA-\d{4,5}|CVE-\d{4}-\d{4,7}|SIG[A-Z]{3,5}"
+            r"|E(?:CONN[A-Z]{3,12}|TIMEDOUT|PIPE|ACCES|NOENT|NOSPC|MFILE|HOSTUNREACH)"
+            r"|(?:[A-Z][a-zA-Z0-9]{1,60})(?:Error|Exception|Timeout))\b"
+        ),
+    ),
+    ("ip", re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}(?:/\d{1,2})?\b")),
+    (
+        "date",
+        re.compile(
+            r"\b(?:\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?Z?)?|\d{1,2}[./]\d{1,2}[./]\d{2,4}"
+            rf"|\d{{1,2}}\s{_MONTH}(?:\s\d{{4}})?|{_MONTH}\s\d{{1,2}}(?:,?\s\d{{4}})?|\d{{1,2}}:\d{{2}}(?:\sUTC|Z)?)\b"
+        ),
+    ),
+    ("version", re.compile(r"\bv\d{1,6}(?:\.\d{1,6}){0,3}\b|\b\d{1,6}\.\d{1,6}\.\d{1,6}(?:-[\w.]{1,20})?\b")),
+    ("service", re.compile(rf"\b[a-z][a-z0-9]{{0,30}}(?:[-_][a-z0-9]{{1,30}}){{0,5}}[-_](?:{_SERVICE_ENDINGS})\b")),
+    (
+        "measure",
+        re.compile(
+            r"(?<![\w.])\d{1,12}(?:[.,]\d{1,6})?\s?(?:%|percent\b|ms\b|s\b|sec(?:onds?)?\b|min(?:utes?)?\b|h\b|hours?\b|"
+            r"days?\b|[kMGT]i?B\b|rps\b|users?\b|customers?\b|requests?\b|errors?\b)"
+        ),
+    ),
+    (
+        "symptom",
+        re.compile(
+            r"\b(?:outages?|downtime|unavailab(?:le|ility)|latency|timeouts?|timed? out|errors?|failures?|failing|"
+            r"fails?|crash(?:es|ed|ing)?|data loss|corruption|memory leaks?|deadlocks?|degrad(?:ed|ation)|"
+            r"slow(?:ness|down)?|breach|broken|stuck|duplicates?|missing|rejected|throttl(?:ed|ing)|disk full|"
+            r"out of memory)\b",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "name",
+        re.compile(r"(?<=[a-z,;:]\s)(?!(?:I|The|A|An|We|It|This|That|On|In|At|By|And|But)\b)[A-Z][\w'-]{1,40}"
+                   r"(?:\s[A-Z][\w'-]{1,40}){0,3}"),
+    ),
+)  # fmt: skip
+"""In order of precedence: what one form has taken, a later one does not see."""
+
+
+class ExtractEntitiesInput(BaseModel):
+    """The text to read."""
+
+    text: str = Field(max_length=1_000_000, description="the text to read; its first 100,000 characters count")
+
+
+class Entity(Frozen):
+    """Something the text names, as it is written there first, and how often."""
+
+    text: str
+    type: EntityType
+    start: int = Field(description="where it stands first, in characters")
+    count: int = 1
+
+
+class ExtractEntitiesOutput(BaseModel):
+    """The entities in the order of the text, each once."""
+
+    entities: list[Entity]
+
+
+class ExtractEntitiesTool(TypedTool[ExtractEntitiesInput, ExtractEntitiesOutput]):
+    """Finds what a text names."""
+
+    name = "extract_entities"
+    description = (
+        "List what a report or text names: tickets, services, severities, errors, symptoms, dates, measures, "
+        "addresses, names."
+    )
+    by_name = True
+    keywords = ("entity", "entities", "extract", "incident", "names", "services", "tickets", "report")
+    Input = ExtractEntitiesInput
+    Output = ExtractEntitiesOutput
+
+    async def run(self, args: ExtractEntitiesInput, context: ToolContext) -> ExtractEntitiesOutput:
+        """The entities."""
+        return ExtractEntitiesOutput(entities=await asyncio.to_thread(entities_of, args.text))
+
+    def text(self, output: ExtractEntitiesOutput) -> str:
+        """A line for each kind."""
+        if not output.entities:
+            return "The text names nothing that is known by its form."
+        kinds = dict.fromkeys(entity.type for entity in output.entities)
+        return "\n".join(
+            f"- {kind}: " + ", ".join(entity.text for entity in output.entities if entity.type == kind)
+            for kind in kinds
+        )
+
+
+def entities_of(text: str) -> list[Entity]:
+    """What the text names, at most `MAX_ENTITIES` of them, in order."""
+    text = read(text)
+    taken = bytearray(len(text))
+    found: dict[tuple[EntityType, str], Entity] = {}
+    for kind, form in _FORMS:
+        for match in form.finditer(text):
+            if any(taken[match.start() : match.end()]):
+                continue
+            taken[match.start() : match.end()] = b"\x01" * len(match[0])
+            if _is_standard(kind, match[0]):
+                continue
+            written = match[0].rstrip(".,;:!?'")
+            key = (kind, written.casefold())
+            known = found.get(key)
+            if known is not None:
+                found[key] = known.model_copy(update={"count": known.count + 1})
+            else:
+                found[key] = Entity(text=written, type=kind, start=match.start())
+    return sorted(found.values(), key=lambda entity: entity.start)[:MAX_ENTITIES]
+
+
+def _is_standard(kind: EntityType, written: str) -> bool:
+    """Names of standards look like tickets: UTF-8, ISO-8601."""
+    return kind == "ticket" and written.split("-", 1)[0] in _NO_TICKET

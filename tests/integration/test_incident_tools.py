@@ -1,0 +1,302 @@
+"""The incident tools on the example company, in real collections on disk."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.core.errors import ToolInputError
+from agent.core.models import JsonObject
+from agent.core.rooms import load_rooms
+from agent.core.vectors.exact import ExactIndex
+from agent.core.vectors.sqlite import SqliteVectorRows
+from agent.knowledge.corpus import CorpusDocument
+from agent.knowledge.corpus_mapping import load_mapping
+from agent.knowledge.corpus_prepare import prepare
+from agent.knowledge.levels import level_of
+from agent.tools import ToolContext, ToolResult
+from gateway.bootstrap import HOME
+from gateway.stores import corpus_of
+from mcp_tools.builtin.incident.brief import BuildIncidentBriefOutput
+from mcp_tools.builtin.incident.evidence import snippet
+from tests.support.engine import Bench, engine_bench
+
+PROMPT = "P1 incident: user profile picture errors causing latency and failures."
+CONTEXT = ToolContext(run_id="run_1", owner="local")
+EXAMPLE = HOME / "config" / "examples"
+ROOM = load_rooms(HOME / "config" / "rooms", default="incident").get("incident")
+
+
+async def build(bench: Bench, collection: str, *corpora: Path) -> None:
+    indexer = corpus_of(bench.store, ExactIndex(SqliteVectorRows(bench.store.database)), None)
+    report = await indexer.build("local", collection, corpora)
+    assert report.faults.count == 0
+
+
+@asynccontextmanager
+async def company(folder: Path) -> AsyncIterator[Bench]:
+    async with engine_bench(folder / "data", None, room=ROOM) as bench:
+        corpora = []
+        for name in ("tickets", "incidents"):
+            corpora.append(folder / f"{name}.jsonl")
+            mapping = load_mapping(EXAMPLE / "mappings" / f"{name}.yaml")
+            assert prepare(mapping, [EXAMPLE / "company" / f"{name}.csv"], corpora[-1]).faults.count == 0
+        await bench.library.ingest("local", "company", EXAMPLE / "company" / "documents")
+        await build(bench, "company", corpora[0])
+        await build(bench, "issues", *corpora)
+        yield bench
+
+
+@asynccontextmanager
+async def issues(folder: Path, *rows: tuple[str, str, JsonObject]) -> AsyncIterator[Bench]:
+    corpus = folder / "issues.jsonl"
+    documents = [CorpusDocument(doc_id=key, source="jira", text=text, metadata=said) for key, text, said in rows]
+    corpus.write_text("".join(f"{document.line()}\n" for document in documents))
+    async with engine_bench(folder / "data", None) as bench:
+        await build(bench, "issues", corpus)
+        yield bench
+
+
+async def call(bench: Bench, tool: str, **args: str | int | bool) -> ToolResult:
+    return await bench.engine.registry.get(tool).call({**args}, CONTEXT)
+
+
+def results(result: ToolResult) -> list[JsonObject]:
+    assert isinstance(result.value, dict)
+    found = result.value["results"]
+    assert isinstance(found, list)
+    return [one for one in found if isinstance(one, dict)]
+
+
+@pytest.mark.row("S004-22", "S004-37", "S004-46")
+async def test_knowledge_brings_a_runbook_documents_and_tickets_with_where_they_stand(tmp_path: Path) -> None:
+    async with company(tmp_path) as bench:
+        found = await call(bench, "search_incident_knowledge", query=PROMPT, service="profile-media-api")
+        first, *others = results(found)
+        assert len(others) == 2
+        assert (first["source_type"], first["source_id"]) == ("runbook", "runbooks/profile-media.md")
+        assert {one["source_type"] for one in others} == {"doc", "ticket"}
+        for one in (first, *others):
+            assert set(one) >= {"title", "snippet", "source_type", "source_id", "score", "why_selected", "chunk_id"}
+        assert [source.name for source in found.sources] == [one["source_id"] for one in (first, *others)]
+        assert "[1]" in found.text
+
+
+@pytest.mark.row("S004-37")
+@pytest.mark.parametrize("query", ["avatars grey after upload", "voucher refused", "xylophone quartet", "!!!", "\x00"])
+async def test_a_policy_or_runbook_is_there_whatever_is_asked(tmp_path: Path, query: str) -> None:
+    async with company(tmp_path) as bench:
+        for limit in (1, 10):
+            found = results(await call(bench, "search_incident_knowledge", query=query, limit=limit))
+            assert any(one["source_type"] in ("policy", "runbook") for one in found)
+            assert len(found) <= limit
+
+
+async def test_every_snippet_stands_in_its_passage(tmp_path: Path) -> None:
+    async with company(tmp_path) as bench:
+        for tool in ("search_incident_knowledge", "search_previous_issues"):
+            for one in results(await call(bench, tool, query=PROMPT, limit=10)):
+                collection = "company" if tool == "search_incident_knowledge" else "issues"
+                (passage,) = (
+                    await bench.library._lexical.passages(collection, [str(one["chunk_id"])], owner="local")
+                ).values()
+                assert str(one["snippet"]) in passage.passage.text
+
+
+@pytest.mark.row("S004-23", "S004-41")
+async def test_previous_issues_bring_each_ticket_once_by_falling_relevance(tmp_path: Path) -> None:
+    async with company(tmp_path) as bench:
+        found = results(await call(bench, "search_previous_issues", query="profile picture errors", limit=10))
+        tickets = [one["ticket"] for one in found]
+        assert len(set(tickets)) == len(tickets) == 10
+        assert found[0]["match"] == "strict"
+        for kind in ("strict", "relaxed"):
+            relevances = [float(str(one["relevance"])) for one in found if one["match"] == kind]
+            assert relevances == sorted(relevances, reverse=True)
+            assert all(0 <= relevance <= 1 for relevance in relevances)
+        (newest,) = [one for one in found if one["ticket"] == "INC0010042"]
+        assert newest["source"] == "incident_event_log"
+        assert newest["doc_id"] == "incident:INC0010042"
+
+
+@pytest.mark.row("S004-38")
+async def test_hits_with_every_word_come_first_and_others_fill_up(tmp_path: Path) -> None:
+    async with issues(
+        tmp_path,
+        ("A-1", "cache cache cache cache cold", {"ticket": "A-1"}),
+        (
+            "A-2",
+            "a very long story in which at some place the cache is purged by somebody, and more words",
+            {"ticket": "A-2"},
+        ),
+    ) as bench:
+        found = results(await call(bench, "search_previous_issues", query="cache purges"))
+        assert [(one["ticket"], one["match"]) for one in found] == [("A-2", "strict"), ("A-1", "relaxed")]
+
+
+@pytest.mark.row("S004-39", "S004-40")
+@pytest.mark.parametrize(
+    ("service", "severity", "tickets", "filters"),
+    [
+        ("profile-media-api", "SEV1", ["A-1"], "service+severity"),
+        ("Profile Media API", "P1", ["A-1"], "service+severity"),
+        ("MED", "", ["A-2"], "service"),
+        ("media-cdn", "", ["A-3"], "service"),
+        ("", "SEV3", ["A-3"], "severity"),
+        ("", "purple", ["A-4"], "severity"),
+        ("payments", "SEV1", ["A-4"], "service"),
+        ("nobody", "", ["A-1", "A-2", "A-3", "A-4"], "none"),
+        ("nobody", "SEV4", ["A-1", "A-2", "A-3", "A-4"], "none"),
+        ("", "", ["A-1", "A-2", "A-3", "A-4"], "none"),
+    ],
+)
+async def test_filters_match_fields_or_text_and_are_given_up_in_their_order(
+    tmp_path: Path, service: str, severity: str, tickets: list[str], filters: str
+) -> None:
+    async with issues(
+        tmp_path,
+        ("a", "pictures are slow", {"ticket": "A-1", "service": "profile-media-api", "priority": "Critical"}),
+        ("b", "pictures are slow", {"ticket": "A-2", "project": "MED", "priority": "2 - High"}),
+        ("c", "pictures are slow behind media-cdn since P3 was said", {"ticket": "A-3"}),
+        ("d", "pictures are slow, said purple", {"ticket": "A-4", "component": "Payments", "severity": "SEV2"}),
+    ) as bench:
+        found = await call(
+            bench, "search_previous_issues", query="slow pictures", service=service, severity=severity, limit=10
+        )
+        assert sorted(str(one["ticket"]) for one in results(found)) == tickets
+        assert isinstance(found.value, dict)
+        assert found.value["filters"] == filters
+        if filters == "none" and (service or severity):
+            assert all("nothing matched the filters" in str(one["why_selected"]) for one in results(found))
+
+
+async def test_footnotes_of_a_ticket_are_not_taken_for_citations(tmp_path: Path) -> None:
+    text = "Summary: grey pictures [7]\nRoot cause: the picture cache was cold [9]\nResolution: warmed the cache [12]"
+    async with issues(tmp_path, ("a", text, {"ticket": "A-1", "title": "A-1: grey pictures [7]"})) as bench:
+        await build(bench, "company", tmp_path / "issues.jsonl")
+        found = await call(bench, "search_previous_issues", query="grey pictures")
+        made = await call(bench, "build_incident_brief", query="grey pictures")
+        for result in (found, made):
+            assert not any(mark in result.text for mark in ("[7]", "[9]", "[12]"))
+            assert "[1]" in result.text
+        assert any("[9]" in quote for source in made.sources for quote in source.quotes)
+
+
+async def test_tickets_that_are_plain_files_are_told_by_their_names(tmp_path: Path) -> None:
+    folder = tmp_path / "tickets"
+    folder.mkdir()
+    (folder / "OPS-101.md").write_text("# OPS-101: grey pictures\n\nPriority: Major. Pictures stay grey.\n")
+    async with engine_bench(tmp_path / "data", None) as bench:
+        await bench.library.ingest("local", "issues", folder)
+        (found,) = results(await call(bench, "search_previous_issues", query="grey pictures", severity="SEV2"))
+        assert (found["ticket"], found["summary"]) == ("OPS-101", "grey pictures")
+        assert "matches the severity" in str(found["why_selected"])
+
+
+@pytest.mark.row("S004-24")
+async def test_every_line_of_a_brief_is_cited_to_what_was_found(tmp_path: Path) -> None:
+    async with company(tmp_path) as bench:
+        made = await call(bench, "build_incident_brief", query=PROMPT)
+        brief = BuildIncidentBriefOutput.model_validate(made.value)
+        assert brief.summary
+        assert brief.similar_incidents
+        assert brief.escalation_recommendation is not None
+        assert 0 < brief.confidence < 1
+        citations = {one.id: one for one in brief.citations}
+        lines = [*brief.probable_causes, *brief.recommended_actions]
+        assert len(lines) >= 8
+        cited = [line.citations for line in (*lines, brief.escalation_recommendation)]
+        for numbers in (*cited, *(one.citations for one in brief.similar_incidents)):
+            assert numbers
+            assert set(numbers) <= set(citations)
+        for line in lines:
+            (number,) = line.citations
+            said = line.text.split(": ", 1)[-1]
+            assert any(said in " ".join(quote.split()) for quote in citations[number].quotes)
+        assert "SEV1: page the primary on-call" in made.text
+        assert "Turn on the flag `avatar-placeholder`" in made.text
+        assert [source.id for source in made.sources] == list(range(1, len(made.sources) + 1))
+        again = await call(bench, "build_incident_brief", query=PROMPT)
+        assert again.value == made.value
+
+
+async def test_without_evidence_the_brief_says_so(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "lunch.txt").write_text("Soup on Mondays.")
+    async with engine_bench(tmp_path / "data", None) as bench:
+        await bench.library.ingest("local", "company", tmp_path / "notes")
+        await bench.library.ingest("local", "issues", tmp_path / "notes")
+        made = await call(bench, "build_incident_brief", query="the database burns")
+        assert made.text.startswith("Nothing that was searched has to do with this incident")
+        assert made.sources == ()
+        assert (await call(bench, "search_previous_issues", query="burning database")).text == (
+            "No earlier issue is like this one."
+        )
+
+
+@pytest.mark.parametrize("tool", ["search_incident_knowledge", "search_previous_issues", "build_incident_brief"])
+async def test_without_collections_the_tools_say_which_command_makes_them(tmp_path: Path, tool: str) -> None:
+    async with engine_bench(tmp_path, None) as bench:
+        with pytest.raises(ToolInputError, match="`stepgate corpus example` makes an example"):
+            await call(bench, tool, query=PROMPT)
+
+
+async def test_the_incidents_of_others_are_not_found(tmp_path: Path) -> None:
+    async with company(tmp_path) as bench:
+        other = ToolContext(run_id="run_1", owner="somebody else")
+        with pytest.raises(ToolInputError, match="there is no collection"):
+            await bench.engine.registry.get("search_previous_issues").call({"query": PROMPT}, other)
+
+
+async def test_asking_a_model_to_rerank_says_that_none_does(tmp_path: Path) -> None:
+    async with company(tmp_path) as bench:
+        found = await call(bench, "search_previous_issues", query=PROMPT, use_llm_rerank=True)
+        assert isinstance(found.value, dict)
+        assert "no reranking by a model here" in str(found.value["note"])
+
+
+@pytest.mark.row("S004-45")
+async def test_limits_and_types_are_checked_before_the_call(tmp_path: Path) -> None:
+    async with company(tmp_path) as bench:
+        for name, value in (("limit", 11), ("limit", 0), ("limit", "three"), ("query", "")):
+            with pytest.raises(ValueError, match=name):
+                await call(bench, "search_previous_issues", **{"query": PROMPT, name: value})
+        assert len(results(await call(bench, "search_previous_issues", query=PROMPT))) == 3
+
+
+async def test_the_room_answers_the_sample_task_with_citations(tmp_path: Path) -> None:
+    async with company(tmp_path) as bench:
+        response = await bench.run(PROMPT)
+        assert response.metadata["status"] == "complete", response.response
+        assert "INC0010042" in response.response
+        assert "runbooks/profile-media.md" in {source["name"] for source in response.metadata["sources"]}
+
+
+async def test_other_rooms_do_not_see_the_tools_unless_they_are_asked_for_by_name(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, None) as bench:
+        listing = await bench.run("/tools")
+        assert "classify_priority" not in listing.response
+        calls = [{"tool": "classify_priority", "args": {"text": PROMPT}}]
+        asked = await bench.run("", metadata={"tool_calls": calls})
+        assert "Priority: critical" in asked.response
+
+
+@pytest.mark.parametrize(
+    ("said", "level"),
+    [("P1", "critical"), ("sev-2", "high"), ("SEV 3", "medium"), ("Priority 4", "low"), ("1 - Critical", "critical"),
+     ("3 - Moderate", "medium"), ("Major", "high"), ("Trivial", "low"), ("2", "high"), ("", None), ("P9", None),
+     ("blue", None), ("x" * 10_000, None)],
+)  # fmt: skip
+def test_levels(said: str, level: str | None) -> None:
+    assert level_of(said) == level
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=2_000), st.text(max_size=50), st.integers(1, 500))
+def test_a_snippet_is_a_part_of_its_text_within_its_length(text: str, query: str, limit: int) -> None:
+    part = snippet(text, query, limit)
+    assert part in text
+    assert len(part) <= limit

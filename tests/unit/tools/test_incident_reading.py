@@ -1,0 +1,242 @@
+"""The tools that read a report: what they find, and that no text is too much for them."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from time import monotonic
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.tools import ToolContext, TypedTool
+from mcp_tools.builtin.incident.actions import ActionItem, ExtractActionItemsTool, action_items_of
+from mcp_tools.builtin.incident.deadlines import ExtractDeadlinesTool, deadlines_of
+from mcp_tools.builtin.incident.entities import ExtractEntitiesTool, entities_of
+from mcp_tools.builtin.incident.priority import ClassifyPriorityTool, classify
+from mcp_tools.builtin.incident.summary import SummarizeTool, summary_of
+from mcp_tools.builtin.incident.text import sentences_of
+
+CONTEXT = ToolContext(run_id="run_1", owner="somebody")
+WEDNESDAY = datetime(2026, 11, 4, 10, 0, tzinfo=UTC)
+PROMPT = "P1 incident: user profile picture errors causing latency and failures."
+
+
+def named(text: str) -> list[tuple[str, str]]:
+    return [(entity.type, entity.text) for entity in entities_of(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (PROMPT, [("severity", "P1"), ("symptom", "errors"), ("symptom", "latency"), ("symptom", "failures")]),
+        ("see MED-101 and INC0010042", [("ticket", "MED-101"), ("ticket", "INC0010042")]),
+        ("profile-media-api calls orders-db", [("service", "profile-media-api"), ("service", "orders-db")]),
+        ("HTTP 503 from 10.0.0.7", [("error", "HTTP 503"), ("ip", "10.0.0.7")]),
+        ("a ConnectionError at 17:05 UTC", [("error", "ConnectionError"), ("date", "17:05 UTC")]),
+        ("write to ops@example.org", [("email", "ops@example.org")]),
+        ("release v4.2.1 on 2026-11-04", [("version", "v4.2.1"), ("date", "2026-11-04")]),
+        ("31 percent of reads", [("measure", "31 percent")]),
+        ("we asked Maria Lind about it", [("name", "Maria Lind")]),
+        ("in UTF-8 and by ISO-8601", []),
+        ("several things", []),
+        ("", []),
+    ],
+)
+def test_entities_are_found_by_their_form(text: str, found: list[tuple[str, str]]) -> None:
+    assert named(text) == found
+
+
+def test_an_entity_is_told_once_with_its_count_and_first_place() -> None:
+    (entity,) = entities_of("Latency, latency and LATENCY")
+    assert (entity.text, entity.count, entity.start) == ("Latency", 3, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "level"),
+    [
+        (PROMPT, {}, "critical"),
+        (PROMPT, {"priority": "Major", "severity": "SEV2"}, "high"),
+        (PROMPT, {"priority": "4 - Low"}, "low"),
+        ("all is well", {"priority": "Minor", "severity": "SEV1"}, "critical"),
+        ("Severity: 3, pictures are grey", {}, "medium"),
+        ("The whole site: production is down for all customers", {}, "critical"),
+        ("checkout is failing for many users", {}, "high"),
+        ("sometimes a page is slow", {}, "medium"),
+        ("There is a typo on the page", {}, "low"),
+        ("There is no outage, only a typo", {}, "low"),
+        ("we met on Tuesday", {}, "medium"),
+        ("", {}, "medium"),
+    ],
+)
+def test_priority(text: str, given: dict[str, str], level: str) -> None:
+    found, reasons = classify(text, given)
+    assert found == level
+    assert reasons
+    assert all(reasons)
+
+
+def test_what_is_given_counts_before_what_is_written_and_both_are_told() -> None:
+    level, reasons = classify(PROMPT, {"severity": "SEV3"})
+    assert level == "medium"
+    assert reasons == ["the severity is SEV3: medium", "the text says P1 (critical), but what is given counts"]
+
+
+def test_a_scale_nobody_knows_is_told_and_does_not_count() -> None:
+    level, reasons = classify("checkout is failing", {"priority": "purple"})
+    assert level == "high"
+    assert "the priority 'purple' is of no scale that is known" in reasons
+
+
+LONG = (
+    "Good morning everybody. At 18:05 UTC profile-media-api began to answer with errors. We had coffee. "
+    "The cause was a purge of media-cdn in the busiest hour. The weather was fine that day, they say. "
+    "Latency of all pages rose to 4.8 seconds for members. Somebody brought cake to the office too. "
+    "The purge emptied the cache, so that every request for a picture reached the object store."
+)
+
+
+def test_a_summary_is_made_of_sentences_of_the_text_in_their_order() -> None:
+    summary = summary_of(LONG, 40)
+    sentences = [sentence.text for sentence in sentences_of(LONG)]
+    chosen = [sentence.text for sentence in sentences_of(summary)]
+    assert len(summary.split()) <= 40
+    assert [sentence for sentence in sentences if sentence in chosen] == chosen
+    assert any("profile-media-api" in sentence for sentence in chosen)
+    assert not any("coffee" in sentence or "weather" in sentence for sentence in chosen)
+
+
+def test_a_short_text_is_its_own_summary() -> None:
+    assert summary_of(PROMPT, 80) == PROMPT
+
+
+def test_a_summary_names_at_least_half_of_what_a_longer_report_names() -> None:
+    filler = " ".join(f"Somebody said thing number {number} in passing." for number in range(60))
+    report = f"{LONG} {filler} MED-101 and INC0010042 describe the same errors at profile-media-api."
+    names = {entity.text.casefold() for entity in entities_of(report)}
+    said = summary_of(report, 80).casefold()
+    assert 2 * sum(name in said for name in names) >= len(names)
+
+
+@given(st.text(max_size=3_000), st.integers(5, 60))
+def test_no_summary_is_longer_than_asked(text: str, max_words: int) -> None:
+    assert len(summary_of(text, max_words).split()) <= max_words
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "due"),
+    [
+        ("Fix it by Friday 5pm.", "by Friday 5pm", datetime(2026, 11, 6, 17, 0, tzinfo=UTC)),
+        ("It is due within 4 hours", "within 4 hours", datetime(2026, 11, 4, 14, 0, tzinfo=UTC)),
+        ("due 12 November 2026", "due 12 November 2026", datetime(2026, 11, 12, 23, 59, tzinfo=UTC)),
+        ("by 2026-11-09 14:00", "by 2026-11-09 14:00", datetime(2026, 11, 9, 14, 0, tzinfo=UTC)),
+        ("no later than tomorrow", "no later than tomorrow", datetime(2026, 11, 5, 23, 59, tzinfo=UTC)),
+        ("in two business days", "in two business days", datetime(2026, 11, 6, 10, 0, tzinfo=UTC)),
+        ("in 3 working days", "in 3 working days", datetime(2026, 11, 9, 10, 0, tzinfo=UTC)),
+        ("by January 3rd", "by January 3rd", datetime(2027, 1, 3, 23, 59, tzinfo=UTC)),
+        ("by 17:30", "by 17:30", datetime(2026, 11, 4, 17, 30, tzinfo=UTC)),
+        ("before next Friday", "before next Friday", datetime(2026, 11, 13, 23, 59, tzinfo=UTC)),
+        ("by the end of the month", "by the end of the month", datetime(2026, 11, 30, 23, 59, tzinfo=UTC)),
+        ("by 31 February", "by 31 February", None),
+        ("within 99999 months", "within 99999 months", None),
+    ],
+)
+def test_deadlines(text: str, words: str, due: datetime | None) -> None:
+    (deadline,) = deadlines_of(text, WEDNESDAY)
+    assert (deadline.text, deadline.due) == (words, due)
+
+
+@pytest.mark.parametrize("text", ["It started on 3 March.", "by the way", "the outage happened on Monday", "", "by 7"])
+def test_what_is_no_deadline(text: str) -> None:
+    assert deadlines_of(text, WEDNESDAY) == []
+
+
+@pytest.mark.parametrize("now", [datetime.max.replace(tzinfo=UTC), datetime.min.replace(tzinfo=UTC)])
+def test_at_the_ends_of_the_calendar_no_moment_is_told(now: datetime) -> None:
+    texts = ["by next Friday", "within 4 weeks", "by the end of next month", "by 3 January", "in 2 business days"]
+    for text in texts:
+        deadlines_of(text, now)
+
+
+async def test_deadlines_are_counted_from_the_clock_unless_a_time_is_given() -> None:
+    tool = ExtractDeadlinesTool(lambda: WEDNESDAY)
+    first = await tool.call({"text": "within 4 hours"}, CONTEXT)
+    other = await tool.call({"text": "within 4 hours", "now": "2026-01-01T00:00:00"}, CONTEXT)
+    assert "2026-11-04 14:00 UTC" in first.text
+    assert "2026-01-01 04:00 UTC" in other.text
+
+
+MINUTES = """Notes from the call:
+- Maria will roll back release 4.2.1 by 15:00
+- Please check the logs of media-cdn
+- Action: restart the resizer (owner: Sam)
+Errors rise every hour. The on-call engineer must page the database team within 15 minutes.
+TODO: write the review. We think it is DNS. Restarting did not help.
+- please check the logs of media-cdn
+"""
+
+
+def test_action_items_with_owner_and_time() -> None:
+    assert action_items_of(MINUTES) == [
+        ActionItem(text="Maria will roll back release 4.2.1 by 15:00", owner="Maria", due="by 15:00"),
+        ActionItem(text="Please check the logs of media-cdn"),
+        ActionItem(text="restart the resizer (owner: Sam)", owner="Sam"),
+        ActionItem(
+            text="The on-call engineer must page the database team within 15 minutes",
+            owner="The on-call engineer",
+            due="within 15 minutes",
+        ),
+        ActionItem(text="write the review"),
+    ]
+
+
+def test_a_sentence_that_a_mail_has_wrapped_is_one() -> None:
+    wrapped = "Turn on the flag for placeholders as soon as the latency of the pages is\nabove two seconds. Then wait."
+    assert [sentence.text for sentence in sentences_of(wrapped)] == [
+        "Turn on the flag for placeholders as soon as the latency of the pages is above two seconds.",
+        "Then wait.",
+    ]
+
+
+def test_every_sentence_stands_in_the_text() -> None:
+    assert all(sentence.raw in MINUTES for sentence in sentences_of(MINUTES))
+
+
+TOOLS: list[TypedTool] = [  # type: ignore[type-arg]
+    ExtractEntitiesTool(),
+    ClassifyPriorityTool(),
+    SummarizeTool(),
+    ExtractDeadlinesTool(lambda: WEDNESDAY),
+    ExtractActionItemsTool(),
+]
+PIECES = st.sampled_from(
+    ["P1", "by Friday", "within 3 days", "12 May", "MED-1", "a-api", "error", ". ", "\n", "- ", "Please", "\x00",
+     "\u202e", "9999-99-99", "TODO:", "Ab ", "é", "日本", "[", "{{", "1.", "(", "'"]
+)  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.one_of(st.text(), st.lists(PIECES, max_size=60).map(" ".join), st.lists(PIECES, max_size=60).map("".join)))
+def test_no_text_is_too_much_for_any_tool(text: str) -> None:
+    for tool in TOOLS:
+        result = asyncio.run(tool.call({"text": text}, CONTEXT))
+        assert isinstance(result.value, dict)
+        assert isinstance(result.text, str)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["a", "P1 ", ".", "by ", "Ab ", "1", "1.", "\n", "due by ", "a-", "- ", "please ", "not error ", "W. ", "the A ",
+     "within 1 ", "owner: ", "x@", "http://", "word number one here. ", "   ", "Fix it by Friday. ", "Ab: ", "A, "],
+)  # fmt: skip
+def test_a_text_of_a_million_characters_takes_seconds_at_most(piece: str) -> None:
+    text = (piece * (1_000_000 // len(piece) + 1))[:1_000_000]
+    started = monotonic()
+    for tool in TOOLS:
+        asyncio.run(tool.call({"text": text}, CONTEXT))
+    assert monotonic() - started < 10
+
+
+def test_a_due_moment_is_never_before_the_text_for_durations() -> None:
+    for count in range(1, 50):
+        (deadline,) = deadlines_of(f"within {count} minutes", WEDNESDAY)
+        assert deadline.due == WEDNESDAY + timedelta(minutes=count)
