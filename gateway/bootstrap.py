@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from agent.core.config import Settings
+from agent.core.custody import ServiceLimits, worker_name
 from agent.core.errors import AgentError, ConfigError, ModelError
 from agent.core.journal import Journal
+from agent.core.keys import KeyStore
 from agent.core.language import LanguageDetector
 from agent.core.llm.http import HttpModelClient, production_transport
 from agent.core.llm.port import ModelClient
@@ -20,20 +22,32 @@ from agent.core.llm.sdk import LiteLLMClient
 from agent.core.llm.tiers import ModelTiers
 from agent.core.memory import MemoryStore
 from agent.core.models import AgentRequest, Room
+from agent.core.net import SafeClient
 from agent.core.rooms import Rooms, load_rooms
-from agent.core.service import AgentService, ServiceLimits, worker_name
+from agent.core.service import AgentService
+from agent.core.tasks import TaskService
 from agent.execution.executor import RunExecutor
+from agent.execution.gates import refuse_unknown_gates
 from agent.execution.graph import langgraph_driver
-from agent.execution.run import Engine, Run
+from agent.execution.run import Engine, Observer, Run
 from agent.execution.stages.guard import admit
 from agent.execution.workflow import drive
+from agent.knowledge.corpus_index import CorpusIndexer
+from agent.knowledge.job_runner import IngestJobs
+from agent.knowledge.jobs import JobStore
 from agent.knowledge.library import Library
 from agent.skills import SkillLibrary, skill_roots
+from agent.subagents.spawn import spawn_tools
 from agent.tools import ToolRegistry
+from gateway.gatekeeper import Gatekeeper, KeyPurse, demands_key
 from gateway.home import HOME as HOME  # noqa: PLC0414 - told on to those who wire a part of it
-from gateway.stores import embedder_of, library_of, open_store, vectors_of
+from gateway.home import SHIPPED_VIEWS
+from gateway.observe.metrics import Metrics
+from gateway.observe.traces import RunTraces, provider
+from gateway.stores import corpus_of, embedder_of, library_of, open_store, staff_of, statements_of, tasks_of, vectors_of
 from mcp_tools.builtin import builtin_tools
 from mcp_tools.mcp_config import read_servers
+from mcp_tools.server_curated import check_rooms, views_of
 
 if TYPE_CHECKING:
     from mcp_tools.hub import McpHub, McpServer
@@ -68,6 +82,12 @@ class Stepgate:
     """Other people's MCP servers by name."""
     memory: MemoryStore
     library: Library
+    corpus: CorpusIndexer
+    tasks: TaskService
+    metrics: Metrics
+    keys: KeyStore
+    gatekeeper: Gatekeeper
+    jobs: IngestJobs
 
     async def readiness(self) -> dict[str, ComponentStatus]:
         """Whether requests can be served, component by component. Models being down is no reason not to: the
@@ -109,9 +129,9 @@ class Stepgate:
         return ComponentStatus(True, f"{where}: fast={self.models.fast}, high={self.models.high or self.models.fast}")
 
     def _gateway(self) -> ComponentStatus:
-        if self.service.draining:
+        if self.service.custody.draining:
             return ComponentStatus(False, "draining: the gateway is stopping")
-        return ComponentStatus(True, f"{self.service.live_count} runs under way")
+        return ComponentStatus(True, f"{self.service.custody.live_count} runs under way")
 
 
 @asynccontextmanager
@@ -127,27 +147,46 @@ async def build(settings: Settings, *, recover: bool = True, foreign: Foreign = 
             *([settings.rooms_dir] if settings.rooms_dir else []),
             default=settings.default_room,
         )
+        _check(rooms, settings)
         skills = SkillLibrary.load(skill_roots(settings, shipped=HOME / "skills", cwd=Path.cwd(), home=Path.home()))
         for diagnostic in skills.diagnostics:
             log.warning("%s", diagnostic)
         vectors, embedder = vectors_of(settings, store), embedder_of(settings)
         memory = MemoryStore(vectors, embedder, time.time)
         stack.push_async_callback(memory.close)
-        library = library_of(store, vectors, embedder)
+        client = SafeClient(settings.fetch_allow_hosts)
+        stack.push_async_callback(client.aclose)
+        library = library_of(settings, store, vectors, embedder, client)
         builtins = builtin_tools(settings, memory, library)
         stack.push_async_callback(builtins.aclose)
         registry = ToolRegistry()
-        registry.register(*builtins.tools)
+        registry.register(*builtins.tools, *spawn_tools())
         hub = _hub(settings, registry) if foreign != "ignored" else None
         if hub is not None:
             stack.push_async_callback(hub.aclose)
         models = await _models(settings)
         if models.client is not None:
             stack.push_async_callback(models.client.aclose)
+        metrics, languages = Metrics(), LanguageDetector()
+        keys = KeyStore(statements_of(store), time.time)
         engine = Engine(
-            settings, store.journal, store.conversations, models, registry, skills, memory, LanguageDetector()
+            settings,
+            store.journal,
+            store.conversations,
+            models,
+            registry,
+            skills,
+            memory,
+            languages,
+            subagents=staff_of(settings, library, client, languages),
+            observers=(metrics.observe, *_traces(settings, stack)),
+            purse=KeyPurse(keys),
         )
         service = _service(engine, rooms)
+        tasks = TaskService(tasks_of(store), service, room=settings.task_room, clock=time.time)
+        stack.push_async_callback(tasks.aclose)
+        jobs = IngestJobs(JobStore(statements_of(store), time.time), library, settings.readable_roots)
+        stack.push_async_callback(jobs.aclose)
         gateway = Stepgate(
             settings,
             service,
@@ -159,22 +198,47 @@ async def build(settings: Settings, *, recover: bool = True, foreign: Foreign = 
             hub.servers if hub else {},
             memory,
             library,
+            corpus_of(store, vectors, embedder),
+            tasks,
+            metrics,
+            keys,
+            Gatekeeper(keys, demanded=demands_key(settings)),
+            jobs,
         )
         if hub is not None:
             _mount(hub, foreign)
         if recover:
-            resumed = await service.recover()
+            jobs.start()
+            resumed = await service.custody.recover()
+            await tasks.resume()
             if resumed:
                 log.info("%s", "1 unfinished run goes on" if resumed == 1 else f"{resumed} unfinished runs go on")
-        watch = asyncio.create_task(service.watch(recover=recover), name="watch")
+        watch = asyncio.create_task(service.custody.watch(recover=recover), name="watch")
         try:
             yield gateway
         finally:
-            left = await service.begin_drain(settings.drain_seconds)
+            left = await service.custody.begin_drain(settings.drain_seconds)
             if left:
                 log.warning("%d %s left for the next start", left, "run is" if left == 1 else "runs are")
             watch.cancel()
             await asyncio.wait([watch])
+
+
+def _check(rooms: Rooms, settings: Settings) -> None:
+    """Raise `ConfigError` for a room's gate, or a room of the tasks or of an MCP view, that there is not."""
+    refuse_unknown_gates(rooms)
+    if settings.task_room not in (known := [room.id for room in rooms]):
+        raise ConfigError(f"AGENT_TASK_ROOM: there is no room {settings.task_room!r}; known rooms: {', '.join(known)}")
+    check_rooms(views_of(settings, SHIPPED_VIEWS).values(), rooms)
+
+
+def _traces(settings: Settings, stack: AsyncExitStack) -> tuple[Observer, ...]:
+    """Who turns runs into OpenTelemetry spans, where an endpoint is set. `ConfigError` without the extra."""
+    if settings.otel_endpoint is None:
+        return ()
+    made = provider(settings.otel_endpoint)
+    stack.callback(made.shutdown)
+    return (RunTraces(made.get_tracer("stepgate"), content=settings.otel_content).observe,)
 
 
 def _hub(settings: Settings, registry: ToolRegistry) -> "McpHub | None":

@@ -3,6 +3,7 @@
 import difflib
 import logging
 from collections.abc import Mapping, Sequence
+from math import ceil
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -36,6 +37,12 @@ class WireError(AgentError):
         return DOOR_FAILURES.get(self.code) or FAILURES[self.code]
 
 
+class FieldError(WireError):
+    """Raised for a field whose value says nothing: a task without a prompt."""
+
+    code = "ERR_FIELD"
+
+
 class MethodError(WireError):
     """Raised for a path that exists, but not for this method."""
 
@@ -67,10 +74,14 @@ def error_response(
     failure = error.failure()
     status = status or status_of(failure.error_code)
     sent = dict(headers or {})
-    if status in (429, 503):
-        sent["retry-after"] = str(RETRY_SECONDS)
-        sent["retry-after-ms"] = str(RETRY_SECONDS * 1000)
-    if run_started:
+    if status in (429, 503) and failure.error_code != "ERR_QUOTA":
+        told = failure.details.get("retry_after_s")
+        seconds = float(told) if isinstance(told, int | float) else float(RETRY_SECONDS)
+        sent["retry-after"] = str(ceil(seconds))
+        sent["retry-after-ms"] = str(round(seconds * 1000))
+    if status == 401:
+        sent["www-authenticate"] = "Bearer"
+    if run_started or failure.error_code == "ERR_QUOTA":
         sent["x-should-retry"] = "false"
     named = error.openai_code if isinstance(error, WireError) else None
     return Response(shaped(failure, path, named), status, sent, media_type="application/json")

@@ -40,7 +40,9 @@ class RequestIdMiddleware:
         async def send_with_id(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = [pair for pair in message["headers"] if pair[0] != b"x-request-id"]
-                message["headers"] = [*headers, (b"x-request-id", request_id.encode())]
+                extra = scope["state"].get("extra_headers", {}).items()
+                told = [(name.encode(), value.encode()) for name, value in extra]
+                message["headers"] = [*headers, *told, (b"x-request-id", request_id.encode())]
             await send(message)
 
         await self._app(scope, receive, send_with_id)

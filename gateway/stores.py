@@ -4,17 +4,34 @@ import time
 from typing import TYPE_CHECKING
 
 from agent.core.config import Settings
-from agent.core.embedder import HttpEmbedder
+from agent.core.credentials import Credentials
+from agent.core.embedder import Embedder, HttpEmbedder, LiteLLMEmbedder, OnnxEmbedder, checked_folder
 from agent.core.errors import ConfigError
 from agent.core.journal_sqlite import SqliteStore, open_sqlite
+from agent.core.language import LanguageDetector
 from agent.core.llm.http import production_transport
+from agent.core.net import SafeClient
+from agent.core.statements import PostgresStatements, SqliteStatements, Statements
+from agent.core.tasks_store import TaskStore
 from agent.core.vectors import VectorIndex
 from agent.core.vectors.exact import ExactIndex
 from agent.core.vectors.qdrant import QdrantIndex
 from agent.core.vectors.sqlite import SqliteVectorRows
-from agent.knowledge.documents import PostgresDocuments, SqliteDocuments
+from agent.execution.subagents import SubAgentStaff
+from agent.knowledge.collection_store import CollectionStore
+from agent.knowledge.connectors.base import Wire
+from agent.knowledge.connectors.drive import DriveConnector
+from agent.knowledge.connectors.local import LocalConnector
+from agent.knowledge.connectors.port import Connector
+from agent.knowledge.connectors.web import WebConnector
+from agent.knowledge.corpus_index import CorpusIndexer
+from agent.knowledge.documents import DocumentStore
+from agent.knowledge.lexical import LexicalIndex
 from agent.knowledge.lexical_sqlite import sqlite_index
 from agent.knowledge.library import Library
+from agent.knowledge.models import SourceType
+from agent.subagents.base import Materials
+from agent.subagents.sources import by_words
 
 if TYPE_CHECKING:
     from agent.core.journal_postgres import PostgresStore
@@ -33,11 +50,18 @@ async def open_store(settings: Settings) -> "SqliteStore | PostgresStore":
     return await open_postgres(url)
 
 
-def embedder_of(settings: Settings) -> HttpEmbedder | None:
-    """The embeddings endpoint; None where none is set, and texts are found by their words."""
-    if settings.embedder_url is None:
-        return None
+def embedder_of(settings: Settings) -> Embedder | None:
+    """The embedder that is set: an endpoint by its URL, a model in a folder, one of LiteLLM's by its name. None where
+    none is, and texts are found by their words. `ConfigError` for two, and for a folder that cannot be it."""
     key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
+    if settings.embedder_model_dir is not None:
+        if settings.embedder_url is not None or settings.embedder_model is not None:
+            raise ConfigError("AGENT_EMBEDDER_MODEL_DIR: unset it, or AGENT_EMBEDDER_URL and AGENT_EMBEDDER_MODEL")
+        return OnnxEmbedder(checked_folder(settings.embedder_model_dir))
+    if settings.embedder_url is None:
+        if settings.embedder_model is None:
+            return None
+        return LiteLLMEmbedder(settings.embedder_model, key, timeout_s=settings.embedder_timeout_s)
     return HttpEmbedder(
         settings.embedder_url,
         settings.embedder_model,
@@ -59,12 +83,72 @@ def vectors_of(settings: Settings, store: "SqliteStore | PostgresStore") -> Vect
     return ExactIndex(PostgresVectorRows(store.database))
 
 
-def library_of(store: "SqliteStore | PostgresStore", vectors: VectorIndex, embedder: HttpEmbedder | None) -> Library:
-    """The collections of documents, in the store."""
+def library_of(
+    settings: Settings,
+    store: "SqliteStore | PostgresStore",
+    vectors: VectorIndex,
+    embedder: Embedder | None,
+    client: SafeClient,
+) -> Library:
+    """The collections of documents, in the store; sources of the net are read through `client`."""
+    statements = statements_of(store)
+    return Library(
+        DocumentStore(statements, time.time),
+        _lexical_of(store),
+        vectors,
+        embedder,
+        collections=CollectionStore(statements, time.time),
+        connectors=connectors_of(settings, client),
+        folder=settings.data_dir,
+        max_upload_bytes=settings.max_upload_bytes,
+        clock=time.time,
+    )
+
+
+def corpus_of(store: "SqliteStore | PostgresStore", vectors: VectorIndex, embedder: Embedder | None) -> CorpusIndexer:
+    """What puts corpora into collections, in the store."""
+    statements = statements_of(store)
+    documents, collections = DocumentStore(statements, time.time), CollectionStore(statements, time.time)
+    return CorpusIndexer(documents, _lexical_of(store), vectors, embedder, collections, clock=time.time)
+
+
+def connectors_of(settings: Settings, client: SafeClient) -> dict[SourceType, Connector]:
+    """Who reads which kind of source."""
+    wire = Wire(client)
+    drive = DriveConnector(wire, Credentials(settings.credentials_file))
+    return {"local": LocalConnector(), "web": WebConnector(wire), "gdrive": drive}
+
+
+def staff_of(settings: Settings, library: Library, client: SafeClient, languages: LanguageDetector) -> SubAgentStaff:
+    """The sub-agents, and what they work with; local files are read beneath the readable roots."""
+    materials = Materials(
+        library,
+        connectors_of(settings, client),
+        settings.readable_roots,
+        settings.data_dir / "workspaces",
+        languages,
+        by_words(settings.readable_roots),
+    )
+    return SubAgentStaff(materials)
+
+
+def statements_of(store: "SqliteStore | PostgresStore") -> Statements:
+    """Single statements on the store's database."""
     if isinstance(store, SqliteStore):
-        documents = SqliteDocuments(store.database, time.time)
-        return Library(documents, sqlite_index(store.database), vectors, embedder, clock=time.time)
+        return SqliteStatements(store.database)
+    return PostgresStatements(store.database)
+
+
+def _lexical_of(store: "SqliteStore | PostgresStore") -> LexicalIndex:
+    if isinstance(store, SqliteStore):
+        return sqlite_index(store.database)
     from agent.knowledge.lexical_postgres import postgres_index  # noqa: PLC0415 - as for the store
 
-    there = PostgresDocuments(store.database, time.time)
-    return Library(there, postgres_index(store.database), vectors, embedder, clock=time.time)
+    return postgres_index(store.database)
+
+
+def tasks_of(store: "SqliteStore | PostgresStore") -> TaskStore:
+    """The tasks, in the store."""
+    if isinstance(store, SqliteStore):
+        return TaskStore(SqliteStatements(store.database), time.time)
+    return TaskStore(PostgresStatements(store.database), time.time)

@@ -91,6 +91,9 @@ class Settings(BaseSettings):
     )
     task_room: str = Field(default="incident", description="room the tasks of /tasks are carried out in")
 
+    require_key: Literal["auto", "always", "never"] = Field(
+        default="auto", description="who needs an API key: auto demands one unless only this machine can call"
+    )
     log_format: Literal["text", "json"] = Field(
         default="text", description="how log lines are written: for people, or one JSON object each"
     )
@@ -150,6 +153,22 @@ class Settings(BaseSettings):
     max_messages: int = Field(default=2000, gt=0, description="most messages in one request")
     max_concurrent_runs: int = Field(default=100, gt=0, description="runs carried out at a time")
     max_queued_runs: int = Field(default=1000, ge=0, description="runs waiting before new ones get 503")
+    redis_url: SecretStr | None = Field(
+        default=None, description="redis://... for messages of conversations and their locks; unset: in this process"
+    )
+    redis_prefix: str = Field(default="stepgate", min_length=1, description="what our keys in that Redis begin with")
+    conversations_require_llm: bool = Field(
+        default=True, description="refuse conversations about pipelines without a model; false: rules carry them"
+    )
+    conversation_message_seconds: float = Field(
+        default=86_400, gt=0, description="how long their messages are kept after the last one, in seconds"
+    )
+    conversation_archive_days: float = Field(
+        default=30, gt=0, description="days after which applied and abandoned conversations are archived"
+    )
+    conversation_messages_per_minute: int = Field(
+        default=30, ge=1, description="messages one user may send to conversations in a minute"
+    )
     approval_seconds: float = Field(
         default=604_800, gt=0, description="how long a run waits for a person's approval, in seconds"
     )

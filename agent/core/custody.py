@@ -108,6 +108,10 @@ class Custody(Generic[Live]):
         """How many runs this process holds."""
         return len(self._live)
 
+    def count_of(self, key: str) -> int:
+        """How many runs this process holds for an API key."""
+        return sum(1 for live in self._live.values() if live.state.key == key)
+
     async def create(self, run_id: str, body: RunCreated) -> None:
         """Store a new run and begin with it. Raises `BusyError` when draining or full, `StoreError`."""
         if self.draining:

@@ -21,6 +21,10 @@ class FailureKind(NamedTuple):
 
 FAILURES: dict[str, FailureKind] = {
     "ERR_BAD_REQUEST": FailureKind("the request cannot be understood", "refuse it before a run exists", 400, False),
+    "ERR_AUTH": FailureKind("no API key, or one that is not valid", "refuse; make or renew a key", 401, False),
+    "ERR_SCOPE": FailureKind("the API key does not allow this", "refuse; use a key with the scope", 403, False),
+    "ERR_RATE_LIMIT": FailureKind("the API key's limit for a minute, or at once", "refuse; try later", 429, True),
+    "ERR_QUOTA": FailureKind("the API key's budget is spent", "refuse; raise the budget", 429, False),
     "ERR_TOO_LARGE": FailureKind("the request is larger than allowed", "refuse it before a run exists", 413, False),
     "ERR_ROOM_UNKNOWN": FailureKind("no room has this name", "refuse it before a run exists", 404, False),
     "ERR_NOT_FOUND": FailureKind("the thing does not exist or belongs to somebody else", "refuse", 404, False),
@@ -29,7 +33,7 @@ FAILURES: dict[str, FailureKind] = {
     "ERR_CONFIG": FailureKind("a setting is missing or wrong", "stop the start, naming the setting", 500, False),
     "ERR_MODEL_NOT_CONFIGURED": FailureKind("no model stands behind this tier", "work in rules mode", 503, False),
     "ERR_MODEL_AUTH": FailureKind("the provider refused the key", "fall back to rules; tell the operator", 502, False),
-    "ERR_MODEL_RATE_LIMIT": FailureKind("the provider's rate limit", "retry with back-off, at most 3 times", 429, True),
+    "ERR_MODEL_RATE_LIMIT": FailureKind("the provider's rate limit", "ask 3 times in all, with back-off", 429, True),
     "ERR_MODEL_TIMEOUT": FailureKind("the model did not answer in time", "retry once with a longer limit", 504, True),
     "ERR_MODEL_CONTEXT": FailureKind("the prompt is longer than the model's context", "refuse or shorten", 400, False),
     "ERR_MODEL_DOWN": FailureKind("the provider is unreachable or failing", "retry twice, then fall back", 502, True),
@@ -54,6 +58,12 @@ FAILURES: dict[str, FailureKind] = {
     ),
     "ERR_SKILL_UNKNOWN": FailureKind("no such skill in this room", "replan", 400, True),
     "ERR_SKILL_TURNS": FailureKind("the skill used all its turns without an answer", "replan", 500, True),
+    "ERR_SUBAGENT_FAILED": FailureKind(
+        "a sub-agent could not do its task", "hand what it found to the one who asked; it decides", 502, True
+    ),
+    "ERR_VERIFICATION": FailureKind(
+        "the result did not pass a gate its room lists", "plan again within the budget, then fail", 422, False
+    ),
     "ERR_BUDGET": FailureKind("the run spent one of its budgets", "stop and answer with what is known", 200, False),
     "ERR_CANCELLED": FailureKind("the run was cancelled", "stop and answer with what is known", 200, False),
     "ERR_STORE_FULL": FailureKind("the disk of the data folder is full", "free space; runs resume", 503, True),
@@ -68,6 +78,12 @@ FAILURES: dict[str, FailureKind] = {
     "ERR_MEMORY_NO_RESULTS": FailureKind(
         "nothing in the collection is relevant enough", "search more broadly, or ask what is meant", 404, True
     ),
+    "ERR_TAILOR_HALLUCINATION": FailureKind(
+        "nothing of an answer rests on the documents",
+        "write it again under strict instructions, else say that the documents don't say",
+        502,
+        True,
+    ),
     "ERR_CONNECTOR_AUTH": FailureKind("the source refuses the credential", "ask for a new one, or skip", 403, False),
     "ERR_CONNECTOR_NOT_FOUND": FailureKind("there is nothing at the source", "tell the user; skip it", 404, False),
     "ERR_CONNECTOR_FAILED": FailureKind("the source could not be read", "try again later, or skip", 502, True),
@@ -76,6 +92,16 @@ FAILURES: dict[str, FailureKind] = {
     "ERR_PARSER_CORRUPT": FailureKind("the file is damaged or unsafe to unpack", "tell the user; skip it", 422, False),
     "ERR_PARSER_EMPTY": FailureKind("the file holds no text", "tell the user; skip it", 422, False),
     "ERR_TIMEOUT": FailureKind("a file took too long to read", "retry once, then skip it", 504, True),
+    "ERR_LLM_NOT_CONFIGURED": FailureKind(
+        "no model is configured for conversations", "set one up, or AGENT_CONVERSATIONS_REQUIRE_LLM=false", 400, False
+    ),
+    "ERR_CONVERSATION_NOT_ACTIVE": FailureKind(
+        "the conversation was applied or abandoned", "begin another one", 400, False
+    ),
+    "ERR_PIPELINE_MISSING": FailureKind("the conversation has no pipeline yet", "ask for one first", 400, False),
+    "ERR_BLOCKING_UNCERTAINTY": FailureKind(
+        "blocking doubts of the conversation are unresolved", "resolve them, or apply with force", 400, False
+    ),
     "ERR_STALE_EPOCH": FailureKind(
         "another process has claimed this run", "stop at once; it goes on there", 409, False
     ),
@@ -127,6 +153,30 @@ class BadRequestError(AgentError):
     """Raised by doors and by the guard before a run exists. `param` in the details is the dotted path."""
 
     code = "ERR_BAD_REQUEST"
+
+
+class AuthError(AgentError):
+    """Raised for a caller without a key, or with one that is unknown, expired or revoked."""
+
+    code = "ERR_AUTH"
+
+
+class ScopeError(AgentError):
+    """Raised for a caller whose key does not allow this."""
+
+    code = "ERR_SCOPE"
+
+
+class RateLimitError(AgentError):
+    """Raised for a caller who has used what their key allows in a minute, or at once. Try again later."""
+
+    code = "ERR_RATE_LIMIT"
+
+
+class QuotaError(AgentError):
+    """Raised for a caller whose key has spent its budget. Trying again does not help."""
+
+    code = "ERR_QUOTA"
 
 
 class TooLargeError(AgentError):
@@ -185,7 +235,7 @@ class ModelAuthError(ModelError):
 
 
 class ModelRateLimitError(ModelError):
-    """Raised on 429; retried with back-off and `Retry-After`, at most three times."""
+    """Raised on 429; asked three times in all, with back-off and `Retry-After`."""
 
     code = "ERR_MODEL_RATE_LIMIT"
 
@@ -285,6 +335,18 @@ class SkillTurnsError(AgentError):
     """Raised when a skill's bounded loop ends without a final text."""
 
     code = "ERR_SKILL_TURNS"
+
+
+class SubAgentFailedError(AgentError):
+    """Raised where a sub-agent ends by a failure that is neither time nor budget. `partial_result` is what it had found
+    by then; whoever started it decides what it is worth."""
+
+    code = "ERR_SUBAGENT_FAILED"
+
+    def __init__(self, agent_id: str, reason: str, partial_result: dict[str, JsonValue] | None = None) -> None:
+        super().__init__(f"the sub-agent {agent_id} failed: {reason}", agent_id=agent_id)
+        self.reason = reason
+        self.partial_result = partial_result or {}
 
 
 class BudgetError(AgentError):

@@ -56,6 +56,7 @@ class RunCreated(EventBody):
     request: AgentRequest
     room: Room
     owner: str
+    key: str | None = Field(default=None, description="id of the API key that pays for it")
     hidden: bool = False
     tainted: bool = Field(default=False, description="whether the prompt itself came from outside")
 

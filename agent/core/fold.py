@@ -169,6 +169,11 @@ class RunState:
         return not self._created.hidden
 
     @property
+    def key(self) -> str | None:
+        """The id of the API key the run was asked for with."""
+        return self._created.key
+
+    @property
     def _created(self) -> ev.RunCreated:
         if self.created is None:
             raise ValueError(f"run {self.run_id} has no run.created event")

@@ -171,6 +171,10 @@ class Room(Frozen):
     high_model: str | None = Field(default=None, description="overrides AGENT_MODEL_HIGH in this room")
     answer_tier: Tier = "fast"
     planning: bool = Field(default=True, description="false: a plain model, no plan, client tools passed through")
+    skill: str | None = Field(default=None, description="the skill that carries out every request of this room")
+    requires_model: bool = Field(
+        default=False, description="a skill here fails with the model's error; true keeps rules from taking over"
+    )
     skills: tuple[str, ...] | None = Field(default=None, description="allowed skills; null allows all")
     tools: tuple[str, ...] | None = Field(default=None, description="allowed tools; null allows all")
     supervision: JudgePolicy = "auto"

@@ -187,6 +187,8 @@ documents = Table(
     Column("at", Float, nullable=False),
     PrimaryKeyConstraint("owner", "collection", "source"),
 )
+Index("documents_by_id", documents.c.owner, documents.c.document_id)
+Index("documents_by_checksum", documents.c.owner, documents.c.checksum)
 
 ingestions = Table(
     "ingestions",
@@ -195,5 +197,180 @@ ingestions = Table(
     Column("collection", Text, nullable=False),
     Column("holder", Text, nullable=False),
     Column("until", Float, nullable=False),
+    Column("pending", Text, nullable=False),
     PrimaryKeyConstraint("owner", "collection"),
+)
+
+collections = Table(
+    "collections",
+    metadata,
+    Column("owner", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("pipeline", Text, nullable=False),
+    Column("sources", Text, nullable=False),
+    Column("embedder", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("created", Float, nullable=False),
+    Column("updated", Float, nullable=False),
+    PrimaryKeyConstraint("owner", "name"),
+)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("collection", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("request", Text, nullable=False),
+    Column("progress", Text, nullable=False),
+    Column("outcome", Text, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("worker", Text, nullable=False),
+    Column("until", Float, nullable=False),
+    Column("created", Float, nullable=False),
+    Column("updated", Float, nullable=False),
+)
+Index("jobs_by_owner", jobs.c.owner, jobs.c.created)
+Index("jobs_by_status", jobs.c.status, jobs.c.until)
+
+tasks = Table(
+    "tasks",
+    metadata,
+    Column("task_id", Text, primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("prompt", Text, nullable=False),
+    Column("context", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("created", Float, nullable=False),
+    Column("updated", Float, nullable=False),
+)
+Index("tasks_by_owner", tasks.c.owner, tasks.c.created, tasks.c.task_id)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("secret_hash", Text, nullable=False),
+    Column("scopes", Text, nullable=False),
+    Column("tools", Text, nullable=False),
+    Column("limits", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("expires_at", Float),
+    Column("revoked_at", Float),
+    Column("last_used_at", Float),
+    Column("used_tokens", BigInteger, nullable=False, server_default="0"),
+    Column("reserved_tokens", BigInteger, nullable=False, server_default="0"),
+    Column("used_usd", Float, nullable=False, server_default="0"),
+)
+Index("api_keys_by_owner", api_keys.c.owner)
+
+task_runs = Table(
+    "task_runs",
+    metadata,
+    Column("run_id", Text, primary_key=True),
+    Column("task_id", Text, ForeignKey("tasks.task_id", ondelete="CASCADE"), nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("ended", Integer, nullable=False),
+    Column("state", Text, nullable=False, server_default="null"),
+    Column("plan", Text, nullable=False, server_default="null"),
+    Column("tool_results", Text, nullable=False, server_default="null"),
+    Column("verification", Text, nullable=False, server_default="null"),
+    Column("created", Float, nullable=False),
+    Column("updated", Float, nullable=False),
+)
+Index("task_runs_by_task", task_runs.c.task_id, task_runs.c.number, unique=True)
+# A task is carried out once at a time, by whichever process began it.
+Index(
+    "task_runs_open",
+    task_runs.c.task_id,
+    unique=True,
+    sqlite_where=text("ended = 0"),
+    postgresql_where=text("ended = 0"),
+)
+
+sources = Table(
+    "sources",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("request", Text, nullable=False),
+    Column("created", Float, nullable=False),
+)
+Index("sources_by_owner", sources.c.owner, sources.c.created, sources.c.id)
+
+agent_conversations = Table(
+    "agent_conversations",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("chat_id", Text),
+    Column("source_id", Text, ForeignKey("sources.id", ondelete="SET NULL")),
+    Column("collection", Text),
+    Column("status", Text, nullable=False),
+    Column("current_pipeline", Text),
+    Column("source_analysis", Text),
+    Column("validation", Text),
+    Column("applied", Text),
+    Column("job_id", Text),
+    Column("summary", Text),
+    Column("asked", Text, nullable=False, server_default="[]"),
+    Column("turns", Integer, nullable=False, server_default="0"),
+    Column("tainted", Integer, nullable=False, server_default="0"),
+    Column("run_id", Text),
+    Column("claimed", Float, nullable=False, server_default="0"),
+    Column("model_calls", BigInteger, nullable=False, server_default="0"),
+    Column("prompt_tokens", BigInteger, nullable=False, server_default="0"),
+    Column("completion_tokens", BigInteger, nullable=False, server_default="0"),
+    Column("cost_usd", Float),
+    Column("archived", Float),
+    Column("created", Float, nullable=False),
+    Column("updated", Float, nullable=False),
+)
+Index(
+    "agent_conversations_by_owner", agent_conversations.c.owner, agent_conversations.c.created, agent_conversations.c.id
+)
+Index("agent_conversations_by_chat", agent_conversations.c.owner, agent_conversations.c.chat_id, unique=True)
+Index("agent_conversations_by_source", agent_conversations.c.source_id)
+Index(
+    "agent_conversations_open",
+    agent_conversations.c.run_id,
+    sqlite_where=text("run_id IS NOT NULL"),
+    postgresql_where=text("run_id IS NOT NULL"),
+)
+
+conversation_uncertainties = Table(
+    "conversation_uncertainties",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("conversation_id", Text, ForeignKey("agent_conversations.id", ondelete="CASCADE"), nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("origin", Text, nullable=False),
+    Column("severity", Text, nullable=False),
+    Column("message", Text, nullable=False),
+    Column("context", Text, nullable=False),
+    Column("resolved", Integer, nullable=False, server_default="0"),
+    Column("resolved_by", Text),
+    Column("resolver", Text),
+    Column("note", Text),
+    Column("resolved_at", Float),
+    Column("created", Float, nullable=False),
+)
+Index(
+    "uncertainties_by_conversation",
+    conversation_uncertainties.c.conversation_id,
+    conversation_uncertainties.c.created,
+    conversation_uncertainties.c.id,
+)
+# Asked before every pipeline is applied; a query uses it only when it says the condition in these very words.
+Index(
+    "uncertainties_blocking_unresolved",
+    conversation_uncertainties.c.conversation_id,
+    sqlite_where=text("severity = 'blocking' AND resolved = 0"),
+    postgresql_where=text("severity = 'blocking' AND resolved = 0"),
 )

@@ -86,14 +86,15 @@ class AgentService(Generic[Live]):
         owner: str = LOCAL_OWNER,
         hidden: bool = False,
         run_id: str | None = None,
+        key: str | None = None,
     ) -> str:
         """Accept a request: its run is on disk when this returns. The id of the run; `run_id` is for those who have
-        written down a `new_run_id` before.
+        written down a `new_run_id` before, `key` the id of the API key that pays.
 
         Raises what `admit` raises, `BusyError` when draining or full, `StoreError` when it cannot be stored."""
         room = self.admit(request)
         run_id = run_id or new_run_id()
-        await self.custody.create(run_id, RunCreated(request=request, room=room, owner=owner, hidden=hidden))
+        await self.custody.create(run_id, RunCreated(request=request, room=room, owner=owner, key=key, hidden=hidden))
         return run_id
 
     async def events(

@@ -32,6 +32,8 @@ _ERROR_TEXT = re.compile(
     r"\b(?:quota|rate limit|limit) exceeded\b|\binvalid api key\b",
     re.IGNORECASE,
 )
+REPEATED_CHARS = 60
+"""So much of what looks like an error message, found in the tool's own input, is a quotation."""
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _STOP = frozenset((
@@ -71,7 +73,7 @@ def check(
     if _empty(output):
         return Checked(_verdict(Outcome.RETRY, "the result is empty", "do the step again and return a result", step))
     # An answer may well speak of errors ("HTTP 404 means ..."); whoever wrote it reports failures by their code.
-    if not step.is_completion and (hidden := hidden_error(output)) is not None:
+    if not step.is_completion and (hidden := hidden_error(output, _inputs(step))) is not None:
         return Checked(_verdict(Outcome.RETRY, f"the result is an error message: {hidden}", "try another way", step))
     if previous is not None and previous.text == output.text and previous.value == output.value:
         return Checked(StepOutcome(outcome=Outcome.REPLAN, reason="the second attempt gave the same result again"))
@@ -89,8 +91,9 @@ def check(
     )
 
 
-def hidden_error(output: StepOutput) -> str | None:
-    """The error that hides in a "successful" result, or None."""
+def hidden_error(output: StepOutput, inputs: str = "") -> str | None:
+    """The error that hides in a "successful" result, or None. What the tool was told to read (`inputs`) may speak of
+    errors, and its result repeat it."""
     value = output.value
     if isinstance(value, dict):
         for key in ("error", "isError", "is_error", "errors"):
@@ -105,8 +108,17 @@ def hidden_error(output: StepOutput) -> str | None:
     text = output.text.strip()
     # A long text that begins with "Error handling in Python ..." is a page about errors, not an error.
     if len(text) <= 300 and (match := _ERROR_TEXT.search(text)) is not None:
-        return _short(text[match.start() :])
+        said = " ".join(text[match.start() :].split())
+        return None if said[:REPEATED_CHARS] in inputs else _short(said)
     return None
+
+
+def _inputs(step: PlanStep) -> str:
+    """The texts among a tool's arguments, in one line; those of a skill are the model's own words."""
+    if step.action == "skill":
+        return ""
+    values = [value.get("$literal", "") if isinstance(value, dict) else value for value in step.args.values()]
+    return " ".join(" ".join(value.split()) for value in values if isinstance(value, str))
 
 
 def found_nothing(output: StepOutput) -> bool:

@@ -15,6 +15,8 @@ from agent.execution.metering import MeteredModels
 from agent.execution.outputs import SKILL_CHARS, data_block, number_sources, results
 from agent.execution.run import Run
 from agent.execution.streaming import DeltaWriter
+from agent.execution.tailor import AnswerTailor
+from agent.execution.tailor_brief import brief_for
 from agent.prompts import render
 
 HISTORY_MESSAGES = 20
@@ -32,6 +34,8 @@ class CompletionWriter:
         self._run = run
         self._step = step
         self._attempt = attempt
+        self._tailor: AnswerTailor | None = None
+        self._extractive = False
 
     async def write(self, feedback: str | None) -> StepOutput:
         """The answer. Raises `ModelOutputError` for half a stream (to be judged RETRY), and every `ModelError` when
@@ -41,14 +45,23 @@ class CompletionWriter:
         recalled = self._run.state.retrieved.items if self._run.state.retrieved else ()
         tainted = self._run.state.tainted or any(output.tainted for _, output in outcomes)
         tainted = tainted or any(item.tainted for item in recalled)
+        brief = brief_for(self._run, outcomes)
+        self._tailor = AnswerTailor(self._run, self._step, self._attempt, brief) if brief is not None else None
+        self._extractive = brief is not None and brief.extractive
         if _is_command(self._run):
             return await self._by_rules(outcomes, sources, "an exact command needs no model", tainted=tainted)
+        if self._run.engine.settings.executor_mode == "rules":  # as it was asked for: nothing has fallen back
+            output = await self._by_rules(outcomes, sources, "AGENT_EXECUTOR_MODE is rules", tainted=tainted)
+            return output.model_copy(update={"fallback_reason": None})
         if not self._run.has_model:
             return await self._by_rules(outcomes, sources, "no model is configured", tainted=tainted)
         if self._run.room.knowledge and outcomes and not sources:
             # What was not found is not asked of a model: it would know an answer all the same.
             return await self._by_rules(outcomes, sources, "the documents say nothing about it", tainted=tainted)
         try:
+            if self._tailor is not None:
+                tier = self._tier()
+                return await self._tailor.write(feedback, tier, self._why(tier), tainted=tainted)
             text, calls, finish = await self._stream(outcomes, sources, feedback)
         except ModelError as error:
             first_break = isinstance(error, ModelOutputError) and self._attempt == 1
@@ -87,13 +100,22 @@ class CompletionWriter:
         *,
         tainted: bool,
     ) -> StepOutput:
-        text = compose(outcomes) if outcomes else without_results(self._run)
+        if self._tailor is not None and self._extractive:
+            return await self._tailor.by_rules(reason, tainted=tainted)
+        text = compose(self._told(outcomes)) if outcomes else without_results(self._run)
         restarted = self._run.state.answering is not None
         started = AnswerStarted(tier=None, model=None, reason=f"composed by rule: {reason}", restarted=restarted)
         await self._run.emit(started, step_id=self._step.id, attempt=self._attempt)
         return StepOutput(
             value=text, text=text, tainted=tainted, sources=sources, effective="rules", fallback_reason=reason
         )
+
+    def _told(self, outcomes: list[tuple[PlanStep, StepOutput]]) -> list[tuple[PlanStep, StepOutput]]:
+        """What a composed answer holds: where a room requires its tools, not what another step has taken up."""
+        steps = self._run.state.plan.steps if self._run.state.plan else ()
+        used = {name for step in steps if not step.is_completion for name in step.depends_on}
+        kept = [(step, output) for step, output in outcomes if step.id not in used]
+        return kept if self._run.room.required_tools and kept else outcomes
 
     def _messages(
         self, outcomes: list[tuple[PlanStep, StepOutput]], sources: tuple[Source, ...], feedback: str | None
@@ -213,6 +235,9 @@ def join_tool_calls(deltas: list[JsonObject]) -> list[JsonObject]:
 
 
 def _is_command(run: Run) -> bool:
+    """Whether the result is the answer as it is; not where the caller wants it in another form."""
+    if "response_format" in run.state.request.options:
+        return False
     return run.state.understood is not None and run.state.understood.route == "command"
 
 

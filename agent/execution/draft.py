@@ -3,7 +3,7 @@
 from agent.core.events import AnswerFinished
 from agent.core.fold import RunState
 from agent.core.language import name_of
-from agent.core.models import Citation, JsonObject, Outcome, Source, Uncertainty
+from agent.core.models import Citation, JsonObject, Outcome, Source, TailorOutput, Uncertainty
 from agent.execution.answer import answer_of
 from agent.execution.compose import partial_answer, stop_reason
 from agent.execution.decide import is_complete
@@ -23,9 +23,11 @@ async def draft_answer(run: Run) -> AnswerFinished:
     translated = run.state.translated
     if translated is None or translated.text is None:
         return drafted
-    return drafted.model_copy(
-        update={"text": translated.text, "citations": _citations(translated.text, drafted.sources)}
-    )
+    tailored = drafted.tailored
+    if tailored is not None:
+        tailored = tailored.model_copy(update={"content": translated.text})
+    citations = _citations(translated.text, drafted.sources, tailored)
+    return drafted.model_copy(update={"text": translated.text, "citations": citations, "tailored": tailored})
 
 
 async def _whole(run: Run) -> AnswerFinished:
@@ -40,10 +42,11 @@ async def _whole(run: Run) -> AnswerFinished:
         text=text,
         finish_reason="tool_calls" if calls else answer.finish_reason,
         sources=answer.sources,
-        citations=_citations(text, answer.sources),
+        citations=_citations(text, answer.sources, answer.tailored),
         uncertainties=_uncertainties(run.state),
         tool_calls=calls,
         fallback_reason=answer.fallback_reason,
+        tailored=answer.tailored,
     )
 
 
@@ -86,7 +89,22 @@ def _uncertainties(state: RunState) -> tuple[Uncertainty, ...]:
     return tuple(found)
 
 
-def _citations(text: str, sources: tuple[Source, ...]) -> tuple[Citation, ...]:
+def _citations(
+    text: str, sources: tuple[Source, ...], tailored: TailorOutput | None = None
+) -> tuple[Citation, ...]:
+    """What a text cites: the quoted words one by one where they are known, else the first of each source."""
+    if tailored is not None:
+        cited = set(cited_ids(text))
+        return tuple(
+            Citation(
+                source_id=one.number,
+                quote=one.text_snippet,
+                location=f"page {one.page}" if one.page is not None else "",
+                evidence=one,
+            )
+            for one in tailored.citations
+            if one.number in cited
+        )
     by_id = {source.id: source for source in sources}
     return tuple(
         Citation(source_id=number, quote=by_id[number].quotes[0] if by_id[number].quotes else "")

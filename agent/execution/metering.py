@@ -1,8 +1,8 @@
 """`MeteredModels`: the only way a run asks a model. Budgets are checked before, usage is recorded after, each call."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from math import ceil
 from time import monotonic
 
@@ -11,6 +11,10 @@ from agent.core.events import AssistantTurn, ModelReturned, Purpose
 from agent.core.llm.port import ModelChunk, ModelReply, ModelRequest, ResponseSchema
 from agent.core.models import JsonObject, Tier, Usage
 from agent.execution.run import Run
+
+
+ANSWER_TOKENS = 1_000
+"""What an answer without a limit is taken to cost, until it is known."""
 
 
 class MeteredModels:
@@ -42,12 +46,13 @@ class MeteredModels:
         `keep_message` stores the reply in the log, for a conversation that must survive a crash."""
         request = self._request(purpose, messages, tier, tools, schema, max_tokens)
         started = monotonic()
-        with self._in_flight():
+        async with self._in_flight(request) as bill:
             try:
                 reply = await self._run.engine.models.require().complete(request)
             except (ModelError, asyncio.CancelledError) as error:
                 await self._record(request, tier, Usage(model_calls=1), started, error=error)
                 raise
+            bill.append(reply.usage)
             message = _turn(reply) if keep_message else None
             await self._record(request, tier, reply.usage, started, reply=reply, message=message)
         return reply
@@ -66,10 +71,11 @@ class MeteredModels:
         started = monotonic()
         usage: Usage | None = None
         finish: str | None = None
-        with self._in_flight():
+        async with self._in_flight(request) as bill:
             try:
                 async for chunk in self._run.engine.models.require().stream(request):
                     usage = chunk.usage or usage
+                    bill[:] = [usage or Usage()]
                     finish = chunk.finish_reason or finish
                     yield chunk
             except (ModelError, asyncio.CancelledError) as error:
@@ -77,14 +83,24 @@ class MeteredModels:
                 raise
             await self._record(request, tier, usage or Usage(model_calls=1), started, finish=finish)
 
-    @contextmanager
-    def _in_flight(self) -> Iterator[None]:
-        """Count a call against the budgets until its usage does."""
-        self._run.calls_in_flight += 1
+    @asynccontextmanager
+    async def _in_flight(self, request: ModelRequest) -> AsyncIterator[list[Usage]]:
+        """Count a call against the budgets until its usage does; what it may cost is set aside from the caller's key.
+
+        What was spent goes onto the bill. Raises `QuotaError` and `RateLimitError` before the call."""
+        run, key, purse = self._run, self._run.state.key, self._run.engine.purse
+        reserved = 0
+        if key is not None and purse is not None:
+            reserved = expected_tokens(request)
+            await purse.reserve(key, reserved)
+        run.calls_in_flight += 1
+        bill: list[Usage] = []
         try:
-            yield
+            yield bill
         finally:
-            self._run.calls_in_flight -= 1
+            run.calls_in_flight -= 1
+            if key is not None and purse is not None:
+                await asyncio.shield(purse.settle(key, reserved, sum(bill, Usage())))
 
     def _request(
         self,
@@ -144,6 +160,12 @@ def _turn(reply: ModelReply) -> AssistantTurn:
         {"id": call.id, "name": call.name, "arguments": call.arguments} for call in reply.tool_calls
     )
     return AssistantTurn(text=reply.text, tool_calls=calls)
+
+
+def expected_tokens(request: ModelRequest) -> int:
+    """What a call may cost: its text at four characters a token, and the longest answer it asks for."""
+    sent = sum(len(str(message.get("content") or "")) for message in request.messages)
+    return sent // 4 + (request.max_tokens or ANSWER_TOKENS)
 
 
 def check_budget(run: Run, *, leave: float = 0.0) -> None:

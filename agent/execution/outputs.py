@@ -1,7 +1,9 @@
 """What steps produced, as other steps, prompts and answers take it up: loaded from blobs, capped, quoted as data."""
 
 import json
+import re
 from collections.abc import Iterable
+from functools import partial
 
 from agent.core.events import StepOutput, ToolReturned
 from agent.core.fold import RunState
@@ -11,6 +13,8 @@ from agent.prompts.blocks import block
 
 JUDGE_CHARS = 2_000
 """How much of a result the judge reads: enough to see what it is, short enough for an 8k context."""
+CITATION = re.compile(r"\[(\d{1,3})\](?!\()")
+"""A citation as tools and answers write it; not the text of a link."""
 SKILL_CHARS = 8_000
 """How much of a result a skill or the completion reads."""
 
@@ -25,7 +29,7 @@ def step_output(returned: ToolReturned) -> StepOutput:
         error_code=returned.error_code,
         error=returned.error,
         sources=returned.sources,
-        effective="rules",
+        effective=returned.implementation,
     )
 
 
@@ -38,13 +42,14 @@ async def load(run: Run, output: StepOutput) -> StepOutput:
 
 
 async def results(run: Run) -> list[tuple[PlanStep, StepOutput]]:
-    """The succeeded steps of the plan in force with their outputs, completions left out."""
+    """The succeeded steps of the plan in force with their outputs, completions left out. What a text cites as `[n]` is
+    the n-th source of `number_sources` over all of them."""
     found = []
     for step in run.state.succeeded_steps():
         output = run.state.step(step.id).output
         if output is not None and not step.is_completion:
             found.append((step, await load(run, output)))
-    return found
+    return _renumbered(found)
 
 
 def cap(text: str, limit: int) -> str:
@@ -85,6 +90,24 @@ def number_sources(outputs: Iterable[tuple[PlanStep, StepOutput]]) -> tuple[Sour
             else:
                 seen[key] = source.model_copy(update={"id": len(seen) + 1, "step_id": step.id})
     return tuple(seen.values())
+
+
+def _renumbered(outputs: list[tuple[PlanStep, StepOutput]]) -> list[tuple[PlanStep, StepOutput]]:
+    """The outputs with the numbers in their texts made those of all sources together: each tool counts its own."""
+    numbers = {(source.name, source.url): source.id for source in number_sources(outputs)}
+    found = []
+    for step, output in outputs:
+        own = {source.id: numbers[source.name, source.url] for source in number_sources([(step, output)])}
+        if any(number != meant for number, meant in own.items()):
+            text = CITATION.sub(partial(_cited_as, own), output.text)
+            output = output.model_copy(update={"text": text})  # noqa: PLW2901
+        found.append((step, output))
+    return found
+
+
+def _cited_as(own: dict[int, int], match: re.Match[str]) -> str:
+    number = own.get(int(match[1]))
+    return match[0] if number is None else f"[{number}]"
 
 
 def tainted_inputs(state: RunState, step: PlanStep) -> bool:

@@ -20,7 +20,7 @@ from agent.core.journal import Claim, ConversationStore, Journal
 from agent.core.language import LanguageDetector
 from agent.core.llm.tiers import ModelTiers
 from agent.core.memory import MemoryStore
-from agent.core.models import Room
+from agent.core.models import Room, Usage
 from agent.execution.site import CallSite
 from agent.skills import SkillLibrary
 from agent.tools import Spawner, ToolRegistry
@@ -41,6 +41,18 @@ class SubAgents(Protocol):
         ...
 
 
+class Purse(Protocol):
+    """The budgets of the callers' keys."""
+
+    async def reserve(self, key: str, tokens: int) -> None:
+        """Set tokens aside before they are spent. Raises `QuotaError`, `RateLimitError`."""
+        ...
+
+    async def settle(self, key: str, reserved: int, usage: Usage) -> None:
+        """Put what was spent in the place of what was set aside."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Engine:
     """What every run of this process shares."""
@@ -55,6 +67,7 @@ class Engine:
     languages: LanguageDetector
     subagents: SubAgents | None = None
     observers: tuple[Observer, ...] = ()
+    purse: Purse | None = None
 
 
 class Run:
@@ -80,6 +93,8 @@ class Run:
         """Tool calls under way: a skill may ask for many in one turn."""
         self.calls_in_flight = 0
         """Model calls that were admitted and have no usage yet; they count against the budgets."""
+        self.subagents_beginning = 0
+        """Sub-agents that were admitted and whose start is not in the log yet; they count against the budget."""
         self._deadline: float | None = None
         self._pending: deque[Group] = deque()
         self._writer: asyncio.Task[None] | None = None

@@ -6,7 +6,7 @@ was in; calls outside the scope are refused, recorded, and told to the model.
 
 import asyncio
 
-from agent.core.errors import ModelError, SkillTurnsError
+from agent.core.errors import ModelError, ModelNotConfiguredError, SkillTurnsError
 from agent.core.events import AssistantTurn, StepOutput
 from agent.core.models import JsonObject, PlanStep
 from agent.execution.metering import MeteredModels
@@ -37,12 +37,16 @@ class SkillExecutor:
         be asked the skill falls back to its tools by rule, and says so."""
         self._turns.tainted = tainted
         if not self._run.works_with_model:
+            if self._run.room.requires_model:
+                raise ModelNotConfiguredError(
+                    f"the room {self._run.room.id!r} needs a model, and none may be asked", agent_id=self._skill.name
+                )
             chosen = self._run.engine.settings.executor_mode == "rules"
             return await self._by_rules(args, None if chosen else "no model is configured")
         try:
             text = await self._converse(args, feedback)
         except ModelError as error:
-            if error.code == "ERR_MODEL_OUTPUT":
+            if error.code == "ERR_MODEL_OUTPUT" or self._run.room.requires_model:
                 raise
             return await self._by_rules(args, error.message)
         sources = tuple(dict.fromkeys(self._turns.sources))
@@ -82,7 +86,8 @@ class SkillExecutor:
 
     async def _by_rules(self, args: JsonObject, reason: str | None) -> StepOutput:
         tainted = self._turns.tainted
-        output = await run_by_rules(self._run, self._step, self._attempt, self._tools, args, tainted=tainted)
+        tools = tools_by_rules(self._run, self._skill)
+        output = await run_by_rules(self._run, self._step, self._attempt, tools, args, tainted=tainted)
         return output.model_copy(update={"effective": "rules", "fallback_reason": reason})
 
     def _system(self, args: JsonObject) -> JsonObject:
@@ -118,6 +123,11 @@ def scoped_tools(run: Run, skill: Skill) -> dict[str, Tool]:
     if skill.files():
         tools["read_skill_file"] = SkillFileTool(skill)
     return tools
+
+
+def tools_by_rules(run: Run, skill: Skill) -> dict[str, Tool]:
+    """The tools that rules may call here in place of a skill."""
+    return {name: run.engine.registry.get(name) for name in skill.scope_by_rules(allowed_tools(run))}
 
 
 def allowed_tools(run: Run) -> list[str]:

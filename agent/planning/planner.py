@@ -15,6 +15,7 @@ from agent.planning.normalise import RawPlan, normalise
 from agent.planning.parse import parse_reply
 from agent.planning.references import rename
 from agent.planning.request import PlanningRequest
+from agent.planning.required import fitted
 from agent.planning.rules import RulePlanner
 from agent.planning.validate import describe, finish_plan, validate
 from agent.planning.wire import plan_schema
@@ -52,13 +53,15 @@ class Planned:
     effective: Mode
     fallback_reason: str | None = None
     rejected: tuple[Rejection, ...] = field(default=())
+    adjusted: tuple[str, ...] = field(default=())
 
 
 class PlannerAgent:
-    """Plans with a model; falls back to rules."""
+    """Plans with a model; falls back to rules. `has_writer`: whether a model would also write the answer."""
 
-    def __init__(self, model: PlannerModel) -> None:
+    def __init__(self, model: PlannerModel, *, has_writer: bool = True) -> None:
         self._model = model
+        self._has_writer = has_writer
 
     async def plan(self, request: PlanningRequest) -> Planned:
         """A validated plan. Raises nothing of the model's: every failure ends in the rule planner."""
@@ -74,20 +77,34 @@ class PlannerAgent:
                 reason = error.message
                 break
             try:
-                plan = plan_of_reply(reply.text, reply.finish_reason, request)
+                notes: list[str] = []
+                plan = plan_of_reply(reply.text, reply.finish_reason, request, has_writer=self._has_writer, notes=notes)
             except PlanInvalidError as error:
                 rejected.append(Rejection(tuple(error.problems), reply.text[:500]))
                 reason = f"the model gave no valid plan: {error.problems[0]}"
                 messages = _reask(messages, reply.text, error.problems)
             else:
-                return Planned(plan, "llm", "llm", None, tuple(rejected))
-        ruled = RulePlanner().plan(request, has_model=True).model_copy(update={"origin_reason": reason})
+                return Planned(plan, "llm", "llm", None, tuple(rejected), tuple(notes))
+        ruled = RulePlanner().plan(request, has_model=self._has_writer).model_copy(update={"origin_reason": reason})
         return Planned(ruled, "llm", "rules", reason, tuple(rejected))
 
 
-def plan_of_reply(text: str, finish_reason: str, request: PlanningRequest) -> Plan:
-    """The plan a reply stands for, joined with what is done already. Raises `PlanInvalidError`."""
+def plan_of_reply(
+    text: str,
+    finish_reason: str,
+    request: PlanningRequest,
+    *,
+    has_writer: bool = True,
+    notes: list[str] | None = None,
+) -> Plan:
+    """The plan a reply stands for, joined with what is done already. Raises `PlanInvalidError`.
+
+    `notes` takes up what was dropped of a reply in a room that requires tools."""
     raw = normalise(parse_reply(text, finish_reason), request.catalogue)
+    if request.room.required_tools:
+        raw, dropped = fitted(raw, request)
+        if notes is not None:
+            notes += dropped
     done = {completed.step.id for completed in request.completed}
     taken = request.used_ids | done
     clashes = [step.id for step in raw.steps if step.id in taken]
@@ -95,7 +112,7 @@ def plan_of_reply(text: str, finish_reason: str, request: PlanningRequest) -> Pl
     if names:
         raw = _renamed_plan(raw, names)
     plan = validate(raw, request.catalogue, max_steps=request.room.budgets.max_steps, known_ids=done)
-    return join(finish_new(plan, request, has_model=True), request)
+    return join(finish_new(plan, request, has_model=has_writer), request)
 
 
 def finish_new(plan: Plan, request: PlanningRequest, *, has_model: bool) -> Plan:

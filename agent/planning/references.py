@@ -2,6 +2,7 @@
 
 `{"$from": "s1", "path": "output.items[0]"}` in plans; `$s1.output.items[0]` or `${s1}` where a model writes them
 into text. `$5` is money. A whole-value reference keeps the type, otherwise it is spliced as text.
+`{"$literal": "..."}` is a text in which nothing is a reference.
 """
 
 import json
@@ -42,6 +43,16 @@ class ResolvedArgs:
     used: tuple[str, ...]
 
 
+def literal(text: str) -> JsonValue:
+    """A text as an argument that is taken as it stands: what a user wrote may look like a reference (`${HOME}`)."""
+    return {"$literal": text} if references_in(text) else text
+
+
+def is_literal(value: JsonValue) -> bool:
+    """Whether an argument is such a text."""
+    return isinstance(value, dict) and list(value) == ["$literal"]
+
+
 def find_references(args: JsonValue) -> frozenset[str]:
     """The ids of the steps that `args` refer to."""
     return frozenset(reference.step_id for reference in references_in(args))
@@ -54,6 +65,8 @@ def references_in(value: JsonValue) -> list[Reference]:
     if isinstance(value, list):
         return [found for item in value for found in references_in(item)]
     if isinstance(value, dict):
+        if is_literal(value):
+            return []
         whole = _whole(value)
         if whole is not None:
             return [whole]
@@ -77,6 +90,8 @@ def rename(value: JsonValue, names: Mapping[str, str]) -> JsonValue:
     if isinstance(value, list):
         return [rename(item, names) for item in value]
     if isinstance(value, dict):
+        if is_literal(value):
+            return value
         whole = _whole(value)
         if whole is not None:
             return {**value, "$from": names.get(whole.step_id, whole.step_id)}
@@ -94,6 +109,8 @@ class _Resolver:
         if isinstance(value, list):
             return [self.fill(item) for item in value]
         if isinstance(value, dict):
+            if is_literal(value):
+                return value["$literal"]
             whole = _whole(value)
             if whole is not None:
                 return self._get(whole)

@@ -1,6 +1,7 @@
 """What a plan is made from, for the planner and for the rules alike."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from agent.core.events import MemoryItem
 from agent.core.models import ChatMessage, Plan, PlanStep, Room
@@ -32,5 +33,11 @@ class PlanningRequest:
     """Ids of every step of earlier plans, so that new ones never take a used name."""
     failed: tuple[PlanStep, ...] = ()
     """Steps of the previous plan that did not serve their purpose."""
+    original: str = ""
+    """The user's own words: before a translation, and with nothing taken out for a command."""
+    context: Mapping[str, str] = field(default_factory=dict)
+    """What the caller's system says of the request: service, priority, severity, status."""
+    redo: frozenset[str] = frozenset()
+    """Tools whose results did not do: they are called again, more broadly."""
     tainted: bool = False
     needs_completion: bool = False

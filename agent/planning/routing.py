@@ -55,6 +55,8 @@ def route(question: str, *, room: Room, catalogue: Catalogue, tool_calls: bool, 
         return Route("tool_calls", "the request names its tool calls", question)
     if (slash := _slash(text, catalogue, has_model=has_model)) is not None:
         return slash
+    if room.skill is not None and room.planning:
+        return Route("skill", f"every request of the room {room.id!r} is its skill's", question, room.skill)
     if _GREETING.match(text):
         return Route("greeting", "a greeting needs no plan", question)
     if not room.planning:

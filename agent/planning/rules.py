@@ -41,6 +41,11 @@ _SEARCH = re.compile(
 )
 _QUOTE = "\"'\u201c\u201d\u2018\u2019"
 _QUOTED = re.compile(f"[{_QUOTE}]([^{_QUOTE}]{{1,200}})[{_QUOTE}]")
+_APPLY = re.compile(
+    r"^\s*(?:please\s+)?apply(?:\s+(?:it|this|the pipeline))?(?:\s+(?:to|as|into))?(?:\s+the\s+collection)?\s+"
+    r"(?P<name>[\w.\"'-]{1,200})(?P<force>\s+(?:anyway|by force))?\s*[.!]?\s*$",
+    re.IGNORECASE,
+)
 _SEARCH_FILLER = re.compile(
     r"\b(?:search|find|look|grep|for|in|inside|within|through|my|the|all|our|local|files?|documents?|notes|folders?|"
     r"where|that|which|mentions?|mentioning|contains?|containing|about|of|and|any|every|please|lines?|with)\b",
@@ -272,7 +277,18 @@ def _memories(text: str) -> list[_Found]:
     return [_Found(0, "memory_save", {"text": told["fact"].strip()}, "remember it")]
 
 
-_READERS: Sequence[Callable[[str], list[_Found]]] = (_urls, _sums, _times, _files, _lists, _searches, _memories)
+def _pipelines(text: str) -> list[_Found]:
+    """In a room that builds pipelines: "apply NAME" applies what was proposed, everything else goes on building."""
+    told = _APPLY.match(text)
+    if told is None:
+        return [_Found(0, "suggest_pipeline", {"request": text.strip()[:4000]}, "go on building the pipeline")]
+    args: JsonObject = {"collection_name": told["name"].strip(_QUOTE)}
+    if told["force"]:
+        args["force"] = True
+    return [_Found(0, "apply_pipeline", args, f"apply the pipeline to {args['collection_name']}")]
+
+
+_READERS: Sequence[Callable[[str], list[_Found]]] = (_urls, _sums, _times, _files, _lists, _searches, _memories, _pipelines)
 
 
 def _completion(steps: tuple[PlanStep, ...], taken: frozenset[str] | set[str]) -> PlanStep:

@@ -11,7 +11,7 @@ from agent.core.errors import PlanInvalidError
 from agent.core.models import STEP_ID_PATTERN, JsonObject, Plan, PlanStep
 from agent.planning.catalogue import Catalogue
 from agent.planning.normalise import RawPlan, RawStep
-from agent.planning.references import find_references
+from agent.planning.references import find_references, is_literal
 from agent.planning.wire import COMPLETION, action_of
 
 
@@ -32,7 +32,7 @@ def validate(raw: RawPlan, catalogue: Catalogue, *, max_steps: int, known_ids: C
     return Plan(
         goal=raw.goal,
         language=raw.language,
-        steps=tuple(_ordered(steps, known_ids)),
+        steps=tuple(in_order(steps, known_ids)),
         origin="llm",
         reasoning=raw.reasoning,
     )
@@ -96,7 +96,7 @@ def argument_problems(schema: JsonObject, args: JsonObject) -> list[str]:
 
 def _relaxed(schema: JsonValue, value: JsonValue) -> JsonValue:
     """Accept anything where the value is, or holds, a reference: its type is known only at run time."""
-    return {} if find_references(value) else schema
+    return {} if find_references(value) or is_literal(value) else schema
 
 
 def _id_problems(steps: Iterable[PlanStep], known_ids: Collection[str]) -> list[str]:
@@ -129,12 +129,12 @@ def _completion_problems(steps: list[PlanStep]) -> list[str]:
 
 
 def _cycle_problems(steps: list[PlanStep], known_ids: Collection[str]) -> list[str]:
-    ordered = {step.id for step in _ordered(steps, known_ids)}
+    ordered = {step.id for step in in_order(steps, known_ids)}
     stuck = [step.id for step in steps if step.id not in ordered]
     return [f"the steps {', '.join(stuck)} depend on one another in a circle"] if stuck else []
 
 
-def _ordered(steps: list[PlanStep], known_ids: Collection[str]) -> list[PlanStep]:
+def in_order(steps: list[PlanStep], known_ids: Collection[str]) -> list[PlanStep]:
     """The steps with dependencies first, otherwise as written; steps in a circle are left out. A completion waits
     for everything: it is given the results of all steps."""
     done = set(known_ids)

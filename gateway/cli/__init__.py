@@ -11,7 +11,22 @@ from typing import Annotated
 import typer
 
 from agent.core.errors import AgentError
-from gateway.cli import ask, doctor, graph, ingest, mcp, mcp_servers, memory, runs, serve, skills, tools
+from gateway.cli import (
+    ask,
+    corpus,
+    doctor,
+    embedder,
+    graph,
+    ingest,
+    keys,
+    mcp,
+    mcp_servers,
+    memory,
+    runs,
+    serve,
+    skills,
+    tools,
+)
 from gateway.cli.groups import Group
 
 app = typer.Typer(
@@ -31,8 +46,11 @@ app.add_typer(skills.app, name="skills")
 app.add_typer(tools.app, name="tools")
 app.add_typer(mcp_servers.app, name="mcp-servers")
 app.add_typer(memory.app, name="memory")
+app.add_typer(keys.app, name="keys")
 app.command("ingest")(ingest.ingest)
 app.add_typer(ingest.app, name="collections")
+app.add_typer(corpus.app, name="corpus")
+app.add_typer(embedder.app, name="embedder")
 
 
 def _print_version(wanted: bool) -> None:

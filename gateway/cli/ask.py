@@ -124,11 +124,22 @@ def _print_answer(response: AgentResponse, *, as_json: bool) -> None:
         return
     if not sys.stdout.isatty():
         print(response.response)
+        _print_sources(response)
         return
     from rich.console import Console  # noqa: PLC0415 - only for a person's eyes
     from rich.markdown import Markdown  # noqa: PLC0415
 
     Console().print(Markdown(response.response))
+    _print_sources(response)
+
+
+def _print_sources(response: AgentResponse) -> None:
+    """What the answer cites, on stderr: the answer alone is what another program reads."""
+    cited = {citation["source_id"] for citation in response.metadata["citations"]}
+    for source in response.metadata["sources"]:
+        if source["id"] in cited:
+            place = f"{source['name']}  {source['url'] or ''}".rstrip()
+            print("".join(char if char.isprintable() else " " for char in f"[{source['id']}] {place}"), file=sys.stderr)
 
 
 def _print_failure(error: AgentError, *, as_json: bool) -> None:

@@ -79,6 +79,11 @@ class Progress:
                 self._judged(step, event.attempt, verdict.outcome, verdict.reason)
             case ev.StepUnknown(message=message):
                 self._line(f"[red]?[/red] {_plain(message)}")
+            case ev.AnswerChecked(problems=problems, action=action) if problems:
+                what = "written again" if action == "retry_strict" else "left out"
+                self._line(
+                    f"[yellow]{len(problems)} not in the documents, {what}:[/yellow] {_plain(problems[0].reason)}"
+                )
             case ev.GateChecked(passed=False, gate=gate, reason=reason):
                 self._line(f"[yellow]gate {gate}:[/yellow] {_plain(reason)}")
             case _:

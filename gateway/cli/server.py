@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import signal
 import socket
 import sys
@@ -11,9 +12,13 @@ from types import FrameType
 import uvicorn
 
 from agent.core.config import Settings
+from agent.core.errors import ConfigError
 from gateway.app import create_app
 from gateway.bootstrap import Stepgate, build
 from gateway.cli.listening import listen
+from gateway.gatekeeper import is_loopback
+
+log = logging.getLogger(__name__)
 
 GRACE_SECONDS = 3.0
 """What open connections get to close, after the runs have ended or were left resumable."""
@@ -23,9 +28,23 @@ async def run_server(settings: Settings) -> int:
     """Bind, wire the gateway, serve until a signal, drain; the exit code."""
     with listen(settings) as listening:
         async with build(settings) as stepgate:
+            await _check_keys(settings, stepgate)
             server = _Server(settings, stepgate)
             await server.serve([listening])
             return 0 if server.started else 1
+
+
+async def _check_keys(settings: Settings, stepgate: Stepgate) -> None:
+    """Refuse to open the gateway to the network for everybody. `ConfigError` where no key could let anybody in."""
+    if is_loopback(settings.host):
+        return
+    if settings.require_key == "never":
+        log.warning("AGENT_REQUIRE_KEY is never: whoever reaches %s may use this gateway", settings.host)
+    elif not await stepgate.keys.any():
+        raise ConfigError(
+            f"AGENT_HOST: others can reach {settings.host}, and there is no API key yet; make one first: "
+            "`stepgate keys create NAME`"
+        )
 
 
 class _Server(uvicorn.Server):

@@ -10,6 +10,7 @@ from fastapi.responses import Response
 from agent.core.errors import AgentError
 from agent.core.events import RunFailed, RunWaiting
 from agent.core.models import AgentRequest, AgentResponse
+from gateway.auth import By, requires, start_run
 from gateway.bootstrap import Stepgate
 from gateway.doors.body import JsonRoute, refuse_unknown
 from gateway.doors.replies import answered
@@ -18,7 +19,7 @@ from gateway.render.errors import FailureBody
 from gateway.render.native import event_frame, failure_frame, response_frame
 from gateway.sse import sse_response
 
-router = APIRouter(tags=["agent"], route_class=JsonRoute)
+router = APIRouter(tags=["agent"], route_class=JsonRoute, dependencies=[requires("agent")])
 
 _STATUSES: dict[int | str, str] = {
     400: "The request cannot be understood",
@@ -40,23 +41,24 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 
 
 @router.post("/v1/agent", response_model=AgentResponse, responses=ERRORS)
-async def agent(body: AgentRequest, http: Request, stepgate: Gateway) -> Response:
+async def agent(body: AgentRequest, http: Request, stepgate: Gateway, caller: By) -> Response:
     """Carry out a request. With `stream: true`, every event as it happens and the response at the end."""
     refuse_unknown(await http.json(), AgentRequest)
-    reply = await answered(stepgate, body)
-    run_id, heard = reply or (await stepgate.service.start(body), 0)
+    reply = await answered(stepgate, caller, body)
+    run_id, heard = reply or (await start_run(stepgate, caller, body), 0)
     http.state.run_started = True
     headers = {"x-stepgate-run-id": run_id}
     if body.stream:
-        return sse_response(_stream(stepgate, run_id, heard), headers)
-    response = await stepgate.service.response(run_id, heard=heard)
+        return sse_response(_stream(stepgate, run_id, caller.owner, heard), headers)
+    response = await stepgate.service.response(run_id, owner=caller.owner, heard=heard)
     return Response(response.model_dump_json(), media_type="application/json", headers=headers)
 
 
-async def _stream(stepgate: Stepgate, run_id: str, heard: int) -> AsyncIterator[str]:
+async def _stream(stepgate: Stepgate, run_id: str, owner: str, heard: int) -> AsyncIterator[str]:
     events = []
     try:
-        async with contextlib.aclosing(stepgate.service.events(run_id, waits=False, heard=heard)) as following:
+        following = stepgate.service.events(run_id, owner=owner, waits=False, heard=heard)
+        async with contextlib.aclosing(following):
             async for event in following:
                 events.append(event)
                 if event.seq > heard:

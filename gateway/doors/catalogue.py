@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from agent.core.errors import NotFoundError
 from agent.core.models import Effect, JsonObject
+from gateway.auth import By, requires
 from gateway.doors.wiring import Gateway
 from gateway.observe.metrics import CONTENT_TYPE
 
@@ -102,7 +103,7 @@ async def pointer(http: Request) -> Pointer:
 
 
 @router.get("/v1/skills")
-async def list_skills(stepgate: Gateway) -> SkillItems:
+async def list_skills(stepgate: Gateway, _: By) -> SkillItems:
     """The skills."""
     items = [
         SkillItem(
@@ -119,7 +120,7 @@ async def list_skills(stepgate: Gateway) -> SkillItems:
 
 
 @router.get("/v1/tools")
-async def list_tools(stepgate: Gateway) -> ToolItems:
+async def list_tools(stepgate: Gateway, _: By) -> ToolItems:
     """The tools."""
     return ToolItems(
         data=[
@@ -145,7 +146,12 @@ async def health() -> Health:
     return Health()
 
 
-@router.get("/metrics", response_class=Response, responses={404: {"description": "AGENT_METRICS is off"}})
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses={404: {"description": "AGENT_METRICS is off"}},
+    dependencies=[requires("admin")],
+)
 async def metrics(stepgate: Gateway) -> Response:
     """What Prometheus scrapes."""
     if not stepgate.settings.metrics:

@@ -1,23 +1,29 @@
-"""`/v1/collections`, `/v1/search`: what was read, and passages of it. Reading is `stepgate ingest`."""
+"""`/v1/collections`, `/v1/search`: what was read, and passages of it."""
 
 from datetime import UTC, datetime
 
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from agent.core.models import LOCAL_OWNER
-from agent.knowledge.models import MemoryOutput, MemoryQuery, RetrievalMode
+from agent.knowledge.collection_store import CollectionStatus
+from agent.knowledge.models import ConnectorInput, MemoryOutput, MemoryQuery, RetrievalMode
+from agent.knowledge.pipeline import PipelineDAG
+from gateway.auth import By, requires
 from gateway.doors.agent import ERRORS
+from gateway.doors.documents import DocumentEntries, document_entry
 from gateway.doors.wiring import Gateway
 
-router = APIRouter(tags=["knowledge"])
+router = APIRouter(tags=["knowledge"], dependencies=[requires("agent")])
 
 
 class CollectionEntry(BaseModel):
-    """A collection."""
+    """A collection. `template` is what its pipeline was made from, if a template; `embedder` made its vectors."""
 
     name: str
     documents: int
+    status: CollectionStatus
+    template: str
+    embedder: str
 
 
 class CollectionEntries(BaseModel):
@@ -26,25 +32,13 @@ class CollectionEntries(BaseModel):
     data: list[CollectionEntry]
 
 
-class DocumentEntry(BaseModel):
-    """A document as it was read. `checksum` is the SHA-256 of its bytes."""
+class CollectionDetail(CollectionEntry):
+    """A collection with its pipeline and where its documents come from."""
 
-    document_id: str
-    name: str
-    title: str
-    file_type: str
-    size: int
-    pages: int
-    passages: int
-    checksum: str
-    read_at: datetime
-    uncertainties: list[str]
-
-
-class DocumentEntries(BaseModel):
-    """The documents of a collection."""
-
-    data: list[DocumentEntry]
+    pipeline: PipelineDAG
+    sources: list[ConnectorInput]
+    created_at: datetime | None
+    updated_at: datetime | None
 
 
 class SearchBody(MemoryQuery):
@@ -55,43 +49,56 @@ class SearchBody(MemoryQuery):
 
 
 @router.get("/v1/collections", responses=ERRORS)
-async def list_collections(stepgate: Gateway) -> CollectionEntries:
+async def list_collections(stepgate: Gateway, caller: By) -> CollectionEntries:
     """The caller's collections."""
-    found = await stepgate.library.collections(LOCAL_OWNER)
-    return CollectionEntries(data=[CollectionEntry(name=name, documents=count) for name, count in found.items()])
-
-
-@router.get("/v1/collections/{name}/documents", responses=ERRORS)
-async def list_documents(name: str, stepgate: Gateway) -> DocumentEntries:
-    """The documents of a collection; 404 when there is none of the caller's."""
-    documents = await stepgate.library.documents(LOCAL_OWNER, name)
-    return DocumentEntries(
+    counts = await stepgate.library.collections(caller.owner)
+    rows = {name: await stepgate.library.collection(caller.owner, name) for name in counts}
+    return CollectionEntries(
         data=[
-            DocumentEntry(
-                document_id=document.document_id,
-                name=document.name,
-                title=document.title,
-                file_type=document.file_type,
-                size=document.size,
-                pages=document.pages,
-                passages=len(document.chunk_ids),
-                checksum=document.checksum,
-                read_at=datetime.fromtimestamp(document.at, UTC),
-                uncertainties=list(document.uncertainties),
+            CollectionEntry(
+                name=name,
+                documents=counts[name],
+                status=row.status,
+                template=row.pipeline.template,
+                embedder=row.embedder,
             )
-            for document in documents
+            for name, row in rows.items()
         ]
     )
 
 
-@router.delete("/v1/collections/{name}", status_code=204, responses=ERRORS)
-async def delete_collection(name: str, stepgate: Gateway) -> None:
-    """Remove a collection with its passages and vectors; 404 when there is none of the caller's."""
-    await stepgate.library.drop(LOCAL_OWNER, name)
+@router.get("/v1/collections/{name}", responses=ERRORS)
+async def get_collection(name: str, stepgate: Gateway, caller: By) -> CollectionDetail:
+    """A collection; 404 when there is none of the caller's."""
+    row = await stepgate.library.collection(caller.owner, name)
+    return CollectionDetail(
+        name=name,
+        documents=len(await stepgate.library.documents(caller.owner, name)),
+        status=row.status,
+        template=row.pipeline.template,
+        embedder=row.embedder,
+        pipeline=row.pipeline,
+        sources=list(row.sources),
+        created_at=datetime.fromtimestamp(row.created, UTC) if row.created else None,
+        updated_at=datetime.fromtimestamp(row.updated, UTC) if row.updated else None,
+    )
+
+
+@router.get("/v1/collections/{name}/documents", responses=ERRORS)
+async def list_documents(name: str, stepgate: Gateway, caller: By) -> DocumentEntries:
+    """The documents of a collection; 404 when there is none of the caller's."""
+    documents = await stepgate.library.documents(caller.owner, name)
+    return DocumentEntries(data=[document_entry(name, document) for document in documents])
+
+
+@router.delete("/v1/collections/{name}", status_code=204, responses=ERRORS, dependencies=[requires("ingest")])
+async def delete_collection(name: str, stepgate: Gateway, caller: By) -> None:
+    """Remove a collection with its passages, vectors and uploads; 404 when there is none of the caller's."""
+    await stepgate.library.drop(caller.owner, name)
 
 
 @router.post("/v1/search", responses=ERRORS)
-async def search(body: SearchBody, stepgate: Gateway) -> MemoryOutput:
+async def search(body: SearchBody, stepgate: Gateway, caller: By) -> MemoryOutput:
     """Passages of a collection, best first; 404 `ERR_MEMORY_NO_RESULTS` when nothing is relevant enough."""
     query = MemoryQuery.model_validate(body.model_dump(exclude={"collection", "mode"}))
-    return await stepgate.library.search(LOCAL_OWNER, body.collection, query, mode=body.mode)
+    return await stepgate.library.search(caller.owner, body.collection, query, mode=body.mode)

@@ -12,22 +12,18 @@ from agent.core.errors import BusyError
 from gateway.bootstrap import Stepgate
 from gateway.doors.hosts import HostsTold
 from mcp_tools.server import Served, build_server
+from mcp_tools.server_curated import View
 from mcp_tools.server_extras import ExtrasOf, no_extras
 from mcp_tools.server_sessions import MAX_SESSIONS, RETRY_MS, SessionManager
-from mcp_tools.server_views import View
 
 STATE_KEY = "mcp_state.key"
 """Kept in the data folder: what seals the state clients carry from one round of a call to the next."""
 
 
-VIEWS: dict[str, View] = {"/mcp": "own", "/mcp/all": "all"}
-"""Which tools are listed, by path."""
-
-
 class McpDoor:
-    """The endpoint. One for each app: the SDK's session manager can be entered once."""
+    """The endpoints, by path. One door for each app: the SDK's session managers can be entered once."""
 
-    def __init__(self, settings: Settings, extras: ExtrasOf = no_extras) -> None:
+    def __init__(self, settings: Settings, views: Mapping[str, View], extras: ExtrasOf = no_extras) -> None:
         self._stepgate: Stepgate | None = None
         self._managers = {
             path: SessionManager(
@@ -37,7 +33,7 @@ class McpDoor:
                 max_sessions=MAX_SESSIONS,
                 security_settings=_allowed(settings),
             )
-            for path, view in VIEWS.items()
+            for path, view in views.items()
         }
         self.endpoints: Mapping[str, ASGIApp] = {
             path: HostsTold(_TrimmedHeaders(StreamableHTTPASGIApp(manager))) for path, manager in self._managers.items()

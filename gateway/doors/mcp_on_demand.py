@@ -2,6 +2,7 @@
 30 MB that a house without MCP clients need not spend."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -10,14 +11,18 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent.core.config import Settings
-from agent.core.errors import BusyError
+from agent.core.errors import BusyError, NotFoundError
+from gateway.home import SHIPPED_VIEWS
+from mcp_tools.server_curated import OWN, View, missing_tools, views_of
 
 if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate
     from gateway.doors.mcp import McpDoor
     from mcp_tools.server_extras import ExtrasOf
 
-PATHS = ("/mcp", "/mcp/all")
+log = logging.getLogger(__name__)
+
+PATH = "/mcp"
 
 
 class McpOnDemand:
@@ -30,12 +35,17 @@ class McpOnDemand:
         self._wanted = asyncio.Event()
         self._closing = asyncio.Event()
         self._endpoints: asyncio.Future[Mapping[str, ASGIApp]] | None = None
-        self.routes: list[BaseRoute] = [Route(path, endpoint=_Endpoint(self, path)) for path in PATHS]
+        self._views: Mapping[str, View] = {}
+        self.routes: list[BaseRoute] = [Route(path, endpoint=_Endpoint(self)) for path in (PATH, PATH + "/{view}")]
         """To be added to the gateway's own: mounting an app at "/" would swallow whatever comes after it."""
 
     @asynccontextmanager
     async def serve(self, stepgate: "Stepgate") -> AsyncIterator[None]:
-        """Serve until left."""
+        """Serve until left. `ConfigError` for a view that cannot be."""
+        views = views_of(self._settings, SHIPPED_VIEWS)
+        for line in missing_tools(views.values(), stepgate.registry):
+            log.warning("%s", line)
+        self._views = {PATH: OWN, **{f"{PATH}/{name}": view for name, view in views.items()}}
         self._endpoints = asyncio.get_running_loop().create_future()
         owner = asyncio.create_task(self._own(stepgate, self._endpoints), name="mcp door")
         try:
@@ -45,9 +55,13 @@ class McpOnDemand:
             await owner
 
     async def endpoint(self, path: str) -> ASGIApp:
-        """The endpoint of a path, once it is loaded. `BusyError` while the gateway starts or stops."""
+        """The endpoint of a path, once it is loaded. `NotFoundError` for a view that is not there, `BusyError` while
+        the gateway starts or stops."""
         if self._endpoints is None or self._closing.is_set():
             raise BusyError("the gateway is starting or stopping; try again in a moment")
+        if path not in self._views:
+            known = ", ".join(self._views)
+            raise NotFoundError(f"there is no view at {path[:100]}; there are: {known}")
         self._wanted.set()
         return (await asyncio.shield(self._endpoints))[path]
 
@@ -71,14 +85,17 @@ class McpOnDemand:
     def _load(self) -> "McpDoor":
         from gateway.doors.mcp import McpDoor  # noqa: PLC0415 - see the module's docstring
 
-        return McpDoor(self._settings) if self._extras is None else McpDoor(self._settings, self._extras)
+        extras = {} if self._extras is None else {"extras": self._extras}
+        return McpDoor(self._settings, self._views, **extras)
 
 
 class _Endpoint:
-    """One path; a class, since Starlette takes functions for request handlers."""
+    """The paths; a class, since Starlette takes functions for request handlers."""
 
-    def __init__(self, door: McpOnDemand, path: str) -> None:
-        self._door, self._path = door, path
+    def __init__(self, door: McpOnDemand) -> None:
+        self._door = door
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await (await self._door.endpoint(self._path))(scope, receive, send)
+        view = scope["path_params"].get("view")
+        path = PATH if view is None else f"{PATH}/{view}"
+        await (await self._door.endpoint(path))(scope, receive, send)

@@ -7,11 +7,11 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
 from agent.core.memory import Kind, Memory
-from agent.core.models import LOCAL_OWNER
+from gateway.auth import By, requires
 from gateway.doors.agent import ERRORS
 from gateway.doors.wiring import Gateway
 
-router = APIRouter(tags=["memory"])
+router = APIRouter(tags=["memory"], dependencies=[requires("agent")])
 
 
 class MemoryEntry(BaseModel):
@@ -36,22 +36,23 @@ class MemoryEntries(BaseModel):
 @router.get("/v1/memories", responses=ERRORS)
 async def list_memories(
     stepgate: Gateway,
+    caller: By,
     query: Annotated[str | None, Query(max_length=1000)] = None,
     kind: Kind | None = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 50,
 ) -> MemoryEntries:
     """The caller's memories; those that have to do with `query` when given."""
     if query is not None:
-        recall = await stepgate.memory.search(LOCAL_OWNER, query, limit=limit)
+        recall = await stepgate.memory.search(caller.owner, query, limit=limit)
         return MemoryEntries(data=[_entry(memory) for memory in recall.memories], note=recall.fallback_reason or "")
-    newest = await stepgate.memory.newest(LOCAL_OWNER, kind=kind, limit=limit)
+    newest = await stepgate.memory.newest(caller.owner, kind=kind, limit=limit)
     return MemoryEntries(data=[_entry(memory) for memory in newest])
 
 
 @router.delete("/v1/memories/{memory_id}", status_code=204, responses=ERRORS)
-async def delete_memory(memory_id: str, stepgate: Gateway) -> None:
+async def delete_memory(memory_id: str, stepgate: Gateway, caller: By) -> None:
     """Forget one; 404 when there is none of the caller's."""
-    await stepgate.memory.delete(LOCAL_OWNER, memory_id)
+    await stepgate.memory.delete(caller.owner, memory_id)
 
 
 def _entry(memory: Memory) -> MemoryEntry:

@@ -13,6 +13,7 @@ from agent.core.errors import AgentError
 from agent.core.events import RunCreated, RunFailed, RunWaiting
 from agent.core.models import AgentRequest, ChatMessage, JsonObject, Room
 from agent.planning.routing import TASK_PREFIX
+from gateway.auth import By, requires, start_run
 from gateway.bootstrap import Stepgate
 from gateway.doors.body import JsonRoute
 from gateway.doors.replies import answered
@@ -22,7 +23,7 @@ from gateway.render.errors import OpenAIErrorBody, openai_error, to_json
 from gateway.render.openai import OpenAIChunks, completion_body
 from gateway.sse import frame, sse_response
 
-router = APIRouter(tags=["OpenAI"], route_class=JsonRoute)
+router = APIRouter(tags=["OpenAI"], route_class=JsonRoute, dependencies=[requires("chat")])
 
 _PASSED = {
     "top_p", "presence_penalty", "frequency_penalty", "seed", "stop", "reasoning_effort", "parallel_tool_calls"
@@ -133,6 +134,7 @@ async def chat_completions(
     body: ChatCompletionRequest,
     http: Request,
     stepgate: Gateway,
+    caller: By,
     user_agent: Annotated[str, Header()] = "",
 ) -> Response:
     """Carry out the last user message; the messages before it are the context."""
@@ -140,29 +142,31 @@ async def chat_completions(
     refuse_unsupported(body, room, stepgate.rooms, has_model=stepgate.models.configured)
     request = to_request(body, stepgate.settings.max_messages, http.headers.get("x-openwebui-chat-id"))
     hidden = request.prompt.lstrip().startswith(TASK_PREFIX)
-    reply = None if hidden else await answered(stepgate, request)
-    run_id, heard = reply or (await stepgate.service.start(request, hidden=hidden), 0)
+    reply = None if hidden else await answered(stepgate, caller, request)
+    run_id, heard = reply or (await start_run(stepgate, caller, request, hidden=hidden), 0)
     http.state.run_started = True
     if not body.stream:
-        return await _whole(stepgate, run_id, heard)
+        return await _whole(stepgate, run_id, caller.owner, heard)
     rich = not hidden and _is_open_webui(http, user_agent, stepgate.settings.open_webui)
     include_usage = body.stream_options is not None and bool(body.stream_options.include_usage)
     chunks = OpenAIChunks(run_id, body.model, include_usage=include_usage, rich=rich)
-    return sse_response(_stream(stepgate, run_id, chunks, heard), {"x-stepgate-run-id": run_id})
+    return sse_response(_stream(stepgate, run_id, caller.owner, chunks, heard), {"x-stepgate-run-id": run_id})
 
 
-async def _whole(stepgate: Stepgate, run_id: str, heard: int) -> Response:
-    events = await stepgate.service.finished(run_id, heard=heard)
+async def _whole(stepgate: Stepgate, run_id: str, owner: str, heard: int) -> Response:
+    events = await stepgate.service.finished(run_id, owner=owner, heard=heard)
     headers = {"x-stepgate-run-id": run_id}
     return Response(completion_body(events), media_type="application/json", headers=headers)
 
 
-async def _stream(stepgate: Stepgate, run_id: str, chunks: OpenAIChunks, heard: int) -> AsyncIterator[str]:
+async def _stream(stepgate: Stepgate, run_id: str, owner: str, chunks: OpenAIChunks, heard: int) -> AsyncIterator[str]:
     """The frames of a run; what happened up to seq `heard` has been shown before. A failure after the 200 is a frame
     of its own, and the stream ends without [DONE]."""
     waiting = False
     try:
-        async with contextlib.aclosing(stepgate.service.events(run_id, waits=False, heard=heard)) as events:
+        async with contextlib.aclosing(
+            stepgate.service.events(run_id, owner=owner, waits=False, heard=heard)
+        ) as events:
             async for event in events:
                 if isinstance(event.body, RunFailed):
                     yield frame(to_json(openai_error(event.body.failure)))

@@ -4,10 +4,11 @@ import json
 import re
 
 from agent.core.approval import decision_of
-from agent.core.errors import ConflictError, NotFoundError
+from agent.core.errors import ConflictError, NotFoundError, ScopeError
 from agent.core.models import AgentRequest, ChatMessage
 from agent.core.service import Decision
 from gateway.bootstrap import Stepgate
+from gateway.gatekeeper import Caller
 
 ASK_TOOL = "ask_user"
 """Open WebUI's own tool, by which a model asks the person something; it carries our question, where it is offered."""
@@ -16,40 +17,43 @@ _RUN = re.compile(r"run_[0-9a-f]{32}")
 _DECISIONS: dict[str, Decision] = {"approved": "approve", "rejected": "reject", "answered": "answer"}
 
 
-async def answered(stepgate: Stepgate, request: AgentRequest) -> tuple[str, int] | None:
+async def answered(stepgate: Stepgate, caller: Caller, request: AgentRequest) -> tuple[str, int] | None:
     """The run this message is the answer to, once it has been told, and the seq it had come to; None where nothing
     waits for it."""
-    found = await _waiting(stepgate, request)
+    found = await _waiting(stepgate, caller.owner, request)
     if found is None:
         return None
     run_id, (decision, text) = found
+    if caller.key is not None and not caller.key.allows("approve"):
+        raise ScopeError(f"the API key {caller.key.id} lacks the scope 'approve'", scope="approve")
     try:
-        heard = await stepgate.service.decide(run_id, _DECISIONS[decision], reason=text)
+        owner = caller.owner
+        heard = await stepgate.service.decide(run_id, _DECISIONS[decision], owner=owner, by=caller.name, reason=text)
     except ConflictError:  # decided meanwhile: the message is a request of its own
         return None
     return run_id, heard
 
 
-async def _waiting(stepgate: Stepgate, request: AgentRequest) -> tuple[str, tuple[str, str]] | None:
+async def _waiting(stepgate: Stepgate, owner: str, request: AgentRequest) -> tuple[str, tuple[str, str]] | None:
     """The waiting run, and what the message decides."""
     messages = request.messages or ()
     last = messages[-1] if messages else None
     if last is not None and last.role == "tool" and (last.tool_call_id or "").startswith(ASK_PREFIX):
         run_id = (last.tool_call_id or "").removeprefix(ASK_PREFIX)
-        return (run_id, _of_tool(last.content)) if await _is_waiting(stepgate, run_id) else None
+        return (run_id, _of_tool(last.content)) if await _is_waiting(stepgate, owner, run_id) else None
     said = decision_of(request.prompt)
     asked = _asked_last(messages)
-    if asked is not None and await _is_waiting(stepgate, asked):
+    if asked is not None and await _is_waiting(stepgate, owner, asked):
         return asked, said
     if request.conversation_id is not None:
-        waiting = await stepgate.service.waiting(request.conversation_id)
+        waiting = await stepgate.service.waiting(request.conversation_id, owner=owner)
         return (waiting, said) if waiting is not None else None
     return None
 
 
-async def _is_waiting(stepgate: Stepgate, run_id: str) -> bool:
+async def _is_waiting(stepgate: Stepgate, owner: str, run_id: str) -> bool:
     try:
-        return (await stepgate.service.get(run_id)).status == "awaiting_approval"
+        return (await stepgate.service.get(run_id, owner=owner)).status == "awaiting_approval"
     except NotFoundError:
         return False
 

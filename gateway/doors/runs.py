@@ -14,6 +14,7 @@ from agent.core.fold import fold
 from agent.core.journal import RunRow
 from agent.core.models import AgentResponse, JsonObject, Plan, PlanStep, RunStatus, StepOutcome
 from agent.core.response import respond
+from gateway.auth import By, requires
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.body import JsonRoute, refuse_unknown
@@ -21,7 +22,7 @@ from gateway.doors.wiring import Gateway
 from gateway.render.native import event_frame
 from gateway.sse import sse_response
 
-router = APIRouter(tags=["runs"], route_class=JsonRoute)
+router = APIRouter(tags=["runs"], route_class=JsonRoute, dependencies=[requires("agent")])
 
 MAX_SEQ: Final = 2**53
 """No run has as many events, and every JSON client and SQLite can hold the number."""
@@ -74,20 +75,21 @@ class EventList(BaseModel):
 @router.get("/v1/runs", responses=ERRORS)
 async def list_runs(
     stepgate: Gateway,
+    caller: By,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     before: str | None = None,
     status: RunStatus | None = None,
 ) -> RunList:
     """List runs."""
-    rows = await stepgate.service.list_runs(limit=limit, before=before, status=status)
+    rows = await stepgate.service.list_runs(owner=caller.owner, limit=limit, before=before, status=status)
     return RunList(data=[_summary(row) for row in rows], next=rows[-1].run_id if len(rows) == limit else None)
 
 
 @router.get("/v1/runs/{run_id}", responses=ERRORS)
-async def get_run(run_id: str, stepgate: Gateway) -> RunDetail:
+async def get_run(run_id: str, stepgate: Gateway, caller: By) -> RunDetail:
     """One run, finished or not."""
-    row = await stepgate.service.get(run_id)
-    events = await stepgate.service.read(run_id)
+    row = await stepgate.service.get(run_id, owner=caller.owner)
+    events = await stepgate.service.read(run_id, owner=caller.owner)
     state = fold(run_id, events)
     verdicts = [
         RunVerdict(step_id=step_id, attempt=attempt.number, verdict=attempt.verdict)
@@ -109,28 +111,29 @@ async def run_events(
     run_id: str,
     http: Request,
     stepgate: Gateway,
+    caller: By,
     after: Annotated[int | None, Query(ge=0, le=MAX_SEQ)] = None,
     last_event_id: Annotated[str | None, Header()] = None,
 ) -> Response:
     """The events after `Last-Event-ID` (or `after`), replayed and live; one list for `Accept: application/json`.
 
     204 to a stream's client that has seen the end already: it tells an `EventSource` to stop reconnecting."""
-    row = await stepgate.service.get(run_id)
+    row = await stepgate.service.get(run_id, owner=caller.owner)
     position = min(_position(after, last_event_id), row.last_seq)
     if "application/json" in http.headers.get("accept", ""):
-        events = await stepgate.service.read(run_id, after=position)
+        events = await stepgate.service.read(run_id, owner=caller.owner, after=position)
         body = EventList(data=[event.wire() for event in events])
         return Response(body.model_dump_json(), media_type="application/json")
     if row.status in _FINISHED and position == row.last_seq:
         return Response(status_code=204)
-    return sse_response(_follow(stepgate, run_id, position))
+    return sse_response(_follow(stepgate, run_id, caller.owner, position))
 
 
 @router.post("/v1/runs/{run_id}/cancel", status_code=202, responses=ERRORS)
-async def cancel_run(run_id: str, stepgate: Gateway) -> RunSummary:
+async def cancel_run(run_id: str, stepgate: Gateway, caller: By) -> RunSummary:
     """Stop a run; what is known by then stands in its answer."""
-    await stepgate.service.cancel(run_id)
-    return _summary(await stepgate.service.get(run_id))
+    await stepgate.service.cancel(run_id, owner=caller.owner)
+    return _summary(await stepgate.service.get(run_id, owner=caller.owner))
 
 
 class ApprovalBody(BaseModel):
@@ -154,32 +157,38 @@ class ReplyBody(BaseModel):
     approvals: list[str] = Field(default=[], max_length=100)
 
 
-@router.post("/v1/runs/{run_id}/approve", status_code=202, responses=ERRORS)
-async def approve_run(run_id: str, body: ApprovalBody, http: Request, stepgate: Gateway) -> RunSummary:
+@router.post("/v1/runs/{run_id}/approve", status_code=202, responses=ERRORS, dependencies=[requires("approve")])
+async def approve_run(run_id: str, body: ApprovalBody, http: Request, stepgate: Gateway, caller: By) -> RunSummary:
     """Allow what the run waits with, as shown or as edited; it goes on at once."""
     refuse_unknown(await http.json(), ApprovalBody)
-    await stepgate.service.decide(run_id, "approve", approvals=body.approvals, plan=body.plan)
-    return _summary(await stepgate.service.get(run_id))
+    await stepgate.service.decide(
+        run_id, "approve", owner=caller.owner, by=caller.name, approvals=body.approvals, plan=body.plan
+    )
+    return _summary(await stepgate.service.get(run_id, owner=caller.owner))
 
 
-@router.post("/v1/runs/{run_id}/reject", status_code=202, responses=ERRORS)
-async def reject_run(run_id: str, body: RejectionBody, http: Request, stepgate: Gateway) -> RunSummary:
+@router.post("/v1/runs/{run_id}/reject", status_code=202, responses=ERRORS, dependencies=[requires("approve")])
+async def reject_run(run_id: str, body: RejectionBody, http: Request, stepgate: Gateway, caller: By) -> RunSummary:
     """Refuse what the run waits with: a plan ends the run; a single call is told to the agent."""
     refuse_unknown(await http.json(), RejectionBody)
-    await stepgate.service.decide(run_id, "reject", approvals=body.approvals, reason=body.reason)
-    return _summary(await stepgate.service.get(run_id))
+    await stepgate.service.decide(
+        run_id, "reject", owner=caller.owner, by=caller.name, approvals=body.approvals, reason=body.reason
+    )
+    return _summary(await stepgate.service.get(run_id, owner=caller.owner))
 
 
-@router.post("/v1/runs/{run_id}/reply", status_code=202, responses=ERRORS)
-async def reply_to_run(run_id: str, body: ReplyBody, http: Request, stepgate: Gateway) -> RunSummary:
+@router.post("/v1/runs/{run_id}/reply", status_code=202, responses=ERRORS, dependencies=[requires("approve")])
+async def reply_to_run(run_id: str, body: ReplyBody, http: Request, stepgate: Gateway, caller: By) -> RunSummary:
     """Say what should be different; a new plan is made of it, and asked about again."""
     refuse_unknown(await http.json(), ReplyBody)
-    await stepgate.service.decide(run_id, "answer", approvals=body.approvals, reason=body.text)
-    return _summary(await stepgate.service.get(run_id))
+    await stepgate.service.decide(
+        run_id, "answer", owner=caller.owner, by=caller.name, approvals=body.approvals, reason=body.text
+    )
+    return _summary(await stepgate.service.get(run_id, owner=caller.owner))
 
 
-async def _follow(stepgate: Stepgate, run_id: str, after: int) -> AsyncIterator[str]:
-    async with contextlib.aclosing(stepgate.service.events(run_id, after=after)) as events:
+async def _follow(stepgate: Stepgate, run_id: str, owner: str, after: int) -> AsyncIterator[str]:
+    async with contextlib.aclosing(stepgate.service.events(run_id, owner=owner, after=after)) as events:
         async for event in events:
             yield event_frame(event)
 

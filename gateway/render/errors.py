@@ -14,6 +14,7 @@ MCP_PATH = "/mcp"
 """Its callers read errors in JSON-RPC's shape."""
 
 DOOR_FAILURES: Mapping[str, FailureKind] = {
+    "ERR_FIELD": FailureKind("a field of the body has no usable value", "correct the field it names", 422, False),
     "ERR_METHOD": FailureKind("the path does not take this method", "use one of the `Allow` header", 405, False),
     "ERR_MEDIA_TYPE": FailureKind("the body is not sent as plain JSON", "send it uncompressed, as JSON", 415, False),
     "ERR_HOST": FailureKind("a Host or Origin that is not allowed", "add it to AGENT_ALLOWED_HOSTS", 421, False),
@@ -45,6 +46,10 @@ class OpenAIErrorBody(BaseModel):
 _OPENAI_CODES: Mapping[str, tuple[str, str | None]] = {
     # our code: (OpenAI's type, OpenAI's code)
     "ERR_BAD_REQUEST": ("invalid_request_error", None),
+    "ERR_AUTH": ("invalid_request_error", "invalid_api_key"),
+    "ERR_SCOPE": ("invalid_request_error", "insufficient_permissions"),
+    "ERR_RATE_LIMIT": ("requests", "rate_limit_exceeded"),
+    "ERR_QUOTA": ("insufficient_quota", "insufficient_quota"),
     "ERR_TOO_LARGE": ("invalid_request_error", "request_too_large"),
     "ERR_METHOD": ("invalid_request_error", "method_not_supported"),
     "ERR_MEDIA_TYPE": ("invalid_request_error", "unsupported_content_type"),

@@ -5,6 +5,7 @@ import pytest
 
 from agent.core.errors import BadRequestError
 from agent.core.models import JsonObject
+from agent.knowledge.bm25 import scored
 from agent.knowledge.lexical import LexicalIndex, LexicalResult, Passage
 
 HOUSE = "house"
@@ -210,3 +211,50 @@ class LexicalContract:
         assert max(ids) > "p500"
         assert await index.sample("nowhere", owner="ann", limit=10) == []
         assert len(await found(index, "text", limit=600)) == 600
+
+    async def test_what_is_added_between_searches_is_found_as_if_it_had_been_there(
+        self, index: LexicalIndex, other: LexicalIndex
+    ) -> None:
+        """The postings in memory are joined with what came; the scores are those of a reader without memory."""
+        await index.put(HOUSE, [passage(f"a{n}", f"engine wing {'noise ' * n}", "wing") for n in range(5)], owner="ann")
+        assert len(await found(index, "engine")) == 5
+        await other.put(HOUSE, [passage(f"b{n}", "engine " * (n + 1), "valve") for n in range(4)], owner="ann")
+        await other.put("elsewhere", [passage("z", "engine")], owner="ann")
+        await other.put(HOUSE, [passage("c", "an engine valve")], owner="ann")
+        for query in ("engine", "wing valve", "noise engine", "volcano"):
+            warm, cold = await search(index, query, limit=20), await search(other, query, limit=20)
+            assert [(hit.id, hit.strict) for hit in warm.hits] == [(hit.id, hit.strict) for hit in cold.hits]
+            assert [hit.score for hit in warm.hits] == pytest.approx([hit.score for hit in cold.hits], rel=1e-5)
+            assert (warm.total, warm.means) == (cold.total, cold.means)
+
+    async def test_what_is_replaced_or_removed_between_searches_is_gone(
+        self, index: LexicalIndex, other: LexicalIndex
+    ) -> None:
+        await index.put(HOUSE, [passage(f"a{n}", f"engine number{n}") for n in range(5)], owner="ann")
+        assert len(await found(index, "engine number4")) == 5
+        await other.put(HOUSE, [passage("a4", "a quiet garden")], owner="ann")
+        assert await found(index, "engine") == ["a0", "a1", "a2", "a3"]
+        assert await found(index, "garden") == ["a4"]
+        assert await other.delete(HOUSE, ["doc-a4", "doc-a3"], owner="ann") == 2
+        # New passages may get the numbers of removed ones.
+        await other.put(HOUSE, [passage("n1", "engine engine"), passage("n2", "volcano")], owner="ann")
+        assert sorted(await found(index, "engine")) == ["a0", "a1", "a2", "n1"]
+        assert (await found(index, "garden"), await found(index, "volcano")) == ([], ["n2"])
+
+    async def test_a_passage_scores_alone_as_it_does_in_a_search(self, index: LexicalIndex) -> None:
+        held = [passage(f"a{n}", f"engine {'noise ' * n} wing", "a valve" if n % 2 else "") for n in range(6)]
+        await index.put(HOUSE, held, owner="ann")
+        result = await search(index, "explain the engine valve noise", limit=10)
+        for hit in result.hits:
+            alone = scored(result, hit.indexed)
+            assert alone is not None
+            assert (alone.score, alone.coverage) == (pytest.approx(hit.score, rel=1e-5), pytest.approx(hit.coverage))
+            assert alone.strict == hit.strict
+        stranger = (await index.passages(HOUSE, ["a0"], owner="ann"))["a0"]
+        assert scored(await search(index, "volcano"), stranger) is None
+
+    async def test_words_of_the_asking_count_little(self, index: LexicalIndex) -> None:
+        await index.put(HOUSE, [passage("a", "The refund policy."), passage("b", "Explain your gardens.")], owner="ann")
+        hits = {hit.id: hit for hit in (await search(index, "please explain the refund policy")).hits}
+        assert hits["a"].coverage > 0.75
+        assert hits["b"].coverage < 0.15

@@ -72,6 +72,16 @@ class VectorContract:
         assert [(hit.item.id, hit.item.at) for hit in hits] == [("a", 5.0)]
         assert len(await index.items(SET, owner="ann", limit=9)) == 2
 
+    async def test_stored_vectors_can_be_had_again_by_their_owner(self, index: VectorIndex) -> None:
+        await index.put(SET, [entry("a", 0, 3, 0, 4), entry("b", 1, 0, 0, 0, owner="bob")])
+        stored = await index.stored(SET, ["a", "b", "c"], owner="ann")
+        assert stored.space == SPACE
+        assert set(stored.vectors) == {"a"}
+        assert list(stored.vectors["a"]) == pytest.approx([0, 0.6, 0, 0.8], abs=1e-6)
+        assert (await index.stored(SET, [], owner="ann")).vectors == {}
+        unknown = await index.stored("never-opened", ["a"], owner="ann")
+        assert (unknown.space, dict(unknown.vectors)) == (None, {})
+
     async def test_an_id_of_another_owner_is_left_alone(self, index: VectorIndex) -> None:
         await index.put(SET, [entry("a", 1, 0, 0, 0)])
         with pytest.raises(ConflictError):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.core.config import Settings
+from agent.core.custody import ServiceLimits, worker_name
 from agent.core.embedder import Embedder
 from agent.core.events import Event
 from agent.core.journal_sqlite import SqliteStore, open_sqlite
@@ -15,21 +16,24 @@ from agent.core.language import LanguageDetector
 from agent.core.llm.tiers import ModelTiers
 from agent.core.memory import MemoryStore
 from agent.core.models import AgentRequest, AgentResponse, Room
+from agent.core.net import SafeClient
 from agent.core.response import respond
 from agent.core.rooms import Rooms
-from agent.core.service import AgentService, ServiceLimits, worker_name
+from agent.core.service import AgentService
 from agent.core.vectors.exact import ExactIndex
 from agent.core.vectors.sqlite import SqliteVectorRows
 from agent.execution.executor import RunExecutor
-from agent.execution.run import Engine, Run
+from agent.execution.run import Engine, Observer, Run
 from agent.execution.stages.guard import admit
+from agent.execution.subagents import SubAgentStaff
 from agent.execution.workflow import drive
-from agent.knowledge.documents import SqliteDocuments
-from agent.knowledge.lexical_sqlite import sqlite_index
 from agent.knowledge.library import Library
 from agent.skills import SkillLibrary, SkillRoot
+from agent.subagents.registry import SUBAGENTS, Kind
+from agent.subagents.spawn import spawn_tools
 from agent.tools import Tool, ToolRegistry
 from gateway.bootstrap import HOME
+from gateway.stores import library_of, staff_of
 from mcp_tools.builtin import builtin_tools
 from tests.support.script import Script
 from tests.support.scripted_client import ScriptedClient
@@ -66,6 +70,8 @@ async def engine_bench(
     worker: str | None = None,
     embedder: Embedder | None = None,
     driver: Callable[[Run], Awaitable[None]] = drive,
+    observers: tuple[Observer, ...] = (),
+    kinds: Sequence[Kind] = SUBAGENTS,
     **settings: Any,
 ) -> AsyncIterator[Bench]:
     """An engine on `folder`; rules mode when there is no script. `tools` join the builtin ones."""
@@ -73,15 +79,15 @@ async def engine_bench(
     store = await open_sqlite(configured.database_path)
     vectors = ExactIndex(SqliteVectorRows(store.database))
     memory = MemoryStore(vectors, embedder, time.time)
-    library = Library(
-        SqliteDocuments(store.database, time.time), sqlite_index(store.database), vectors, embedder, clock=time.time
-    )
+    client_of_sources = SafeClient(configured.fetch_allow_hosts)
+    library = library_of(configured, store, vectors, embedder, client_of_sources)
     builtins = builtin_tools(configured, memory, library)
     registry = ToolRegistry()
-    registry.register(*builtins.tools, *tools)
+    registry.register(*builtins.tools, *spawn_tools(kinds), *tools)
     roots = [SkillRoot(path, "test") for path in skill_roots] + [SkillRoot(HOME / "skills", "shipped")]
     client = ScriptedClient(script or Script())
     models = ModelTiers(client, "small", "large", 5.0, 1000) if script is not None else ModelTiers()
+    languages = LanguageDetector()
     engine = Engine(
         configured,
         store.journal,
@@ -90,7 +96,9 @@ async def engine_bench(
         registry,
         SkillLibrary.load(roots),
         memory,
-        LanguageDetector(),
+        languages,
+        subagents=SubAgentStaff(staff_of(configured, library, client_of_sources, languages).materials, kinds),
+        observers=observers,
     )
     chosen = room or Room(id="test")
     rooms = Rooms([chosen, replace_planning(chosen)], chosen.id)
@@ -110,8 +118,9 @@ async def engine_bench(
     try:
         yield Bench(engine, service, client, store, library)
     finally:
-        await service.begin_drain(0)
+        await service.custody.begin_drain(0)
         await builtins.aclose()
+        await client_of_sources.aclose()
         await memory.close()
         await store.close()
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent.core.errors import VectorSpaceError
-from agent.core.vectors.port import Entry, Hit, Item, Space
+from agent.core.vectors.port import Entry, Hit, Item, Space, Stored
 
 CACHE_BYTES = 256_000_000
 """Vectors kept in memory; beyond it the owners that searched least recently are read again when they come back."""
@@ -73,6 +73,10 @@ class VectorRows(Protocol):
 
     async def payloads(self, name: str, owner: str, ids: Sequence[str]) -> Mapping[str, Item]:
         """Items by id; those removed meanwhile are missing."""
+        ...
+
+    async def stored(self, name: str, owner: str, ids: Sequence[str]) -> tuple[Space | None, Mapping[str, bytes]]:
+        """The set's space, and vectors by id; those that are not there are missing."""
         ...
 
     async def items(self, name: str, owner: str | None, limit: int, scopes: Sequence[str] | None) -> list[Item]:
@@ -139,6 +143,11 @@ class ExactIndex:
             best = _best(block, query, limit, scopes)
         items = await self._rows.payloads(name, owner, [identity for identity, _ in best])
         return [Hit(items[identity], score) for identity, score in best if identity in items]
+
+    async def stored(self, name: str, ids: Sequence[str], *, owner: str) -> Stored:
+        """See `VectorIndex.stored`."""
+        space, rows = await self._rows.stored(name, owner, ids)
+        return Stored(space, {identity: np.frombuffer(row, "<f4") for identity, row in rows.items()})
 
     async def items(
         self, name: str, *, owner: str | None, limit: int, scopes: Sequence[str] | None = None

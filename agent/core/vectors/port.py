@@ -3,9 +3,12 @@
 `tests/contract/vector_contract.py` holds every driver to it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from agent.core.models import JsonObject
 
@@ -52,6 +55,14 @@ class Hit:
     score: float
 
 
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Vectors as they are kept, by id, of length one; the space is None for a set that was not opened."""
+
+    space: Space | None
+    vectors: Mapping[str, NDArray[np.float32]]
+
+
 class VectorIndex(Protocol):
     """Sets are made by `open`; their names are lower-case words joined by hyphens. All methods raise `StoreError`."""
 
@@ -72,6 +83,10 @@ class VectorIndex(Protocol):
         """The owner's entries nearest to `vector`, best first; only those of `scopes` when given.
 
         Whatever any process has put before is found. Nothing is found in an unknown set."""
+        ...
+
+    async def stored(self, name: str, ids: Sequence[str], *, owner: str) -> Stored:
+        """The vectors of this owner's entries with these ids; those that are not there are missing."""
         ...
 
     async def items(

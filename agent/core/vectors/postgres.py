@@ -87,6 +87,15 @@ class PostgresVectorRows:
             found = [as_item(row) for row in await cursor.fetchall()]
         return {item.id: item for item in found}
 
+    async def stored(self, name: str, owner: str, ids: Sequence[str]) -> tuple[Space | None, Mapping[str, bytes]]:
+        """See `VectorRows.stored`."""
+        async with self._database.transaction() as db:
+            cursor = await db.execute(
+                "SELECT id, vector FROM vectors WHERE name = %s AND owner = %s AND id = ANY(%s)",
+                (name, owner, list(ids)),
+            )
+            return await _space(db, name), {str(row[0]): bytes(row[1]) for row in await cursor.fetchall()}
+
     async def items(self, name: str, owner: str | None, limit: int, scopes: Sequence[str] | None) -> list[Item]:
         """See `VectorRows.items`."""
         async with self._database.transaction() as db:

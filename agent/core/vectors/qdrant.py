@@ -11,10 +11,12 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import httpx
+import numpy as np
+from numpy.typing import NDArray
 
 from agent.core.errors import ConflictError, NotFoundError, StoreError, VectorSpaceError
 from agent.core.vectors.exact import mismatch
-from agent.core.vectors.port import Entry, Hit, Item, Space
+from agent.core.vectors.port import Entry, Hit, Item, Space, Stored
 
 if TYPE_CHECKING:
     from qdrant_client import AsyncQdrantClient
@@ -106,6 +108,17 @@ class QdrantIndex:
                 with_payload=True,
             )
         return [Hit(_item(point), point.score) for point in found.points]
+
+    async def stored(self, name: str, ids: Sequence[str], *, owner: str) -> Stored:
+        """See `VectorIndex.stored`."""
+        async with self._asking() as (client, _):
+            space = await self._space(client, name)
+            if space is None or not ids:
+                return Stored(space, {})
+            points = [_point_id(identity) for identity in ids]
+            there = await client.retrieve(self._collection(name), points, with_payload=True, with_vectors=True)
+            own = [record for record in there if record.payload and record.payload["owner"] == owner]
+            return Stored(space, {str(one.payload["id"]): _numbers(one.vector) for one in own if one.payload})
 
     async def items(
         self, name: str, *, owner: str | None, limit: int, scopes: Sequence[str] | None = None
@@ -239,6 +252,11 @@ def _filter(models: Any, owner: str | None, scopes: Sequence[str] | None) -> "Fi
         must.append(models.FieldCondition(key="scope", match=models.MatchAny(any=list(scopes))))
     found: Filter = models.Filter(must=must)
     return found
+
+
+def _numbers(vector: object) -> NDArray[np.float32]:
+    """The one vector of a point; a point of ours has no others."""
+    return np.array(vector if isinstance(vector, list) else [], np.float32)
 
 
 def _point_id(identity: str) -> str:

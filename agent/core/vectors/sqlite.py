@@ -80,10 +80,20 @@ class SqliteVectorRows:
         """See `VectorRows.payloads`."""
 
         def unit(db: sqlite3.Connection) -> list[Item]:
-            query = f"SELECT {ITEM} FROM vectors WHERE owner = ? AND name = ? AND id IN"  # noqa: S608 - constants only
+            # The plus keeps SQLite from walking through all of the owner's rows, which it does for forty ids.
+            query = f"SELECT {ITEM} FROM vectors WHERE +owner = ? AND name = ? AND id IN"  # noqa: S608 - constants only
             return [as_item(row) for row in _chosen(db, query, owner, name, ids)]
 
         return {item.id: item for item in await self._database.read(unit)}
+
+    async def stored(self, name: str, owner: str, ids: Sequence[str]) -> tuple[Space | None, Mapping[str, bytes]]:
+        """See `VectorRows.stored`."""
+
+        def unit(db: sqlite3.Connection) -> tuple[Space | None, Mapping[str, bytes]]:
+            query = "SELECT id, vector FROM vectors WHERE +owner = ? AND name = ? AND id IN"
+            return _space(db, name), dict(_chosen(db, query, owner, name, ids))
+
+        return await self._database.read(unit)
 
     async def items(self, name: str, owner: str | None, limit: int, scopes: Sequence[str] | None) -> list[Item]:
         """See `VectorRows.items`."""

@@ -3,14 +3,25 @@
 import logging
 
 from agent.core.errors import FAILURES, AgentError, AgentFailure
-from agent.core.events import AnswerFinished, AnswerStarted, EventBody, RunCancelled, RunFailed, RunSucceeded
+from agent.core.events import (
+    AnswerFinished,
+    AnswerStarted,
+    EventBody,
+    GateChecked,
+    RunCancelled,
+    RunFailed,
+    RunSucceeded,
+)
 from agent.core.fold import RunState
 from agent.core.models import Completeness
 from agent.execution.compose import stop_reason
 from agent.execution.decide import halting_step
 from agent.execution.draft import draft_answer, ended_well
+from agent.execution.gates import failed_gates
 from agent.execution.run import Run
 
+_NOT_ASKED = ("ERR_MODEL", "ERR_QUOTA", "ERR_RATE_LIMIT")
+"""Beginnings of the codes of a model call that came to nothing."""
 log = logging.getLogger(__name__)
 
 
@@ -49,20 +60,35 @@ def _completeness(state: RunState, *, complete: bool) -> Completeness:
 
 
 def _failure(state: RunState) -> AgentFailure | None:
-    """The failure of a run that has nothing to tell: a plain question whose one model call came to nothing."""
+    """The failure of a run that did not pass the gates its room lists, or that has nothing to tell: a plain question
+    whose one model call came to nothing."""
     if state.cancel is not None or state.plan is None:
         return None
-    if not all(step.is_completion for step in state.plan.steps):
+    if gates := failed_gates(state):
+        return _unverified(state, gates)
+    if not state.room.requires_model and not all(step.is_completion for step in state.plan.steps):
         return None
     step = halting_step(state)
     output = state.step(step.id).output if step else None
-    if output is None or output.error_code is None or not output.error_code.startswith("ERR_MODEL"):
+    if output is None or output.error_code is None or not output.error_code.startswith(_NOT_ASKED):
         return None
     return AgentFailure(
-        agent_id="completion",
+        agent_id=step.tool if step is not None and not step.is_completion else "completion",
         error_code=output.error_code,
         message=output.error or FAILURES[output.error_code].meaning,
         recoverable=FAILURES[output.error_code].recoverable,
+    )
+
+
+def _unverified(state: RunState, gates: tuple[GateChecked, ...]) -> AgentFailure:
+    said = "; ".join(f"{gate.gate}: {gate.reason}" for gate in gates)
+    tried = f" after {state.replans} new plans" if state.replans else ""
+    return AgentFailure(
+        agent_id="verifier",
+        error_code="ERR_VERIFICATION",
+        message=f"the run did not pass verification{tried}: {said}",
+        recoverable=FAILURES["ERR_VERIFICATION"].recoverable,
+        details={"gates": [gate.gate for gate in gates], "replans": state.replans},
     )
 
 

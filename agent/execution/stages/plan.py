@@ -1,8 +1,11 @@
 """Plan: a plan for the request, or the next one after a REPLAN. Cheap routes get theirs without the planner."""
 
+from dataclasses import replace
 from time import monotonic
 
+from agent.core.approval import changes, said_of_plan
 from agent.core.events import Draft, PlanProposed, PlanRejected
+from agent.core.fold import RunState
 from agent.core.llm.port import ModelReply, ResponseSchema
 from agent.core.models import JsonObject, Plan, PlanStep
 from agent.execution.catalogue import catalogue_of, worst_effect
@@ -12,12 +15,19 @@ from agent.execution.outputs import cap, load
 from agent.execution.run import Run
 from agent.execution.skill_executor import scoped_tools
 from agent.execution.stages.guard import explicit_tool_calls
+from agent.planning.catalogue import Catalogue
+from agent.planning.compare import comparison, knowledge_args
 from agent.planning.planner import Planned, PlannerAgent
+from agent.planning.references import literal
 from agent.planning.request import CompletedStep, PlanningRequest
+from agent.planning.required import context_of, with_required
 from agent.planning.rules import RulePlanner
 from agent.planning.wire import action_of
+from agent.skills import Skill
 
 KNOWLEDGE_TOOL = "search_knowledge"
+SAID_MESSAGES, SAID_CHARS = 8, 400
+"""How much of what was said before the skill of a room is told; its briefing has the rest."""
 NO_MODEL = "no model is configured; set AGENT_LLM_BASE_URL and AGENT_MODEL_FAST"
 
 
@@ -26,6 +36,7 @@ async def plan(run: Run) -> None:
     started = monotonic()
     reason = replan_reason(run.state) if run.state.plan is not None else None
     planned = await _replanned(run, reason) if reason is not None else await _first(run)
+    planned = await _with_what_is_required(run, planned, reason)
     rejected = [Draft(PlanRejected(problems=tuple(r.problems), excerpt=r.excerpt)) for r in planned.rejected]
     proposed = PlanProposed(
         plan=_annotated(run, planned.plan),
@@ -33,15 +44,33 @@ async def plan(run: Run) -> None:
         effective=planned.effective,
         fallback_reason=planned.fallback_reason,
         replan_reason=reason,
-        final=not run.has_model or _is_fixed(run),
+        adjusted=planned.adjusted,
+        tainted=run.state.tainted or (reason is not None and _has_read_outside(run.state)),
+        asked_for=reason is not None and bool(said_of_plan(run.state)),
+        final=not _requires_tools(run) and (not run.plans_with_model or _is_fixed(run)),
         duration=monotonic() - started,
     )
     await run.emit(*rejected, Draft(proposed))
 
 
+def _has_read_outside(state: RunState) -> bool:
+    """Whether any step has brought text from outside into the run."""
+    outputs = (attempt.output for step in state.steps.values() for attempt in step.attempts)
+    return any(output is not None and output.tainted for output in outputs)
+
+
+async def _with_what_is_required(run: Run, planned: Planned, reason: str | None) -> Planned:
+    """The plan, whoever made it, with the tools this room requires; without a model such a room plans again too:
+    what failed is tried once more, and searched for more broadly."""
+    if not _requires_tools(run):
+        return planned
+    adjusted = with_required(planned.plan, await _planning_request(run, reason), has_model=run.works_with_model)
+    return replace(planned, plan=adjusted.plan, adjusted=(*planned.adjusted, *adjusted.notes))
+
+
 def _annotated(run: Run, proposed: Plan) -> Plan:
     """The plan with the model its completion will be sent to, where the plan asks for a tier."""
-    if not run.has_model or not any(step.is_completion and step.tier for step in proposed.steps):
+    if not run.works_with_model or not any(step.is_completion and step.tier for step in proposed.steps):
         return proposed
     steps = tuple(
         step.model_copy(update={"provider": run.engine.models.name(step.tier, run.room)})
@@ -69,10 +98,10 @@ async def _first(run: Run) -> Planned:
         return _by_rule(_one_skill(run, understood.skill, understood.question, why))
     if run.room.knowledge and route in ("plan", "direct") and KNOWLEDGE_TOOL in run.engine.registry:
         return _by_rule(_looked_up(run))
-    if route in ("task", "greeting", "direct"):
+    if route in ("task", "greeting", "direct") and not _requires_tools(run):
         return _by_rule(_one_completion(run, why))
     request = await _planning_request(run, None)
-    if route == "command":
+    if route == "command" and not _requires_tools(run):
         return _by_rule(RulePlanner().plan(request).model_copy(update={"origin_reason": why}))
     return await _planned(run, request)
 
@@ -82,10 +111,12 @@ async def _replanned(run: Run, reason: str) -> Planned:
 
 
 async def _planned(run: Run, request: PlanningRequest) -> Planned:
+    if run.engine.settings.planner_mode == "rules":
+        return _by_rule(RulePlanner().plan(request, has_model=run.works_with_model))
     if not run.has_model:
         ruled = RulePlanner().plan(request).model_copy(update={"origin_reason": NO_MODEL})
         return Planned(plan=ruled, requested="llm", effective="rules", fallback_reason=NO_MODEL, rejected=())
-    return await PlannerAgent(_FastTier(run)).plan(request)
+    return await PlannerAgent(_FastTier(run), has_writer=run.works_with_model).plan(request)
 
 
 class _FastTier:
@@ -98,10 +129,18 @@ class _FastTier:
         return await self._models.complete("planner", messages, schema=schema)
 
 
+def _requires_tools(run: Run) -> bool:
+    return run.state.gated and bool(run.room.required_tools)
+
+
 async def _planning_request(run: Run, reason: str | None) -> PlanningRequest:
     state, room = run.state, run.room
+    previous = state.plan.steps if state.plan else ()
     completed = []
+    redo = _to_redo(state)
     for step in state.succeeded_steps():
+        if step.id in redo:
+            continue
         output = state.step(step.id).output
         if output is not None and not step.is_completion:
             loaded = await load(run, output)
@@ -110,7 +149,7 @@ async def _planning_request(run: Run, reason: str | None) -> PlanningRequest:
     return PlanningRequest(
         question=state.understood.question if state.understood else state.prompt,
         room=room,
-        catalogue=catalogue_of(run),
+        catalogue=_catalogue(run, reason),
         history=retrieved.history if retrieved else (),
         # What came from outside must not have a say in what is done; the answer may still quote it, as data.
         memories=tuple(item for item in retrieved.items if not item.tainted) if retrieved else (),
@@ -118,9 +157,40 @@ async def _planning_request(run: Run, reason: str | None) -> PlanningRequest:
         replan_reason=reason,
         previous=state.plan,
         used_ids=frozenset(step.id for proposed in state.plans for step in proposed.plan.steps),
-        failed=tuple(s for s in (state.plan.steps if state.plan else ()) if state.step(s.id).status != "succeeded"),
+        failed=tuple(step for step in previous if state.step(step.id).status != "succeeded"),
+        original=state.prompt,
+        context=context_of(state.request.metadata),
+        redo=_tools_to_redo(state) | {step.tool for step in previous if state.step(step.id).status == "replan"},
         tainted=state.tainted,
-        needs_completion=bool(room.persona) or room.citations,
+        needs_completion=bool(room.persona) or room.citations or "response_format" in state.request.options,
+    )
+
+
+def _tools_to_redo(state: RunState) -> frozenset[str]:
+    """The tools whose results a gate did not accept."""
+    return frozenset(tool for gate in state.gates for tool in gate.redo)
+
+
+def _to_redo(state: RunState) -> frozenset[str]:
+    """The steps of those tools, and every step that builds on one: a new plan does not keep them."""
+    tools, found = _tools_to_redo(state), set[str]()
+    for step in state.plan.steps if state.plan else ():  # dependencies come first
+        if step.tool in tools or found & set(step.depends_on):
+            found.add(step.id)
+    return frozenset(found)
+
+
+def _catalogue(run: Run, reason: str | None) -> Catalogue:
+    """What a plan may be made of. Once text from outside has been read, a new plan takes up no way to change anything
+    that the first one did not have: that text may have asked for it."""
+    catalogue = catalogue_of(run)
+    state = run.state
+    if reason is None or said_of_plan(state) or not _has_read_outside(state):
+        return catalogue
+    first = {step.tool for step in state.plans[0].plan.steps}
+    return Catalogue(
+        skills=tuple(card for card in catalogue.skills if card.effect == "read" or card.name in first),
+        tools=tuple(spec for spec in catalogue.tools if not changes(spec.name, spec.effect) or spec.name in first),
     )
 
 
@@ -136,21 +206,53 @@ def _one_completion(run: Run, why: str) -> Plan:
 
 def _looked_up(run: Run) -> Plan:
     """The plan of every question in a room of knowledge: look it up, answer from what was found."""
-    search = PlanStep(
-        id="s1",
-        executor="agent",
-        action="tool",
-        tool=KNOWLEDGE_TOOL,
-        args={"query": cap(run.state.question, 4_000)},
-        intent="find what the documents say",
+    topics = comparison(run.state.question)
+    queries = [topic.query for topic in topics] or [cap(run.state.question, 4_000)]
+    searches = tuple(
+        PlanStep(
+            id=f"s{number}",
+            executor="agent",
+            action="tool",
+            tool=KNOWLEDGE_TOOL,
+            args=knowledge_args(run.state.request.metadata, literal(query)),
+            intent=f"find what the documents say about {topics[number - 1].name}"
+            if topics
+            else "find what the documents say",
+        )
+        for number, query in enumerate(queries, start=1)
     )
-    return Plan(
-        goal=_goal(run), steps=_with_answer(run, (search,)), origin="rules", origin_reason="a room of knowledge"
+    why = "a room of knowledge" + (", asked to compare" if topics else "")
+    return Plan(goal=_goal(run), steps=_with_answer(run, searches, always=True), origin="rules", origin_reason=why)
+
+
+def _by_the_rooms_skill(run: Run, skill: Skill, task: str, why: str) -> Plan:
+    """The plan of every request in a room with a skill of its own: what is known, then the skill, which is told that
+    and what was said before. It answers by itself."""
+    tool = skill.briefing if skill.briefing in run.engine.registry else None
+    first = PlanStep(id="s1", executor="agent", action="tool", tool=tool or "", intent="see what is known by now")
+    told: JsonObject = {"state": {"$from": "s1"}} if tool is not None else {}
+    said = run.state.retrieved.history if run.state.retrieved is not None else ()
+    lines = [f"{one.role}: {cap(one.content, SAID_CHARS)}" for one in said[-SAID_MESSAGES:] if one.content]
+    if lines:
+        told["conversation"] = literal("\n".join(lines))
+    last = PlanStep(
+        id="s2" if tool is not None else "s1",
+        executor="skill",
+        action="skill",
+        tool=skill.name,
+        args={"task": literal(task), **told},
+        depends_on=("s1",) if tool is not None else (),
+        intent=cap(task, 200),
+        effect=worst_effect(tool.spec.effect for tool in scoped_tools(run, skill).values()),
     )
+    steps = (first, last) if tool is not None else (last,)
+    return Plan(goal=_goal(run), steps=steps, origin="rules", origin_reason=why)
 
 
 def _one_skill(run: Run, name: str, task: str, why: str) -> Plan:
     skill = run.engine.skills.get(name)
+    if skill.name == run.room.skill:
+        return _by_the_rooms_skill(run, skill, task, why)
     step = PlanStep(
         id="s1",
         executor="skill",
@@ -179,7 +281,7 @@ def _explicit(run: Run, why: str) -> Plan:
     answered = bool(run.state.prompt.strip())
     return Plan(
         goal=_goal(run),
-        steps=_with_answer(run, steps, always=answered and run.has_model),
+        steps=_with_answer(run, steps, always=answered and run.works_with_model),
         origin="request",
         origin_reason=why,
     )

@@ -226,3 +226,18 @@ async def test_a_result_that_breaks_its_schema_or_its_time_is_retried_once(
     assert [verdict["outcome"] for verdict in verdicts] == ["RETRY", "REPLAN"]
     assert reason in str(verdicts[0]["reason"])
     assert response.metadata["status"] == "partial"
+
+
+@pytest.mark.parametrize(
+    ("asked", "result", "outcome"),
+    [
+        ("Error in payments: timeout", "Error in payments: timeout", Outcome.SUCCESS),
+        ("Errors rise.\nError in  payments", "Error in payments", Outcome.SUCCESS),
+        ("payments time out", "Error: the connection was refused", Outcome.RETRY),
+        ("Error in payments", "Error: the connection was refused", Outcome.RETRY),
+    ],
+)
+def test_what_repeats_the_tools_own_input_is_no_error_of_the_tool(asked: str, result: str, outcome: Outcome) -> None:
+    for text in (asked, {"$literal": asked}):
+        step = tool_step("s1", "summarize").model_copy(update={"args": {"text": text}})
+        assert check(step, said(result)).verdict.outcome is outcome

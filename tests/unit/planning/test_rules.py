@@ -1,6 +1,6 @@
 """What the rules read off a request without any model, in English and in Swedish; and what they leave alone."""
 
-from time import monotonic
+from time import process_time
 
 import pytest
 from pydantic import JsonValue
@@ -236,9 +236,9 @@ def test_rules_read_the_beginning_of_a_long_text_and_cut_no_link_in_half() -> No
 
 @pytest.mark.parametrize("unit", ["1", "(", "1,", "1+", "search ", "find 'a ", "https://(", "a/", "list ", " "])
 def test_no_text_keeps_the_rules_busy(unit: str) -> None:
-    started = monotonic()
+    started = process_time()
     tool_calls_for(unit * 300_000, CATALOGUE.tools)
-    assert monotonic() - started < 2
+    assert process_time() - started < 2
 
 
 @pytest.mark.parametrize(

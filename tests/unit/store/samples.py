@@ -36,6 +36,8 @@ from agent.core.events import (
     StepSpeculative,
     StepStarted,
     StepUnknown,
+    SubAgentFinished,
+    SubAgentStarted,
     ToolCalled,
     ToolRefused,
     ToolReturned,
@@ -57,6 +59,8 @@ from agent.core.models import (
     Uncertainty,
     Usage,
 )
+from agent.core.subagents import SubAgentResult
+from agent.core.subagents import Uncertainty as Doubt
 
 _ARGS: JsonObject = {"q": "größe \N{PILE OF POO}\x00", "n": [1, 2.5, None, True, 10**30], "o": {"": {}}}
 _SOURCE = Source(id=1, name="page", url="http://example.com/", quotes=("a", "b"), step_id="s1")
@@ -156,7 +160,15 @@ SAMPLES: tuple[EventBody, ...] = (
         history=(_MESSAGE,), items=(MemoryItem(text="t", source="s", score=0.1, tainted=True),), source="conversation"
     ),
     PlanRejected(problems=("a", "b"), excerpt="{"),
-    PlanProposed(plan=_PLAN, requested="llm", effective="rules", fallback_reason="f", replan_reason="r", duration=0.5),
+    PlanProposed(
+        plan=_PLAN,
+        requested="llm",
+        effective="rules",
+        fallback_reason="f",
+        replan_reason="r",
+        adjusted=("a",),
+        duration=0.5,
+    ),
     ApprovalRequested(
         approval_id="apr_1",
         digest="d" * 64,
@@ -178,6 +190,37 @@ SAMPLES: tuple[EventBody, ...] = (
         finish_reason="stop",
         error_code="ERR_MODEL_DOWN",
         message=AssistantTurn(text="t", tool_calls=({"id": "1"},)),
+        span="s1.1.2/3",
+    ),
+    SubAgentStarted(
+        agent_id="researcher",
+        span="s1.1.2/3",
+        parent="s1.1.2",
+        depth=2,
+        task=_ARGS,
+        tools=("a",),
+        withheld=("b",),
+        max_turns=3,
+        timeout_s=1.5,
+        tainted=True,
+    ),
+    SubAgentFinished(
+        agent_id="researcher",
+        span="s1.1.2/3",
+        outcome="timeout",
+        result=SubAgentResult(
+            success=False,
+            data=_ARGS,
+            uncertainties=(Doubt(severity="blocking", message="m", context=_ARGS),),
+            summary="s",
+            tainted=True,
+        ),
+        blob="0" * 64,
+        turns=2,
+        usage=_USAGE,
+        effective="rules",
+        fallback_reason="f",
+        duration=0.5,
     ),
     StepStarted(args=_ARGS, feedback="try again", tainted=True),
     StepSpeculative(waiting_for=("s1", "s2")),
@@ -190,6 +233,7 @@ SAMPLES: tuple[EventBody, ...] = (
         blob="0" * 64,
         error_code="ERR_TOOL_FAILED",
         error="e",
+        implementation="llm",
         tainted=True,
         truncated=True,
         tries=2,
@@ -219,7 +263,7 @@ SAMPLES: tuple[EventBody, ...] = (
     ),
     StepDiscarded(reason="r"),
     StepUnknown(call_id="c", tool="t", key="k", message="m"),
-    GateChecked(gate="g", passed=False, reason="r"),
+    GateChecked(gate="g", passed=False, reason="r", failures=("f",), redo=("t",)),
     AnswerStarted(tier="high", model="m", reason="r", restarted=True),
     AnswerDelta(text="t", kind="reasoning", sources=(_SOURCE,)),
     AnswerFinished(

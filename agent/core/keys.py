@@ -1,0 +1,236 @@
+"""API keys: who may call, for what, until when and how much.
+
+A key is `sg_<id>_<secret>`. The secret has 256 random bits, so that a plain SHA-256 of it is stored and nothing slower:
+nobody guesses it. It is shown once, compared in constant time, and never logged; the id may be.
+"""
+
+import hashlib
+import hmac
+import json
+import secrets
+import string
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from pydantic import Field
+
+from agent.core.errors import AuthError, BadRequestError, NotFoundError
+from agent.core.models import Frozen
+from agent.core.statements import Statements
+
+Scope = Literal["chat", "agent", "approve", "ingest", "mcp", "admin"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+_ALPHABET = string.digits + string.ascii_letters
+_ID_LENGTH = 8
+_SECRET_LENGTH = 43
+"""Characters of base 62 that hold 256 bits."""
+_COLUMNS = "id, owner, name, scopes, tools, limits, created_at, expires_at, revoked_at, last_used_at"
+
+
+class KeyLimits(Frozen):
+    """How much a key may do. None is no limit; minutes are sliding, budgets are for the key's whole life."""
+
+    requests_per_minute: int | None = Field(default=None, ge=1)
+    tokens_per_minute: int | None = Field(default=None, ge=1)
+    parallel_runs: int | None = Field(default=None, ge=1)
+    budget_tokens: int | None = Field(default=None, ge=1)
+    budget_usd: float | None = Field(default=None, gt=0)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """A key as lists show it; the secret is not in it. `tools` narrows what its runs may call; None is all."""
+
+    id: str
+    owner: str
+    name: str
+    scopes: frozenset[str]
+    tools: tuple[str, ...] | None
+    limits: KeyLimits
+    created_at: float
+    expires_at: float | None = None
+    revoked_at: float | None = None
+    last_used_at: float | None = None
+
+    def allows(self, scope: Scope) -> bool:
+        """Whether the key may do this; `admin` may do everything."""
+        return scope in self.scopes or "admin" in self.scopes
+
+
+class KeyStore:
+    """The keys. Every method raises `StoreError`."""
+
+    def __init__(self, statements: Statements, clock: Callable[[], float]) -> None:
+        self._statements = statements
+        self._clock = clock
+
+    async def create(
+        self,
+        owner: str,
+        name: str,
+        scopes: Sequence[str],
+        *,
+        tools: Sequence[str] | None = None,
+        limits: KeyLimits | None = None,
+        expires_at: float | None = None,
+    ) -> tuple[ApiKey, str]:
+        """A new key, and its text, which nobody can tell again. `BadRequestError` for scopes there are not."""
+        unknown = sorted(set(scopes) - set(SCOPES))
+        if unknown or not scopes:
+            what = f"no scope {unknown[0]!r}" if unknown else "a key needs a scope"
+            raise BadRequestError(f"{what}; there are {', '.join(SCOPES)}", param="scopes")
+        if not owner.strip() or not name.strip():
+            raise BadRequestError("a key needs an owner and a name", param="owner" if name.strip() else "name")
+        key_id, secret = _random(_ID_LENGTH), _random(_SECRET_LENGTH)
+        key = ApiKey(
+            id=key_id,
+            owner=owner.strip(),
+            name=name.strip(),
+            scopes=frozenset(scopes),
+            tools=tuple(tools) if tools is not None else None,
+            limits=limits or KeyLimits(),
+            created_at=self._clock(),
+            expires_at=expires_at,
+        )
+        await self._statements.write(
+            f"INSERT INTO api_keys (secret_hash, {_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?)",  # noqa: S608 - constants
+            _hash(secret),
+            key.id,
+            key.owner,
+            key.name,
+            json.dumps(sorted(key.scopes)),
+            json.dumps(key.tools),
+            key.limits.model_dump_json(),
+            key.created_at,
+            key.expires_at,
+            None,
+            None,
+        )
+        return key, f"sg_{key_id}_{secret}"
+
+    async def verify(self, text: str) -> ApiKey:
+        """The key this text is. `AuthError` for one that is unknown, expired or revoked; the words are the same for an
+        unknown id and a wrong secret."""
+        key_id, secret = parse_key(text)
+        rows = await self._statements.read(
+            f"SELECT secret_hash, {_COLUMNS} FROM api_keys WHERE id = ?",  # noqa: S608 - constants
+            key_id,
+        )
+        stored = str(rows[0][0]) if rows else _hash("")
+        # Compared also where there is no such id, so that an answer's time does not tell ids apart.
+        if not hmac.compare_digest(stored, _hash(secret)) or not rows:
+            raise AuthError("this API key is not known here")
+        key = _key(rows[0][1:])
+        if key.revoked_at is not None:
+            raise AuthError(f"the API key {key.id} was revoked")
+        if key.expires_at is not None and key.expires_at <= self._clock():
+            raise AuthError(f"the API key {key.id} has expired")
+        return key
+
+    async def get(self, key_id: str) -> ApiKey:
+        """The key of this id. `NotFoundError`."""
+        rows = await self._statements.read(f"SELECT {_COLUMNS} FROM api_keys WHERE id = ?", key_id)  # noqa: S608
+        if not rows:
+            raise NotFoundError(f"there is no API key {key_id!r}")
+        return _key(rows[0])
+
+    async def list(self, owner: str | None = None) -> Sequence[ApiKey]:
+        """The keys, oldest first; of one owner, or all."""
+        rows = await self._statements.read(
+            f"SELECT {_COLUMNS} FROM api_keys WHERE (? = '' OR owner = ?) ORDER BY created_at, id",  # noqa: S608
+            owner or "",
+            owner or "",
+        )
+        return [_key(row) for row in rows]
+
+    async def revoke(self, key_id: str) -> ApiKey:
+        """Take a key back; taking it back twice is once. `NotFoundError`."""
+        rows = await self._statements.write(
+            f"UPDATE api_keys SET revoked_at = COALESCE(revoked_at, ?) WHERE id = ? RETURNING {_COLUMNS}",  # noqa: S608
+            self._clock(),
+            key_id,
+        )
+        if not rows:
+            raise NotFoundError(f"there is no API key {key_id!r}")
+        return _key(rows[0])
+
+    async def used(self, key_id: str) -> None:
+        """Note that the key was used now."""
+        await self._statements.write("UPDATE api_keys SET last_used_at = ? WHERE id = ?", self._clock(), key_id)
+
+    async def any(self) -> bool:
+        """Whether there is a key that works."""
+        rows = await self._statements.read(
+            "SELECT 1 FROM api_keys WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?) LIMIT 1",
+            self._clock(),
+        )
+        return bool(rows)
+
+    async def reserve(self, key: ApiKey, tokens: int) -> bool:
+        """Set tokens aside from the key's budget before they are spent; False when they would pass it, or the money is
+        spent."""
+        limits = key.limits
+        rows = await self._statements.write(
+            "UPDATE api_keys SET reserved_tokens = reserved_tokens + ? WHERE id = ? "
+            "AND (? < 0 OR used_tokens + reserved_tokens + ? <= ?) AND (? < 0 OR used_usd < ?) RETURNING id",
+            tokens,
+            key.id,
+            -1 if limits.budget_tokens is None else 0,
+            tokens,
+            limits.budget_tokens or 0,
+            -1.0 if limits.budget_usd is None else 0.0,
+            limits.budget_usd or 0.0,
+        )
+        return bool(rows)
+
+    async def settle(self, key_id: str, reserved: int, tokens: int, usd: float | None) -> None:
+        """Put what was spent in the place of what was set aside."""
+        await self._statements.write(
+            "UPDATE api_keys SET reserved_tokens = reserved_tokens - ?, used_tokens = used_tokens + ?, "
+            "used_usd = used_usd + ? WHERE id = ?",
+            reserved,
+            tokens,
+            usd or 0.0,
+            key_id,
+        )
+
+    async def spent(self, key_id: str) -> tuple[int, float]:
+        """Tokens and USD a key has used. `NotFoundError`."""
+        rows = await self._statements.read("SELECT used_tokens, used_usd FROM api_keys WHERE id = ?", key_id)
+        if not rows:
+            raise NotFoundError(f"there is no API key {key_id!r}")
+        return int(rows[0][0]), float(rows[0][1])
+
+
+def parse_key(text: str) -> tuple[str, str]:
+    """The id and the secret of a key's text. `AuthError` for what has not the form of one."""
+    parts = text.strip().split("_")
+    if len(parts) != 3 or parts[0] != "sg" or not parts[1] or not parts[2]:
+        raise AuthError("this is no API key of Stepgate; one begins with `sg_`")
+    return parts[1], parts[2]
+
+
+def _random(length: int) -> str:
+    return "".join(secrets.choice(_ALPHABET) for _ in range(length))
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
+
+
+def _key(row: tuple[Any, ...]) -> ApiKey:
+    key_id, owner, name, scopes, tools, limits, created, expires, revoked, used = row
+    narrowed = json.loads(tools)
+    return ApiKey(
+        id=str(key_id),
+        owner=str(owner),
+        name=str(name),
+        scopes=frozenset(json.loads(scopes)),
+        tools=tuple(narrowed) if narrowed is not None else None,
+        limits=KeyLimits.model_validate_json(limits),
+        created_at=float(created),
+        expires_at=None if expires is None else float(expires),
+        revoked_at=None if revoked is None else float(revoked),
+        last_used_at=None if used is None else float(used),
+    )

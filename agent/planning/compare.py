@@ -1,0 +1,94 @@
+"""Questions that compare: what is compared, so that each side is looked up by itself, and the search for it."""
+
+import re
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from agent.core.models import JsonObject
+
+MAX_TOPICS = 4
+TOPIC_CHARS = 200
+READ_CHARS = 1_000
+"""A longer text is no question of this kind."""
+
+_LEAD = r"(?:(?:please|can you|could you|kan du)\s+)*"
+_AND = r"\s+(?:and|och|und)\s+"
+_WITH = r"\s+(?:and|with|to|against|versus|vs\.?|och|med|mot|und|mit)\s+"
+_PATTERNS = (
+    re.compile(
+        rf"^\W*{_LEAD}(?:compare|contrast|j\u00e4mf\u00f6r|vergleiche?)\s+(?P<all>.+)$", re.IGNORECASE | re.DOTALL
+    ),
+    re.compile(
+        r"\b(?:differences?|comparison|similarities|skillnad(?:en|erna)?|unterschiede?)\s+(?:is\s+|are\s+)?"
+        rf"(?:between|of|mellan|zwischen)\s+(?P<one>.+?){_AND}(?P<other>.+)$",
+        re.IGNORECASE | re.DOTALL,
+    ),
+    re.compile(
+        r"\bhow\s+(?:do(?:es)?|is|are)\s+(?P<one>.+?)\s+(?:differ(?:ent)?|compared?)\s+(?:from|to|with)\s+(?P<other>.+)$",
+        re.IGNORECASE | re.DOTALL,
+    ),
+    re.compile(r"^\W*(?P<one>[^?.!]{2,80}?)\s+(?:vs\.?|versus)\s+(?P<other>[^?.!]{2,80})\W*$", re.IGNORECASE),
+)
+_SHARED = re.compile(
+    r"^(?P<what>.+?\s+(?:of|for|in|between|at|on|from|f\u00f6r|i|mellan|av|von|f\u00fcr))\s+(?P<things>.+)$",
+    re.IGNORECASE | re.DOTALL,
+)
+_SPLIT = re.compile(rf"\s*,\s*(?:(?:and|och|und)\s+)?|{_WITH}", re.IGNORECASE)
+_ARTICLE = re.compile(r"^(?:the|a|an|our|their|den|det|de|vår|die|der|das)\s+", re.IGNORECASE)
+_TAIL = re.compile(
+    r"(?:[,;.]?\s+(?:as|in)\s+(?:json|an?\s+(?:table|list)|a?\s*bullet.*|at most .*|.{0,20}(?:words|sentences)))?"
+    r"[\s?.!,;:\"']*$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One side of a comparison, as it is called, and what it is looked up by."""
+
+    name: str
+    query: str
+
+
+def comparison(question: str) -> tuple[Topic, ...]:
+    """The sides a question compares, in its order; none where it compares nothing, or more than four things."""
+    text = question.strip()
+    if len(text) > READ_CHARS:
+        return ()
+    for pattern in _PATTERNS:
+        match = pattern.search(text)
+        if match is None:
+            continue
+        sides = match["all"] if "all" in match.groupdict() else f"{match['one']} and {match['other']}"
+        found = _topics(_TAIL.sub("", sides, count=1))
+        if found:
+            return found
+    return ()
+
+
+def knowledge_args(metadata: JsonObject, query: JsonValue) -> JsonObject:
+    """The arguments of a search: where the request names a collection (`metadata.collection`), only there."""
+    collection = metadata.get("collection")
+    args: JsonObject = {"query": query}
+    return args | {"collection": collection} if isinstance(collection, str) and collection else args
+
+
+def _topics(sides: str) -> tuple[Topic, ...]:
+    """ "the holidays of Sweden and Norway" is "the holidays of Sweden" and "the holidays of Norway"."""
+    things = _things(sides)
+    what = ""
+    shared = _SHARED.match(sides)
+    if shared is not None:
+        inner = _things(shared["things"])
+        if len(inner) > 1 and not any(map(_SHARED.match, inner)) and not _SPLIT.search(shared["what"]):
+            what, things = shared["what"], inner
+    if not 2 <= len(things) <= MAX_TOPICS:
+        return ()
+    return tuple(Topic(thing, f"{what} {thing}".strip()) for thing in things)
+
+
+def _things(text: str) -> list[str]:
+    parts = [part.strip(" \t\n\"'\u201c\u201d?.!,;:") for part in _SPLIT.split(text)]
+    named = [_ARTICLE.sub("", part) for part in parts if part]
+    return list(dict.fromkeys(named)) if all(len(part) <= TOPIC_CHARS for part in named) else []

@@ -1,0 +1,254 @@
+"""`/v1/documents`: single documents. What they hold, how they came, their bytes; one sent here is read at once."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Annotated, Any, BinaryIO
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel
+from starlette.background import BackgroundTask
+from starlette.datastructures import FormData, UploadFile
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+
+from agent.core.errors import StoreFullError
+from agent.core.models import JsonObject
+from agent.knowledge.documents import Document
+from agent.knowledge.lexical import Passage
+from agent.knowledge.models import FileType
+from agent.knowledge.templates import chosen_pipeline
+from agent.knowledge.uploads import SOURCE
+from gateway.auth import By, requires
+from gateway.doors.agent import ERRORS
+from gateway.doors.wiring import Gateway
+from gateway.errors import MediaTypeError, WireError
+
+router = APIRouter(tags=["knowledge"], dependencies=[requires("agent")])
+
+PATH = "/v1/documents"
+FORM_BYTES = 65_536
+"""What a form may hold besides its file."""
+_PIECE = 256 * 1024
+_FIELDS = ("collection", "template")
+_SAFE_HEADERS = {
+    # The bytes are a stranger's: no browser is to guess what they are, or to run them as a page of ours.
+    "x-content-type-options": "nosniff",
+    "cache-control": "private, no-cache",
+}
+_FORM: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["file"],
+                    "properties": {
+                        "file": {"type": "string", "format": "binary"},
+                        "collection": {"type": "string", "default": "documents"},
+                        "template": {"type": "string", "description": "pipeline of the collection from now on"},
+                    },
+                }
+            }
+        },
+    }
+}
+
+
+class DocumentEntry(BaseModel):
+    """A document as it was read. `checksum` is the SHA-256 of its bytes."""
+
+    document_id: str
+    collection: str
+    name: str
+    title: str
+    source: str
+    source_type: str
+    url: str | None
+    file_type: FileType
+    size: int
+    pages: int
+    passages: int
+    checksum: str
+    embedder: str
+    read_at: datetime
+    uncertainties: list[str]
+
+
+class DocumentEntries(BaseModel):
+    """Documents, collection by collection, in order of their sources."""
+
+    data: list[DocumentEntry]
+
+
+class ChunkEntry(BaseModel):
+    """A passage and its place: `metadata` has pages, boxes, headings, and where it stands in the document's text."""
+
+    chunk_id: str
+    title: str
+    text: str
+    metadata: JsonObject
+
+
+class DocumentDetail(DocumentEntry):
+    """A document with its passages in the order of its text."""
+
+    chunks: list[ChunkEntry]
+
+
+class UploadedDocument(DocumentEntry):
+    """A document that was sent. `unchanged` when the collection had these very bytes; `note` says why there are no
+    vectors, if an embedder failed."""
+
+    unchanged: bool
+    note: str
+
+
+def document_entry(collection: str, document: Document) -> DocumentEntry:
+    """A document as it is shown."""
+    return DocumentEntry(
+        document_id=document.document_id,
+        collection=collection,
+        name=document.name,
+        title=document.title,
+        source=document.source,
+        source_type="upload" if document.source.startswith(SOURCE) else document.source_type,
+        url=document.url,
+        file_type=document.file_type,
+        size=document.size,
+        pages=document.pages,
+        passages=len(document.chunk_ids),
+        checksum=document.checksum,
+        embedder=document.embedder,
+        read_at=datetime.fromtimestamp(document.at, UTC),
+        uncertainties=list(document.uncertainties),
+    )
+
+
+@router.get("/v1/documents", responses=ERRORS)
+async def list_documents(
+    stepgate: Gateway,
+    caller: By,
+    collection: Annotated[str | None, Query(max_length=200)] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 200,
+    offset: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
+) -> DocumentEntries:
+    """The documents of one collection, or of all; 404 for a collection that is not the caller's."""
+    names = [collection] if collection is not None else list(await stepgate.library.collections(caller.owner))
+    found = [(name, document) for name in names for document in await stepgate.library.documents(caller.owner, name)]
+    return DocumentEntries(data=[document_entry(*one) for one in found[offset : offset + limit]])
+
+
+@router.post("/v1/documents", status_code=201, responses=ERRORS, openapi_extra=_FORM, dependencies=[requires("ingest")])
+async def upload_document(http: Request, response: Response, stepgate: Gateway, caller: By) -> UploadedDocument:
+    """Read one file, sent as multipart/form-data, into a collection: 201, or 200 when it had these bytes already.
+
+    Nothing is kept of a file that cannot be read (422)."""
+    async with _form(http) as form:
+        file, fields = _parts(form)
+        added = await stepgate.library.add(
+            caller.owner,
+            fields.get("collection", "documents"),
+            file.filename,
+            file.file,
+            pipeline=chosen_pipeline(fields.get("template")),
+        )
+        entry = document_entry(fields.get("collection", "documents"), added.document)
+    if not added.is_new:
+        response.status_code = 200
+    return UploadedDocument(**entry.model_dump(), unchanged=not added.is_new, note=added.note)
+
+
+@router.get("/v1/documents/{document_id}", responses=ERRORS)
+async def get_document(
+    document_id: str, stepgate: Gateway, caller: By, collection: str | None = None
+) -> DocumentDetail:
+    """A document and its passages; 404 when there is none of the caller's."""
+    found = await stepgate.library.document(caller.owner, document_id, collection)
+    passages = await stepgate.library.passages(caller.owner, found)
+    entry = document_entry(found.collection, found.document)
+    return DocumentDetail(**entry.model_dump(), chunks=[_chunk(passage) for passage in passages])
+
+
+@router.delete("/v1/documents/{document_id}", status_code=204, responses=ERRORS, dependencies=[requires("ingest")])
+async def delete_document(document_id: str, stepgate: Gateway, caller: By, collection: str | None = None) -> None:
+    """Remove a document with its passages, vectors and uploaded bytes. One that is still at its source comes back with
+    the next reading."""
+    await stepgate.library.remove(caller.owner, document_id, collection)
+
+
+@router.get(
+    "/v1/documents/{document_id}/file",
+    responses={**ERRORS, 200: {"content": {"application/octet-stream": {}}, "description": "The bytes"}},
+    response_class=Response,
+)
+async def get_file(document_id: str, stepgate: Gateway, caller: By, collection: str | None = None) -> StreamingResponse:
+    """The bytes that were read, to open a citation at its page: of uploads, and of files of this machine as long as
+    they have not changed (409). 404 for documents of the web, which lie at their `url`."""
+    found = await stepgate.library.document(caller.owner, document_id, collection)
+    file = await asyncio.to_thread(stepgate.library.open_file, caller.owner, found)
+    return StreamingResponse(
+        _pieces(file),
+        media_type="application/pdf" if found.document.file_type == "pdf" else "application/octet-stream",
+        headers={
+            **_SAFE_HEADERS,
+            "content-length": str(found.document.size),
+            "content-disposition": _disposition(found.document),
+            "etag": f'"{found.document.checksum}"',
+        },
+        background=BackgroundTask(file.close),
+    )
+
+
+@asynccontextmanager
+async def _form(http: Request) -> AsyncIterator[FormData]:
+    """The form of a request; its file lies in a temporary file that is gone at the end."""
+    kind = http.headers.get("content-type", "").split(";")[0].strip().lower()
+    if kind != "multipart/form-data":
+        raise MediaTypeError(f"The body was sent as `{kind[:80]}`; send a file as `multipart/form-data`.")
+    try:
+        async with http.form(max_files=1, max_fields=len(_FIELDS)) as form:
+            yield form
+    except ClientDisconnect as error:
+        raise HTTPException(400, "the client went away before its body was complete") from error
+    except OSError as error:
+        raise StoreFullError(f"the upload cannot be kept while it comes in: {error.strerror}") from error
+
+
+def _parts(form: FormData) -> tuple[UploadFile, dict[str, str]]:
+    """The file and the fields of a form. Raises `WireError`."""
+    file = form.get("file")
+    if not isinstance(file, UploadFile):
+        raise WireError("The form needs a part `file` with a file in it.", "file", "missing_required_parameter")
+    fields: dict[str, str] = {}
+    for name, value in form.multi_items():
+        if name == "file":
+            continue
+        if name not in _FIELDS or not isinstance(value, str):
+            raise WireError(f"Unknown field: {name[:100]!r}. The fields are file, {', '.join(_FIELDS)}.", name[:100])
+        fields[name] = value
+    return file, fields
+
+
+def _pieces(file: BinaryIO) -> Iterator[bytes]:
+    while piece := file.read(_PIECE):
+        yield piece
+
+
+def _disposition(document: Document) -> str:
+    """A PDF opens in the browser's reader, at the page of a citation; everything else is saved, never shown as a page
+    of ours (RFC 6266, RFC 8187)."""
+    name = document.name.rsplit("/", 1)[-1] or "document"
+    plain = "".join(
+        letter if letter.isascii() and letter.isprintable() and letter not in '"\\%' else "_" for letter in name
+    )
+    how = "inline" if document.file_type == "pdf" else "attachment"
+    return f"{how}; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
+
+
+def _chunk(passage: Passage) -> ChunkEntry:
+    return ChunkEntry(chunk_id=passage.chunk_id, title=passage.title, text=passage.text, metadata=passage.metadata)

@@ -1,0 +1,259 @@
+"""What the stores of knowledge must do on every database. A driver's test class gives `statements`: two objects on one
+store, as two processes have them."""
+
+from dataclasses import replace
+
+import pytest
+
+from agent.core.errors import AgentError, BusyError, NotFoundError
+from agent.knowledge import jobs as jobs_module
+from agent.knowledge.collection_store import Collection, CollectionStore, recorded
+from agent.knowledge.documents import Document, DocumentStore, Passages
+from agent.knowledge.jobs import Job, JobOutcome, JobProgress, JobRequest, JobStore
+from agent.knowledge.models import ConnectorInput
+from agent.core.statements import Statements
+from agent.knowledge.templates import from_template
+
+FOLDER = ConnectorInput(source_type="local", source_identifier="/docs", recursive=True)
+PAIR = tuple[Statements, Statements]
+
+
+class Clock:
+    """Time that tests move."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def document(source: str = "/docs/a.md", **changes: object) -> Document:
+    whole = Document(source, "a.md", "doc_1", "c" * 64, "A", "md", 12, 1, ("doc_1.0", "doc_1.1"), at=5.0)
+    return replace(whole, **changes)  # type: ignore[arg-type]
+
+
+class KnowledgeContract:
+    @pytest.fixture
+    def statements(self) -> PAIR:
+        raise AssertionError("a driver's test class gives its own `statements` fixture")
+
+    @pytest.fixture
+    def clock(self) -> Clock:
+        return Clock()
+
+    @pytest.fixture
+    def documents(self, statements: PAIR, clock: Clock) -> DocumentStore:
+        return DocumentStore(statements[0], clock)
+
+    @pytest.fixture
+    def elsewhere(self, statements: PAIR, clock: Clock) -> DocumentStore:
+        return DocumentStore(statements[1], clock)
+
+    @pytest.fixture
+    def collections(self, statements: PAIR, clock: Clock) -> CollectionStore:
+        return CollectionStore(statements[0], clock)
+
+    @pytest.fixture
+    def jobs(self, statements: PAIR, clock: Clock) -> JobStore:
+        return JobStore(statements[0], clock)
+
+    @pytest.fixture
+    def other_jobs(self, statements: PAIR, clock: Clock) -> JobStore:
+        return JobStore(statements[1], clock)
+
+    async def test_documents_come_back_as_they_went(self, documents: DocumentStore, elsewhere: DocumentStore) -> None:
+        stale = (Passages("doc_0", 7),)
+        kept = document(stale=stale, uncertainties=("a scan",), url="https://a.example/", version='W/"1"', embedder="m")
+        await documents.put("ann", "work", kept)
+        await documents.put("ann", "work", document("/docs/b.md", document_id="doc_2", name='q"\u2603.md'))
+        await documents.put("bob", "work", document())
+        assert await elsewhere.list("ann", "work") == [
+            kept, document("/docs/b.md", document_id="doc_2", name='q"\u2603.md')
+        ]  # fmt: skip
+        assert await elsewhere.by_source("ann", "work", "/docs/a.md") == kept
+        assert await elsewhere.by_source("ann", "home", "/docs/a.md") is None
+        assert await elsewhere.by_id("ann", "doc_1") == {"work": kept}
+        assert await elsewhere.by_id("eve", "doc_1") == {}
+        assert await elsewhere.collections("ann") == {"work": 2}
+        assert await elsewhere.holding("ann", "/docs/a.md", "c" * 64) == 1
+
+    async def test_a_document_is_replaced_by_source_and_forgotten_twice(self, documents: DocumentStore) -> None:
+        await documents.put("ann", "work", document())
+        await documents.put("ann", "work", document(document_id="doc_9"))
+        assert [one.document_id for one in await documents.list("ann", "work")] == ["doc_9"]
+        for _ in range(2):
+            await documents.remove("ann", "work", "/docs/a.md")
+        assert await documents.list("ann", "work") == []
+
+    async def test_half_characters_do_no_harm(self, documents: DocumentStore) -> None:
+        await documents.put("ann", "work\udcff", document("/docs/\udcff.md", name="\ud800"))
+        (found,) = await documents.list("ann", "work\udcff")
+        assert (found.source, found.name) == ("/docs/\ufffd.md", "\ufffd")
+
+    async def test_rows_of_an_earlier_version_can_be_read(self, statements: PAIR, documents: DocumentStore) -> None:
+        data = (
+            '{"source": "/a", "name": "a", "document_id": "d", "checksum": "c", "title": "t", "file_type": "md", '
+            '"size": 1, "pages": 1, "chunk_ids": ["d.0"], "uncertainties": [], "stale": ["old"], "at": 1.0}'
+        )
+        await statements[0].write(
+            "INSERT INTO documents (owner, collection, source, document_id, checksum, data, at) VALUES (?,?,?,?,?,?,?)",
+            "ann", "work", "/a", "d", "c", data, 1.0,
+        )  # fmt: skip
+        (found,) = await documents.list("ann", "work")
+        assert found.stale == (Passages("old", 0),)
+        assert (found.fingerprint, found.version, found.source_type) == ("", "", "local")
+
+    async def test_one_holds_a_collection_until_it_lets_go_or_its_time_is_up(
+        self, documents: DocumentStore, elsewhere: DocumentStore, clock: Clock
+    ) -> None:
+        assert await documents.hold("ann", "work", "one", 30)
+        assert await documents.hold("ann", "work", "one", 30), "holding again prolongs"
+        assert not await elsewhere.hold("ann", "work", "two", 30)
+        assert await elsewhere.hold("ann", "home", "two", 30)
+        assert await elsewhere.hold("bob", "work", "two", 30)
+        await elsewhere.let_go("ann", "work", "two")
+        assert not await elsewhere.hold("ann", "work", "two", 30), "only the holder lets go"
+        await documents.let_go("ann", "work", "one")
+        assert await elsewhere.hold("ann", "work", "two", 30)
+        clock.now += 31
+        assert await documents.hold("ann", "work", "one", 30)
+        assert not await elsewhere.set_pending("ann", "work", "two", Passages("d", 1)), "it was lost meanwhile"
+
+    async def test_what_was_about_to_be_written_is_known_to_the_next(
+        self, documents: DocumentStore, elsewhere: DocumentStore, clock: Clock
+    ) -> None:
+        await documents.hold("ann", "work", "one", 30)
+        assert await documents.pending("ann", "work") is None
+        assert await documents.set_pending("ann", "work", "one", Passages("doc_3", 2))
+        clock.now += 31
+        assert await elsewhere.hold("ann", "work", "two", 30)
+        assert await elsewhere.pending("ann", "work") == Passages("doc_3", 2)
+        await elsewhere.let_go("ann", "work", "two")
+        assert await documents.hold("ann", "work", "three", 30), "let go although something is pending"
+        assert await documents.pending("ann", "work") == Passages("doc_3", 2)
+        assert await documents.set_pending("ann", "work", "three", None)
+        assert await documents.pending("ann", "work") is None
+
+    async def test_collections_keep_their_pipeline_and_sources(
+        self, collections: CollectionStore, statements: PAIR, clock: Clock
+    ) -> None:
+        wanted = Collection("work", from_template("scans"), (FOLDER,), "mini (384 numbers)", "indexing")
+        await collections.put("ann", wanted)
+        other = CollectionStore(statements[1], clock)
+        assert await other.get("ann", "work") == replace(wanted, created=1000.0, updated=1000.0)
+        assert await other.get("bob", "work") is None
+        clock.now = 2000.0
+        await other.put("ann", replace(wanted, status="ready"))
+        found = await collections.get("ann", "work")
+        assert found is not None
+        assert (found.created, found.updated, found.status) == (1000.0, 2000.0, "ready")
+        await collections.put("ann", Collection("a", from_template()))
+        assert list(await collections.list("ann")) == ["a", "work"]
+        assert await collections.remove("ann", "work")
+        assert not await collections.remove("ann", "work")
+
+    async def test_a_reading_is_recorded_from_its_first_document_to_its_end(self, collections: CollectionStore) -> None:
+        async def status() -> str:
+            row = await collections.get("ann", "work")
+            return "" if row is None else row.status
+
+        row = Collection("work", from_template())
+        with pytest.raises(KeyError):
+            async with recorded(collections, "ann", row, lambda: ""):
+                raise KeyError("a source that never answers")
+        assert await status() == ""
+
+        async def broken_off() -> None:
+            async with recorded(collections, "ann", row, lambda: "") as begun:
+                await begun()
+                assert await status() == "indexing"
+                raise KeyError("it breaks off")
+
+        with pytest.raises(KeyError):
+            await broken_off()
+        assert await status() == "incomplete"
+        async with recorded(collections, "ann", row, lambda: "mini") as begun:
+            await begun()
+        assert await status() == "ready"
+
+    async def test_a_job_is_done_by_one_worker_and_says_how_far_it_is(
+        self, jobs: JobStore, other_jobs: JobStore, clock: Clock
+    ) -> None:
+        made = await jobs.create("ann", "work", JobRequest(source=FOLDER, pipeline=from_template("notes")))
+        assert (made.status, made.attempts) == ("queued", 0)
+        claimed = await other_jobs.claim("two", 30)
+        assert claimed is not None
+        assert (claimed.id, claimed.status, claimed.attempts) == (made.id, "running", 1)
+        assert claimed.request == made.request
+        assert await jobs.claim("one", 30) is None
+        clock.now += 10
+        assert await other_jobs.beat(claimed, "two", JobProgress(current="b.md", done=1, total=3), 30)
+        assert not await jobs.beat(claimed, "one", JobProgress(), 30), "it is not theirs"
+        assert (await jobs.get("ann", made.id)).progress == JobProgress(current="b.md", done=1, total=3)
+        await other_jobs.finish(claimed, "two", JobProgress(done=3, total=3), JobOutcome(report={"read": 3}))
+        done = await jobs.get("ann", made.id)
+        assert (done.status, done.is_finished, done.outcome.report) == ("done", True, {"read": 3})
+        assert await jobs.claim("one", 30) is None
+
+    async def test_a_job_that_failed_says_why(self, jobs: JobStore) -> None:
+        await jobs.create("ann", "work", JobRequest(source=FOLDER))
+        claimed = await jobs.claim("one", 30)
+        assert claimed is not None
+        await jobs.finish(claimed, "one", JobProgress(), JobOutcome(failure=AgentError("it broke").failure()))
+        failed = await jobs.get("ann", claimed.id)
+        assert failed.status == "failed"
+        assert failed.outcome.failure is not None
+        assert failed.outcome.failure.message == "it broke"
+
+    async def test_a_job_whose_process_died_is_interrupted_and_taken_up(
+        self, jobs: JobStore, other_jobs: JobStore, clock: Clock
+    ) -> None:
+        made = await jobs.create("ann", "work", JobRequest(source=FOLDER))
+        await jobs.claim("one", 30)
+        clock.now += 31
+        assert (await other_jobs.get("ann", made.id)).status == "interrupted"
+        again = await other_jobs.claim("two", 30)
+        assert again is not None
+        assert again.attempts == 2
+        assert not await jobs.beat(made, "one", JobProgress(), 30)
+        await jobs.finish(made, "one", JobProgress(), JobOutcome())
+        assert (await jobs.get("ann", made.id)).status == "running", "who lost it cannot finish it"
+
+    async def test_a_job_that_is_put_back_waits_its_time_and_counts_no_attempt(
+        self, jobs: JobStore, clock: Clock
+    ) -> None:
+        await jobs.create("ann", "work", JobRequest(source=FOLDER))
+        claimed = await jobs.claim("one", 30)
+        assert claimed is not None
+        await jobs.put_back(claimed, "one", "queued", 5)
+        assert await jobs.claim("one", 30) is None
+        clock.now += 6
+        again = await jobs.claim("one", 30)
+        assert again is not None
+        assert again.attempts == 1
+        await jobs.put_back(again, "one", "interrupted", 0)
+        assert (await jobs.get("ann", again.id)).status == "interrupted"
+        assert await jobs.claim("two", 30) is not None
+
+    async def test_jobs_belong_to_their_owner_and_do_not_pile_up(
+        self, jobs: JobStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        made: list[Job] = []
+        for _ in range(3):
+            clock.now += 1
+            made.append(await jobs.create("ann", "work", JobRequest(source=FOLDER)))
+        assert [job.id for job in await jobs.list("ann", 2)] == [made[2].id, made[1].id]
+        with pytest.raises(NotFoundError):
+            await jobs.get("bob", made[0].id)
+        monkeypatch.setattr(jobs_module, "MOST_WAITING", 3)
+        with pytest.raises(BusyError, match="3 jobs are waiting"):
+            await jobs.create("ann", "work", JobRequest(source=FOLDER))
+        first = await jobs.claim("one", 30)
+        assert first is not None
+        assert first.id == made[0].id
+        await jobs.finish(first, "one", JobProgress(), JobOutcome())
+        clock.now += jobs_module.KEPT_SECONDS + 1
+        await jobs.create("ann", "work", JobRequest(source=FOLDER))
+        with pytest.raises(NotFoundError):
+            await jobs.get("ann", first.id)
