@@ -15,15 +15,18 @@ from gateway.doors import (
     catalogue,
     citations,
     collections,
+    conversations,
     documents,
     ingestion,
     memories,
     openai,
     query,
     runs,
+    sources,
     tasks,
 )
 from gateway.doors.mcp_on_demand import McpOnDemand
+from gateway.idempotency import IdempotencyMiddleware
 from gateway.limits import BodyLimitMiddleware, RequestIdMiddleware
 from gateway.observe.metrics import MetricsMiddleware
 
@@ -58,6 +61,7 @@ def create_app(settings: Settings, stepgate: Stepgate | None = None, mcp_extras:
     )
     served = (
         openai, agent, query, runs, memories, collections, documents, citations, ingestion, tasks, catalogue,
+        conversations, sources,
     )  # fmt: skip
     doors = [door.router for door in served]
     for router in doors:
@@ -66,6 +70,7 @@ def create_app(settings: Settings, stepgate: Stepgate | None = None, mcp_extras:
     errors.install(app, [*(route for router in doors for route in router.routes), *mcp.routes])
     # The last added is the outermost: every answer carries a request id, the refused ones too.
     uploads = {documents.PATH: settings.max_upload_bytes + documents.FORM_BYTES}
+    app.add_middleware(IdempotencyMiddleware, store=lambda: app.state.stepgate.idempotency)
     app.add_middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes, uploads=uploads)
     app.add_middleware(RequestIdMiddleware)
     if settings.metrics:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from agent.builder.conversations import BuilderConversations
 from agent.core.config import Settings
 from agent.core.custody import ServiceLimits, worker_name
 from agent.core.errors import AgentError, ConfigError, ModelError
@@ -37,11 +38,12 @@ from agent.knowledge.job_runner import IngestJobs
 from agent.knowledge.jobs import JobStore
 from agent.knowledge.library import Library
 from agent.skills import SkillLibrary, skill_roots
-from agent.subagents.spawn import spawn_tools
 from agent.tools import ToolRegistry
+from gateway.builder import builder_of, builder_tools, conversations_of, ephemeral_of, rooms_of
 from gateway.gatekeeper import Gatekeeper, KeyPurse, demands_key
 from gateway.home import HOME as HOME  # noqa: PLC0414 - told on to those who wire a part of it
 from gateway.home import SHIPPED_VIEWS
+from gateway.idempotency_store import IdempotencyStore
 from gateway.observe.metrics import Metrics
 from gateway.observe.traces import RunTraces, provider
 from gateway.stores import corpus_of, embedder_of, library_of, open_store, staff_of, statements_of, tasks_of, vectors_of
@@ -87,7 +89,9 @@ class Stepgate:
     metrics: Metrics
     keys: KeyStore
     gatekeeper: Gatekeeper
+    idempotency: IdempotencyStore
     jobs: IngestJobs
+    conversations: BuilderConversations
 
     async def readiness(self) -> dict[str, ComponentStatus]:
         """Whether requests can be served, component by component. Models being down is no reason not to: the
@@ -98,6 +102,8 @@ class Stepgate:
             "memory": await self._memory(),
             "gateway": self._gateway(),
         }
+        if self.settings.redis_url is not None:
+            status["redis"] = await self._redis()
         for name, server in self.servers.items():
             detail = f"{server.status}, {len(server.tools)} tools" + (f": {server.reason}" if server.reason else "")
             status[f"mcp:{name}"] = ComponentStatus(server.status in ("ready", "disabled"), detail)
@@ -111,6 +117,12 @@ class Stepgate:
         if self.settings.database_url is not None:
             return ComponentStatus(True, "PostgreSQL (AGENT_DATABASE_URL)")
         return ComponentStatus(True, f"SQLite at {self.settings.database_path}")
+
+    async def _redis(self) -> ComponentStatus:
+        try:
+            return ComponentStatus(True, await self.conversations.builder.messages.check())
+        except AgentError as error:
+            return ComponentStatus(False, error.message)
 
     async def _memory(self) -> ComponentStatus:
         try:
@@ -148,6 +160,7 @@ async def build(settings: Settings, *, recover: bool = True, foreign: Foreign = 
             default=settings.default_room,
         )
         _check(rooms, settings)
+        rooms = rooms_of(rooms, settings)
         skills = SkillLibrary.load(skill_roots(settings, shipped=HOME / "skills", cwd=Path.cwd(), home=Path.home()))
         for diagnostic in skills.diagnostics:
             log.warning("%s", diagnostic)
@@ -160,7 +173,12 @@ async def build(settings: Settings, *, recover: bool = True, foreign: Foreign = 
         builtins = builtin_tools(settings, memory, library)
         stack.push_async_callback(builtins.aclose)
         registry = ToolRegistry()
-        registry.register(*builtins.tools, *spawn_tools())
+        jobs = IngestJobs(JobStore(statements_of(store), time.time), library, settings.readable_roots)
+        stack.push_async_callback(jobs.aclose)
+        ephemeral = ephemeral_of(settings)
+        stack.push_async_callback(ephemeral.aclose)
+        builder = builder_of(settings, store, library, jobs, ephemeral)
+        registry.register(*builtins.tools, *builder_tools(builder))
         hub = _hub(settings, registry) if foreign != "ignored" else None
         if hub is not None:
             stack.push_async_callback(hub.aclose)
@@ -178,15 +196,15 @@ async def build(settings: Settings, *, recover: bool = True, foreign: Foreign = 
             skills,
             memory,
             languages,
-            subagents=staff_of(settings, library, client, languages),
+            subagents=staff_of(settings, library, client, languages, builder.find_source),
             observers=(metrics.observe, *_traces(settings, stack)),
             purse=KeyPurse(keys),
         )
         service = _service(engine, rooms)
         tasks = TaskService(tasks_of(store), service, room=settings.task_room, clock=time.time)
         stack.push_async_callback(tasks.aclose)
-        jobs = IngestJobs(JobStore(statements_of(store), time.time), library, settings.readable_roots)
-        stack.push_async_callback(jobs.aclose)
+        conversations = conversations_of(settings, builder, service, models)
+        stack.push_async_callback(conversations.aclose)
         gateway = Stepgate(
             settings,
             service,
@@ -203,25 +221,36 @@ async def build(settings: Settings, *, recover: bool = True, foreign: Foreign = 
             metrics,
             keys,
             Gatekeeper(keys, demanded=demands_key(settings)),
+            IdempotencyStore(statements_of(store)),
             jobs,
+            conversations,
         )
         if hub is not None:
             _mount(hub, foreign)
-        if recover:
-            jobs.start()
-            resumed = await service.custody.recover()
-            await tasks.resume()
-            if resumed:
-                log.info("%s", "1 unfinished run goes on" if resumed == 1 else f"{resumed} unfinished runs go on")
-        watch = asyncio.create_task(service.custody.watch(recover=recover), name="watch")
-        try:
+        async with _carried_on(gateway, recover=recover):
             yield gateway
-        finally:
-            left = await service.custody.begin_drain(settings.drain_seconds)
-            if left:
-                log.warning("%d %s left for the next start", left, "run is" if left == 1 else "runs are")
-            watch.cancel()
-            await asyncio.wait([watch])
+
+
+@asynccontextmanager
+async def _carried_on(gateway: Stepgate, *, recover: bool) -> AsyncIterator[None]:
+    """Carry on what earlier processes left, watch over the runs meanwhile, and let them finish at the end."""
+    custody = gateway.service.custody
+    if recover:
+        gateway.jobs.start()
+        resumed = await custody.recover()
+        await gateway.tasks.resume()
+        await gateway.conversations.resume()
+        if resumed:
+            log.info("%s", "1 unfinished run goes on" if resumed == 1 else f"{resumed} unfinished runs go on")
+    watch = asyncio.create_task(custody.watch(recover=recover), name="watch")
+    try:
+        yield
+    finally:
+        left = await custody.begin_drain(gateway.settings.drain_seconds)
+        if left:
+            log.warning("%d %s left for the next start", left, "run is" if left == 1 else "runs are")
+        watch.cancel()
+        await asyncio.wait([watch])
 
 
 def _check(rooms: Rooms, settings: Settings) -> None:

@@ -30,7 +30,7 @@ from agent.knowledge.lexical import LexicalIndex
 from agent.knowledge.lexical_sqlite import sqlite_index
 from agent.knowledge.library import Library
 from agent.knowledge.models import SourceType
-from agent.subagents.base import Materials
+from agent.subagents.base import FindSource, Materials
 from agent.subagents.sources import by_words
 
 if TYPE_CHECKING:
@@ -119,15 +119,22 @@ def connectors_of(settings: Settings, client: SafeClient) -> dict[SourceType, Co
     return {"local": LocalConnector(), "web": WebConnector(wire), "gdrive": drive}
 
 
-def staff_of(settings: Settings, library: Library, client: SafeClient, languages: LanguageDetector) -> SubAgentStaff:
-    """The sub-agents, and what they work with; local files are read beneath the readable roots."""
+def staff_of(
+    settings: Settings,
+    library: Library,
+    client: SafeClient,
+    languages: LanguageDetector,
+    find_source: FindSource | None = None,
+) -> SubAgentStaff:
+    """The sub-agents, and what they work with; local files are read beneath the readable roots. Sources are known by
+    their own names unless `find_source` knows others."""
     materials = Materials(
         library,
         connectors_of(settings, client),
         settings.readable_roots,
         settings.data_dir / "workspaces",
         languages,
-        by_words(settings.readable_roots),
+        find_source or by_words(settings.readable_roots),
     )
     return SubAgentStaff(materials)
 

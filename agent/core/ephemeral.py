@@ -141,9 +141,7 @@ class LocalEphemeral:
 # Compared and deleted in one step: between a GET and a DEL the lock may have expired and be another's.
 _RELEASE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end"
 # A count without an end would shut somebody out for good, should we die between the two.
-_COUNT = (
-    "local n = redis.call('incr', KEYS[1]) if n == 1 then redis.call('pexpire', KEYS[1], ARGV[1]) end return n"
-)
+_COUNT = "local n = redis.call('incr', KEYS[1]) if n == 1 then redis.call('pexpire', KEYS[1], ARGV[1]) end return n"
 
 
 class RedisEphemeral:

@@ -24,6 +24,7 @@ FAILURES: dict[str, FailureKind] = {
     "ERR_AUTH": FailureKind("no API key, or one that is not valid", "refuse; make or renew a key", 401, False),
     "ERR_SCOPE": FailureKind("the API key does not allow this", "refuse; use a key with the scope", 403, False),
     "ERR_RATE_LIMIT": FailureKind("the API key's limit for a minute, or at once", "refuse; try later", 429, True),
+    "ERR_IDEMPOTENCY": FailureKind("a key that came with another request", "take a new Idempotency-Key", 422, False),
     "ERR_QUOTA": FailureKind("the API key's budget is spent", "refuse; raise the budget", 429, False),
     "ERR_TOO_LARGE": FailureKind("the request is larger than allowed", "refuse it before a run exists", 413, False),
     "ERR_ROOM_UNKNOWN": FailureKind("no room has this name", "refuse it before a run exists", 404, False),

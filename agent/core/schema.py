@@ -267,6 +267,20 @@ api_keys = Table(
 )
 Index("api_keys_by_owner", api_keys.c.owner)
 
+idempotency = Table(
+    "idempotency",
+    metadata,
+    Column("owner", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("status", Integer, nullable=False),
+    Column("headers", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("at", Float, nullable=False),
+    PrimaryKeyConstraint("owner", "key"),
+)
+Index("idempotency_by_time", idempotency.c.at)
+
 task_runs = Table(
     "task_runs",
     metadata,

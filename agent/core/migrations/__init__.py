@@ -1,6 +1,6 @@
 """Alembic's migrations of the store, and the revisions this version of Stepgate knows."""
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009")
 """Every revision, oldest first. Kept here so that a start need not load Alembic; a test holds it to the scripts."""
 
 HEAD = REVISIONS[-1]
