@@ -1,70 +1,56 @@
-"""`Library`: an owner's collections. Folders are read into them, and passages found in them with their evidence.
-
-Reading is incremental: what has not changed is skipped by its checksum, what has changed is replaced, what is gone is
-removed. A document's new passages are in place before its old ones go, so a collection is never without either.
-"""
+"""`Library`: an owner's collections. Sources are read into them, and passages found in them with their evidence."""
 
 import asyncio
-import hashlib
-import secrets
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
+from typing import BinaryIO
+from weakref import WeakValueDictionary
 
 from agent.core.embedder import Embedder
-from agent.core.errors import AgentError, ConflictError, EmbedderError, NotFoundError, StoreError, VectorSpaceError
-from agent.core.models import JsonObject
+from agent.core.errors import BadRequestError, NotFoundError
 from agent.core.vectors import VectorIndex
-from agent.knowledge.chunkers import Chunker, StructureChunker
-from agent.knowledge.dense import entries
+from agent.knowledge.collection_store import Collection, CollectionStore, recorded
+from agent.knowledge.connectors.local import LocalConnector
+from agent.knowledge.connectors.port import Connector
+from agent.knowledge.connectors.workspace import workspace
 from agent.knowledge.documents import Document, DocumentStore
+from agent.knowledge.dry_run import DryRun
+from agent.knowledge.dry_run_report import ValidationReport
+from agent.knowledge.hold import held
+from agent.knowledge.ingestion import Ingestion, IngestReport, Progress, Skipped
 from agent.knowledge.lexical import LexicalIndex, Passage
-from agent.knowledge.local_files import Candidate, candidates
-from agent.knowledge.models import Chunk, MemoryOutput, MemoryQuery, ParserInput, ParserOutput, RetrievalMode
+from agent.knowledge.models import ConnectorInput, MemoryOutput, MemoryQuery, RetrievalMode, SourceType
 from agent.knowledge.naming import vector_set
-from agent.knowledge.parsers import ParserPool
+from agent.knowledge.originals import open_original
+from agent.knowledge.pipeline import PipelineDAG
+from agent.knowledge.pipeline_check import checked, takes
 from agent.knowledge.retriever import Retriever
+from agent.knowledge.shelf import Shelf
+from agent.knowledge.templates import from_template
+from agent.knowledge.uploads import SOURCE, Added, Uploads, read_upload
+from agent.knowledge.workshop import Workshop
 
-HOLD_SECONDS = 120.0
-"""How long a process that died keeps others from indexing its collection; a living one prolongs it with every file."""
+NAME_CHARS = 200
+"""Characters of a collection's name."""
+PATIENCE_SECONDS = 15.0
+"""How long a small change (an upload, a removal) waits for another writer; a long one is told as a conflict."""
 
-Progress = Callable[[str, int, int], None]
-"""Told of each file: its name, how many are done, how many there are."""
+__all__ = ["Added", "Found", "IngestReport", "Library", "Progress", "Skipped"]
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
-    """A file that was not read, and why."""
-
-    source: str
-    code: str
-    reason: str
-
-
-@dataclass(slots=True)
-class IngestReport:
-    """What became of a folder."""
+class Found:
+    """A document, and the collection it is in."""
 
     collection: str
-    read: int = 0
-    unchanged: int = 0
-    removed: int = 0
-    chunks: int = 0
-    seconds: float = 0.0
-    skipped: list[Skipped] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def by_reason(self) -> dict[str, int]:
-        """How many files were skipped, by code."""
-        return dict(Counter(one.code for one in self.skipped))
+    document: Document
 
 
 class Library:
-    """The collections of this store."""
+    """The collections of this store. `folder` holds uploads, and what is downloaded while it is read."""
 
     def __init__(
         self,
@@ -73,194 +59,214 @@ class Library:
         vectors: VectorIndex,
         embedder: Embedder | None,
         *,
+        collections: CollectionStore,
+        connectors: Mapping[SourceType, Connector],
+        folder: Path,
+        max_upload_bytes: int,
         clock: Callable[[], float],
-        chunker: Chunker | None = None,
     ) -> None:
         self._documents = documents
         self._lexical = lexical
         self._vectors = vectors
         self._embedder = embedder
+        self._collections = collections
+        self._connectors = connectors
+        self._workspaces = folder / "workspaces"
         self._clock = clock
-        self._chunker = chunker or StructureChunker()
         self._retriever = Retriever(lexical, vectors, embedder)
+        self.uploads = Uploads(folder / "uploads", max_upload_bytes)
+        self._adding: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     async def collections(self, owner: str) -> dict[str, int]:
         """The owner's collections, and how many documents each has."""
-        return await self._documents.collections(owner)
+        counts = await self._documents.collections(owner)
+        names = sorted({*counts, *await self._collections.list(owner)})
+        return {name: counts.get(name, 0) for name in names}
+
+    async def collection(self, owner: str, name: str) -> Collection:
+        """A collection with its pipeline: the default one where none was kept. `NotFoundError`."""
+        stored = await self._collections.get(owner, name)
+        if stored is None and name not in await self._documents.collections(owner):
+            raise await self._unknown(owner, name)
+        return stored or Collection(name, from_template())
 
     async def documents(self, owner: str, collection: str) -> Sequence[Document]:
         """The documents of a collection. `NotFoundError` for one that is not there."""
         found = await self._documents.list(owner, collection)
-        if not found:
+        if not found and await self._collections.get(owner, collection) is None:
             raise await self._unknown(owner, collection)
         return found
+
+    async def document(self, owner: str, document_id: str, collection: str | None = None) -> Found:
+        """A document by its id. `NotFoundError`."""
+        for name, document in (await self._documents.by_id(owner, document_id)).items():
+            if collection in (None, name):
+                return Found(name, document)
+        raise NotFoundError(
+            f"there is no document {document_id!r}; it may have been read anew since", agent_id="library"
+        )
+
+    async def passages(self, owner: str, found: Found) -> list[Passage]:
+        """The passages of a document, in the order of its text."""
+        chunk_ids = found.document.chunk_ids
+        indexed = await self._lexical.passages(found.collection, chunk_ids, owner=owner)
+        return [indexed[chunk_id].passage for chunk_id in chunk_ids if chunk_id in indexed]
+
+    def open_file(self, owner: str, found: Found) -> BinaryIO:
+        """The bytes a document was read from; blocks. See `open_original` for what it raises."""
+        return open_original(found.document, self.uploads, owner)
 
     async def search(
         self, owner: str, collection: str, query: MemoryQuery, *, mode: RetrievalMode = "hybrid_rerank"
     ) -> MemoryOutput:
         """Passages of a collection. `NotFoundError`, `MemoryNoResultsError`, `BadRequestError`, `StoreError`."""
-        if collection not in await self._documents.collections(owner):
+        if collection not in await self.collections(owner):
             raise await self._unknown(owner, collection)
         return await self._retriever.search(query, collection=collection, owner=owner, mode=mode)
 
     async def ingest(
-        self, owner: str, collection: str, root: Path, *, progress: Progress = lambda _, __, ___: None
+        self,
+        owner: str,
+        collection: str,
+        source: ConnectorInput | Path,
+        *,
+        pipeline: PipelineDAG | None = None,
+        roots: Sequence[Path] | None = None,
+        progress: Progress = lambda _, __, ___: None,
     ) -> IngestReport:
-        """Read a folder, or one file, into a collection. A file that cannot be read stops nothing; the report has it.
+        """Read a source into a collection; a path stands for the folder or file there, with all that is below it.
 
-        `ConflictError` while somebody else reads into this collection; `BadRequestError` for a folder that is none."""
+        `pipeline` becomes the collection's; without one it keeps its own, and a new one gets the default. `roots` are
+        the only folders local files are read from. A document that cannot be read stops nothing; the report has it.
+        `ConflictError` while somebody else reads into this collection, `ConnectorError` for a source that cannot be
+        had, `BadRequestError` for a pipeline that is not for it, `StoreError`: what was done by then stays done."""
         started = monotonic()
-        report = IngestReport(collection)
-        found = await asyncio.to_thread(lambda: list(candidates(root)))
-        async with self._held(owner, collection) as prolong, ParserPool() as pool:
-            known = {document.source: document for document in await self._documents.list(owner, collection)}
-            for number, candidate in enumerate(found):
-                progress(candidate.name, number, len(found))
-                await prolong()
-                await self._take(owner, candidate, known.get(candidate.source), pool, report)
-            progress("", len(found), len(found))
-            below = f"{(await asyncio.to_thread(root.resolve)).as_posix()}/"
-            gone = known.keys() - {candidate.source for candidate in found}
-            for source in sorted(source for source in gone if source.startswith(below)):
-                await self._remove(owner, collection, known[source])
-                report.removed += 1
+        request = source if isinstance(source, ConnectorInput) else _folder(source)
+        row = await self._row(owner, collection, pipeline)
+        row = replace(row, sources=(*(one for one in row.sources if one != request), request))
+        connector = self._connector(request, row.pipeline, roots)
+        report = IngestReport(collection, template=row.pipeline.template)
+        async with (
+            self._writing(owner, collection) as shelf,
+            Workshop(row.pipeline) as workshop,
+            workspace(self._workspaces) as folder,
+            recorded(self._collections, owner, row, lambda: report.embedder) as begun,
+        ):
+            known = await shelf.tidy(await self._documents.list(owner, collection))
+            walk = Ingestion(request, connector, workshop, shelf, folder, self._clock, report, begun, progress)
+            await walk.run({document.source: document for document in known})
+            await shelf.hold.written()
         report.seconds = monotonic() - started
         return report
+
+    async def check(
+        self, owner: str, collection: str, source: ConnectorInput, pipeline: PipelineDAG | None = None
+    ) -> None:
+        """Raise what `ingest` would say at once: of a name, a pipeline, and whether the two fit the source."""
+        self._connector(source, (await self._row(owner, collection, pipeline)).pipeline, None)
+
+    async def dry_run(
+        self,
+        request: ConnectorInput,
+        pipeline: PipelineDAG,
+        *,
+        sample_count: int = 50,
+        seed: int = 0,
+        roots: Sequence[Path] | None = None,
+    ) -> ValidationReport:
+        """Try a pipeline on a sample of a source, and write nothing. Raises what `ingest` does for the two."""
+        connector = self._connector(request, checked(pipeline), roots)
+        async with workspace(self._workspaces) as folder, Workshop(pipeline) as workshop:
+            trial = DryRun(connector, workshop, self._embedder, folder, sample_count=sample_count, seed=seed)
+            return await trial.run(request)
+
+    async def add(
+        self, owner: str, collection: str, name: str | None, data: BinaryIO, *, pipeline: PipelineDAG | None = None
+    ) -> Added:
+        """Keep an uploaded file and read it into a collection; the same bytes twice change nothing.
+
+        Raises the narrowest `ParserError` for a file that cannot be read, and keeps nothing of it; `TooLargeError`,
+        `ConflictError`, `StoreError`."""
+        row = await self._row(owner, collection, pipeline)
+        stored = await asyncio.to_thread(self.uploads.take, owner, data)
+        async with self._adding.setdefault((owner, stored.checksum), asyncio.Lock()):
+            try:
+                async with (
+                    self._writing(owner, collection, patience_s=PATIENCE_SECONDS) as shelf,
+                    Workshop(row.pipeline) as workshop,
+                ):
+                    await shelf.tidy(await self._documents.list(owner, collection))
+                    known = await self._documents.by_source(owner, collection, stored.source)
+                    added = await read_upload(shelf, workshop, stored, name, known, at=self._clock())
+                    await shelf.hold.written()
+                    if row.created == 0 or pipeline is not None:
+                        await self._collections.put(owner, row)
+            finally:
+                await self._forget_unused(owner, stored.source)
+        return added
+
+    async def remove(self, owner: str, document_id: str, collection: str | None = None) -> None:
+        """Remove a document with its passages, vectors and uploaded bytes. `NotFoundError`, `ConflictError`.
+
+        One that is still at its source comes back with the next reading."""
+        found = await self.document(owner, document_id, collection)
+        async with self._writing(owner, found.collection, patience_s=PATIENCE_SECONDS) as shelf:
+            await shelf.remove(found.document)
+        await self._forget_unused(owner, found.document.source)
 
     async def drop(self, owner: str, collection: str) -> int:
         """Remove a collection with its passages and vectors; how many documents it had. `NotFoundError`."""
         documents = await self.documents(owner, collection)
-        async with self._held(owner, collection):
+        async with held(self._documents, owner, collection):
             await self._lexical.drop(collection, owner=owner)
             await self._vectors.drop(vector_set(owner, collection))
             for document in documents:
                 await self._documents.remove(owner, collection, document.source)
+            await self._collections.remove(owner, collection)
+        for document in documents:
+            await self._forget_unused(owner, document.source)
         return len(documents)
 
-    async def _take(
-        self, owner: str, candidate: Candidate, known: Document | None, pool: ParserPool, report: IngestReport
-    ) -> None:
-        """One file: skipped, unchanged, or read and put in place of what was there."""
-        if candidate.file_type is None:
-            kind = candidate.path.suffix or "files without an ending"
-            report.skipped.append(Skipped(candidate.name, "ERR_PARSER_UNSUPPORTED", f"{kind} is not read"))
-            return
-        try:
-            checksum, size = await asyncio.to_thread(_checksum, candidate.path)
-            if known is not None and known.checksum == checksum and not known.stale:
-                report.unchanged += 1
-                return
-            parsed = await pool.parse(ParserInput(file_path=str(candidate.path), file_type=candidate.file_type))
-        except StoreError:
-            raise
-        except AgentError as error:
-            report.skipped.append(Skipped(candidate.name, error.code, error.message))
-            return
-        except OSError as error:
-            report.skipped.append(Skipped(candidate.name, "ERR_FILE", f"it cannot be read: {error.strerror}"))
-            return
-        await self._put(owner, report, _document(candidate, checksum, size, parsed, self._clock()), known, parsed)
+    async def _row(self, owner: str, name: str, pipeline: PipelineDAG | None) -> Collection:
+        """The collection as it is, or as it will be, with the pipeline that is asked for."""
+        if not name.strip() or len(name) > NAME_CHARS or not name.isprintable():
+            raise BadRequestError(
+                f"a collection's name has 1 to {NAME_CHARS} printable characters, not {name[:NAME_CHARS]!r}",
+                param="collection",
+            )
+        stored = await self._collections.get(owner, name) or Collection(name, from_template())
+        return replace(stored, pipeline=checked(pipeline or stored.pipeline))
 
-    async def _put(
-        self, owner: str, report: IngestReport, document: Document, known: Document | None, parsed: ParserOutput
-    ) -> None:
-        chunks = await asyncio.to_thread(self._chunker.chunk, parsed)
-        passages = [_passage(document, chunk) for chunk in chunks]
-        stale = (*known.stale, known.document_id) if known is not None else ()
-        stale = tuple(dict.fromkeys(one for one in stale if one != document.document_id))
-        placed = replace(document, chunk_ids=tuple(passage.chunk_id for passage in passages), stale=stale)
-        await self._lexical.put(report.collection, passages, owner=owner)
-        await self._embed(owner, report, passages)
-        await self._documents.put(owner, report.collection, placed)
-        if stale:
-            await self._lexical.delete(report.collection, stale, owner=owner)
-            gone = [chunk for chunk in (known.chunk_ids if known else ()) if chunk not in placed.chunk_ids]
-            await self._vectors.delete(vector_set(owner, report.collection), gone, owner=owner)
-            await self._documents.put(owner, report.collection, replace(placed, stale=()))
-        report.read += 1
-        report.chunks += len(passages)
-        report.notes += [f"{document.name}: {uncertainty}" for uncertainty in parsed.uncertainties]
-
-    async def _embed(self, owner: str, report: IngestReport, passages: Sequence[Passage]) -> None:
-        """Vectors, where there is an embedder; without them the passages are found by their words."""
-        if self._embedder is None or not passages:
-            return
-        name = vector_set(owner, report.collection)
-        try:
-            made = await self._embedder.embed([f"{passage.title}\n{passage.text}" for passage in passages])
-            await self._vectors.open(name, made.space)
-            await self._vectors.put(name, entries(passages, made, owner=owner))
-        except (EmbedderError, VectorSpaceError) as error:
-            note = f"no vectors: {error.message}"
-            if note not in report.notes:
-                report.notes.append(note)
-
-    async def _remove(self, owner: str, collection: str, document: Document) -> None:
-        await self._lexical.delete(collection, [document.document_id, *document.stale], owner=owner)
-        await self._vectors.delete(vector_set(owner, collection), document.chunk_ids, owner=owner)
-        await self._documents.remove(owner, collection, document.source)
+    def _connector(self, request: ConnectorInput, pipeline: PipelineDAG, roots: Sequence[Path] | None) -> Connector:
+        """Who reads this source. `BadRequestError` when nobody can, or the pipeline is for another kind."""
+        if not takes(pipeline, request.source_type):
+            (source,) = pipeline.of_kind("source")
+            raise BadRequestError(
+                f"the pipeline reads {source.plugin} sources, not {request.source_type}; choose another template",
+                param="source_type",
+            )
+        if request.source_type == "local" and roots is not None:
+            return LocalConnector(roots)
+        if request.source_type not in self._connectors:
+            raise BadRequestError(f"no connector reads {request.source_type} here", param="source_type")
+        return self._connectors[request.source_type]
 
     @asynccontextmanager
-    async def _held(self, owner: str, collection: str) -> AsyncIterator[Callable[[], Awaitable[None]]]:
-        """Keep others from writing into the collection; what is given prolongs that."""
-        holder = secrets.token_hex(8)
+    async def _writing(self, owner: str, collection: str, *, patience_s: float = 0) -> AsyncIterator[Shelf]:
+        """The right to write into a collection. `ConflictError` while somebody else has it."""
+        async with held(self._documents, owner, collection, patience_s=patience_s) as hold:
+            yield Shelf(self._documents, self._lexical, self._vectors, self._embedder, hold)
 
-        async def prolong() -> None:
-            if not await self._documents.hold(owner, collection, holder, HOLD_SECONDS):
-                raise ConflictError(
-                    f"somebody else is reading into {collection!r}; wait for its end (or {HOLD_SECONDS:.0f} s after a "
-                    "crash) and start again: what is done is not done twice",
-                    agent_id="library",
-                )
-
-        await prolong()
-        try:
-            yield prolong
-        finally:
-            await asyncio.shield(self._documents.let_go(owner, collection, holder))
+    async def _forget_unused(self, owner: str, source: str) -> None:
+        """Remove uploaded bytes that no collection holds any more."""
+        checksum = source.removeprefix(SOURCE)
+        if checksum != source and not await self._documents.holding(owner, source, checksum):
+            await asyncio.to_thread(self.uploads.remove, owner, checksum)
 
     async def _unknown(self, owner: str, collection: str) -> NotFoundError:
-        there = ", ".join(await self._documents.collections(owner)) or "none yet: `stepgate ingest FOLDER` makes one"
+        there = ", ".join(await self.collections(owner)) or "none yet: `stepgate ingest FOLDER` makes one"
         return NotFoundError(f"there is no collection {collection!r}; there are {there}", agent_id="library")
 
 
-def _checksum(path: Path) -> tuple[str, int]:
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return digest, file.tell()
-
-
-def _document(candidate: Candidate, checksum: str, size: int, parsed: ParserOutput, at: float) -> Document:
-    """The row of a document. A changed file gets a new id: its old passages go when the new ones are in place."""
-    digest = hashlib.blake2b(f"{candidate.source}\x00{checksum}".encode("utf-8", "replace"), digest_size=12)
-    title = str(parsed.metadata.get("title") or "").strip() or candidate.path.name
-    return Document(
-        source=candidate.source,
-        name=candidate.name,
-        document_id=f"doc_{digest.hexdigest()}",
-        checksum=checksum,
-        title=title[:300],
-        file_type=candidate.file_type or "txt",
-        size=size,
-        pages=parsed.total_pages,
-        uncertainties=parsed.uncertainties,
-        at=at,
-    )
-
-
-def _passage(document: Document, chunk: Chunk) -> Passage:
-    """A chunk as it is searched and cited: with its place in the document."""
-    metadata: JsonObject = {
-        "source": document.name,
-        "source_type": "local",
-        "file_type": document.file_type,
-        "pages": list(chunk.pages),
-        "start": chunk.start,
-        "end": chunk.end,
-        "heading_path": list(chunk.heading_path),
-        "boxes": [list(box) for box in chunk.boxes],
-        "checksum": chunk.checksum,
-        "file_checksum": document.checksum,
-    }
-    title = " / ".join((document.title, *chunk.heading_path))
-    return Passage(f"{document.document_id}.{chunk.index}", document.document_id, title[:500], chunk.text, metadata)
+def _folder(path: Path) -> ConnectorInput:
+    return ConnectorInput(source_type="local", source_identifier=str(path), recursive=True)

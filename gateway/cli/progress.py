@@ -59,7 +59,7 @@ class Progress:
         if isinstance(event.body, ev.PlanProposed):
             self._steps |= {step.id: step for step in event.body.plan.steps}
 
-    def show(self, event: ev.Event) -> None:
+    def show(self, event: ev.Event) -> None:  # noqa: C901 - one case an event
         """One event, as a line where it says something to a person."""
         step = self._steps.get(event.step_id or "")
         match event.body:

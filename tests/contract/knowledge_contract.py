@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from agent.core.errors import AgentError, BusyError, NotFoundError
+from agent.core.statements import Statements
 from agent.knowledge import jobs as jobs_module
 from agent.knowledge.collection_store import Collection, CollectionStore, recorded
 from agent.knowledge.documents import Document, DocumentStore, Passages
 from agent.knowledge.jobs import Job, JobOutcome, JobProgress, JobRequest, JobStore
 from agent.knowledge.models import ConnectorInput
-from agent.core.statements import Statements
 from agent.knowledge.templates import from_template
 
 FOLDER = ConnectorInput(source_type="local", source_identifier="/docs", recursive=True)

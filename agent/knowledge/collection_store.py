@@ -1,0 +1,122 @@
+"""`CollectionStore`: the collections, each with the pipeline its documents are read by and the sources they come from.
+
+A collection without a row has documents of the default pipeline: it was made before pipelines were kept.
+"""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from agent.core.codec import whole
+from agent.core.errors import StoreError
+from agent.core.statements import Row, Statements
+from agent.knowledge.models import ConnectorInput
+from agent.knowledge.pipeline import PipelineDAG
+
+CollectionStatus = Literal["indexing", "ready", "incomplete"]
+"""`incomplete`: the last reading did not come to its end; the next one goes on from there."""
+_COLUMNS = "name, pipeline, sources, embedder, status, created, updated"
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """A collection. `embedder` made its vectors, empty where there are none; times are UTC seconds since 1970."""
+
+    name: str
+    pipeline: PipelineDAG
+    sources: tuple[ConnectorInput, ...] = ()
+    embedder: str = ""
+    status: CollectionStatus = "ready"
+    created: float = 0.0
+    updated: float = 0.0
+
+
+class CollectionStore:
+    """The collections by owner and name. Methods raise `StoreError`."""
+
+    def __init__(self, statements: Statements, clock: Callable[[], float]) -> None:
+        self._statements = statements
+        self._clock = clock
+
+    async def get(self, owner: str, name: str) -> Collection | None:
+        """A collection; None where there is no row."""
+        rows = await self._statements.read(
+            f"SELECT {_COLUMNS} FROM collections WHERE owner = ? AND name = ?",  # noqa: S608 - constants only
+            owner,
+            whole(name),
+        )
+        return _collection(rows[0]) if rows else None
+
+    async def list(self, owner: str) -> Mapping[str, Collection]:
+        """The owner's collections by name, in order."""
+        rows = await self._statements.read(
+            f"SELECT {_COLUMNS} FROM collections WHERE owner = ? ORDER BY name",  # noqa: S608 - constants only
+            owner,
+        )
+        return {collection.name: collection for collection in map(_collection, rows)}
+
+    async def put(self, owner: str, collection: Collection) -> None:
+        """Add or replace a collection; when it was created stays."""
+        now = self._clock()
+        sources = json.dumps([source.model_dump(mode="json") for source in collection.sources], ensure_ascii=False)
+        await self._statements.write(
+            f"INSERT INTO collections (owner, {_COLUMNS}) VALUES (?,?,?,?,?,?,?,?) "  # noqa: S608 - constants only
+            "ON CONFLICT (owner, name) DO UPDATE SET pipeline = excluded.pipeline, sources = excluded.sources, "
+            "embedder = excluded.embedder, status = excluded.status, updated = excluded.updated",
+            owner,
+            whole(collection.name),
+            collection.pipeline.model_dump_json(),
+            whole(sources),
+            whole(collection.embedder),
+            collection.status,
+            now,
+            now,
+        )
+
+    async def remove(self, owner: str, name: str) -> bool:
+        """Forget a collection; whether it was there."""
+        rows = await self._statements.write(
+            "DELETE FROM collections WHERE owner = ? AND name = ? RETURNING name", owner, whole(name)
+        )
+        return bool(rows)
+
+
+@asynccontextmanager
+async def recorded(
+    store: CollectionStore, owner: str, collection: Collection, embedder: Callable[[], str]
+) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+    """Keep a collection's row while it is read into: `indexing` from the first call of what is given, at the end
+    `ready`, or `incomplete`. A source that never answers leaves no trace."""
+    begun = False
+
+    async def begin() -> None:
+        nonlocal begun
+        if not begun:
+            await store.put(owner, replace(collection, status="indexing"))
+            begun = True
+
+    try:
+        yield begin
+    except BaseException:
+        if begun:
+            with contextlib.suppress(StoreError):  # it still says `indexing`, and the error is told
+                await asyncio.shield(store.put(owner, replace(collection, status="incomplete")))
+        raise
+    await store.put(owner, replace(collection, status="ready", embedder=embedder() or collection.embedder))
+
+
+def _collection(row: Row) -> Collection:
+    name, pipeline, sources, embedder, status, created, updated = row
+    return Collection(
+        name=name,
+        pipeline=PipelineDAG.model_validate_json(pipeline),
+        sources=tuple(ConnectorInput.model_validate(source) for source in json.loads(sources)),
+        embedder=embedder,
+        status=status,
+        created=created,
+        updated=updated,
+    )

@@ -1,0 +1,28 @@
+"""What people call a source, as a `ConnectorInput`: a path, a URL, or a file or folder of Google Drive."""
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from agent.knowledge.models import ConnectorInput, SourceType
+
+DRIVE = "gdrive:"
+_DRIVE_HOSTS = ("drive.google.com", "docs.google.com")
+
+
+def source_of_words(words: str, recursive: bool | None = None, credentials_id: str | None = None) -> ConnectorInput:
+    """`https://...` is the web, `gdrive:ID` and addresses of Google Drive are Drive, everything else is a path of this
+    machine. Folders are read with all that is below them unless `recursive` says otherwise; a web page is one page."""
+    given = words.strip()
+    if given.startswith(DRIVE):
+        return _source("gdrive", given.removeprefix(DRIVE) or given, recursive is not False, credentials_id)
+    if given.lower().startswith(("http://", "https://")):
+        if urlsplit(given).hostname in _DRIVE_HOSTS:
+            return _source("gdrive", given, recursive is not False, credentials_id)
+        return _source("web", given, recursive is True, credentials_id)
+    return _source("local", str(Path(words).expanduser()), recursive is not False, credentials_id)
+
+
+def _source(kind: SourceType, identifier: str, recursive: bool, credentials_id: str | None) -> ConnectorInput:
+    return ConnectorInput(
+        source_type=kind, source_identifier=identifier, recursive=recursive, credentials_id=credentials_id
+    )

@@ -1,0 +1,233 @@
+"""Jobs: carried out, followed, given up, and taken up again after their process has ended."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.core.errors import StoreError
+from agent.core.statements import SqliteStatements
+from agent.knowledge import job_runner
+from agent.knowledge.connectors.port import Missed
+from agent.knowledge.errors import ConnectorError
+from agent.knowledge.job_runner import IngestJobs
+from agent.knowledge.jobs import Job, JobRequest, JobStore
+from agent.knowledge.models import ConnectorInput
+from agent.knowledge.templates import from_template
+from tests.support.engine import Bench, engine_bench
+from tests.support.faulty import DEADLINE_S, Gate, disturbed
+from tests.support.sources import REQUEST, Site, page
+
+WANTED = JobRequest(source=REQUEST)
+
+
+class House:
+    """A library, and processes that do jobs in it."""
+
+    def __init__(self, bench: Bench, site: Site) -> None:
+        self.bench = bench
+        self.site = site
+        self.passed = 0.0
+        self.store = JobStore(SqliteStatements(bench.store.database), lambda: time.time() + self.passed)
+        self._processes: list[IngestJobs] = []
+
+    def process(self) -> IngestJobs:
+        """One more process that takes up jobs."""
+        jobs = IngestJobs(self.store, self.bench.library, [self.bench.engine.settings.data_dir / "files"])
+        jobs.start()
+        self._processes.append(jobs)
+        return jobs
+
+    async def ended(self, job: Job) -> Job:
+        """The job at its end."""
+        found = await self._processes[-1].wait("local", job.id, DEADLINE_S)
+        assert found.is_finished, found
+        return found
+
+    async def aclose(self) -> None:
+        """End the processes."""
+        for process in self._processes:
+            await process.aclose()
+
+
+@asynccontextmanager
+async def house(tmp_path: Path, pages: int = 2) -> AsyncIterator[House]:
+    site = Site({page(f"{number}.md"): f"# {number}\n\nText {number}." for number in range(pages)})
+    async with engine_bench(tmp_path / "data", None) as bench:
+        bench.library._connectors = {**bench.library._connectors, "web": site}
+        made = House(bench, site)
+        try:
+            yield made
+        finally:
+            await made.aclose()
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in (("BEAT_SECONDS", 0.01), ("LOOK_SECONDS", 0.02)):
+        monkeypatch.setattr(job_runner, name, seconds)
+
+
+@pytest.mark.row("S000-52", "S000-07")
+async def test_a_job_goes_from_queued_over_running_to_done_with_counts(tmp_path: Path) -> None:
+    gate, beaten = Gate(), asyncio.Event()
+    async with house(tmp_path) as made:
+        job = await made.store.create("local", "work", JobRequest(source=REQUEST, pipeline=from_template("notes")))
+        assert job.status == "queued"
+
+        async def second(*_: Any, **__: Any) -> None:
+            if len(await made.bench.library._documents.list("local", "work")) == 1:
+                await gate.arrive()
+
+        async def beat(job: Job, worker: str, progress: Any, seconds: float) -> None:
+            if progress.done == 1:
+                beaten.set()
+
+        with (
+            disturbed(made.bench.library._lexical, "put", before=second),
+            disturbed(made.store, "beat", after=beat),
+        ):
+            made.process()
+            async with asyncio.timeout(DEADLINE_S):
+                await gate.reached.wait()
+                await beaten.wait()
+            running = await made.store.get("local", job.id)
+            assert (running.status, running.progress.done, running.progress.total) == ("running", 1, 2)
+            gate.open()
+            done = await made.ended(job)
+        assert (done.status, done.progress.done, done.progress.total) == ("done", 2, 2)
+        assert done.outcome.report is not None
+        assert {key: done.outcome.report[key] for key in ("read", "template", "skipped_count")} == {
+            "read": 2, "template": "notes", "skipped_count": 0
+        }  # fmt: skip
+
+
+async def test_a_job_that_cannot_be_done_says_why(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        made.site.breaks_after, made.site.error = 0, ConnectorError("no such host")
+        process = made.process()
+        failed = await made.ended(await process.submit("local", "work", WANTED))
+        assert failed.status == "failed"
+        assert failed.outcome.failure is not None
+        assert (failed.outcome.failure.error_code, failed.outcome.failure.message) == (
+            "ERR_CONNECTOR_FAILED", "no such host"
+        )  # fmt: skip
+        outside = ConnectorInput(source_type="local", source_identifier=str(tmp_path), recursive=True)
+        refused = await made.ended(await process.submit("local", "work", JobRequest(source=outside)))
+        assert refused.outcome.failure is not None
+        assert refused.outcome.failure.error_code == "ERR_CONNECTOR_AUTH", "jobs read beneath the roots only"
+
+
+async def test_skipped_documents_are_told_with_their_codes(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        made.site.missing = {page("0.md"): Missed(page("0.md"), "0.md", ConnectorError("HTTP status 500"))}
+        made.site.pages[page("x.exe")] = "MZ"
+        done = await made.ended(await made.process().submit("local", "work", WANTED))
+        assert done.outcome.report is not None
+        assert done.outcome.report["by_reason"] == {"ERR_CONNECTOR_FAILED": 1, "ERR_PARSER_UNSUPPORTED": 1}
+        assert done.outcome.report["read"] == 1
+
+
+async def test_two_jobs_of_one_collection_are_done_one_after_the_other(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        process = made.process()
+        jobs = [await process.submit("local", "work", WANTED) for _ in range(3)]
+        done = [await made.ended(job) for job in jobs]
+        assert [job.status for job in done] == ["done", "done", "done"]
+        reports = [job.outcome.report or {} for job in done]
+        assert sorted((report["read"], report["unchanged"]) for report in reports) == [(0, 2), (0, 2), (2, 0)]
+
+
+async def test_a_process_that_is_stopped_leaves_its_job_to_the_next(tmp_path: Path) -> None:
+    gate = Gate()
+    async with house(tmp_path) as made:
+
+        async def second(*_: Any, **__: Any) -> None:
+            if len(await made.bench.library._documents.list("local", "work")) == 1:
+                await gate.arrive()
+
+        with disturbed(made.bench.library._lexical, "put", before=second):
+            process = made.process()
+            job = await process.submit("local", "work", WANTED)
+            async with asyncio.timeout(DEADLINE_S):
+                await gate.reached.wait()
+            await process.aclose()
+        left = await made.store.get("local", job.id)
+        assert (left.status, left.attempts) == ("interrupted", 0)
+        made.process()
+        done = await made.ended(job)
+        assert done.outcome.report is not None
+        assert (done.outcome.report["read"], done.outcome.report["unchanged"]) == (1, 1), "it went on where it was"
+
+
+async def test_a_job_of_a_process_that_died_is_taken_up_and_at_last_given_up(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        job = await made.store.create("local", "work", WANTED)
+        for _ in range(job_runner.ATTEMPTS):
+            await made.store.claim("a process that dies", job_runner.LEASE_SECONDS)
+            made.passed += job_runner.LEASE_SECONDS + 1
+        assert (await made.store.get("local", job.id)).status == "interrupted"
+        made.process()
+        given_up = await made.ended(job)
+        assert given_up.outcome.failure is not None
+        assert "ended 3 times" in given_up.outcome.failure.message
+        other = await made.store.create("local", "work", WANTED)
+        await made.store.claim("a process that dies", job_runner.LEASE_SECONDS)
+        made.passed += job_runner.LEASE_SECONDS + 1
+        assert (await made.ended(other)).status == "done"
+
+
+async def test_who_has_lost_a_job_stops(tmp_path: Path) -> None:
+    gate = Gate()
+    async with house(tmp_path) as made:
+        with disturbed(made.bench.library._lexical, "put", before=gate.arrive):
+            process = made.process()
+            job = await process.submit("local", "work", WANTED)
+            async with asyncio.timeout(DEADLINE_S):
+                await gate.reached.wait()
+                (task,) = process._tasks
+                made.passed += job_runner.LEASE_SECONDS + 1
+                taken = None
+                while taken is None:  # its beat may have prolonged it in the same moment
+                    made.passed += job_runner.LEASE_SECONDS + 1
+                    taken = await made.store.claim("another process", 1e9)
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.wait([task])
+        assert (await made.store.get("local", job.id)).status == "running", "it is the other one's now"
+        assert await made.bench.library.documents("local", "work") == []
+
+
+async def test_a_defect_ends_one_job_and_no_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with house(tmp_path) as made:
+
+        async def broken(*_: Any, **__: Any) -> None:
+            raise ZeroDivisionError("a defect")
+
+        process = made.process()
+        with disturbed(made.bench.library._lexical, "put", before=broken):
+            failed = await made.ended(await process.submit("local", "work", WANTED))
+        assert failed.outcome.failure is not None
+        assert failed.outcome.failure.error_code == "ERR_INTERNAL"
+        assert "a defect" not in failed.outcome.failure.message.removeprefix("a defect of Stepgate")
+        assert "ZeroDivisionError" in caplog.text
+        assert (await made.ended(await process.submit("local", "work", WANTED))).status == "done"
+
+
+async def test_a_store_that_fails_for_a_moment_stops_nothing(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        failures = [StoreError("busy"), StoreError("busy")]
+
+        async def fails(*_: Any, **__: Any) -> None:
+            if failures:
+                raise failures.pop()
+
+        job = await made.store.create("local", "work", WANTED)
+        with disturbed(made.store, "claim", before=fails):
+            made.process()
+            assert (await made.ended(job)).status == "done"
+        assert failures == []

@@ -1,0 +1,144 @@
+"""Uploads and roots: what may become a path, what a file is, and what is kept."""
+
+import errno
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.core.errors import StoreError, StoreFullError, TooLargeError
+from agent.knowledge.errors import ConnectorAuthError, ConnectorNotFoundError
+from agent.knowledge.models import ConnectorInput
+from agent.knowledge.roots import beneath
+from agent.knowledge.sources import source_of_words
+from agent.knowledge.uploads import Uploads, likely_type, shown_name
+from tests.support.documents import pdf, word
+
+
+def test_the_same_bytes_are_one_file_named_by_their_checksum(tmp_path: Path) -> None:
+    uploads = Uploads(tmp_path / "uploads", 100)
+    one, two = (uploads.take("ann", io.BytesIO(b"hello")) for _ in range(2))
+    assert one == two
+    assert one.path == tmp_path / "uploads" / "ann" / one.checksum
+    assert one.path.read_bytes() == b"hello"
+    assert [path.name for path in one.path.parent.iterdir()] == [one.checksum], "no half file is left"
+    other = uploads.take("bob", io.BytesIO(b"hello"))
+    uploads.remove("ann", one.checksum)
+    uploads.remove("ann", one.checksum)
+    assert not one.path.exists()
+    assert other.path.exists()
+
+
+@pytest.mark.parametrize("owner", ["../../etc", "a/b", "", ".", "A" * 300, "x\x00y", "ünï\udcff"])
+def test_no_owner_leads_out_of_the_folder(tmp_path: Path, owner: str) -> None:
+    stored = Uploads(tmp_path / "uploads", 100).take(owner, io.BytesIO(b"x"))
+    assert stored.path.parent.parent == tmp_path / "uploads"
+
+
+def test_a_checksum_is_a_checksum(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no SHA-256"):
+        Uploads(tmp_path, 100).path("ann", "../../../etc/passwd")
+
+
+def test_what_is_too_large_or_breaks_off_leaves_nothing(tmp_path: Path) -> None:
+    class Breaks(io.BytesIO):
+        def read(self, *_: Any) -> bytes:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    uploads = Uploads(tmp_path / "uploads", 4)
+    with pytest.raises(TooLargeError, match="AGENT_MAX_UPLOAD_BYTES"):
+        uploads.take("ann", io.BytesIO(b"12345"))
+    with pytest.raises(StoreFullError):
+        uploads.take("ann", Breaks())
+    assert list((tmp_path / "uploads" / "ann").iterdir()) == []
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StoreError):
+        Uploads(tmp_path / "file", 4).take("ann", io.BytesIO(b"1"))
+
+
+@pytest.mark.parametrize(
+    ("sent", "shown"),
+    [
+        ("report.pdf", "report.pdf"),
+        ("../../etc/passwd", "passwd"),
+        ("C:\\Users\\me\\report.docx", "report.docx"),
+        ("a\r\nb\x00.txt", "ab.txt"),
+        ("", "upload"),
+        (None, "upload"),
+        ("..", "upload"),
+        ("x" * 500, "x" * 200),
+        ("\u202egnp.exe", "gnp.exe"),
+        ("ünï ☃.md", "ünï ☃.md"),
+    ],
+)
+def test_a_name_is_shown_and_nothing_more(sent: str | None, shown: str) -> None:
+    assert shown_name(sent) == shown
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "kind"),
+    [
+        (pdf(), "report.txt", "pdf"),
+        (word(), "report.docx", "docx"),
+        (word(), "report", "docx"),
+        (b"PK\x03\x04", "table.xlsx", "xlsx"),
+        (b"<!doctype html><p>x", "page", "html"),
+        (b"<html>", "mail.eml", "eml"),
+        (b"a,b\n1,2", "t.csv", "csv"),
+        (b"# Title", "t.markdown", "md"),
+        (b"words", "no ending", "txt"),
+        (b"words", "report.pdf", "pdf"),
+        (b"", "t.md", "md"),
+    ],
+)
+def test_a_file_is_what_its_bytes_say_and_else_what_its_name_says(
+    tmp_path: Path, data: bytes, name: str, kind: str
+) -> None:
+    path = tmp_path / "bytes"
+    path.write_bytes(data)
+    assert likely_type(path, name) == kind
+
+
+def local(path: str) -> ConnectorInput:
+    return ConnectorInput(source_type="local", source_identifier=path, recursive=True)
+
+
+def test_paths_are_found_beneath_the_roots_and_nowhere_else(tmp_path: Path) -> None:
+    roots = [tmp_path / "one", tmp_path / "two", tmp_path / "not made yet"]
+    for root in roots[:2]:
+        (root / "docs").mkdir(parents=True)
+    (roots[1] / "docs" / "b.md").write_text("b")
+    (tmp_path / "secret.md").write_text("secret")
+    (roots[0] / "link.md").symlink_to(tmp_path / "secret.md")
+    (roots[0] / "round").symlink_to(roots[0] / "round")
+    assert beneath(local("docs/b.md"), roots).source_identifier == str(roots[1] / "docs" / "b.md")
+    assert beneath(local("."), roots).source_identifier == str(roots[0])
+    assert beneath(local(str(roots[1] / "docs")), roots).source_identifier == str(roots[1] / "docs")
+    for outside in (str(tmp_path / "secret.md"), "/etc/passwd", "/nowhere at all"):
+        with pytest.raises(ConnectorAuthError, match="AGENT_FILE_ROOTS"):
+            beneath(local(outside), roots)
+    for missing in ("../secret.md", "link.md", "nothing.md", str(roots[0] / "gone.md"), "x\x00y", "round/x"):
+        with pytest.raises(ConnectorNotFoundError):
+            beneath(local(missing), roots)
+    web = ConnectorInput(source_type="web", source_identifier="https://a.example/")
+    assert beneath(web, roots) == web
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "identifier", "recursive"),
+    [
+        ("docs", "local", "docs", True),
+        ("~/docs", "local", str(Path("~/docs").expanduser()), True),
+        ("https://a.example/x", "web", "https://a.example/x", False),
+        ("HTTP://a.example", "web", "HTTP://a.example", False),
+        ("gdrive:1abcDEF", "gdrive", "1abcDEF", True),
+        ("https://drive.google.com/drive/folders/1abc", "gdrive", "https://drive.google.com/drive/folders/1abc", True),
+    ],
+)
+def test_sources_are_told_apart_by_what_people_call_them(
+    words: str, kind: str, identifier: str, recursive: bool
+) -> None:
+    found = source_of_words(words)
+    assert (found.source_type, found.source_identifier, found.recursive) == (kind, identifier, recursive)
+    assert source_of_words(words, not recursive, "team").recursive is not recursive
