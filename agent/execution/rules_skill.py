@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from agent.core.errors import ModelNotConfiguredError
 from agent.core.events import Draft, StepOutput
-from agent.core.models import JsonObject, PlanStep, Source
-from agent.execution.outputs import SKILL_CHARS, args_text, cap, load, step_output
+from agent.core.models import PlanStep, Source
+from agent.execution.outputs import SKILL_CHARS, cap, load, step_output
 from agent.execution.run import Run
 from agent.execution.site import CallSite
 from agent.execution.tool_gateway import call_tool
@@ -14,11 +14,10 @@ from agent.tools import Tool
 
 
 async def run_by_rules(
-    run: Run, step: PlanStep, attempt: int, tools: Mapping[str, Tool], args: JsonObject, *, tainted: bool
+    run: Run, step: PlanStep, attempt: int, tools: Mapping[str, Tool], task: str, *, tainted: bool
 ) -> StepOutput:
     """What the skill's tools return for the task, joined. `ModelNotConfiguredError` when no rule fits: a skill is
     an instruction to a model, and pretending to have followed it would be worse than saying so."""
-    task = args_text(args)
     calls = tool_calls_for(task, [tool.spec for tool in tools.values()])
     if not calls:
         raise ModelNotConfiguredError(

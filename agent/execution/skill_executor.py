@@ -87,7 +87,9 @@ class SkillExecutor:
     async def _by_rules(self, args: JsonObject, reason: str | None) -> StepOutput:
         tainted = self._turns.tainted
         tools = tools_by_rules(self._run, self._skill)
-        output = await run_by_rules(self._run, self._step, self._attempt, tools, args, tainted=tainted)
+        # Tools that stand in for a model look up themselves what else is known.
+        task = str(args.get("task") or "") if self._skill.rules_tools else args_text(args)
+        output = await run_by_rules(self._run, self._step, self._attempt, tools, task, tainted=tainted)
         return output.model_copy(update={"effective": "rules", "fallback_reason": reason})
 
     def _system(self, args: JsonObject) -> JsonObject:

@@ -67,9 +67,19 @@ class ParserOutput(Frozen):
     uncertainties: tuple[str, ...] = ()
 
 
+class ChunkBlock(Frozen):
+    """A block that stands in a chunk, wholly or in part: its place in the document's text, its page, its box."""
+
+    start: int
+    end: int
+    page: int | None = None
+    box: tuple[float, float, float, float] | None = None
+
+
 class Chunk(Frozen):
     """A piece of a document as it is indexed. `start` and `end` are its place in the document's text, in characters;
-    `pages` are the pages it spans, `boxes` one box a block with the page it stands on."""
+    `pages` are the pages it spans, `boxes` one box a block with the page it stands on; `blocks` say which words those
+    are, where there are pages or boxes at all."""
 
     chunk_id: str
     document_id: str
@@ -79,6 +89,7 @@ class Chunk(Frozen):
     end: int
     pages: tuple[int, ...] = ()
     boxes: tuple[tuple[int, float, float, float, float], ...] = ()
+    blocks: tuple[ChunkBlock, ...] = ()
     heading_path: tuple[str, ...] = ()
     layout_type: LayoutType = "text"
     checksum: str = Field(description="SHA-256 of the text, hex")

@@ -4,15 +4,18 @@ from dataclasses import dataclass
 
 from agent.core.config import Settings
 from agent.core.memory import MemoryStore
+from agent.core.net import SafeClient
 from agent.knowledge.library import Library
 from agent.tools import Tool
+from mcp_tools.builtin.answer import AnswerWithCitationsTool
 from mcp_tools.builtin.calculator import CalculatorTool
 from mcp_tools.builtin.current_time import CurrentTimeTool
 from mcp_tools.builtin.files import FileRoots, ListFilesTool, ReadFileTool, SearchFilesTool
+from mcp_tools.builtin.incident import incident_tools
+from mcp_tools.builtin.ingest import IngestTool
 from mcp_tools.builtin.knowledge import SearchKnowledgeTool
 from mcp_tools.builtin.memory import MemorySaveTool, MemorySearchTool
 from mcp_tools.builtin.web_fetch import WebFetchTool
-from mcp_tools.net import SafeClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,5 +54,8 @@ def builtin_tools(settings: Settings, memory: MemoryStore, library: Library) -> 
         MemorySaveTool(memory),
         MemorySearchTool(memory),
         SearchKnowledgeTool(library),
+        AnswerWithCitationsTool(library, settings.browser_url),
+        IngestTool(library, settings.readable_roots),
+        *incident_tools(settings, library),
     )
     return Builtins(tools, client, web_fetch)

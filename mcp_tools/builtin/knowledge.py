@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from agent.core.errors import ToolInputError
-from agent.core.models import Source
+from agent.core.models import JsonObject, Source
 from agent.knowledge.errors_retrieval import MemoryNoResultsError
 from agent.knowledge.library import Library
 from agent.knowledge.models import NOT_IN_DOCUMENTS, MemoryQuery, RetrievedContext
@@ -38,6 +38,8 @@ class FoundPassage(BaseModel):
     relevance_score: float
     retrieval_mode: Literal["lexical", "vector", "hybrid", "hybrid_rerank"]
     why_selected: str
+    source_url: str | None = None
+    metadata: JsonObject = Field(default_factory=dict, description="where it stands: pages, boxes, headings, checksums")
 
 
 class SearchKnowledgeOutput(BaseModel):
@@ -64,24 +66,7 @@ class SearchKnowledgeTool(TypedTool[SearchKnowledgeInput, SearchKnowledgeOutput]
 
     async def run(self, args: SearchKnowledgeInput, context: ToolContext) -> SearchKnowledgeOutput:
         """The best passages of one collection, or of all."""
-        there = await self._library.collections(context.owner)
-        if not there:
-            raise ToolInputError("there are no documents yet; `stepgate ingest FOLDER --collection NAME` reads some")
-        names = [args.collection] if args.collection else list(there)
-        if args.collection and args.collection not in there:
-            raise ToolInputError(f"there is no collection {args.collection!r}; there are {', '.join(there)}")
-        query = MemoryQuery(query_text=args.query, top_k=args.top_k, min_relevance_score=args.min_relevance_score)
-        found: list[tuple[str, RetrievedContext]] = []
-        notes: list[str] = []
-        for name in names:
-            try:
-                output = await self._library.search(context.owner, name, query)
-            except MemoryNoResultsError:
-                continue
-            found += [(name, result) for result in output.results]
-            notes += [output.note] if output.note and output.note not in notes else []
-        found.sort(key=lambda one: -one[1].relevance_score)
-        return SearchKnowledgeOutput(results=[_passage(*one) for one in found[: args.top_k]], note="; ".join(notes))
+        return await search(self._library, args, context.owner)
 
     def text(self, output: SearchKnowledgeOutput) -> str:
         """The passages, numbered as their sources are."""
@@ -96,6 +81,29 @@ class SearchKnowledgeTool(TypedTool[SearchKnowledgeInput, SearchKnowledgeOutput]
             Source(id=number, name=_name(passage), quotes=(passage.text[:QUOTE_CHARS],))
             for number, passage in enumerate(output.results, start=1)
         )
+
+
+async def search(library: Library, args: SearchKnowledgeInput, owner: str) -> SearchKnowledgeOutput:
+    """The best passages of one of the owner's collections, or of all. `ToolInputError` where there is nothing to
+    search."""
+    there = await library.collections(owner)
+    if not there:
+        raise ToolInputError("there are no documents yet; `stepgate ingest FOLDER --collection NAME` reads some")
+    names = [args.collection] if args.collection else list(there)
+    if args.collection and args.collection not in there:
+        raise ToolInputError(f"there is no collection {args.collection!r}; there are {', '.join(there)}")
+    query = MemoryQuery(query_text=args.query, top_k=args.top_k, min_relevance_score=args.min_relevance_score)
+    found: list[tuple[str, RetrievedContext]] = []
+    notes: list[str] = []
+    for name in names:
+        try:
+            output = await library.search(owner, name, query)
+        except MemoryNoResultsError:
+            continue
+        found += [(name, result) for result in output.results]
+        notes += [output.note] if output.note and output.note not in notes else []
+    found.sort(key=lambda one: -one[1].relevance_score)
+    return SearchKnowledgeOutput(results=[_passage(*one) for one in found[: args.top_k]], note="; ".join(notes))
 
 
 def _name(passage: FoundPassage) -> str:
@@ -115,4 +123,6 @@ def _passage(collection: str, found: RetrievedContext) -> FoundPassage:
         relevance_score=round(found.relevance_score, 3),
         retrieval_mode=found.retrieval_mode,
         why_selected=found.why_selected,
+        source_url=found.source_url,
+        metadata={key: value for key, value in found.metadata.items() if key != "scores"},
     )

@@ -228,25 +228,26 @@ def _looked_up(run: Run) -> Plan:
 def _by_the_rooms_skill(run: Run, skill: Skill, task: str, why: str) -> Plan:
     """The plan of every request in a room with a skill of its own: what is known, then the skill, which is told that
     and what was said before. It answers by itself."""
-    tool = skill.briefing if skill.briefing in run.engine.registry else None
-    first = PlanStep(id="s1", executor="agent", action="tool", tool=tool or "", intent="see what is known by now")
-    told: JsonObject = {"state": {"$from": "s1"}} if tool is not None else {}
+    before: tuple[PlanStep, ...] = ()
+    told: JsonObject = {}
+    if skill.briefing is not None:
+        before = (PlanStep(id="s1", executor="agent", action="tool", tool=skill.briefing, intent="see what is known"),)
+        told["state"] = {"$from": "s1"}
     said = run.state.retrieved.history if run.state.retrieved is not None else ()
     lines = [f"{one.role}: {cap(one.content, SAID_CHARS)}" for one in said[-SAID_MESSAGES:] if one.content]
     if lines:
         told["conversation"] = literal("\n".join(lines))
     last = PlanStep(
-        id="s2" if tool is not None else "s1",
+        id=f"s{len(before) + 1}",
         executor="skill",
         action="skill",
         tool=skill.name,
         args={"task": literal(task), **told},
-        depends_on=("s1",) if tool is not None else (),
+        depends_on=tuple(step.id for step in before),
         intent=cap(task, 200),
         effect=worst_effect(tool.spec.effect for tool in scoped_tools(run, skill).values()),
     )
-    steps = (first, last) if tool is not None else (last,)
-    return Plan(goal=_goal(run), steps=steps, origin="rules", origin_reason=why)
+    return Plan(goal=_goal(run), steps=(*before, last), origin="rules", origin_reason=why)
 
 
 def _one_skill(run: Run, name: str, task: str, why: str) -> Plan:

@@ -1,0 +1,1 @@
+"""Tests of the tailor: pure, without a store or a model."""
