@@ -4,3 +4,6 @@ from pathlib import Path
 
 HOME = Path(__file__).resolve().parent.parent
 """The folder that holds the packages, `skills/` and `config/`."""
+
+SHIPPED_VIEWS = HOME / "config" / "mcp_views"
+"""The views of the MCP server that come with the product."""

@@ -7,6 +7,7 @@ from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from agent.core.config import PREFIX, Settings
+from agent.core.config_aliases import ALIASES, PREFIXES
 from agent.core.errors import FAILURES
 from gateway.render.errors import DOOR_FAILURES
 
@@ -24,6 +25,20 @@ def settings_table() -> str:
     ]
     for name, field in Settings.model_fields.items():
         lines.append(f"| `{PREFIX}{name.upper()}` | {_default(field)} | {field.description} |")
+    lines += [
+        "",
+        "## Names other orchestrators use",
+        "",
+        "Read where Stepgate's own name is not set; `AGENT_ORCHESTRATOR_` wins over `ORCHESTRATOR_`. A company's files",
+        "and a search index have no counterpart: `stepgate ingest` and `stepgate corpus` read them into collections.",
+        "",
+        "| name | after the prefix `ORCHESTRATOR_` too | setting |",
+        "| --- | --- | --- |",
+    ]
+    lines += [
+        f"| `{PREFIXES[0]}{name}` | `{PREFIXES[1]}{name}` | `{PREFIX}{field.upper()}` |"
+        for name, field in ALIASES.items()
+    ]
     return "\n".join(lines) + "\n"
 
 

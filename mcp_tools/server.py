@@ -15,34 +15,40 @@ from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.shared.exceptions import MCPError
 
+from agent.core.errors import BadRequestError
 from agent.core.models import JsonObject
 from agent.core.service import AgentService
 from agent.core.trace import shorten
 from agent.execution.run import Run
 from agent.skills import SkillLibrary
-from agent.tools import ToolRegistry
-from mcp_tools.agent_tools import AGENT_TOOLS
+from agent.tools import ToolRegistry, ToolSpec
+from mcp_tools.agent_tools import AGENT_TOOLS, Steps
+from mcp_tools.server_approval import Person, can_ask
 from mcp_tools.server_changes import Changes, SessionListener
+from mcp_tools.server_curated import OWN, View
 from mcp_tools.server_extras import CallResult, ExtrasOf, no_extras
 from mcp_tools.server_logging import set_level
+from mcp_tools.server_pages import page_of
 from mcp_tools.server_resources import Resources
 from mcp_tools.server_sessions import Context
 from mcp_tools.server_skills import SKILLS_EXTENSION, SkillGetParams, SkillShelf
 from mcp_tools.server_state import SERVER_NAME, sealing
 from mcp_tools.server_tasks import TASKS_EXTENSION, TaskParams, Tasks, TaskUpdateParams, takes_tasks
 from mcp_tools.server_tools import (
-    agent_tool,
     call_agent_tool,
     call_registered,
+    failed,
     progress_of,
     run_tasks,
     start_as_task,
 )
-from mcp_tools.server_views import View, find_or_call, listed, schema_of
+from mcp_tools.server_views import find_or_call, listed, schema_of
 
 INSTRUCTIONS = (
     "Stepgate is an agent gateway. agent_run carries out a whole task (research a web page, answer from files, "
     "compare documents, calculate, plan) and returns the answer with its steps; run_get and run_cancel follow a run. "
+    "A run with status awaiting_approval has done nothing of what it asks about: show the user its response, and give "
+    "their decision, never your own, to run_respond. "
     "The other tools do one thing each: web_fetch reads a page, read_file, list_files and search_files read the "
     "user's files, calculator calculates, current_time tells the time."
 )
@@ -66,10 +72,10 @@ class Served:
 
 
 def build_server(
-    served: Callable[[], Served], key_file: Path, extras: ExtrasOf = no_extras, view: View = "own"
+    served: Callable[[], Served], key_file: Path, extras: ExtrasOf = no_extras, view: View = OWN
 ) -> Server[None]:
     """The server; `served` is asked at each request, for a gateway may be wired after its routes. `view` decides which
-    tools are listed.
+    tools and skills there are.
 
     `key_file` holds the key that seals what clients carry between the rounds of a call; made when it is missing."""
     changes = Changes(lambda: served().service, lambda: served().registry)
@@ -78,7 +84,7 @@ def build_server(
         SERVER_NAME,
         version=version("stepgate"),
         title="Stepgate",
-        instructions=INSTRUCTIONS,
+        instructions=view.description or INSTRUCTIONS,
         cache_hints=CACHE_HINTS,
         lifespan=changes.serve,
         get_tool_input_schema=handlers.input_schema,
@@ -127,11 +133,11 @@ class _Handlers:
         self._served, self._changes, self._view = served, changes, view
         self._extras = extras(changes.publish)
 
-    async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        """The agent's tools, then the registered ones in order of name: the same bytes every time."""
-        own = [agent_tool(tool) for tool in AGENT_TOOLS.values()]
-        registered = listed(self._served().registry, self._view)
-        return types.ListToolsResult(tools=[*own, *registered, *(tool for tool, _ in self._extras.tools)])
+    async def list_tools(self, _: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        """The tools of the view, in pages."""
+        tools = [*listed(self._specs, self._view), *(tool for tool, _ in self._extras.tools)]
+        page, cursor = page_of(tools, lambda tool: tool.name, "tools/list", params)
+        return types.ListToolsResult(tools=page, next_cursor=cursor)
 
     def input_schema(self, name: str) -> JsonObject | None:
         """The schema of a tool's arguments; the SDK checks `Mcp-Param-*` headers by it, at every call."""
@@ -147,25 +153,32 @@ class _Handlers:
     async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> CallResult:
         """Carry out a call. What goes wrong in it is a result with `is_error`, which a model can act on."""
         name, arguments = params.name, params.arguments or {}
-        served = self._served()
-        if name == "agent_run" and takes_tasks(context):
-            return await start_as_task(served.service, arguments, progress_of(context))
+        served, view = self._served(), self._view
+        if not view.permits(name):
+            raise _unknown(name)
+        person = Person(served.service, context, params, Steps(progress_of(context)))
+        if name == "agent_run":
+            try:
+                arguments = view.placed(arguments)
+            except BadRequestError as error:
+                return failed(error.message)
+            if takes_tasks(context) and person.resumed is None:
+                return await start_as_task(served.service, arguments, person)
         if name in AGENT_TOOLS:
-            return await call_agent_tool(served.service, AGENT_TOOLS[name], arguments, progress_of(context))
+            return await call_agent_tool(served.service, AGENT_TOOLS[name], arguments, person)
         if schema_of(name) is not None:
-            return await find_or_call(served.service, served.registry, name, arguments)
+            return await find_or_call(served.service, self._specs, name, arguments, person, view.room)
         if name in served.registry:
-            return await call_registered(served.service, name, arguments)
-        extra = self._extras.tool(name)
-        if extra is None:
-            raise MCPError(types.INVALID_PARAMS, f"there is no tool named {shorten(name, 100)!r}; list the tools")
-        return await extra(context, params)
+            return await call_registered(served.service, name, arguments, person, view.room)
+        if (extra := self._extras.tool(name)) is not None:
+            return await extra(context, params)
+        raise _unknown(name)
 
-    async def list_prompts(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-        """Every skill a person may call."""
-        return types.ListPromptsResult(
-            prompts=[*self._skills.prompts(), *(prompt for prompt, _ in self._extras.prompts)]
-        )
+    async def list_prompts(self, _: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
+        """Every skill a person may call, in pages."""
+        prompts = [*self._skills.prompts(), *(prompt for prompt, _ in self._extras.prompts)]
+        page, cursor = page_of(prompts, lambda prompt: prompt.name, "prompts/list", params)
+        return types.ListPromptsResult(prompts=page, next_cursor=cursor)
 
     async def get_prompt(
         self, context: Context, params: types.GetPromptRequestParams
@@ -176,15 +189,20 @@ class _Handlers:
             return await extra(context, params)
         return self._skills.prompt(params.name, (params.arguments or {}).get("task", ""))
 
-    async def list_resources(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-        """The reports of the newest runs, and the skills."""
-        return await self._resources.list()
+    async def list_resources(
+        self, _: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        """The reports of the newest runs, and the skills, in pages."""
+        page, cursor = page_of(await self._resources.list(), lambda one: str(one.uri), "resources/list", params)
+        return types.ListResourcesResult(resources=page, next_cursor=cursor)
 
     async def list_resource_templates(
-        self, _: Context, __: types.PaginatedRequestParams | None
+        self, _: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
         """Any run, as its steps or as a report."""
-        return self._resources.templates()
+        templates = self._resources.templates()
+        page, cursor = page_of(templates, lambda one: one.uri_template, "resources/templates/list", params)
+        return types.ListResourceTemplatesResult(resource_templates=page, next_cursor=cursor)
 
     async def read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
@@ -211,9 +229,9 @@ class _Handlers:
         """Suggestions for the argument of a template or prompt."""
         return await self._resources.complete(params)
 
-    async def list_skills(self, _: Context, __: types.PaginatedRequestParams) -> JsonObject:
+    async def list_skills(self, _: Context, params: types.PaginatedRequestParams) -> JsonObject:
         """`skills/list` of the skills extension."""
-        return await self._skills.list()
+        return await self._skills.list(params)
 
     async def get_skill(self, _: Context, params: SkillGetParams) -> JsonObject:
         """`skills/get` of the skills extension."""
@@ -221,24 +239,35 @@ class _Handlers:
 
     async def get_task(self, context: Context, params: TaskParams) -> JsonObject:
         """`tasks/get` of the tasks extension."""
-        return await self._tasks.get(context, params.task_id)
+        return await self._tasks(context).get(context, params.task_id)
 
     async def cancel_task(self, context: Context, params: TaskParams) -> JsonObject:
         """`tasks/cancel` of the tasks extension."""
-        return await self._tasks.cancel(context, params.task_id)
+        return await self._tasks(context).cancel(context, params.task_id)
 
     async def update_task(self, context: Context, params: TaskUpdateParams) -> JsonObject:
         """`tasks/update` of the tasks extension."""
-        return await self._tasks.update(context, params)
+        return await self._tasks(context).update(context, params)
+
+    def _tasks(self, context: Context) -> Tasks:
+        return Tasks([run_tasks(self._served().service, asks=can_ask(context)), *self._extras.tasks])
 
     @property
-    def _tasks(self) -> Tasks:
-        return Tasks([run_tasks(self._served().service), *self._extras.tasks])
+    def _specs(self) -> list[ToolSpec]:
+        """The registered tools that may be called here: those the view permits and its room allows."""
+        served = self._served()
+        room = served.service.rooms.get(self._view.room)
+        return [spec for spec in served.registry.specs(room.tools) if self._view.permits(spec.name)]
 
     @property
     def _skills(self) -> SkillShelf:
-        return SkillShelf(self._served().skills)
+        skills, allowed = self._served().skills, self._view.skills
+        return SkillShelf(skills if allowed is None else SkillLibrary(skills.visible(allowed)))
 
     @property
     def _resources(self) -> Resources:
         return Resources(self._served().service, self._skills, self._extras)
+
+
+def _unknown(name: str) -> MCPError:
+    return MCPError(types.INVALID_PARAMS, f"there is no tool named {shorten(name, 100)!r}; list the tools")

@@ -135,7 +135,7 @@ class Changes:
         known = self._registry().specs()
         while True:
             await asyncio.sleep(WATCH_SECONDS)
-            if self._service().draining:
+            if self._service().custody.draining:
                 self._listen.close()  # the server waits for open connections before it ends this lifespan
             specs = self._registry().specs()
             if specs != known:

@@ -1,6 +1,7 @@
 """Resources of the MCP server: runs as steps and as reports, the files of skills, and what extras add."""
 
 import json
+from collections.abc import Sequence
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
@@ -35,18 +36,18 @@ class Resources:
     def __init__(self, service: AgentService[Run], skills: SkillShelf, extras: Extras) -> None:
         self._service, self._skills, self._extras = service, skills, extras
 
-    async def list(self) -> types.ListResourcesResult:
+    async def list(self) -> list[types.Resource]:
         """The reports of the newest runs, then the skills."""
         rows = await self._service.list_runs(limit=LISTED_RUNS)
         reports = [
             types.Resource(uri=f"run://{row.run_id}/report", name=row.title or row.run_id, mime_type="text/markdown")
             for row in rows
         ]
-        return types.ListResourcesResult(resources=[*reports, *self._skills.resources(), *self._extras.resources])
+        return [*reports, *self._skills.resources(), *self._extras.resources]
 
-    def templates(self) -> types.ListResourceTemplatesResult:
+    def templates(self) -> Sequence[types.ResourceTemplate]:
         """Any run, as its steps or as a report."""
-        return types.ListResourceTemplatesResult(resource_templates=[*TEMPLATES, *self._extras.templates])
+        return [*TEMPLATES, *self._extras.templates]
 
     async def read(self, context: Context, uri: str) -> types.ReadResourceResult:
         """What lies at the URI; an error of the protocol where nothing does."""

@@ -18,6 +18,7 @@ from agent.core.models import JsonObject
 from agent.core.trace import shorten
 from agent.skills import Skill, SkillLibrary
 from agent.skills.front import split_front
+from mcp_tools.server_pages import page_of
 
 SKILLS_EXTENSION = "io.modelcontextprotocol/skills"
 CARD = "SKILL.md"
@@ -82,10 +83,12 @@ class SkillShelf:
             return None
         return await asyncio.to_thread(_read, self._skills.get(name), uri, relative)
 
-    async def list(self) -> JsonObject:
-        """The result of `skills/list`: one page, in order of name."""
-        entries = await asyncio.to_thread(lambda: [_entry(skill) for skill in self._skills])
-        return {"skills": [entry for entry in entries if entry is not None], **_CACHE}
+    async def list(self, params: types.PaginatedRequestParams | None) -> JsonObject:
+        """The result of `skills/list`: in pages, in order of name; only the files of a page are read."""
+        page, cursor = page_of(list(self._skills), lambda skill: skill.name, "skills/list", params)
+        entries = await asyncio.to_thread(lambda: [_entry(skill) for skill in page])
+        more: JsonObject = {"nextCursor": cursor} if cursor is not None else {}
+        return {"skills": [entry for entry in entries if entry is not None], **more, **_CACHE}
 
     async def get(self, uri: str) -> JsonObject:
         """The result of `skills/get`."""

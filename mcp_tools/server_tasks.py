@@ -4,14 +4,14 @@ For a client that declares it, an `agent_run` that takes longer than a moment be
 durable run: its id is the run's, it outlives the connection and a restart. Everybody else calls as before."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, ValidationError
 from starlette.requests import Request
 
 from agent.core.errors import ConflictError, NotFoundError
@@ -19,6 +19,7 @@ from agent.core.models import JsonObject
 from agent.core.service import ENDED, AgentService
 from agent.core.trace import project, shorten
 from agent.execution.run import Run
+from mcp_tools.server_approval import WAITING, UnclearError, open_question, tell, word_of
 from mcp_tools.server_sessions import Context
 
 TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
@@ -66,8 +67,8 @@ class TaskState:
         }
 
     def created(self) -> JsonObject:
-        """As the result of the call that became this task."""
-        return {"resultType": "task", **self.wire()}
+        """As the result of the call that became this task; what it gave or asks is told by `tasks/get` alone."""
+        return {"resultType": "task", **replace(self, details={}).wire()}
 
 
 class TaskSource(Protocol):
@@ -87,10 +88,17 @@ class TaskSource(Protocol):
 
 
 class RunTasks:
-    """Runs as tasks. `result_of` gives what the call of a run that has ended would have returned."""
+    """Runs as tasks. `result_of` gives what the call of a run would have returned as it stands; `asks` says whether the
+    client takes questions in a form."""
 
-    def __init__(self, service: AgentService[Run], result_of: Callable[[str], Awaitable[types.CallToolResult]]) -> None:
-        self._service, self._result_of = service, result_of
+    def __init__(
+        self,
+        service: AgentService[Run],
+        result_of: Callable[[str], Awaitable[types.CallToolResult]],
+        *,
+        asks: bool,
+    ) -> None:
+        self._service, self._result_of, self._asks = service, result_of, asks
 
     async def get(self, task_id: str) -> TaskState | None:
         """The run as a task. One that failed is complete, with a result that says so: "failed" is for calls that were
@@ -101,9 +109,15 @@ class RunTasks:
             return None
         if row.status == "cancelled":
             return TaskState(task_id, "cancelled", row.created_at, row.updated_at)
-        if row.status in ENDED:
-            result = (await self._result_of(task_id)).model_dump(by_alias=True, mode="json", exclude_none=True)
-            return TaskState(task_id, "completed", row.created_at, row.updated_at, details={"result": result})
+        asked = await open_question(self._service, task_id) if row.status == "awaiting_approval" else None
+        if asked is not None and asked.fits and self._asks:
+            details: JsonObject = {"inputRequests": {asked.key: _wire(asked.request())}}
+            return TaskState(task_id, "input_required", row.created_at, row.updated_at, WAITING, details)
+        # Without a form the call is over, as it would be without tasks: its result has the question, and the model
+        # answers with run_respond. A task that only went on "working" would never be looked into.
+        if asked is not None or row.status in ENDED:
+            details = {"result": _wire(await self._result_of(task_id))}
+            return TaskState(task_id, "completed", row.created_at, row.updated_at, details=details)
         steps = project(await self._service.read(task_id))
         return TaskState(task_id, "working", row.created_at, row.updated_at, steps[-1].title if steps else row.status)
 
@@ -118,8 +132,20 @@ class RunTasks:
         return True
 
     async def update(self, task_id: str, responses: JsonObject) -> bool:
-        """A run asks nothing of its client."""
-        return await self.get(task_id) is not None
+        """Give the run a person's word. `MCPError` for one that decides nothing: it would not be asked again."""
+        try:
+            asked = await open_question(self._service, task_id)
+        except NotFoundError:
+            return False
+        if asked is not None and asked.key in responses:
+            try:
+                word = word_of(types.ElicitResult.model_validate(responses[asked.key]))
+            except (ValidationError, UnclearError) as error:
+                told = str(error) if isinstance(error, UnclearError) else "it is no result of an elicitation"
+                raise MCPError(types.INVALID_PARAMS, f"inputResponses.{asked.key}: {told}") from error
+            if word is not None:
+                await tell(self._service, task_id, asked, word)
+        return True
 
 
 class Tasks:
@@ -179,6 +205,12 @@ def _admit(context: Context, method: str, task_id: str) -> None:
 
 def _unknown(task_id: str) -> MCPError:
     return MCPError(types.INVALID_PARAMS, f"there is no task {shorten(task_id, 100)!r}")
+
+
+def _wire(message: types.CallToolResult | types.ElicitRequest) -> JsonObject:
+    """As it goes over the wire."""
+    wire: JsonObject = message.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return wire
 
 
 def _iso(seconds: float) -> str:

@@ -1,7 +1,8 @@
-"""What of the registry a client sees: our own tools by default, with a way to find and call the others; all at
-`/mcp/all`. Hundreds of foreign tools need not be hundreds of listings in everybody's context."""
+"""The tools a view lists, and the two by which a client finds and calls those it does not: hundreds of foreign tools
+need not be hundreds of listings in everybody's context."""
 
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any
 
 import mcp_types as types
 from pydantic import BaseModel, Field, JsonValue, ValidationError
@@ -10,13 +11,22 @@ from agent.core.models import JsonObject
 from agent.core.service import AgentService
 from agent.execution.run import Run
 from agent.planning.catalogue import Catalogue
-from agent.tools import READ_ONLY, ToolAnnotations, ToolRegistry, ToolSpec, flat_schema
-from mcp_tools.server_tools import annotations_of, call_registered, failed, fault_of, registered_tool, shown
+from agent.tools import READ_ONLY, ToolAnnotations, ToolSpec, flat_schema
+from mcp_tools.agent_tools import AGENT_TOOLS
+from mcp_tools.server_approval import Person
+from mcp_tools.server_curated import CALL, FIND, View
+from mcp_tools.server_extras import CallResult
+from mcp_tools.server_pages import PAGE
+from mcp_tools.server_tools import (
+    agent_tool,
+    annotations_of,
+    call_registered,
+    failed,
+    fault_of,
+    registered_tool,
+    shown,
+)
 
-View = Literal["own", "all"]
-"""`own`: tools that come with Stepgate, and `tools_find` and `tools_call` where there are others."""
-
-FIND, CALL = "tools_find", "tools_call"
 _ANY_EFFECT = ToolAnnotations()
 
 
@@ -50,11 +60,17 @@ class CallInput(BaseModel):
     args: dict[str, JsonValue] = Field(default={}, description="its arguments, as its input_schema says")
 
 
-def listed(registry: ToolRegistry, view: View) -> list[types.Tool]:
-    """The registered tools of a view, in order of name; finding and calling the others comes last."""
-    specs = registry.specs()
-    shown_here = [registered_tool(spec) for spec in specs if view == "all" or not is_foreign(spec)]
-    return [*shown_here, *_FINDERS] if len(shown_here) < len(specs) else shown_here
+def listed(specs: Sequence[ToolSpec], view: View) -> list[types.Tool]:
+    """The tools of a view, what matters first: the agent's, ours in order of name, finding and calling what is not
+    listed, other servers' in order of name. The same bytes every time."""
+    agents = [agent_tool(tool) for tool in AGENT_TOOLS.values() if view.permits(tool.name)]
+    own = [registered_tool(spec) for spec in specs if not is_foreign(spec)]
+    foreign = [registered_tool(spec) for spec in specs if is_foreign(spec)]
+    hidden = bool(foreign) and view.tools is None
+    # Whoever takes the first page only has to find the others.
+    cut = len(agents) + len(own) + len(foreign) > PAGE
+    finders = [tool for tool in _FINDERS if view.named(tool.name) or hidden or (cut and view.permits(tool.name))]
+    return [*agents, *own, *finders, *([] if hidden else foreign)]
 
 
 def is_foreign(spec: ToolSpec) -> bool:
@@ -68,10 +84,15 @@ def schema_of(name: str) -> JsonObject | None:
 
 
 async def find_or_call(
-    service: AgentService[Run], registry: ToolRegistry, name: str, arguments: dict[str, Any]
-) -> types.CallToolResult:
-    """Carry out `tools_find` or `tools_call`."""
-    foreign = [spec for spec in registry.specs() if is_foreign(spec)]
+    service: AgentService[Run],
+    specs: Sequence[ToolSpec],
+    name: str,
+    arguments: dict[str, Any],
+    person: Person,
+    room: str | None = None,
+) -> CallResult:
+    """Carry out `tools_find` or `tools_call`. `specs` are those that may be called, in `room`."""
+    foreign = [spec for spec in specs if is_foreign(spec)]
     try:
         if name == FIND:
             found = _find(foreign, FindInput.model_validate(arguments))
@@ -81,7 +102,7 @@ async def find_or_call(
         return failed(f"{name}: {fault_of(error)}")
     if wanted.name not in {spec.name for spec in foreign}:
         return failed(f"there is no such tool to call: {wanted.name[:64]!r}; look for it with {FIND}")
-    return await call_registered(service, wanted.name, wanted.args)
+    return await call_registered(service, wanted.name, wanted.args, person, room)
 
 
 def _find(foreign: list[ToolSpec], wanted: FindInput) -> Found:

@@ -4,7 +4,6 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -20,6 +19,7 @@ from tests.conformance import run
 from tests.integration.conftest import Serve
 from tests.integration.test_mcp_server import MODEL
 from tests.support.conformance_wire import ACCEPT, BEGIN, META, SLOW
+from tests.support.engine import engine_bench
 from tests.support.processes import GatewayProcess
 from tests.support.tools import returning
 
@@ -73,18 +73,18 @@ async def test_a_stopping_gateway_lets_its_listeners_go(tmp_path: Path) -> None:
     assert "Traceback" not in "\n".join(gateway.process.output)
 
 
-async def test_a_tool_that_appears_is_told_in_both_eras(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_tool_that_appears_is_told_in_both_eras(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_changes, "WATCH_SECONDS", 0.01)
     registry, heard = ToolRegistry(), asyncio.Event()
-    service: Any = SimpleNamespace(draining=False)
-    changes = server_changes.Changes(lambda: service, lambda: registry)
-    changes.subscribe(lambda event: heard.set() if isinstance(event, ToolsListChanged) else None)
     server: Any = None
-    async with changes.serve(server), asyncio.timeout(5):
-        await asyncio.sleep(0.05)
-        assert not heard.is_set()
-        registry.register(returning("echo", "x"))
-        await heard.wait()
+    async with engine_bench(tmp_path, None) as bench:
+        changes = server_changes.Changes(lambda: bench.service, lambda: registry)
+        changes.subscribe(lambda event: heard.set() if isinstance(event, ToolsListChanged) else None)
+        async with changes.serve(server), asyncio.timeout(5):
+            await asyncio.sleep(0.05)
+            assert not heard.is_set()
+            registry.register(returning("echo", "x"))
+            await heard.wait()
 
 
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")

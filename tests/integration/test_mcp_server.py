@@ -72,8 +72,8 @@ async def test_every_tool_is_listed_flat_and_honest(connect: Connect) -> None:
     async with connect() as client:
         first, second = await client.list_tools(), await client.list_tools()
     names = [tool.name for tool in first.tools]
-    assert names[:3] == ["agent_run", "run_get", "run_cancel"]
-    assert names[3:] == sorted(names[3:])
+    assert names[:4] == ["agent_run", "run_get", "run_respond", "run_cancel"]
+    assert names[4:] == sorted(names[4:])
     assert first.tools == second.tools
     for tool in first.tools:
         schema = json.dumps(tool.input_schema)
@@ -87,6 +87,9 @@ async def test_every_tool_is_listed_flat_and_honest(connect: Connect) -> None:
     assert hints["calculator"].read_only_hint is True
     assert hints["agent_run"] is not None
     assert hints["agent_run"].read_only_hint is False
+    respond = hints["run_respond"]
+    assert respond is not None
+    assert (respond.read_only_hint, respond.destructive_hint, respond.idempotent_hint) == (False, True, False)
 
 
 async def test_a_single_tool_returns_structured_results_and_errors_as_tool_errors(connect: Connect) -> None:
