@@ -39,6 +39,10 @@ class Skill:
     model_invocable: bool = True
     tier: Tier | None = None
     max_turns: int = DEFAULT_TURNS
+    briefing: str | None = None
+    """The tool whose result a room's skill is told first (`metadata.agent-briefing`)."""
+    rules_tools: tuple[str, ...] = ()
+    """Tools that carry out the skill where no model does (`metadata.agent-rules-tools`)."""
     diagnostics: tuple[str, ...] = ()
 
     @property
@@ -54,6 +58,10 @@ class Skill:
     def scope(self, available: Collection[str]) -> tuple[str, ...]:
         """The tools this skill may call where `available` are allowed."""
         return tuple(name for name in self.allowed_tools if name in available)
+
+    def scope_by_rules(self, available: Collection[str]) -> tuple[str, ...]:
+        """The tools that rules may call in its place: those named for it first, then its own."""
+        return tuple(name for name in dict.fromkeys((*self.rules_tools, *self.allowed_tools)) if name in available)
 
     def body(self) -> str:
         """The instructions, read now. `SkillUnknownError` when the file has gone since it was loaded."""

@@ -67,6 +67,8 @@ def _skill(path: Path, origin: str, label: str, fields: Mapping[str, object], bo
         model_invocable=not _flag(fields.get("disable-model-invocation"), default=False),
         tier=_tier(metadata.get("agent-model"), notes),
         max_turns=_turns(metadata.get("agent-max-turns"), notes),
+        briefing=metadata.get("agent-briefing") or None,
+        rules_tools=tuple(_words(metadata.get("agent-rules-tools"))),
         diagnostics=tuple(f"skill {name!r}: {note}" for note in notes),
     )
 

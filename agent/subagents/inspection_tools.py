@@ -1,0 +1,186 @@
+"""The tools that look closer at one file: two parsers compared, and the passages the pipeline makes of it."""
+
+from difflib import SequenceMatcher
+from statistics import median
+
+from pydantic import BaseModel, Field
+
+from agent.core.errors import ToolInputError
+from agent.knowledge.errors import ParserError
+from agent.knowledge.models import ParserOutput
+from agent.knowledge.plugins import AUTO, readable_types
+from agent.subagents.validation_bench import ValidationBench
+from agent.subagents.validation_tools import FILE, FILE_SECONDS
+from agent.tools import READ_ONLY, ToolContext, TypedTool
+
+COMPARED_CHARS = 20_000
+PREVIEW_CHARS = 300
+
+
+class CompareInput(BaseModel):
+    """A file and two parsers."""
+
+    file: str = Field(min_length=1, max_length=4_000, description=FILE)
+    parser_a: str = Field(max_length=100)
+    parser_b: str = Field(max_length=100)
+
+
+class ParsedBy(BaseModel):
+    """What one parser made of the file, or why it could not."""
+
+    parser: str
+    success: bool
+    error: str | None = None
+    characters: int = 0
+    blocks: int = 0
+    tables: int = 0
+    headings: int = 0
+    pages: int = 0
+    seconds: float = 0.0
+    beginning: str = ""
+
+
+class Comparison(BaseModel):
+    """Both, and how b differs from a; `similarity` of the texts from 0 to 1, None where one of them failed."""
+
+    file: str
+    a: ParsedBy
+    b: ParsedBy
+    characters_difference: int
+    tables_difference: int
+    blocks_difference: int
+    similarity: float | None = None
+
+
+class CompareParserOutputTool(TypedTool[CompareInput, Comparison]):
+    """Reads a file by two parsers."""
+
+    name = "compare_parser_output"
+    description = "Read one file by two parsers and compare what they made of it: characters, tables, blocks, text."
+    annotations = READ_ONLY
+    tainted = True
+    timeout_s = FILE_SECONDS
+    Input = CompareInput
+    Output = Comparison
+
+    def __init__(self, bench: ValidationBench) -> None:
+        super().__init__()
+        self._bench = bench
+
+    async def run(self, args: CompareInput, context: ToolContext) -> Comparison:
+        """Both, one after the other. `ToolInputError` for a file or a parser that there is not."""
+        name = await self._bench.name(args.file)
+        one, text = await self._by(name, args.parser_a)
+        other, text_other = await self._by(name, args.parser_b)
+        similarity = None
+        if one.success and other.success:
+            ratio = SequenceMatcher(None, text.split(), text_other.split(), autojunk=False).ratio()
+            similarity = round(ratio, 3)
+        return Comparison(
+            file=name,
+            a=one,
+            b=other,
+            characters_difference=other.characters - one.characters,
+            tables_difference=other.tables - one.tables,
+            blocks_difference=other.blocks - one.blocks,
+            similarity=similarity,
+        )
+
+    async def _by(self, name: str, parser: str) -> tuple[ParsedBy, str]:
+        if not readable_types(parser):
+            raise ToolInputError(f"there is no parser {parser!r}; {AUTO} takes the best one of the type")
+        try:
+            output, seconds = await self._bench.readings.parse(name, parser)
+        except ParserError as error:
+            return ParsedBy(parser=parser, success=False, error=error.message), ""
+        return _figures(parser, output, seconds), _text(output)
+
+
+class InspectInput(BaseModel):
+    """Which file, and how many of its passages are shown."""
+
+    file: str = Field(min_length=1, max_length=4_000, description=FILE)
+    limit: int = Field(default=5, ge=1, le=20, description="passages that are shown")
+
+
+class PassageShown(BaseModel):
+    """One passage."""
+
+    index: int
+    characters: int
+    layout: str
+    headings: list[str]
+    preview: str
+
+
+class ChunkInspection(BaseModel):
+    """A file as the pipeline cuts it; sizes in characters."""
+
+    file: str
+    count: int
+    smallest: int
+    median: float
+    largest: int
+    passages: list[PassageShown]
+
+
+class InspectChunksTool(TypedTool[InspectInput, ChunkInspection]):
+    """Cuts a file by the pipeline."""
+
+    name = "inspect_chunks"
+    description = "Cut one file by the pipeline and show its passages: how many, how large, how they begin."
+    annotations = READ_ONLY
+    tainted = True
+    timeout_s = FILE_SECONDS
+    Input = InspectInput
+    Output = ChunkInspection
+
+    def __init__(self, bench: ValidationBench) -> None:
+        super().__init__()
+        self._bench = bench
+
+    async def run(self, args: InspectInput, context: ToolContext) -> ChunkInspection:
+        """One file. `ToolInputError` for one that cannot be read."""
+        name = await self._bench.name(args.file)
+        try:
+            made = await self._bench.made(self._bench.pipeline, name)
+        except ParserError as error:
+            raise ToolInputError(f"{name} cannot be read by this pipeline: {error.message}") from error
+        lengths = [len(chunk.text) for chunk in made.chunks] or [0]
+        shown = [
+            PassageShown(
+                index=chunk.index,
+                characters=len(chunk.text),
+                layout=chunk.layout_type,
+                headings=list(chunk.heading_path),
+                preview=chunk.text[:PREVIEW_CHARS],
+            )
+            for chunk in made.chunks[: args.limit]
+        ]
+        return ChunkInspection(
+            file=name,
+            count=len(made.chunks),
+            smallest=min(lengths),
+            median=median(lengths),
+            largest=max(lengths),
+            passages=shown,
+        )
+
+
+def _text(output: ParserOutput) -> str:
+    return "\n".join(chunk.content for chunk in output.chunks)[:COMPARED_CHARS]
+
+
+def _figures(parser: str, output: ParserOutput, seconds: float) -> ParsedBy:
+    kinds = [chunk.layout_type for chunk in output.chunks]
+    return ParsedBy(
+        parser=str(output.metadata.get("parser") or parser),
+        success=True,
+        characters=sum(len(chunk.content) for chunk in output.chunks),
+        blocks=len(kinds),
+        tables=kinds.count("table"),
+        headings=kinds.count("header"),
+        pages=output.total_pages,
+        seconds=round(seconds, 3),
+        beginning=_text(output)[:PREVIEW_CHARS],
+    )

@@ -1,0 +1,174 @@
+"""`Researcher`: answers a question from the web and the user's collections in findings, each with the words it rests
+on. A finding whose words stand in nothing that was read is left out."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from agent.core.events import StepOutput
+from agent.core.models import Frozen, JsonObject
+from agent.core.subagents import SubAgentResult, Uncertainty
+from agent.prompts.blocks import block
+from agent.subagents.base import Caller, Calls, Materials, SubAgent, together
+from agent.subagents.source_analysis import SaidUncertainty
+from agent.tools import Tool
+
+SEARCH, FETCH = "search_knowledge", "web_fetch"
+LEAST_QUOTE = 12
+"""Characters; shorter words stand somewhere in anything."""
+QUOTE_CHARS = 400
+MOST_FINDINGS = 30
+
+
+class ResearchTask(BaseModel):
+    """A question, and where to look."""
+
+    question: str = Field(min_length=1, max_length=4_000, description="the question, complete")
+    collection: str = Field(default="", max_length=200, description="where to look; empty for every collection")
+    urls: list[str] = Field(default_factory=list, max_length=5, description="pages to read")
+
+
+class Finding(Frozen):
+    """A claim with the words it rests on, and where they stand."""
+
+    claim: str
+    quote: str
+    source: str
+    url: str | None = None
+
+
+class SaidFinding(BaseModel):
+    """A finding as a model writes it."""
+
+    claim: str = Field(min_length=1)
+    quote: str = Field(min_length=1)
+
+
+class ResearchFinal(BaseModel):
+    """What the model ends with."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    findings: list[SaidFinding] = Field(default_factory=list)
+    uncertainties: list[SaidUncertainty] = Field(default_factory=list)
+    summary: str = Field(min_length=1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Passage:
+    text: str
+    source: str
+    url: str | None
+
+
+class Researcher(SubAgent[ResearchTask, ResearchFinal]):
+    """Has no tools of its own: it borrows its parent's."""
+
+    AGENT_ID = "researcher"
+    DESCRIPTION = (
+        "Research a question in the user's collections and on web pages. Returns findings, each with the quoted words "
+        "it rests on."
+    )
+    KEYWORDS = ("research", "investigate", "sources", "evidence", "compare", "web")
+    BORROWS = (SEARCH, FETCH)
+    Task = ResearchTask
+    Final = ResearchFinal
+
+    def __init__(self, task: ResearchTask, caller: Caller, materials: Materials) -> None:
+        super().__init__(task, caller, materials)
+        self._read: list[_Passage] = []
+
+    def tools(self) -> Sequence[Tool]:
+        """None: all are borrowed."""
+        return ()
+
+    def message(self) -> str:
+        """The question, and where to look."""
+        where = [f"Collection: {self.task.collection}"] if self.task.collection else []
+        where += [f"Page: {url}" for url in self.task.urls]
+        return "\n".join(["Research this question.", block("task", self.task.question), *where])
+
+    def seen(self, tool: str, args: JsonObject, output: StepOutput) -> None:
+        """Keep what was read, by its source."""
+        if output.error_code is None:
+            self._read += [one for one in _passages(output) if one not in self._read]
+
+    def partial(self) -> JsonObject:
+        """What was read, as findings in their sources' own words."""
+        return self._data(self._own_words())
+
+    async def conclude(self, final: ResearchFinal, calls: Calls) -> SubAgentResult:
+        """The findings whose words were found again in what was read."""
+        findings = [one for one in map(self._found, final.findings[:MOST_FINDINGS]) if one is not None]
+        doubts = [Uncertainty(severity=one.severity, message=one.message[:500]) for one in final.uncertainties[:20]]
+        lost = len(final.findings[:MOST_FINDINGS]) - len(findings)
+        if lost:
+            message = f"{lost} findings were left out: their quotes stand in nothing that was read"
+            doubts.insert(0, Uncertainty(severity="notable", message=message))
+        if not findings:
+            return self._result((), doubts, "Nothing that was read bears out an answer.")
+        return self._result(findings, doubts, final.summary.strip()[:2_000])
+
+    async def by_rules(self, calls: Calls) -> SubAgentResult:
+        """Passages that fit the question, in their own words."""
+        asked = [calls(SEARCH, {"query": self.task.question, "collection": self.task.collection})]
+        asked += [calls(FETCH, {"url": url}) for url in self.task.urls]
+        failed = [called.error for called in await together(asked) if called.error is not None]
+        doubts = [Uncertainty(severity="info", message=error[:500]) for error in failed]
+        findings = self._own_words()
+        count = len(findings)
+        summary = (
+            f"{count} passage{'s' if count != 1 else ''} found for the question." if count else "Nothing was found."
+        )
+        return self._result(findings, doubts, summary)
+
+    def _found(self, said: SaidFinding) -> Finding | None:
+        quote = _plain(said.quote)
+        if len(quote) < LEAST_QUOTE:
+            return None
+        for one in self._read:
+            if quote in _plain(one.text):
+                return Finding(claim=said.claim[:1_000], quote=said.quote[:2_000], source=one.source, url=one.url)
+        return None
+
+    def _own_words(self) -> list[Finding]:
+        return [
+            Finding(claim=text, quote=text, source=one.source, url=one.url)
+            for one in self._read[:MOST_FINDINGS]
+            if (text := one.text.strip()[:QUOTE_CHARS])
+        ]
+
+    def _data(self, findings: Sequence[Finding]) -> JsonObject:
+        shown: list[JsonValue] = [one.model_dump(mode="json") for one in findings]
+        sources: list[JsonValue] = [*dict.fromkeys(one.source for one in self._read)]
+        return {"question": self.task.question, "findings": shown, "sources_read": sources}
+
+    def _result(self, findings: Sequence[Finding], doubts: Sequence[Uncertainty], summary: str) -> SubAgentResult:
+        missing = [] if findings else [Uncertainty(severity="notable", message="nothing was found that can be cited")]
+        return SubAgentResult(
+            success=True, data=self._data(findings), uncertainties=(*missing, *doubts), summary=summary
+        )
+
+
+def _passages(output: StepOutput) -> Iterator[_Passage]:
+    """The passages of a search, the text of a page, or whatever text came back."""
+    value = output.value if isinstance(output.value, dict) else {}
+    results = value.get("results")
+    if isinstance(results, list):
+        for one in results:
+            if isinstance(one, dict):
+                url = one.get("source_url")
+                place = f", page {one['page']}" if one.get("page") else ""
+                yield _Passage(
+                    str(one.get("text", "")), f"{one.get('source', '')}{place}", url if isinstance(url, str) else None
+                )
+        return
+    url = value.get("url")
+    name = str(value.get("title") or url or "a tool's result")
+    yield _Passage(str(value.get("text") or output.text), name, url if isinstance(url, str) else None)
+
+
+def _plain(text: str) -> str:
+    """A text as quotes are compared: without line breaks, small differences of quotation marks and case."""
+    return " ".join(text.replace("\u2019", "'").replace("\u201c", '"').replace("\u201d", '"').casefold().split())

@@ -1,0 +1,248 @@
+"""`SourceFiles`: what lies at a source, listed without reading it, and its files opened beneath the source and nowhere
+else."""
+
+import asyncio
+import os
+import shutil
+import stat
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, closing
+from dataclasses import dataclass, field
+from io import BufferedReader
+from pathlib import Path
+from time import monotonic
+
+from agent.core.errors import ToolInputError
+from agent.knowledge.connectors.kinds import suffix
+from agent.knowledge.connectors.port import Connector, Fetched, Missed
+from agent.knowledge.connectors.workspace import workspace
+from agent.knowledge.errors import ConnectorError, ConnectorNotFoundError
+from agent.knowledge.ingestion import closed
+from agent.knowledge.local_files import Candidate, walk
+from agent.knowledge.models import ConnectorInput, FileType
+
+MOST_NAMED = 100_000
+"""Files that are kept by name, to be sampled; all are counted."""
+REMOTE_FILES = 200
+REMOTE_BYTES = 200 * 2**20
+REMOTE_SECONDS = 120.0
+"""A source of the net has to be fetched to be looked at; beyond any of these its beginning stands for the whole."""
+NO_EXTENSION = "(none)"
+_SIZES = ((1_000, "below 1 kB"), (100_000, "1 to 100 kB"), (1_000_000, "100 kB to 1 MB"),
+          (10_000_000, "1 to 10 MB"), (100_000_000, "10 to 100 MB"))  # fmt: skip
+MOST_COPIED = 100 * 2**20
+"""Bytes of a file that is handed to a parser; those open no larger ones either."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file of a source. `name` tells it from the others; `extension` is in small letters with its dot, or
+    `NO_EXTENSION`."""
+
+    name: str
+    extension: str
+    size: int
+    file_type: FileType | None
+
+
+@dataclass(slots=True)
+class Tally:
+    """How many files of a kind there are, and their sizes in bytes."""
+
+    count: int = 0
+    size: int = 0
+    smallest: int = 0
+    largest: int = 0
+
+    def add(self, size: int) -> None:
+        """One more file."""
+        self.smallest = size if not self.count else min(self.smallest, size)
+        self.largest = max(self.largest, size)
+        self.count += 1
+        self.size += size
+
+
+@dataclass(slots=True)
+class Listing:
+    """What is at a source. `note` says why it is not everything, if it is not."""
+
+    files: dict[str, SourceFile] = field(default_factory=dict)
+    by_extension: dict[str, Tally] = field(default_factory=dict)
+    by_size: Counter[str] = field(default_factory=Counter)
+    total: Tally = field(default_factory=Tally)
+    unreadable: list[str] = field(default_factory=list)
+    unreadable_count: int = 0
+    note: str = ""
+
+    def add(self, file: SourceFile) -> None:
+        """One more file."""
+        self.total.add(file.size)
+        self.by_size[_magnitude(file.size)] += 1
+        self.by_extension.setdefault(file.extension, Tally()).add(file.size)
+        if len(self.files) < MOST_NAMED:
+            self.files[file.name] = file
+
+    def miss(self, name: str) -> None:
+        """Something that could not be looked at."""
+        self.unreadable_count += 1
+        if len(self.unreadable) < 20:
+            self.unreadable.append(name)
+
+
+class SourceFiles:
+    """The files of one source. It is listed once, when that is first asked for."""
+
+    def __init__(self, request: ConnectorInput, connector: Connector, folder: Path, stack: AsyncExitStack) -> None:
+        self.request = request
+        self._connector = connector
+        self._folder = folder
+        self._stack = stack
+        self._lock = asyncio.Lock()
+        self._listing: Listing | None = None
+        self._root = Path()
+        self._places: dict[str, Path] = {}
+        self._copies: Path | None = None
+        self._copied = 0
+
+    async def listing(self) -> Listing:
+        """Everything there. Raises `ConnectorError` when the source cannot be had, `StoreError` for the workspace."""
+        async with self._lock:
+            if self._listing is None:
+                local = self.request.source_type == "local"
+                self._listing = await (asyncio.to_thread(self._list_local) if local else self._fetch())
+            return self._listing
+
+    async def file(self, name: str) -> SourceFile:
+        """The file of this name. `ToolInputError` for any other: only what was listed can be opened."""
+        found = (await self.listing()).files.get(name)
+        if found is None:
+            raise ToolInputError(
+                f"there is no file {name[:200]!r} at this source; take the names that sample_files gives"
+            )
+        return found
+
+    async def head(self, name: str, start: int, count: int) -> bytes:
+        """Some bytes of a file. `ToolInputError` for one that is not there or cannot be opened any more."""
+        await self.file(name)
+        return await asyncio.to_thread(self._head, name, start, count)
+
+    async def copy(self, name: str) -> Path:
+        """A copy of a file with its ending, for those who are given paths: the file itself may be replaced meanwhile.
+        Raises what `head` does, also for one of more than `MOST_COPIED` bytes."""
+        file = await self.file(name)
+        async with self._lock:
+            if self._copies is None:
+                self._copies = await self._stack.enter_async_context(workspace(self._folder))
+            self._copied += 1
+            ending = "" if file.extension == NO_EXTENSION else file.extension
+            target = self._copies / f"{self._copied}{ending}"
+        await asyncio.to_thread(self._copy, name, target)
+        return target
+
+    def _list_local(self) -> Listing:
+        top = Path(self.request.source_identifier).expanduser()
+        try:
+            self._root = top.resolve(strict=True)
+            return self._walked(walk(self._root, recursive=self.request.recursive))
+        except FileNotFoundError as error:
+            raise ConnectorNotFoundError(f"there is no file or folder {top}") from error
+        except (OSError, RuntimeError, ValueError) as error:  # not ours to read; a loop of links, a NUL in the name
+            raise ConnectorError(f"{top} cannot be read: {error}") from error
+
+    def _walked(self, found: Iterator[object]) -> Listing:
+        listing = Listing()
+        single = self._root.is_file()
+        root = self._root.parent if single else self._root
+        for one in found:
+            if not isinstance(one, Candidate):
+                listing.miss(str(getattr(one, "name", "")))
+                continue
+            try:
+                size = one.path.lstat().st_size
+            except OSError:
+                listing.miss(one.name)
+                continue
+            listing.add(SourceFile(one.name, _extension(one.name), size, one.file_type))
+            if one.name in listing.files:
+                self._places[one.name] = one.path.relative_to(root)
+        self._root = root
+        return listing
+
+    async def _fetch(self) -> Listing:
+        """Fetch the source, or its beginning; the files stay until all is closed."""
+        folder = await self._stack.enter_async_context(workspace(self._folder))
+        downloads, kept = folder / "fetched", folder / "kept"
+        for one in (downloads, kept):
+            one.mkdir()
+        self._root = kept
+        listing, until = Listing(), monotonic() + REMOTE_SECONDS
+        fetching = self._connector.fetch(self.request, downloads, {})
+        async with closed(fetching):
+            async for found in fetching:
+                if isinstance(found, Missed):
+                    listing.miss(found.name)
+                else:
+                    await self._keep(found, listing, kept)
+                if listing.total.count >= REMOTE_FILES or listing.total.size >= REMOTE_BYTES or monotonic() >= until:
+                    listing.note = f"only the first {listing.total.count} files were fetched; there may be more"
+                    break
+        return listing
+
+    async def _keep(self, found: Fetched, listing: Listing, kept: Path) -> None:
+        name = found.source if found.name in listing.files else found.name
+        size = found.output.file_size_bytes if found.output is not None else 0
+        extension = f".{found.file_type}" if found.file_type is not None else _extension(name)
+        listing.add(SourceFile(name, extension, size, found.file_type))
+        if found.output is not None:
+            place = Path(str(len(self._places) + 1))
+            self._places[name] = place
+            await asyncio.to_thread(shutil.copyfile, found.output.file_path, kept / place)
+
+    def _head(self, name: str, start: int, count: int) -> bytes:
+        with closing(self._open(name)) as file:
+            file.seek(start)
+            return file.read(count)
+
+    def _copy(self, name: str, target: Path) -> None:
+        with closing(self._open(name)) as file:
+            if os.fstat(file.fileno()).st_size > MOST_COPIED:
+                raise ToolInputError(f"{name} has more than {MOST_COPIED:,} bytes, the most that is parsed")
+            with target.open("xb") as out:
+                shutil.copyfileobj(file, out)
+
+    def _open(self, name: str) -> BufferedReader:
+        """Folder by folder from the root, so that no link leads out of it that may have come in a folder's place."""
+        place = self._places.get(name)
+        if place is None:
+            raise ToolInputError(f"{name} was listed, but its bytes were not fetched")
+        try:
+            return open_beneath(self._root, place)
+        except OSError as error:
+            raise ToolInputError(f"{name} cannot be opened: {error.strerror or error}") from error
+
+
+def open_beneath(root: Path, place: Path) -> BufferedReader:
+    """A regular file below `root`; no link is followed on the way. Raises `OSError`."""
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in place.parts[:-1]:
+            below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+            os.close(folder)
+            folder = below
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        file = os.fdopen(os.open(place.name, flags, dir_fd=folder), "rb")
+    finally:
+        os.close(folder)
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(0, "it is no file any more")
+    return file
+
+
+def _extension(name: str) -> str:
+    return suffix(name)[:20] or NO_EXTENSION
+
+
+def _magnitude(size: int) -> str:
+    return next((name for limit, name in _SIZES if size < limit), "100 MB and more")

@@ -1,0 +1,173 @@
+"""The tools that look at a source from outside: what is there, and a sample of it."""
+
+import hashlib
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from agent.knowledge.models import FileType
+from agent.subagents.source_files import Listing, SourceFile, SourceFiles
+from agent.tools import READ_ONLY, ToolContext, TypedTool
+
+MOST_EXTENSIONS = 100
+OTHER = "(other)"
+"""Under this, the files of all endings beyond the most frequent ones are counted together."""
+
+
+class EnumerateInput(BaseModel):
+    """Nothing to choose: it is all listed."""
+
+
+class ExtensionCount(BaseModel):
+    """The files of one ending; sizes in bytes."""
+
+    count: int
+    total_size_bytes: int
+    smallest: int
+    largest: int
+    readable: bool = Field(description="whether files of this type can be read into a collection")
+
+
+class EnumerateOutput(BaseModel):
+    """What is at the source. `note` says why it is not everything, if it is not."""
+
+    total_files: int
+    total_size_bytes: int
+    by_extension: dict[str, ExtensionCount]
+    by_size: dict[str, int]
+    unreadable: int = 0
+    unreadable_examples: list[str] = Field(default_factory=list)
+    note: str = ""
+
+
+class EnumerateFilesTool(TypedTool[EnumerateInput, EnumerateOutput]):
+    """Counts everything; names nothing but what cannot be looked at."""
+
+    name = "enumerate_files"
+    description = "Count all files of the source, by extension and by size."
+    annotations = READ_ONLY
+    tainted = True
+    timeout_s = 240.0
+    Input = EnumerateInput
+    Output = EnumerateOutput
+
+    def __init__(self, files: SourceFiles) -> None:
+        super().__init__()
+        self._files = files
+
+    async def run(self, args: EnumerateInput, context: ToolContext) -> EnumerateOutput:
+        """List, once."""
+        return _counts(await self._files.listing())
+
+
+class SampleInput(BaseModel):
+    """Which files, and how many."""
+
+    count: int = Field(default=5, ge=1, le=50, description="how many files at most")
+    extension: str = Field(default="", max_length=20, description="ending with its dot, e.g. .pdf; empty for all")
+    min_size: int = Field(default=0, ge=0, description="bytes")
+    max_size: int | None = Field(default=None, ge=0, description="bytes")
+    pick: Literal["random", "largest", "smallest", "spread"] = Field(
+        default="random", description="spread: from the smallest to the largest in even steps"
+    )
+    seed: int = Field(default=0, description="the same seed picks the same files")
+
+
+class SampledFile(BaseModel):
+    """One file."""
+
+    file: str
+    extension: str
+    size_bytes: int
+
+
+class SampleOutput(BaseModel):
+    """The sample, and how many files it was taken from."""
+
+    files: list[SampledFile]
+    matching: int
+
+
+class SampleFilesTool(TypedTool[SampleInput, SampleOutput]):
+    """Takes a few files by their ending and size."""
+
+    name = "sample_files"
+    description = "Name a few files of the source: by extension, by size, at random with a seed."
+    annotations = READ_ONLY
+    tainted = True
+    timeout_s = 240.0
+    Input = SampleInput
+    Output = SampleOutput
+
+    def __init__(self, files: SourceFiles) -> None:
+        super().__init__()
+        self._files = files
+
+    async def run(self, args: SampleInput, context: ToolContext) -> SampleOutput:
+        """Filter, order, take."""
+        listing = await self._files.listing()
+        wanted = args.extension.lower()
+        matching = [
+            file
+            for file in listing.files.values()
+            if wanted in ("", file.extension)
+            and file.size >= args.min_size
+            and (args.max_size is None or file.size <= args.max_size)
+        ]
+        chosen = _chosen(matching, args)
+        shown = [SampledFile(file=file.name, extension=file.extension, size_bytes=file.size) for file in chosen]
+        return SampleOutput(files=shown, matching=len(matching))
+
+
+def _counts(listing: Listing) -> EnumerateOutput:
+    ranked = sorted(listing.by_extension.items(), key=lambda pair: (-pair[1].count, pair[0]))
+    types: dict[str, FileType | None] = {}
+    for file in listing.files.values():
+        types.setdefault(file.extension, file.file_type)
+    shown = {
+        extension: ExtensionCount(
+            count=tally.count,
+            total_size_bytes=tally.size,
+            smallest=tally.smallest,
+            largest=tally.largest,
+            readable=types.get(extension) is not None,
+        )
+        for extension, tally in ranked[:MOST_EXTENSIONS]
+    }
+    rest = [tally for _, tally in ranked[MOST_EXTENSIONS:]]
+    if rest:
+        shown[OTHER] = ExtensionCount(
+            count=sum(tally.count for tally in rest),
+            total_size_bytes=sum(tally.size for tally in rest),
+            smallest=min(tally.smallest for tally in rest),
+            largest=max(tally.largest for tally in rest),
+            readable=False,
+        )
+    return EnumerateOutput(
+        total_files=listing.total.count,
+        total_size_bytes=listing.total.size,
+        by_extension=shown,
+        by_size=dict(listing.by_size),
+        unreadable=listing.unreadable_count,
+        unreadable_examples=listing.unreadable,
+        note=listing.note,
+    )
+
+
+def _chosen(matching: list[SourceFile], args: SampleInput) -> list[SourceFile]:
+    """The sample; which files are taken depends on seed and names alone, not on the order they were found in."""
+    by_size = sorted(matching, key=lambda file: (file.size, file.name))
+    match args.pick:
+        case "smallest":
+            return by_size[: args.count]
+        case "largest":
+            return by_size[::-1][: args.count]
+        case "spread":
+            last = min(args.count, len(by_size)) - 1
+            return [by_size[round(place * (len(by_size) - 1) / max(last, 1))] for place in range(last + 1)]
+        case "random":
+            return sorted(matching, key=lambda file: (_rank(args.seed, file.name), file.name))[: args.count]
+
+
+def _rank(seed: int, name: str) -> bytes:
+    return hashlib.blake2b(f"{seed}\x00{name}".encode("utf-8", "replace"), digest_size=8).digest()

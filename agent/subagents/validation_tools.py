@@ -1,0 +1,159 @@
+"""The tools that try a pipeline: dry runs, what failed and why, other ways to read a file."""
+
+from time import monotonic
+
+from pydantic import BaseModel, Field
+
+from agent.core.errors import ConflictError, ToolInputError
+from agent.core.models import JsonObject
+from agent.knowledge.errors import ParserError
+from agent.knowledge.pipeline_check import PipelineInvalidError, checked
+from agent.knowledge.pipeline_diff import applied, difference
+from agent.subagents.alternatives import cut_otherwise, read_otherwise
+from agent.subagents.validation_bench import AlternativeOutput, DryRunOutput, ValidationBench, diff_of
+from agent.tools import READ_ONLY, ToolContext, TypedTool
+
+DRY_RUN_SECONDS = 280.0
+"""Nearly all the time the sub-agent has: a sample of scans takes minutes."""
+FILE_SECONDS = 150.0
+FILE = "name or source of a file, as the dry run gives it"
+
+
+class DryRunInput(BaseModel):
+    """Which pipeline: the one under validation, or that one with a change."""
+
+    pipeline_diff: JsonObject | None = Field(default=None, description="a change, as try_alternative_config gives it")
+
+
+class RunDryRunTool(TypedTool[DryRunInput, DryRunOutput]):
+    """Tries the pipeline on the sample and writes nothing."""
+
+    name = "run_dry_run"
+    description = "Run the pipeline on the sample without writing anything: counts, failures, passages, timings."
+    annotations = READ_ONLY
+    tainted = True
+    timeout_s = DRY_RUN_SECONDS
+    Input = DryRunInput
+    Output = DryRunOutput
+
+    def __init__(self, bench: ValidationBench) -> None:
+        super().__init__()
+        self._bench = bench
+
+    async def run(self, args: DryRunInput, context: ToolContext) -> DryRunOutput:
+        """Try. `ToolInputError` for a change that does not fit the pipeline."""
+        if args.pipeline_diff is None:
+            return DryRunOutput(report=await self._bench.dry_run(self._bench.pipeline))
+        diff = diff_of(args.pipeline_diff)
+        try:
+            pipeline = checked(applied(self._bench.pipeline, diff))
+        except (ConflictError, PipelineInvalidError, ValueError) as error:
+            raise ToolInputError(f"the change does not fit the pipeline: {error}") from error
+        return DryRunOutput(pipeline_diff=diff, report=await self._bench.dry_run(pipeline))
+
+
+class FileInput(BaseModel):
+    """Which file."""
+
+    file: str = Field(min_length=1, max_length=4_000, description=FILE)
+
+
+class FailureDetails(BaseModel):
+    """Why a file failed. `traceback_summary` says where, with what the parser knew of it."""
+
+    file: str
+    stage: str
+    error_code: str
+    error: str
+    traceback_summary: str
+    details: JsonObject
+    file_type: str | None
+    size_bytes: int
+    seconds: float
+
+
+class FailureDetailsTool(TypedTool[FileInput, FailureDetails]):
+    """Tells all that is known of a failure."""
+
+    name = "get_failure_details"
+    description = "Tell at which stage a file failed, by which error, and what is known of the cause."
+    annotations = READ_ONLY
+    tainted = True
+    Input = FileInput
+    Output = FailureDetails
+
+    def __init__(self, bench: ValidationBench) -> None:
+        super().__init__()
+        self._bench = bench
+
+    async def run(self, args: FileInput, context: ToolContext) -> FailureDetails:
+        """From the last dry run of the pipeline. `ToolInputError` for a file that did not fail in it."""
+        failed = self._bench.failure(args.file)
+        code, stage = failed.error_code or "ERR_INTERNAL", failed.stage or "parser"
+        known = "".join(f"; {key}: {value}" for key, value in failed.details.items())
+        return FailureDetails(
+            file=failed.name,
+            stage=stage,
+            error_code=code,
+            error=failed.message,
+            traceback_summary=f"{stage}: {code}: {failed.message}{known}"[:1_000],
+            details=failed.details,
+            file_type=failed.file_type,
+            size_bytes=failed.size_bytes,
+            seconds=failed.seconds,
+        )
+
+
+class AlternativeInput(BaseModel):
+    """A file, and how it is to be read or cut instead. Options go over those the pipeline has."""
+
+    file: str = Field(min_length=1, max_length=4_000, description=FILE)
+    parser: str = Field(default="", max_length=100, description="name of another parser; empty keeps the pipeline's")
+    parser_options: JsonObject = Field(default_factory=dict, description="e.g. force_ocr, timeout_s, file_bytes")
+    chunker: str = Field(default="", max_length=100, description="name of another chunker; empty keeps the pipeline's")
+    chunker_options: JsonObject = Field(default_factory=dict, description="e.g. size, overlap")
+
+
+class TryAlternativeConfigTool(TypedTool[AlternativeInput, AlternativeOutput]):
+    """Reads one file another way. What helps can be tried on the whole sample by its `pipeline_diff`."""
+
+    name = "try_alternative_config"
+    description = "Read one failed file with another parser, chunker or other options; returns the change as a diff."
+    annotations = READ_ONLY
+    tainted = True
+    timeout_s = FILE_SECONDS
+    Input = AlternativeInput
+    Output = AlternativeOutput
+
+    def __init__(self, bench: ValidationBench) -> None:
+        super().__init__()
+        self._bench = bench
+
+    async def run(self, args: AlternativeInput, context: ToolContext) -> AlternativeOutput:
+        """One file. `ToolInputError` for a way that there is not."""
+        bench = self._bench
+        name = await bench.name(args.file)
+        file_type = (await bench.files.file(name)).file_type
+        if file_type is None:
+            raise ToolInputError(f"{name} is of a type that no parser reads; leave such files out")
+        try:
+            changed = read_otherwise(bench.pipeline, file_type, parser=args.parser, options=args.parser_options)
+            changed = cut_otherwise(changed, file_type, chunker=args.chunker, options=args.chunker_options)
+        except PipelineInvalidError as error:
+            raise ToolInputError(error.message) from error
+        output = AlternativeOutput(file=name, success=False, pipeline_diff=difference(bench.pipeline, changed))
+        started = monotonic()
+        try:
+            made = await bench.made(changed, name)
+        except ParserError as error:
+            failed = {"error_code": error.code, "error": error.message, "seconds": round(monotonic() - started, 3)}
+            return output.model_copy(update=failed)
+        return output.model_copy(
+            update={
+                "success": True,
+                "pages": made.parsed.total_pages,
+                "chunks": len(made.chunks),
+                "characters": sum(len(chunk.text) for chunk in made.chunks),
+                "seconds": round(monotonic() - started, 3),
+            }
+        )
