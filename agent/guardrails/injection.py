@@ -1,0 +1,92 @@
+"""Prompt injection: rules, then the classifier, over the text and over everything that is hidden or encoded in it.
+
+Detection is a signal, never the defence: what keeps a fooled model harmless is the structure around it.
+"""
+
+# ruff: noqa: RUF001 - words and punctuation of many scripts are the point here
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from agent.guardrails.classifier import Model, Suspicion, shipped, suspect
+from agent.guardrails.models import Finding, Guarded, GuardrailsInput
+from agent.guardrails.rules import matches
+from agent.guardrails.views import Piece, View, pieces, plain
+
+SURE: Final = 0.95
+"""What a rule that fits counts as; none fitted a harmless text of the development data."""
+MOST: Final = 100
+"""Rules that fit are reported so often at most; a text made of nothing else is clear enough by then."""
+_HIDDEN: Final = "invisible tag characters"
+_OPENED: Final = re.compile(r"(?:^|[\s(:])[\"'“„«‘‚`「『][^\n\"“”„«»`「」『』]{0,80}\Z")
+_CLOSED: Final = re.compile(r"[^\n\"“”„«»`「」『』]{0,80}[\"'“”»’`」』]")
+
+
+class InjectionDetector:
+    """Reports attempts to turn the assistant, and requests inside texts in which nobody should ask it anything."""
+
+    categories: frozenset[Guarded] = frozenset({"injection"})
+
+    def __init__(self, model: Model | None = None) -> None:
+        self._model = model
+
+    def find(self, request: GuardrailsInput) -> list[Finding]:
+        """The findings. Answers on their way out are not looked at: to quote an attack is not to make one."""
+        if request.check_type != "input_validation":
+            return []
+        model = self._model or shipped()
+        tainted = (request.metadata or {}).get("tainted")
+        view = plain(request.content)
+        found = list(_by_rule(view))
+        carrier = tainted if isinstance(tainted, bool) else None
+        suspicions = suspect(view.text, model, carrier=carrier)
+        found += [_finding(view, suspicion) for suspicion in suspicions if suspicion.probability > 0.5]
+        hidden = pieces(view.text) + [piece for piece in pieces(request.content) if piece.how == _HIDDEN]
+        for piece in hidden:
+            found += _in_piece(piece, view, model)
+        return found
+
+
+def _by_rule(view: View) -> Iterator[Finding]:
+    for match in islice(matches(view.text), MOST):
+        if not _quoted(view.text, match.start, match.end):
+            start, end = view.span(match.start, match.end)
+            yield Finding(
+                category="injection", kind=match.name, start=start, end=end, score=SURE, detail=f"the text {match.says}"
+            )
+
+
+def _quoted(text: str, start: int, end: int) -> bool:
+    """Whether someone speaks of these words rather than says them: quotation marks right around them. The classifier
+    still reads them."""
+    return _OPENED.search(text[max(0, start - 90) : start]) is not None and _CLOSED.match(text, end) is not None
+
+
+def _finding(view: View, suspicion: Suspicion) -> Finding:
+    start, end = view.span(suspicion.start, suspicion.end)
+    says = (
+        "reads like an attempt to turn the assistant"
+        if suspicion.kind == "attack"
+        else "asks something of an assistant, in a text that comes from somebody else"
+    )
+    return Finding(
+        category="injection", kind=suspicion.kind, start=start, end=end, score=suspicion.probability,
+        detail=f"this part {says}",
+    )  # fmt: skip
+
+
+def _in_piece(piece: Piece, view: View, model: Model) -> Iterator[Finding]:
+    start, end = (piece.start, piece.end) if piece.how == _HIDDEN else view.span(piece.start, piece.end)
+    inner = plain(piece.text).text
+    rule = next(matches(inner), None)
+    worst = next(iter(suspect(inner, model, carrier=False)), None)
+    if piece.how == _HIDDEN or rule is not None:
+        says = f"{piece.how} that {rule.says}" if rule is not None else piece.how
+        yield Finding(category="injection", kind="hidden", start=start, end=end, score=SURE, detail=f"there is {says}")
+    elif worst is not None and worst.probability > 0.5:
+        yield Finding(
+            category="injection", kind="hidden", start=start, end=end, score=worst.probability,
+            detail=f"there is {piece.how} that reads like an attempt to turn the assistant",
+        )  # fmt: skip

@@ -1,0 +1,244 @@
+"""Credentials: those that look like one, and every one this gateway was configured with, in any common encoding.
+
+Used on prompts, answers, traces, logs and errors: `Secrets.redact` for a text, `redact_tree` for JSON, `stream` for
+what comes in pieces.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple
+from urllib.parse import quote, quote_plus
+
+from pydantic import JsonValue
+
+from agent.guardrails.models import Finding, Guarded, GuardrailsInput
+from agent.guardrails.spans import Span, mapped, replaced
+from agent.guardrails.stream import MOST, Held, last_word
+
+SHORTEST: Final = 6
+"""Configured values with fewer characters are not looked for: they would be found in ordinary words."""
+SHORTEST_ENCODED: Final = 8
+
+
+class Form(NamedTuple):
+    """What one provider's credentials look like, from its documentation. `starts` are the letters they begin with."""
+
+    kind: str
+    starts: tuple[str, ...]
+    pattern: re.Pattern[str]
+
+
+def _form(kind: str, starts: str, pattern: str) -> Form:
+    return Form(kind, tuple(starts.split()), re.compile(pattern))
+
+
+_END = r"(?![\w-])"
+FORMS: Final = (
+    _form("ANTHROPIC_KEY", "sk-ant-", rf"sk-ant-[\w-]{{20,200}}{_END}"),
+    _form("OPENAI_KEY", "sk-", rf"sk-(?:proj-|svcacct-|admin-|None-|or-v1-|lf-)?[A-Za-z0-9_-]{{20,220}}{_END}"),
+    _form("AWS_ACCESS_KEY", "AKIA ASIA AGPA AIDA AROA ABIA ACCA", r"(?:AKIA|ASIA|AGPA|AIDA|AROA|ABIA"
+    r"|ACCA)[A-Z2-7]{16}(?![A-Za-z0-9])"),
+    _form("GITHUB_TOKEN", "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_", r"(?:gh[pousr]_[A-Za-z0-9]{36,255}"
+    r"|github_pat_\w{50,255})(?!\w)"),
+    _form("GITLAB_TOKEN", "glpat- gldt- glrt- glptt- glcbt- glsoat-", rf"gl[a-z]{{2,5}}-[\w.-]{{20,300}}{_END}"),
+    _form("SLACK_TOKEN", "xoxb- xoxp- xoxa- xoxo- xoxs- xoxr- xoxe xapp-", rf"(?:xox[abposr]"
+    rf"|xoxe(?:\.xox[bp])?|xapp)-[\w-]{{10,250}}{_END}"),
+    _form("SLACK_WEBHOOK", "https://hooks.slack.com/", r"https://hooks\.slack\.com/(?:services|workflows"
+    r"|triggers)/[\w/+-]{20,120}"),
+    _form("GOOGLE_KEY", "AIza", rf"AIza[\w-]{{35}}{_END}"),
+    _form("GOOGLE_OAUTH", "GOCSPX- ya29.", rf"(?:GOCSPX-[\w-]{{20,40}}|ya29\.[\w-]{{20,400}}){_END}"),
+    _form("STRIPE_KEY", "sk_live_ sk_test_ rk_live_ rk_test_ whsec_", r"(?:(?:sk|rk)_(?:live|test)_"
+    r"|whsec_)[A-Za-z0-9+/=]{16,250}(?!\w)"),
+    _form("HUGGINGFACE_TOKEN", "hf_ api_org_", r"(?:hf_|api_org_)[A-Za-z0-9]{30,60}(?!\w)"),
+    _form("GROQ_KEY", "gsk_", r"gsk_[A-Za-z0-9]{40,80}(?!\w)"),
+    _form("XAI_KEY", "xai-", r"xai-[A-Za-z0-9]{60,120}(?!\w)"),
+    _form("PERPLEXITY_KEY", "pplx-", r"pplx-[A-Za-z0-9]{32,80}(?!\w)"),
+    _form("REPLICATE_TOKEN", "r8_", r"r8_[A-Za-z0-9]{30,60}(?!\w)"),
+    _form("NPM_TOKEN", "npm_", r"npm_[A-Za-z0-9]{36}(?!\w)"),
+    _form("PYPI_TOKEN", "pypi-", rf"pypi-[\w-]{{50,300}}{_END}"),
+    _form("SENDGRID_KEY", "SG.", rf"SG\.[\w-]{{16,32}}\.[\w-]{{30,64}}{_END}"),
+    _form("TELEGRAM_TOKEN", "bot", r"(?<=bot)\d{8,10}:AA[\w-]{33}(?![\w-])"),
+    _form("TWILIO_KEY", "SK", r"SK[0-9a-f]{32}(?!\w)"),
+    _form("DIGITALOCEAN_TOKEN", "dop_v1_ doo_v1_ dor_v1_", r"do[opr]_v1_[0-9a-f]{64}(?!\w)"),
+    _form("SHOPIFY_TOKEN", "shpat_ shpca_ shppa_ shpss_", r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}(?!\w)"),
+    _form("DATABRICKS_TOKEN", "dapi", r"dapi[0-9a-f]{32}(?:-\d)?(?!\w)"),
+    _form("VAULT_TOKEN", "hvs. hvb.", rf"hv[sb]\.[\w-]{{20,300}}{_END}"),
+    _form("STEPGATE_KEY", "sg_", r"sg_[A-Za-z0-9_-]{20,120}(?![\w-])"),
+    _form("JWT", "eyJ", rf"eyJ[\w-]{{8,4000}}\.eyJ[\w-]{{4,8000}}\.[\w-]{{10,2000}}{_END}"),
+    _form("PRIVATE_KEY", "-----BEGIN", r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
+          r"(?:[^-]|-(?!----END)){0,16000}(?:-----END[A-Z0-9 ]{1,50}-----)?"),
+)  # fmt: skip
+_STARTS: Final = re.compile(
+    "|".join(sorted((re.escape(s) for form in FORMS for s in form.starts), key=len, reverse=True))
+)
+_BY_START: Final = {
+    start: [form for form in FORMS if any(start.startswith(other) for other in form.starts)]
+    for form in FORMS
+    for start in form.starts
+}
+_CONNECTION: Final = re.compile(
+    r"(?<=://)(?P<user>[^\s:/@\"'<>]{0,128}):(?P<secret>[^\s/@\"'<>]{1,256})(?=@[^\s@/]{1,255})"
+)
+_BEARER: Final = re.compile(
+    r"\b(?:Bearer|Basic|Token|token)[ \t]{1,3}(?P<secret>(?=[\w+/=.~-]{0,60}\d)[\w+/=.~-]{20,4000})", re.IGNORECASE
+)
+_NAMED: Final = re.compile(
+    r"(?:pass(?:word|wd|phrase)|pwd|secret(?:[_-]?(?:access)?[_-]?key)?|api[_-]?key|access[_-]?(?:key|token)"
+    r"|auth[_-]?token"
+    r"|client[_-]?secret|private[_-]?key|account[_-]?key|connection[_-]?string)"
+    r"[\"']?[ \t]{0,4}(?::|=>?|:=)[ \t]{0,4}[\"']?"
+    r"(?P<secret>(?=[^\s\"'<>,;]{0,80}[\d!#$%&*+/=?@^_~.-])[^\s\"'<>,;]{8,400})",
+    re.IGNORECASE,
+)  # fmt: skip
+"""A name that says it is a secret, and a value that is no plain word."""
+_EXAMPLES: Final = re.compile(
+    r"\$\{|\{\{|<|\*{3}|x{4}|\.\.\.|your[_-]|example|changeme|os\.environ|getenv|process\.env|settings\."
+    r"|config\.",
+    re.IGNORECASE,
+)
+_OPEN_KEY: Final = re.compile(
+    r"-----BEGIN(?:[^-]|-(?!----END)){0,16000}(?:-----END[A-Z0-9 ]{0,50}-{0,5}\S{0,20000})?\Z"
+)
+_LABEL: Final = r"(?:pass\w{0,6}|pwd|secret|key|token|string|bearer|basic)[\"']?[ \t]{0,4}"
+_NAME: Final = re.compile(_LABEL + r"(?::|=>?|:=)?[ \t]{0,4}[\"']?\Z", re.IGNORECASE)
+"""The end of a text after which a value may follow that is to be taken out with its name in sight."""
+_GIVEN: Final = re.compile(_LABEL + r"(?::|=>?|:=)[ \t]{0,4}[\"']?\Z", re.IGNORECASE)
+"""The same if what follows is itself held back: a name in the place of a value."""
+_CHAIN: Final = 8
+"""Names in the place of values, and keys without an end, that are followed in a stream."""
+_BACK: Final = 64
+"""Characters in which such a name and what follows it fit."""
+
+
+class Secrets:
+    """Finds credentials. Built once with every configured secret; as a detector it reports them."""
+
+    categories: frozenset[Guarded] = frozenset({"secret"})
+
+    def __init__(self, configured: Iterable[str] = ()) -> None:
+        self._known = sorted({form for value in configured for form in encodings(value)}, key=len, reverse=True)
+        self._spaced = [known for known in self._known if any(char.isspace() for char in known)]
+        self._beginnings = frozenset(known[:end] for known in self._known for end in range(1, len(known)))
+        self._longest = max(map(len, self._known), default=0)
+
+    def find(self, request: GuardrailsInput) -> list[Finding]:
+        """Findings; spans may overlap."""
+        return [
+            Finding(category="secret", kind=span.kind, start=span.start, end=span.end, detail=span.why)
+            for span in self.spans(request.content)
+        ]
+
+    def spans(self, text: str) -> Iterator[Span]:
+        """Where the credentials of a text are."""
+        for known in self._known:
+            at = text.find(known)
+            while at >= 0:
+                yield Span(at, at + len(known), "a secret of this gateway", "CONFIGURED_SECRET")
+                at = text.find(known, at + len(known))
+        at = 0
+        while (start := _STARTS.search(text, at)) is not None:
+            at = start.start() + 1
+            if start.start() and (text[start.start() - 1].isalnum() or text[start.start() - 1] == "_"):
+                continue
+            for form in _BY_START[start[0]]:
+                place = start.end() if form.kind == "TELEGRAM_TOKEN" else start.start()
+                match = form.pattern.match(text, place)
+                if match is not None:
+                    yield Span(match.start(), match.end(), "looks like a credential", form.kind)
+                    at = max(at, match.end())
+                    break
+        for kind, pattern in (("PASSWORD", _CONNECTION), ("BEARER_TOKEN", _BEARER), ("PASSWORD", _NAMED)):
+            for match in pattern.finditer(text):
+                if not _EXAMPLES.search(match["secret"]):
+                    yield Span(*match.span("secret"), "is given as a credential", kind)
+
+    def redact(self, text: str) -> str:
+        """`text` without credentials: `[redacted: AWS_ACCESS_KEY]` in their place."""
+        return replaced(text, [(span.start, span.end, f"[redacted: {span.kind}]") for span in self.spans(text)])
+
+    def redact_tree(self, value: JsonValue) -> JsonValue:
+        """A JSON tree without credentials in its texts and names. A text under a telling name (`password`) goes too."""
+
+        def change(text: str, under: str) -> str:
+            return "[redacted: PASSWORD]" if text and under and _SECRET_NAME.match(under) else self.redact(text)
+
+        return mapped(value, change)
+
+    def stream(self) -> Held:
+        """Redacts a text that comes in pieces; holds back the last word, or a secret that is not yet complete."""
+        return Held(self.redact, self._complete)
+
+    def _complete(self, text: str) -> int:
+        """How much of `text` no further characters can change."""
+        tail = text[-self._longest :] if self._longest else ""
+        known = next((at for at in range(len(tail)) if tail[at:] in self._beginnings), len(tail))
+        cut = min(len(text) - len(tail) + known, self._open_key(text))
+        for pattern in (_NAME, *[_GIVEN] * _CHAIN):
+            uncut = self._uncut(text, cut, pattern)
+            if uncut == cut:
+                break
+            cut = uncut
+        return cut
+
+    def _uncut(self, text: str, cut: int, name: re.Pattern[str]) -> int:
+        """A place before `cut` that cuts no word, nor a name from its value, nor a secret of several words."""
+        cut = last_word(text[:cut])
+        named = name.search(text[max(0, cut - _BACK) : cut])
+        if named is not None:
+            cut = last_word(text[: max(0, cut - _BACK) + named.start()])
+        for known in self._spaced:
+            at = text.find(known, max(0, cut - len(known) + 1), cut + len(known) - 1)
+            if 0 <= at < cut:
+                cut = at
+        return cut
+
+    def _open_key(self, text: str) -> int:
+        """Where a private key begins that has no end yet."""
+        begun = text.find("-----BEGIN", max(0, len(text) - MOST))
+        for _ in range(_CHAIN):
+            if begun < 0:
+                break
+            if _OPEN_KEY.match(text, begun):
+                return begun
+            begun = text.find("-----BEGIN", begun + 1)
+        return len(text)
+
+
+_SECRET_NAME: Final = re.compile(
+    r"(?:.*[_-])?(?:pass(?:word|wd|phrase)|pwd|secret|api[_-]?key|access[_-]?token|auth(?:orization)?|client[_-]?secret"
+    r"|private[_-]?key|refresh[_-]?token|cookie|set-cookie)\Z",
+    re.IGNORECASE,
+)  # fmt: skip
+
+
+def encodings(value: str) -> set[str]:
+    """A secret as it may appear: itself, for JSON and URLs, in hexadecimal, in base64 wherever it begins."""
+    if len(value) < SHORTEST:
+        return set()
+    forms = {
+        value,
+        json.dumps(value)[1:-1],
+        json.dumps(value, ensure_ascii=False)[1:-1],
+        quote(value),
+        quote(value, safe=""),
+        quote_plus(value),
+    }
+    forms |= {re.sub(r"%[0-9A-F]{2}", lambda code: code[0].lower(), form) for form in forms}
+    if len(value) >= SHORTEST_ENCODED:
+        raw = value.encode("utf-8", "surrogatepass")
+        forms |= {raw.hex(), raw.hex().upper()}
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            forms |= _base64_forms(raw, encode)
+    return forms
+
+
+def _base64_forms(raw: bytes, encode: Callable[[bytes], bytes]) -> set[str]:
+    """What base64 makes of `raw` after 0, 1 or 2 other bytes, without the characters that those share with it."""
+    forms = set()
+    for before, skipped in ((0, 0), (1, 2), (2, 3)):
+        code = encode(b"\0" * before + raw).decode()
+        whole = (before + len(raw)) * 8 // 6
+        forms.add(code[skipped:whole])
+    return forms

@@ -1,0 +1,213 @@
+"""The same text as others may mean it: without disguises, and with what is encoded in it decoded.
+
+Views are only read by the injection detector; what goes on is always the text itself.
+"""
+
+import base64
+import binascii
+import codecs
+import html
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import unquote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agent.guardrails.lexicon import BY_WORD, COMMON
+
+DEPTH: Final = 3
+"""Encodings inside encodings are followed so far."""
+MOST: Final = 24
+"""At most so many decoded pieces a text; what is over is not read, and is reported as such."""
+LONGEST: Final = 8_000
+"""Characters of an encoded piece that are decoded."""
+
+_LOOKALIKE: Final = str.maketrans(
+    "абвеёіјкмнорсѕтухԁɡһӏԛԝАВЕЁІЈКМНОРСЅТУХαβεικνορτυχωΑΒΕΖΗΙΚΜΝΟΡΤΥΧıǀƖℓᴀʙᴄᴅᴇɢʜɪᴊᴋʟᴍɴᴏᴘʀᴛᴜᴠᴡʏᴢ",
+    "abbeeijkmhopcstyxdghlqwABEEIJKMHOPCSTYXabeiknoptuxwABEZHIKMNOPTYXilllabcdeghijklmnoprtuvwyz",
+)
+_LOOKALIKES: Final = frozenset(map(chr, _LOOKALIKE))
+_LEET: Final = str.maketrans("013457@$!", "oieastasi")
+_DROPPED: Final = frozenset(("Cf", "Co", "Cs"))
+_KEPT: Final = frozenset("\n\t\r")
+
+_WORD = re.compile(r"\w+")
+_LATIN = re.compile(r"[A-Za-z]")
+_SPACED = re.compile(r"(?<!\w)\w(?:[ .\-_*·]{1,3}\w){7,}(?!\w)")
+_LEETWORD = re.compile(r"(?<![\w@$!])(?=\w{0,12}[A-Za-z])(?=[A-Za-z]{0,12}[013457@$])[\w@$!]{3,16}")
+_BASE64 = re.compile(r"(?<![\w+/=-])[A-Za-z0-9+/_-]{16,}={0,2}(?![\w+/=-])")
+_HEX = re.compile(r"(?<![0-9A-Za-z])(?:0x)?(?:[0-9a-fA-F]{2}[ :]?){12,}(?![0-9A-Za-z])")
+_ESCAPES = re.compile(r"(?:\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}){6,}")
+_PERCENT = re.compile(r"(?:%[0-9a-fA-F]{2}[\w.~-]{0,40}){3,}")
+_ENTITIES = re.compile(r"(?:&(?:#\d{1,7}|#x[0-9a-fA-F]{1,6});[\w ,.]{0,40}){4,}")
+_ROT13 = re.compile(
+    r"\b(?:gur|naq|lbh|lbhe|nyy|sbetrg|vtaber|cerivbhf|vafgehpgvbaf?|cebzcg|flfgrz|erirny|orfvqrf|sebz"
+    r"|jvgu)\b",
+    re.IGNORECASE,
+)
+"""Frequent English words, and those of an attack, as rot13 writes them."""
+_COMMENT = re.compile(
+    r"<!--(?P<html>.*?)(?:-->|\Z)|^\[[^\]\n]{1,40}\]: # [(\"'](?P<markdown>[^\n]*)[)\"']", re.DOTALL | re.MULTILINE
+)
+_HIDDEN = re.compile(
+    r"<(?P<tag>\w{1,12})[^<>]{0,200}(?:display\s?:\s?none|visibility\s?:\s?hidden|font-size\s?:\s?0|opacity\s?:\s?0\b"
+    r"|\bhidden\b)[^<>]{0,200}>(?P<text>[^<]*)",
+    re.IGNORECASE,
+)
+_TAGS = re.compile(r"[\U000E0020-\U000E007E]{8,}")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A text without its disguises, and where each of its characters stands in the original."""
+
+    text: str
+    places: NDArray[np.int64] | None
+    """None: every character stands where it stood."""
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """`[start, end)` of this text in the original."""
+        if self.places is None or end <= start:
+            return start, end
+        return int(self.places[start]), int(self.places[end - 1]) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What some characters of a text also say."""
+
+    text: str
+    start: int
+    """Where in the original."""
+    end: int
+    how: str
+    """How it was disguised, in words."""
+
+
+def plain(text: str) -> View:
+    """`text` in its compatibility form, with look-alike letters as Latin ones and without invisible characters."""
+    if text.isascii() and "\x00" not in text:
+        return View(text, None)
+    chars: list[str] = []
+    places: list[int] = []
+    for at, char in enumerate(text):
+        if char >= "\x80":
+            if unicodedata.category(char) in _DROPPED:
+                continue
+            form = unicodedata.normalize("NFKC", char)
+            chars.append(form if len(form) == 1 else char)
+        elif char >= " " or char in _KEPT:
+            chars.append(char)
+        else:
+            continue
+        places.append(at)
+    return View(_latin("".join(chars)), np.array(places, np.int64))
+
+
+def _latin(text: str) -> str:
+    """Words that mix Latin letters with look-alikes, in Latin letters; Greek and Cyrillic words stay what they are."""
+    if _LOOKALIKES.isdisjoint(text):
+        return text
+    return _WORD.sub(lambda word: word[0].translate(_LOOKALIKE) if _LATIN.search(word[0]) else word[0], text)
+
+
+def pieces(text: str) -> list[Piece]:
+    """What is hidden or encoded in `text`, decoded as deep as `DEPTH`; at most `MOST` of them."""
+    found: list[Piece] = []
+    wave = [Piece(text, 0, len(text), "")]
+    for depth in range(DEPTH):
+        following: list[Piece] = []
+        for whole in wave:
+            for piece in _decoded(whole.text):
+                if len(found) >= MOST:
+                    return found
+                placed = (
+                    piece if not depth else Piece(piece.text, whole.start, whole.end, f"{piece.how} in {whole.how}")
+                )
+                found.append(placed)
+                following.append(placed)
+        wave = following
+    return found
+
+
+def _decoded(text: str) -> Iterator[Piece]:
+    for pattern, decode, how in _CODES:
+        for match in pattern.finditer(text):
+            said = decode(match[0][:LONGEST])
+            if said is not None and _reads(said):
+                yield Piece(said, match.start(), match.end(), how)
+    for match in _COMMENT.finditer(text):
+        yield Piece((match["html"] or match["markdown"] or "")[:LONGEST], match.start(), match.end(), "a comment")
+    for match in _HIDDEN.finditer(text):
+        yield Piece(match["text"][:LONGEST], match.start(), match.end(), "hidden text")
+    for match in _TAGS.finditer(text):
+        said = "".join(chr(ord(char) - 0xE0000) for char in match[0])
+        yield Piece(said, match.start(), match.end(), "invisible tag characters")
+    if len(_ROT13.findall(text[:LONGEST])) >= 2:
+        yield Piece(codecs.decode(text[:LONGEST], "rot13"), 0, len(text), "rot13")
+    words = _LEETWORD.findall(text[:LONGEST])
+    if sum(word.translate(_LEET).lower() in BY_WORD for word in words) >= 2:
+        said = _LEETWORD.sub(lambda match: match[0].translate(_LEET), text[:LONGEST])
+        yield Piece(said, 0, len(text), "leetspeak")
+
+
+def _reads(said: str) -> bool:
+    """Whether this is text, not bytes that happen to decode."""
+    if len(said) < 8 or not said.isprintable():
+        return False
+    if _BASE64.fullmatch(said) or _HEX.fullmatch(said):
+        return True
+    letters = sum(char.isalpha() or char == " " for char in said)
+    return letters >= 0.8 * len(said) and (" " in said or not said.isascii())
+
+
+def _base64(code: str) -> str | None:
+    padded = code.rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        return base64.b64decode(padded + "=" * (-len(padded) % 4), validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+
+
+def _hex(code: str) -> str | None:
+    digits = re.sub(r"[^0-9a-fA-F]", "", code.removeprefix("0x"))
+    try:
+        return bytes.fromhex(digits).decode()
+    except (ValueError, UnicodeDecodeError):
+        return None
+
+
+def _escapes(code: str) -> str | None:
+    said = re.sub(r"\\x(..)|\\u(....)", lambda match: chr(int(match[1] or match[2], 16)), code)
+    return None if any("\ud800" <= char <= "\udfff" for char in said) else said
+
+
+def _spaced(code: str) -> str | None:
+    """Letters with something between each two: words where the gaps are wider, else the words that are known."""
+    if not code[0].isalpha():
+        return None
+    words = re.split(r"[ .\-_*·]{2,}", code)
+    letters = [re.sub(r"[^\w]|_", "", word) for word in words]
+    if len(letters) > 1:
+        return " ".join(letters)
+    said, rest, at = [], letters[0].lower(), 0
+    while at < len(rest):
+        size = next((size for size in range(14, 1, -1) if rest[at : at + size] in _KNOWN), 1)
+        said.append(rest[at : at + size])
+        at += size
+    return " ".join(said)
+
+
+_KNOWN: Final = frozenset(BY_WORD) | frozenset(COMMON.split())
+_CODES: Final[tuple[tuple[re.Pattern[str], Callable[[str], str | None], str], ...]] = (
+    (_SPACED, _spaced, "spaced letters"),
+    (_BASE64, _base64, "base64"),
+    (_HEX, _hex, "hexadecimal"),
+    (_ESCAPES, _escapes, "escapes"),
+    (_PERCENT, unquote, "percent encoding"),
+    (_ENTITIES, html.unescape, "HTML entities"),
+)

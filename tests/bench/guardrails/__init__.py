@@ -1,0 +1,1 @@
+"""The guardrails' bench, and the script that trains their classifier."""

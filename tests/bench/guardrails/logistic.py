@@ -1,0 +1,96 @@
+"""Logistic regression over sparse rows, by L-BFGS: all that training needs, in numpy."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agent.guardrails.features import SIZE, Floats, Ints, Weights
+
+ITERATIONS = 80
+MEMORY = 10
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Sparse rows one after another: `starts[i]` is where row i begins in `slots` and `values`."""
+
+    slots: Ints
+    values: Floats
+    starts: Ints
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[Ints, Floats]]) -> "Rows":
+        """Join rows; none may be empty."""
+        lengths = [len(slots) for slots, _ in rows]
+        starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64)
+        return cls(np.concatenate([s for s, _ in rows]), np.concatenate([v for _, v in rows]), starts)
+
+    def times(self, weights: Floats) -> Floats:
+        """Each row's product with `weights`."""
+        result: Floats = np.add.reduceat(self.values * weights[self.slots], self.starts)
+        return result
+
+    def back(self, factors: Floats) -> Floats:
+        """The sum of all rows, each times its factor."""
+        lengths = np.diff(np.append(self.starts, len(self.slots)))
+        spread = np.repeat(factors, lengths) * self.values
+        result: Floats = np.bincount(self.slots, spread, minlength=SIZE).astype(np.float64)
+        return result
+
+
+def fit(rows: Rows, labels: NDArray[np.int64], weights: Floats, strength: float) -> Weights:
+    """The model of the least weighted log loss plus |w|²/(2 · strength)."""
+    signs = 2.0 * labels - 1
+
+    def loss(point: Floats) -> tuple[float, Floats]:
+        margin = signs * (rows.times(point[:-1]) + point[-1])
+        lost = weights * np.logaddexp(0, -margin)
+        pull = -weights * signs / (1 + np.exp(np.clip(margin, -500, 500)))
+        slope = np.append(rows.back(pull) + point[:-1] / strength, pull.sum())
+        return float(lost.sum() + (point[:-1] @ point[:-1]) / (2 * strength)), slope
+
+    point = _descend(loss, np.zeros(SIZE + 1))
+    return Weights(point[:-1].astype(np.float32), float(point[-1]))
+
+
+def _descend(loss: Callable[[Floats], tuple[float, Floats]], point: Floats) -> Floats:
+    """L-BFGS with a halving line search."""
+    value, slope = loss(point)
+    steps: deque[tuple[Floats, Floats, float]] = deque(maxlen=MEMORY)
+    for _ in range(ITERATIONS):
+        way = _direction(slope, steps)
+        size = 1.0 if steps else 1.0 / max(float(np.abs(slope).sum()), 1e-12)
+        while size > 1e-12:
+            there = point + size * way
+            new, new_slope = loss(there)
+            if new <= value + 1e-4 * size * float(slope @ way):
+                break
+            size /= 2
+        else:
+            return point
+        moved, bent = there - point, new_slope - slope
+        if (curve := float(moved @ bent)) > 1e-12:
+            steps.append((moved, bent, 1 / curve))
+        done = value - new < 1e-6 * max(abs(new), 1)
+        point, value, slope = there, new, new_slope
+        if done:
+            break
+    return point
+
+
+def _direction(slope: Floats, steps: deque[tuple[Floats, Floats, float]]) -> Floats:
+    way = -slope
+    shares: list[float] = []
+    for moved, bent, scale in reversed(steps):
+        share = scale * float(moved @ way)
+        shares.append(share)
+        way = way - share * bent
+    if steps:
+        moved, bent, scale = steps[-1]
+        way = way / (scale * float(bent @ bent))
+    for (moved, bent, scale), share in zip(steps, reversed(shares), strict=True):
+        way = way + (share - scale * float(bent @ way)) * moved
+    return way
