@@ -1,44 +1,37 @@
-"""The dense branch of retrieval: passages by the vectors of a real embedder, and how far it can be trusted.
+"""The dense branch of retrieval: passages by the vectors of a real embedder, as far as it can be trusted.
 
-Every passage has an entry in the set `vector_set(owner, collection)`, with its chunk id, and its document's id as
-scope: filters then narrow the search itself.
+Every passage has an entry in the set `vector_set(owner, collection)`, with its chunk id, its document's id as scope, so
+that filters narrow the search itself, and the checksum of the text it was made of, so that it is made once.
 """
 
-import logging
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from statistics import fmean
-from time import monotonic
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from agent.core.embedder import Embedded, Embedder, LocalEmbedder
 from agent.core.errors import AgentError, EmbedderError, StoreError, VectorSpaceError
 from agent.core.models import JsonObject
-from agent.core.vectors import Entry, Hit, Space, VectorIndex
+from agent.core.vectors import Entry, Hit, Space, Stored, VectorIndex
 from agent.knowledge.lexical import LexicalIndex, Passage, Selection
 from agent.knowledge.naming import vector_set
-from agent.knowledge.terms import script
+from agent.knowledge.selfcheck import SelfCheck, Trust
 
-log = logging.getLogger(__name__)
-
-PROBES = 16
-"""Passages the self-check asks for: enough to tell a model that reads a script from one that does not."""
-PROBE_WORDS = 12
-DOUBTFUL, SOUND = 0.3, 0.6
-"""Share of probes whose passage must come back among the first ten: below the first the branch is left out, from the
-second it weighs as much as the words; random vectors find none, a model that can read nearly all."""
-CHECK_SECONDS = 3600.0
-"""How long a self-check holds."""
 MAX_SCOPES = 2_000
 """More documents than this are not named one by one; what filters refuse is then left out of more hits."""
+SCOPES_AT_ONCE = 500
+"""Documents asked for in one listing; old SQLite takes a thousand parameters."""
 MAX_HITS = 100_000
-NO_EMBEDDER = "no embedder is set (AGENT_EMBEDDER_URL), so passages were found by their words alone"
+NO_EMBEDDER = (
+    "no embedder is set (AGENT_EMBEDDER_URL or AGENT_EMBEDDER_MODEL_DIR), so passages were found by their words alone"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class DenseHit:
-    """A passage by its vector. `score` is the cosine; `nearness` is 0 for what two passages of the collection have in
-    common by chance and 1 for a passage and its own words, which means the same for every model."""
+    """A passage by its vector. `score` is the cosine; `nearness` is 0 for what strangers in the collection have in
+    common and 1 for the two halves of one passage, which means the same for every model."""
 
     id: str
     score: float
@@ -46,19 +39,12 @@ class DenseHit:
 
 
 @dataclass(frozen=True, slots=True)
-class Trust:
-    """What a self-check found: the branch's weight, and the cosines of strangers and of a passage with its words."""
-
-    weight: float = 1.0
-    strangers: float = 0.1
-    own: float = 0.8
-
-
-@dataclass(frozen=True, slots=True)
 class DenseResult:
-    """Hits, best first, and the branch's weight from 0 to 1; or the reason why there are none."""
+    """Hits, best first, the hits of passages that were asked for besides, and the branch's weight from 0 to 1; or the
+    reason why there are none."""
 
     hits: tuple[DenseHit, ...] = ()
+    others: Mapping[str, DenseHit] = field(default_factory=dict)
     weight: float = 0.0
     note: str = ""
 
@@ -70,38 +56,41 @@ class DenseBranch:
         self._vectors = vectors
         # The local embedder hashes letters: it finds what the words find, less well.
         self._embedder = None if isinstance(embedder, LocalEmbedder) else embedder
-        self._filled: set[str] = set()
-        self._checks: dict[tuple[str, Space, str], tuple[float, Trust]] = {}
+        self._check = SelfCheck(self._embedder) if self._embedder is not None else None
 
     async def search(
-        self, collection: str, query: str, *, owner: str, limit: int, selection: Selection | None, index: LexicalIndex
+        self,
+        collection: str,
+        query: str,
+        *,
+        owner: str,
+        limit: int,
+        selection: Selection | None,
+        index: LexicalIndex,
+        also: Sequence[str] = (),
     ) -> DenseResult:
-        """The passages nearest to the query, of the selection where there is one."""
-        if self._embedder is None:
+        """The passages nearest to the query, of the selection where there is one; how near those of `also` are."""
+        if self._embedder is None or self._check is None:
             return DenseResult(note=NO_EMBEDDER)
         name = vector_set(owner, collection)
         try:
             made = await self._embedder.embed([query])
             if made.space.embedder == LocalEmbedder.space.embedder:
                 return DenseResult(note=NO_EMBEDDER)
-            if not await self._has_vectors(name, owner):
+            stored = await self._vectors.stored(name, also, owner=owner)
+            if stored.space is None:
                 return DenseResult(note="no passage of this collection has a vector yet; its words alone were searched")
-            await self._vectors.open(name, made.space)
+            if stored.space != made.space:
+                return DenseResult(note=_differs(stored.space, made.space))
+            trust = await self._check.trust(index, owner, collection, made.space, query)
+            if trust.weight <= 0:
+                return DenseResult(note=f"{made.space.embedder} does not read this collection well; it was left out")
             hits = await self._nearest(name, made.vectors[0], owner, limit, selection)
-            if not hits:
-                return DenseResult()
-            trust = await self._trust(self._embedder, name, collection, owner, made.space, script(query), index)
         except (EmbedderError, VectorSpaceError, StoreError) as error:
             return DenseResult(note=_why(error))
-        if trust.weight <= 0:
-            return DenseResult(note=f"{made.space.embedder} does not read this collection well; it was left out")
-        return DenseResult(tuple(_near(hits, trust)), trust.weight)
-
-    async def _has_vectors(self, name: str, owner: str) -> bool:
-        """Whether there is anything to search: opening a set that is not there would make it, of this space."""
-        if name not in self._filled and await self._vectors.items(name, owner=owner, limit=1):
-            self._filled.add(name)
-        return name in self._filled
+        found = tuple(_hit(hit.item.id, hit.score, trust) for hit in hits)
+        others = {one: _hit(one, score, trust) for one, score in _cosines(made.vectors[0], stored).items()}
+        return DenseResult(found, others, trust.weight)
 
     async def _nearest(
         self, name: str, vector: Sequence[float], owner: str, limit: int, selection: Selection | None
@@ -122,65 +111,80 @@ class DenseBranch:
             fetch *= 4
         return []
 
-    async def _trust(
-        self, embedder: Embedder, name: str, collection: str, owner: str, space: Space, written: str,
-        index: LexicalIndex,
-    ) -> Trust:  # fmt: skip
-        """What the self-check says of this model and script; made once an hour."""
-        known = self._checks.get((name, space, written))
-        if known is not None and monotonic() - known[0] < CHECK_SECONDS:
-            return known[1]
-        passages = await index.sample(collection, owner=owner, limit=20 * PROBES)
-        samples = [passage for passage in passages if script(passage.text) == written]
-        samples = samples[:: max(1, len(samples) // PROBES)][:PROBES]
-        trust = Trust()  # a script the collection has nothing in: a model of many languages may bridge it
-        if samples:
-            made = await embedder.embed([_middle(passage.text) for passage in samples])
-            trust = await self._checked(name, owner, made, samples)
-            log.info("self-check of %s in %s: %s", space, written, trust)
-        self._checks[name, space, written] = (monotonic(), trust)
-        return trust
 
-    async def _checked(self, name: str, owner: str, made: Embedded, samples: Sequence[Passage]) -> Trust:
-        """How often a few words from the middle of a passage lead back to it, and how near they come."""
-        own: list[float] = []
-        for passage, vector in zip(samples, made.vectors, strict=True):
-            hits = await self._vectors.search(name, vector, owner=owner, limit=10)
-            own += [hit.score for hit in hits if hit.item.id == passage.chunk_id]
-        weight = min(1.0, max(0.0, (len(own) / len(samples) - DOUBTFUL) / (SOUND - DOUBTFUL)))
-        pairs = [_cosine(a, b) for at, a in enumerate(made.vectors) for b in made.vectors[:at]]
-        if not own or not pairs:
-            return Trust(weight)
-        strangers = fmean(pairs)
-        return Trust(weight, strangers, max(fmean(own), strangers + 0.05))
+async def embedded(
+    passages: Sequence[Passage],
+    embedder: Embedder,
+    vectors: VectorIndex,
+    *,
+    owner: str,
+    collection: str,
+    documents: Sequence[str] = (),
+) -> Embedded:
+    """A vector a passage, for `entries`; at least one passage. What the set holds of the same text, in the documents of
+    these passages and in `documents` (those they replace), is taken from there, and the embedder is asked for the rest.
+    The set is there then. `EmbedderError`, `VectorSpaceError`, `StoreError`."""
+    name = vector_set(owner, collection)
+    texts = [passage_text(passage) for passage in passages]
+    scopes = sorted({passage.document_id for passage in passages} | set(documents))
+    parts = [scopes[start : start + SCOPES_AT_ONCE] for start in range(0, len(scopes), SCOPES_AT_ONCE)]
+    items = [i for part in parts for i in await vectors.items(name, owner=owner, limit=MAX_HITS, scopes=part)]
+    held = {str(item.payload["checksum"]): item.id for item in items if "checksum" in item.payload}
+    wanted = {text: held[mark] for text in texts if (mark := checksum(text)) in held}
+    stored = await vectors.stored(name, sorted(set(wanted.values())), owner=owner)
+    known = {text: tuple(stored.vectors[one].tolist()) for text, one in wanted.items() if one in stored.vectors}
+    missing = [text for text in dict.fromkeys(texts) if text not in known]
+    space = stored.space
+    if missing or space is None:
+        made = await embedder.embed(missing)
+        if space is not None and made.space != space:
+            raise VectorSpaceError(_differs(space, made.space), agent_id="memory")
+        await vectors.open(name, made.space)
+        space = made.space
+        known |= dict(zip(missing, made.vectors, strict=True))
+    return Embedded(space, tuple(known[text] for text in texts))
 
 
 def entries(passages: Sequence[Passage], made: Embedded, *, owner: str) -> list[Entry]:
     """What belongs into a collection's set of vectors: an entry a passage."""
-    empty: JsonObject = {}
     return [
-        Entry(passage.chunk_id, owner, vector, empty, passage.document_id)
+        Entry(passage.chunk_id, owner, vector, _payload(passage), passage.document_id)
         for passage, vector in zip(passages, made.vectors, strict=True)
     ]
 
 
-def _near(hits: Sequence[Hit], trust: Trust) -> list[DenseHit]:
-    span = trust.own - trust.strangers
-    return [DenseHit(hit.item.id, hit.score, (hit.score - trust.strangers) / span) for hit in hits]
+def passage_text(passage: Passage) -> str:
+    """What of a passage is embedded."""
+    return f"{passage.title}\n{passage.text}"
 
 
-def _cosine(a: Sequence[float], b: Sequence[float]) -> float:
-    length = math.sqrt(sum(x * x for x in a) * sum(y * y for y in b))
-    return sum(x * y for x, y in zip(a, b, strict=True)) / length if length else 0.0
+def checksum(text: str) -> str:
+    """What tells one text from another: 128 bits."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def _middle(text: str) -> str:
-    """A few words from the middle of a passage; of a script without spaces, as many letters as they would have."""
-    words = text.split()
-    if len(words) < PROBE_WORDS:
-        return text[len(text) // 3 : len(text) // 3 + 6 * PROBE_WORDS] or text
-    start = (len(words) - PROBE_WORDS) // 2
-    return " ".join(words[start : start + PROBE_WORDS])
+def _payload(passage: Passage) -> JsonObject:
+    return {"checksum": checksum(passage_text(passage))}
+
+
+def _hit(identity: str, cosine: float, trust: Trust) -> DenseHit:
+    return DenseHit(identity, cosine, (cosine - trust.strangers) / (trust.own - trust.strangers))
+
+
+def _cosines(query: Sequence[float], stored: Stored) -> dict[str, float]:
+    """The cosines of the query and of stored vectors, which have length one."""
+    if not stored.vectors:
+        return {}
+    vector = np.array(query, np.float32)
+    scores = np.stack(list(stored.vectors.values())) @ (vector / max(float(np.linalg.norm(vector)), 1e-12))
+    return dict(zip(stored.vectors, scores.tolist(), strict=True))
+
+
+def _differs(stored: Space, made: Space) -> str:
+    return (
+        f"passages were found by their words alone: the vectors of this collection were made by {stored}, the embedder "
+        f"is {made}; set the embedder back, or remove the collection and read it anew"
+    )
 
 
 def _why(error: AgentError) -> str:

@@ -1,20 +1,27 @@
 """What speaks for a passage: measures that mean the same for every query, the relevance they amount to, the reason.
 
-`relevance` is the documented scale of `RetrievedContext.relevance_score`, the same in every mode. 0.7 is a passage that
-holds about two thirds of what the query asks for (weighted by rarity), half of that close together, and as much as the
-best hit; everything, close together, is 0.95; the best hit for a query about something else stays below 0.4. A vector
-alone gives 0.7 when the passage is 65 % as near to the query as passages of the collection are to their own words.
-Where a first hit is right two times in three, that is about seven relevant hits of ten. Cranfield is harder (a third
-of the first hits are judged relevant): there it is 41 of 100 from 0.7 on, 51 from 0.9 on, 17 below 0.4.
+`relevance` is the documented scale of `RetrievedContext.relevance_score`, the same in every mode and for collections of
+one document or of a million. By the words, the best hit has
+
+    0.9   when it holds nearly all that the query asks for, close together
+    0.7   when it holds about half of it, weighted by rarity, most of that close together
+    0.4   when it holds a third; 0.2 when it holds one word that says little
+
+and other hits less by how far they stay behind the best. Words of the asking ("explain", "which documents") count a
+quarter, and rarity is counted as if a hundred more passages were there (`bm25.py`), so that among two documents a word
+which neither holds is no proof of absence. By its vector alone a passage has 0.7 when it is as near to the query as the
+halves of one passage are to each other (`selfcheck.py`), and below 0.3 at half of that; words and vector that agree
+count more. It says whether a passage is about what was asked, not that it answers it: that is for who reads it.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import compress, pairwise
 
+from agent.knowledge.bm25 import SATURATION
+from agent.knowledge.fusion import blend, near_share
 from agent.knowledge.lexical import Indexed, LexicalHit
-from agent.knowledge.postings import SATURATION
 
 WINDOW = 24
 """Terms that stand close together: about two sentences with their small words."""
@@ -45,11 +52,13 @@ def weigh(
     score = hit.score if hit is not None else 0.0
     if not total or not score:
         return Evidence(nearness=nearness)
-    places = [(at, term) for at, term in enumerate(indexed.text_terms) if term in weights]
+    # Most terms of a passage are not the query's: they are passed over without a step of Python each.
+    terms = indexed.text_terms
+    places = [(at, terms[at]) for at in compress(range(len(terms)), map(weights.__contains__, terms))]
     title = {term for term in indexed.title_terms if term in weights}
     return Evidence(
         relative=score / best if best else 0.0,
-        saturation=score / (total * (SATURATION + 1)),
+        saturation=min(1.0, score / (total * (SATURATION + 1))),
         coverage=hit.coverage if hit is not None else 0.0,
         title=sum(weights[term] for term in title) / total,
         near=_near(places, weights) / total,
@@ -61,27 +70,22 @@ def weigh(
 def relevance(evidence: Evidence) -> float:
     """The relevance of a passage, from 0 to 1: words and vector each by a logistic curve, agreement counting more.
 
-    The weights of the words follow a regression on Cranfield's judgements, rounded; the constant is set for collections
-    whose first hit is right more often than Cranfield's, of which a third are."""
+    The weights of the words follow regressions on judged and on absent answers in four collections, rounded."""
     words = _logistic(
-        1.5 * evidence.relative + 1.5 * evidence.saturation + 2.5 * evidence.coverage + evidence.title
-        + evidence.near + 0.5 * evidence.phrase - 3.6
+        evidence.relative + 1.5 * evidence.saturation + 3.5 * evidence.coverage + 0.5 * evidence.title
+        + 0.8 * evidence.near + 0.5 * evidence.phrase - 3.1
     ) if evidence.coverage else 0.0  # fmt: skip
-    vector = 0.0 if evidence.nearness is None else _logistic(6.0 * (evidence.nearness - 0.5))
+    vector = 0.0 if evidence.nearness is None else _logistic(4.0 * (evidence.nearness - 0.8))
     high, low = max(words, vector), min(words, vector)
     return 1 - (1 - high) * (1 - low / 2)
 
 
-def rank_score(evidence: Evidence, dense_weight: float) -> float:
+def rank_score(evidence: Evidence, best_near: float, weight: float) -> float:
     """What the reranker sorts by: BM25F, then title, nearness of the words, phrases, and the vector by its weight.
 
     On Cranfield any weights from half to twice these do within a hundredth of each other."""
     words = evidence.relative + 0.3 * evidence.title + 0.2 * evidence.near + 0.1 * evidence.phrase
-    return words + dense_weight * DENSE_SHARE * max(0.0, evidence.nearness or 0.0)
-
-
-DENSE_SHARE = 1.5
-"""What a vector that is as near as a passage to its own words adds, where the best words add 1 to 1.6."""
+    return blend(words, near_share(evidence.nearness or 0.0, best_near), weight)
 
 
 def descending(scores: Sequence[float]) -> list[float]:
@@ -112,7 +116,7 @@ def reason(evidence: Evidence, held: Sequence[str], missing: Sequence[str], *, s
     elif evidence.near >= 0.5 and len(held) > 1:
         parts.append("words stand close together")
     if evidence.nearness is not None:
-        parts.append(f"near in meaning ({evidence.nearness:.0%} as near as its own words)")
+        parts.append(f"near in meaning ({evidence.nearness:.0%} as near as halves of one passage are)")
     return "; ".join(parts) or "near the query"
 
 

@@ -1,10 +1,14 @@
-"""Reciprocal rank fusion (Cormack et al., 2009), with a weight for every branch."""
+"""Two ways to make one ranking of two: by ranks (Cormack et al., 2009), which needs no scores and is what `hybrid`
+promises, and by scores on one scale (Bruch et al., 2023), which the reranker of `hybrid_rerank` begins with."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 RANK_CONSTANT = 60
 """The paper's k: how slowly a rank loses its worth."""
+
+LEAST_NEAR = 0.5
+"""Half as near as the halves of one passage are to each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,17 @@ def fuse(branches: Mapping[str, Sequence[str]], weights: Mapping[str, float] | N
                 ranks.setdefault(identity, {})[branch] = rank
     fused = [Fused(identity, _score(held, weights), held) for identity, held in ranks.items()]
     return sorted(fused, key=lambda one: (-one.score, min(one.ranks.values()), one.id))
+
+
+def blend(words: float, near: float, weight: float) -> float:
+    """The sum of two shares of the best, half and half where the vectors weigh 1; `near` is `near_share`'s."""
+    return words + weight * near
+
+
+def near_share(nearness: float, best: float) -> float:
+    """How near a passage is, from 0 for a stranger to 1 for the nearest. Where even that is hardly
+    nearer than strangers are, no passage comes to 1: chance is not blown up to the size of the words."""
+    return min(1.0, max(0.0, nearness / max(best, LEAST_NEAR)))
 
 
 def _score(ranks: Mapping[str, int], weights: Mapping[str, float] | None) -> float:

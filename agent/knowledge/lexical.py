@@ -54,11 +54,14 @@ class LexicalHit:
 
 @dataclass(frozen=True, slots=True)
 class LexicalResult:
-    """Hits, best first; `total` passages hold one of the terms or more. `weights` says how rare each term is."""
+    """Hits, best first; `total` passages hold one of the terms or more. `weights` says how much each term of the query
+    counts for coverage, `rarities` for the score; `means` are the mean lengths of titles and texts, in terms."""
 
     hits: tuple[LexicalHit, ...] = ()
     total: int = 0
     weights: Mapping[str, float] = field(default_factory=dict)
+    rarities: Mapping[str, float] = field(default_factory=dict)
+    means: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)

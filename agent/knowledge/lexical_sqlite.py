@@ -7,7 +7,7 @@ apart: none pays for another's size, and no rarity of a word tells of another ow
 import json
 import secrets
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,8 @@ from agent.core.codec import whole
 from agent.core.sqlite import Database
 from agent.knowledge.filters import Filter, facets, unknown_field
 from agent.knowledge.lexical import Indexed, Passage, Selection
-from agent.knowledge.postings import CollectionVersion, Lengths, LexicalRows, Places, Postings, PostingsIndex
+from agent.knowledge.postings import PostingsIndex
+from agent.knowledge.postings_rows import REMOVED, CollectionVersion, Lengths, LexicalRows, Places, Postings
 
 PASSAGE = "chunk_id, document_id, title, text, metadata, title_terms, text_terms"
 _AT_ONCE = 500
@@ -39,8 +40,10 @@ class SqliteLexicalRows:
         """See `LexicalRows.put`."""
 
         def unit(db: sqlite3.Connection) -> None:
-            identity = _changed(db, owner, collection) or _made(db, owner, collection)
-            _remove(db, identity, "chunk_id", [held.passage.chunk_id for held in passages])
+            version = _version(db, owner, collection)
+            identity = version.id if version is not None else _made(db, owner, collection)
+            removed = _remove(db, identity, "chunk_id", [held.passage.chunk_id for held in passages])
+            _changed(db, identity, removed)
             first = db.execute("SELECT coalesce(max(seq), 0) + 1 FROM chunks").fetchone()[0]
             _insert(db, identity, list(enumerate(passages, first)))
 
@@ -51,7 +54,7 @@ class SqliteLexicalRows:
         return await self._database.read(lambda db: _version(db, owner, collection))
 
     async def load(
-        self, version: CollectionVersion, words: Sequence[str], *, lengths: bool
+        self, version: CollectionVersion, after: Mapping[str, int], lengths_after: int | None
     ) -> tuple[Lengths | None, dict[str, Postings]] | None:
         """See `LexicalRows.load`."""
 
@@ -59,9 +62,8 @@ class SqliteLexicalRows:
             row = db.execute("SELECT changes FROM chunk_sets WHERE id = ?", (version.id,)).fetchone()
             if row is None or row[0] != version.changes:
                 return None
-            return (_lengths(db, version.id) if lengths else None), {
-                word: _postings(db, version.id, word) for word in words
-            }
+            lengths = None if lengths_after is None else _lengths(db, version.id, lengths_after)
+            return lengths, {word: _postings(db, version.id, word, last) for word, last in after.items()}
 
         return await self._database.read(unit)
 
@@ -112,7 +114,7 @@ class SqliteLexicalRows:
                 return 0
             count = _remove(db, version.id, "document_id", document_ids)
             if count:
-                _changed(db, owner, collection)
+                _changed(db, version.id, count)
             return count
 
         return await self._database.run(unit)
@@ -138,10 +140,8 @@ def _version(db: sqlite3.Connection, owner: str, collection: str) -> CollectionV
     return None if row is None else CollectionVersion(*row)
 
 
-def _changed(db: sqlite3.Connection, owner: str, collection: str) -> int | None:
-    query = "UPDATE chunk_sets SET changes = changes + 1 WHERE owner = ? AND collection = ? RETURNING id"
-    row = db.execute(query, (owner, collection)).fetchone()
-    return None if row is None else int(row[0])
+def _changed(db: sqlite3.Connection, identity: int, removed: int) -> None:
+    db.execute("UPDATE chunk_sets SET changes = changes + ? WHERE id = ?", (REMOVED if removed else 1, identity))
 
 
 def _made(db: sqlite3.Connection, owner: str, collection: str) -> int:
@@ -188,15 +188,18 @@ def _remove(db: sqlite3.Connection, identity: int, column: str, values: Sequence
     return len(rows)
 
 
-def _lengths(db: sqlite3.Connection, identity: int) -> Lengths:
-    query = "SELECT seq, title_count, text_count FROM chunks WHERE set_id = ? ORDER BY seq"
-    return as_lengths(db.execute(query, (identity,)).fetchall())
+def _lengths(db: sqlite3.Connection, identity: int, after: int) -> Lengths:
+    query = "SELECT seq, title_count, text_count FROM chunks WHERE set_id = ? AND seq > ? ORDER BY seq"
+    return as_lengths(db.execute(query, (identity, after)).fetchall())
 
 
-def _postings(db: sqlite3.Connection, identity: int, word: str) -> Postings:
-    """One row each time the word stands somewhere."""
-    query = f"SELECT doc, col = 'title' FROM chunk_vocabulary_{identity} WHERE term = ?"  # noqa: S608 - a number
-    return as_postings((number, title, 1 - title) for number, title in db.execute(query, (word,)))
+def _postings(db: sqlite3.Connection, identity: int, word: str, after: int) -> Postings:
+    """The index says each place a word stands in, in the order of the passages."""
+    query = (
+        "SELECT doc, sum(col = 'title'), sum(col = 'text') "
+        f"FROM chunk_vocabulary_{identity} WHERE term = ? AND doc > ? GROUP BY doc ORDER BY doc"
+    )
+    return as_postings(db.execute(query, (word, after)))
 
 
 def _allowed(db: sqlite3.Connection, identity: int, filters: Sequence[Filter]) -> set[int]:
@@ -225,7 +228,7 @@ def _chosen(db: sqlite3.Connection, query: str, *values: Any) -> list[Any]:
 
 def first_change() -> int:
     """Where a collection's changes begin: one made anew under an old number is not taken for the old one."""
-    return secrets.randbits(48)
+    return secrets.randbits(30) * REMOVED
 
 
 def as_row(held: Indexed) -> tuple[str, ...]:
@@ -249,6 +252,6 @@ def as_lengths(rows: Sequence[Any]) -> Lengths:
 
 
 def as_postings(rows: Iterable[Any]) -> Postings:
-    """Rows of number, and how often in title and text."""
+    """Rows of number, ascending, and how often in title and text."""
     table = np.array(list(rows), np.int64).reshape(-1, 3)
     return Postings(table[:, 0].copy(), table[:, 1].astype(np.float32), table[:, 2].astype(np.float32))

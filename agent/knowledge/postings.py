@@ -2,133 +2,60 @@
 
 FTS5's own `bm25()` and PostgreSQL's `ts_rank` visit every match one by one: a question of ten words over 10,000
 chunks took FTS5 14 ms and more, and `ts_rank` knows nothing of rarity. Here the database finds the postings of a term,
-they stay in memory while the collection does not change, and a search adds up a few arrays.
+they stay in memory, and a search adds up a few arrays. What was added since is read and joined to them; only where
+something was removed is a collection read anew.
 """
 
 import asyncio
-import math
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agent.core.codec import whole
 from agent.core.models import JsonObject
-from agent.knowledge.filters import Filter, read_filters
+from agent.knowledge.bm25 import FILLER_SHARE, rarity, saturated
+from agent.knowledge.filters import read_filters
 from agent.knowledge.lexical import Indexed, LexicalHit, LexicalResult, Passage, Selection
-from agent.knowledge.terms import query_terms, terms
+from agent.knowledge.postings_rows import CollectionVersion, Lengths, LexicalRows, Numbers, Places, Postings
+from agent.knowledge.terms import is_filler, query_words, terms
 
-SATURATION = 1.6
-"""BM25's k1. On Cranfield anything from 1.2 to 2 does within a hundredth of the best."""
-TITLE_WEIGHT = 2.0
-TEXT_LENGTH = 0.75
-TITLE_LENGTH = 0.5
-"""How much a long text, or a long title, is held against a passage (BM25's b): the usual values."""
 CACHE_NUMBERS = 16_000_000
-"""Numbers kept in memory over all collections, 64 MB; the least recently searched go first."""
+"""Numbers of four bytes kept in memory over all collections, 64 MB; what was searched least recently goes first."""
 THREAD_NUMBERS = 1_000_000
 """Adding up more numbers than this leaves the event loop."""
 
-Numbers = NDArray[np.float32]
-Places = NDArray[np.int64]
-
 
 @dataclass(frozen=True, slots=True)
-class CollectionVersion:
-    """A collection's number in the database, and how often it has changed."""
+class _Word:
+    """A term's postings, and their scores with places in the collection's arrays, for the passages up to `last`."""
 
-    id: int
-    changes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Lengths:
-    """Every passage of a collection by its number, ascending, with the count of terms of its title and text."""
-
-    numbers: Places
-    title: Numbers
-    text: Numbers
-
-
-@dataclass(frozen=True, slots=True)
-class Postings:
-    """Where a term stands: passages by number, and how often in their title and text. A passage may come twice."""
-
-    numbers: Places
-    title: Numbers
-    text: Numbers
-
-
-class LexicalRows(Protocol):
-    """The rows of a `PostingsIndex`; one driver a database. Each method is one transaction."""
-
-    async def put(self, owner: str, collection: str, passages: Sequence[Indexed]) -> None:
-        """See `LexicalIndex.put`."""
-        ...
-
-    async def version(self, owner: str, collection: str) -> CollectionVersion | None:
-        """The collection's version; None for an unknown one."""
-        ...
-
-    async def load(
-        self, version: CollectionVersion, words: Sequence[str], *, lengths: bool
-    ) -> tuple[Lengths | None, dict[str, Postings]] | None:
-        """The postings of words, and the lengths if they are asked for; None when the version has passed."""
-        ...
-
-    async def filtered(self, collection_id: int, filters: Sequence[Filter]) -> Places:
-        """Numbers of the passages that every filter lets through. `BadRequestError` for an unknown field."""
-        ...
-
-    async def by_number(self, collection_id: int, numbers: Sequence[int]) -> dict[int, Indexed]:
-        """Passages by number; those removed meanwhile are missing."""
-        ...
-
-    async def by_chunk(self, collection_id: int, chunk_ids: Sequence[str]) -> dict[str, Indexed]:
-        """Passages by chunk id."""
-        ...
-
-    async def documents(self, collection_id: int, filters: Sequence[Filter]) -> Selection:
-        """See `LexicalIndex.select`."""
-        ...
-
-    async def sample(self, collection_id: int, limit: int) -> list[Passage]:
-        """See `LexicalIndex.sample`."""
-        ...
-
-    async def delete(self, owner: str, collection: str, document_ids: Sequence[str]) -> int:
-        """See `LexicalIndex.delete`."""
-        ...
-
-    async def drop(self, owner: str, collection: str) -> None:
-        """See `LexicalIndex.drop`."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class _Weighed:
-    """A term's postings as places in the collection's arrays, with what each adds to a passage's score."""
-
-    places: Places
+    postings: Postings
+    last: int
+    places: NDArray[np.int32]
     scores: Numbers
     rarity: float
+
+    @property
+    def size(self) -> int:
+        """How many numbers of four bytes this holds."""
+        return 6 * len(self.places)
 
 
 @dataclass(slots=True)
 class _Loaded:
-    """What is in memory of one version of a collection."""
+    """What is in memory of one version of a collection; the words in the order they were searched for."""
 
     version: CollectionVersion
     lengths: Lengths
-    words: dict[str, _Weighed] = field(default_factory=dict)
+    words: OrderedDict[str, _Word] = field(default_factory=OrderedDict)
 
     @property
     def size(self) -> int:
-        """How many numbers this holds."""
-        return 4 * len(self.lengths.numbers) + sum(3 * len(word.places) for word in self.words.values())
+        """How many numbers of four bytes this holds."""
+        return 4 * len(self.lengths.numbers) + sum(word.size for word in self.words.values())
 
 
 class PostingsIndex:
@@ -149,25 +76,28 @@ class PostingsIndex:
         self, collection: str, query: str, *, owner: str, limit: int, filters: JsonObject | None = None
     ) -> LexicalResult:
         """See `LexicalIndex.search`."""
-        wanted = query_terms(query)
-        loaded = await self._load(owner, collection, wanted)
+        spoken = query_words(query)
+        loaded = await self._load(owner, collection, list(spoken))
         if loaded is None:
             return LexicalResult()
+        words = {word: loaded.words[word] for word in spoken}  # now: another search may make room for its own
         allowed = None
         if filters:
             allowed = await self._rows.filtered(loaded.version.id, read_filters(filters))
-        words = {word: loaded.words[word] for word in wanted}
+        shares = [FILLER_SHARE if is_filler(word) else 1.0 for word in spoken.values()]
+        weights = {term: share * held.rarity for (term, held), share in zip(words.items(), shares, strict=True)}
         if sum(len(word.places) for word in words.values()) > THREAD_NUMBERS:
-            best = await asyncio.to_thread(_best, loaded.lengths.numbers, words, limit, allowed)
+            best = await asyncio.to_thread(_best, loaded.lengths.numbers, words, weights, limit, allowed)
         else:
-            best = _best(loaded.lengths.numbers, words, limit, allowed)
+            best = _best(loaded.lengths.numbers, words, weights, limit, allowed)
         found = await self._rows.by_number(loaded.version.id, [place.number for place in best.places])
         hits = [
             LexicalHit(found[place.number], place.score, place.coverage, place.strict)
             for place in best.places
             if place.number in found
         ]
-        return LexicalResult(tuple(hits), best.total, {word: held.rarity for word, held in words.items()})
+        rarities = {term: held.rarity for term, held in words.items()}
+        return LexicalResult(tuple(hits), best.total, weights, rarities, loaded.lengths.means)
 
     async def select(self, collection: str, *, owner: str, filters: JsonObject) -> Selection:
         """See `LexicalIndex.select`."""
@@ -196,32 +126,38 @@ class PostingsIndex:
         """The collection with the postings of `words`; begun again when somebody changes it meanwhile."""
         while (version := await self._rows.version(owner, collection)) is not None:
             known = self._loaded.get(version.id)
-            if known is not None and known.version != version:
+            if known is not None and not version.grew_from(known.version):
                 known = None
-            missing = [word for word in words if known is None or word not in known.words]
-            if known is not None and not missing:
-                self._loaded.move_to_end(version.id)
+            held = known.words if known is not None else {}
+            last = known.lengths.last if known is not None else 0
+            after = {word: held[word].last if word in held else 0 for word in words}
+            is_current = known is not None and known.version == version
+            if is_current:
+                after = {word: at for word, at in after.items() if word not in held or at < last}
+            if known is not None and is_current and not after:
+                self._searched(known, words)
                 return known
-            read = await self._rows.load(version, missing, lengths=known is None)
+            read = await self._rows.load(version, after, None if is_current else last)
             if read is not None:
-                lengths = read[0] or (known.lengths if known else None)
-                assert lengths is not None
-                weighed = await asyncio.to_thread(_all_weighed, lengths, read[1])
-                return self._keep(version, lengths, {**(known.words if known else {}), **weighed}, words)
+                return self._keep(await asyncio.to_thread(_updated, version, known, *read), words)
         return None
 
-    def _keep(
-        self, version: CollectionVersion, lengths: Lengths, held: Mapping[str, _Weighed], asked: Sequence[str]
-    ) -> _Loaded:
-        loaded = _Loaded(version, lengths, dict(held))
-        self._loaded[version.id] = loaded
-        self._loaded.move_to_end(version.id)
+    def _keep(self, loaded: _Loaded, asked: Sequence[str]) -> _Loaded:
+        """Keep a collection, and as much of the others, and of its own words, as there is room for."""
+        self._searched(loaded, asked)
         size = sum(other.size for other in self._loaded.values())
         while size > CACHE_NUMBERS and len(self._loaded) > 1:
             size -= self._loaded.popitem(last=False)[1].size
-        if size > CACHE_NUMBERS:  # one collection alone: it keeps what this search needs
-            loaded.words = {word: held[word] for word in asked}
+        while size > CACHE_NUMBERS and len(loaded.words) > len(asked):
+            size -= loaded.words.popitem(last=False)[1].size
         return loaded
+
+    def _searched(self, loaded: _Loaded, asked: Sequence[str]) -> None:
+        """Note that this was searched last."""
+        self._loaded[loaded.version.id] = loaded
+        self._loaded.move_to_end(loaded.version.id)
+        for word in asked:
+            loaded.words.move_to_end(word)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +174,9 @@ class _Best:
     total: int
 
 
-def _best(numbers: Places, words: Mapping[str, _Weighed], limit: int, allowed: Places | None) -> _Best:
+def _best(
+    numbers: Places, words: Mapping[str, _Word], weights: Mapping[str, float], limit: int, allowed: Places | None
+) -> _Best:
     """The best passages: those with every word by their score, then the others by theirs."""
     count = len(numbers)
     if not count or not words or limit < 1:
@@ -253,34 +191,36 @@ def _best(numbers: Places, words: Mapping[str, _Weighed], limit: int, allowed: P
     total = int(np.count_nonzero(held))
     first = np.argpartition(-ranked, min(limit, count) - 1)[:limit]
     chosen = sorted((at for at in first.tolist() if held[at]), key=lambda at: (-ranked[at], numbers[at]))
-    rarities = np.repeat([word.rarity for word in words.values()], [len(word.places) for word in words.values()])
-    covered = np.bincount(places, rarities, minlength=count) / (sum(word.rarity for word in words.values()) or 1.0)
+    shares = np.repeat([weights[word] for word in words], [len(word.places) for word in words.values()])
+    covered = np.bincount(places, shares, minlength=count) / (sum(weights.values()) or 1.0)
     return _Best(
         [_Place(int(numbers[at]), float(scores[at]), min(float(covered[at]), 1.0), bool(strict[at])) for at in chosen],
         total,
     )
 
 
-def _all_weighed(lengths: Lengths, read: Mapping[str, Postings]) -> dict[str, _Weighed]:
-    return {word: _weighed(lengths, postings) for word, postings in read.items()}
+def _updated(
+    version: CollectionVersion, known: _Loaded | None, lengths: Lengths | None, read: Mapping[str, Postings]
+) -> _Loaded:
+    """A collection with what was read of it. What is known is not changed: a search may be using it."""
+    if known is None:
+        assert lengths is not None
+        return _Loaded(version, lengths, OrderedDict((word, _word(lengths, held)) for word, held in read.items()))
+    joined = known.lengths.joined(lengths) if lengths is not None else known.lengths
+    words = OrderedDict(known.words)
+    for word, held in read.items():
+        words[word] = _word(joined, words[word].postings.joined(held) if word in words else held)
+    return _Loaded(version, joined, words)
 
 
-def _weighed(lengths: Lengths, postings: Postings) -> _Weighed:
-    """BM25F (Robertson et al., 2004): the weighted counts of both fields, each by its length, saturate together."""
-    places, at = np.unique(postings.numbers, return_inverse=True)
-    title = np.bincount(at, postings.title, minlength=len(places))
-    text = np.bincount(at, postings.text, minlength=len(places))
-    places = np.searchsorted(lengths.numbers, places)
-    weight = TITLE_WEIGHT * title / _long(lengths.title, places, TITLE_LENGTH)
-    weight += text / _long(lengths.text, places, TEXT_LENGTH)
-    rarity = math.log(1 + (len(lengths.numbers) - len(places) + 0.5) / (len(places) + 0.5))
-    scores = rarity * weight * (SATURATION + 1) / (weight + SATURATION)
-    return _Weighed(places.astype(np.int64), scores.astype(np.float32), rarity)
-
-
-def _long(counts: Numbers, places: Places, share: float) -> NDArray[np.float64]:
-    mean = float(counts.mean()) if len(counts) else 0.0
-    return 1 - share + share * counts[places].astype(np.float64) / (mean or 1.0)
+def _word(lengths: Lengths, postings: Postings) -> _Word:
+    """A term with its scores in a collection."""
+    places = np.searchsorted(lengths.numbers, postings.numbers)
+    held = lengths.title[places].astype(np.float64), lengths.text[places].astype(np.float64)
+    rare = rarity(len(lengths.numbers), len(places))
+    counts = postings.title.astype(np.float64), postings.text.astype(np.float64)
+    scores = saturated(rare, *counts, held, lengths.means)
+    return _Word(postings, lengths.last, places.astype(np.int32), scores.astype(np.float32), rare)
 
 
 def _indexed(passages: Sequence[Passage]) -> list[Indexed]:

@@ -46,6 +46,13 @@ please same shall she should so some such than that the their theirs them then t
 too under until up upon us very was we were what when where whether which while who whom whose why will with within
 without would yet you your yours s t d ll re ve don doesn didn isn aren wasn won
 """
+_FILLERS = """
+according anybody anyone anything available describe detail details discuss document documents exist exists existing
+explain file files find get give given happen happened happens info information know known list look mean means need
+page pages people please question regarding related say says show someone something tell thing things understand use
+used using want work works
+"""
+"""Words of questions rather than of what they ask for: searched like others, but a passage need not hold them."""
 _SWEDISH = (
     "att av de den det du en ett för har hur inte jag med men min mitt mina när och om på som till var vad vem är"
 )
@@ -84,6 +91,11 @@ def query_words(query: str) -> dict[str, str]:
     return {term: word for term, word in spoken.items() if term in chosen}
 
 
+def is_filler(word: str) -> bool:
+    """Whether a folded word belongs to the asking, such as "explain", rather than to what is asked for."""
+    return word in _ASKING
+
+
 def fold(text: str) -> str:
     """The text as it is compared: no case, accents or optional signs, one form of each letter."""
     if text.isascii():
@@ -109,4 +121,5 @@ def _stems(word: str) -> list[str]:
     return [arabic(word) if _IS_ARABIC.match(word) else word]
 
 
+_ASKING = frozenset(_FILLERS.split())
 _STOP = frozenset(fold(f"{_ENGLISH} {_SWEDISH} {_ARABIC}").split())

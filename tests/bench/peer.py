@@ -18,27 +18,28 @@ def name() -> str:
     return next(line for line in REQUIREMENTS.read_text("utf-8").splitlines() if line.startswith("pydantic-ai-slim"))
 
 
-def python() -> Path:
-    """The interpreter of the peer's environment; another list of versions is another environment."""
-    digest = hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()[:12]
+def python(requirements: Path = REQUIREMENTS) -> Path:
+    """The interpreter of a peer's environment; another list of versions is another environment."""
+    digest = hashlib.sha256(requirements.read_bytes()).hexdigest()[:12]
     return ROOT / ".bench" / f"peer-{digest}" / "bin" / "python"
 
 
 @functools.cache
-def missing() -> str | None:
-    """None when the peer can be run, after installing it where that was not done yet; else why not, in one line."""
-    if (python().parent / "installed").exists():
+def missing(requirements: Path = REQUIREMENTS) -> str | None:
+    """None when a peer can be run, after installing it where that was not done yet; else why not, in one line."""
+    interpreter = python(requirements)
+    if (interpreter.parent / "installed").exists():
         return None
-    folder = python().parents[1]
+    folder = interpreter.parents[1]
     try:
         _quietly([sys.executable, "-m", "venv", str(folder)])
-        _quietly([str(python()), "-m", "pip", "install", "--quiet", "--no-deps", "-r", str(REQUIREMENTS)])
+        _quietly([str(interpreter), "-m", "pip", "install", "--quiet", "--no-deps", "-r", str(requirements)])
     except subprocess.TimeoutExpired:
         reason = f"its installation took more than {INSTALL_SECONDS} s"
     except subprocess.CalledProcessError as error:
         reason = (str(error.stderr).strip().splitlines() or ["pip failed"])[-1][:60]
     else:
-        (python().parent / "installed").touch()
+        (interpreter.parent / "installed").touch()
         return None
     shutil.rmtree(folder, ignore_errors=True)
     return f"no peer: {reason}"

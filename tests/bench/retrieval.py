@@ -1,9 +1,10 @@
-"""How well each retrieval mode finds what people judged relevant: `python -m tests.bench.retrieval`.
+"""How well each retrieval mode finds what people judged relevant: `make eval-retrieval`.
 
-EVAL_DATASET is a folder with `corpus.jsonl`, `queries.jsonl` and `qrels.tsv` (../shared/data/cranfield by default),
-RETRIEVAL_MODE picks one mode. AGENT_EMBEDDER_URL (and _MODEL, _API_KEY) gives the vectors; EVAL_EMBEDDER=lsa makes them
-by latent semantic analysis of the corpus, a stand-in for a model. EVAL_COPIES=n indexes every passage n times, to time
-larger collections (the quality figures mean nothing then).
+EVAL_DATASET is a folder or a file of queries (see `datasets.py`; ../shared/data/cranfield by default, or our own Arabic
+passages where that is not there), EVAL_CORPUS the corpus of a file of queries. RETRIEVAL_MODE picks one mode.
+AGENT_EMBEDDER_MODEL_DIR, _URL, _MODEL and _API_KEY give the vectors as they do for the gateway; EVAL_EMBEDDER=lsa makes
+them by latent semantic analysis of the corpus, a stand-in for a model. EVAL_REPORT is where the JSON report goes
+(eval-retrieval.json). EVAL_COPIES=n indexes every passage n times (the quality figures mean nothing then).
 """
 
 import asyncio
@@ -18,42 +19,74 @@ from pathlib import Path
 from time import perf_counter
 from typing import get_args
 
-from agent.core.embedder import Embedder, HttpEmbedder
+from agent.core.config import load_settings
+from agent.core.embedder import Embedded, Embedder, Literate
+from agent.core.errors import ConfigError
 from agent.core.journal_sqlite import open_sqlite
 from agent.core.vectors import VectorIndex
 from agent.core.vectors.exact import ExactIndex
 from agent.core.vectors.sqlite import SqliteVectorRows
-from agent.knowledge.dense import entries
+from agent.knowledge.dense import entries, passage_text
 from agent.knowledge.errors_retrieval import MemoryNoResultsError
-from agent.knowledge.lexical import LexicalIndex, Passage
+from agent.knowledge.lexical import LexicalIndex
 from agent.knowledge.lexical_sqlite import sqlite_index
 from agent.knowledge.models import MemoryQuery, RetrievalMode, RetrievedContext
 from agent.knowledge.naming import vector_set
 from agent.knowledge.retriever import Retriever
+from gateway.stores import embedder_of
+from tests.bench.datasets import Dataset, read
 from tests.bench.lsa import LsaEmbedder
 
-DEFAULT = Path(__file__).resolve().parents[3] / "shared" / "data" / "cranfield"
+DEFAULTS = (
+    Path(__file__).resolve().parents[3] / "shared" / "data" / "cranfield",
+    Path(__file__).resolve().parent / "arabic",
+)
 OWNER, COLLECTION = "bench", "eval"
 BATCH = 500
+LEAST = 0.7
+"""The default of `MemoryQuery.min_relevance_score`."""
 
 
-@dataclass(frozen=True)
-class Dataset:
-    """Passages, queries by id, and judgements: query id to document id to grade."""
+class Timed:
+    """An embedder whose own time is told apart from the search's. It asks for every text once."""
 
-    passages: list[Passage]
-    queries: dict[str, str]
-    grades: dict[str, dict[str, float]]
+    def __init__(self, inner: Embedder) -> None:
+        self._inner = inner
+        self._known: dict[str, Embedded] = {}
+        self.seconds = 0.0
+
+    async def embed(self, texts: Sequence[str]) -> Embedded:
+        """See `Embedder.embed`; the time of what was embedded before is told as nothing."""
+        start = perf_counter()
+        try:
+            if len(texts) > 1:
+                return await self._inner.embed(texts)
+            if texts[0] not in self._known:
+                self._known[texts[0]] = await self._inner.embed(texts)
+            return self._known[texts[0]]
+        finally:
+            self.seconds += perf_counter() - start
+
+    def pieces_a_word(self, text: str) -> float:
+        """See `Literate.pieces_a_word`."""
+        return self._inner.pieces_a_word(text) if isinstance(self._inner, Literate) else 1.0
+
+    async def aclose(self) -> None:
+        """See `Embedder.aclose`."""
+        await self._inner.aclose()
 
 
 @dataclass
 class Figures:
-    """Sums over the queries of one mode."""
+    """Sums over the queries of one mode; times in milliseconds, without the embedder's."""
 
     ndcg: float = 0.0
     recall: float = 0.0
     mrr: float = 0.0
+    hits: int = 0
+    none_above: int = 0
     times: list[float] = field(default_factory=list)
+    embedding: list[float] = field(default_factory=list)
     notes: set[str] = field(default_factory=set)
     calibration: dict[int, list[bool]] = field(default_factory=dict)
 
@@ -64,25 +97,26 @@ class Figures:
         self.ndcg += sum(grades.get(d, 0) / math.log2(at + 2) for at, d in enumerate(ranked[:10])) / ideal
         self.recall += len(set(ranked[:100]) & set(grades)) / len(grades)
         self.mrr += next((1 / (at + 1) for at, d in enumerate(ranked) if d in grades), 0.0)
+        self.hits += bool(set(ranked[:10]) & set(grades))
         for result in results[:10]:
-            self.calibration.setdefault(int(result.relevance_score * 10), []).append(result.source_id in grades)
+            relevant = result.source_id in grades
+            self.calibration.setdefault(min(9, int(result.relevance_score * 10)), []).append(relevant)
 
-
-def read(folder: Path, copies: int) -> Dataset:
-    """A dataset; queries without a judgement are left out."""
-    corpus = [json.loads(line) for line in (folder / "corpus.jsonl").read_text("utf-8").splitlines()]
-    rows = [json.loads(line) for line in (folder / "queries.jsonl").read_text("utf-8").splitlines()]
-    grades: dict[str, dict[str, float]] = {}
-    for line in (folder / "qrels.tsv").read_text("utf-8").splitlines():
-        query, document, grade = line.split("\t")
-        if grade.replace(".", "").isdigit() and float(grade) > 0:
-            grades.setdefault(query, {})[document] = float(grade)
-    passages = [
-        Passage(f"{row['doc_id']}-{copy}", row["doc_id"], row.get("title") or "", row["text"] or "", {"copy": copy})
-        for copy in range(copies)
-        for row in corpus
-    ]
-    return Dataset(passages, {r["query_id"]: r["text"] for r in rows if r["query_id"] in grades}, grades)
+    def report(self, count: int) -> dict[str, float | str]:
+        """The means, by the names of the table's columns."""
+        times, embedding = sorted(self.times), sorted(self.embedding)
+        return {
+            "ndcg@10": self.ndcg / count,
+            "recall@100": self.recall / count,
+            "mrr": self.mrr / count,
+            "hit_rate@10": self.hits / count,
+            "ms_per_query": sum(times) / len(times),
+            "ms_p50": times[len(times) // 2],
+            "ms_p95": times[int(len(times) * 0.95)],
+            "embedding_ms_p50": embedding[len(embedding) // 2],
+            f"nothing_above_{LEAST:g}": self.none_above / count,
+            "notes": "; ".join(sorted(self.notes - {""})),
+        }
 
 
 async def index_all(data: Dataset, lexical: LexicalIndex, vectors: VectorIndex, embedder: Embedder | None) -> None:
@@ -91,39 +125,52 @@ async def index_all(data: Dataset, lexical: LexicalIndex, vectors: VectorIndex, 
         part = data.passages[start : start + BATCH]
         await lexical.put(COLLECTION, part, owner=OWNER)
         if embedder is not None:
-            made = await embedder.embed([f"{passage.title}\n{passage.text}" for passage in part])
+            made = await embedder.embed([passage_text(passage) for passage in part])
             await vectors.open(vector_set(OWNER, COLLECTION), made.space)
             await vectors.put(vector_set(OWNER, COLLECTION), entries(part, made, owner=OWNER))
 
 
-async def measure(retriever: Retriever, data: Dataset, mode: RetrievalMode) -> Figures:
+async def measure(retriever: Retriever, timed: Timed | None, data: Dataset, mode: RetrievalMode) -> Figures:
     """Ask every query twice: the first time for 100 passages, to judge them, then for 10, as users do, to time it."""
     figures = Figures()
     for top_k in (100, 10):
         figures.times.clear()
         for identity, text in data.queries.items():
             query = MemoryQuery(query_text=text, top_k=top_k, min_relevance_score=0.0)
-            start = perf_counter()
+            before, start = timed.seconds if timed else 0.0, perf_counter()
             try:
                 output = await retriever.search(query, collection=COLLECTION, owner=OWNER, mode=mode)
             except MemoryNoResultsError:
+                figures.none_above += top_k == 100
                 continue
             finally:
-                figures.times.append((perf_counter() - start) * 1000)
+                embedding = (timed.seconds if timed else 0.0) - before
+                figures.times.append((perf_counter() - start - embedding) * 1000)
+                if top_k == 100:
+                    figures.embedding.append(embedding * 1000)
             figures.notes.add(output.note)
             if top_k == 100:
                 figures.add(output.results, data.grades[identity])
+                figures.none_above += output.results[0].relevance_score < LEAST
     return figures
 
 
-def show(mode: str, figures: Figures, count: int) -> None:
-    """One line of the table."""
-    times = sorted(figures.times)
-    print(
-        f"{mode:<14}{figures.ndcg / count:>9.4f}{figures.recall / count:>12.4f}{figures.mrr / count:>9.4f}"
-        f"{sum(times) / len(times):>10.2f}{times[len(times) // 2]:>9.2f}{times[int(len(times) * 0.95)]:>9.2f}"
-        f"   {'; '.join(sorted(figures.notes - {''}))}"
+def show(reports: dict[str, dict[str, float | str]]) -> None:
+    """The table, a line a mode."""
+    heads = (
+        "ndcg@10",
+        "recall@100",
+        "mrr",
+        "hit_rate@10",
+        "ms_per_query",
+        "ms_p50",
+        "ms_p95",
+        f"nothing_above_{LEAST:g}",
     )
+    print(f"{'mode':<14}" + "".join(f"{head:>{max(8, len(head)) + 2}}" for head in heads))
+    for mode, told in reports.items():
+        cells = (f"{told[head]:>{max(8, len(head)) + 2}.{2 if head.startswith('ms') else 4}f}" for head in heads)
+        print(f"{mode:<14}{''.join(cells)}   {told['notes']}")
 
 
 def show_calibration(mode: str, figures: Figures) -> None:
@@ -136,39 +183,55 @@ def show_calibration(mode: str, figures: Figures) -> None:
 def make_embedder(data: Dataset) -> Embedder | None:
     """The model, if there is one."""
     if os.environ.get("EVAL_EMBEDDER") == "lsa":
-        return LsaEmbedder([f"{passage.title}\n{passage.text}" for passage in data.passages])
-    url = os.environ.get("AGENT_EMBEDDER_URL")
-    key = os.environ.get("AGENT_EMBEDDER_API_KEY")
-    return HttpEmbedder(url, os.environ.get("AGENT_EMBEDDER_MODEL"), key, timeout_s=120) if url else None
+        return LsaEmbedder([passage_text(passage) for passage in data.passages])
+    return embedder_of(load_settings())
 
 
-async def main() -> None:
-    """Print the table."""
-    folder = Path(os.environ.get("EVAL_DATASET") or DEFAULT)
-    wanted = os.environ.get("RETRIEVAL_MODE")
-    modes: tuple[RetrievalMode, ...] = get_args(RetrievalMode)
-    if wanted and wanted not in modes:
-        sys.exit(f"RETRIEVAL_MODE={wanted}: there are {', '.join(modes)}")
-    data = read(folder, int(os.environ.get("EVAL_COPIES", "1")))
-    embedder = make_embedder(data)
+async def evaluate(data: Dataset, embedder: Embedder | None, modes: Sequence[RetrievalMode]) -> dict[str, Figures]:
+    """The figures of each mode, on a store of their own."""
+    timed = Timed(embedder) if embedder is not None else None
     with tempfile.TemporaryDirectory() as place:
         store = await open_sqlite(Path(place) / "eval.db")
         lexical, vectors = sqlite_index(store.database), ExactIndex(SqliteVectorRows(store.database))
         start = perf_counter()
-        await index_all(data, lexical, vectors, embedder)
-        print(f"{folder.name}: {len(data.passages)} passages, {len(data.queries)} queries, indexed in", end=" ")
+        await index_all(data, lexical, vectors, timed)
+        print(f"{data.name}: {len(data.passages)} passages, {len(data.queries)} queries, indexed in", end=" ")
         print(f"{perf_counter() - start:.1f} s; {'a model' if embedder else 'no model'}\n")
-        print(f"{'mode':<14}{'nDCG@10':>9}{'recall@100':>12}{'MRR':>9}{'ms/query':>10}{'median':>9}{'p95':>9}")
-        retriever = Retriever(lexical, vectors, embedder)
-        tables = {}
-        for mode in modes:
-            if wanted in {None, "", mode}:
-                tables[mode] = await measure(retriever, data, mode)
-                show(mode, tables[mode], len(data.queries))
-        print("\nrelevance_score against the judgements: share relevant of the first ten hits, from each score on")
-        for mode, figures in tables.items():
-            show_calibration(mode, figures)
+        retriever = Retriever(lexical, vectors, timed)
+        found = {mode: await measure(retriever, timed, data, mode) for mode in modes}
         await store.close()
+    return {str(mode): figures for mode, figures in found.items()}
+
+
+async def main() -> None:
+    """Print the tables and write the report."""
+    wanted = os.environ.get("RETRIEVAL_MODE")
+    modes: tuple[RetrievalMode, ...] = get_args(RetrievalMode)
+    if wanted and wanted not in modes:
+        sys.exit(f"RETRIEVAL_MODE={wanted}: there are {', '.join(modes)}")
+    place = os.environ.get("EVAL_DATASET")
+    corpus = os.environ.get("EVAL_CORPUS")
+    try:
+        data = read(
+            Path(place) if place else next(folder for folder in DEFAULTS if folder.is_dir()),
+            corpus=Path(corpus) if corpus else None,
+            copies=int(os.environ.get("EVAL_COPIES", "1")),
+        )
+        embedder = make_embedder(data)
+    except (ValueError, ConfigError) as error:
+        sys.exit(f"eval-retrieval: {error}")
+    figures = await evaluate(data, embedder, [mode for mode in modes if wanted in {None, "", mode}])
+    reports = {mode: held.report(len(data.queries)) for mode, held in figures.items()}
+    show(reports)
+    print("\nrelevance_score against the judgements: share relevant of the first ten hits, from each score on")
+    for mode, held in figures.items():
+        show_calibration(mode, held)
+    report = Path(os.environ.get("EVAL_REPORT") or "eval-retrieval.json")
+    told = {"dataset": data.name, "passages": len(data.passages), "queries": len(data.queries), "modes": reports}
+    await asyncio.to_thread(report.write_text, json.dumps(told, indent=2, ensure_ascii=False), "utf-8")
+    print(f"\n{report} holds these figures")
+    if embedder is not None:
+        await embedder.aclose()
 
 
 if __name__ == "__main__":

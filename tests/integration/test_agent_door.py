@@ -96,7 +96,7 @@ async def test_health_and_readiness(serve: Serve) -> None:
     async with serve() as url, httpx.AsyncClient() as client:
         health = await client.get(f"{url}/health")
         ready = (await client.get(f"{url}/ready")).json()
-    assert health.json() == {"status": "ok"}
+    assert health.json() == {"status": "ok", "service": "stepgate"}
     assert ready["ready"] is True
     assert {"store", "models", "gateway"} <= set(ready["components"])
     assert "rules mode" in ready["components"]["models"]["detail"]

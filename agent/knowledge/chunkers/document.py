@@ -5,7 +5,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from agent.knowledge.models import Chunk, LayoutType, ParsedChunk, ParserOutput
+from agent.knowledge.models import Chunk, ChunkBlock, LayoutType, ParsedChunk, ParserOutput
 
 SEPARATOR = "\n\n"
 """What stands between two blocks in a document's text."""
@@ -49,7 +49,7 @@ class Document:
                 found.append(self._chunk(len(found), span))
         return found
 
-    def overlapping(self, span: Span) -> list[ParsedChunk]:
+    def overlapping(self, span: Span) -> list[Placed]:
         """The blocks that stand, wholly or in part, in a span."""
         first = max(bisect_right(self._starts, span.start) - 1, 0)
         found = []
@@ -57,7 +57,7 @@ class Document:
             if placed.start >= span.end:
                 break
             if placed.end > span.start:
-                found.append(placed.block)
+                found.append(placed)
         return found
 
     def _trimmed(self, span: Span) -> Span:
@@ -67,7 +67,8 @@ class Document:
 
     def _chunk(self, index: int, span: Span) -> Chunk:
         text = self.text[span.start : span.end]
-        blocks = self.overlapping(span)
+        overlapping = self.overlapping(span)
+        blocks = [placed.block for placed in overlapping]
         checksum = hashlib.sha256(text.encode()).hexdigest()
         identity = hashlib.sha256(f"{self.document_id}:{span.start}:{span.end}:{checksum}".encode()).hexdigest()
         return Chunk(
@@ -79,6 +80,7 @@ class Document:
             end=span.end,
             pages=tuple(sorted({block.page_number for block in blocks if block.page_number is not None})),
             boxes=tuple((block.page_number or 1, *block.bbox) for block in blocks if block.bbox is not None),
+            blocks=tuple(_place(placed) for placed in overlapping) if any(map(_is_placed, blocks)) else (),
             heading_path=_heading_path(blocks),
             layout_type=_layout(blocks),
             checksum=checksum,
@@ -90,6 +92,15 @@ def _placed(blocks: Iterable[ParsedChunk]) -> Iterable[Placed]:
     for block in blocks:
         yield Placed(block, start, start + len(block.content))
         start += len(block.content) + len(SEPARATOR)
+
+
+def _is_placed(block: ParsedChunk) -> bool:
+    return block.page_number is not None or block.bbox is not None
+
+
+def _place(placed: Placed) -> ChunkBlock:
+    block = placed.block
+    return ChunkBlock(start=placed.start, end=placed.end, page=block.page_number, box=block.bbox)
 
 
 def _heading_path(blocks: list[ParsedChunk]) -> tuple[str, ...]:

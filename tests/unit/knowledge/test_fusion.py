@@ -3,7 +3,7 @@
 import pytest
 
 from agent.knowledge.evidence import descending
-from agent.knowledge.fusion import fuse
+from agent.knowledge.fusion import blend, fuse, near_share
 
 
 def test_the_order_is_that_of_the_sums_by_hand() -> None:
@@ -38,3 +38,12 @@ def test_scores_are_made_to_fall_by_sharing_means() -> None:
     assert descending([0.9, 0.4, 0.6, 0.1]) == pytest.approx([0.9, 0.5, 0.5, 0.1])
     assert descending([0.1, 0.2, 0.9]) == pytest.approx([0.4, 0.4, 0.4])
     assert descending([]) == []
+
+
+def test_scores_are_shares_of_the_best_and_chance_is_not_blown_up() -> None:
+    assert near_share(1.2, 1.2) == 1.0
+    assert near_share(0.6, 1.2) == pytest.approx(0.5)
+    assert near_share(0.1, 0.1) == pytest.approx(0.2), "the best of strangers stays a stranger"
+    assert near_share(-0.3, 1.0) == 0.0
+    assert blend(0.8, 0.5, 1.0) == pytest.approx(1.3)
+    assert blend(0.8, 0.5, 0.0) == 0.8

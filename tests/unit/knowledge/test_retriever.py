@@ -194,6 +194,39 @@ async def test_what_a_passage_holds_of_the_query_decides_its_relevance(house: Ho
     assert caught.value.details["min_relevance_score"] == 0.7
 
 
+LEAVE = "Employees have thirty days of paid leave a year. Ask for them two weeks ahead; days left over are lost."
+
+
+@pytest.mark.row("S003-23")
+@pytest.mark.parametrize("others", [0, 1, 400])
+async def test_a_score_means_the_same_in_a_collection_of_one_document_and_of_many(house: House, others: int) -> None:
+    rows = [Passage("leave", "leave", "Paid leave", LEAVE), *passages(others)]
+    retriever = await house.fill(rows, None)
+    for asked in ("How many days of paid leave are there?", "Can you please explain the paid leave?", "leave left over"):
+        best = (await ask(retriever, asked, "lexical")).results[0]
+        assert (best.chunk_id, best.relevance_score >= 0.7) == ("leave", True), (asked, best.relevance_score)
+    for asked in ("Who may park in the courtyard after a year?", "which browser do employees use for invoices"):
+        with pytest.raises(MemoryNoResultsError):
+            await ask(retriever, asked, "lexical", least=0.7)
+
+
+async def test_the_reranker_begins_with_half_of_each_branch(house: House) -> None:
+    """What both branches find well comes before what one finds best; a passage one branch missed is asked about."""
+    rows = [
+        Passage("words", "d1", "", "refund refund of the deposit words"),
+        Passage("both", "d2", "", "money is repaid, a refund both"),
+        Passage("near", "d3", "", "money repaid repaid repaid near"),
+        *passages(12)[2::3],
+    ]
+    retriever = await house.fill(rows, Concepts())
+    output = await ask(retriever, "refund", "hybrid_rerank")
+    assert {result.chunk_id for result in output.results[:3]} == {"words", "both", "near"}
+    scores = {result.chunk_id: result.metadata["scores"] for result in output.results}
+    assert set(scores["words"]) >= {"lexical", "vector"}  # type: ignore[arg-type]
+    assert scores["near"]["vector"]["rank"] >= 1  # type: ignore[index, call-overload]
+    assert "lexical" not in scores["near"]  # type: ignore[operator]
+
+
 async def test_a_phrase_close_together_is_put_first_by_the_reranker(house: House) -> None:
     far = f"heat {'and other things ' * 12} then at last a shield"
     rows = [

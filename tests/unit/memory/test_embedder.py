@@ -1,5 +1,6 @@
 """The local embedder's floor of quality, and the endpoint's manners over HTTP."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -94,28 +95,116 @@ async def test_without_a_model_the_endpoint_says_which_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "said", "calls"),
     [
-        (httpx.Response(500, json={"error": {"message": "no memory left"}}), "500: no memory left"),
-        (httpx.Response(200, text="<html>"), "no embeddings"),
-        (httpx.Response(200, json={"data": []}), "0 vectors for 1 texts"),
-        (httpx.Response(200, json={"data": [{"index": 0, "embedding": []}]}), "unequal length"),
-        (httpx.Response(200, json={"data": [{"index": 0, "embedding": ["x"]}]}), "no embeddings"),
-        (httpx.Response(200, text='{"data": [{"index": 0, "embedding": [NaN]}]}'), "numbers that are none"),
-        (httpx.Response(200, text="[" * 100_000), "no embeddings"),
-        (httpx.ConnectError("refused"), "cannot be reached"),
-        (httpx.ReadTimeout("slow"), "AGENT_EMBEDDER_TIMEOUT_S"),
+        (httpx.Response(500, json={"error": {"message": "no memory left"}}), "500: no memory left", 4),
+        (httpx.Response(401, json={"error": {"message": "no key"}}), "401: no key", 1),
+        (httpx.Response(503, headers={"retry-after": "600"}, json={"error": "resting"}), "503: resting", 1),
+        (httpx.Response(200, text="<html>"), "no embeddings", 1),
+        (httpx.Response(200, json={"data": []}), "0 vectors for 1 texts", 1),
+        (httpx.Response(200, json={"data": [{"index": 0, "embedding": []}]}), "unequal length", 1),
+        (httpx.Response(200, json={"data": [{"index": 0, "embedding": ["x"]}]}), "no embeddings", 1),
+        (httpx.Response(200, text='{"data": [{"index": 0, "embedding": [NaN]}]}'), "numbers that are none", 1),
+        (httpx.Response(200, text="[" * 100_000), "no embeddings", 1),
+        (httpx.ConnectError("refused"), "cannot be reached", 4),
+        (httpx.ReadTimeout("slow"), "AGENT_EMBEDDER_TIMEOUT_S", 1),
     ],
 )
 @respx.mock
-async def test_every_failure_is_an_embedder_error_and_is_not_tried_again_at_once(
-    answer: httpx.Response | Exception, said: str
+async def test_every_failure_is_an_embedder_error_and_only_what_may_pass_is_tried_again(
+    answer: httpx.Response | Exception, said: str, calls: int
 ) -> None:
     route = respx.post(f"{URL}/embeddings")
     route.mock(side_effect=answer) if isinstance(answer, Exception) else route.mock(return_value=answer)
-    embedder = HttpEmbedder(URL)
+    embedder = HttpEmbedder(URL, sleep=Naps())
     for _ in range(2):
         with pytest.raises(EmbedderError, match=said):
             await embedder.embed(["a"])
-    assert route.call_count == 1, "an endpoint that failed is left alone for a while"
+    assert route.call_count == calls, "an endpoint that failed is left alone for a while"
     await embedder.aclose()
+
+
+class Naps:
+    """Sleeps at once, and remembers for how long."""
+
+    def __init__(self) -> None:
+        self.taken: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.taken.append(seconds)
+
+
+@respx.mock
+async def test_a_limit_is_waited_for_as_the_endpoint_asks() -> None:
+    limited = httpx.Response(429, headers={"retry-after": "3"}, json={"error": "slow down"})
+    route = respx.post(f"{URL}/embeddings")
+    route.side_effect = [limited, limited, vectors(httpx.Request("POST", URL, content=json.dumps({"input": ["a"]})))]
+    naps = Naps()
+    embedder = HttpEmbedder(URL, "m", sleep=naps)
+    assert (await embedder.embed(["a"])).vectors == ((1.0, 1.0),)
+    assert naps.taken == [3.0, 3.0]
+    await embedder.aclose()
+
+
+@respx.mock
+async def test_an_endpoint_that_takes_fewer_texts_gets_fewer() -> None:
+    sizes: list[int] = []
+
+    def picky(request: httpx.Request) -> httpx.Response:
+        sizes.append(len(json.loads(request.content)["input"]))
+        if sizes[-1] > 32:
+            return httpx.Response(422, json={"message": "batch size 128 > maximum allowed batch size 32"})
+        return vectors(request)
+
+    respx.post(f"{URL}/embeddings").mock(side_effect=picky)
+    embedder = HttpEmbedder(URL, "m", sleep=Naps())
+    made = await embedder.embed(["x" * (n + 1) for n in range(200)])
+    assert [vector[0] for vector in made.vectors] == [float(n + 1) for n in range(200)]
+    assert sizes == [128, 64, 32, 32, 32, 32, 32, 32, 8]
+    sizes.clear()
+    await embedder.embed(["x"] * 64)
+    assert sizes == [32, 32], "the size that was taken is remembered"
+    await embedder.aclose()
+
+
+@respx.mock
+async def test_another_dimension_in_the_middle_is_refused() -> None:
+    def changing(request: httpx.Request) -> httpx.Response:
+        texts = json.loads(request.content)["input"]
+        data = [{"index": at, "embedding": [1.0] * (2 if len(texts) > 1 else 3)} for at in range(len(texts))]
+        return httpx.Response(200, json={"model": "m", "data": data})
+
+    respx.post(f"{URL}/embeddings").mock(side_effect=changing)
+    embedder = HttpEmbedder(URL)
+    with pytest.raises(EmbedderError, match="changed its model between two calls"):
+        await embedder.embed(["x"] * (MAX_BATCH + 1))
+    await embedder.aclose()
+
+
+async def test_an_endpoint_that_drips_is_left_after_its_time() -> None:
+    """Each byte comes in time, the whole never."""
+    held = asyncio.Event()
+
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n")
+        while not held.is_set():
+            writer.write(b" ")
+            try:
+                await writer.drain()
+                await asyncio.wait_for(held.wait(), 0.02)
+            except TimeoutError:
+                continue
+            except ConnectionError:
+                break
+        writer.close()
+
+    server = await asyncio.start_server(drip, "127.0.0.1", 0)
+    host, port = server.sockets[0].getsockname()
+    embedder = HttpEmbedder(f"http://{host}:{port}/v1", timeout_s=0.3)
+    with pytest.raises(EmbedderError, match=r"within 0\.3 s \(AGENT_EMBEDDER_TIMEOUT_S\)"):
+        await embedder.embed(["a"])
+    held.set()
+    await embedder.aclose()
+    server.close()
+    await server.wait_closed()

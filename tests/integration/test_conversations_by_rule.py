@@ -1,0 +1,106 @@
+"""Conversations about pipelines over HTTP without a model: the rules carry the whole flow."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.integration.conftest import Serve
+from tests.support.documents import encrypted_pdf
+from tests.support.talks import API, kinds, papers, said, talk
+
+INDEX = "Help me index these research papers"
+
+
+@contextlib.asynccontextmanager
+async def client_of(serve: Serve, **options: Any) -> AsyncIterator[httpx.AsyncClient]:
+    options = {"conversations_require_llm": False, **options}
+    async with serve(None, **options) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        yield client
+
+
+@pytest.mark.row("S000-01", "S000-04", "S000-06", "S000-07", "S000-15", "S000-24", "S000-26", "S000-27", "S000-52")
+async def test_a_folder_is_analysed_proposed_validated_and_applied(serve: Serve, tmp_path: Path) -> None:
+    folder = papers(tmp_path / "data")
+    async with client_of(serve) as client:
+        mine = await talk(client, folder)
+        found = await mine.say(INDEX)
+        assert kinds(found) >= {"text", "tool", "subagent", "pipeline", "done"}
+        assert [one["agent"] for one in found if one.get("status") == "done" and one["type"] == "subagent"] == [
+            "source_analyzer",
+            "pipeline_validator",
+        ]
+        assert "6 files" in said(found)
+        assert "template 'reports'" in said(found)
+        known = await mine.look()
+        assert known["source_analysis"]["total_files"] == 6
+        assert known["current_pipeline"]["template"] == "reports"
+        assert known["validation"]["success_rate"] == 1.0
+        assert {message["role"] for message in known["messages"]} == {"user", "tool", "subagent", "assistant"}
+        assert INDEX in known["summary"]
+        asked = await mine.say("apply papers")
+        assert "Approval needed" in said(asked)
+        assert (await mine.look())["status"] == "active", "nothing is applied before somebody says so"
+        done = await mine.say("approve")
+        assert done[-1]["status"] == "complete", done
+        known = await mine.look()
+        assert (known["status"], known["collection_id"]) == ("applied", "papers")
+        job = (await client.get(f"/v1/jobs/{known['job_id']}", params={"wait_s": 30})).json()
+        assert (job["status"], job["report"]["read"]) == ("done", 6)
+        query = {"query": "How much did forest 4 grow?", "collection": "papers"}
+        documents = (await client.get("/v1/collections/papers/documents")).json()
+        assert len(documents["data"]) == 6, query
+
+
+@pytest.mark.row("S000-02")
+async def test_without_a_model_there_is_no_conversation_unless_the_setting_allows_it(
+    serve: Serve, tmp_path: Path
+) -> None:
+    folder = papers(tmp_path / "data", 1)
+    async with client_of(serve, conversations_require_llm=True) as client:
+        source = (await client.post("/v1/sources", json={"source_identifier": str(folder)})).json()
+        refused = await client.post(API, json={"source_id": source["id"]})
+        assert refused.status_code == 400
+        assert refused.json()["error"]["error_code"] == "ERR_LLM_NOT_CONFIGURED"
+        assert "LLM provider not configured" in refused.json()["error"]["message"]
+
+
+@pytest.mark.row("S000-08", "S000-09", "S000-12")
+async def test_blocking_doubts_keep_a_pipeline_from_being_applied(serve: Serve, tmp_path: Path) -> None:
+    folder = papers(tmp_path / "data", 3)
+    for number in range(2):
+        (folder / f"locked{number}.pdf").write_bytes(encrypted_pdf())
+    async with client_of(serve) as client:
+        mine = await talk(client, folder)
+        early = await mine.apply("papers")
+        assert (early.status_code, "No pipeline configured" in early.text) == (400, True)
+        found = await mine.say(INDEX)
+        assert any(one["type"] == "uncertainty" and one["severity"] == "blocking" for one in found)
+        blocked = await mine.apply("papers")
+        assert blocked.status_code == 400
+        assert blocked.json()["error"]["error_code"] == "ERR_BLOCKING_UNCERTAINTY"
+        forced = await mine.apply("papers", force=True)
+        assert (forced.status_code, forced.json()["status"]) == (200, "indexing")
+        known = await mine.look()
+        blocking = [one["id"] for one in known["uncertainties"] if one["severity"] == "blocking"]
+        assert (known["applied"]["force"], known["applied"]["overridden"]) == (True, blocking)
+
+
+@pytest.mark.row("S000-12")
+async def test_a_resolved_doubt_blocks_no_more_and_says_who_resolved_it(serve: Serve, tmp_path: Path) -> None:
+    folder = papers(tmp_path / "data", 3)
+    (folder / "locked.pdf").write_bytes(encrypted_pdf())
+    async with client_of(serve) as client:
+        mine = await talk(client, folder)
+        await mine.say(INDEX)
+        for doubt in (await mine.look())["uncertainties"]:
+            if doubt["severity"] == "blocking":
+                path = f"{API}/{mine.id}/uncertainties/{doubt['id']}/resolve"
+                settled = await client.post(path, json={"note": "nobody needs it"})
+                assert settled.status_code == 200, settled.text
+                assert (settled.json()["resolved_by"], settled.json()["resolver"]) == ("user_confirmed", "local")
+                assert (await client.post(path, json={})).status_code == 409
+        assert (await mine.apply("papers")).status_code == 200

@@ -1,0 +1,67 @@
+"""The names other orchestrators have for our settings: both work, ours wins, and the reference lists them."""
+
+from pathlib import Path
+
+import pytest
+
+from agent.core.config import Settings, load_settings, unknown_settings
+from agent.core.config_aliases import ALIASES, alias_names
+from agent.core.errors import ConfigError
+from gateway.reference import settings_table
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No `.env` of the folder the tests are run from."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.row("S004-52")
+@pytest.mark.parametrize("prefix", ["AGENT_ORCHESTRATOR_", "ORCHESTRATOR_"])
+def test_either_name_is_read(monkeypatch: pytest.MonkeyPatch, prefix: str) -> None:
+    monkeypatch.setenv(f"{prefix}DATABASE_URL", "postgresql://here/db")
+    monkeypatch.setenv(f"{prefix}PLANNER_MODE", "deterministic")
+    monkeypatch.setenv(f"{prefix}EXECUTOR_MODE", "llm")
+    monkeypatch.setenv(f"{prefix}TOOL_TIMEOUT_S", "7")
+    monkeypatch.setenv(f"{prefix}LLM_MODEL", "llama3.1")
+    settings = load_settings()
+    assert settings.database_url is not None
+    assert settings.database_url.get_secret_value() == "postgresql://here/db"
+    assert (settings.planner_mode, settings.executor_mode) == ("rules", "llm")
+    assert (settings.tool_timeout_s, settings.model_fast) == (7, "llama3.1")
+
+
+def test_our_own_name_wins_and_the_longer_alias_before_the_shorter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ORCHESTRATOR_TOOL_TIMEOUT_S", "7")
+    assert load_settings().tool_timeout_s == 7
+    monkeypatch.setenv("AGENT_ORCHESTRATOR_TOOL_TIMEOUT_S", "8")
+    assert load_settings().tool_timeout_s == 8
+    Path(".env").write_text("AGENT_TOOL_TIMEOUT_S=9\n")
+    assert load_settings().tool_timeout_s == 9
+    monkeypatch.setenv("AGENT_TOOL_TIMEOUT_S", "10")
+    assert load_settings().tool_timeout_s == 10
+
+
+def test_an_alias_may_stand_in_the_env_file_and_an_empty_one_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path(".env").write_text("ORCHESTRATOR_PLANNER_MODE=llm\n")
+    monkeypatch.setenv("AGENT_ORCHESTRATOR_PLANNER_MODE", " ")
+    assert load_settings().planner_mode == "llm"
+
+
+def test_a_wrong_value_is_told_by_our_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ORCHESTRATOR_PLANNER_MODE", "magic")
+    with pytest.raises(ConfigError, match="AGENT_PLANNER_MODE: must be one of auto, llm, rules, not 'magic'"):
+        load_settings()
+
+
+def test_a_key_of_the_shell_goes_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-somebody")
+    assert load_settings().llm_api_key is None
+
+
+def test_aliases_are_known_documented_and_lead_to_settings(tmp_path: Path) -> None:
+    assert set(ALIASES.values()) <= set(Settings.model_fields)
+    assert unknown_settings(dict.fromkeys(alias_names(), "x"), tmp_path / "none") == []
+    assert unknown_settings({"AGENT_ORCHESTRATOR_PLANER_MODE": "x"}, tmp_path / "none") != []
+    table = settings_table()
+    assert [name for name in alias_names() if f"`{name}`" not in table] == []
