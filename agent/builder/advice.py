@@ -70,11 +70,10 @@ def asks_state(request: str) -> bool:
 
 def fitting(analysis: JsonObject, request: str, source_type: str) -> tuple[str, str]:
     """The template that fits, and why: one that the user names, what the files are, what the user calls them."""
-    names = {one.name for one in list_templates()}
-    named = re.search(r"\btemplate\s+[\"'`]?([a-z]+)|\b[\"'`]?([a-z]+)[\"'`]?\s+template\b", request, re.IGNORECASE)
-    wanted = next((group.lower() for group in (named.groups() if named else ()) if group), "")
-    if wanted in names:
-        return wanted, "you named it"
+    names = "|".join(re.escape(one.name) for one in list_templates())
+    named = re.search(rf"\btemplate\s+[\"'`]?({names})\b|\b({names})[\"'`]?\s+template\b", request, re.IGNORECASE)
+    if named is not None:
+        return (named[1] or named[2]).lower(), "you named it"
     counts = _counts(analysis)
     total = sum(counts.values()) or 1
     if sum(counts[one] for one in _SHEETS) / total >= MOSTLY:

@@ -231,6 +231,11 @@ class Settings(BaseSettings):
             return tuple(path.expanduser() for path in value)
         return value.expanduser() if value is not None else None
 
+    def secret_values(self) -> tuple[str, ...]:
+        """Every secret among these settings: what must not stand in a prompt, an answer or a log."""
+        values = (getattr(self, name) for name in type(self).model_fields)
+        return tuple(value.get_secret_value() for value in values if isinstance(value, SecretStr))
+
     @property
     def llm_configured(self) -> bool:
         """Whether models are to be asked; without any the gateway works in rules mode."""

@@ -26,6 +26,10 @@ FAILURES: dict[str, FailureKind] = {
     "ERR_RATE_LIMIT": FailureKind("the API key's limit for a minute, or at once", "refuse; try later", 429, True),
     "ERR_IDEMPOTENCY": FailureKind("a key that came with another request", "take a new Idempotency-Key", 422, False),
     "ERR_QUOTA": FailureKind("the API key's budget is spent", "refuse; raise the budget", 429, False),
+    "ERR_GUARDRAIL_INJECTION": FailureKind(
+        "prompt injection was found", "block the request, warn the user", 400, False
+    ),
+    "ERR_GUARDRAIL_UNSAFE": FailureKind("unsafe content or personal data", "block it; ask in another way", 400, False),
     "ERR_TOO_LARGE": FailureKind("the request is larger than allowed", "refuse it before a run exists", 413, False),
     "ERR_ROOM_UNKNOWN": FailureKind("no room has this name", "refuse it before a run exists", 404, False),
     "ERR_NOT_FOUND": FailureKind("the thing does not exist or belongs to somebody else", "refuse", 404, False),

@@ -91,6 +91,7 @@ class InputGuarded(EventBody):
     prompt: str
     removed_characters: int = 0
     findings: tuple[str, ...] = ()
+    placeholders: dict[str, str] = Field(default_factory=dict, description="what stands for a value taken out of it")
 
 
 class RequestUnderstood(EventBody):

@@ -159,6 +159,20 @@ class Budgets(Frozen):
     max_subagents: int = Field(default=8, ge=0, le=64)
 
 
+GuardAction = Literal["off", "flag", "redact", "block"]
+
+
+class RoomGuards(Frozen):
+    """What a room does about what is found in a text: `off` does not look, `flag` reports it, `redact` takes it out,
+    `block` takes nothing of the text."""
+
+    injection: GuardAction = "off"
+    pii: GuardAction = "off"
+    secret: GuardAction = "off"  # noqa: S105 - what to do, no password
+    hate_speech: GuardAction = "off"
+    malicious_code: GuardAction = "off"
+
+
 class Room(Frozen):
     """An assistant's profile. Each room is one model id in `/v1/models`."""
 
@@ -184,6 +198,9 @@ class Room(Frozen):
         "arguments that come from outside is always asked for",
     )
     memory: bool = Field(default=True, description="recall what is remembered for the user, and remember exchanges")
+    guard_input: RoomGuards = Field(
+        default=RoomGuards(injection="flag"), description="what is done about a prompt, by what is found in it"
+    )
     knowledge: bool = Field(default=False, description="every question is looked up in the documents, and only there")
     vision: bool = False
     citations: bool = False

@@ -385,6 +385,8 @@ Index(
 Index(
     "uncertainties_blocking_unresolved",
     conversation_uncertainties.c.conversation_id,
+    conversation_uncertainties.c.created,
+    conversation_uncertainties.c.id,
     sqlite_where=text("severity = 'blocking' AND resolved = 0"),
     postgresql_where=text("severity = 'blocking' AND resolved = 0"),
 )

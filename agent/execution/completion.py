@@ -14,6 +14,7 @@ from agent.execution.compose import compose, without_results
 from agent.execution.metering import MeteredModels
 from agent.execution.outputs import SKILL_CHARS, data_block, number_sources, results
 from agent.execution.run import Run
+from agent.execution.shield import secrets_of
 from agent.execution.streaming import DeltaWriter
 from agent.execution.tailor import AnswerTailor
 from agent.execution.tailor_brief import brief_for
@@ -68,6 +69,7 @@ class CompletionWriter:
             if first_break or not outcomes:
                 raise
             return await self._by_rules(outcomes, sources, error.message, tainted=tainted)
+        text = secrets_of(self._run).redact(text)
         value: JsonObject | str = {"text": text, "tool_calls": list(calls)} if calls else text
         shown = text or ("[the client's tools were called]" if calls else "")
         return StepOutput(value=value, text=shown, tainted=tainted, sources=sources, finish_reason=finish)
@@ -213,7 +215,7 @@ async def _drain(
                 await writer.add(chunk.text)
     finally:
         if writer is not None:
-            await writer.flush()
+            await writer.end()
     return "".join(text), join_tool_calls(calls), finish
 
 

@@ -89,9 +89,7 @@ def _uncertainties(state: RunState) -> tuple[Uncertainty, ...]:
     return tuple(found)
 
 
-def _citations(
-    text: str, sources: tuple[Source, ...], tailored: TailorOutput | None = None
-) -> tuple[Citation, ...]:
+def _citations(text: str, sources: tuple[Source, ...], tailored: TailorOutput | None = None) -> tuple[Citation, ...]:
     """What a text cites: the quoted words one by one where they are known, else the first of each source."""
     if tailored is not None:
         cited = set(cited_ids(text))

@@ -12,7 +12,6 @@ from agent.core.llm.port import ModelChunk, ModelReply, ModelRequest, ResponseSc
 from agent.core.models import JsonObject, Tier, Usage
 from agent.execution.run import Run
 
-
 ANSWER_TOKENS = 1_000
 """What an answer without a limit is taken to cost, until it is known."""
 

@@ -5,6 +5,7 @@ from typing import Literal
 
 from agent.core.events import AnswerDelta
 from agent.execution.run import Run
+from agent.execution.shield import Outgoing
 
 DeltaKind = Literal["text", "reasoning"]
 
@@ -19,13 +20,25 @@ class DeltaWriter:
         self._interval = run.engine.settings.stream_coalesce_ms / 1000
         self._buffer: dict[DeltaKind, list[str]] = {"reasoning": [], "text": []}
         self._flushed = 0.0
+        outgoing = Outgoing(run)
+        self._outgoing, self._reasoning = outgoing.stream(), outgoing.stream()
 
     async def add(self, text: str, kind: DeltaKind = "text") -> None:
         """One more piece; appended with its neighbours when it is time."""
         if text:
-            self._buffer[kind].append(text)
+            self._keep((self._outgoing if kind == "text" else self._reasoning).feed(text), kind)
         if monotonic() - self._flushed >= self._interval:
             await self.flush()
+
+    async def end(self) -> None:
+        """Append the rest: what the filters held back until now."""
+        self._keep(self._reasoning.end(), "reasoning")
+        self._keep(self._outgoing.end(), "text")
+        await self.flush()
+
+    def _keep(self, text: str, kind: DeltaKind) -> None:
+        if text:
+            self._buffer[kind].append(text)
 
     async def flush(self) -> None:
         """Append what has been collected."""

@@ -185,8 +185,11 @@ class SubAgentWork:
         return _End("done", result, by_rules=True, reason=reason)
 
     def _partial(self, outcome: SubAgentOutcome, summary: str) -> _End:
-        """What is known by now. It has failed, whatever it found."""
-        return _End(outcome, SubAgentResult(success=False, data=self._agent.partial(), summary=summary))
+        """What is known by now. It has failed, whatever it found, and that is a doubt too."""
+        message = f"{self._agent.AGENT_ID} did not come to its end: {summary}"
+        doubt = Uncertainty(severity="notable", message=message)
+        result = SubAgentResult(success=False, data=self._agent.partial(), uncertainties=(doubt,), summary=summary)
+        return _End(outcome, result)
 
     def _call(self, tool: str, args: JsonObject) -> Awaitable[Called]:
         """A call by rule, see `Calls`."""

@@ -17,6 +17,7 @@ from agent.core.llm.port import ModelChunk
 from agent.core.models import JsonObject, PlanStep, Source, Tier
 from agent.execution.metering import MeteredModels
 from agent.execution.run import Run
+from agent.execution.shield import Outgoing
 from agent.execution.streaming import DeltaWriter
 from agent.execution.tailor_brief import Brief, tailor_messages
 from agent.knowledge.errors_tailor import TailorHallucinationError
@@ -40,6 +41,7 @@ class AnswerTailor:
         self._tailoring = Tailoring(brief.wanted, run_id=run.run_id, known=brief.known, seen=seen)
         self._models = MeteredModels(run, step.id, attempt)
         self._shown = ""
+        self._outgoing = Outgoing(run).stream()
 
     async def by_rules(self, reason: str, *, tainted: bool) -> StepOutput:
         """The answer from the passages' own sentences."""
@@ -56,8 +58,10 @@ class AnswerTailor:
         await self._begin(tier, why)
         messages = tailor_messages(self._run, self._brief, self._tailoring.format, feedback)
         text, finish = await self._stream(messages, tier)
+        started = monotonic()
         verdicts = await asyncio.to_thread(self._checked, text)
         failed = problems(verdicts)
+        await self._record(verdicts, "retry_strict" if failed else "accept", 0, monotonic() - started)
         if failed:
             verdicts = await self._second_chance(messages, text, verdicts, tier)
         standing = kept(verdicts)
@@ -73,9 +77,8 @@ class AnswerTailor:
     async def _second_chance(
         self, messages: Sequence[JsonObject], text: str, verdicts: list[Verdict], tier: Tier
     ) -> list[Verdict]:
-        """The units after those that failed were written again, once; and both checks in the log."""
+        """The units after those that failed were written again, once; the second check is in the log."""
         failed = problems(verdicts)
-        await self._record(verdicts, "retry_strict", 0, 0.0)
         started = monotonic()
         asked: tuple[JsonObject, ...] = (
             *messages,
@@ -138,7 +141,7 @@ class AnswerTailor:
                 if not quiet and any(end in chunk.text for end in SENTENCE_ENDS):
                     await self._show("".join(parts))
         finally:
-            await writer.flush()
+            await writer.end()
         return "".join(parts), finish
 
     async def _show(self, text: str) -> None:
@@ -146,8 +149,10 @@ class AnswerTailor:
         verdicts = await asyncio.to_thread(self._checked, text, finished=False)
         ready = self._tailoring.rendered(presentable(verdicts))
         if len(ready.text) > len(self._shown) and ready.text.startswith(self._shown):
-            await self._emit(AnswerDelta(text=ready.text[len(self._shown) :], sources=ready.sources))
+            piece = self._outgoing.feed(ready.text[len(self._shown) :])
             self._shown = ready.text
+            if piece:
+                await self._emit(AnswerDelta(text=piece, sources=ready.sources))
 
     def _checked(self, text: str, *, finished: bool = True) -> list[Verdict]:
         plain = _told_in_json(text) if self._tailoring.format.shape == "json" else text
@@ -168,6 +173,7 @@ class AnswerTailor:
         model = self._run.engine.models.name(tier, self._run.room) if tier is not None else None
         restarted = self._run.state.answering is not None
         self._shown = ""
+        self._outgoing = Outgoing(self._run).stream()
         await self._emit(AnswerStarted(tier=tier, model=model, reason=why, restarted=restarted))
 
     async def _emit(self, body: AnswerChecked | AnswerDelta | AnswerStarted) -> None:

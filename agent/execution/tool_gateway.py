@@ -23,6 +23,7 @@ from agent.core.fold import CallState
 from agent.core.models import JsonObject
 from agent.execution.approvals import allowed
 from agent.execution.run import Run
+from agent.execution.shield import restored_args, without_secrets
 from agent.execution.site import CallSite
 from agent.tools import Tool, ToolContext, ToolResult, ToolSpec
 
@@ -120,7 +121,7 @@ async def _carry_out(run: Run, tool: Tool, args: JsonObject, site: CallSite, con
         tries += 1
         try:
             async with place, asyncio.timeout(limit):
-                result = await tool.call(args, context)
+                result = await tool.call(restored_args(run.state, args), context)
         except TimeoutError:
             error: ToolError = ToolTimeoutError(f"{spec.name} did not finish within {limit:g} s", agent_id=spec.name)
         except ToolError as failure:
@@ -161,10 +162,12 @@ async def _returned(
 ) -> ToolReturned:
     """The result, checked against the schema and capped."""
     cap = run.engine.settings.tool_output_chars
-    text, value, truncated = result.text, result.value, False
+    text, value, truncated = without_secrets(run, result.text), result.value, False
     try:
         problem = output_problem(spec, result)
         encoded = json.dumps(value, ensure_ascii=False, default=str)
+        if (clean := without_secrets(run, encoded)) != encoded:
+            value, encoded = json.loads(clean), clean
     except (ValueError, TypeError, RecursionError, SchemaError) as error:  # a result or a schema that is none
         problem, encoded = f"{spec.name} returned what cannot be read: {type(error).__name__}", ""
     if problem is not None:

@@ -80,6 +80,9 @@ IDENTITIES: Final = (
     Identity("ID", _form(r"[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?\d{2} ?\d{2} ?\d{2} ?[A-D]"), str,
              _words(r"national insurance|\bnino?\b|insurance n"), "a British National Insurance number"),
 )  # fmt: skip
+_ANY: Final = re.compile(r"\d(?:[ .+-]?\d){5}|\d\d[A-Z]\d\d[A-Z]", re.ASCII)
+"""What every form above holds; most texts hold none of it."""
+_DIGIT: Final = re.compile(r"\d")
 _DOCUMENT: Final = re.compile(
     r"(?P<what>driv(?:er|ing)['’]?s? licen[cs]e|licen[cs]e (?:number|no)|passport|identity card|führerschein|reisepass)"
     r"(?: ?(?:number|no\.?|nr\.?|nummer|#|id))?(?: is| ist"
@@ -90,7 +93,7 @@ _DOCUMENT: Final = re.compile(
 
 def identities(text: str) -> Iterator[Span]:
     """Identity numbers of a text."""
-    for identity in IDENTITIES:
+    for identity in IDENTITIES if _ANY.search(text) else ():
         for match in identity.form.finditer(text):
             if identity.words is not None and not identity.words.search(
                 text, max(0, match.start() - BEFORE), match.start()
@@ -98,7 +101,7 @@ def identities(text: str) -> Iterator[Span]:
                 continue
             if _valid(identity.validate, match[0]):
                 yield Span(match.start(), match.end(), identity.says, identity.kind)
-    for match in _DOCUMENT.finditer(text):
+    for match in _DOCUMENT.finditer(text) if _DIGIT.search(text) else ():
         kind = "PASSPORT" if match["what"].lower() in {"passport", "reisepass", "identity card"} else "LICENCE"
         yield Span(match.start("number"), match.end("number"), "the number of a personal document", kind)
 

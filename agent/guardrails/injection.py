@@ -13,13 +13,12 @@ from typing import Final
 from agent.guardrails.classifier import Model, Suspicion, shipped, suspect
 from agent.guardrails.models import Finding, Guarded, GuardrailsInput
 from agent.guardrails.rules import matches
-from agent.guardrails.views import Piece, View, pieces, plain
+from agent.guardrails.views import TAGGED, Piece, View, pieces, plain, tagged
 
 SURE: Final = 0.95
 """What a rule that fits counts as; none fitted a harmless text of the development data."""
 MOST: Final = 100
 """Rules that fit are reported so often at most; a text made of nothing else is clear enough by then."""
-_HIDDEN: Final = "invisible tag characters"
 _OPENED: Final = re.compile(r"(?:^|[\s(:])[\"'“„«‘‚`「『][^\n\"“”„«»`「」『』]{0,80}\Z")
 _CLOSED: Final = re.compile(r"[^\n\"“”„«»`「」『』]{0,80}[\"'“”»’`」』]")
 
@@ -43,9 +42,10 @@ class InjectionDetector:
         carrier = tainted if isinstance(tainted, bool) else None
         suspicions = suspect(view.text, model, carrier=carrier)
         found += [_finding(view, suspicion) for suspicion in suspicions if suspicion.probability > 0.5]
-        hidden = pieces(view.text) + [piece for piece in pieces(request.content) if piece.how == _HIDDEN]
-        for piece in hidden:
-            found += _in_piece(piece, view, model)
+        for piece in pieces(view.text):
+            found += _in_piece(piece, *view.span(piece.start, piece.end), model)
+        for piece in tagged(request.content):
+            found += _in_piece(piece, piece.start, piece.end, model)
         return found
 
 
@@ -77,12 +77,11 @@ def _finding(view: View, suspicion: Suspicion) -> Finding:
     )  # fmt: skip
 
 
-def _in_piece(piece: Piece, view: View, model: Model) -> Iterator[Finding]:
-    start, end = (piece.start, piece.end) if piece.how == _HIDDEN else view.span(piece.start, piece.end)
+def _in_piece(piece: Piece, start: int, end: int, model: Model) -> Iterator[Finding]:
     inner = plain(piece.text).text
     rule = next(matches(inner), None)
     worst = next(iter(suspect(inner, model, carrier=False)), None)
-    if piece.how == _HIDDEN or rule is not None:
+    if piece.how == TAGGED or rule is not None:
         says = f"{piece.how} that {rule.says}" if rule is not None else piece.how
         yield Finding(category="injection", kind="hidden", start=start, end=end, score=SURE, detail=f"there is {says}")
     elif worst is not None and worst.probability > 0.5:

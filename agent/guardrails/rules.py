@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from agent.guardrails.lexicon import BY_WORD
+from agent.guardrails.lexicon import BY_WORD, CONCEPTS
 
 NEAR: Final = 6
 """Words between the first and the last idea of a rule, at most."""
@@ -42,6 +42,8 @@ RULES: Final = (
     Rule("override", "override", (("orders",), ("you",)), "asks to set aside the assistant's orders"),
 )
 """More would be false alarms: "show me the rules" and "act as a guide" are asked every day."""
+
+_FIRST: Final = tuple(word for rule in {rule.first for rule in RULES} for word in CONCEPTS[rule].split())
 
 _CJK = re.compile(
     r"(?:忽略|无视|無視|忘记|忘掉|忘れ)[^。！？\n]{0,12}(?:指示|指令|规则|規則|命令|提示|要求|内容)"
@@ -85,6 +87,9 @@ def matches(text: str) -> Iterator[Match]:
 
 
 def _by_ideas(text: str) -> Iterator[Match]:
+    low = text.lower()
+    if not any(word in low for word in _FIRST):
+        return
     recent: deque[tuple[int, int, tuple[str, ...]]] = deque()
     begin = 0
     for at, word in enumerate(_WORD.finditer(text)):

@@ -35,7 +35,7 @@ def _form(kind: str, starts: str, pattern: str) -> Form:
 
 
 _END = r"(?![\w-])"
-FORMS: Final = (
+FORMS: Final[tuple[Form, ...]] = (
     _form("ANTHROPIC_KEY", "sk-ant-", rf"sk-ant-[\w-]{{20,200}}{_END}"),
     _form("OPENAI_KEY", "sk-", rf"sk-(?:proj-|svcacct-|admin-|None-|or-v1-|lf-)?[A-Za-z0-9_-]{{20,220}}{_END}"),
     _form("AWS_ACCESS_KEY", "AKIA ASIA AGPA AIDA AROA ABIA ACCA", r"(?:AKIA|ASIA|AGPA|AIDA|AROA|ABIA"
@@ -192,7 +192,9 @@ class Secrets:
             at = text.find(known, max(0, cut - len(known) + 1), cut + len(known) - 1)
             if 0 <= at < cut:
                 cut = at
-        return cut
+        begun = text.rfind("-----BEGIN", max(0, cut - MOST), cut)
+        key = FORMS[-1].pattern.match(text, begun) if begun >= 0 else None
+        return begun if key is not None and key.end() > cut else cut
 
     def _open_key(self, text: str) -> int:
         """Where a private key begins that has no end yet."""

@@ -87,14 +87,12 @@ class Guardrails:
         """Personal data last: its placeholders are for what is left."""
         out = [finding for finding in found if self.policy.action(finding.category) == "redact"]
         spans = [(f.start, f.end, f"[removed: {f.kind}]") for f in out if f.category != "pii"]
+        gone = bytearray(len(text))
+        for start, end, _ in spans:
+            gone[start:end] = b"\x01" * (end - start)
         vault.avoid(text)
-        for finding in out:
-            if finding.category == "pii" and not any(
-                start < finding.end and finding.start < end for start, end, _ in spans
-            ):
-                spans.append(
-                    (finding.start, finding.end, f"<{vault.sign(finding.kind, text[finding.start : finding.end])}>")
-                )
+        left = [f for f in out if f.category == "pii" and not any(gone[f.start : f.end])]
+        spans += [(f.start, f.end, f"<{vault.sign(f.kind, text[f.start : f.end])}>") for f in left]
         return replaced(text, spans)
 
 

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 from urllib.parse import unquote
 
@@ -25,6 +26,7 @@ MOST: Final = 24
 """At most so many decoded pieces a text; what is over is not read, and is reported as such."""
 LONGEST: Final = 8_000
 """Characters of an encoded piece that are decoded."""
+TAGGED: Final = "invisible tag characters"
 
 _LOOKALIKE: Final = str.maketrans(
     "абвеёіјкмнорсѕтухԁɡһӏԛԝАВЕЁІЈКМНОРСЅТУХαβεικνορτυχωΑΒΕΖΗΙΚΜΝΟΡΤΥΧıǀƖℓᴀʙᴄᴅᴇɢʜɪᴊᴋʟᴍɴᴏᴘʀᴛᴜᴠᴡʏᴢ",
@@ -134,6 +136,16 @@ def pieces(text: str) -> list[Piece]:
     return found
 
 
+def tagged(text: str) -> list[Piece]:
+    """What runs of tag characters spell: ASCII that nobody sees and models read. Flags of regions have fewer."""
+    if text.isascii():
+        return []
+    return [
+        Piece("".join(chr(ord(char) - 0xE0000) for char in match[0]), match.start(), match.end(), TAGGED)
+        for match in islice(_TAGS.finditer(text), MOST)
+    ]
+
+
 def _decoded(text: str) -> Iterator[Piece]:
     for pattern, decode, how in _CODES:
         for match in pattern.finditer(text):
@@ -144,9 +156,6 @@ def _decoded(text: str) -> Iterator[Piece]:
         yield Piece((match["html"] or match["markdown"] or "")[:LONGEST], match.start(), match.end(), "a comment")
     for match in _HIDDEN.finditer(text):
         yield Piece(match["text"][:LONGEST], match.start(), match.end(), "hidden text")
-    for match in _TAGS.finditer(text):
-        said = "".join(chr(ord(char) - 0xE0000) for char in match[0])
-        yield Piece(said, match.start(), match.end(), "invisible tag characters")
     if len(_ROT13.findall(text[:LONGEST])) >= 2:
         yield Piece(codecs.decode(text[:LONGEST], "rot13"), 0, len(text), "rot13")
     words = _LEETWORD.findall(text[:LONGEST])

@@ -282,13 +282,15 @@ def _pipelines(text: str) -> list[_Found]:
     told = _APPLY.match(text)
     if told is None:
         return [_Found(0, "suggest_pipeline", {"request": text.strip()[:4000]}, "go on building the pipeline")]
-    args: JsonObject = {"collection_name": told["name"].strip(_QUOTE)}
+    args: JsonObject = {"collection_name": told["name"].rstrip(".").strip(_QUOTE)}
     if told["force"]:
         args["force"] = True
     return [_Found(0, "apply_pipeline", args, f"apply the pipeline to {args['collection_name']}")]
 
 
-_READERS: Sequence[Callable[[str], list[_Found]]] = (_urls, _sums, _times, _files, _lists, _searches, _memories, _pipelines)
+_READERS: Sequence[Callable[[str], list[_Found]]] = (
+    _urls, _sums, _times, _files, _lists, _searches, _memories, _pipelines,
+)  # fmt: skip
 
 
 def _completion(steps: tuple[PlanStep, ...], taken: frozenset[str] | set[str]) -> PlanStep:

@@ -52,6 +52,8 @@ def _skill(path: Path, origin: str, label: str, fields: Mapping[str, object], bo
     metadata = _metadata(fields.get("metadata"))
     tools = _tools(_declared(fields, metadata), notes)
     notes += _oddities(path, name, fields, body)
+    # A skill that only its room carries out would be in the way of planners elsewhere.
+    of_a_room = _flag(metadata.get("agent-room-only"), default=False)
     return Skill(
         name=name,
         description=_text(fields.get("description")),
@@ -63,8 +65,8 @@ def _skill(path: Path, origin: str, label: str, fields: Mapping[str, object], bo
         allowed_tools=tools,
         aliases=_aliases(name, fields.get("aliases")),
         argument_hint=_hint(fields.get("argument-hint")),
-        user_invocable=_flag(fields.get("user-invocable"), default=True),
-        model_invocable=not _flag(fields.get("disable-model-invocation"), default=False),
+        user_invocable=_flag(fields.get("user-invocable"), default=not of_a_room),
+        model_invocable=not _flag(fields.get("disable-model-invocation"), default=of_a_room),
         tier=_tier(metadata.get("agent-model"), notes),
         max_turns=_turns(metadata.get("agent-max-turns"), notes),
         briefing=metadata.get("agent-briefing") or None,

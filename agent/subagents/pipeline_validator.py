@@ -193,7 +193,7 @@ def _wanted(bench: ValidationBench, final: ValidationFinal | None) -> Iterator[P
     if bench.base is not None:
         for fix in bench.base.recommended_fixes:
             yield fix.model_copy(update={"description": fix.description.partition(":")[0]})
-    for alternative in bench.alternatives:
+    for alternative in sorted(bench.alternatives, key=lambda one: (one.file, one.pipeline_diff.model_dump_json())):
         if alternative.success:
             description = f"As it helped with {alternative.file}"
             yield PipelineFix(description=description, pipeline_diff=alternative.pipeline_diff)

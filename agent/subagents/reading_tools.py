@@ -1,5 +1,7 @@
 """The tools that look into files of a source: what parsers make of one, its language, its bytes."""
 
+import codecs
+
 from pydantic import BaseModel, Field
 
 from agent.core.errors import ToolInputError
@@ -204,7 +206,9 @@ class PreviewTool(TypedTool[PreviewInput, PreviewOutput]):
         data = await self._files.head(args.file, args.start, args.max_bytes + 1)
         more, data = len(data) > args.max_bytes, data[: args.max_bytes]
         kind = looks_like(data) if data else "nothing"
-        text, encoding = _as_text(data) if kind in ("text", "html") else ("", "")
+        text, encoding = ("", "")
+        if kind in ("text", "html"):
+            text, encoding = _as_text(data, begins=args.start == 0, ends=not more)
         return PreviewOutput(
             file=file.name,
             size_bytes=file.size,
@@ -229,14 +233,14 @@ def _passages(text: str) -> list[str]:
     return passages[:30] or ([whole[:PASSAGE_CHARS]] if any(letter.isalpha() for letter in whole) else [])
 
 
-def _as_text(data: bytes) -> tuple[str, str]:
-    """Bytes as text, and their encoding; the last character may have been cut in two."""
-    for mark, encoding in ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig")):
-        if data.startswith(mark):
-            return data.decode(encoding, "replace"), encoding
-    for cut in range(4):
-        try:
-            return data[: len(data) - cut].decode(), "utf-8"
-        except UnicodeDecodeError:
-            continue
-    return data.decode("cp1252", "replace"), "cp1252"
+def _as_text(data: bytes, *, begins: bool, ends: bool) -> tuple[str, str]:
+    """Bytes as text, and their encoding. Characters that the piece cuts in two at its ends are left out."""
+    if begins:
+        for mark, encoding in ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig")):
+            if data.startswith(mark):
+                return data.decode(encoding, "replace"), encoding
+    first = next((place for place, byte in enumerate(data[:4]) if byte & 0xC0 != 0x80), 0) if not begins else 0
+    try:
+        return codecs.getincrementaldecoder("utf-8")().decode(data[first:], final=ends), "utf-8"
+    except UnicodeDecodeError:
+        return data.decode("cp1252", "replace"), "cp1252"

@@ -3,6 +3,7 @@ on. A finding whose words stand in nothing that was read is left out."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
@@ -71,7 +72,7 @@ class Researcher(SubAgent[ResearchTask, ResearchFinal]):
         "it rests on."
     )
     KEYWORDS = ("research", "investigate", "sources", "evidence", "compare", "web")
-    BORROWS = (SEARCH, FETCH)
+    BORROWS: ClassVar[tuple[str, ...]] = (SEARCH, FETCH)
     Task = ResearchTask
     Final = ResearchFinal
 

@@ -59,7 +59,7 @@ class Progress:
         if isinstance(event.body, ev.PlanProposed):
             self._steps |= {step.id: step for step in event.body.plan.steps}
 
-    def show(self, event: ev.Event) -> None:  # noqa: C901 - one case an event
+    def show(self, event: ev.Event) -> None:  # noqa: C901, PLR0912 - one case an event
         """One event, as a line where it says something to a person."""
         step = self._steps.get(event.step_id or "")
         match event.body:
@@ -71,6 +71,10 @@ class Progress:
                 self._status.update(_name(step))
             case ev.ToolCalled(tool=tool) if step is not None and step.action == "skill":
                 self._line(f"    [dim]{step.id} calls {tool}[/dim]")
+            case ev.SubAgentStarted(agent_id=agent_id):
+                self._line(f"    [dim]{_plain(agent_id)} begins[/dim]")
+            case ev.SubAgentFinished(agent_id=agent_id, result=result):
+                self._line(f"    [dim]{_plain(agent_id)}: {_plain(result.summary[:200])}[/dim]")
             case ev.ToolRefused(reason=reason):
                 self._line(f"    [yellow]refused:[/yellow] {_plain(reason)}")
             case ev.StepFinished(duration=seconds):

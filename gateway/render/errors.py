@@ -47,6 +47,8 @@ _OPENAI_CODES: Mapping[str, tuple[str, str | None]] = {
     # our code: (OpenAI's type, OpenAI's code)
     "ERR_BAD_REQUEST": ("invalid_request_error", None),
     "ERR_IDEMPOTENCY": ("idempotency_error", "idempotency_key_reused"),
+    "ERR_GUARDRAIL_INJECTION": ("invalid_request_error", "content_filter"),
+    "ERR_GUARDRAIL_UNSAFE": ("invalid_request_error", "content_filter"),
     "ERR_AUTH": ("invalid_request_error", "invalid_api_key"),
     "ERR_SCOPE": ("invalid_request_error", "insufficient_permissions"),
     "ERR_RATE_LIMIT": ("requests", "rate_limit_exceeded"),

@@ -37,6 +37,10 @@ class StatusLines:
                     self.done.add(event.step_id)
                 if verdict.outcome is Outcome.REPLAN:
                     return f"Step {event.step_id} did not help: {verdict.reason}"[:200]
+            case ev.SubAgentStarted(agent_id=agent_id):
+                return f"{agent_id.replace('_', ' ')} begins"
+            case ev.SubAgentFinished(agent_id=agent_id, result=result):
+                return f"{agent_id.replace('_', ' ')}: {result.summary}"[:200]
             case ev.AnswerFinished(sources=sources):
                 self.sources = len(sources)
             case ev.RunSuspended(reason=reason):

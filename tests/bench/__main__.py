@@ -5,7 +5,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from time import perf_counter
 
-from tests.bench import crash, durability, first_chunk, footprint, makespan, peer, supervision, turn
+from tests.bench import crash, durability, first_chunk, footprint, ingestion, latency, makespan, peer, supervision, turn
 from tests.bench.measure import ROUNDS
 from tests.bench.report import Row, render
 
@@ -20,6 +20,8 @@ ROWS: dict[str, tuple[Measurement, ...]] = {
     "6": (crash.row,),
     "7": (durability.row,),
     "8": (footprint.at_rest, footprint.in_flight, footprint.streams),
+    "9": (ingestion.rows,),
+    "10": (latency.rows,),
 }
 
 

@@ -64,7 +64,7 @@ def _qrels(path: Path) -> dict[str, dict[str, float]]:
 
 
 def _ids(row: dict[str, Any]) -> list[str]:
-    held = next((row[name] for name in _WANTED if row.get(name)), [])
+    held: Any = next((row[name] for name in _WANTED if row.get(name)), [])
     return [str(one) for one in (held if isinstance(held, list) else [held])]
 
 

@@ -5,14 +5,14 @@ import asyncio
 from agent.builder.records import Conversation
 from agent.builder.sources import SourceStore
 from agent.builder.store import BuilderStore
-from agent.core.models import Usage
+from agent.core.models import JsonObject, Usage
 from agent.core.subagents import Uncertainty
 from agent.knowledge.models import ConnectorInput
 from tests.contract.journal_stores import Clock
 
 Pair = tuple[BuilderStore, BuilderStore]
 """Two store objects on the same database, as two processes have them."""
-PIPELINE = {"nodes": [], "edges": [], "template": "so \x00"}
+PIPELINE: JsonObject = {"nodes": [], "edges": [], "template": "so \x00"}
 WEB = ConnectorInput(source_type="web", source_identifier="https://site.example/")
 BLOCKS = Uncertainty(severity="blocking", message="half of it fails \x00", context={"n": 1})
 NOTABLE = Uncertainty(severity="notable", message="two languages")

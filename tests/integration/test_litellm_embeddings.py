@@ -101,7 +101,7 @@ async def test_what_may_pass_is_tried_again_and_what_may_not_is_told(provider: P
 
 
 def test_a_model_without_a_url_is_litellm_s_which_is_not_imported_yet() -> None:
-    assert isinstance(embedder_of(Settings(_env_file=None, embedder_model="cohere/embed-v4")), LiteLLMEmbedder)  # type: ignore[call-arg]
+    assert isinstance(embedder_of(Settings(_env_file=None, embedder_model="cohere/embed-v4")), LiteLLMEmbedder)
     code = (
         "import sys; from agent.core.config import Settings; from gateway.stores import embedder_of; "
         "embedder_of(Settings(_env_file=None, embedder_model='a/b')); print('litellm' in sys.modules)"

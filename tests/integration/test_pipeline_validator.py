@@ -125,7 +125,7 @@ async def test_applying_a_recommended_change_raises_the_rate(tmp_path: Path, mod
     docs = folder(tmp_path, good=10, bad=0)
     model = None
     if mode == "model":
-        change = {"file": "good9.txt", "parser_options": {"file_bytes": 5_000}}
+        change: JsonObject = {"file": "good9.txt", "parser_options": {"file_bytes": 5_000}}
         model = script(
             ends(about='"success":true', summary="Larger files have to be let in."),
             asks(("try_alternative_config", change), about="files_tested"),

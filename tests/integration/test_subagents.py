@@ -5,7 +5,7 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from pydantic import JsonValue
@@ -148,6 +148,8 @@ async def test_a_sub_agent_whose_tool_hangs_times_out_with_what_it_found(tmp_pat
     (finished,) = ended(events)
     assert (finished.outcome, finished.result.success) == ("timeout", False)
     assert finished.result.summary == "Timed out after 0.5 s."
+    doubts = [(one.severity, one.message) for one in finished.result.uncertainties]
+    assert doubts == [("notable", "scout did not come to its end: Timed out after 0.5 s.")]
     assert finished.result.data == {"goal": "the well", "seen": ["sand"]}
     response = respond(events)
     looked = [step for step in response.steps if step.title == "look"]
@@ -448,7 +450,7 @@ async def test_the_researcher_borrows_and_keeps_only_what_its_sources_say(tmp_pa
     fetch = returning("fetch_page", page)
 
     class PageResearcher(Researcher):
-        BORROWS = ("fetch_page",)
+        BORROWS: ClassVar[tuple[str, ...]] = ("fetch_page",)
 
     call = Call("spawn_researcher", {"question": "How deep is the well?"})
     findings = [
@@ -473,3 +475,38 @@ async def test_the_researcher_borrows_and_keeps_only_what_its_sources_say(tmp_pa
         }
     ]
     assert "1 findings were left out" in finished.result.uncertainties[0].message
+
+
+async def test_by_rules_the_researcher_quotes_the_users_documents(tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "leave.md").write_text("# Leave\n\nEmployees may take thirty days of paid holiday in each calendar year.\n")
+    room = Room(id="test", tools=("spawn_researcher", "search_knowledge"))
+    async with engine_bench(tmp_path / "data", None, room=room) as bench:
+        await bench.library.ingest("local", "policies", docs)
+        call = {"tool": "spawn_researcher", "args": {"question": "How many days of paid holiday are there?"}}
+        events = await bench.events("research", metadata={"tool_calls": [call]})
+    (finished,) = ended(events)
+    assert finished.result.tainted
+    findings = finished.result.data["findings"]
+    assert isinstance(findings, list)
+    assert [one["quote"] for one in findings if isinstance(one, dict)] == [
+        "# Leave\n\nEmployees may take thirty days of paid holiday in each calendar year."
+    ]
+    assert [(one.severity, one.message) for one in finished.result.uncertainties][-1] == (
+        "info",
+        "made by rules, not by a model: no model is configured",
+    )
+
+
+async def test_a_researcher_without_tools_finds_nothing_and_says_so(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path / "data", None, room=Room(id="test", tools=("spawn_researcher",))) as bench:
+        call = {"tool": "spawn_researcher", "args": {"question": "How deep is the well?"}}
+        events = await bench.events("research", metadata={"tool_calls": [call]})
+    (finished,) = ended(events)
+    assert finished.result.data["findings"] == []
+    messages = [one.message for one in finished.result.uncertainties]
+    assert messages[:2] == [
+        "nothing was found that can be cited",
+        "search_knowledge is not among this sub-agent's tools",
+    ]

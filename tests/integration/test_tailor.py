@@ -81,7 +81,9 @@ async def test_what_stands_is_shown_and_its_words_are_cited(tmp_path: Path) -> N
     (citation,) = response.metadata["citations"]
     assert citation["quote"] == "Every employee has 28 days of paid holiday a year."
     assert citation["evidence"]["source"] == "handbook.md"
-    assert [check.detail["action"] for check in checks(response)] == []
+    (check,) = checks(response)
+    assert (check.title, check.status) == ("tailor: 1 of 1 sentences rest on the documents", "done")
+    assert check.detail["action"] == "accept"
     assert response.metadata["tailor"]["tone_used"] == "General"
     assert response.metadata["status"] == "complete"
 
@@ -194,7 +196,7 @@ async def test_instructions_in_a_document_have_no_power(tmp_path: Path) -> None:
 async def test_a_model_that_says_the_documents_dont_say_is_believed(tmp_path: Path) -> None:
     response = await asked(tmp_path, says("The documents do not say this.", to="completion"))
     assert response.response == NOT_IN_DOCUMENTS
-    assert checks(response) == []
+    assert [check.detail["action"] for check in checks(response)] == ["accept"]
 
 
 async def test_a_strict_retry_that_cannot_be_asked_leaves_what_stands(tmp_path: Path) -> None:

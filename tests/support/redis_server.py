@@ -37,4 +37,4 @@ def forget(prefix: str, ending: str = "") -> int:
     """Remove the keys of a prefix that end so, as if they had expired; how many there were."""
     wanted = [key for key in keys(prefix) if key.endswith(ending)]
     with redis.Redis.from_url(URL) as server:
-        return int(server.delete(*wanted)) if wanted else 0  # type: ignore[arg-type]
+        return int(server.delete(*wanted)) if wanted else 0

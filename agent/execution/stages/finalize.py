@@ -19,6 +19,7 @@ from agent.execution.decide import halting_step
 from agent.execution.draft import draft_answer, ended_well
 from agent.execution.gates import failed_gates
 from agent.execution.run import Run
+from agent.execution.shield import Outgoing
 
 _NOT_ASKED = ("ERR_MODEL", "ERR_QUOTA", "ERR_RATE_LIMIT")
 """Beginnings of the codes of a model call that came to nothing."""
@@ -37,9 +38,18 @@ async def finalize(run: Run) -> None:
     bodies: list[EventBody] = []
     if state.answering is None:
         bodies.append(AnswerStarted(tier=None, model=None, reason=_why_no_model(state, complete=complete)))
-    bodies += [finished, _terminal(run, complete=complete)]
+    bodies += [_told(run, finished), _terminal(run, complete=complete)]
     await _remember(run, finished, complete=complete)
     await run.emit(*bodies)
+
+
+def _told(run: Run, finished: AnswerFinished) -> AnswerFinished:
+    """The answer as it leaves the house; the memory keeps it with its placeholders."""
+    outgoing = Outgoing(run)
+    tailored = finished.tailored
+    if tailored is not None:
+        tailored = tailored.model_copy(update={"content": outgoing.text(tailored.content)})
+    return finished.model_copy(update={"text": outgoing.text(finished.text), "tailored": tailored})
 
 
 def _terminal(run: Run, *, complete: bool) -> EventBody:

@@ -5,9 +5,10 @@ import unicodedata
 from pydantic import ValidationError
 
 from agent.core.errors import BadRequestError, TooLargeError, ToolUnknownError
-from agent.core.events import InputGuarded
+from agent.core.events import InputGuarded, RunFailed
 from agent.core.models import AgentRequest, Room, ToolCallRequest
 from agent.execution.run import Run
+from agent.execution.shield import check_prompt
 from agent.tools import ToolRegistry
 
 MAX_PROMPT_CHARS = 1_000_000
@@ -70,12 +71,20 @@ def explicit_tool_calls(request: AgentRequest) -> tuple[ToolCallRequest, ...]:
 
 
 async def guard(run: Run) -> None:
-    """Record the prompt as the rest of the run sees it: without characters that people cannot see."""
+    """Record the prompt as the rest of the run sees it: without characters that people cannot see, and without what
+    the room takes out. A prompt that the room blocks ends the run."""
     prompt = run.state.request.prompt
     visible = prompt if prompt.isascii() and "\x00" not in prompt else strip_hidden(prompt)
     removed = len(prompt) - len(visible)
     findings = (f"{removed} hidden characters were removed from the prompt",) if removed else ()
-    await run.emit(InputGuarded(prompt=visible, removed_characters=removed, findings=findings))
+    checked = await check_prompt(run, visible)
+    guarded = InputGuarded(
+        prompt=checked.prompt,
+        removed_characters=removed,
+        findings=(*findings, *checked.findings),
+        placeholders=checked.placeholders or {},
+    )
+    await run.emit(guarded, *([RunFailed(failure=checked.blocked)] if checked.blocked else []))
 
 
 def strip_hidden(text: str) -> str:

@@ -7,6 +7,7 @@ from agent.core.events import MemoryItem, MemoryRetrieved
 from agent.core.memory import Recall
 from agent.core.models import ChatMessage, Role
 from agent.execution.run import Run
+from agent.execution.shield import redact_history
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +43,7 @@ async def retrieve(run: Run) -> None:
 async def _history(run: Run) -> tuple[tuple[ChatMessage, ...], str]:
     request = run.state.request
     if request.messages is not None:
-        return request.messages, "request"
+        return await redact_history(run, request.messages), "request"
     if request.conversation_id is None:
         return (), "none"
     turns = await run.engine.conversations.history(run.state.owner, request.conversation_id)

@@ -33,7 +33,7 @@ async def translate(run: Run) -> None:
     except (ModelError, BudgetError) as error:
         reason = error.message
     finally:
-        await writer.flush()
+        await writer.end()
     text = "".join(parts) if reason is None else None
     await run.emit(
         AnswerTranslated(language=language, text=text, fallback_reason=reason, duration=monotonic() - started)

@@ -31,11 +31,6 @@ class Tailored:
     output: TailorOutput
     sources: tuple[Source, ...] = ()
 
-    @property
-    def found_nothing(self) -> bool:
-        """Whether it only says that the documents don't say."""
-        return not self.output.citations
-
 
 class Tailoring:
     """One answer in the making: its input, its ground, its format."""

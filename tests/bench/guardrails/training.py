@@ -133,16 +133,31 @@ def scores(bag: Bag, models: dict[str, Weights]) -> tuple[float, float]:
 
 def out_of_fold(bags: Sequence[Bag], extra: Sequence[Bag], groups: Sequence[int], seed: int) -> Floats:
     """Each bag's two scores by models that saw nothing of its group."""
-    rng = np.random.default_rng(seed)
-    names = sorted(set(groups))
-    fold_of = dict(zip(names, rng.permutation(len(names)) % FOLDS, strict=True))
-    folds = np.array([fold_of[group] for group in groups])
+    fold_of = folds(groups, seed)
     result = np.zeros((len(bags), 2))
     for fold in range(FOLDS):
-        models = train([bag for bag, at in zip(bags, folds, strict=True) if at != fold] + list(extra))
-        for at in np.flatnonzero(folds == fold).tolist():
+        models = train([bag for bag, at in zip(bags, fold_of, strict=True) if at != fold] + list(extra))
+        for at in np.flatnonzero(fold_of == fold).tolist():
             result[at] = scores(bags[at], models)
     return result
+
+
+def folds(groups: Sequence[int], seed: int) -> Ints:
+    """A fold for each text; those of one group share theirs."""
+    names = sorted(set(groups))
+    order = np.random.default_rng(seed).permutation(len(names)) % FOLDS
+    fold_of = dict(zip(names, order.tolist(), strict=True))
+    return np.array([fold_of[group] for group in groups], np.int64)
+
+
+def by_near_duplicate(bags: Sequence[Bag]) -> list[int]:
+    """Groups of texts that share half their wording: the carriers of one kind are mostly one group."""
+    return near_duplicates([bag.row.text for bag in bags])
+
+
+def by_template(bags: Sequence[Bag]) -> list[int]:
+    """The same for prompts; for carriers, groups by the tool whose result it is, or the kind of what is asked."""
+    return near_duplicates(["" if bag.carrier else bag.row.text for bag in bags], [_template(bag) for bag in bags])
 
 
 def thresholds(found: Floats, bags: Sequence[Bag]) -> tuple[float, float]:
@@ -178,14 +193,8 @@ def main(path: Path, out: Path | None) -> None:
     prompts, carried = own()
     bags = [Bag(row, 1.0) for row in rows]
     extra = [Bag(row, OWN) for row in prompts + carried]
-    clusters = near_duplicates([row.text for row in rows])
-    templates = near_duplicates(
-        [row.text if not bag.carrier else "" for row, bag in zip(rows, bags, strict=True)],
-        [_template(bag) for bag in bags],
-    )
-    print(
-        f"{len(rows)} rows in {len(set(clusters))} clusters, {len(set(templates))} templates; {len(extra)} of our own"
-    )
+    clusters, templates = by_near_duplicate(bags), by_template(bags)
+    print(f"{len(rows)} rows, {len(set(clusters))} clusters, {len(set(templates))} templates; {len(extra)} of our own")
     found = {}
     for name, groups in (("by template", templates), ("by near-duplicate", clusters)):
         found[name] = [out_of_fold(bags, extra, groups, seed) for seed in range(ROUNDS)]

@@ -29,7 +29,9 @@ def test_the_output_has_the_contracts_fields() -> None:
     required = [name for name, field in GuardrailsOutput.model_fields.items() if field.is_required()]
     assert required == ["is_safe", "sanitized_content", "risk_category", "reasoning"]
     with pytest.raises(ValidationError):
-        GuardrailsOutput(is_safe=True, sanitized_content="", risk_category="secret", reasoning="")  # type: ignore[arg-type]
+        GuardrailsOutput.model_validate(
+            {"is_safe": True, "sanitized_content": "", "risk_category": "secret", "reasoning": ""}
+        )
 
 
 async def test_nothing_found_is_safe() -> None:

@@ -223,7 +223,7 @@ async def test_the_reranker_begins_with_half_of_each_branch(house: House) -> Non
     assert {result.chunk_id for result in output.results[:3]} == {"words", "both", "near"}
     scores = {result.chunk_id: result.metadata["scores"] for result in output.results}
     assert set(scores["words"]) >= {"lexical", "vector"}  # type: ignore[arg-type]
-    assert scores["near"]["vector"]["rank"] >= 1  # type: ignore[index, call-overload]
+    assert "vector" in scores["near"]  # type: ignore[operator]
     assert "lexical" not in scores["near"]  # type: ignore[operator]
 
 

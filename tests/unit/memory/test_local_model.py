@@ -153,7 +153,7 @@ def damaged(source: Path, case: str) -> Path:
     one_layer = {name: tensor for name, tensor in random_weights(7).items() if ".layer.1." not in name}
     damages: dict[str, Callable[[], object]] = {
         "no folder": lambda: shutil.rmtree(source),
-        "empty": lambda: [file.unlink() for file in source.iterdir()],
+        "empty": lambda: [shutil.move(file, source.parent / file.name) for file in list(source.iterdir())],
         "no weights": weights.unlink,
         "no tokenizer": (source / "tokenizer.json").unlink,
         "half": lambda: weights.write_bytes(weights.read_bytes()[: weights.stat().st_size // 2]),

@@ -11,7 +11,11 @@ from tests.support.processes import ROOT
 from tests.unit.skills.folders import write_skill
 
 SHIPPED = SkillLibrary.load([SkillRoot(ROOT / "skills", "shipped")])
-TOOLS = {"web_fetch", "read_file", "list_files", "search_files", "calculator", "current_time", "read_skill_file"}
+TOOLS = {
+    "web_fetch", "read_file", "list_files", "search_files", "calculator", "current_time", "read_skill_file",
+    "list_plugins", "get_plugin_details", "list_templates", "get_pipeline_state", "build_pipeline", "apply_pipeline",
+    "spawn_source_analyzer", "spawn_pipeline_validator",
+}  # fmt: skip
 each_shipped = pytest.mark.parametrize("skill", [*SHIPPED], ids=lambda skill: skill.name)
 
 

@@ -77,7 +77,7 @@ def upgrade() -> None:
     op.create_index(
         "uncertainties_blocking_unresolved",
         "conversation_uncertainties",
-        ["conversation_id"],
+        ["conversation_id", "created", "id"],
         sqlite_where=sa.text("severity = 'blocking' AND resolved = 0"),
         postgresql_where=sa.text("severity = 'blocking' AND resolved = 0"),
     )

@@ -1,0 +1,148 @@
+"""How well and how fast the guardrails see: `python -m tests.bench.guardrails [quick]`.
+
+GUARDRAILS_DATA is a folder with `injection_dev.jsonl` and `pii_dev.jsonl` (../shared/data/guardrails by default); with
+GUARDRAILS_HELD_OUT=1 its rows are taken for unseen and only the shipped weights are judged. The shipped classifier was
+trained on the development rows, so what counts there are the figures out of fold: models trained anew without the rows
+they judge, with the whole detector (rules, decoded views) around them and the shipped thresholds. `quick` leaves those
+out.
+"""
+
+import json
+import os
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+
+from agent.guardrails import Guardrails, GuardrailsInput, Links, Secrets, Vault
+from agent.guardrails.classifier import Model, shipped
+from agent.guardrails.harm import HarmDetector
+from agent.guardrails.injection import InjectionDetector
+from agent.guardrails.pii import PiiDetector, personal
+from agent.guardrails.rules import matches
+from agent.guardrails.views import plain
+from tests.bench.guardrails.rows import Row, development, own
+from tests.bench.guardrails.training import FOLDS, OWN, Bag, by_near_duplicate, by_template, folds, train
+
+DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "guardrails"
+NAMES = {
+    "EMAIL_ADDRESS": "EMAIL", "PHONE_NUMBER": "PHONE", "CREDIT_CARD": "CARD", "IBAN_CODE": "IBAN", "IP_ADDRESS": "IP",
+    "US_SSN": "SSN", "US_DRIVER_LICENSE": "LICENCE",
+}  # fmt: skip
+"""Kinds of the development file that have a form, and ours. Names, addresses and dates are not looked for."""
+ROUNDS = 3
+
+
+def injection(rows: Sequence[Row], held_out: bool, quick: bool) -> None:
+    """Recall and false alarms of the detector."""
+    _judge("rules alone", rows, [bool(next(matches(plain(row.text).text), None)) for row in rows])
+    detector = InjectionDetector()
+    title = "shipped weights" if held_out else "shipped weights (trained on these rows: too good)"
+    _judge(title, rows, [_hit(detector, row) for row in rows])
+    if held_out or quick:
+        return
+    bags = [Bag(row, 1.0) for row in rows]
+    extra = [Bag(row, OWN) for part in own() for row in part]
+    for name, groups in (("template", by_template(bags)), ("near-duplicate", by_near_duplicate(bags))):
+        hits = np.array([_out_of_fold(bags, extra, groups, seed) for seed in range(ROUNDS)])
+        _judge(f"out of fold by {name}, {ROUNDS} rounds of {FOLDS} folds", rows, hits.mean(0))
+        for label, what in ((1, "recall"), (0, "false alarms")):
+            rates = hits[:, [row.label == label for row in rows]].mean(1)
+            print(f"    {what} by round: {', '.join(f'{rate:.4f}' for rate in rates)}")
+
+
+def _out_of_fold(bags: Sequence[Bag], extra: Sequence[Bag], groups: Sequence[int], seed: int) -> list[bool]:
+    hits = [False] * len(bags)
+    limits = shipped().attack_above, shipped().request_above
+    fold_of = folds(groups, seed)
+    for fold in range(FOLDS):
+        models = train([*[bag for bag, at in zip(bags, fold_of, strict=True) if at != fold], *extra])
+        detector = InjectionDetector(Model(models["attack"], models["request"], *limits))
+        for at in np.flatnonzero(fold_of == fold).tolist():
+            hits[at] = _hit(detector, bags[at].row)
+    return hits
+
+
+def _hit(detector: InjectionDetector, row: Row) -> bool:
+    return bool(detector.find(GuardrailsInput(content=row.text, check_type="input_validation")))
+
+
+def _judge(
+    title: str, rows: Sequence[Row], hits: "Sequence[bool] | np.ndarray[tuple[int], np.dtype[np.float64]]"
+) -> None:
+    by_kind: dict[tuple[int, str], list[float]] = defaultdict(list)
+    for row, hit in zip(rows, hits, strict=True):
+        by_kind[row.label, row.kind].append(float(hit))
+    recall, alarms = (
+        np.mean([hit for (label, _), part in by_kind.items() if label == wanted for hit in part]) for wanted in (1, 0)
+    )
+    hard = np.mean([h for (_, kind), part in by_kind.items() if kind == "benign_hard_negative" for h in part] or [0.0])
+    print(f"injection, {title}\n  recall {recall:.3f}, false alarms {alarms:.4f}, on hard benign prompts {hard:.4f}")
+    for (_, kind), part in sorted(by_kind.items()):
+        print(f"    {kind:22}{len(part):6}  {np.mean(part):.3f}")
+
+
+def pii(path: Path) -> None:
+    """Precision and recall over spans: exact ones of the right kind."""
+    right, wrong, missed = Counter[str](), Counter[str](), Counter[str]()
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
+    for row in rows:
+        wanted = {(NAMES[s["type"]], s["start"], s["end"]) for s in row["spans"] if s["type"] in NAMES}
+        found = {(kind, span.start, span.end) for kind, span in personal(row["text"])}
+        for counter, spans in ((right, found & wanted), (wrong, found - wanted), (missed, wanted - found)):
+            counter.update(kind for kind, _, _ in spans)
+    hits, false, lost = right.total(), wrong.total(), missed.total()
+    print(f"personal data, {len(rows)} texts, {hits + lost} spans of kinds that have a form")
+    print(f"  precision {hits / max(hits + false, 1):.3f}, recall {hits / max(hits + lost, 1):.3f}")
+    for kind in sorted(right | wrong | missed):
+        print(f"    {kind:12} right {right[kind]:4}, wrong {wrong[kind]:3}, missed {missed[kind]:3}")
+
+
+def speed(rows: Sequence[Row]) -> None:
+    """Milliseconds of CPU for texts of 1,000 characters."""
+    joined = "\n".join(row.text for row in rows)
+    texts = [joined[at : at + 1_000] for at in range(0, min(len(joined), 200_000) - 1_000, 1_000)]
+    links = Links(outside=[joined[:20_000]])
+    vault = Vault({"EMAIL_1": "a@example.org"})
+    guardrails = Guardrails()
+
+    def check(text: str) -> None:
+        request = GuardrailsInput(content=text, check_type="input_validation")
+        guardrails.decide(text, guardrails.find(request), Vault())
+
+    def asks(detector: InjectionDetector | PiiDetector | Secrets | HarmDetector) -> Callable[[str], object]:
+        return lambda text: detector.find(GuardrailsInput(content=text, check_type="input_validation"))
+
+    secrets = Secrets([f"configured-secret-{number}-value" for number in range(10)])
+    ways: dict[str, Callable[[str], object]] = {
+        "injection": asks(InjectionDetector()), "personal data": asks(PiiDetector()), "secrets, 10 configured":
+        asks(secrets), "harm": asks(HarmDetector()), "the whole check": check, "links": links.defuse,
+        "placeholders restored": vault.restore,
+    }  # fmt: skip
+    print(f"CPU milliseconds for 1,000 characters ({len(texts)} texts)")
+    for name, run in ways.items():
+        run(texts[0])
+        times = []
+        for text in texts:
+            started = process_time()
+            run(text)
+            times.append((process_time() - started) * 1000)
+        print(f"    {name:24} median {np.median(times):.2f}, 95 % {np.percentile(times, 95):.2f}")
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Measure and print."""
+    folder = Path(os.environ.get("GUARDRAILS_DATA", DATA))
+    if not (folder / "injection_dev.jsonl").exists():
+        sys.exit(f"{folder} holds no injection_dev.jsonl; set GUARDRAILS_DATA to a folder that does")
+    rows = development(folder / "injection_dev.jsonl")
+    injection(rows, os.environ.get("GUARDRAILS_HELD_OUT") == "1", "quick" in arguments)
+    pii(folder / "pii_dev.jsonl")
+    speed(rows)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,167 @@
+"""What sub-agents agree on: their prompts, ids and results; ways through a pipeline; the last message of a model."""
+
+import json
+import re
+
+import pytest
+from pydantic import BaseModel
+
+from agent.execution.site import CallSite
+from agent.execution.subagent_work import read_final
+from agent.knowledge.models import FileType
+from agent.knowledge.pipeline_check import PipelineInvalidError, given_types, problems, route
+from agent.knowledge.pipeline_diff import applied, difference
+from agent.knowledge.templates import from_template, list_templates
+from agent.prompts import render
+from agent.subagents.alternatives import cut_otherwise, read_otherwise
+from agent.subagents.characteristics import code_share, document_types
+from agent.subagents.registry import SUBAGENTS, Kind, by_id
+from agent.subagents.spawn import spawn_tools
+
+PROSE = "The committee met on Monday. It decided to postpone the matter, and to ask for a further report.\n" * 5
+CODE = "def total(rows):\n    result = 0\n    for row in rows:\n        result += row.value\n    return result\n" * 3
+
+
+class Answer(BaseModel):
+    answer: str
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"answer": "x"}',
+        'Here:\n```json\n{"answer": "x"}\n```\nDone.',
+        '{"answer": "draft"} no, rather {"answer": "x"}',
+        '<think>{"a": {</think> {"answer": "x", "more": [1]}',
+        '{"note": 1} {"answer": "x"} {"note": 2}',
+    ],
+)
+def test_the_last_object_that_fits_is_the_result(text: str) -> None:
+    assert read_final(Answer, text) == Answer(answer="x")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "it holds no JSON object"),
+        ("[1, 2]", "it holds no JSON object"),
+        ('{"answer": 7}', "answer: Input should be a valid string"),
+        ('{"answer": "x"', "it holds no JSON object"),
+        ("{" * 100_000, "it holds no JSON object"),
+        ('{"a":' * 50_000, "it holds no JSON object"),
+    ],
+)
+def test_what_is_no_result_is_said_in_a_few_words(text: str, problem: str) -> None:
+    assert read_final(Answer, text) == problem
+
+
+@pytest.mark.parametrize("kind", SUBAGENTS, ids=lambda kind: str(kind.AGENT_ID))
+def test_the_example_in_each_prompt_is_a_result(kind: Kind) -> None:
+    text = render(f"subagent_{kind.AGENT_ID}", system="")
+    (example,) = re.findall(r"```json\n(.*?)```", text, re.DOTALL)
+    parsed = kind.Final.model_validate(json.loads(example))
+    assert set(json.loads(example)) == set(type(parsed).model_fields)
+
+
+def test_every_sub_agent_has_its_tool_and_ids_are_unique() -> None:
+    names = [tool.spec.name for tool in spawn_tools()]
+    assert names == ["spawn_source_analyzer", "spawn_pipeline_validator", "spawn_researcher"]
+    assert all(tool.spec.effect == "read" and tool.spec.spawns and tool.spec.by_name for tool in spawn_tools())
+    with pytest.raises(ValueError, match="two sub-agents are called 'researcher'"):
+        by_id([*SUBAGENTS, SUBAGENTS[-1]])
+
+
+@pytest.mark.row("S000-21", "S000-22")
+def test_the_limits_are_those_of_the_builder() -> None:
+    assert [(kind.AGENT_ID, kind.MAX_TURNS, kind.TIMEOUT_SECONDS) for kind in SUBAGENTS] == [
+        ("source_analyzer", 30, 300),
+        ("pipeline_validator", 25, 300),
+        ("researcher", 20, 300),
+    ]
+
+
+@pytest.mark.row("S002-47")
+def test_ids_of_calls_in_spans_are_those_of_nothing_else() -> None:
+    sites = [
+        CallSite("s1", 1, 2),
+        CallSite("s1", 1, 2, by="rules"),
+        CallSite("s1", 1, 2, span="s1.1.1"),
+        CallSite("s1", 1, 2, span="s1.1.2"),
+        CallSite("s1", 1, 2, "rules", span="s1.1.2"),
+        CallSite("s1", 1, 2, span="s1.1.2/2"),
+        CallSite("s1", 2, 2, span="s1.2.1"),
+    ]
+    assert len({site.call_id for site in sites}) == len(sites)
+    assert sites[0].call_id == "s1.1.2"
+    assert [site.place for site in sites] == ["2", "r2", "1/2", "2/2", "2/r2", "2/2/2", "1/2"]
+
+
+@pytest.mark.parametrize("template", [one.name for one in list_templates()])
+@pytest.mark.parametrize("file_type", ["pdf", "html", "txt"])
+def test_one_type_can_be_read_otherwise_and_the_others_stay(template: str, file_type: FileType) -> None:
+    pipeline = from_template(template)
+    changed = read_otherwise(pipeline, file_type, options={"timeout_s": 7})
+    assert problems(changed) == []
+    way = route(changed, file_type)
+    assert way is not None
+    assert way.parser.options["timeout_s"] == 7
+    assert applied(pipeline, difference(pipeline, changed)).nodes == changed.nodes
+    for other in ("docx", "md", "pdf", "txt"):
+        before, after = route(pipeline, other), route(changed, other)
+        if other != file_type and before is not None:
+            assert after is not None
+            assert (before.parser.plugin, before.parser.options) == (after.parser.plugin, after.parser.options)
+
+
+def test_another_parser_takes_its_own_options() -> None:
+    pipeline = read_otherwise(from_template("documents"), "docx", parser="python-docx", options={"timeout_s": 5})
+    again = read_otherwise(pipeline, "docx", parser="kreuzberg")
+    way = route(again, "docx")
+    assert way is not None
+    assert (way.parser.id, way.parser.plugin, way.parser.options) == ("docx-parser", "kreuzberg", {})
+    assert "docx" not in given_types(again, again.node("parser"))
+    with pytest.raises(PipelineInvalidError, match="does not read docx"):
+        read_otherwise(pipeline, "docx", parser="liteparse")
+    with pytest.raises(PipelineInvalidError, match="does not take the option 'speed'"):
+        read_otherwise(pipeline, "docx", options={"speed": 1})
+
+
+def test_another_chunker_may_cut() -> None:
+    pipeline = cut_otherwise(from_template("documents"), "txt", chunker="fixed", options={"size": 300})
+    way = route(pipeline, "txt")
+    assert way is not None
+    assert (way.chunker.plugin, way.chunker.options) == ("fixed", {"size": 300})
+    with pytest.raises(PipelineInvalidError, match="there is no chunker 'axe'"):
+        cut_otherwise(pipeline, "txt", chunker="axe")
+
+
+@pytest.mark.row("S000-36")
+def test_code_is_told_from_prose() -> None:
+    assert code_share(CODE) >= 0.8
+    assert code_share(PROSE) < 0.1
+    assert code_share("") == 0
+    assert document_types([PROSE], "txt", ".txt") == ["prose"]
+    assert document_types([CODE], "txt", ".txt") == ["code"]
+    assert document_types([], None, ".py") == ["code"]
+    assert document_types(["  "], "txt", ".txt") == []
+    assert document_types([f"{PROSE}\n\nFor example:\n\n{CODE[:60]}"], "md", ".md") == ["prose"]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Abstract\nKeywords\n1 Introduction as in [3], Smith et al. 5 Conclusion\nReferences", "academic"),
+        ("This Agreement binds the parties hereby; clause 3 limits liability and shall stand.", "legal"),
+        ("## Installation\n\nUsage: configure the API, see the example and the parameters.", "documentation"),
+        ("2024-01-01 10:00:00 up\n" * 6, "log"),
+        ("From: a\nTo: b\nSubject: c\nDate: d\n\nHello", "mail"),
+        ("Net income and revenue of the fiscal year; the balance sheet shows cash flow.", "financial"),
+    ],
+)
+def test_kinds_of_documents_show_themselves(text: str, kind: str) -> None:
+    assert document_types([text], "txt", ".txt") == [kind]
+
+
+def test_a_hostile_text_costs_no_time() -> None:
+    assert code_share("a" * 20_000) == 0
+    assert document_types(["(" * 20_000], "txt", ".txt")
