@@ -7,20 +7,12 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
-from agent.core.errors import RateLimitError, ScopeError
+from agent.core.errors import ScopeError
 from agent.core.keys import Scope
 from agent.core.models import AgentRequest
 from gateway.bootstrap import Stepgate
 from gateway.doors.wiring import Gateway
-from gateway.gatekeeper import Caller
-
-
-def key_of(request: Request) -> str | None:
-    """The key a request carries, as a bearer token or in `x-api-key`."""
-    kind, _, token = request.headers.get("authorization", "").partition(" ")
-    if kind.lower() == "bearer" and token.strip():
-        return token.strip()
-    return request.headers.get("x-api-key") or None
+from gateway.gatekeeper import Caller, key_of
 
 
 async def caller_of(request: Request, stepgate: Gateway) -> Caller:
@@ -28,7 +20,7 @@ async def caller_of(request: Request, stepgate: Gateway) -> Caller:
     known: Any = getattr(request.state, "caller", None)
     if isinstance(known, Caller):
         return known
-    caller = await stepgate.gatekeeper.caller(key_of(request))
+    caller = await stepgate.gatekeeper.caller(key_of(request.headers))
     request.state.caller = caller
     request.state.extra_headers = stepgate.gatekeeper.count(caller)
     return caller
@@ -37,13 +29,7 @@ async def caller_of(request: Request, stepgate: Gateway) -> Caller:
 async def start_run(stepgate: Stepgate, caller: Caller, request: AgentRequest, *, hidden: bool = False) -> str:
     """Begin a run for a caller, with the tools of their key. Raises what `AgentService.start` does, and
     `RateLimitError` when as many of their runs are under way as their key allows."""
-    key = caller.key
-    most = key.limits.parallel_runs if key else None
-    if key is not None and most is not None and stepgate.service.custody.count_of(key.id) >= most:
-        raise RateLimitError(f"the key {key.id} allows {most} runs at the same time; wait for one to end")
-    return await stepgate.service.start(
-        caller.narrowed(request), owner=caller.owner, hidden=hidden, key=key.id if key else None
-    )
+    return await stepgate.service.of(caller.principal).start(request, hidden=hidden)
 
 
 By = Annotated[Caller, Depends(caller_of)]

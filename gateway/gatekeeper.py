@@ -7,13 +7,14 @@ every caller.
 import ipaddress
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from agent.core.config import Settings
 from agent.core.errors import AuthError, QuotaError, RateLimitError
 from agent.core.keys import ApiKey, KeyStore
-from agent.core.models import LOCAL_OWNER, AgentRequest, Usage
+from agent.core.models import LOCAL_OWNER, Usage
+from agent.core.principal import Principal
 
 CACHE_SECONDS = 2.0
 """How long a key counts as verified without a look at the store: so long a revoked one may still work."""
@@ -35,14 +36,12 @@ class Caller:
         """Who it is, for a person who reads what was decided."""
         return f"{self.owner} (key {self.key.id})" if self.key else self.owner
 
-    def narrowed(self, request: AgentRequest) -> AgentRequest:
-        """The request with the tools of the key, where the key is limited to some."""
-        if self.key is None or self.key.tools is None:
-            return request
-        wanted = request.metadata.get("tools")
-        allowed = list(self.key.tools)
-        tools = [name for name in allowed if name in wanted] if isinstance(wanted, list) else allowed
-        return request.model_copy(update={"metadata": {**request.metadata, "tools": tools}})
+    @property
+    def principal(self) -> Principal:
+        """On whose behalf the engine works, and within what."""
+        if self.key is None:
+            return Principal(self.owner)
+        return Principal(self.owner, self.key.id, self.key.tools, self.key.limits.parallel_runs)
 
 
 @dataclass(slots=True)
@@ -156,6 +155,14 @@ class KeyPurse:
             known = (now + CACHE_SECONDS, await self._keys.get(key_id))
             self._known[key_id] = known
         return known[1]
+
+
+def key_of(headers: Mapping[str, str]) -> str | None:
+    """The key a request carries, as a bearer token or in `x-api-key`; names of headers in lower case."""
+    kind, _, token = headers.get("authorization", "").partition(" ")
+    if kind.lower() == "bearer" and token.strip():
+        return token.strip()
+    return headers.get("x-api-key") or None
 
 
 def demands_key(settings: Settings) -> bool:

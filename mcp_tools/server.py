@@ -24,6 +24,7 @@ from agent.skills import SkillLibrary
 from agent.tools import ToolRegistry, ToolSpec
 from mcp_tools.agent_tools import AGENT_TOOLS, Steps
 from mcp_tools.server_approval import Person, can_ask
+from mcp_tools.server_caller import identified
 from mcp_tools.server_changes import Changes, SessionListener
 from mcp_tools.server_curated import OWN, View
 from mcp_tools.server_extras import CallResult, ExtrasOf, no_extras
@@ -109,6 +110,7 @@ def build_server(
     server.add_request_handler("tasks/update", TaskUpdateParams, handlers.update_task)
     server.add_notification_handler("notifications/initialized", types.NotificationParams, handlers.initialized)
     server.extensions.update({SKILLS_EXTENSION: {}, TASKS_EXTENSION: {}})
+    server.middleware.append(identified)
     server.middleware.append(sealing(key_file))
     return server
 

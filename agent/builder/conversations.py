@@ -18,7 +18,7 @@ from agent.builder.from_log import messages_of
 from agent.builder.messages import WINDOW_SECONDS, ConversationMessage, history
 from agent.builder.records import Conversation
 from agent.builder.summary import kept_words
-from agent.core.approval import decision_of
+from agent.core.approval import decision_of, question
 from agent.core.errors import AgentError, BadRequestError, ConflictError, NotFoundError, RateLimitError, StoreError
 from agent.core.fold import RunState, fold
 from agent.core.journal import RunRow
@@ -94,6 +94,14 @@ class BuilderConversations:
     async def messages(self, conversation: Conversation) -> list[ConversationMessage]:
         """Its messages, as far as they have not expired."""
         return await self.builder.messages.read(conversation.id)
+
+    async def question(self, conversation: Conversation) -> str:
+        """What its run asks of a person; empty when it waits for nobody."""
+        run_id = conversation.run_id
+        row = await self._row(conversation, run_id) if run_id is not None else None
+        if row is None or row.status != "awaiting_approval":
+            return ""
+        return question(await self._state(row.run_id, conversation.owner))
 
     async def send(
         self,
@@ -297,7 +305,10 @@ class BuilderConversations:
             return
         try:
             messages = self.builder.messages
-            await messages.add(conversation.id, *messages_of(events, state, messages.message))
+            found = messages_of(events, state, messages.message)
+            if not await messages.read(conversation.id):  # gone with an earlier process, while this was answered
+                found.insert(0, messages.message("user", state.request.prompt))
+            await messages.add(conversation.id, *found)
         except StoreError as error:  # they would have expired one day; the summary stays
             log.warning("the messages of %s are not kept: %s", conversation.id, error.message)
         await self.builder.summarise(conversation)

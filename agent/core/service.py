@@ -1,6 +1,7 @@
 """`AgentService`: start, follow, cancel and read runs. The one way into the engine, for every door."""
 
 import contextlib
+import copy
 import json
 import logging
 import secrets
@@ -16,11 +17,13 @@ from agent.core.errors import (
     ConflictError,
     FailureKind,
     NotFoundError,
+    RateLimitError,
 )
 from agent.core.events import ApprovalDecided, CancelRequested, Event, RunCreated, RunFailed, RunWaiting
 from agent.core.fold import fold
 from agent.core.journal import Claim, Journal, RunRow
-from agent.core.models import LOCAL_OWNER, AgentRequest, AgentResponse, JsonObject, Room, RunStatus
+from agent.core.models import AgentRequest, AgentResponse, JsonObject, Room, RunStatus
+from agent.core.principal import Principal
 from agent.core.response import respond
 from agent.core.rooms import Rooms
 
@@ -71,7 +74,17 @@ class AgentService(Generic[Live]):
         self._executor = executor
         self.rooms = rooms
         self._admit = admit
+        self._principal = Principal()
         self.custody = Custody(journal, executor, worker=worker, limits=limits or ServiceLimits())
+
+    def of(self, principal: Principal) -> "AgentService[Live]":
+        """The same service for one principal: where no owner is named, theirs is meant."""
+        mine = copy.copy(self)
+        mine._principal = principal
+        return mine
+
+    def _of(self, owner: str | None) -> str:
+        return owner or self._principal.owner
 
     def admit(self, request: AgentRequest) -> Room:
         """The room that will serve the request. Raises `RoomUnknownError`, `BadRequestError`, `TooLargeError`."""
@@ -83,7 +96,7 @@ class AgentService(Generic[Live]):
         self,
         request: AgentRequest,
         *,
-        owner: str = LOCAL_OWNER,
+        owner: str | None = None,
         hidden: bool = False,
         run_id: str | None = None,
         key: str | None = None,
@@ -92,19 +105,33 @@ class AgentService(Generic[Live]):
         written down a `new_run_id` before, `key` the id of the API key that pays.
 
         Raises what `admit` raises, `BusyError` when draining or full, `StoreError` when it cannot be stored."""
+        principal = self._principal
+        request = principal.narrowed(request)
         room = self.admit(request)
+        most = principal.parallel_runs
+        if principal.key is not None and most is not None and self.custody.count_of(principal.key) >= most:
+            raise RateLimitError(f"the key {principal.key} allows {most} runs at the same time; wait for one to end")
         run_id = run_id or new_run_id()
-        await self.custody.create(run_id, RunCreated(request=request, room=room, owner=owner, key=key, hidden=hidden))
+        await self.custody.create(
+            run_id,
+            RunCreated(
+                request=request,
+                room=room,
+                owner=self._of(owner),
+                key=key or self._principal.key,
+                hidden=hidden,
+            ),
+        )
         return run_id
 
     async def events(
-        self, run_id: str, *, owner: str = LOCAL_OWNER, after: int = 0, waits: bool = True, heard: int = 0
+        self, run_id: str, *, owner: str | None = None, after: int = 0, waits: bool = True, heard: int = 0
     ) -> AsyncGenerator[Event, None]:
         """The events with `seq > after`, replayed and then live, up to the terminal one. `NotFoundError`.
 
         Without `waits`, only up to where the run itself waits for a person; where it waited up to seq `heard` is past.
         Ends early also while the gateway is draining: the run goes on after the restart."""
-        async with contextlib.aclosing(self._all_events(run_id, owner, after)) as events:
+        async with contextlib.aclosing(self._all_events(run_id, self._of(owner), after)) as events:
             async for event in events:
                 yield event
                 if waits or event.seq <= heard or not isinstance(event.body, RunWaiting):
@@ -128,17 +155,17 @@ class AgentService(Generic[Live]):
                 if event.body.terminal:
                     return
         else:
-            row = await self._journal.get(run_id, owner=owner)
+            row = await self._journal.get(run_id, owner=self._of(owner))
             if row.status in ENDED and after >= row.last_seq:
                 return
         async for event in self._tail(run_id, after):
             yield event
 
-    async def finished(self, run_id: str, *, owner: str = LOCAL_OWNER, heard: int = 0) -> list[Event]:
+    async def finished(self, run_id: str, *, owner: str | None = None, heard: int = 0) -> list[Event]:
         """The whole log, once the run has ended, or as far as it goes without a person's word.
 
         Raises `RunFailedError` for a run that failed, `BusyError` when the gateway stops first, `NotFoundError`."""
-        events = [event async for event in self.events(run_id, owner=owner, waits=False, heard=heard)]
+        events = [event async for event in self.events(run_id, owner=self._of(owner), waits=False, heard=heard)]
         last = events[-1].body if events else None
         if isinstance(last, RunFailed):
             raise RunFailedError(last.failure)
@@ -146,13 +173,13 @@ class AgentService(Generic[Live]):
             raise BusyError(f"the gateway is stopping; the run goes on after its restart: GET /v1/runs/{run_id}")
         return events
 
-    async def response(self, run_id: str, *, owner: str = LOCAL_OWNER, heard: int = 0) -> AgentResponse:
+    async def response(self, run_id: str, *, owner: str | None = None, heard: int = 0) -> AgentResponse:
         """The answer, once the run has ended, or the question it waits with. Raises what `finished` raises."""
-        return respond(await self.finished(run_id, owner=owner, heard=heard))
+        return respond(await self.finished(run_id, owner=self._of(owner), heard=heard))
 
-    async def read(self, run_id: str, *, owner: str = LOCAL_OWNER, after: int = 0) -> list[Event]:
+    async def read(self, run_id: str, *, owner: str | None = None, after: int = 0) -> list[Event]:
         """The events so far. `NotFoundError`."""
-        await self._journal.get(run_id, owner=owner)
+        await self._journal.get(run_id, owner=self._of(owner))
         return await self._journal.read(run_id, after=after)
 
     async def blob_value(self, checksum: str) -> dict[str, object] | None:
@@ -160,26 +187,26 @@ class AgentService(Generic[Live]):
         value = json.loads(await self._journal.get_blob(checksum)).get("value")
         return value if isinstance(value, dict) else None
 
-    async def get(self, run_id: str, *, owner: str = LOCAL_OWNER) -> RunRow:
+    async def get(self, run_id: str, *, owner: str | None = None) -> RunRow:
         """The run's row. `NotFoundError`."""
-        return await self._journal.get(run_id, owner=owner)
+        return await self._journal.get(run_id, owner=self._of(owner))
 
     async def list_runs(
         self,
         *,
-        owner: str = LOCAL_OWNER,
+        owner: str | None = None,
         limit: int = 50,
         before: str | None = None,
         status: RunStatus | None = None,
     ) -> list[RunRow]:
         """Runs, newest first."""
-        return await self._journal.list_runs(owner=owner, limit=limit, before=before, status=status)
+        return await self._journal.list_runs(owner=self._of(owner), limit=limit, before=before, status=status)
 
-    async def cancel(self, run_id: str, *, owner: str = LOCAL_OWNER, reason: str = "cancelled by the caller") -> None:
+    async def cancel(self, run_id: str, *, owner: str | None = None, reason: str = "cancelled by the caller") -> None:
         """Ask the owner of a run to stop it; kept as a signal, so that a crash does not lose it.
 
         Raises `NotFoundError`, and `ConflictError` for a run that has ended."""
-        row = await self._journal.get(run_id, owner=owner)
+        row = await self._journal.get(run_id, owner=self._of(owner))
         if row.status in ENDED:
             raise ConflictError(f"run {run_id!r} has ended already ({row.status})")
         await self._journal.signal(run_id, "cancel", {"reason": reason})
@@ -191,8 +218,8 @@ class AgentService(Generic[Live]):
         run_id: str,
         decision: Decision,
         *,
-        owner: str = LOCAL_OWNER,
-        by: str = LOCAL_OWNER,
+        owner: str | None = None,
+        by: str | None = None,
         reason: str = "",
         approvals: Sequence[str] = (),
         plan: JsonObject | None = None,
@@ -202,7 +229,7 @@ class AgentService(Generic[Live]):
 
         `plan` is the plan as they have edited it. Raises `NotFoundError`, `ConflictError` when nothing (or none of
         these) is open any more, `BadRequestError` for a plan that cannot be."""
-        row = await self._journal.get(run_id, owner=owner)
+        row = await self._journal.get(run_id, owner=self._of(owner))
         events = await self._journal.read(run_id)
         waiting = fold(run_id, events).waiting
         if row.status in ENDED or not waiting:
@@ -215,7 +242,7 @@ class AgentService(Generic[Live]):
             self._executor.review(Claim(run_id, row.epoch, tuple(events)), plan)
         word: dict[str, object] = {
             "approvals": list(approvals) or open_ids,
-            "by": by,
+            "by": by or self._of(owner),
             "reason": reason,
             "plan": plan,
         }
@@ -223,14 +250,14 @@ class AgentService(Generic[Live]):
         await self.custody.heed(run_id)
         return row.last_seq
 
-    async def waiting(self, conversation_id: str, *, owner: str = LOCAL_OWNER) -> str | None:
+    async def waiting(self, conversation_id: str, *, owner: str | None = None) -> str | None:
         """The newest run of a conversation that waits for a person."""
-        rows = await self._journal.list_runs(owner=owner, status="awaiting_approval", limit=200)
+        rows = await self._journal.list_runs(owner=self._of(owner), status="awaiting_approval", limit=200)
         return next((row.run_id for row in rows if row.conversation_id == conversation_id), None)
 
-    async def resume(self, run_id: str, *, owner: str = LOCAL_OWNER) -> None:
+    async def resume(self, run_id: str, *, owner: str | None = None) -> None:
         """Claim an unfinished run and go on with it. `ConflictError` when it has ended or another process holds it."""
-        row = await self._journal.get(run_id, owner=owner)
+        row = await self._journal.get(run_id, owner=self._of(owner))
         if row.status in ENDED:
             raise ConflictError(f"run {run_id!r} has ended already ({row.status})")
         if not await self.custody.take_up(run_id):

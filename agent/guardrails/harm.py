@@ -19,8 +19,8 @@ _VERMIN: Final = (
     r"untermenschen|parasiten|abschaum|dreck)"
 )
 _GROUPS: Final = (
-    "jew jude muslim christian hindu migrant refugee foreigner flüchtling ausländer blacks whites asians arabs africans "
-    "mexicans gypsies roma gay lesbian homosexual schwule trans women frauen disabled behinderte"
+    "jew jude muslim christian hindu migrant refugee foreigner flüchtling ausländer blacks whites asians arabs "
+    "africans mexicans gypsies roma gay lesbian homosexual schwule trans women frauen disabled behinderte"
 )
 
 
@@ -43,8 +43,8 @@ _FORMS: Final = (
           r"(?:die|be (?:killed|shot|gassed|hanged|exterminated)|sterben|verrecken|vernichtet werden)\b",
           "calls for violence against a group of people"),
     _Form("hate_speech", "dehumanising",
-          "vermin human rats cockroach parasit animals scum filth plague disease cancer ungeziefer untermensch abschaum "
-          "dreck",
+          "vermin human rats cockroach parasit animals scum filth plague disease cancer ungeziefer untermensch "
+          "abschaum dreck",
           rf"\b{_WHO} (?:are|sind) (?:all |alle |nothing but |nur )?{_VERMIN}\b",
           "denies a group of people that they are human"),
     _Form("hate_speech", "hatred", "hate despise hasse",

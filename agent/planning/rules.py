@@ -41,9 +41,11 @@ _SEARCH = re.compile(
 )
 _QUOTE = "\"'\u201c\u201d\u2018\u2019"
 _QUOTED = re.compile(f"[{_QUOTE}]([^{_QUOTE}]{{1,200}})[{_QUOTE}]")
+APPLY_CHARS = 500
+"""A longer text is no command."""
 _APPLY = re.compile(
-    r"^\s*(?:please\s+)?apply(?:\s+(?:it|this|the pipeline))?(?:\s+(?:to|as|into))?(?:\s+the\s+collection)?\s+"
-    r"(?P<name>[\w.\"'-]{1,200})(?P<force>\s+(?:anyway|by force))?\s*[.!]?\s*$",
+    r"^(?:please )?apply(?: (?:it|this|the pipeline))?(?: (?:to|as|into))?(?: the collection)? "
+    r"(?P<name>[\w.\"'-]{1,200})(?P<force> (?:anyway|by force))?[.!]?$",
     re.IGNORECASE,
 )
 _SEARCH_FILLER = re.compile(
@@ -279,7 +281,7 @@ def _memories(text: str) -> list[_Found]:
 
 def _pipelines(text: str) -> list[_Found]:
     """In a room that builds pipelines: "apply NAME" applies what was proposed, everything else goes on building."""
-    told = _APPLY.match(text)
+    told = _APPLY.match(" ".join(text.split())) if len(text) <= APPLY_CHARS else None
     if told is None:
         return [_Found(0, "suggest_pipeline", {"request": text.strip()[:4000]}, "go on building the pipeline")]
     args: JsonObject = {"collection_name": told["name"].rstrip(".").strip(_QUOTE)}

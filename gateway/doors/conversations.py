@@ -2,27 +2,39 @@
 
 import contextlib
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field
 
 from agent.builder.conversations import Sent
 from agent.builder.from_log import answer_of
-from agent.builder.messages import ConversationMessage, MessageRole
-from agent.builder.records import Conversation, ConversationStatus, Doubt
+from agent.builder.records import Conversation, ConversationStatus
 from agent.core.errors import AgentError, StoreError
 from agent.core.events import Event, RunWaiting
 from agent.core.fold import fold
-from agent.core.models import JsonObject, Usage
+from agent.core.models import JsonObject
 from agent.core.service import RunFailedError
-from agent.core.subagents import Severity
 from gateway.auth import By, requires
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.body import JsonRoute
+from gateway.doors.conversation_shapes import (
+    Answered,
+    Applied,
+    ApplyPipeline,
+    ConversationDetail,
+    ConversationItem,
+    ConversationList,
+    CreateConversation,
+    ResolveUncertainty,
+    SendMessage,
+    UncertaintyItem,
+    doubt_item,
+    item_of,
+    message_item,
+    usage_of,
+)
 from gateway.doors.wiring import Gateway
 from gateway.errors import error_response
 from gateway.render.conversation import Teller, changed_state, conversation_frame, doubt_object, error_object
@@ -36,138 +48,10 @@ router = APIRouter(
 )
 
 
-class CreateConversation(BaseModel):
-    """About which source."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    source_id: str = Field(min_length=1, max_length=200, description="id of a source, see /v1/sources")
-
-
-class SendMessage(BaseModel):
-    """What the user says. `stream` decides between server-sent events and one JSON object; where it is not given, the
-    Accept header does, and events are the default."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    message: str
-    stream: bool | None = None
-
-
-class ApplyPipeline(BaseModel):
-    """Where to. `force` overrides unresolved blocking uncertainties, which is recorded."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    collection_name: str = Field(min_length=1, max_length=200)
-    force: bool = False
-
-
-class ResolveUncertainty(BaseModel):
-    """How it was settled, and why."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    resolved_by: str = Field(default="user_confirmed", min_length=1, max_length=50)
-    note: str = Field(default="", max_length=2_000)
-
-
-class ConversationItem(BaseModel):
-    """A conversation in short."""
-
-    id: str
-    status: ConversationStatus
-    source_id: str | None
-    collection_id: str | None
-    created_at: datetime
-    updated_at: datetime
-    archived_at: datetime | None = None
-
-
-class UsageTotals(BaseModel):
-    """Tokens and money; the cost is null where no price is known."""
-
-    model_calls: int
-    prompt_tokens: int
-    completion_tokens: int
-    total_tokens: int
-    cost_usd: float | None
-
-
-class ConversationList(BaseModel):
-    """Conversations, newest first; `next` is what to pass as `before` for older ones. `usage` is that of all of the
-    caller's."""
-
-    data: list[ConversationItem]
-    next: str | None = None
-    usage: UsageTotals
-
-
-class UncertaintyItem(BaseModel):
-    """Something doubtful."""
-
-    id: str
-    severity: Severity
-    message: str
-    context: JsonObject
-    origin: str
-    resolved: bool
-    resolved_by: str | None = None
-    resolver: str | None = None
-    note: str | None = None
-    resolved_at: datetime | None = None
-
-
-class MessageItem(BaseModel):
-    """Something that was said or done."""
-
-    role: MessageRole
-    content: str
-    timestamp: datetime
-    metadata: JsonObject
-
-
-class ConversationDetail(ConversationItem):
-    """A conversation with all that is known. `messages` are empty once they have expired; `messages_note` says why
-    they cannot be had otherwise. `run_id` is the run that answers a message now."""
-
-    current_pipeline: JsonObject | None
-    source_analysis: JsonObject | None
-    validation: JsonObject | None
-    uncertainties: list[UncertaintyItem]
-    messages: list[MessageItem]
-    messages_note: str = ""
-    summary: str | None
-    usage: UsageTotals
-    applied: JsonObject | None
-    job_id: str | None
-    run_id: str | None
-
-
-class Applied(BaseModel):
-    """What was begun; /v1/jobs/{job_id} tells how far it is."""
-
-    collection_id: str
-    collection_name: str
-    status: str
-    job_id: str | None
-
-
-class Answered(BaseModel):
-    """An answer as one object. `approvals` are the questions it ends with, where it waits for a person."""
-
-    run_id: str
-    status: str
-    response: str
-    approvals: list[str]
-    current_pipeline: JsonObject | None
-    uncertainties: list[UncertaintyItem]
-
-
 @router.post("", status_code=201, responses=ERRORS)
 async def create_conversation(body: CreateConversation, stepgate: Gateway, caller: By) -> ConversationItem:
     """Begin a conversation about a source."""
-    return _item(await stepgate.conversations.create(body.source_id, owner=caller.owner))
+    return item_of(await stepgate.conversations.create(body.source_id, owner=caller.owner))
 
 
 @router.get("", responses=ERRORS)
@@ -186,9 +70,9 @@ async def list_conversations(
     last = await conversations.builder.get(before, caller.owner) if before is not None else None
     found = await store.newest(caller.owner, limit=limit, before=last, status=status, archived=archived)
     return ConversationList(
-        data=[_item(one) for one in found],
+        data=[item_of(one) for one in found],
         next=found[-1].id if len(found) == limit else None,
-        usage=_usage(await store.usage(caller.owner)),
+        usage=usage_of(await store.usage(caller.owner)),
     )
 
 
@@ -214,7 +98,7 @@ async def send_message(
         body.message,
         owner=caller.owner,
         key=caller.key.id if caller.key else None,
-        narrowed=caller.narrowed,
+        narrowed=caller.principal.narrowed,
     )
     http.state.run_started = True
     headers = {"x-stepgate-run-id": sent.run_id}
@@ -235,7 +119,7 @@ async def send_message(
         response=answer_of(state),
         approvals=[asked.approval_id for asked in state.waiting] if not state.finished else [],
         current_pipeline=conversation.pipeline,
-        uncertainties=[_doubt(one) for one in doubts],
+        uncertainties=[doubt_item(one) for one in doubts],
     )
     return Response(answered.model_dump_json(), media_type="application/json", headers=headers)
 
@@ -257,7 +141,7 @@ async def apply_pipeline(conversation_id: str, body: ApplyPipeline, stepgate: Ga
 @router.post("/{conversation_id}/abandon", responses=ERRORS)
 async def abandon_conversation(conversation_id: str, stepgate: Gateway, caller: By) -> ConversationItem:
     """End a conversation without applying anything."""
-    return _item(await stepgate.conversations.abandon(conversation_id, owner=caller.owner))
+    return item_of(await stepgate.conversations.abandon(conversation_id, owner=caller.owner))
 
 
 @router.post("/{conversation_id}/uncertainties/{uncertainty_id}/resolve", responses=ERRORS)
@@ -269,7 +153,7 @@ async def resolve_uncertainty(
     doubt = await stepgate.conversations.builder.resolve(
         conversation, uncertainty_id, how=body.resolved_by, by=caller.name, note=body.note
     )
-    return _doubt(doubt)
+    return doubt_item(doubt)
 
 
 def _streams(body: SendMessage, http: Request) -> bool:
@@ -338,66 +222,17 @@ async def _detail(stepgate: Stepgate, conversation: Conversation) -> Conversatio
         messages, note = [], error.message
     doubts = await stepgate.conversations.builder.store.doubts(conversation)
     return ConversationDetail(
-        **_item(conversation).model_dump(),
+        **item_of(conversation).model_dump(),
         current_pipeline=conversation.pipeline,
         source_analysis=conversation.analysis,
         validation=conversation.validation,
-        uncertainties=[_doubt(one) for one in doubts],
-        messages=[_message(one) for one in messages],
+        uncertainties=[doubt_item(one) for one in doubts],
+        messages=[message_item(one) for one in messages],
         messages_note=note,
+        question=await stepgate.conversations.question(conversation),
         summary=conversation.summary,
-        usage=_usage(conversation.usage),
+        usage=usage_of(conversation.usage),
         applied=conversation.applied,
         job_id=conversation.job_id,
         run_id=conversation.run_id,
     )
-
-
-def _item(conversation: Conversation) -> ConversationItem:
-    return ConversationItem(
-        id=conversation.id,
-        status=conversation.status,
-        source_id=conversation.source_id,
-        collection_id=conversation.collection,
-        created_at=_time(conversation.created),
-        updated_at=_time(conversation.updated),
-        archived_at=_time(conversation.archived) if conversation.archived is not None else None,
-    )
-
-
-def _doubt(doubt: Doubt) -> UncertaintyItem:
-    return UncertaintyItem(
-        id=doubt.id,
-        severity=doubt.severity,
-        message=doubt.message,
-        context=doubt.context,
-        origin=doubt.origin,
-        resolved=doubt.resolved,
-        resolved_by=doubt.resolved_by,
-        resolver=doubt.resolver,
-        note=doubt.note,
-        resolved_at=_time(doubt.resolved_at) if doubt.resolved_at is not None else None,
-    )
-
-
-def _message(message: ConversationMessage) -> MessageItem:
-    return MessageItem(
-        role=message.role,
-        content=message.content,
-        timestamp=_time(message.timestamp),
-        metadata=message.metadata,
-    )
-
-
-def _usage(usage: Usage) -> UsageTotals:
-    return UsageTotals(
-        model_calls=usage.model_calls,
-        prompt_tokens=usage.prompt_tokens,
-        completion_tokens=usage.completion_tokens,
-        total_tokens=usage.total_tokens,
-        cost_usd=usage.cost_usd,
-    )
-
-
-def _time(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)

@@ -12,6 +12,7 @@ from agent.core.errors import BusyError
 from gateway.bootstrap import Stepgate
 from gateway.doors.hosts import HostsTold
 from mcp_tools.server import Served, build_server
+from mcp_tools.server_caller import current
 from mcp_tools.server_curated import View
 from mcp_tools.server_extras import ExtrasOf, no_extras
 from mcp_tools.server_sessions import MAX_SESSIONS, RETRY_MS, SessionManager
@@ -67,8 +68,8 @@ class _TrimmedHeaders:
 
 
 def served_by(stepgate: Stepgate) -> Served:
-    """What the MCP server offers of a wired gateway."""
-    return Served(stepgate.service, stepgate.registry, stepgate.skills)
+    """What the MCP server offers of a wired gateway, to whoever is asking."""
+    return Served(stepgate.service.of(current()), stepgate.registry, stepgate.skills)
 
 
 def _allowed(settings: Settings) -> TransportSecuritySettings:

@@ -7,12 +7,15 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from starlette.requests import Request
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent.core.config import Settings
-from agent.core.errors import BusyError, NotFoundError
+from agent.core.errors import BusyError, NotFoundError, ScopeError
+from gateway.gatekeeper import key_of
 from gateway.home import SHIPPED_VIEWS
+from mcp_tools.server_caller import STATE
 from mcp_tools.server_curated import OWN, View, missing_tools, views_of
 
 if TYPE_CHECKING:
@@ -36,6 +39,7 @@ class McpOnDemand:
         self._closing = asyncio.Event()
         self._endpoints: asyncio.Future[Mapping[str, ASGIApp]] | None = None
         self._views: Mapping[str, View] = {}
+        self._stepgate: Stepgate | None = None
         self.routes: list[BaseRoute] = [Route(path, endpoint=_Endpoint(self)) for path in (PATH, PATH + "/{view}")]
         """To be added to the gateway's own: mounting an app at "/" would swallow whatever comes after it."""
 
@@ -45,6 +49,7 @@ class McpOnDemand:
         views = views_of(self._settings, SHIPPED_VIEWS)
         for line in missing_tools(views.values(), stepgate.registry):
             log.warning("%s", line)
+        self._stepgate = stepgate
         self._views = {PATH: OWN, **{f"{PATH}/{name}": view for name, view in views.items()}}
         self._endpoints = asyncio.get_running_loop().create_future()
         owner = asyncio.create_task(self._own(stepgate, self._endpoints), name="mcp door")
@@ -53,6 +58,18 @@ class McpOnDemand:
         finally:
             self._closing.set()
             await owner
+
+    async def identify(self, scope: Scope) -> None:
+        """Leave the caller's principal on the request, for the server behind. `AuthError`, `ScopeError`,
+        `RateLimitError`."""
+        if self._stepgate is None:
+            return
+        request = Request(scope)
+        caller = await self._stepgate.gatekeeper.caller(key_of(request.headers))
+        if caller.key is not None and not caller.key.allows("mcp"):
+            raise ScopeError(f"the API key {caller.key.id} lacks the scope 'mcp'", scope="mcp")
+        request.state.extra_headers = self._stepgate.gatekeeper.count(caller)
+        setattr(request.state, STATE, caller.principal)
 
     async def endpoint(self, path: str) -> ASGIApp:
         """The endpoint of a path, once it is loaded. `NotFoundError` for a view that is not there, `BusyError` while
@@ -98,4 +115,5 @@ class _Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         view = scope["path_params"].get("view")
         path = PATH if view is None else f"{PATH}/{view}"
+        await self._door.identify(scope)
         await (await self._door.endpoint(path))(scope, receive, send)

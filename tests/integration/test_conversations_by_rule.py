@@ -1,6 +1,7 @@
 """Conversations about pipelines over HTTP without a model: the rules carry the whole flow."""
 
 import contextlib
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
+from agent.core.journal_sqlite import open_sqlite
+from agent.core.keys import KeyStore
+from agent.core.statements import SqliteStatements
 from tests.integration.conftest import Serve
 from tests.support.documents import encrypted_pdf
 from tests.support.talks import API, kinds, papers, said, talk
@@ -43,16 +47,17 @@ async def test_a_folder_is_analysed_proposed_validated_and_applied(serve: Serve,
         assert INDEX in known["summary"]
         asked = await mine.say("apply papers")
         assert "Approval needed" in said(asked)
-        assert (await mine.look())["status"] == "active", "nothing is applied before somebody says so"
+        known = await mine.look()
+        assert known["status"] == "active", "nothing is applied before somebody says so"
+        assert known["question"] == said(asked)
         done = await mine.say("approve")
         assert done[-1]["status"] == "complete", done
         known = await mine.look()
         assert (known["status"], known["collection_id"]) == ("applied", "papers")
         job = (await client.get(f"/v1/jobs/{known['job_id']}", params={"wait_s": 30})).json()
         assert (job["status"], job["report"]["read"]) == ("done", 6)
-        query = {"query": "How much did forest 4 grow?", "collection": "papers"}
         documents = (await client.get("/v1/collections/papers/documents")).json()
-        assert len(documents["data"]) == 6, query
+        assert len(documents["data"]) == 6
 
 
 @pytest.mark.row("S000-02")
@@ -104,3 +109,76 @@ async def test_a_resolved_doubt_blocks_no_more_and_says_who_resolved_it(serve: S
                 assert (settled.json()["resolved_by"], settled.json()["resolver"]) == ("user_confirmed", "local")
                 assert (await client.post(path, json={})).status_code == 409
         assert (await mine.apply("papers")).status_code == 200
+
+
+@pytest.mark.row("S000-12", "S000-24")
+async def test_a_pipeline_that_fails_is_corrected_by_what_was_seen_to_help(serve: Serve, tmp_path: Path) -> None:
+    folder = papers(tmp_path / "data", 4)
+    for number in range(8):
+        (folder / f"sheet{number}.csv").write_text("place,metres\nkelp,1\n")
+    async with client_of(serve) as client:
+        mine = await talk(client, folder)
+        found = await mine.say("Index this folder")
+        validated = [one for one in found if one["type"] == "subagent" and one["status"] == "done"]
+        assert [one["agent"] for one in validated] == ["source_analyzer", "pipeline_validator", "pipeline_validator"]
+        known = await mine.look()
+        assert known["current_pipeline"]["template"] == "tables"
+        assert known["validation"]["success_rate"] == 1.0
+        settled = [one for one in known["uncertainties"] if one["severity"] == "blocking"]
+        assert [(one["resolved"], one["resolved_by"]) for one in settled] == [(True, "pipeline_adjusted")]
+        assert (await mine.apply("sheets")).status_code == 200
+
+
+async def test_a_rejected_application_changes_nothing(serve: Serve, tmp_path: Path) -> None:
+    folder = papers(tmp_path / "data", 2)
+    async with client_of(serve) as client:
+        mine = await talk(client, folder)
+        await mine.say(INDEX)
+        await mine.say("apply papers")
+        told = await mine.say("no")
+        assert "did not allow" in said(told)
+        known = await mine.look()
+        assert (known["status"], known["run_id"], known["question"]) == ("active", None, "")
+        assert (await client.get("/v1/collections/papers")).status_code == 404
+
+
+@pytest.mark.row("S000-59")
+async def test_what_is_over_for_long_is_archived(serve: Serve, tmp_path: Path) -> None:
+    folder = papers(tmp_path / "data", 1)
+    async with client_of(serve, conversation_archive_days=1e-9) as client:
+        over, active = await talk(client, folder), await talk(client, folder)
+        await client.post(f"{API}/{over.id}/abandon")
+        assert [one["id"] for one in (await client.get(API)).json()["data"]] == [active.id]
+        archived = (await client.get(API, params={"archived": True})).json()["data"]
+        assert [one["id"] for one in archived] == [over.id]
+        assert archived[0]["archived_at"]
+        assert (await over.look())["status"] == "abandoned", "it can still be looked at"
+
+
+@pytest.mark.row("S000-03", "S000-06")
+async def test_what_belongs_to_somebody_else_is_not_there(serve: Serve, tmp_path: Path) -> None:
+    folder = papers(tmp_path / "data", 1)
+    headers = {}
+    store = await open_sqlite(tmp_path / "data" / "stepgate.db")
+    for owner in ("anna", "bert"):
+        _, text = await KeyStore(SqliteStatements(store.database), time.time).create(owner, "k", ["agent", "ingest"])
+        headers[owner] = {"authorization": f"Bearer {text}"}
+    await store.close()
+    async with client_of(serve, require_key="always") as client:
+        client.headers.update(headers["anna"])
+        hers = await talk(client, folder)
+        client.headers.update(headers["bert"])
+        path = f"{API}/{hers.id}"
+        refused = [
+            await client.get(path),
+            await hers.ask("hello"),
+            await hers.apply("x"),
+            await client.post(f"{path}/abandon"),
+            await client.post(f"{path}/uncertainties/unc_1/resolve", json={}),
+            await client.get(f"/v1/sources/{hers.source_id}"),
+            await client.delete(f"/v1/sources/{hers.source_id}"),
+            await client.post(API, json={"source_id": hers.source_id}),
+        ]
+        assert [response.status_code for response in refused] == [404] * len(refused)
+        assert (await client.get(API)).json()["data"] == []
+        assert (await client.get("/v1/sources")).json()["data"] == []

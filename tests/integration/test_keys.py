@@ -282,3 +282,25 @@ async def test_keys_are_listed_and_revoked_by_hand(tmp_path: Path, serve: Serve)
         async with asyncio.timeout(15):
             while (await client.get("/v1/runs", headers=bearer(text))).status_code != 401:  # noqa: ASYNC110
                 await asyncio.sleep(0.2)
+
+
+async def test_mcp_takes_the_same_keys_and_works_for_their_owner(serve: Serve, tmp_path: Path) -> None:
+    import httpx2
+    from mcp import Client
+    from mcp.client.streamable_http import streamable_http_client
+
+    async with serve(require_key="always") as url:
+        key = await made(tmp_path / "data", "ide", "--owner", "anna", "--scopes", "mcp,agent")
+        chat = await made(tmp_path / "data", "web", "--owner", "anna", "--scopes", "chat")
+        async with httpx.AsyncClient(base_url=url, timeout=30) as client:
+            for headers, status in (({}, 401), (bearer(chat), 403)):
+                refused = await client.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "ping"}, headers=headers)
+                assert refused.status_code == status
+        async with (
+            httpx2.AsyncClient(headers=bearer(key), timeout=30) as http,
+            Client(streamable_http_client(f"{url}/mcp", http_client=http)) as session,
+        ):
+            done: Any = (await session.call_tool("agent_run", {"task": "what is 2+3?"})).structured_content
+        run = done["run_id"]
+        async with httpx.AsyncClient(base_url=url, timeout=30, headers=bearer(key)) as client:
+            assert (await client.get(f"/v1/runs/{run}")).json()["response"]["response"] == "2+3 = 5"

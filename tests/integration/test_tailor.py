@@ -155,7 +155,9 @@ async def test_nothing_that_is_shown_is_taken_back(tmp_path: Path) -> None:
     )
     events = await log_of(tmp_path, HOW_MANY, script(says(text, to="completion")))
     response = respond(events)
-    assert shown(events) == f"Hello! {TRUE} Holidays are approved by the head of the department [1]."
+    early = f"Hello! {TRUE} Holidays are approved by the head of the department [1]."
+    assert early.startswith(shown(events))
+    assert len(shown(events)) >= len(early) - 4, "the filters of the way out hold no more than a word back"
     assert response.response.startswith(shown(events))
     assert "99" not in "".join(frame for frame in frames(events) if '"content"' in frame)
     assert response.response.endswith("Every employee has 28 days of paid holiday [1].")

@@ -24,8 +24,8 @@ from agent.guardrails.injection import InjectionDetector
 from agent.guardrails.pii import PiiDetector, personal
 from agent.guardrails.rules import matches
 from agent.guardrails.views import plain
-from tests.bench.guardrails.rows import Row, development, own
-from tests.bench.guardrails.training import FOLDS, OWN, Bag, by_near_duplicate, by_template, folds, train
+from tests.bench.guardrails.rows import Row, development
+from tests.bench.guardrails.training import FOLDS, Bag, additional, by_near_duplicate, by_template, folds, train
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "guardrails"
 NAMES = {
@@ -45,7 +45,7 @@ def injection(rows: Sequence[Row], held_out: bool, quick: bool) -> None:
     if held_out or quick:
         return
     bags = [Bag(row, 1.0) for row in rows]
-    extra = [Bag(row, OWN) for part in own() for row in part]
+    extra = additional()
     for name, groups in (("template", by_template(bags)), ("near-duplicate", by_near_duplicate(bags))):
         hits = np.array([_out_of_fold(bags, extra, groups, seed) for seed in range(ROUNDS)])
         _judge(f"out of fold by {name}, {ROUNDS} rounds of {FOLDS} folds", rows, hits.mean(0))

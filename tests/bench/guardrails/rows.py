@@ -13,6 +13,9 @@ SHINGLE = 8
 ALIKE = 0.5
 """Two texts that share this part of the shorter one's shingles are near-duplicates."""
 INSERTS, FILLERS, JOINED = 10, 8, 120
+HOUSE = Path(__file__).resolve().parents[3]
+SOURCES, PARAGRAPHS = 150, 300
+"""Blocks of source and paragraphs of pages that stand for harmless documents."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,26 @@ def own() -> tuple[list[Row], list[Row]]:
                 text = carrier["text"].replace("{}", between + insert["text"])
                 carried.append(Row(text, label, f"own {carrier['kind']}"))
     return prompts, carried
+
+
+def house() -> list[Row]:
+    """Harmless documents: the paragraphs of this repository's own pages, alone and by threes, and its sources. A model
+    that knew prompts only would take every table and every listing for an attack."""
+    rng = random.Random(11)
+    pages = [HOUSE / "README.md", HOUSE / "CHANGELOG.md", *sorted((HOUSE / "docs").rglob("*.md"))]
+    pages += sorted((HOUSE / "skills").rglob("*.md"))
+    paragraphs = [
+        part for page in pages for part in re.split(r"\n\s*\n", page.read_text("utf-8")) if 40 < len(part) < 3_000
+    ]
+    longer = ["\n\n".join(paragraphs[at : at + 3]) for at in range(0, len(paragraphs), 3)]
+    sources = [path for name in ("agent", "mcp_tools", "gateway") for path in sorted((HOUSE / name).rglob("*.py"))]
+    blocks = []
+    for path in rng.sample(sources, SOURCES):
+        text = path.read_text("utf-8")
+        start = rng.randrange(max(1, len(text) - 1_500))
+        blocks.append(text[start : start + rng.choice((200, 600, 1_500))])
+    chosen = rng.sample(paragraphs, min(len(paragraphs), PARAGRAPHS)) + longer + blocks
+    return [Row(text, 0, "own document") for text in chosen]
 
 
 def inserts() -> list[Row]:

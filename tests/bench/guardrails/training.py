@@ -22,13 +22,14 @@ from agent.guardrails.features import SIZE, Floats, Hashed, Ints, Weights
 from agent.guardrails.segments import sentences, shape, windows
 from agent.guardrails.views import plain
 from tests.bench.guardrails.logistic import Rows, fit
-from tests.bench.guardrails.rows import Row, development, inserts, near_duplicates, own
+from tests.bench.guardrails.rows import Row, development, house, inserts, near_duplicates, own
 
 STRENGTH = {"attack": 20.0, "request": 10.0}
 PARTS = 12
 """At most so many parts of a harmless text are counter-examples."""
-PART, OWN, PROMPT = 0.5, 0.7, 0.3
-"""What a part of a text, a text of our own, and a prompt as an example of a request weigh beside a whole text."""
+PART, OWN, DOCUMENT, PROMPT = 0.5, 0.7, 0.5, 0.3
+"""What a part of a text, a text of our own, a document, and a prompt as an example of a request weigh beside a whole
+text of the development file."""
 ALARMS_CHAT, ALARMS_CARRIER = 0.006, 0.02
 """The part of harmless texts out of fold that may score above the thresholds."""
 FOLDS, ROUNDS = 5, 3
@@ -57,6 +58,12 @@ class Bag:
         return " ".join(self.hashed.text[span[0] : span[1]].split())
 
 
+def additional() -> list[Bag]:
+    """What is trained on besides the development file."""
+    prompts, carried = own()
+    return [Bag(row, OWN) for row in prompts + carried] + [Bag(row, DOCUMENT) for row in house()]
+
+
 Examples = list[tuple[Bag, Ints, int, float]]
 
 
@@ -81,7 +88,7 @@ def _attack(bags: Sequence[Bag]) -> Weights:
 def _request(bags: Sequence[Bag]) -> Weights:
     known: Examples = []
     for bag in bags:
-        if bag.carrier and not bag.row.label:
+        if not bag.row.label and (bag.carrier or bag.row.kind == "own document"):
             known += [(bag, span, 0, bag.weight) for span in bag.sentences]
         elif not bag.carrier and not bag.row.label and 12 < len(bag.hashed.text) < 160 and len(bag.hashed.starts) > 3:
             known.append((bag, np.array([0, len(bag.hashed.text)]), 1, PROMPT))
@@ -190,9 +197,8 @@ def report(found: Sequence[Floats], bags: Sequence[Bag]) -> None:
 def main(path: Path, out: Path | None) -> None:
     """Cross-validate in three ways, then train on everything."""
     rows = development(path)
-    prompts, carried = own()
     bags = [Bag(row, 1.0) for row in rows]
-    extra = [Bag(row, OWN) for row in prompts + carried]
+    extra = additional()
     clusters, templates = by_near_duplicate(bags), by_template(bags)
     print(f"{len(rows)} rows, {len(set(clusters))} clusters, {len(set(templates))} templates; {len(extra)} of our own")
     found = {}
