@@ -7,8 +7,8 @@ import pytest
 
 from agent.core.journal_postgres import open_postgres
 from agent.core.journal_sqlite import open_sqlite
-from agent.core.tasks_store import TaskStore
 from agent.core.statements import PostgresStatements, SqliteStatements
+from agent.core.tasks_store import TaskStore
 from tests.contract.journal_stores import Clock
 from tests.contract.tasks_contract import Pair, TasksContract
 from tests.support.postgres import fresh_database

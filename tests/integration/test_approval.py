@@ -198,7 +198,12 @@ async def test_a_word_given_just_before_a_crash_is_obeyed_after_the_restart(tmp_
     async with engine_bench(tmp_path, model, tools=[tool], room=CAREFUL) as bench:
         asked = await ask(bench)
         run_id = asked.metadata["run_id"]
-        word: dict[str, object] = {"approvals": [waiting(asked)[0]["approval_id"]], "by": "local", "reason": "", "plan": None}
+        word: dict[str, object] = {
+            "approvals": [waiting(asked)[0]["approval_id"]],
+            "by": "local",
+            "reason": "",
+            "plan": None,
+        }
         await bench.store.journal.signal(run_id, "approve", word)
     async with engine_bench(tmp_path, model, tools=[tool], room=CAREFUL) as bench:
         assert await bench.service.custody.recover() == 1

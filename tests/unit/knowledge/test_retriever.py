@@ -202,7 +202,11 @@ LEAVE = "Employees have thirty days of paid leave a year. Ask for them two weeks
 async def test_a_score_means_the_same_in_a_collection_of_one_document_and_of_many(house: House, others: int) -> None:
     rows = [Passage("leave", "leave", "Paid leave", LEAVE), *passages(others)]
     retriever = await house.fill(rows, None)
-    for asked in ("How many days of paid leave are there?", "Can you please explain the paid leave?", "leave left over"):
+    for asked in (
+        "How many days of paid leave are there?",
+        "Can you please explain the paid leave?",
+        "leave left over",
+    ):
         best = (await ask(retriever, asked, "lexical")).results[0]
         assert (best.chunk_id, best.relevance_score >= 0.7) == ("leave", True), (asked, best.relevance_score)
     for asked in ("Who may park in the courtyard after a year?", "which browser do employees use for invoices"):
