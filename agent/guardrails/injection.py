@@ -13,10 +13,14 @@ from typing import Final
 from agent.guardrails.classifier import Model, Suspicion, shipped, suspect
 from agent.guardrails.models import Finding, Guarded, GuardrailsInput
 from agent.guardrails.rules import matches
+from agent.guardrails.segments import shape
 from agent.guardrails.views import TAGGED, Piece, View, pieces, plain, tagged
 
 SURE: Final = 0.95
 """What a rule that fits counts as; none fitted a harmless text of the development data."""
+PROSE: Final = 0.9
+"""How sure a request must be in a page or a paper from outside: their sentences ask questions of their readers. Mails
+and tool results are stricter."""
 MOST: Final = 100
 """Rules that fit are reported so often at most; a text made of nothing else is clear enough by then."""
 _OPENED: Final = re.compile(r"(?:^|[\s(:])[\"'“„«‘‚`「『][^\n\"“”„«»`「」『』]{0,80}\Z")
@@ -40,8 +44,10 @@ class InjectionDetector:
         view = plain(request.content)
         found = list(_by_rule(view))
         carrier = tainted if isinstance(tainted, bool) else None
-        suspicions = suspect(view.text, model, carrier=carrier)
-        found += [_finding(view, suspicion) for suspicion in suspicions if suspicion.probability > 0.5]
+        prose = carrier is True and shape(view.text) == "chat"
+        for suspicion in suspect(view.text, model, carrier=carrier):
+            if suspicion.probability > (PROSE if prose and suspicion.kind == "request" else 0.5):
+                found.append(_finding(view, suspicion))  # noqa: PERF401 - as a comprehension it hides the threshold
         for piece in pieces(view.text):
             found += _in_piece(piece, *view.span(piece.start, piece.end), model)
         for piece in tagged(request.content):
