@@ -49,8 +49,8 @@ without would yet you your yours s t d ll re ve don doesn didn isn aren wasn won
 _FILLERS = """
 according anybody anyone anything available describe detail details discuss document documents exist exists existing
 explain file files find get give given happen happened happens info information know known list look many mean means
-much need often page pages people please question regarding related say says show someone something tell thing things understand use
-used using want work works
+much need often page pages people please question regarding related say says show someone something tell thing things
+understand use used using want work works
 """
 """Words of questions rather than of what they ask for: searched like others, but a passage need not hold them."""
 _SWEDISH = (
