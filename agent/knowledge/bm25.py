@@ -18,18 +18,22 @@ TEXT_LENGTH = 0.75
 TITLE_LENGTH = 0.5
 """How much a long text, or a long title, is held against a passage (BM25's b): the usual values."""
 BACKGROUND_PASSAGES, BACKGROUND_HOLDING = 100.0, 2.0
-"""Passages every collection is counted with, and how many of them hold any given term. Among two documents a word that
-both hold is no less telling than one that neither does; among thousands these hundred change nothing."""
+"""Passages every collection is counted with for coverage, and how many of them hold any given term. Among two documents
+a word that both hold is hardly less telling than one that neither does; among thousands these hundred change little."""
 FILLER_SHARE = 0.25
 """What a word of the asking ("explain", "find") counts for coverage."""
 
 Floats = NDArray[np.float64]
 
 
-def rarity(passages: int, holding: int) -> float:
+def rarity(passages: float, holding: float) -> float:
     """How much a term tells that `holding` of `passages` hold (BM25's idf)."""
-    passages_, holding_ = passages + BACKGROUND_PASSAGES, holding + BACKGROUND_HOLDING
-    return math.log(1 + (passages_ - holding_ + 0.5) / (holding_ + 0.5))
+    return math.log(1 + (passages - holding + 0.5) / (holding + 0.5))
+
+
+def weight(passages: int, holding: int) -> float:
+    """What a term counts for coverage: its rarity, were there some more passages."""
+    return rarity(passages + BACKGROUND_PASSAGES, holding + BACKGROUND_HOLDING)
 
 
 def saturated(
@@ -37,9 +41,9 @@ def saturated(
 ) -> Floats:
     """The scores of passages for a term, or of a passage for terms: `title` and `text` say how often each holds it,
     `lengths` how long it is."""
-    weight = TITLE_WEIGHT * title / _long(lengths[0], means[0], TITLE_LENGTH)
-    weight = weight + text / _long(lengths[1], means[1], TEXT_LENGTH)
-    scores: Floats = rare * weight * (SATURATION + 1) / (weight + SATURATION)
+    counts = TITLE_WEIGHT * title / _long(lengths[0], means[0], TITLE_LENGTH)
+    counts = counts + text / _long(lengths[1], means[1], TEXT_LENGTH)
+    scores: Floats = rare * counts * (SATURATION + 1) / (counts + SATURATION)
     return scores
 
 

@@ -21,7 +21,7 @@ from itertools import compress, pairwise
 
 from agent.knowledge.bm25 import SATURATION
 from agent.knowledge.fusion import blend, near_share
-from agent.knowledge.lexical import Indexed, LexicalHit
+from agent.knowledge.lexical import Indexed, LexicalHit, LexicalResult
 
 WINDOW = 24
 """Terms that stand close together: about two sentences with their small words."""
@@ -31,9 +31,10 @@ PHRASE_GAP = 2
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Shares from 0 to 1. `relative` is the score to the best hit's, `saturation` to the highest a passage could have;
-    `coverage`, `title` and `near` are shares of the query's terms by rarity: held at all, in the title, within
-    `WINDOW` terms of each other; `phrase` of its neighbouring pairs. `nearness` is the vector's, None without one."""
+    """Shares from 0 to 1. `relative` is the score to the best hit's; `saturation` to the highest that a passage could
+    have by the words it holds, times `coverage`; `coverage`, `title` and `near` are shares of the query's terms by
+    weight: held at all, in the title, within `WINDOW` terms of each other; `phrase` of its neighbouring pairs.
+    `nearness` is the vector's, None without one."""
 
     relative: float = 0.0
     saturation: float = 0.0
@@ -45,21 +46,22 @@ class Evidence:
 
 
 def weigh(
-    indexed: Indexed, hit: LexicalHit | None, best: float, weights: Mapping[str, float], nearness: float | None
+    indexed: Indexed, hit: LexicalHit | None, best: float, words: LexicalResult, nearness: float | None
 ) -> Evidence:
-    """The evidence for a passage. `best` is the best lexical score of the search, `weights` its terms by rarity."""
+    """The evidence for a passage that was found by these words. `best` is the best lexical score of the search."""
+    weights = words.weights
     total = sum(weights.values())
-    score = hit.score if hit is not None else 0.0
-    if not total or not score:
+    if not total or hit is None or not hit.score:
         return Evidence(nearness=nearness)
     # Most terms of a passage are not the query's: they are passed over without a step of Python each.
     terms = indexed.text_terms
     places = [(at, terms[at]) for at in compress(range(len(terms)), map(weights.__contains__, terms))]
     title = {term for term in indexed.title_terms if term in weights}
+    most = sum(words.rarities[term] for term in title.union(term for _, term in places)) * (SATURATION + 1)
     return Evidence(
-        relative=score / best if best else 0.0,
-        saturation=min(1.0, score / (total * (SATURATION + 1))),
-        coverage=hit.coverage if hit is not None else 0.0,
+        relative=hit.score / best if best else 0.0,
+        saturation=hit.coverage * min(1.0, hit.score / most) if most else 0.0,
+        coverage=hit.coverage,
         title=sum(weights[term] for term in title) / total,
         near=_near(places, weights) / total,
         phrase=_phrase([*places, *_title_places(indexed, weights)], list(weights), weights),

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from agent.core.codec import whole
 from agent.core.models import JsonObject
-from agent.knowledge.bm25 import FILLER_SHARE, rarity, saturated
+from agent.knowledge.bm25 import FILLER_SHARE, rarity, saturated, weight
 from agent.knowledge.filters import read_filters
 from agent.knowledge.lexical import Indexed, LexicalHit, LexicalResult, Passage, Selection
 from agent.knowledge.postings_rows import CollectionVersion, Lengths, LexicalRows, Numbers, Places, Postings
@@ -37,6 +37,7 @@ class _Word:
     places: NDArray[np.int32]
     scores: Numbers
     rarity: float
+    weight: float
 
     @property
     def size(self) -> int:
@@ -85,7 +86,7 @@ class PostingsIndex:
         if filters:
             allowed = await self._rows.filtered(loaded.version.id, read_filters(filters))
         shares = [FILLER_SHARE if is_filler(word) else 1.0 for word in spoken.values()]
-        weights = {term: share * held.rarity for (term, held), share in zip(words.items(), shares, strict=True)}
+        weights = {term: share * held.weight for (term, held), share in zip(words.items(), shares, strict=True)}
         if sum(len(word.places) for word in words.values()) > THREAD_NUMBERS:
             best = await asyncio.to_thread(_best, loaded.lengths.numbers, words, weights, limit, allowed)
         else:
@@ -217,10 +218,13 @@ def _word(lengths: Lengths, postings: Postings) -> _Word:
     """A term with its scores in a collection."""
     places = np.searchsorted(lengths.numbers, postings.numbers)
     held = lengths.title[places].astype(np.float64), lengths.text[places].astype(np.float64)
-    rare = rarity(len(lengths.numbers), len(places))
+    passages, holding = len(lengths.numbers), len(places)
+    rare = rarity(passages, holding)
     counts = postings.title.astype(np.float64), postings.text.astype(np.float64)
     scores = saturated(rare, *counts, held, lengths.means)
-    return _Word(postings, lengths.last, places.astype(np.int32), scores.astype(np.float32), rare)
+    return _Word(
+        postings, lengths.last, places.astype(np.int32), scores.astype(np.float32), rare, weight(passages, holding)
+    )
 
 
 def _indexed(passages: Sequence[Passage]) -> list[Indexed]:

@@ -136,7 +136,7 @@ class Retriever:
         candidates = [
             _Candidate(
                 passages[one.id],
-                weigh(passages[one.id], hits.get(one.id), best, found.lexical.weights, _nearness(near.get(one.id))),
+                weigh(passages[one.id], hits.get(one.id), best, found.lexical, _nearness(near.get(one.id))),
                 hits.get(one.id),
                 near.get(one.id),
                 one.score,

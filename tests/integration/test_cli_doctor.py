@@ -31,7 +31,7 @@ def test_a_wrong_setting_is_told_and_the_rest_is_still_checked(
     at = next((number for number, line in enumerate(lines) if line.startswith(told)), None)
     assert at is not None, output
     assert lines[at + 1].startswith("       do: ")
-    assert "ok   tools: calculator" in output
+    assert "ok   tools: " in output
     assert "ok   rooms: " in output
 
 
@@ -78,10 +78,13 @@ def test_servers_are_waited_for_together_and_dead_ones_are_down_with_the_reason(
         "gone": {"command": "no-such-program"},
         "closed": {"url": "http://127.0.0.1:9/mcp"},
     }
+    began = monotonic()
+    stepgate(tmp_path, "doctor")
+    alone = monotonic() - began
     (tmp_path / "data" / "mcp_servers.json").write_text(json.dumps(servers))
     began = monotonic()
     _, output = stepgate(tmp_path, "doctor")
-    assert monotonic() - began < 14
+    assert monotonic() - began < alone + 11, "two that are silent for 6 s each are waited for together"
     assert "ok   mcp server good: ready, 5 tools" in output
     assert "mcp server gone: down: [Errno 2]" in output
     assert "mcp server closed: down: " in output
