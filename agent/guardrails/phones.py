@@ -32,6 +32,7 @@ _DATE: Final = re.compile(
     r"(?:\d{4}[-./]\d{1,2}[-./]\d{1,2}|\d{1,2}[-./]\d{1,2}[-./](?:\d{4}|\d{2}))(?:[ T]\d{1,2}(?:[:.]\d{2}){0,2})?"
     r"|(?:19|20)\d\d ?[-\u2013/] ?(?:19|20)\d\d"
 )
+_DECIMAL: Final = re.compile(r"0[.,]\d")
 _AMERICAN: Final = re.compile(r"\(?[2-9]\d\d\)?[ .-]{1,2}[2-9]\d\d[ .-]\d{4}")
 _UNITS: Final = re.compile(
     r"\s?(?:[%€$£°]|(?:eur|usd|gbp|km|kg|mm|cm|m|ml|gb|mb|kb|ms|people|units|items|pieces|points)\b)", re.IGNORECASE
@@ -49,7 +50,7 @@ def phones(text: str) -> Iterator[Span]:
         if number.startswith("(") and ")" not in number:
             number, start = number[1:], start + 1
         digits = re.sub(r"\D", "", number)
-        if not 6 <= len(digits) <= 15 or len(set(digits)) < 3 or _DATE.fullmatch(number):
+        if not 6 <= len(digits) <= 15 or len(set(digits)) < 3 or _DATE.fullmatch(number) or _DECIMAL.match(number):
             continue
         before = text[max(0, start - BEFORE) : start]
         called = _CALLED.search(before.rpartition("\n")[2]) is not None

@@ -31,7 +31,7 @@ _ISSUERS: Final = re.compile(
 )  # fmt: skip
 """Numbers that card issuers give out. With a word for card before it, any number that passes Luhn's check is one."""
 _IBAN: Final = re.compile(r"(?<![^\W_])[A-Za-z]{2}\d{2}(?: ?[A-Za-z0-9]{2,4}){3,9}(?: ?[A-Za-z0-9])?")
-_IPV4: Final = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w]|\.\d)")
+_IPV4: Final = re.compile(r"(?<![\w.=<>~^])(?:\d{1,3}\.){3}\d{1,3}(?![\w]|\.\d)")
 _IPV6: Final = re.compile(r"(?<![\w:.])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![\w:])")
 _VERSION: Final = re.compile(r"(?:version|release|\bv|\bver\.?)\s?$", re.IGNORECASE)
 BEFORE: Final = 48

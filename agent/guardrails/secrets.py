@@ -101,13 +101,13 @@ _EXAMPLES: Final = re.compile(
 _OPEN_KEY: Final = re.compile(
     r"-----BEGIN(?:[^-]|-(?!----END)){0,16000}(?:-----END[A-Z0-9 ]{0,50}-{0,5}\S{0,20000})?\Z"
 )
-_LABEL: Final = r"(?:pass\w{0,6}|pwd|secret|key|token|string|bearer|basic)[\"']?[ \t]{0,4}"
-_NAME: Final = re.compile(_LABEL + r"(?::|=>?|:=)?[ \t]{0,4}[\"']?\Z", re.IGNORECASE)
+_NAME: Final = re.compile(
+    r"(?:pass\w{0,6}|pwd|secret|key|token|string|bearer|basic)[\"']?[ \t]{0,4}(?::|=>?|:=)?[ \t]{0,4}[\"']?\Z",
+    re.IGNORECASE,
+)
 """The end of a text after which a value may follow that is to be taken out with its name in sight."""
-_GIVEN: Final = re.compile(_LABEL + r"(?::|=>?|:=)[ \t]{0,4}[\"']?\Z", re.IGNORECASE)
-"""The same if what follows is itself held back: a name in the place of a value."""
-_CHAIN: Final = 8
-"""Names in the place of values, and keys without an end, that are followed in a stream."""
+_CHAIN: Final = 16
+"""Names in a row, and keys without an end, that are followed in a stream."""
 _BACK: Final = 64
 """Characters in which such a name and what follows it fit."""
 
@@ -175,17 +175,17 @@ class Secrets:
         tail = text[-self._longest :] if self._longest else ""
         known = next((at for at in range(len(tail)) if tail[at:] in self._beginnings), len(tail))
         cut = min(len(text) - len(tail) + known, self._open_key(text))
-        for pattern in (_NAME, *[_GIVEN] * _CHAIN):
-            uncut = self._uncut(text, cut, pattern)
+        for _ in range(_CHAIN):
+            uncut = self._uncut(text, cut)
             if uncut == cut:
                 break
             cut = uncut
         return cut
 
-    def _uncut(self, text: str, cut: int, name: re.Pattern[str]) -> int:
+    def _uncut(self, text: str, cut: int) -> int:
         """A place before `cut` that cuts no word, nor a name from its value, nor a secret of several words."""
         cut = last_word(text[:cut])
-        named = name.search(text[max(0, cut - _BACK) : cut])
+        named = _NAME.search(text[max(0, cut - _BACK) : cut])
         if named is not None:
             cut = last_word(text[: max(0, cut - _BACK) + named.start()])
         for known in self._spaced:

@@ -55,6 +55,7 @@ def test_finds(text: str, kind: str, value: str) -> None:
         "SSN 000-12-3456 and 666-12-3456 do not exist",
         "x@y and @home and a@b. and user@localhost",
         "https://example.org/item/0301234567?ref=4155552671",
+        "quality 0.96/0.93/0.85, needs brotli>=1.2.0.0 and ~=1.1.0.11",
         "commit 3f786850e387550fdab836ed7e6dc881de23001b",
         "at 12:30:45 the ratio was 1:2:3:4:5:6:7:99999",
         "ISBN 978-3-16-148410-0, EAN 4006381333931",
