@@ -75,13 +75,12 @@ def results(result: ToolResult) -> list[JsonObject]:
 async def test_knowledge_brings_a_runbook_documents_and_tickets_with_where_they_stand(tmp_path: Path) -> None:
     async with company(tmp_path) as bench:
         found = await call(bench, "search_incident_knowledge", query=PROMPT, service="profile-media-api")
-        first, *others = results(found)
-        assert len(others) == 2
-        assert (first["source_type"], first["source_id"]) == ("runbook", "runbooks/profile-media.md")
-        assert {one["source_type"] for one in others} == {"doc", "ticket"}
-        for one in (first, *others):
+        listed = results(found)
+        assert {one["source_type"] for one in listed} == {"runbook", "doc", "ticket"}
+        assert "runbooks/profile-media.md" in {one["source_id"] for one in listed}
+        for one in listed:
             assert set(one) >= {"title", "snippet", "source_type", "source_id", "score", "why_selected", "chunk_id"}
-        assert [source.name for source in found.sources] == [one["source_id"] for one in (first, *others)]
+        assert [source.name for source in found.sources] == [one["source_id"] for one in listed]
         assert "[1]" in found.text
 
 
