@@ -6,11 +6,7 @@ from typing import Any
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from starlette.requests import Request
 
-from agent.core.principal import Principal
-
-STATE = "principal"
-"""Where the door leaves it, in the request's state."""
-
+from agent.core.principal import STATE, Principal
 
 _current: ContextVar[Principal | None] = ContextVar("principal", default=None)
 

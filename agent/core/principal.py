@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from agent.core.models import LOCAL_OWNER, AgentRequest
 
+STATE = "principal"
+"""Where a door leaves it, in the state of a request, for the server behind."""
+
 
 @dataclass(frozen=True, slots=True)
 class Principal:

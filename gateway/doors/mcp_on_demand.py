@@ -13,9 +13,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent.core.config import Settings
 from agent.core.errors import BusyError, NotFoundError, ScopeError
+from agent.core.principal import STATE
 from gateway.gatekeeper import key_of
 from gateway.home import SHIPPED_VIEWS
-from mcp_tools.server_caller import STATE
 from mcp_tools.server_curated import OWN, View, missing_tools, views_of
 
 if TYPE_CHECKING:
