@@ -17,6 +17,8 @@ ARGS_CHARS = 2_000
 """How much of one argument a person is shown in a message; the whole stands in the event."""
 APPROVE_WORDS = frozenset({"approve", "approved", "yes", "ok", "okay", "godkänn", "ja"})
 REJECT_WORDS = frozenset({"reject", "rejected", "no", "avslå", "nej"})
+OWN_MEMORY = frozenset({"memory_save", "memory_search"})
+"""Our own tools for what the user wants remembered, in full: `memory__send` may be anybody's."""
 
 Pin = Callable[[str], JsonObject]
 """What is known of a tool by its name, as a person was shown it: another description is another tool."""
@@ -24,24 +26,37 @@ Pin = Callable[[str], JsonObject]
 
 def changes(tool: str, effect: Effect) -> bool:
     """Whether a step or call changes something outside the agent. What it remembers for the user is its own."""
-    return effect != "read" and not tool.startswith("memory_")
+    return effect != "read" and tool not in OWN_MEMORY
 
 
 def asks(state: RunState) -> str | None:
     """Why the plan in force must be allowed before it is carried out; None when it may be, or was."""
     plan = state.plan
-    if plan is None or _approved(state):
+    if plan is None or approved(state):
         return None
     pending = [step for step in plan.steps if state.step(step.id).status != "succeeded"]
     changing = [step for step in pending if step.action != "skill" and changes(step.tool, step.effect)]
     policy = state.room.approval
-    if policy == "always" and any(not step.is_completion for step in pending):
-        return "this room asks before every plan"
+    if any(not step.is_completion for step in pending):
+        if policy == "always":
+            return "this room asks before every plan"
+        if state.request.metadata.get("approve_plan") is True:
+            return "the request wants its plan approved"
     if changing and state.plans[-1].tainted:
         return "the plan was made after text from outside had been read, and changes something"
     if changing and policy == "side_effects" and not _asked_for_by_name(state):
         return "the plan changes something"
     return None
+
+
+def approved(state: RunState) -> bool:
+    """Whether a person has allowed the plan in force."""
+    version = state.plan.version if state.plan else 0
+    asked = {one.approval_id for one in state.approvals if one.call_id is None}
+    return any(
+        decided.decision == "approved" and decided.plan_version == version and decided.approval_id in asked
+        for decided in state.decisions.values()
+    )
 
 
 def waits(state: RunState) -> bool:
@@ -142,15 +157,6 @@ def question(state: RunState) -> str:
     other = "Anything else is taken as a change of the plan." if whole else "Anything else is told to the agent."
     lines += ["", f"Reply `approve` or `reject`. {other} (`{state.run_id}`)"]
     return "\n".join(lines)
-
-
-def _approved(state: RunState) -> bool:
-    version = state.plan.version if state.plan else 0
-    asked = {one.approval_id for one in state.approvals if one.call_id is None}
-    return any(
-        decided.decision == "approved" and decided.plan_version == version and decided.approval_id in asked
-        for decided in state.decisions.values()
-    )
 
 
 def _asked_for_by_name(state: RunState) -> bool:

@@ -44,6 +44,11 @@ def whole(text: str) -> str:
     return _HALF.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
+def storable(text: str) -> str:
+    """The text as both databases hold it: `whole`, and with U+FFFD for NUL too, which PostgreSQL refuses."""
+    return whole(text).replace("\x00", "\N{REPLACEMENT CHARACTER}")
+
+
 def _body(run_id: str, seq: int, kind: str, version: int, data: str) -> EventBody:
     body = BODY_TYPES.get(kind)
     if body is None or version > body.v:

@@ -1,19 +1,14 @@
 """`Settings`: every knob of the gateway, read once from the environment and `.env`, validated, passed down."""
 
-import difflib
-import io
-import os
-from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Literal, get_args
 
-from dotenv.parser import Binding, parse_stream
-from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
-from pydantic.fields import FieldInfo
+from pydantic import Field, NonNegativeFloat, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
-from agent.core.config_aliases import AliasSource, alias_names
-from agent.core.errors import ConfigError
+from agent.core.config_aliases import AliasSource
+from agent.core.models import GuardAction, RetrievalMode
 
 PREFIX = "AGENT_"
 
@@ -55,6 +50,11 @@ class Settings(BaseSettings):
     )
     model_high: str | None = Field(default=None, description="model of demanding answers; the fast one when unset")
     llm_timeout_s: float = Field(default=60, gt=0, description="time limit of a model call in seconds")
+    model_prices: dict[str, tuple[NonNegativeFloat, NonNegativeFloat]] = Field(
+        default={},
+        description="USD a million tokens, of prompts and of replies, where an endpoint tells no cost, as JSON: "
+        '{"gpt-5-mini": [0.25, 2]}; * stands for any other model',
+    )
     llm_max_tokens: int = Field(default=4096, ge=16, description="longest reply asked of a model, in tokens")
 
     embedder_url: str | None = Field(
@@ -75,6 +75,11 @@ class Settings(BaseSettings):
         default=None, description="folder of qdrant-client's local mode (one process only), if no server is set"
     )
 
+    retrieval_mode: RetrievalMode = Field(
+        default="hybrid_rerank",
+        description="how documents are searched where neither room nor request says it: by words, by vectors, by both, "
+        "by both and reranked; without usable vectors the words alone, which is told",
+    )
     planner_mode: WorkMode = Field(
         default="auto",
         description="who plans: auto and llm ask a model and fall back to the rules, which is told; rules, or "
@@ -94,6 +99,15 @@ class Settings(BaseSettings):
     require_key: Literal["auto", "always", "never"] = Field(
         default="auto", description="who needs an API key: auto demands one unless only this machine can call"
     )
+    token_verifier: str | None = Field(
+        default=None, description="who verifies bearer tokens that are no keys of ours, as package.module:factory"
+    )
+    jwt_issuer: str | None = Field(default=None, description="issuer whose signed tokens callers may send as bearers")
+    jwt_audience: str | None = Field(default=None, description="whom those tokens must be for")
+    jwt_keys_url: str | None = Field(
+        default=None, description="where the issuer publishes its keys (JWKS); below the issuer by default"
+    )
+    jwt_owner_claim: str = Field(default="sub", description="claim of those tokens that names the owner")
     log_format: Literal["text", "json"] = Field(
         default="text", description="how log lines are written: for people, or one JSON object each"
     )
@@ -103,6 +117,17 @@ class Settings(BaseSettings):
     )
     otel_content: bool = Field(
         default=False, description="put requests, arguments and answers into those traces, not only names and numbers"
+    )
+
+    guard_pii: GuardAction = Field(
+        default="redact",
+        description="personal data in a prompt, where the room's file says nothing: not looked for, reported, kept "
+        "from models by placeholders (answers and tools get it back), or the prompt refused",
+    )
+    guard_injection: GuardAction = Field(
+        default="flag",
+        description="an attempt to take over the agent, where the room's file says nothing: not looked for, reported, "
+        "the attempt taken out, or the prompt refused",
     )
 
     translate: Literal["auto", "off"] = Field(
@@ -125,7 +150,14 @@ class Settings(BaseSettings):
         default=None, description="folder of view files, each a choice of tools served at /mcp/NAME"
     )
     mcp_servers: Path | None = Field(
-        default=None, description="file of other people's MCP servers; <data_dir>/mcp_servers.json when unset"
+        default=None,
+        description="file of other people's MCP servers; unset: <data_dir>/mcp_servers.json, and where there is none "
+        "config/mcp_servers.json in the working folder",
+    )
+    mcp_pin: Literal["first_use", "review", "off"] = Field(
+        default="first_use",
+        description="tools of other people's MCP servers are used as they were accepted: by themselves on first use, "
+        "or only after `stepgate mcp-servers review`; off: as they are offered",
     )
     credentials_path: Path | None = Field(
         default=None, description="file of named credentials of sources; <data_dir>/credentials.json when unset"
@@ -151,10 +183,32 @@ class Settings(BaseSettings):
         default=104_857_600, gt=0, description="largest file taken by POST /v1/documents, in bytes"
     )
     max_messages: int = Field(default=2000, gt=0, description="most messages in one request")
+    max_message_chars: int = Field(default=1_000_000, gt=0, description="longest prompt or message, in characters")
+    max_header_bytes: int = Field(
+        default=32_768, ge=1024, description="largest request line with its headers, in bytes; more gets 431"
+    )
+    header_seconds: float = Field(
+        default=10, gt=0, description="how long a client may take to send a request's headers, in seconds"
+    )
+    body_seconds: float = Field(
+        default=30,
+        gt=0,
+        description="how long a client may take to send a body, in seconds; one more for every 10,000 bytes of it",
+    )
+    stall_seconds: float = Field(
+        default=30, gt=0, description="how long a client may leave an answer unread until it is cut off, in seconds"
+    )
+    max_open_streams: int = Field(
+        default=200, gt=0, description="event streams open at a time for one API key, or for all callers without one"
+    )
+    heartbeat_seconds: float = Field(
+        default=15, gt=0, description="silence in seconds after which a stream is sent a comment, so that it stays open"
+    )
     max_concurrent_runs: int = Field(default=100, gt=0, description="runs carried out at a time")
     max_queued_runs: int = Field(default=1000, ge=0, description="runs waiting before new ones get 503")
     redis_url: SecretStr | None = Field(
-        default=None, description="redis://... for messages of conversations and their locks; unset: in this process"
+        default=None,
+        description="redis://... for messages of conversations and limits of keys, shared by gateways; unset: here",
     )
     redis_prefix: str = Field(default="stepgate", min_length=1, description="what our keys in that Redis begin with")
     conversations_require_llm: bool = Field(
@@ -175,8 +229,9 @@ class Settings(BaseSettings):
     drain_seconds: float = Field(default=15, ge=0, description="how long SIGTERM waits for running runs, in seconds")
     lease_seconds: float = Field(default=15, gt=0.2, description="how long a silent worker keeps its runs, in seconds")
     stream_coalesce_ms: int = Field(default=200, ge=0, description="text deltas are stored in pieces of this length")
+    web: bool = Field(default=True, description="serve the web page at / to browsers, and its files at /web/")
     open_webui: Literal["auto", "always", "never"] = Field(
-        default="auto", description="who gets the rich view: callers with Open WebUI's headers, all, none"
+        default="auto", description="who gets the rich view: callers that show to be Open WebUI, all, none"
     )
 
     @classmethod
@@ -233,7 +288,7 @@ class Settings(BaseSettings):
 
     def secret_values(self) -> tuple[str, ...]:
         """Every secret among these settings: what must not stand in a prompt, an answer or a log."""
-        values = (getattr(self, name) for name in type(self).model_fields)
+        values = (getattr(self, name) for name in _secret_fields())
         return tuple(value.get_secret_value() for value in values if isinstance(value, SecretStr))
 
     @property
@@ -255,8 +310,10 @@ class Settings(BaseSettings):
 
     @property
     def mcp_servers_path(self) -> Path:
-        """The file of other people's MCP servers."""
-        return self.mcp_servers or self.data_dir / "mcp_servers.json"
+        """The file of other people's MCP servers: the one that is set, else that of the data folder, else the working
+        folder's. Where there is none, the data folder's is the one to make."""
+        own, shared = self.data_dir / "mcp_servers.json", Path("config/mcp_servers.json")
+        return self.mcp_servers or (shared if shared.is_file() and not own.exists() else own)
 
     @property
     def credentials_file(self) -> Path:
@@ -269,71 +326,8 @@ class Settings(BaseSettings):
         return self.data_dir / "stepgate.db"
 
 
-def load_settings(**overrides: Any) -> Settings:
-    """Read the settings; `ConfigError` with one line naming each wrong setting."""
-    try:
-        return Settings(**overrides)
-    except ValidationError as error:
-        raise ConfigError("; ".join(_faults(error).values())) from error
-
-
-def load_what_is_right() -> tuple[Settings, list[str]]:
-    """The settings with every wrong one at its default, and a line for each of those: what `stepgate doctor` needs."""
-    try:
-        return Settings(), []
-    except ValidationError as error:
-        faults = _faults(error)
-        defaults: dict[str, Any] = {name: Settings.model_fields[name].get_default() for name in faults}
-        return Settings(**defaults), list(faults.values())
-
-
-def unknown_settings(environment: Mapping[str, str] | None = None, env_file: Path = Path(".env")) -> list[str]:
-    """One line for every `AGENT_` name that is no setting, with the nearest known one, and for every line of `.env`
-    that sets nothing."""
-    names = set(os.environ if environment is None else environment)
-    lines = []
-    for binding in _bindings(env_file):
-        if binding.error or (binding.key is not None and binding.value is None):
-            lines.append(f"{env_file} line {binding.original.line} is no NAME=value, and is ignored")
-        elif binding.key is not None:
-            names.add(binding.key)
-    known = {PREFIX + name.upper() for name in Settings.model_fields} | alias_names().keys()
-    for name in sorted(name for name in names if name.startswith(PREFIX) and name not in known):
-        near = difflib.get_close_matches(name, known, n=1)
-        lines.append(f"{name} is no setting of Stepgate" + (f"; did you mean {near[0]}?" if near else ""))
-    return lines
-
-
-def _bindings(env_file: Path) -> Iterator[Binding]:
-    """The statements of a `.env` file; none where there is no file."""
-    if env_file.is_file():
-        yield from parse_stream(io.StringIO(env_file.read_text("utf-8", errors="replace")))
-
-
-def _faults(error: ValidationError) -> dict[str, str]:
-    """A line in plain words by the field it is about."""
-    faults: dict[str, str] = {}
-    for fault in error.errors():
-        name = str(fault["loc"][0])
-        expected = _expected(Settings.model_fields[name])
-        told = f"must be {expected}" if expected else fault["msg"].removeprefix("Value error, ")
-        faults[name] = f"{PREFIX}{name.upper()}: {told}, not {fault['input']!r}"
-    return faults
-
-
-def _expected(field: FieldInfo) -> str:
-    """What a number, a switch or a choice may be; empty for the others, whose validators say it themselves."""
-    kind = field.annotation
-    if get_origin(kind) is Literal:
-        return "one of " + ", ".join(get_args(kind))
-    if kind is bool:
-        return "true or false"
-    if kind not in (int, float):
-        return ""
-    bounds = {
-        name: getattr(rule, name) for rule in field.metadata for name in ("ge", "gt", "le") if hasattr(rule, name)
-    }
-    least = f" of at least {bounds['ge']}" if "ge" in bounds else f" above {bounds['gt']}" if "gt" in bounds else ""
-    if "ge" in bounds and "le" in bounds:
-        least = f" from {bounds['ge']} to {bounds['le']}"
-    return f"{'a whole number' if kind is int else 'a number'}{least}"
+@cache
+def _secret_fields() -> tuple[str, ...]:
+    """The settings that are secrets; every answer is held against them, so they are found once."""
+    fields = Settings.model_fields.items()
+    return tuple(name for name, field in fields if SecretStr in (field.annotation, *get_args(field.annotation)))

@@ -22,9 +22,28 @@ ALIASES: Final[Mapping[str, str]] = {
     "LLM_TIMEOUT_S": "llm_timeout_s",
     "EMBEDDING_MODEL": "embedder_model",
     "EMBEDDING_BASE_URL": "embedder_url",
+    "RAG_RETRIEVAL_MODE": "retrieval_mode",
 }
 """What stands after a prefix, and the setting it is. A bare OPENAI_API_KEY is none of them: a key of the shell's must
 not go to an endpoint that was chosen for something else."""
+
+
+REPLACED: Final[Mapping[str, str]] = {
+    "COMPANY_SIM_ROOT": "documents lie in a collection: `stepgate ingest FOLDER --collection company` "
+    "(AGENT_INCIDENT_KNOWLEDGE)",
+    "RAG_INDEX_PATH": "issues lie in a collection: `stepgate corpus build FILE.jsonl --collection issues` "
+    "(AGENT_INCIDENT_ISSUES)",
+    "CHROMA_PERSIST_PATH": "vectors lie in the store, or in Qdrant (AGENT_QDRANT_URL, AGENT_QDRANT_PATH)",
+    "CHROMA_COLLECTION": "every collection has vectors of its own; nothing is to be named",
+    "LLM_MAX_RETRIES": "how often a model is asked again depends on what went wrong: the table of failures says it",
+    "LLM_BACKOFF_S": "the wait before that is fixed, or what the provider asks for",
+}
+"""What those names set that is no setting here, and what there is instead."""
+
+
+def replaced_names() -> dict[str, str]:
+    """Every name that sets nothing here, and what there is instead."""
+    return {prefix + name: instead for name, instead in REPLACED.items() for prefix in PREFIXES}
 
 
 def alias_names() -> dict[str, str]:

@@ -79,11 +79,20 @@ class Bearer(_Credential):
     token: Secret
 
 
-Credential = GoogleServiceAccount | GoogleOAuth | Bearer
-_TYPES: dict[str, type[GoogleServiceAccount] | type[GoogleOAuth] | type[Bearer]] = {
+class DocumentPassword(_Credential):
+    """What opens protected documents of a source."""
+
+    type: Literal["document_password"]
+    password: Secret
+
+
+SourceCredential = GoogleServiceAccount | GoogleOAuth | Bearer
+Credential = SourceCredential | DocumentPassword
+_TYPES: dict[str, type[GoogleServiceAccount] | type[GoogleOAuth] | type[Bearer] | type[DocumentPassword]] = {
     "google_service_account": GoogleServiceAccount,
     "google_oauth": GoogleOAuth,
     "bearer": Bearer,
+    "document_password": DocumentPassword,
 }
 
 
@@ -101,6 +110,13 @@ class Credentials:
             there = f"there are {', '.join(sorted(entries))}" if entries else f"it is empty or missing; {GUIDE}"
             raise CredentialError(f"there is no credential {name!r} in {self._path}; {there}")
         return self._read(name, entries[name])
+
+    def password(self, name: str) -> SecretStr:
+        """The password of this name. `CredentialError` when there is none, or it is no password."""
+        found = self.get(name)
+        if not isinstance(found, DocumentPassword):
+            raise CredentialError(f"the credential {name!r} in {self._path} is no document_password; {GUIDE}")
+        return found.password
 
     def names(self) -> tuple[str, ...]:
         """The names in the file, sorted; none where there is no file. `CredentialError` when it cannot be read."""
@@ -163,6 +179,18 @@ class Credentials:
         if not self._environment.get(named[1]):
             raise CredentialError(f"{where}: the environment variable {named[1]} is not set")
         return self._environment[named[1]]
+
+
+def password_in(path: Path) -> SecretStr:
+    """The password a file holds, without the line end. `CredentialError` for a file that others may read or that cannot
+    be read."""
+    try:
+        text = _private_text(path.expanduser()).rstrip("\r\n")
+    except OSError as error:
+        raise CredentialError(f"{path} cannot be read: {error.strerror}") from error
+    if not text:
+        raise CredentialError(f"{path} is empty; it should hold the password")
+    return SecretStr(text)
 
 
 def _google_key(key: object, where: str) -> JsonObject:

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from agent.core.context import run_id as current_run
 from agent.core.errors import BusyError, ConflictError, LogDamagedError, StaleEpochError, StoreError, StoreNewerError
 from agent.core.events import Event, RunCreated
 from agent.core.fold import RunState
@@ -30,6 +31,10 @@ class LiveRun(Protocol):
 
     def follow(self, after: int = 0) -> AsyncIterator[Event]:
         """Its events as they come."""
+        ...
+
+    async def settled(self, after: int = 0) -> None:
+        """Wait until it has ended, waits for a person past `after`, or is let go."""
         ...
 
 
@@ -108,9 +113,9 @@ class Custody(Generic[Live]):
         """How many runs this process holds."""
         return len(self._live)
 
-    def count_of(self, key: str) -> int:
-        """How many runs this process holds for an API key."""
-        return sum(1 for live in self._live.values() if live.state.key == key)
+    def paid(self) -> dict[str, str]:
+        """The runs this process holds for API keys: their ids with the keys'."""
+        return {run_id: live.state.key for run_id, live in self._live.items() if live.state.key is not None}
 
     async def create(self, run_id: str, body: RunCreated) -> None:
         """Store a new run and begin with it. Raises `BusyError` when draining or full, `StoreError`."""
@@ -234,6 +239,7 @@ class Custody(Generic[Live]):
         return True
 
     async def _carry_out(self, live: Live) -> None:
+        current_run.set(live.run_id)
         try:
             await self._slots.acquire()
         except asyncio.CancelledError:

@@ -8,14 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from redis.asyncio import Redis
-from redis.exceptions import RedisError
-
-from agent.core.errors import ConfigError, StoreError
-
 SWEEP_EVERY = 256
 """In process: how many changes between two looks for what has expired."""
-CONNECT_SECONDS = 5.0
 
 
 class Ephemeral(Protocol):
@@ -48,6 +42,10 @@ class Ephemeral(Protocol):
 
     async def count(self, key: str, window_s: float) -> int:
         """Count one more within the window that the first one opened; how many there are by now."""
+        ...
+
+    async def left(self, key: str) -> float:
+        """How many seconds a list, lock or count still lives; 0 when it is gone."""
         ...
 
     async def check(self) -> str:
@@ -117,6 +115,11 @@ class LocalEphemeral:
         entry.count += 1
         return entry.count
 
+    async def left(self, key: str) -> float:
+        """See `Ephemeral.left`."""
+        entry = self._alive(key)
+        return entry.until - self._clock() if entry is not None else 0.0
+
     async def check(self) -> str:
         """See `Ephemeral.check`."""
         return "in this process"
@@ -136,107 +139,3 @@ class LocalEphemeral:
             self._entries = {name: entry for name, entry in self._entries.items() if entry.until > now}
         entry = self._entries[key] = _Entry(self._clock() + ttl_s)
         return entry
-
-
-# Compared and deleted in one step: between a GET and a DEL the lock may have expired and be another's.
-_RELEASE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end"
-# A count without an end would shut somebody out for good, should we die between the two.
-_COUNT = "local n = redis.call('incr', KEYS[1]) if n == 1 then redis.call('pexpire', KEYS[1], ARGV[1]) end return n"
-
-
-class RedisEphemeral:
-    """Implements `Ephemeral` in a Redis server, shared by all processes that use the same `prefix`."""
-
-    def __init__(self, url: str, prefix: str = "stepgate") -> None:
-        try:
-            self._redis = Redis.from_url(
-                url, decode_responses=True, socket_connect_timeout=CONNECT_SECONDS, socket_timeout=CONNECT_SECONDS
-            )
-        except ValueError as error:
-            raise ConfigError(f"AGENT_REDIS_URL: {error}") from error
-        self._prefix = prefix
-        options = self._redis.connection_pool.connection_kwargs
-        self.where = f"{options.get('host', options.get('path', 'localhost'))}:{options.get('port', '')}".rstrip(":")
-        """The server, without the password."""
-
-    async def append(self, key: str, *values: str, ttl_s: float, most: int) -> None:
-        """See `Ephemeral.append`."""
-        name = self._name(key)
-        try:
-            async with self._redis.pipeline(transaction=True) as pipe:
-                pipe.rpush(name, *values)
-                pipe.ltrim(name, -most, -1)
-                pipe.pexpire(name, _ms(ttl_s))
-                await pipe.execute()
-        except RedisError as error:
-            raise self._failed(error) from error
-
-    async def values(self, key: str) -> list[str]:
-        """See `Ephemeral.values`."""
-        try:
-            async with self._redis.pipeline(transaction=False) as pipe:
-                pipe.lrange(self._name(key), 0, -1)
-                (found,) = await pipe.execute()
-        except RedisError as error:
-            raise self._failed(error) from error
-        return [str(value) for value in found]
-
-    async def touch(self, key: str, ttl_s: float) -> bool:
-        """See `Ephemeral.touch`."""
-        try:
-            return bool(await self._redis.pexpire(self._name(key), _ms(ttl_s)))
-        except RedisError as error:
-            raise self._failed(error) from error
-
-    async def forget(self, key: str) -> None:
-        """See `Ephemeral.forget`."""
-        try:
-            await self._redis.delete(self._name(key))
-        except RedisError as error:
-            raise self._failed(error) from error
-
-    async def acquire(self, key: str, token: str, ttl_s: float) -> bool:
-        """See `Ephemeral.acquire`."""
-        try:
-            return bool(await self._redis.set(self._name(key), token, nx=True, px=_ms(ttl_s)))
-        except RedisError as error:
-            raise self._failed(error) from error
-
-    async def release(self, key: str, token: str) -> bool:
-        """See `Ephemeral.release`."""
-        return bool(await self._script(_RELEASE, key, token))
-
-    async def count(self, key: str, window_s: float) -> int:
-        """See `Ephemeral.count`."""
-        return await self._script(_COUNT, key, str(_ms(window_s)))
-
-    async def check(self) -> str:
-        """See `Ephemeral.check`."""
-        try:
-            await self._redis.echo("?")
-        except RedisError as error:
-            raise self._failed(error) from error
-        return f"Redis at {self.where}"
-
-    async def aclose(self) -> None:
-        """See `Ephemeral.aclose`."""
-        await self._redis.aclose()
-
-    async def _script(self, script: str, key: str, argument: str) -> int:
-        try:
-            return int(await self._redis.register_script(script)(keys=[self._name(key)], args=[argument]))
-        except RedisError as error:
-            raise self._failed(error) from error
-
-    def _name(self, key: str) -> str:
-        return f"{self._prefix}:{key}"
-
-    def _failed(self, error: RedisError) -> StoreError:
-        said = " ".join(str(error).split())[:200]
-        return StoreError(
-            f"Redis at {self.where} cannot be used: {said}; start it, or unset AGENT_REDIS_URL", agent_id="redis"
-        )
-
-
-def _ms(seconds: float) -> int:
-    return max(1, round(seconds * 1000))

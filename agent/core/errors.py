@@ -29,7 +29,12 @@ FAILURES: dict[str, FailureKind] = {
     "ERR_GUARDRAIL_INJECTION": FailureKind(
         "prompt injection was found", "block the request, warn the user", 400, False
     ),
-    "ERR_GUARDRAIL_UNSAFE": FailureKind("unsafe content or personal data", "block it; ask in another way", 400, False),
+    "ERR_GUARDRAIL_UNSAFE": FailureKind(
+        "unsafe content or personal data",
+        "block a request; write an answer again once under a stricter instruction, then block it",
+        400,
+        False,
+    ),
     "ERR_TOO_LARGE": FailureKind("the request is larger than allowed", "refuse it before a run exists", 413, False),
     "ERR_ROOM_UNKNOWN": FailureKind("no room has this name", "refuse it before a run exists", 404, False),
     "ERR_NOT_FOUND": FailureKind("the thing does not exist or belongs to somebody else", "refuse", 404, False),
@@ -48,6 +53,9 @@ FAILURES: dict[str, FailureKind] = {
     "ERR_PLAN_INVALID": FailureKind("no valid plan came back", "re-ask once, then the rule planner", 500, True),
     "ERR_REFERENCE": FailureKind("a step refers to a value that is not there", "replan", 500, True),
     "ERR_TOOL_UNKNOWN": FailureKind("no such tool in this room", "replan", 400, True),
+    "ERR_TOOL_QUARANTINED": FailureKind(
+        "a foreign MCP tool is not what a person accepted", "refuse; review it: stepgate mcp-servers review", 403, False
+    ),
     "ERR_TOOL_DENIED": FailureKind("the tool is outside the step's scope", "tell the model; record it", 403, True),
     "ERR_TOOL_INPUT": FailureKind(
         "the arguments do not fit the tool, or name what is not there", "replan with the problem", 400, True
@@ -89,9 +97,18 @@ FAILURES: dict[str, FailureKind] = {
         502,
         True,
     ),
+    "ERR_TAILOR_SCHEMA": FailureKind(
+        "the answer does not fit the JSON schema that was asked for",
+        "ask the model twice, then refuse; let the schema say that there is nothing, or ask without it",
+        422,
+        False,
+    ),
     "ERR_CONNECTOR_AUTH": FailureKind("the source refuses the credential", "ask for a new one, or skip", 403, False),
     "ERR_CONNECTOR_NOT_FOUND": FailureKind("there is nothing at the source", "tell the user; skip it", 404, False),
     "ERR_CONNECTOR_FAILED": FailureKind("the source could not be read", "try again later, or skip", 502, True),
+    "ERR_CONNECTOR_REFUSED": FailureKind(
+        "the source does not want it read, or it lies outside of the source", "tell the user; skip it", 403, False
+    ),
     "ERR_PARSER_ENCRYPTED": FailureKind("the file opens with a password only", "ask for it, or skip", 422, False),
     "ERR_PARSER_UNSUPPORTED": FailureKind("the file is of no type that is read", "tell the user; skip it", 422, False),
     "ERR_PARSER_CORRUPT": FailureKind("the file is damaged or unsafe to unpack", "tell the user; skip it", 422, False),
@@ -152,6 +169,12 @@ class AgentError(Exception):
             recoverable=self.kind.recoverable,
             details=self.details,
         )
+
+
+class UnsafeAnswerError(AgentError):
+    """An answer holds what its room does not let out."""
+
+    code = "ERR_GUARDRAIL_UNSAFE"
 
 
 class BadRequestError(AgentError):
@@ -225,6 +248,8 @@ class ModelError(AgentError):
 
     code = "ERR_MODEL_DOWN"
     retry_after_s: float | None = None
+    requests: int = 1
+    """How many HTTP requests have come to this, transport retries included."""
 
 
 class ModelNotConfiguredError(ModelError):
@@ -303,6 +328,13 @@ class ToolUnknownError(ToolError):
     """Raised by the registry."""
 
     code = "ERR_TOOL_UNKNOWN"
+
+
+class ToolQuarantinedError(ToolUnknownError):
+    """Raised by the registry, and by the tool itself, for a foreign tool whose description or schemas are not those a
+    person accepted. The message says what to run; the tool was not called."""
+
+    code = "ERR_TOOL_QUARANTINED"
 
 
 class ToolDeniedError(ToolError):

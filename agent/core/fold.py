@@ -45,6 +45,8 @@ class AttemptState:
     turns: tuple[ev.AssistantTurn, ...] = ()
     output: ev.StepOutput | None = None
     verdict: StepOutcome | None = None
+    doubt: str = ""
+    """What a rule had doubted in the attempt, and nobody was asked about."""
     discarded: bool = False
     unknown: ev.StepUnknown | None = None
     asked: frozenset[str] = frozenset()
@@ -233,7 +235,9 @@ def evolved(old: T, **changes: Any) -> T:
     """`old` with these fields changed, as `dataclasses.replace` does it, in a tenth of the time: states are made for
     every event, and have no slots for this one's sake."""
     new = object.__new__(type(old))
-    new.__dict__.update(old.__dict__, **changes)
+    fields = old.__dict__.copy()
+    fields.update(changes)
+    object.__setattr__(new, "__dict__", fields)
     return new
 
 
@@ -269,7 +273,7 @@ def apply(state: RunState, event: ev.Event) -> RunState:  # noqa: C901, PLR0912 
         case ev.RequestUnderstood():
             return evolved(state, understood=body)
         case ev.MemoryRetrieved():
-            return evolved(state, retrieved=body)
+            return evolved(state, retrieved=body, tainted=state.tainted or body.tainted)
         case ev.PlanProposed():
             return evolved(state, plans=(*state.plans, body), gates=(), answer=None, translated=None)
         case ev.GateChecked():
@@ -298,7 +302,7 @@ def apply(state: RunState, event: ev.Event) -> RunState:  # noqa: C901, PLR0912 
             return evolved(state, subagents={**state.subagents, body.span: known or SubAgentState(body)})
         case ev.SubAgentFinished():
             return _apply_subagent(state, body.span, body)
-        case ev.PlanRejected() | ev.AnswerDelta():
+        case ev.PlanRejected() | ev.AnswerDelta() | ev.OutputGuarded():
             return state
         case _:
             return _apply_step(state, event)
@@ -360,7 +364,7 @@ def _apply_attempt(attempt: AttemptState, event: ev.Event) -> AttemptState:  # n
         case ev.StepFinished():
             return evolved(attempt, output=body.output)
         case ev.StepJudged():
-            return evolved(attempt, verdict=body.verdict)
+            return evolved(attempt, verdict=body.verdict, doubt=body.rule if body.verdict.by == "rule" else "")
         case ev.StepDiscarded():
             return evolved(attempt, discarded=True)
         case _:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from agent.core.audit import AuditValues
 from agent.core.events import Draft, Event, RunCreated
 from agent.core.models import RunStatus
 
@@ -116,20 +117,28 @@ class Journal(Protocol):
         whole text is in `answer.finished`."""
         ...
 
-    async def get(self, run_id: str, *, owner: str) -> RunRow:
-        """The row of a run; `NotFoundError` when absent or another owner's."""
+    async def get(self, run_id: str, *, owner: str | None) -> RunRow:
+        """The row of a run; `NotFoundError` when absent or another owner's. Without an owner, which only the operator
+        may leave open, anybody's."""
         ...
 
     async def list_runs(
-        self, *, owner: str, limit: int = 50, before: str | None = None, status: RunStatus | None = None
+        self, *, owner: str | None, limit: int = 50, before: str | None = None, status: RunStatus | None = None
     ) -> list[RunRow]:
-        """Runs of an owner that are not hidden, newest first; `before` is a run id to page from.
+        """Runs of an owner (None: of all, for the operator) that are not hidden, newest first; `before` is a run id to
+        page from.
 
         Nothing comes before a run that is absent or another owner's."""
         ...
 
-    async def signal(self, run_id: str, kind: SignalKind, payload: dict[str, object]) -> None:
-        """Leave a word for the owner of a run, and wake it. `NotFoundError` for an unknown run."""
+    async def signal(
+        self, run_id: str, kind: SignalKind, payload: dict[str, object], *, record: AuditValues | None = None
+    ) -> None:
+        """Leave a word for the owner of a run, and wake it; `record` is written to the audit record with it, or both
+        are not. `NotFoundError` for an unknown run.
+
+        A person decides once: a word on `approvals` of which an earlier word has decided any is a `ConflictError`, also
+        when both are given at the same moment."""
         ...
 
     async def take_signals(self, run_id: str, *, after: int = 0) -> list[Signal]:
@@ -164,6 +173,10 @@ class ConversationStore(Protocol):
 
     async def history(self, owner: str, conversation_id: str, *, limit: int = 40) -> list[tuple[str, str]]:
         """The newest `limit` turns as (role, text), oldest first; empty for an unknown conversation."""
+        ...
+
+    async def tainted(self, owner: str, conversation_id: str, *, limit: int = 40) -> bool:
+        """Whether any of the newest `limit` turns rests on something from outside."""
         ...
 
     async def remember(

@@ -1,16 +1,17 @@
-"""The journal and the conversations on PostgreSQL. Other processes are woken by NOTIFY at the commit."""
+"""The journal on PostgreSQL. Other processes are woken by NOTIFY at the commit."""
 
 import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
-from psycopg import AsyncConnection
 from psycopg.errors import ForeignKeyViolation, UniqueViolation
-from psycopg.rows import TupleRow
 
-from agent.core.codec import decode, encode, whole
+from agent.core import audit
+from agent.core.audit import AuditValues
+from agent.core.codec import EventRow, decode, encode
+from agent.core.conversations_postgres import PostgresConversations
 from agent.core.errors import ConflictError, NotFoundError, StoreError
 from agent.core.events import Draft, Event, RunCreated
 from agent.core.journal import Claim, RunRow, Signal, SignalKind
@@ -20,8 +21,10 @@ from agent.core.journal_rows import (
     IDLE,
     LAST_SEQ,
     ROW,
+    WORDS,
     Wakeups,
     check_order,
+    check_undecided,
     no_run,
     refusal,
     run_row,
@@ -29,15 +32,13 @@ from agent.core.journal_rows import (
     title_of,
 )
 from agent.core.models import RunStatus
-from agent.core.postgres import CHANNEL, PostgresDatabase
+from agent.core.postgres import CHANNEL, NOW, Connection, PostgresDatabase, without_nul
 
 POLL_SECONDS = 2.0
 """The net under the notifications: how late a tail may be when one was lost."""
 
 _INSERT_EVENT = f"INSERT INTO events ({EVENT}) VALUES (%s,%s,%s,%s,%s,%s,%s,%s,%s)"  # noqa: S608 - constants only
-_NOW = "extract(epoch FROM clock_timestamp())"
-
-Connection = AsyncConnection[TupleRow]
+_WORDS, _INSERT_AUDIT = (said.replace("?", "%s").encode() for said in (WORDS, audit.INSERT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class PostgresStore:
     """Everything that lives in one database."""
 
     journal: "PostgresJournal"
-    conversations: "PostgresConversations"
+    conversations: PostgresConversations
     database: PostgresDatabase
 
     async def close(self) -> None:
@@ -75,7 +76,8 @@ class PostgresJournal:
         """See `Journal.create_run`."""
         request = body.request
         encode(Event(run_id, 1, 1, 0.0, body))  # a body that cannot be written is refused before anything is
-        conversation = _text(request.conversation_id) if request.conversation_id else None
+        conversation = without_nul(request.conversation_id) if request.conversation_id else None
+        title = without_nul(title_of(request.prompt))
         try:
             async with self._database.transaction() as db:
                 now = await self._now(db)
@@ -84,8 +86,8 @@ class PostgresJournal:
                     "last_seq, terminal, worker, lease_until, created_at, updated_at) "
                     "VALUES (%s,%s,%s,'queued',%s,%s,%s,%s,1,1,false,%s,%s,%s,%s)",
                     (
-                        run_id, body.owner, body.room.id, body.hidden, body.tainted, _text(title_of(request.prompt)),
-                        conversation, worker, now + lease_s, now, now,
+                        run_id, body.owner, body.room.id, body.hidden, body.tainted, title, conversation,
+                        worker, now + lease_s, now, now,
                     ),
                 )  # fmt: skip
                 event, row = encode(Event(run_id, 1, 1, now, body))
@@ -152,7 +154,7 @@ class PostgresJournal:
         check_order(run_id, drafts)
         async with self._database.transaction() as db:
             cursor = await db.execute(
-                f"UPDATE runs SET last_seq = last_seq + %s, updated_at = COALESCE(%s, {_NOW}) "  # noqa: S608
+                f"UPDATE runs SET last_seq = last_seq + %s, updated_at = COALESCE(%s, {NOW}) "  # noqa: S608
                 "WHERE run_id = %s AND epoch = %s AND NOT terminal RETURNING last_seq, updated_at",
                 (len(drafts), self._clock() if self._clock else None, run_id, epoch),
             )
@@ -199,28 +201,28 @@ class PostgresJournal:
         async with self._database.transaction() as db:
             return await _read(db, run_id, after, limit)
 
-    async def get(self, run_id: str, *, owner: str) -> RunRow:
+    async def get(self, run_id: str, *, owner: str | None) -> RunRow:
         """See `Journal.get`."""
         async with self._database.transaction() as db:
-            query = f"SELECT {ROW} FROM runs WHERE run_id = %s AND owner = %s"  # noqa: S608 - constants only
-            row = await (await db.execute(query, (_text(run_id), owner))).fetchone()
+            query = f"SELECT {ROW} FROM runs WHERE run_id = %s AND {_owned(owner)}"  # noqa: S608 - constants only
+            row = await (await db.execute(query, (without_nul(run_id), owner))).fetchone()
         if row is None:
             raise no_run(run_id)
         return run_row(row)
 
     async def list_runs(
-        self, *, owner: str, limit: int = 50, before: str | None = None, status: RunStatus | None = None
+        self, *, owner: str | None, limit: int = 50, before: str | None = None, status: RunStatus | None = None
     ) -> list[RunRow]:
         """See `Journal.list_runs`."""
-        conditions, values = ["owner = %s", "NOT hidden"], [owner]
+        conditions, values = [_owned(owner), "NOT hidden"], [owner]
         if status is not None:
             conditions.append("status = %s")
             values.append(status)
         if before is not None:
             conditions.append(
-                "(created_at, run_id) < (SELECT created_at, run_id FROM runs WHERE run_id = %s AND owner = %s)"
+                f"(created_at, run_id) < (SELECT created_at, run_id FROM runs WHERE run_id = %s AND {_owned(owner)})"  # noqa: S608
             )
-            values += [_text(before), owner]
+            values += [without_nul(before), owner]
         query = (
             f"SELECT {ROW} FROM runs WHERE {' AND '.join(conditions)} "  # noqa: S608 - constants only
             "ORDER BY created_at DESC, run_id DESC LIMIT %s"
@@ -228,11 +230,17 @@ class PostgresJournal:
         async with self._database.transaction() as db:
             return [run_row(row) async for row in await db.execute(query, (*values, limit))]
 
-    async def signal(self, run_id: str, kind: SignalKind, payload: dict[str, object]) -> None:
-        """See `Journal.signal`."""
+    async def signal(
+        self, run_id: str, kind: SignalKind, payload: dict[str, object], *, record: AuditValues | None = None
+    ) -> None:
+        """See `Journal.signal`. The run's row is locked: of two words at once, one comes second."""
         try:
             async with self._database.transaction() as db:
                 await db.execute("SELECT 1 FROM runs WHERE run_id = %s FOR UPDATE", (run_id,))  # see `park`
+                if "approvals" in payload:
+                    check_undecided(run_id, payload, await (await db.execute(_WORDS, (run_id,))).fetchall())
+                if record is not None:
+                    await db.execute(_INSERT_AUDIT, record)
                 await db.execute(
                     "INSERT INTO signals (run_id, kind, payload, at) VALUES (%s,%s,%s,%s)",
                     (run_id, kind, json.dumps(payload), await self._now(db)),
@@ -296,45 +304,19 @@ class PostgresJournal:
     async def _now(self, db: Connection) -> float:
         if self._clock is not None:
             return self._clock()
-        row = await (await db.execute(f"SELECT {_NOW}")).fetchone()
+        row = await (await db.execute(f"SELECT {NOW}")).fetchone()
         return float(row[0]) if row else 0.0
 
 
-class PostgresConversations:
-    """Implements `ConversationStore`."""
-
-    def __init__(self, database: PostgresDatabase) -> None:
-        self._database = database
-
-    async def history(self, owner: str, conversation_id: str, *, limit: int = 40) -> list[tuple[str, str]]:
-        """See `ConversationStore.history`."""
-        async with self._database.transaction() as db:
-            cursor = await db.execute(
-                "SELECT role, text FROM turns WHERE owner = %s AND conversation_id = %s ORDER BY id DESC LIMIT %s",
-                (owner, _text(conversation_id), limit),
-            )
-            rows = await cursor.fetchall()
-        return [(str(role), str(text)) for role, text in reversed(rows)]
-
-    async def remember(
-        self, owner: str, conversation_id: str, run_id: str, question: str, answer: str, *, tainted: bool = False
-    ) -> None:
-        """See `ConversationStore.remember`."""
-        async with self._database.transaction() as db:
-            # Exchanges of one conversation one after the other: the numbers of two must not interleave.
-            await db.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{owner}/{conversation_id}",))
-            for role, text, mark in (("user", question, False), ("assistant", answer, tainted)):
-                await db.execute(
-                    "INSERT INTO turns (owner, conversation_id, run_id, role, text, tainted, at) "  # noqa: S608
-                    f"VALUES (%s,%s,%s,%s,%s,%s,{_NOW}) ON CONFLICT DO NOTHING",
-                    (owner, _text(conversation_id), run_id, role, _text(text), mark),
-                )
+def _owned(owner: str | None) -> str:
+    """The condition on an owner, who is bound to it; None means everybody."""
+    return "%s::text IS NULL" if owner is None else "owner = %s"
 
 
 async def _read(db: Connection, run_id: str, after: int, limit: int | None) -> list[Event]:
     query = f"SELECT {EVENT} FROM events WHERE run_id = %s AND seq > %s ORDER BY seq LIMIT %s"  # noqa: S608
-    cursor = await db.execute(query, (_text(run_id), min(after, LAST_SEQ), limit))
-    return [decode(_event_row(row)) async for row in cursor]
+    cursor = await db.execute(query, (without_nul(run_id), min(after, LAST_SEQ), limit))
+    return [decode(cast("EventRow", row)) async for row in cursor]
 
 
 async def _follow_up(db: Connection, run_id: str, events: tuple[Event, ...]) -> None:
@@ -350,12 +332,3 @@ async def _follow_up(db: Connection, run_id: str, events: tuple[Event, ...]) -> 
 async def _notify(db: Connection, run_id: str) -> None:
     """Sent by the server at the commit, once however often it was asked for."""
     await db.execute("SELECT pg_notify(%s, %s)", (CHANNEL, run_id))
-
-
-def _text(text: str) -> str:
-    """Text as PostgreSQL takes it: whole characters, no NUL."""
-    return whole(text).replace("\x00", "")
-
-
-def _event_row(row: tuple[Any, ...]) -> Any:
-    return row

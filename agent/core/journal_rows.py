@@ -1,7 +1,8 @@
 """What the journal's drivers share: columns, what events mean for a run's row, refusals, in-process wake-ups."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from agent.core.codec import whole
@@ -17,6 +18,8 @@ ROW = (
 EVENT = "run_id, seq, epoch, type, v, step_id, attempt, data, at"
 LAST_SEQ = 2**63 - 1
 """The largest number a database can compare; positions come from clients."""
+WORDS = "SELECT payload FROM signals WHERE run_id = ? AND kind IN ('approve', 'reject', 'answer')"
+"""What was said of a run's approvals so far."""
 TITLE_CHARS = 80
 IDLE = (
     "(status <> 'awaiting_approval' OR lease_until <= {now} OR EXISTS "
@@ -63,6 +66,19 @@ def check_order(run_id: str, drafts: Sequence[Draft]) -> None:
     """Raise `ConflictError` when something would follow the event that ends the run."""
     if any(draft.body.terminal for draft in drafts[:-1]):
         raise ConflictError(f"run {run_id}: nothing can follow the event that ends a run", agent_id="journal")
+
+
+def check_undecided(run_id: str, word: Mapping[str, object], earlier: Iterable[Sequence[Any]]) -> None:
+    """Raise `ConflictError` when one of the rows of `WORDS` is a word on an approval that this one is on too."""
+    meant = _approvals(word)
+    for (payload,) in earlier:
+        if both := meant & _approvals(json.loads(payload)):
+            raise ConflictError(f"{min(both)!r} of run {run_id!r} is decided already; look at what became of the run")
+
+
+def _approvals(word: Mapping[str, object]) -> set[str]:
+    names = word.get("approvals")
+    return {str(name) for name in names} if isinstance(names, list) else set()
 
 
 def refusal(run_id: str, epoch: int, row: tuple[Any, ...] | None) -> StaleEpochError | ConflictError | NotFoundError:

@@ -9,8 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent.core import audit
+from agent.core.audit import AuditValues
 from agent.core.codec import decode, encode, whole
-from agent.core.conversations import SqliteConversations
+from agent.core.conversations_sqlite import SqliteConversations
 from agent.core.errors import AgentError, ConflictError, NotFoundError
 from agent.core.events import Draft, Event, RunCreated
 from agent.core.journal import Claim, RunRow, Signal, SignalKind
@@ -20,8 +22,10 @@ from agent.core.journal_rows import (
     IDLE,
     LAST_SEQ,
     ROW,
+    WORDS,
     Wakeups,
     check_order,
+    check_undecided,
     no_run,
     refusal,
     run_row,
@@ -209,11 +213,11 @@ class SqliteJournal:
         """See `Journal.read`."""
         return await self._database.read(lambda db: _read(db, run_id, after, limit))
 
-    async def get(self, run_id: str, *, owner: str) -> RunRow:
+    async def get(self, run_id: str, *, owner: str | None) -> RunRow:
         """See `Journal.get`."""
 
         def unit(db: sqlite3.Connection) -> RunRow:
-            query = f"SELECT {ROW} FROM runs WHERE run_id = ? AND owner = ?"  # noqa: S608 - constants only
+            query = f"SELECT {ROW} FROM runs WHERE run_id = ? AND {_owned(owner)}"  # noqa: S608 - constants only
             row = db.execute(query, (run_id, owner)).fetchone()
             if row is None:
                 raise no_run(run_id)
@@ -222,15 +226,16 @@ class SqliteJournal:
         return await self._database.read(unit)
 
     async def list_runs(
-        self, *, owner: str, limit: int = 50, before: str | None = None, status: RunStatus | None = None
+        self, *, owner: str | None, limit: int = 50, before: str | None = None, status: RunStatus | None = None
     ) -> list[RunRow]:
         """See `Journal.list_runs`."""
 
         def unit(db: sqlite3.Connection) -> list[RunRow]:
+            owned = _owned(owner)
             rows = db.execute(
-                f"SELECT {ROW} FROM runs WHERE owner = ? AND hidden = 0 AND (? IS NULL OR status = ?) AND "  # noqa: S608
+                f"SELECT {ROW} FROM runs WHERE {owned} AND hidden = 0 AND (? IS NULL OR status = ?) AND "  # noqa: S608
                 "(? IS NULL OR (created_at, run_id) < "
-                "(SELECT created_at, run_id FROM runs WHERE run_id = ? AND owner = ?)) "
+                f"(SELECT created_at, run_id FROM runs WHERE run_id = ? AND {owned})) "
                 "ORDER BY created_at DESC, run_id DESC LIMIT ?",
                 (owner, status, status, before, before, owner, limit),
             )
@@ -238,10 +243,16 @@ class SqliteJournal:
 
         return await self._database.read(unit)
 
-    async def signal(self, run_id: str, kind: SignalKind, payload: dict[str, object]) -> None:
+    async def signal(
+        self, run_id: str, kind: SignalKind, payload: dict[str, object], *, record: AuditValues | None = None
+    ) -> None:
         """See `Journal.signal`."""
 
         def unit(db: sqlite3.Connection) -> None:
+            if "approvals" in payload:
+                check_undecided(run_id, payload, db.execute(WORDS, (run_id,)))
+            if record is not None:
+                db.execute(audit.INSERT, record)
             try:
                 db.execute(
                     "INSERT INTO signals (run_id, kind, payload, at) VALUES (?,?,?,?)",
@@ -313,6 +324,11 @@ class SqliteJournal:
             return 0 if row is None else int(row[0])
 
         return await self._database.read(unit)
+
+
+def _owned(owner: str | None) -> str:
+    """The condition on an owner, who is bound to it; None means everybody, by a condition an index has no part in."""
+    return "? IS NULL" if owner is None else "owner = ?"
 
 
 def _read(db: sqlite3.Connection, run_id: str, after: int, limit: int) -> list[Event]:

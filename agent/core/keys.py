@@ -15,11 +15,12 @@ from typing import Any, Literal, get_args
 
 from pydantic import Field
 
+from agent.core.audit import UNRECORDED, Act, AuditLog
 from agent.core.errors import AuthError, BadRequestError, NotFoundError
-from agent.core.models import Frozen
+from agent.core.models import Frozen, JsonObject
 from agent.core.statements import Statements
 
-Scope = Literal["chat", "agent", "approve", "ingest", "mcp", "admin"]
+Scope = Literal["chat", "agent", "approve", "ingest", "mcp", "metrics", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 _ALPHABET = string.digits + string.ascii_letters
 _ID_LENGTH = 8
@@ -61,9 +62,10 @@ class ApiKey:
 class KeyStore:
     """The keys. Every method raises `StoreError`."""
 
-    def __init__(self, statements: Statements, clock: Callable[[], float]) -> None:
+    def __init__(self, statements: Statements, clock: Callable[[], float], audit: AuditLog = UNRECORDED) -> None:
         self._statements = statements
         self._clock = clock
+        self._audit = audit
 
     async def create(
         self,
@@ -74,8 +76,10 @@ class KeyStore:
         tools: Sequence[str] | None = None,
         limits: KeyLimits | None = None,
         expires_at: float | None = None,
+        by: str | None = None,
     ) -> tuple[ApiKey, str]:
-        """A new key, and its text, which nobody can tell again. `BadRequestError` for scopes there are not."""
+        """A new key, and its text, which nobody can tell again; `by` is who makes it, for the record.
+        `BadRequestError` for scopes there are not."""
         unknown = sorted(set(scopes) - set(SCOPES))
         if unknown or not scopes:
             what = f"no scope {unknown[0]!r}" if unknown else "a key needs a scope"
@@ -93,20 +97,28 @@ class KeyStore:
             created_at=self._clock(),
             expires_at=expires_at,
         )
-        await self._statements.write(
-            f"INSERT INTO api_keys (secret_hash, {_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?)",  # noqa: S608 - constants
-            _hash(secret),
-            key.id,
-            key.owner,
-            key.name,
-            json.dumps(sorted(key.scopes)),
-            json.dumps(key.tools),
-            key.limits.model_dump_json(),
-            key.created_at,
-            key.expires_at,
-            None,
-            None,
-        )
+        about: JsonObject = {
+            "name": key.name,
+            "scopes": [*sorted(key.scopes)],
+            "tools": None if key.tools is None else [*key.tools],
+            "limits": key.limits.model_dump(exclude_none=True),
+            "expires_at": key.expires_at,
+        }
+        async with self._audit.recorded(Act("key.create", key.id, owner=key.owner, by=by, detail=about)):
+            await self._statements.write(
+                f"INSERT INTO api_keys (secret_hash, {_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?)",  # noqa: S608
+                _hash(secret),
+                key.id,
+                key.owner,
+                key.name,
+                json.dumps(sorted(key.scopes)),
+                json.dumps(key.tools),
+                key.limits.model_dump_json(),
+                key.created_at,
+                key.expires_at,
+                None,
+                None,
+            )
         return key, f"sg_{key_id}_{secret}"
 
     async def verify(self, text: str) -> ApiKey:
@@ -132,7 +144,7 @@ class KeyStore:
         """The key of this id. `NotFoundError`."""
         rows = await self._statements.read(f"SELECT {_COLUMNS} FROM api_keys WHERE id = ?", key_id)  # noqa: S608
         if not rows:
-            raise NotFoundError(f"there is no API key {key_id!r}")
+            raise NotFoundError(f"there is no API key with the id {key_id!r}; `stepgate keys list` has the ids")
         return _key(rows[0])
 
     async def list(self, owner: str | None = None) -> Sequence[ApiKey]:
@@ -144,15 +156,17 @@ class KeyStore:
         )
         return [_key(row) for row in rows]
 
-    async def revoke(self, key_id: str) -> ApiKey:
-        """Take a key back; taking it back twice is once. `NotFoundError`."""
-        rows = await self._statements.write(
-            f"UPDATE api_keys SET revoked_at = COALESCE(revoked_at, ?) WHERE id = ? RETURNING {_COLUMNS}",  # noqa: S608
-            self._clock(),
-            key_id,
-        )
-        if not rows:
-            raise NotFoundError(f"there is no API key {key_id!r}")
+    async def revoke(self, key_id: str, *, by: str | None = None) -> ApiKey:
+        """Take a key back, `by` whom is recorded; taking it back twice is once. `NotFoundError`."""
+        key = await self.get(key_id)
+        if key.revoked_at is not None:
+            return key
+        async with self._audit.recorded(Act("key.revoke", key.id, owner=key.owner, by=by, detail={"name": key.name})):
+            rows = await self._statements.write(
+                f"UPDATE api_keys SET revoked_at = COALESCE(revoked_at, ?) WHERE id = ? RETURNING {_COLUMNS}",  # noqa: S608
+                self._clock(),
+                key_id,
+            )
         return _key(rows[0])
 
     async def used(self, key_id: str) -> None:
@@ -167,39 +181,11 @@ class KeyStore:
         )
         return bool(rows)
 
-    async def reserve(self, key: ApiKey, tokens: int) -> bool:
-        """Set tokens aside from the key's budget before they are spent; False when they would pass it, or the money is
-        spent."""
-        limits = key.limits
-        rows = await self._statements.write(
-            "UPDATE api_keys SET reserved_tokens = reserved_tokens + ? WHERE id = ? "
-            "AND (? < 0 OR used_tokens + reserved_tokens + ? <= ?) AND (? < 0 OR used_usd < ?) RETURNING id",
-            tokens,
-            key.id,
-            -1 if limits.budget_tokens is None else 0,
-            tokens,
-            limits.budget_tokens or 0,
-            -1.0 if limits.budget_usd is None else 0.0,
-            limits.budget_usd or 0.0,
-        )
-        return bool(rows)
-
-    async def settle(self, key_id: str, reserved: int, tokens: int, usd: float | None) -> None:
-        """Put what was spent in the place of what was set aside."""
-        await self._statements.write(
-            "UPDATE api_keys SET reserved_tokens = reserved_tokens - ?, used_tokens = used_tokens + ?, "
-            "used_usd = used_usd + ? WHERE id = ?",
-            reserved,
-            tokens,
-            usd or 0.0,
-            key_id,
-        )
-
     async def spent(self, key_id: str) -> tuple[int, float]:
         """Tokens and USD a key has used. `NotFoundError`."""
         rows = await self._statements.read("SELECT used_tokens, used_usd FROM api_keys WHERE id = ?", key_id)
         if not rows:
-            raise NotFoundError(f"there is no API key {key_id!r}")
+            raise NotFoundError(f"there is no API key {key_id!r}; `stepgate keys list` has the ids")
         return int(rows[0][0]), float(rows[0][1])
 
 
@@ -207,7 +193,7 @@ def parse_key(text: str) -> tuple[str, str]:
     """The id and the secret of a key's text. `AuthError` for what has not the form of one."""
     parts = text.strip().split("_")
     if len(parts) != 3 or parts[0] != "sg" or not parts[1] or not parts[2]:
-        raise AuthError("this is no API key of Stepgate; one begins with `sg_`")
+        raise AuthError("this is no API key of Stepgate; one has the form `sg_ID_SECRET`")
     return parts[1], parts[2]
 
 

@@ -21,10 +21,11 @@ SURE = 0.6
 one for another, and missed three of two words."""
 READ_CHARS = 2_000
 _LEAVE_OUT = re.compile(
-    r"```.*?(?:```|$)|`[^`]*`|https?://\S+|\"[^\"]*\"|\u201c[^\u201d]*\u201d|(?<!\w)'[^']*'|\S+[/\\.@_]\S+|[\d\W_]+",
+    r"```.*?(?:```|$)|`[^`]*`|https?://\S+|\"[^\"]*\"|\u201c[^\u201d]*\u201d|(?<!\w)'[^']*'|\S+[/\\.@_]\S+|[\d\W_]",
     re.DOTALL,
 )
-"""Code, links, quoted words, paths and numbers say nothing about the language of the rest."""
+"""Code, links, quoted words, paths and numbers say nothing about the language of the rest. Other signs one by one: a
+space must not take the quotation mark behind it along."""
 _ENGLISH_WORDS = frozenset(
     (  # noqa: SIM905 - as a list of quoted words it reads worse
         "a about above add after again all also always an and answer any are as ask at back be been before begin "
@@ -52,6 +53,34 @@ _ENGLISH_WORDS = frozenset(
 """The words requests in English are mostly made of. Some are words of other languages too, but not most of a text."""
 
 
+_TELLING = {
+    language: frozenset(words.split())
+    for language, words in {
+        "sv": "hej hejsan tack skriv sammanfatta dikt filen filerna lista räkna gånger och är vad hur mig ett "
+        "på för med min mina översätt förklara berätta hjälp visa sök läs gör hämta en",
+        "da": "hej tak skriv opsummér opsummer digt filen filerne og er hvad hvordan mig et på for med min mine "
+        "oversæt forklar fortæl hjælp vis søg læs gør hent gange en",
+        "no": "hei takk skriv oppsummer filen filene og er hva hvordan meg et på for med min mine oversett "
+        "forklar fortell hjelp vis søk les gjør hent ganger en",
+        "de": "hallo danke bitte schreib schreibe rechne fasse zusammen die der das den datei dateien mal und "
+        "ist was wie mir ein eine erkläre übersetze zeige suche lies hilf",
+        "fr": "bonjour salut merci écris écrivez résume résumez fichier fichiers le la les un une et est quoi "
+        "comment explique traduis montre cherche lis calcule aide fois",
+        "es": "hola gracias escribe resume resuma archivo archivos el la los un una y es qué cómo explica "
+        "traduce muestra busca lee calcula ayuda por",
+        "it": "ciao grazie scrivi riassumi il lo la un una e è che come spiega traduci mostra cerca leggi "
+        "calcola aiuta",
+        "nl": "hallo bedankt dank schrijf vat samen bestand bestanden het een de en is wat hoe mij uit leg "
+        "vertaal toon zoek lees bereken keer",
+        "pt": "olá obrigado obrigada escreva escreve resuma arquivo ficheiro o um uma e é que como explique "
+        "traduza mostre procure leia calcule vezes",
+        "fi": "hei moi kiitos kirjoita tiivistä tiedosto tiedostot ja on mikä miten minun selitä käännä näytä "
+        "etsi lue laske kertaa runo",
+    }.items()
+}
+"""The words of very short requests, which the model cannot tell apart. Of two that fit alike the first is taken."""
+
+
 class Identifier(Protocol):
     """What py3langid offers, as far as it is used."""
 
@@ -77,7 +106,7 @@ class LanguageDetector:
             if self._identifier is None:
                 self._identifier = await asyncio.to_thread(_load)
         language, probability = self._identifier.classify(" ".join(words))
-        return language if probability >= SURE else ENGLISH
+        return language if probability >= SURE else _told_by_words(words)
 
 
 def name_of(language: str) -> str:
@@ -89,6 +118,15 @@ def _is_plainly_english(words: list[str]) -> bool:
     """Whether two words of three are common English ones."""
     known = sum(word.lower() in _ENGLISH_WORDS for word in words)
     return 3 * known >= 2 * len(words)
+
+
+def _told_by_words(words: list[str]) -> str:
+    """The language most of whose words stand in a short text: two of them, or all there are, and more than English."""
+    own = {word.lower() for word in words}
+    language = max(_TELLING, key=lambda name: len(own & _TELLING[name]))
+    found = len(own & _TELLING[language])
+    enough = found == len(own) or found >= 2
+    return language if enough and found > len(own & _ENGLISH_WORDS) else ENGLISH
 
 
 def _load() -> Identifier:

@@ -10,14 +10,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from agent.core.audit import UNRECORDED, Act, AuditLog
 from agent.core.codec import whole
 from agent.core.embedder import Embedded, Embedder, LocalEmbedder
 from agent.core.errors import EmbedderError, NotFoundError, VectorSpaceError
 from agent.core.models import JsonObject
-from agent.core.vectors import Entry, Hit, Item, VectorIndex
+from agent.core.vectors import Entry, Hit, Item, Space, VectorIndex
 
 log = logging.getLogger(__name__)
 
+EMBEDDER_SETTINGS = "AGENT_EMBEDDER_URL, AGENT_EMBEDDER_MODEL or AGENT_EMBEDDER_MODEL_DIR"
+"""What names an embedder: an endpoint, a provider's model, a folder with a model that runs here."""
 LOCAL_SET = "memory-local"
 EMBEDDER_SET = "memory"
 FACTS = ""
@@ -64,13 +67,22 @@ class Recall:
 class MemoryStore:
     """Saves and finds memories by owner. Raises `StoreError` where the index cannot be used."""
 
-    def __init__(self, index: VectorIndex, embedder: Embedder | None, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        index: VectorIndex,
+        embedder: Embedder | None,
+        clock: Callable[[], float],
+        audit: AuditLog = UNRECORDED,
+    ) -> None:
+        self._audit = audit
         self._index = index
         self._embedder = embedder
         self._local = LocalEmbedder()
         self._clock = clock
         self._complete: set[str] = set()
         """Owners of whom nothing is missing from the embedder's set, as far as this process knows."""
+        self._space: Space | None = None
+        """The space of the embedder's newest vectors; None before the first."""
 
     @property
     def has_embedder(self) -> bool:
@@ -120,12 +132,24 @@ class MemoryStore:
         items = await self._index.items(LOCAL_SET, owner=owner, limit=limit, scopes=scopes)
         return [memory for item in items if (memory := _of_item(item)) and kind in (None, memory.kind)]
 
-    async def delete(self, owner: str, memory_id: str) -> None:
-        """Forget one. `NotFoundError` when there is none, or it is another owner's."""
+    async def delete(self, owner: str, memory_id: str, *, by: str | None = None) -> None:
+        """Forget one, `by` whom is recorded. `NotFoundError` when there is none, or it is another owner's."""
         count = await self._index.delete(LOCAL_SET, [memory_id], owner=owner)
         count += await self._index.delete(EMBEDDER_SET, [memory_id], owner=owner)
         if not count:
             raise NotFoundError(f"there is no memory {memory_id!r}", agent_id="memory")
+        await self._audit.note(Act("memory.delete", memory_id, owner=owner, by=by))
+
+    async def forget(self, owner: str, *, conversation_id: str | None = None) -> int:
+        """Forget everything of an owner, or the exchanges of one conversation; how many memories that were."""
+        scopes = None if conversation_id is None else [_scope(conversation_id)]
+        found: set[str] = set()
+        for name in (EMBEDDER_SET, LOCAL_SET):
+            items = await self._index.items(name, owner=owner, limit=REINDEX_LIMIT, scopes=scopes)
+            if items:
+                await self._index.delete(name, [item.id for item in items], owner=owner)
+            found |= {item.id for item in items}
+        return len(found)
 
     async def reindex(self, progress: Callable[[int, int], None]) -> int:
         """Make every vector of the embedder's set anew from the stored texts; how many. Raises `EmbedderError`
@@ -135,6 +159,7 @@ class MemoryStore:
             return 0
         space = (await self._embedder.embed(["probe"])).space
         await self._index.drop(EMBEDDER_SET)
+        self._space = space
         await self._index.open(EMBEDDER_SET, space)
         for start in range(0, len(items), CATCH_UP):
             part = items[start : start + CATCH_UP]
@@ -149,9 +174,11 @@ class MemoryStore:
         Raises `EmbedderError`, `VectorSpaceError` or `StoreError`."""
         await self._index.open(LOCAL_SET, self._local.space)
         if self._embedder is None:
-            return "local word vectors (set AGENT_EMBEDDER_URL for meaning)"
+            return f"local word vectors (for meaning set {EMBEDDER_SETTINGS})"
         if not ask:
-            return "vectors by AGENT_EMBEDDER_URL"
+            if self._space is not None:
+                await self._index.open(EMBEDDER_SET, self._space)
+            return "vectors by the embedder that is set"
         space = (await self._embedder.embed(["probe"])).space
         await self._index.open(EMBEDDER_SET, space)
         return str(space)
@@ -173,6 +200,7 @@ class MemoryStore:
         """Search by the embedder; what it has missed goes into the same call as the query."""
         missed = await self._missed(owner)
         made = await embedder.embed([query, *(_text(item) for item in missed)])
+        self._space = made.space
         await self._index.open(EMBEDDER_SET, made.space)
         if missed:
             await self._index.put(EMBEDDER_SET, _entries(missed, Embedded(made.space, made.vectors[1:])))
@@ -195,6 +223,7 @@ class MemoryStore:
         await self._index.put(LOCAL_SET, [_entry(memory, scope, vector)])
 
     async def _put(self, memory: Memory, scope: str, made: Embedded) -> None:
+        self._space = made.space
         await self._index.open(EMBEDDER_SET, made.space)
         await self._index.put(EMBEDDER_SET, [_entry(memory, scope, made.vectors[0])])
 

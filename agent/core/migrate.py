@@ -1,6 +1,10 @@
-"""Bring a database to the schema of this version. Imported only when needed: Alembic loads slowly."""
+"""Bring a database to the schema of this version. Imported only when needed: Alembic loads slowly.
+
+`python -m agent.core.migrate` writes `migrations/fresh.sql`, from which empty SQLite files are made without it.
+"""
 
 import sqlite3
+import tempfile
 from pathlib import Path
 
 import psycopg
@@ -10,7 +14,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
-from agent.core.migrations import HEAD
+from agent.core.migrations import FRESH, HEAD
 
 _SCRIPTS = Path(__file__).parent / "migrations"
 LOCK_SECONDS = 60
@@ -63,3 +67,18 @@ def _run(engine: Engine, revision: str, *, down: bool) -> None:
 
 def _begin_immediate(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def fresh_script() -> str:
+    """What the migrations make of an empty SQLite file, as one script."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "fresh.db"
+        upgrade(sqlite_engine(path))
+        connection = sqlite3.connect(path)
+        rows = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid").fetchall()
+        connection.close()
+    return "".join(f"{str(sql).strip()};\n\n" for (sql,) in rows)
+
+
+if __name__ == "__main__":
+    FRESH.write_text(fresh_script(), "utf-8")

@@ -11,6 +11,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
+from agent.core.codec import whole
 from agent.core.errors import StoreError, StoreFullError, StoreNewerError
 from agent.core.migrations import HEAD, REVISIONS
 
@@ -20,17 +21,21 @@ POOL_SIZE = 10
 WAIT_SECONDS = 10.0
 """How long a unit of work waits for a connection; a server that restarts is back within it."""
 CHANNEL = "stepgate_runs"
+NOW = "extract(epoch FROM clock_timestamp())"
+"""The server's time in UTC seconds, so that several machines agree."""
 _RECONNECT_SECONDS = 1.0
 _MIGRATION_LOCK = 0x57E96A7E
 """Any fixed number: the advisory lock that lets one process migrate at a time."""
 
+Connection = AsyncConnection[TupleRow]
+
 
 class PostgresDatabase:
-    """The pool, and one connection that listens. Open with `open_postgres_database`."""
+    """The pool, and one connection that listens; of use once it is `open`."""
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._pool: AsyncConnectionPool[AsyncConnection[TupleRow]] = AsyncConnectionPool(
+        self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
             url,
             min_size=1,
             max_size=POOL_SIZE,
@@ -46,7 +51,7 @@ class PostgresDatabase:
         return without_password(self.url)
 
     @contextlib.asynccontextmanager
-    async def transaction(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
+    async def transaction(self) -> AsyncIterator[Connection]:
         """A connection in a transaction. Raises `StoreError` for what the server refuses or cannot do."""
         try:
             async with self._pool.connection() as connection, connection.transaction():
@@ -87,7 +92,7 @@ class PostgresDatabase:
             await asyncio.sleep(_RECONNECT_SECONDS)
 
 
-async def _revision(connection: AsyncConnection[TupleRow], where: str) -> str | None:
+async def _revision(connection: Connection, where: str) -> str | None:
     """The schema's revision; None for an empty database. `StoreNewerError` for one this version does not know."""
     cursor = await connection.execute("SELECT to_regclass('alembic_version')")
     known = await cursor.fetchone()
@@ -104,7 +109,7 @@ async def _revision(connection: AsyncConnection[TupleRow], where: str) -> str | 
     return None if row is None else str(row[0])
 
 
-async def _migrate(connection: AsyncConnection[TupleRow], url: str) -> None:
+async def _migrate(connection: Connection, url: str) -> None:
     """Migrate, one process at a time."""
     from agent.core.migrate import postgres_engine, upgrade  # noqa: PLC0415 - Alembic: 0.3 s, once a schema
 
@@ -128,6 +133,20 @@ def translate(error: Exception, where: str) -> StoreError:
             agent_id="store",
         )
     return StoreError(f"the database {where} refused: {_line(error)}", agent_id="store")
+
+
+def names_database(url: str) -> bool:
+    """Whether a connection string says which database is meant. Left to libpq, it would be that of the user's name."""
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        return True  # connecting says what is wrong with it
+    return bool(parts.get("dbname") or parts.get("service"))
+
+
+def without_nul(text: str) -> str:
+    """Text as PostgreSQL takes it: whole characters, no NUL."""
+    return whole(text).replace("\x00", "")
 
 
 def without_password(url: str) -> str:

@@ -29,7 +29,7 @@ def _metadata(state: RunState, tool_results: list[JsonObject]) -> dict[str, Any]
         "run_id": state.run_id,
         "room": state.room.id,
         "status": state.completeness or state.status,
-        "plan": state.plan.model_dump(mode="json") if state.plan else None,
+        "plan": state.plan.shown() if state.plan else None,
         "tool_results": tool_results,
         "runtime": runtime_of(state),
         "usage": {**state.usage.model_dump(mode="json"), "total_tokens": state.usage.total_tokens},

@@ -1,6 +1,6 @@
 """Rooms: read from YAML files (the shipped `config/rooms` and the operator's `AGENT_ROOMS_DIR`), found by name."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import yaml
@@ -32,23 +32,27 @@ class Rooms:
         return iter(sorted(self._rooms.values(), key=lambda room: (room.id != self.default, room.id)))
 
 
-def load_rooms(*folders: Path, default: str) -> Rooms:
-    """Read every `*.yaml` of the folders in order; `ConfigError` names the file and the field."""
+def load_rooms(*folders: Path, default: str, guard_input: Mapping[str, str] | None = None) -> Rooms:
+    """Read every `*.yaml` of the folders in order; `ConfigError` names the file and the field.
+
+    `guard_input` is what holds for prompts where a room's file does not say otherwise, by what is found in them."""
     rooms: dict[str, Room] = {}
     for folder in folders:
         if not folder.is_dir():
             raise ConfigError(f"AGENT_ROOMS_DIR: {folder} is no folder")
         for path in sorted(folder.glob("*.yaml")):
-            room = _read(path)
+            room = _read(path, guard_input or {})
             rooms[room.id] = room
     return Rooms(rooms.values(), default)
 
 
-def _read(path: Path) -> Room:
+def _read(path: Path, guard_input: Mapping[str, str]) -> Room:
     try:
         data = yaml.safe_load(path.read_text("utf-8"))
         if not isinstance(data, dict):
             raise ConfigError(f"{path}: a room file holds `key: value` lines")
+        if guard_input and isinstance(data.get("guard_input", {}), dict):
+            data["guard_input"] = {**guard_input, **data.get("guard_input", {})}
         return Room.model_validate({"id": path.stem, **data})
     except yaml.YAMLError as error:
         raise ConfigError(f"{path}: no valid YAML: {' '.join(str(error).split())}") from error

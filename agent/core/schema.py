@@ -1,10 +1,15 @@
 """The tables, in one place: what Alembic migrates and what the drivers' SQL speaks of.
 
+In this order: runs with their log, and what conversations remember of them; vectors, chunks, documents, collections
+and the jobs that fill them; keys, what they have spent and what is sent again; tasks; sources and the conversations
+that build pipelines for them; the audit record; and as what foreign tools were accepted.
+
 Every row has an owner, directly or through its run; values that came from outside carry `tainted`.
 Times are UTC seconds since 1970.
 """
 
 from sqlalchemy import (
+    DDL,
     BigInteger,
     Boolean,
     Column,
@@ -17,6 +22,7 @@ from sqlalchemy import (
     PrimaryKeyConstraint,
     Table,
     Text,
+    event,
     false,
     text,
 )
@@ -215,6 +221,16 @@ collections = Table(
     PrimaryKeyConstraint("owner", "name"),
 )
 
+collection_vectors = Table(
+    "collection_vectors",
+    metadata,
+    Column("owner", Text, nullable=False),
+    Column("collection", Text, nullable=False),
+    Column("serving", Text, nullable=False),
+    Column("remaking", Text, nullable=False),
+    PrimaryKeyConstraint("owner", "collection"),
+)
+
 jobs = Table(
     "jobs",
     metadata,
@@ -234,19 +250,6 @@ jobs = Table(
 Index("jobs_by_owner", jobs.c.owner, jobs.c.created)
 Index("jobs_by_status", jobs.c.status, jobs.c.until)
 
-tasks = Table(
-    "tasks",
-    metadata,
-    Column("task_id", Text, primary_key=True),
-    Column("owner", Text, nullable=False),
-    Column("prompt", Text, nullable=False),
-    Column("context", Text, nullable=False),
-    Column("status", Text, nullable=False),
-    Column("created", Float, nullable=False),
-    Column("updated", Float, nullable=False),
-)
-Index("tasks_by_owner", tasks.c.owner, tasks.c.created, tasks.c.task_id)
-
 api_keys = Table(
     "api_keys",
     metadata,
@@ -262,10 +265,23 @@ api_keys = Table(
     Column("revoked_at", Float),
     Column("last_used_at", Float),
     Column("used_tokens", BigInteger, nullable=False, server_default="0"),
-    Column("reserved_tokens", BigInteger, nullable=False, server_default="0"),
     Column("used_usd", Float, nullable=False, server_default="0"),
 )
 Index("api_keys_by_owner", api_keys.c.owner)
+
+key_reservations = Table(
+    "key_reservations",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("key_id", Text, nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("run_id", Text, nullable=False),
+    Column("epoch", Integer, nullable=False),
+    Column("tokens", BigInteger, nullable=False),
+    Column("usd", Float, nullable=False),
+    Column("at", Float, nullable=False),
+)
+Index("key_reservations_by_key", key_reservations.c.key_id)
 
 idempotency = Table(
     "idempotency",
@@ -280,6 +296,19 @@ idempotency = Table(
     PrimaryKeyConstraint("owner", "key"),
 )
 Index("idempotency_by_time", idempotency.c.at)
+
+tasks = Table(
+    "tasks",
+    metadata,
+    Column("task_id", Text, primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("prompt", Text, nullable=False),
+    Column("context", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("created", Float, nullable=False),
+    Column("updated", Float, nullable=False),
+)
+Index("tasks_by_owner", tasks.c.owner, tasks.c.created, tasks.c.task_id)
 
 task_runs = Table(
     "task_runs",
@@ -389,4 +418,48 @@ Index(
     conversation_uncertainties.c.id,
     sqlite_where=text("severity = 'blocking' AND resolved = 0"),
     postgresql_where=text("severity = 'blocking' AND resolved = 0"),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", _COUNTER, primary_key=True, autoincrement=True),
+    Column("at", Float, nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("principal", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("outcome", Text, nullable=False),
+    Column("detail", Text, nullable=False),
+)
+Index("audit_by_time", audit.c.at)
+# What is recorded is not changed, by no statement of ours and by no slip of somebody's at a prompt.
+_REFUSED = "the audit record is append-only"
+for _name, _change in (
+    ("update", "UPDATE ON audit"),
+    ("delete", "DELETE ON audit"),
+    # REPLACE deletes without asking the trigger of deletions.
+    ("replace", "INSERT ON audit WHEN EXISTS (SELECT 1 FROM audit WHERE id = NEW.id)"),
+):
+    _trigger = DDL(  # type: ignore[no-untyped-call]
+        f"CREATE TRIGGER audit_no_{_name} BEFORE {_change} BEGIN SELECT RAISE(ABORT, '{_REFUSED}'); END"
+    )
+    event.listen(audit, "after_create", _trigger.execute_if(dialect="sqlite"))
+for _statement in (
+    f"CREATE FUNCTION audit_append_only() RETURNS trigger LANGUAGE plpgsql AS "
+    f"$$ BEGIN RAISE EXCEPTION '{_REFUSED}'; END $$",
+    "CREATE TRIGGER audit_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON audit "
+    "FOR EACH STATEMENT EXECUTE FUNCTION audit_append_only()",
+):
+    _ddl = DDL(_statement)  # type: ignore[no-untyped-call]
+    event.listen(audit, "after_create", _ddl.execute_if(dialect="postgresql"))
+
+# Of the operator: foreign servers are the gateway's, not some owner's.
+mcp_pins = Table(
+    "mcp_pins",
+    metadata,
+    Column("server", Text, primary_key=True),
+    Column("revision", Integer, nullable=False),
+    Column("pins", Text, nullable=False),
+    Column("at", Float, nullable=False),
 )

@@ -1,13 +1,15 @@
 """`AgentService`: start, follow, cancel and read runs. The one way into the engine, for every door."""
 
+import asyncio
 import contextlib
 import copy
 import json
 import logging
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from typing import Generic, Literal
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Generic, Literal, Protocol
 
+from agent.core.audit import UNRECORDED, Act, Action, AuditLog
 from agent.core.custody import Custody, Executor, Live, ServiceLimits
 from agent.core.errors import (
     FAILURES,
@@ -17,7 +19,6 @@ from agent.core.errors import (
     ConflictError,
     FailureKind,
     NotFoundError,
-    RateLimitError,
 )
 from agent.core.events import ApprovalDecided, CancelRequested, Event, RunCreated, RunFailed, RunWaiting
 from agent.core.fold import fold
@@ -30,7 +31,14 @@ from agent.core.rooms import Rooms
 log = logging.getLogger(__name__)
 
 Decision = Literal["approve", "reject", "answer"]
+_ACTIONS: Mapping[Decision, Action] = {
+    "approve": "approval.approve",
+    "reject": "approval.reject",
+    "answer": "approval.answer",
+}
 ENDED = frozenset({"succeeded", "failed", "cancelled"})
+HEARD_SECONDS = 2.0
+"""How long those who decide wait to see the run go on: where another process has to take it up, a second goes by."""
 TAIL_SECONDS = 5.0
 """How long a tail of another process's run waits before it reads again, should a wake-up have been missed."""
 
@@ -57,6 +65,26 @@ def new_run_id() -> str:
     return f"run_{secrets.token_hex(16)}"
 
 
+class Places(Protocol):
+    """How many runs of an API key there may be at the same time."""
+
+    async def take(self, key: str, run_id: str, most: int) -> None:
+        """Take one of so many places. `RateLimitError` where all of them are taken."""
+        ...
+
+    async def free(self, key: str, run_id: str) -> None:
+        """Give back the place of a run that was not begun."""
+        ...
+
+
+async def _anything(key: str, request: AgentRequest, room: Room) -> None:
+    return
+
+
+def _as_it_is(request: AgentRequest) -> AgentRequest:
+    return request
+
+
 class AgentService(Generic[Live]):
     """The runs of this gateway."""
 
@@ -65,11 +93,20 @@ class AgentService(Generic[Live]):
         journal: Journal,
         executor: Executor[Live],
         rooms: Rooms,
-        admit: Callable[[AgentRequest, Room], None],
+        admit: Callable[[AgentRequest, Room, bool], None],
         *,
         worker: str,
         limits: ServiceLimits | None = None,
+        audit: AuditLog = UNRECORDED,
+        screen: Callable[[AgentRequest], AgentRequest] = _as_it_is,
+        afford: Callable[[str, AgentRequest, Room], Awaitable[None]] = _anything,
+        places: Places | None = None,
     ) -> None:
+        self._audit = audit
+        self.screened = screen
+        """The request as it may be stored: without secrets of this gateway."""
+        self._afford = afford
+        self._places = places
         self._journal = journal
         self._executor = executor
         self.rooms = rooms
@@ -89,7 +126,7 @@ class AgentService(Generic[Live]):
     def admit(self, request: AgentRequest) -> Room:
         """The room that will serve the request. Raises `RoomUnknownError`, `BadRequestError`, `TooLargeError`."""
         room = self.rooms.get(request.room)
-        self._admit(request, room)
+        self._admit(request, room, False)
         return room
 
     async def start(
@@ -104,25 +141,34 @@ class AgentService(Generic[Live]):
         """Accept a request: its run is on disk when this returns. The id of the run; `run_id` is for those who have
         written down a `new_run_id` before, `key` the id of the API key that pays.
 
-        Raises what `admit` raises, `BusyError` when draining or full, `StoreError` when it cannot be stored."""
+        Raises what `admit` raises, `RateLimitError` where the key has no tokens left this minute or as many runs as it
+        allows, `BusyError` when draining or full, `StoreError` when it cannot be stored."""
         principal = self._principal
-        request = principal.narrowed(request)
         room = self.admit(request)
-        most = principal.parallel_runs
-        if principal.key is not None and most is not None and self.custody.count_of(principal.key) >= most:
-            raise RateLimitError(f"the key {principal.key} allows {most} runs at the same time; wait for one to end")
+        request = self.screened(principal.narrowed(request))
+        if principal.tools is not None:
+            self._admit(request, room, True)
+        if (paying := key or principal.key) is not None:
+            await self._afford(paying, request, room)
         run_id = run_id or new_run_id()
-        await self.custody.create(
-            run_id,
-            RunCreated(
-                request=request,
-                room=room,
-                owner=self._of(owner),
-                key=key or self._principal.key,
-                hidden=hidden,
-            ),
-        )
+        body = RunCreated(request=request, room=room, owner=self._of(owner), key=paying, hidden=hidden)
+        async with self._placed(principal, run_id):
+            await self.custody.create(run_id, body)
         return run_id
+
+    @contextlib.asynccontextmanager
+    async def _placed(self, principal: Principal, run_id: str) -> AsyncIterator[None]:
+        """A place for a run among those its key allows at the same time; given back where it cannot be begun."""
+        key, most = principal.key, principal.parallel_runs
+        if self._places is None or key is None or most is None:
+            yield
+            return
+        await self._places.take(key, run_id, most)
+        try:
+            yield
+        except AgentError:
+            await self._places.free(key, run_id)
+            raise
 
     async def events(
         self, run_id: str, *, owner: str | None = None, after: int = 0, waits: bool = True, heard: int = 0
@@ -165,6 +211,9 @@ class AgentService(Generic[Live]):
         """The whole log, once the run has ended, or as far as it goes without a person's word.
 
         Raises `RunFailedError` for a run that failed, `BusyError` when the gateway stops first, `NotFoundError`."""
+        live = self.custody.get(run_id)
+        if live is not None and live.state.owner == self._of(owner):
+            await live.settled(heard)  # one wake-up, where following it takes one an event
         events = [event async for event in self.events(run_id, owner=self._of(owner), waits=False, heard=heard)]
         last = events[-1].body if events else None
         if isinstance(last, RunFailed):
@@ -172,6 +221,12 @@ class AgentService(Generic[Live]):
         if last is None or not (last.terminal or isinstance(last, RunWaiting)):
             raise BusyError(f"the gateway is stopping; the run goes on after its restart: GET /v1/runs/{run_id}")
         return events
+
+    async def until_over(self, run_id: str, *, owner: str | None = None, waits: bool = True, heard: int = 0) -> None:
+        """Return where `events` ends. `NotFoundError`."""
+        async with contextlib.aclosing(self.events(run_id, owner=owner, waits=waits, heard=heard)) as events:
+            async for _ in events:
+                pass
 
     async def response(self, run_id: str, *, owner: str | None = None, heard: int = 0) -> AgentResponse:
         """The answer, once the run has ended, or the question it waits with. Raises what `finished` raises."""
@@ -228,7 +283,8 @@ class AgentService(Generic[Live]):
         seq up to which the run had come: follow it with `heard`.
 
         `plan` is the plan as they have edited it. Raises `NotFoundError`, `ConflictError` when nothing (or none of
-        these) is open any more, `BadRequestError` for a plan that cannot be."""
+        these) is open any more or somebody else has just decided, `BadRequestError` for a plan that cannot be,
+        `StoreError` where it cannot be recorded: then nothing was said."""
         row = await self._journal.get(run_id, owner=self._of(owner))
         events = await self._journal.read(run_id)
         waiting = fold(run_id, events).waiting
@@ -240,15 +296,27 @@ class AgentService(Generic[Live]):
             raise ConflictError(f"{void[0]!r} is not open any more; what is: {', '.join(open_ids)}")
         if plan is not None:
             self._executor.review(Claim(run_id, row.epoch, tuple(events)), plan)
-        word: dict[str, object] = {
-            "approvals": list(approvals) or open_ids,
-            "by": by or self._of(owner),
-            "reason": reason,
-            "plan": plan,
-        }
-        await self._journal.signal(run_id, decision, word)
+        meant = list(approvals) or open_ids
+        who = by or (self._principal.name if owner in (None, self._principal.owner) else self._of(owner))
+        word: dict[str, object] = {"approvals": meant, "by": who, "reason": reason, "plan": plan}
+        about: JsonObject = {"approvals": [*meant], "plan_edited": plan is not None}
+        record = self._audit.entry(Act(_ACTIONS[decision], run_id, owner=row.owner, by=who, detail=about))
+        await self._journal.signal(run_id, decision, word, record=record)
         await self.custody.heed(run_id)
         return row.last_seq
+
+    async def taken_up(self, run_id: str, heard: int, *, owner: str | None = None) -> RunRow:
+        """The run's row once a word given at seq `heard` is in its log, or after `HEARD_SECONDS`. `NotFoundError`."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(HEARD_SECONDS):
+                after = heard
+                while True:
+                    for event in await self._journal.read(run_id, after=after):
+                        after = event.seq
+                        if isinstance(event.body, ApprovalDecided | CancelRequested) or event.body.terminal:
+                            return await self.get(run_id, owner=owner)
+                    await self._journal.wait(run_id, after=after, timeout_s=HEARD_SECONDS)
+        return await self.get(run_id, owner=owner)
 
     async def waiting(self, conversation_id: str, *, owner: str | None = None) -> str | None:
         """The newest run of a conversation that waits for a person."""

@@ -4,28 +4,22 @@ The log is the truth: the documents of a run are projected from it when the run 
 the gateway have stopped in between.
 """
 
-import asyncio
-import contextlib
 import json
-import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from agent.core import events as ev
 from agent.core.errors import AgentError, ConflictError, NotFoundError, StoreError
 from agent.core.fold import RunState, fold
+from agent.core.following import BEGINNING_SECONDS, Following
 from agent.core.models import LOCAL_OWNER, AgentRequest, JsonObject
+from agent.core.principal import Principal
 from agent.core.response import respond
 from agent.core.service import AgentService, new_run_id
 from agent.core.tasks_store import MOST_RUNS, Documents, Task, TaskRun, TaskStatus, TaskStore
 from agent.core.verification import verification_of
-
-log = logging.getLogger(__name__)
-
-BEGINNING_SECONDS: Final = 30.0
-"""How long a run may be noted without being in the log: longer, and who noted it has died before it could begin it."""
 
 Blob = Callable[[str], Awaitable[dict[str, object] | None]]
 
@@ -38,21 +32,27 @@ class TaskService:
         self._service = service
         self._room = room
         self._clock = clock
-        self._following: dict[str, asyncio.Task[None]] = {}
+        self._following = Following(service, "task")
 
     async def create(self, prompt: str, context: Mapping[str, str], *, owner: str = LOCAL_OWNER) -> Task:
         """A new task. Raises what a run of it would be refused with: `BadRequestError`, `TooLargeError`,
         `RoomUnknownError`."""
         task_id = f"task_{secrets.token_hex(16)}"
-        self._service.admit(self._request(prompt, context, task_id))
-        return await self._store.add(task_id, owner, prompt, context)
+        request = self._service.screened(self._request(prompt, context, task_id))
+        self._service.admit(request)
+        told = request.metadata["context"]
+        facts = {name: str(value) for name, value in told.items()} if isinstance(told, dict) else {}
+        return await self._store.add(task_id, owner, request.prompt, facts)
 
     async def get(self, task_id: str, *, owner: str = LOCAL_OWNER) -> tuple[Task, TaskRun | None]:
         """The task and its newest run. `NotFoundError`."""
         task = await self._task(task_id, owner)
         run = await self._store.latest(task_id, owner)
-        if run is None or run.ended or not await self._settle(run, owner):
+        if run is None or (run.ended and task.status != "running"):
             return task, run
+        if not run.ended and not await self._settle(run, owner):
+            return task, run
+        # Settled here, or by who follows the run, since the task was read.
         return await self._task(task_id, owner), await self._store.latest(task_id, owner)
 
     async def latest(self, task_id: str, *, owner: str = LOCAL_OWNER) -> TaskRun | None:
@@ -86,8 +86,11 @@ class TaskService:
         await self.get(task_id, owner=owner)
         return await self._store.runs(task_id, owner, limit=limit, before=before)
 
-    async def start(self, task_id: str, *, owner: str = LOCAL_OWNER, key: str | None = None) -> str:
-        """Begin to carry out a task; the id of the run, which is on disk.
+    async def start(
+        self, task_id: str, *, owner: str = LOCAL_OWNER, key: str | None = None, principal: Principal | None = None
+    ) -> str:
+        """Begin to carry out a task; the id of the run, which is on disk. `principal` is on whose behalf, with the
+        tools and the runs their key allows.
 
         Raises `NotFoundError`, `ConflictError` while it is being carried out, and what `AgentService.start` raises."""
         task, latest = await self.get(task_id, owner=owner)
@@ -102,7 +105,8 @@ class TaskService:
             )
         try:
             request = self._request(task.prompt, task.context, task_id)
-            await self._service.start(request, owner=owner, run_id=run_id, key=key)
+            service = self._service if principal is None else self._service.of(principal)
+            await service.start(request, owner=owner, run_id=run_id, key=key)
         except StoreError:  # it may have been stored all the same; whoever looks next will see
             raise
         except AgentError:
@@ -113,9 +117,7 @@ class TaskService:
 
     async def finished(self, run_id: str, *, owner: str = LOCAL_OWNER) -> None:
         """Return when the run has ended, waits for a person, or is left to the gateway's next start."""
-        async with contextlib.aclosing(self._service.events(run_id, owner=owner, waits=False)) as events:
-            async for _ in events:
-                pass
+        await self._service.until_over(run_id, owner=owner, waits=False)
 
     async def resume(self) -> None:
         """Settle what ended while nobody looked, and follow what still goes on. Raises `StoreError`."""
@@ -125,26 +127,11 @@ class TaskService:
 
     async def aclose(self) -> None:
         """Let go of the runs that are being followed; they are settled at the next start."""
-        following = list(self._following.values())
-        for task in following:
-            task.cancel()
-        if following:
-            await asyncio.wait(following)
+        await self._following.aclose()
 
     def _follow(self, run: TaskRun, owner: str) -> None:
         """Settle the run when it ends, whether anybody waits for it or not."""
-        following = asyncio.create_task(self._until_settled(run, owner), name=f"{run.run_id} task")
-        self._following[run.run_id] = following
-        following.add_done_callback(lambda _: self._following.pop(run.run_id, None))
-
-    async def _until_settled(self, run: TaskRun, owner: str) -> None:
-        try:
-            async with contextlib.aclosing(self._service.events(run.run_id, owner=owner)) as events:
-                async for _ in events:
-                    pass
-            await self._settle(run, owner)
-        except AgentError as error:  # whoever looks at the task next settles it
-            log.warning("run %s of a task is not settled yet: %s", run.run_id, error.message)
+        self._following.follow(run.run_id, owner, lambda: self._settle(run, owner))
 
     async def _settle(self, run: TaskRun, owner: str) -> bool:
         """Keep what a run left behind, if it has ended by now; whether anything has changed."""
@@ -204,8 +191,9 @@ async def documents(events: Sequence[ev.Event], state: RunState, blob: Blob) -> 
     }
     return Documents(
         status=status_of(state),
+        at=state.updated_at,
         state=kept,
-        plan=state.plan.model_dump(mode="json") if state.plan is not None else None,
+        plan=state.plan.shown() if state.plan is not None else None,
         tool_results=tuple(results),
         verification=verification_of(state),
     )

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from agent.core.codec import whole
+from agent.core.codec import storable, whole
 from agent.core.models import JsonObject
 from agent.core.statements import Statements
 
@@ -47,6 +47,8 @@ class Documents:
     """What a run that has ended left behind."""
 
     status: TaskStatus
+    at: float
+    """When it ended, in seconds since the epoch: whoever settles it, and how often, says the same."""
     state: JsonObject
     plan: JsonObject | None
     verification: JsonObject
@@ -70,7 +72,7 @@ class TaskStore:
     async def add(self, task_id: str, owner: str, prompt: str, context: Mapping[str, str]) -> Task:
         """A new task."""
         now = self._clock()
-        task = Task(task_id, owner, _plain(prompt), dict(context), "pending", now, now)
+        task = Task(task_id, owner, storable(prompt), dict(context), "pending", now, now)
         await self._statements.write(
             f"INSERT INTO tasks ({_TASK}) VALUES (?,?,?,?,?,?,?)",  # noqa: S608 - constants only
             task_id, owner, task.prompt, whole(json.dumps(task.context)), task.status, now, now,
@@ -81,7 +83,7 @@ class TaskStore:
         """The task; None where there is none of this owner's."""
         rows = await self._statements.read(
             f"SELECT {_TASK} FROM tasks WHERE task_id = ? AND owner = ?",  # noqa: S608 - constants only
-            _plain(task_id), owner,
+            storable(task_id), owner,
         )  # fmt: skip
         return _task(rows[0]) if rows else None
 
@@ -123,13 +125,13 @@ class TaskStore:
         await self._statements.write(
             "UPDATE tasks SET status = ?, updated = ? WHERE task_id = ? "
             "AND ? = (SELECT MAX(number) FROM task_runs WHERE task_id = ?)",
-            left.status, self._clock(), run.task_id, run.number, run.task_id,
+            left.status, left.at, run.task_id, run.number, run.task_id,
         )  # fmt: skip
         await self._statements.write(
             "UPDATE task_runs SET status = ?, state = ?, plan = ?, tool_results = ?, verification = ?, ended = 1, "
             "updated = ? WHERE run_id = ? AND ended = 0",
             left.status, _json(left.state), _json(left.plan), _json(list(left.tool_results)), _json(left.verification),
-            self._clock(), run.run_id,
+            left.at, run.run_id,
         )  # fmt: skip
 
     async def latest(self, task_id: str, owner: str) -> TaskRun | None:
@@ -155,11 +157,6 @@ class TaskStore:
         await self._statements.write(
             "UPDATE tasks SET status = ?, updated = ? WHERE task_id = ?", status, self._clock(), task_id
         )
-
-
-def _plain(text: str) -> str:
-    """The text without what PostgreSQL cannot hold."""
-    return whole(text).replace("\x00", "\N{REPLACEMENT CHARACTER}")
 
 
 def _json(value: object) -> str:

@@ -43,8 +43,12 @@ class LocalEmbedder:
         numbers = [0.0] * self.space.dimension
         for (index, sign), weight in counts.items():
             numbers[index] += sign * (1.0 + math.log(weight) if weight > 1 else weight)
-        length = math.sqrt(math.fsum(number * number for number in numbers))
-        return tuple(number / length for number in numbers) if length else tuple(numbers)
+        # Most places are empty, and stay so: only those that are not are looked at again.
+        places = {index for index, _ in counts}
+        length = math.sqrt(math.fsum(numbers[index] * numbers[index] for index in places))
+        for index in places if length else ():
+            numbers[index] /= length
+        return tuple(numbers)
 
 
 def _features(text: str) -> Iterator[tuple[str, float]]:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from agent.core.errors import (
+    FAILURES,
     ModelAuthError,
     ModelContextError,
     ModelDownError,
@@ -28,6 +29,9 @@ _CONTEXT = re.compile(
     r"prompt is too long|input length .* exceeds|too many tokens",
     re.IGNORECASE,
 )
+_ADDRESS = re.compile(r"https?://[^\s'\"]+")
+_RAW = re.compile(r": b(?P<quote>['\"]).*(?P=quote)", re.DOTALL)
+_SETTING = re.compile(r"(?:; check)? \(?AGENT_[A-Z_]+\)?")
 _SCHEMA = re.compile(r"response_format|json_schema|structured output|grammar|schema", re.IGNORECASE)
 
 
@@ -50,6 +54,16 @@ def fault_of(status: int, headers: Mapping[str, str], body: bytes, where: str) -
         down.retry_after_s = retry_after(headers)
         return down
     return ModelRequestError(told, agent_id="models", status=status)
+
+
+def for_strangers(error: ModelError, where: str | None) -> str:
+    """An error's message for a caller who cannot mend the endpoint: without its address, the names of settings, and
+    what it sent as it came. What the provider says of the request itself stays; the operator's log has all of it."""
+    if error.code in ("ERR_MODEL_AUTH", "ERR_MODEL_DOWN"):
+        return f"{FAILURES[error.code].meaning}; it is in the log of this gateway's operator, who has to look at it"
+    told = error.message.replace(where.rstrip("/"), "the model's endpoint") if where else error.message
+    told = _ADDRESS.sub("the model's endpoint", _RAW.sub("", told))
+    return _SETTING.sub("", told)
 
 
 def unreachable(where: str, error: BaseException) -> ModelDownError:
@@ -97,7 +111,7 @@ def provider_message(body: bytes, limit: int = 300) -> str:
     text = body[:20_000].decode("utf-8", errors="replace")
     try:
         data = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         data = None
     if isinstance(data, dict):
         error = data.get("error", data.get("detail", data.get("message", data)))

@@ -31,6 +31,27 @@ class ModelRequest:
     """Further parameters of the call, as the caller sent them, in OpenAI's names."""
     timeout_s: float = 60.0
 
+    def wire(self, *, stream: bool, with_schema: bool) -> JsonObject:
+        """The parameters of the call in OpenAI's wire form; without the schema where the endpoint refuses one."""
+        body: JsonObject = {"model": self.model, "messages": [*self.messages]}
+        if self.temperature is not None:
+            body["temperature"] = self.temperature
+        if self.max_tokens is not None:
+            body["max_tokens"] = self.max_tokens
+        if self.tools:
+            body["tools"] = [*self.tools]
+        if self.response_schema is not None and with_schema:
+            named: JsonObject = {
+                "name": self.response_schema.name,
+                "strict": True,
+                "schema": self.response_schema.schema,
+            }
+            body["response_format"] = {"type": "json_schema", "json_schema": named}
+        body |= self.options
+        if stream:
+            body |= {"stream": True, "stream_options": {"include_usage": True}}
+        return body
+
 
 @dataclass(frozen=True, slots=True)
 class ModelToolCall:
@@ -65,6 +86,8 @@ class ModelChunk:
     usage: Usage | None = None
     tool_calls: tuple[JsonObject, ...] = field(default=())
     """Raw OpenAI tool-call deltas, passed through for rooms that are a plain model."""
+    requests: int = 1
+    """HTTP requests it took to get the first chunk; it alone tells."""
 
 
 class ModelClient(Protocol):

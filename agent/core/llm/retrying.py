@@ -52,7 +52,7 @@ class RetryingClient:
             else:
                 break
         if first is not None:
-            yield first
+            yield replace(first, requests=budget.requests)
             async for chunk in chunks:
                 yield chunk
 
@@ -76,6 +76,7 @@ class _Budget:
         """Wait as the error asks, and return the request to send next; raise the error when no retry is left."""
         allowed = next((count for kind, count in RETRIES.items() if isinstance(error, kind)), 0)
         if self.requests > allowed or (error.retry_after_s or 0) > LONGEST_WAIT_S:
+            error.requests = self.requests
             raise error
         await self.sleep(self._wait(error))
         self.requests += 1

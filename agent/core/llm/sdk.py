@@ -22,8 +22,8 @@ from agent.core.errors import (
     ModelTimeoutError,
 )
 from agent.core.llm.faults import refuses_schema, retry_after
-from agent.core.llm.http import read_chunk, read_usage
 from agent.core.llm.port import ModelChunk, ModelReply, ModelRequest, ModelToolCall
+from agent.core.llm.replies import read_chunk, read_usage
 
 _ERRORS: tuple[tuple[str, type[ModelError]], ...] = (
     # The first that fits counts: LiteLLM's own classes derive from one another.
@@ -102,28 +102,12 @@ class LiteLLMClient:
     async def _ask(self, litellm: ModuleType, request: ModelRequest, *, stream: bool) -> Any:
         options: dict[str, Any] = {
             **self._options,
-            "model": request.model,
-            "messages": list(request.messages),
             "timeout": request.timeout_s,
             "num_retries": 0,
             "max_retries": 0,
             "extra_headers": {"X-Stepgate-Purpose": request.purpose},
+            **request.wire(stream=stream, with_schema=request.model not in self._without_schema),
         }
-        if request.temperature is not None:
-            options["temperature"] = request.temperature
-        if request.max_tokens is not None:
-            options["max_tokens"] = request.max_tokens
-        if request.tools:
-            options["tools"] = list(request.tools)
-        if request.response_schema is not None and request.model not in self._without_schema:
-            schema = request.response_schema
-            options["response_format"] = {
-                "type": "json_schema",
-                "json_schema": {"name": schema.name, "strict": True, "schema": schema.schema},
-            }
-        options |= request.options
-        if stream:
-            options |= {"stream": True, "stream_options": {"include_usage": True}}
         try:
             return await litellm.acompletion(**options)
         except Exception as error:

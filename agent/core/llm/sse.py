@@ -4,6 +4,8 @@ import json
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import Any
 
+from pydantic_core import from_json
+
 from agent.core.errors import ModelOutputError
 
 MAX_LINE_BYTES = 4_000_000
@@ -29,9 +31,18 @@ def _parse(data: bytes) -> dict[str, Any] | None:
     if data == b"[DONE]":
         return None
     try:
-        event = json.loads(data)
-    except ValueError as error:
+        event = _read(data)
+    except (ValueError, RecursionError) as error:
         raise ModelOutputError(f"the model's stream holds no JSON: {data[:100]!r}", agent_id="models") from error
     if not isinstance(event, dict):
         raise ModelOutputError("the model's stream holds something else than objects", agent_id="models")
     return event
+
+
+def _read(data: bytes) -> object:
+    """The value, by pydantic's parser; what that refuses and JSON allows (half characters) by Python's slower one."""
+    try:
+        value: object = from_json(data)
+    except ValueError:
+        value = json.loads(data)
+    return value

@@ -1,9 +1,10 @@
 """`ModelTiers`: which client and which model name stand behind `fast` and `high`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agent.core.errors import ModelNotConfiguredError
 from agent.core.llm.port import ModelClient
+from agent.core.llm.prices import Prices
 from agent.core.models import Room, Tier
 
 
@@ -16,6 +17,7 @@ class ModelTiers:
     high: str | None = None
     timeout_s: float = 60.0
     max_tokens: int = 4096
+    prices: Prices = field(default_factory=Prices)
 
     @property
     def configured(self) -> bool:

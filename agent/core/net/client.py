@@ -13,6 +13,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
+from functools import cache
 
 import httpcore
 import httpx
@@ -72,7 +73,7 @@ class SafeClient:
         self._allowed = frozenset(host.strip().lower() for host in allow_hosts)
         self._resolve = resolver or resolve
         self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=ssl.create_default_context(),
+            ssl_context=_trust(),
             network_backend=_CheckedBackend(self._checked_addresses),
             max_connections=50,
             max_keepalive_connections=0,  # a kept connection would outlive the check of its address
@@ -284,9 +285,15 @@ class _CheckedBackend(httpcore.AsyncNetworkBackend):
         await self._backend.sleep(seconds)
 
 
+@cache
+def _trust() -> ssl.SSLContext:
+    """Whose certificates are believed: the machine's. Read once; it takes longer than all else a client is made of."""
+    return ssl.create_default_context()
+
+
 class _PoolTransport(httpx.AsyncHTTPTransport):
     """httpx's transport over our own pool."""
 
     def __init__(self, pool: httpcore.AsyncConnectionPool) -> None:
-        super().__init__(trust_env=False)
+        super().__init__(verify=_trust(), trust_env=False)
         self._pool = pool

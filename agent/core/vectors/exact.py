@@ -205,7 +205,7 @@ def _joined(known: _Block | None, changes: Changes) -> _Block:
     reading the old one."""
     ids = [row.id for row in changes.rows]
     scopes = [row.scope for row in changes.rows]
-    if known is not None and not changes.whole:
+    if known is not None and known.ids and not changes.whole:  # a block of none has no width to add to
         if not ids:
             return _Block(changes.version, known.ids, known.scopes, known.matrix)
         seen = set(known.ids)

@@ -5,6 +5,7 @@ process in, which no command that needs no vectors should wait for.
 """
 
 import asyncio
+import json
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 _IDS = uuid.UUID("6c0f3f5e-8f0d-4a53-9f0c-5a2b6f6f2f57")
 """Qdrant's ids are numbers or UUIDs; ours become UUIDs in this namespace."""
 TIMEOUT_SECONDS = 10
+_NO_JSON = (json.JSONDecodeError, UnicodeDecodeError)
+"""What the client lets out where a 200 holds something else: the page of a proxy, half an answer."""
 
 
 class QdrantIndex:
@@ -172,7 +175,7 @@ class QdrantIndex:
                     self._client = await asyncio.to_thread(self._connect)
                 client: AsyncQdrantClient = self._client
             yield client, models
-        except (ApiException, QdrantException, httpx.HTTPError, OSError, RuntimeError) as error:
+        except (ApiException, QdrantException, httpx.HTTPError, OSError, RuntimeError, *_NO_JSON) as error:
             raise self._translated(error) from error
 
     def _connect(self) -> "AsyncQdrantClient":
@@ -197,6 +200,8 @@ class QdrantIndex:
         except UnexpectedResponse as error:
             if error.status_code == 404:
                 return None
+            raise
+        except _NO_JSON:
             raise
         except ValueError:  # how the local mode says that there is none
             return None

@@ -26,6 +26,18 @@ class SqliteConversations:
 
         return await self._database.read(unit)
 
+    async def tainted(self, owner: str, conversation_id: str, *, limit: int = 40) -> bool:
+        """See `ConversationStore.tainted`."""
+
+        def unit(db: sqlite3.Connection) -> bool:
+            rows = db.execute(
+                "SELECT tainted FROM turns WHERE owner = ? AND conversation_id = ? ORDER BY id DESC LIMIT ?",
+                (owner, conversation_id, limit),
+            )
+            return any(bool(row[0]) for row in rows)
+
+        return await self._database.read(unit)
+
     async def remember(
         self, owner: str, conversation_id: str, run_id: str, question: str, answer: str, *, tainted: bool = False
     ) -> None:

@@ -1,0 +1,117 @@
+"""The typed events of a run. The log of these is the truth; state, trace and every door's frames derive from it.
+
+An `Event` is the envelope (`run_id, seq, epoch, type, v, step_id, attempt, at`) around a typed body. Bodies are
+versioned by `v`: a reader must accept every version that was ever written.
+
+To add one: a body where its like are, its name below and in `_BODIES`, its case in `fold.py` and `trace/projection.py`.
+"""
+
+from collections.abc import Mapping
+
+from agent.core.events.answer import (
+    AnswerChecked,
+    AnswerDelta,
+    AnswerFinished,
+    AnswerStarted,
+    AnswerTranslated,
+    ClaimProblem,
+    FinishReason,
+    GateChecked,
+    OutputGuarded,
+)
+from agent.core.events.call import (
+    AssistantTurn,
+    ModelReturned,
+    Purpose,
+    SubAgentFinished,
+    SubAgentOutcome,
+    SubAgentStarted,
+    ToolCalled,
+    ToolRefused,
+    ToolReturned,
+)
+from agent.core.events.envelope import Draft, Event, EventBody
+from agent.core.events.plan import ApprovalDecided, ApprovalItem, ApprovalRequested, PlanProposed, PlanRejected
+from agent.core.events.request import InputGuarded, MemoryItem, MemoryRetrieved, RequestUnderstood
+from agent.core.events.run import (
+    CancelRequested,
+    RunCancelled,
+    RunClaimed,
+    RunCreated,
+    RunFailed,
+    RunSucceeded,
+    RunSuspended,
+    RunWaiting,
+)
+from agent.core.events.step import (
+    StepDiscarded,
+    StepFinished,
+    StepJudged,
+    StepOutput,
+    StepSpeculative,
+    StepStarted,
+    StepUnknown,
+)
+
+__all__ = [
+    "BODY_TYPES",
+    "TERMINAL_TYPES",
+    "AnswerChecked",
+    "AnswerDelta",
+    "AnswerFinished",
+    "AnswerStarted",
+    "AnswerTranslated",
+    "ApprovalDecided",
+    "ApprovalItem",
+    "ApprovalRequested",
+    "AssistantTurn",
+    "CancelRequested",
+    "ClaimProblem",
+    "Draft",
+    "Event",
+    "EventBody",
+    "FinishReason",
+    "GateChecked",
+    "InputGuarded",
+    "MemoryItem",
+    "MemoryRetrieved",
+    "ModelReturned",
+    "OutputGuarded",
+    "PlanProposed",
+    "PlanRejected",
+    "Purpose",
+    "RequestUnderstood",
+    "RunCancelled",
+    "RunClaimed",
+    "RunCreated",
+    "RunFailed",
+    "RunSucceeded",
+    "RunSuspended",
+    "RunWaiting",
+    "StepDiscarded",
+    "StepFinished",
+    "StepJudged",
+    "StepOutput",
+    "StepSpeculative",
+    "StepStarted",
+    "StepUnknown",
+    "SubAgentFinished",
+    "SubAgentOutcome",
+    "SubAgentStarted",
+    "ToolCalled",
+    "ToolRefused",
+    "ToolReturned",
+]
+
+_BODIES: tuple[type[EventBody], ...] = (
+    RunCreated, RunClaimed, RunSuspended, RunWaiting, CancelRequested, RunSucceeded, RunFailed, RunCancelled,
+    InputGuarded, RequestUnderstood, MemoryRetrieved,
+    PlanRejected, PlanProposed, ApprovalRequested, ApprovalDecided,
+    StepStarted, StepSpeculative, StepFinished, StepJudged, StepDiscarded, StepUnknown,
+    ModelReturned, ToolCalled, ToolReturned, ToolRefused, SubAgentStarted, SubAgentFinished,
+    AnswerStarted, AnswerDelta, AnswerChecked, OutputGuarded, GateChecked, AnswerTranslated, AnswerFinished,
+)  # fmt: skip
+
+BODY_TYPES: Mapping[str, type[EventBody]] = {body.type: body for body in _BODIES}
+"""Every body by its type, as stored."""
+TERMINAL_TYPES = frozenset(name for name, body in BODY_TYPES.items() if body.terminal)

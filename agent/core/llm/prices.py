@@ -1,0 +1,26 @@
+"""`Prices`: what model calls cost where nobody tells: by the operator's own list."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from agent.core.models import Usage
+
+ANY_MODEL = "*"
+"""The name in the list that stands for every model without a price of its own."""
+PER = 1_000_000
+"""How many tokens a price is for, as providers write it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """USD for a million tokens by model, as it is asked for: of the prompt, and of the completion."""
+
+    of: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def priced(self, model: str, usage: Usage) -> Usage:
+        """The usage with its cost, where it has none yet and the list knows the model."""
+        price = self.of.get(model) or self.of.get(ANY_MODEL)
+        if price is None or usage.cost_usd is not None:
+            return usage
+        cost = (usage.prompt_tokens * price[0] + usage.completion_tokens * price[1]) / PER
+        return usage.model_copy(update={"cost_usd": cost})
