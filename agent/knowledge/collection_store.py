@@ -15,6 +15,7 @@ from agent.core.codec import whole
 from agent.core.errors import StoreError
 from agent.core.statements import Row, Statements
 from agent.knowledge.models import ConnectorInput
+from agent.knowledge.naming import VectorSets, vector_set
 from agent.knowledge.pipeline import PipelineDAG
 
 CollectionStatus = Literal["indexing", "ready", "incomplete"]
@@ -82,7 +83,26 @@ class CollectionStore:
         rows = await self._statements.write(
             "DELETE FROM collections WHERE owner = ? AND name = ? RETURNING name", owner, whole(name)
         )
+        place = (owner, whole(name))
+        await self._statements.write("DELETE FROM collection_vectors WHERE owner = ? AND collection = ?", *place)
         return bool(rows)
+
+    async def vectors(self, owner: str, name: str) -> VectorSets:
+        """The sets of vectors of a collection."""
+        rows = await self._statements.read(
+            "SELECT serving, remaking FROM collection_vectors WHERE owner = ? AND collection = ?", owner, whole(name)
+        )
+        return VectorSets(*rows[0]) if rows else VectorSets(vector_set(owner, name))
+
+    async def set_vectors(self, owner: str, name: str, sets: VectorSets) -> None:
+        """Let a set serve a collection, and note the one that is being made."""
+        await self._statements.write(
+            "INSERT INTO collection_vectors (owner, collection, serving, remaking) VALUES (?,?,?,?) ON CONFLICT "
+            "(owner, collection) DO UPDATE SET serving = excluded.serving, remaking = excluded.remaking",
+            owner,
+            whole(name),
+            *sets,
+        )
 
 
 @asynccontextmanager

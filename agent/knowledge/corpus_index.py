@@ -9,7 +9,7 @@ from pathlib import Path
 from time import monotonic
 
 from agent.core.embedder import Embedded, Embedder
-from agent.core.errors import BadRequestError, EmbedderError, VectorSpaceError
+from agent.core.errors import EmbedderError, VectorSpaceError
 from agent.core.models import JsonObject
 from agent.core.vectors import VectorIndex
 from agent.knowledge.chunkers import FixedChunker
@@ -22,7 +22,7 @@ from agent.knowledge.hold import held
 from agent.knowledge.levels import level_of, plain
 from agent.knowledge.lexical import LexicalIndex, Passage
 from agent.knowledge.models import Chunk, ParsedChunk, ParserOutput
-from agent.knowledge.naming import vector_set
+from agent.knowledge.naming import refuse_unusable
 from agent.knowledge.shelf import Shelf
 from agent.knowledge.templates import from_template
 
@@ -96,16 +96,18 @@ class CorpusIndexer:
         Interrupted, it goes on from there when it is called again. `ConflictError` while somebody else writes into
         the collection, `BadRequestError` for a file that cannot be read, `StoreError`."""
         started = monotonic()
-        if not collection.strip() or not collection.isprintable() or len(collection) > 200:
-            raise BadRequestError("a collection's name has 1 to 200 printable characters", param="collection")
+        row = await self._collections.get(owner, collection)
+        if row is None:
+            refuse_unusable(collection)
+            row = Collection(collection, from_template(TEMPLATE))
         report = BuildReport(collection)
-        row = await self._collections.get(owner, collection) or Collection(collection, from_template(TEMPLATE))
         embedders = [row.embedder]
         async with (
             held(self._documents, owner, collection) as hold,
             recorded(self._collections, owner, row, lambda: embedders[-1]) as begun,
         ):
-            shelf = Shelf(self._documents, self._lexical, self._vectors, self._embedder, hold)
+            sets = await self._collections.vectors(owner, collection)
+            shelf = Shelf(self._documents, self._lexical, self._vectors, self._embedder, hold, sets)
             there = await shelf.tidy(await self._documents.list(owner, collection))
             known = {one.source: one for one in there if one.source.startswith(SOURCE)}
             met: set[str] = set()
@@ -175,7 +177,7 @@ class CorpusIndexer:
         made = await self._embedded(owner, shelf, report, passages, replaced)
         await self._lexical.put(report.collection, passages, owner=owner)
         if made is not None:
-            await self._vectors.put(vector_set(owner, report.collection), entries(passages, made, owner=owner))
+            await self._vectors.put(shelf.sets.serving, entries(passages, made, owner=owner))
         space = str(made.space) if made is not None else ""
         for item in batch:
             old = item.known
@@ -203,6 +205,7 @@ class CorpusIndexer:
                 self._vectors,
                 owner=owner,
                 collection=report.collection,
+                name=shelf.sets.serving,
                 documents=replaced,
             )
         except (EmbedderError, VectorSpaceError) as error:

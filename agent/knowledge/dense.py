@@ -5,6 +5,7 @@ that filters narrow the search itself, and the checksum of the text it was made 
 """
 
 import hashlib
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -12,10 +13,11 @@ import numpy as np
 
 from agent.core.embedder import Embedded, Embedder, LocalEmbedder
 from agent.core.errors import AgentError, EmbedderError, StoreError, VectorSpaceError
+from agent.core.memory import EMBEDDER_SETTINGS
 from agent.core.models import JsonObject
 from agent.core.vectors import Entry, Hit, Space, Stored, VectorIndex
 from agent.knowledge.lexical import LexicalIndex, Passage, Selection
-from agent.knowledge.naming import vector_set
+from agent.knowledge.naming import VectorSets, vector_set
 from agent.knowledge.selfcheck import SelfCheck, Trust
 
 MAX_SCOPES = 2_000
@@ -23,9 +25,7 @@ MAX_SCOPES = 2_000
 SCOPES_AT_ONCE = 500
 """Documents asked for in one listing; old SQLite takes a thousand parameters."""
 MAX_HITS = 100_000
-NO_EMBEDDER = (
-    "no embedder is set (AGENT_EMBEDDER_URL or AGENT_EMBEDDER_MODEL_DIR), so passages were found by their words alone"
-)
+NO_EMBEDDER = f"no embedder is set ({EMBEDDER_SETTINGS}), so passages were found by their words alone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +68,25 @@ class DenseBranch:
         selection: Selection | None,
         index: LexicalIndex,
         also: Sequence[str] = (),
+        sets: VectorSets | None = None,
     ) -> DenseResult:
         """The passages nearest to the query, of the selection where there is one; how near those of `also` are."""
         if self._embedder is None or self._check is None:
             return DenseResult(note=NO_EMBEDDER)
-        name = vector_set(owner, collection)
+        name, remaking = sets or VectorSets(vector_set(owner, collection))
         try:
             made = await self._embedder.embed([query])
             if made.space.embedder == LocalEmbedder.space.embedder:
                 return DenseResult(note=NO_EMBEDDER)
             stored = await self._vectors.stored(name, also, owner=owner)
             if stored.space is None:
-                return DenseResult(note="no passage of this collection has a vector yet; its words alone were searched")
+                return DenseResult(
+                    note=f"no passage of {collection!r} has a vector yet, so its words alone were searched; "
+                    + _remade(collection, under_way=bool(remaking))
+                )
             if stored.space != made.space:
-                return DenseResult(note=_differs(stored.space, made.space))
+                why = _differs(collection, stored.space, made.space, under_way=bool(remaking))
+                return DenseResult(note=f"passages were found by their words alone: {why}")
             trust = await self._check.trust(index, owner, collection, made.space, query)
             if trust.weight <= 0:
                 return DenseResult(note=f"{made.space.embedder} does not read this collection well; it was left out")
@@ -119,12 +124,14 @@ async def embedded(
     *,
     owner: str,
     collection: str,
+    name: str = "",
     documents: Sequence[str] = (),
 ) -> Embedded:
     """A vector a passage, for `entries`; at least one passage. What the set holds of the same text, in the documents of
     these passages and in `documents` (those they replace), is taken from there, and the embedder is asked for the rest.
-    The set is there then. `EmbedderError`, `VectorSpaceError`, `StoreError`."""
-    name = vector_set(owner, collection)
+    The set `name` (without it, the collection's first one) is there then. `EmbedderError`, `VectorSpaceError`,
+    `StoreError`."""
+    name = name or vector_set(owner, collection)
     texts = [passage_text(passage) for passage in passages]
     scopes = sorted({passage.document_id for passage in passages} | set(documents))
     parts = [scopes[start : start + SCOPES_AT_ONCE] for start in range(0, len(scopes), SCOPES_AT_ONCE)]
@@ -138,7 +145,7 @@ async def embedded(
     if missing or space is None:
         made = await embedder.embed(missing)
         if space is not None and made.space != space:
-            raise VectorSpaceError(_differs(space, made.space), agent_id="memory")
+            raise VectorSpaceError(_differs(collection, space, made.space), agent_id="memory")
         await vectors.open(name, made.space)
         space = made.space
         known |= dict(zip(missing, made.vectors, strict=True))
@@ -180,10 +187,19 @@ def _cosines(query: Sequence[float], stored: Stored) -> dict[str, float]:
     return dict(zip(stored.vectors, scores.tolist(), strict=True))
 
 
-def _differs(stored: Space, made: Space) -> str:
+def _differs(collection: str, stored: Space, made: Space, *, under_way: bool = False) -> str:
+    return f"the vectors of {collection!r} were made by {stored}, the embedder is {made}; set it back, or " + _remade(
+        collection, under_way=under_way
+    )
+
+
+def _remade(collection: str, *, under_way: bool) -> str:
+    """What makes the vectors anew, or goes on with it."""
+    command = f"`stepgate collections reindex {shlex.quote(collection)}`"
     return (
-        f"passages were found by their words alone: the vectors of this collection were made by {stored}, the embedder "
-        f"is {made}; set the embedder back, or remove the collection and read it anew"
+        f"wait until they are made anew, which has begun ({command} goes on with it)"
+        if under_way
+        else f"{command} makes them"
     )
 
 

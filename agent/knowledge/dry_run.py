@@ -6,6 +6,7 @@ What fails is tried again with the changes that might help; those that do are re
 
 import asyncio
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,8 +19,9 @@ from agent.knowledge.dry_run_report import FileResult, PipelineFix, ValidationRe
 from agent.knowledge.dry_run_sample import Candidate, Sampler
 from agent.knowledge.errors import ParserUnsupportedError
 from agent.knowledge.ingestion import closed
-from agent.knowledge.models import Chunk, ConnectorInput
+from agent.knowledge.models import Chunk, ConnectorInput, FileType
 from agent.knowledge.pipeline import FILE_TYPES, PipelineDAG
+from agent.knowledge.pipeline_check import left_out
 from agent.knowledge.pipeline_diff import difference
 from agent.knowledge.repairs import Repair, repairs
 from agent.knowledge.workshop import Workshop
@@ -62,6 +64,7 @@ class DryRun:
         self._seed = seed
         self._places = asyncio.Semaphore(AT_ONCE)
         self._request: ConnectorInput | None = None
+        self._left: Counter[FileType] = Counter()
 
     async def run(self, request: ConnectorInput) -> ValidationReport:
         """Walk, try, judge. Raises `ConnectorError` when the source itself cannot be had."""
@@ -73,6 +76,7 @@ class DryRun:
         tried = await self._try_all(self._workshop, chosen)
         chunks = [chunk for one in tried for chunk in one.chunks]
         embedder_s, notes = await self._embed(chunks)
+        notes += self._left_out
         timings = {
             "source": source_s,
             "parser": sum(one.parser_s for one in tried),
@@ -88,10 +92,13 @@ class DryRun:
         downloads, kept = self._folder / "fetched", self._folder / "sample"
         for folder in (downloads, kept):
             folder.mkdir()
-        walk = self._connector.fetch(request, downloads, {})
+        walk, types = self._connector.fetch(request, downloads, {}), left_out(self._workshop.pipeline)
         async with closed(walk):
             async for found in walk:
                 self._sampler.offered += 1
+                if isinstance(found, Fetched) and found.file_type in types:
+                    self._left[found.file_type] += 1
+                    continue
                 if not self._sampler.wants(found):
                     continue
                 candidate = await asyncio.to_thread(_kept, found, downloads, kept / str(self._sampler.offered))
@@ -156,6 +163,12 @@ class DryRun:
         except EmbedderError as error:
             return monotonic() - started, [f"passages would have no vectors: {error.message}"]
         return monotonic() - started, []
+
+    @property
+    def _left_out(self) -> list[str]:
+        """What is to be said of files that the pipeline leaves out on purpose."""
+        count, types = self._left.total(), ", ".join(sorted(self._left))
+        return [f"{count} {'file is' if count == 1 else 'files are'} left out, as the pipeline says ({types})"][:count]
 
     @property
     def _wants_vectors(self) -> bool:

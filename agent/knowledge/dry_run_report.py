@@ -30,6 +30,7 @@ CATEGORIES: Mapping[str, tuple[str, str | None]] = {
     "ERR_TOO_LARGE": ("too_large", "allow larger files (`file_bytes`, `output_bytes`), or split them"),
     "ERR_CONNECTOR_AUTH": ("not_allowed", "give a credential that may read them (`credentials_id`)"),
     "ERR_CONNECTOR_NOT_FOUND": ("not_found", "check the source: these are linked or listed, and not there"),
+    "ERR_CONNECTOR_REFUSED": ("not_wanted", "ask the site's owner, or give the address they lead to as a source"),
     "ERR_CONNECTOR_FAILED": ("not_fetched", "try again later"),
 }
 """A failure's category by its code, and what people can do about it."""

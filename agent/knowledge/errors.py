@@ -27,6 +27,19 @@ class ConnectorNotFoundError(ConnectorError):
     code = "ERR_CONNECTOR_NOT_FOUND"
 
 
+class ConnectorRefusedError(ConnectorError):
+    """Raised for what the source does not want us to read (robots.txt, noindex), and for what lies outside of the
+    source that was given (a redirect to another site, an address of the inside). Trying again changes nothing."""
+
+    code = "ERR_CONNECTOR_REFUSED"
+
+
+class ConnectorTooLargeError(ConnectorError):
+    """Raised where a limit on what is fetched is reached: the bytes of one document, the pages or seconds of a walk."""
+
+    code = "ERR_TOO_LARGE"
+
+
 class ParserError(AgentError):
     """The root of every failure of one file. The caller and the other files are never touched by it."""
 

@@ -1,4 +1,4 @@
-"""The failure of the tailor."""
+"""The failures of the tailor."""
 
 from agent.core.errors import AgentError
 
@@ -8,3 +8,10 @@ class TailorHallucinationError(AgentError):
     documents don't say."""
 
     code = "ERR_TAILOR_HALLUCINATION"
+
+
+class TailorSchemaError(AgentError):
+    """Raised when an answer from documents cannot be brought into the JSON schema the caller asked for: the run fails,
+    for a caller who reads by that schema can do nothing with any other answer."""
+
+    code = "ERR_TAILOR_SCHEMA"

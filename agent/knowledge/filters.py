@@ -16,9 +16,6 @@ MAX_VALUE_CHARS = 300
 MAX_VALUES = 100
 """Values of one list, in metadata or in a filter."""
 
-SEED_RELAXATION = ("severity", "service")
-"""Filters to give up, one after the other, while nothing is found: service and severity, service alone, none."""
-
 
 @dataclass(frozen=True, slots=True)
 class Filter:

@@ -14,13 +14,23 @@ from pathlib import Path
 from agent.core.errors import AgentError, StoreError
 from agent.knowledge.connectors.port import Connector, Fetched, Missed
 from agent.knowledge.documents import Document
+from agent.knowledge.local_files import TYPES
 from agent.knowledge.models import ConnectorInput, ConnectorOutput, FileType
+from agent.knowledge.pipeline_check import left_out
 from agent.knowledge.shelf import Shelf
 from agent.knowledge.workshop import Made, Workshop
 
 Progress = Callable[[str, int, int | None], None]
 """Told of each document: its name, how many are done, how many there are (None while that is not known)."""
 
+ASKS: Mapping[str, str] = {
+    "ERR_CONNECTOR_AUTH": "give another credential that may read it (credentials_id, --credentials), or leave it out",
+    "ERR_PARSER_ENCRYPTED": "give the password of a PDF (password_id, --password-file), or leave it out",
+    "ERR_CONNECTOR_FAILED": "read it again later",
+    "ERR_CONNECTOR_REFUSED": "ask the site's owner for another way to it, or give the address it leads to as a source",
+    "ERR_TIMEOUT": "give its parser more time (timeout_s), or leave it out",
+}
+"""What would help a document that was skipped, by the code of its failure."""
 AHEAD = 3
 """Files being read while one is put in its place: enough to keep the parsers' processes busy."""
 
@@ -33,15 +43,21 @@ class Skipped:
     code: str
     reason: str
 
+    @property
+    def ask(self) -> str:
+        """What to ask whoever is responsible for; empty where there is nothing to be had."""
+        return ASKS.get(self.code, "")
+
 
 @dataclass(slots=True)
 class IngestReport:
-    """What became of a source."""
+    """What became of a source. `left_out` counts the files of types that the pipeline leaves out on purpose."""
 
     collection: str
     read: int = 0
     unchanged: int = 0
     removed: int = 0
+    left_out: int = 0
     chunks: int = 0
     seconds: float = 0.0
     skipped: list[Skipped] = field(default_factory=list)
@@ -57,7 +73,27 @@ class IngestReport:
     @property
     def done(self) -> int:
         """How many documents were met so far."""
-        return self.read + self.unchanged + len(self.skipped)
+        return self.read + self.unchanged + self.left_out + len(self.skipped)
+
+    @property
+    def why_nothing(self) -> str:
+        """Why nothing was read, as a sentence; empty where something was, or was before."""
+        if self.read or self.unchanged:
+            return ""
+        if self.skipped:
+            return "nothing was read: every document that was found was skipped"
+        if self.left_out:
+            return "nothing was read: every document that was found is of a type that the pipeline leaves out"
+        known = ", ".join(sorted(TYPES))
+        return f"nothing was read: there is no file that is not hidden or ignored (read are {known})"
+
+    @property
+    def so_far(self) -> str:
+        """What a reading that broke off leaves behind, and how it goes on."""
+        return (
+            f"{self.read} document{'s' if self.read != 1 else ''} had been read into {self.collection!r} by then and "
+            "can be searched; everything else there is as it was. Read the same source again, and it goes on from there"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +161,9 @@ class Ingestion:
 
     async def _take(self, found: Fetched, known: Document | None) -> None:
         """One document: unchanged, or read and put in the place of what was there, or skipped."""
+        if found.file_type in left_out(self.workshop.pipeline):
+            self.report.left_out += 1
+            return
         if found.file_type is None or self.workshop.route(found.file_type) is None:
             kind = found.file_type or Path(found.name).suffix or "files without an ending"
             self.report.skipped.append(Skipped(found.name, "ERR_PARSER_UNSUPPORTED", f"{kind} is not read"))

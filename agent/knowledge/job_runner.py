@@ -1,6 +1,7 @@
 """`IngestJobs`: takes up the jobs that nobody does and carries them out, a few at a time.
 
-A job is an ingestion, which goes on where it was when it is begun again: one whose process died is simply done again.
+A job is an ingestion, or vectors made anew; both go on where they were when they are begun again: one whose process
+died is simply done again.
 """
 
 import asyncio
@@ -13,8 +14,9 @@ from pathlib import Path
 from time import monotonic
 
 from agent.core.errors import AgentError, StoreError
+from agent.core.models import JsonObject
 from agent.knowledge.hold import CollectionHeldError
-from agent.knowledge.jobs import Job, JobOutcome, JobProgress, JobRequest, JobStore, report_json
+from agent.knowledge.jobs import Job, JobOutcome, JobProgress, JobRequest, JobStore, reindex_json, report_json
 from agent.knowledge.library import Library
 
 log = logging.getLogger(__name__)
@@ -101,7 +103,7 @@ class IngestJobs:
         """One job to its end, or back among those that wait."""
         told = _Told()
         try:
-            outcome = await self._ingest(job, told)
+            outcome = await self._carried_out(job, told)
         except _LostError:
             log.warning("%s goes on in another process", job.id)
             return
@@ -119,7 +121,7 @@ class IngestJobs:
             outcome = JobOutcome(failure=AgentError("a defect of Stepgate ended this job; the log has it").failure())
         await self.store.finish(job, self._worker, told.progress, outcome)
 
-    async def _ingest(self, job: Job, told: "_Told") -> JobOutcome:
+    async def _carried_out(self, job: Job, told: "_Told") -> JobOutcome:
         """The work, as long as the job is ours."""
         if job.attempts > ATTEMPTS:
             raise AgentError(
@@ -128,26 +130,32 @@ class IngestJobs:
                 agent_id="library",
                 current=told.progress.current or job.progress.current,
             )
-        work = asyncio.create_task(
-            self._library.ingest(
-                job.owner,
-                job.collection,
-                job.request.source,
-                pipeline=job.request.pipeline,
-                roots=self._roots,
-                progress=told.tell,
-            )
-        )
+        work = asyncio.create_task(self._work(job, told))
         beat = asyncio.create_task(self._beat(job, told))
         try:
             await asyncio.wait({work, beat}, return_when=asyncio.FIRST_COMPLETED)
             if not work.done():
                 raise _LostError
-            return JobOutcome(report=report_json(work.result()))
+            return JobOutcome(report=work.result())
         finally:
             work.cancel()
             beat.cancel()
             await asyncio.wait({work, beat})
+
+    async def _work(self, job: Job, told: "_Told") -> JsonObject:
+        """What is asked for; its report."""
+        request = job.request
+        if request.source is None:
+            return reindex_json(await self._library.reindex(job.owner, job.collection, progress=told.tell))
+        report = await self._library.ingest(
+            job.owner,
+            job.collection,
+            request.source,
+            pipeline=request.pipeline,
+            roots=self._roots,
+            progress=told.tell,
+        )
+        return report_json(report)
 
     async def _beat(self, job: Job, told: "_Told") -> None:
         """Say how far it is, for as long as it is ours."""

@@ -1,4 +1,5 @@
-"""`JobStore`: ingestions that somebody asked for and does not wait for. They outlive the process that does them."""
+"""`JobStore`: ingestions, and vectors made anew, that somebody asked for and does not wait for. They outlive the
+process that does them."""
 
 import json
 import secrets
@@ -15,6 +16,7 @@ from agent.core.statements import Row, Statements
 from agent.knowledge.ingestion import IngestReport
 from agent.knowledge.models import ConnectorInput
 from agent.knowledge.pipeline import PipelineDAG
+from agent.knowledge.reindex import ReindexReport
 
 JobStatus = Literal["queued", "running", "done", "failed", "interrupted"]
 """`interrupted`: its process has ended; the next gateway that looks takes it up again."""
@@ -38,9 +40,10 @@ _CLAIM = (
 
 
 class JobRequest(Frozen):
-    """What is to be read, and by which pipeline if not by the collection's own."""
+    """What is to be read, and by which pipeline if not by the collection's own; without a source, the vectors of what
+    was read are made anew."""
 
-    source: ConnectorInput
+    source: ConnectorInput | None = None
     pipeline: PipelineDAG | None = None
 
 
@@ -61,7 +64,7 @@ class JobOutcome(Frozen):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """An ingestion that was asked for. Times are UTC seconds since 1970."""
+    """Work on a collection that was asked for. Times are UTC seconds since 1970."""
 
     id: str
     owner: str
@@ -199,7 +202,13 @@ class JobStore:
 def report_json(report: IngestReport) -> JsonObject:
     """A report as it is kept and sent; of very many skipped documents the first, all of them counted."""
     kept: JsonObject = json.loads(json.dumps({**asdict(report), "by_reason": report.by_reason}))
+    kept["asks"] = {one.code: one.ask for one in report.skipped if one.ask}
     skipped = kept["skipped"]
     kept["skipped_count"] = len(report.skipped)
     kept["skipped"] = skipped[:SKIPPED_KEPT] if isinstance(skipped, list) else []
     return kept
+
+
+def reindex_json(report: ReindexReport) -> JsonObject:
+    """A report of vectors made anew, as it is kept and sent."""
+    return asdict(report)

@@ -1,6 +1,7 @@
 """`Library`: an owner's collections. Sources are read into them, and passages found in them with their evidence."""
 
 import asyncio
+import copy
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -9,11 +10,16 @@ from time import monotonic
 from typing import BinaryIO
 from weakref import WeakValueDictionary
 
+from pydantic import SecretStr
+
+from agent.core.audit import UNRECORDED, Act, AuditLog
+from agent.core.credentials import Credentials
 from agent.core.embedder import Embedder
-from agent.core.errors import BadRequestError, NotFoundError
+from agent.core.errors import NotFoundError, StoreError
+from agent.core.models import JsonObject, RetrievalMode
 from agent.core.vectors import VectorIndex
 from agent.knowledge.collection_store import Collection, CollectionStore, recorded
-from agent.knowledge.connectors.local import LocalConnector
+from agent.knowledge.connectors.choice import connector_for
 from agent.knowledge.connectors.port import Connector
 from agent.knowledge.connectors.workspace import workspace
 from agent.knowledge.documents import Document, DocumentStore
@@ -22,19 +28,18 @@ from agent.knowledge.dry_run_report import ValidationReport
 from agent.knowledge.hold import held
 from agent.knowledge.ingestion import Ingestion, IngestReport, Progress, Skipped
 from agent.knowledge.lexical import LexicalIndex, Passage
-from agent.knowledge.models import ConnectorInput, MemoryOutput, MemoryQuery, RetrievalMode, SourceType
-from agent.knowledge.naming import vector_set
+from agent.knowledge.models import ConnectorInput, MemoryOutput, MemoryQuery, SourceType
+from agent.knowledge.naming import refuse_unusable
 from agent.knowledge.originals import open_original
 from agent.knowledge.pipeline import PipelineDAG
-from agent.knowledge.pipeline_check import checked, takes
+from agent.knowledge.pipeline_check import checked
+from agent.knowledge.reindex import Reindexing, ReindexReport
 from agent.knowledge.retriever import Retriever
 from agent.knowledge.shelf import Shelf
 from agent.knowledge.templates import from_template
 from agent.knowledge.uploads import SOURCE, Added, Uploads, read_upload
 from agent.knowledge.workshop import Workshop
 
-NAME_CHARS = 200
-"""Characters of a collection's name."""
 PATIENCE_SECONDS = 15.0
 """How long a small change (an upload, a removal) waits for another writer; a long one is told as a conflict."""
 
@@ -64,7 +69,13 @@ class Library:
         folder: Path,
         max_upload_bytes: int,
         clock: Callable[[], float],
+        audit: AuditLog = UNRECORDED,
+        mode: RetrievalMode = "hybrid_rerank",
+        credentials: Credentials | None = None,
     ) -> None:
+        self._credentials = credentials or Credentials(folder / "credentials.json")
+        self._audit = audit
+        self._mode = mode
         self._documents = documents
         self._lexical = lexical
         self._vectors = vectors
@@ -73,7 +84,7 @@ class Library:
         self._connectors = connectors
         self._workspaces = folder / "workspaces"
         self._clock = clock
-        self._retriever = Retriever(lexical, vectors, embedder)
+        self._retriever = Retriever(lexical, vectors, embedder, collections)
         self.uploads = Uploads(folder / "uploads", max_upload_bytes)
         self._adding: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
@@ -117,12 +128,18 @@ class Library:
         return open_original(found.document, self.uploads, owner)
 
     async def search(
-        self, owner: str, collection: str, query: MemoryQuery, *, mode: RetrievalMode = "hybrid_rerank"
+        self, owner: str, collection: str, query: MemoryQuery, *, mode: RetrievalMode | None = None
     ) -> MemoryOutput:
         """Passages of a collection. `NotFoundError`, `MemoryNoResultsError`, `BadRequestError`, `StoreError`."""
         if collection not in await self.collections(owner):
             raise await self._unknown(owner, collection)
-        return await self._retriever.search(query, collection=collection, owner=owner, mode=mode)
+        return await self._retriever.search(query, collection=collection, owner=owner, mode=mode or self._mode)
+
+    def preferring(self, mode: RetrievalMode | None) -> "Library":
+        """The same library with another way to search, where a search names none."""
+        other = copy.copy(self)
+        other._mode = mode or self._mode
+        return other
 
     async def ingest(
         self,
@@ -132,38 +149,56 @@ class Library:
         *,
         pipeline: PipelineDAG | None = None,
         roots: Sequence[Path] | None = None,
+        password: SecretStr | None = None,
         progress: Progress = lambda _, __, ___: None,
     ) -> IngestReport:
         """Read a source into a collection; a path stands for the folder or file there, with all that is below it.
 
         `pipeline` becomes the collection's; without one it keeps its own, and a new one gets the default. `roots` are
-        the only folders local files are read from. A document that cannot be read stops nothing; the report has it.
+        the only folders local files are read from. `password` opens protected PDFs, else the credential that the source
+        names for that. A document that cannot be read stops nothing; the report has it.
         `ConflictError` while somebody else reads into this collection, `ConnectorError` for a source that cannot be
         had, `BadRequestError` for a pipeline that is not for it, `StoreError`: what was done by then stays done."""
         started = monotonic()
         request = source if isinstance(source, ConnectorInput) else _folder(source)
         row = await self._row(owner, collection, pipeline)
         row = replace(row, sources=(*(one for one in row.sources if one != request), request))
-        connector = self._connector(request, row.pipeline, roots)
+        connector = connector_for(request, row.pipeline, self._connectors, roots)
+        if password is None and request.password_id is not None:
+            password = await asyncio.to_thread(self._credentials.password, request.password_id)
         report = IngestReport(collection, template=row.pipeline.template)
         async with (
             self._writing(owner, collection) as shelf,
-            Workshop(row.pipeline) as workshop,
+            Workshop(row.pipeline, password) as workshop,
             workspace(self._workspaces) as folder,
             recorded(self._collections, owner, row, lambda: report.embedder) as begun,
         ):
             known = await shelf.tidy(await self._documents.list(owner, collection))
             walk = Ingestion(request, connector, workshop, shelf, folder, self._clock, report, begun, progress)
-            await walk.run({document.source: document for document in known})
-            await shelf.hold.written()
+            try:
+                await walk.run({document.source: document for document in known})
+                await shelf.hold.written()
+            except StoreError as error:
+                error.message += f". {report.so_far}"
+                raise
         report.seconds = monotonic() - started
         return report
+
+    async def reindex(self, owner: str, collection: str, progress: Progress = lambda _, __, ___: None) -> ReindexReport:
+        """Make the vectors of a collection by the embedder that is set now, from its stored passages; those there are
+        serve until then. Interrupted, it goes on from there when it is called again.
+
+        `NotFoundError`, `BadRequestError` without an embedder, `EmbedderError`, `ConflictError`, `StoreError`."""
+        row = await self.collection(owner, collection)
+        async with self._writing(owner, collection) as shelf:
+            documents = await shelf.tidy(await self._documents.list(owner, collection))
+            return await Reindexing(row, documents, shelf, self._collections).run(progress)
 
     async def check(
         self, owner: str, collection: str, source: ConnectorInput, pipeline: PipelineDAG | None = None
     ) -> None:
         """Raise what `ingest` would say at once: of a name, a pipeline, and whether the two fit the source."""
-        self._connector(source, (await self._row(owner, collection, pipeline)).pipeline, None)
+        connector_for(source, (await self._row(owner, collection, pipeline)).pipeline, self._connectors, None)
 
     async def dry_run(
         self,
@@ -175,7 +210,7 @@ class Library:
         roots: Sequence[Path] | None = None,
     ) -> ValidationReport:
         """Try a pipeline on a sample of a source, and write nothing. Raises what `ingest` does for the two."""
-        connector = self._connector(request, checked(pipeline), roots)
+        connector = connector_for(request, checked(pipeline), self._connectors, roots)
         async with workspace(self._workspaces) as folder, Workshop(pipeline) as workshop:
             trial = DryRun(connector, workshop, self._embedder, folder, sample_count=sample_count, seed=seed)
             return await trial.run(request)
@@ -205,21 +240,34 @@ class Library:
                 await self._forget_unused(owner, stored.source)
         return added
 
-    async def remove(self, owner: str, document_id: str, collection: str | None = None) -> None:
-        """Remove a document with its passages, vectors and uploaded bytes. `NotFoundError`, `ConflictError`.
+    async def remove(
+        self, owner: str, document_id: str, collection: str | None = None, *, by: str | None = None
+    ) -> None:
+        """Remove a document with its passages, vectors and uploaded bytes; `by` whom is recorded. `NotFoundError`,
+        `ConflictError`.
 
         One that is still at its source comes back with the next reading."""
         found = await self.document(owner, document_id, collection)
-        async with self._writing(owner, found.collection, patience_s=PATIENCE_SECONDS) as shelf:
+        detail: JsonObject = {"collection": found.collection}
+        async with (
+            self._audit.recorded(Act("document.delete", document_id, owner=owner, by=by, detail=detail)),
+            self._writing(owner, found.collection, patience_s=PATIENCE_SECONDS) as shelf,
+        ):
             await shelf.remove(found.document)
         await self._forget_unused(owner, found.document.source)
 
-    async def drop(self, owner: str, collection: str) -> int:
-        """Remove a collection with its passages and vectors; how many documents it had. `NotFoundError`."""
+    async def drop(self, owner: str, collection: str, *, by: str | None = None) -> int:
+        """Remove a collection with its passages and vectors, `by` whom is recorded; how many documents it had.
+        `NotFoundError`."""
         documents = await self.documents(owner, collection)
-        async with held(self._documents, owner, collection):
+        detail: JsonObject = {"documents": len(documents)}
+        async with (
+            self._audit.recorded(Act("collection.delete", collection, owner=owner, by=by, detail=detail)),
+            held(self._documents, owner, collection),
+        ):
             await self._lexical.drop(collection, owner=owner)
-            await self._vectors.drop(vector_set(owner, collection))
+            for name in filter(None, await self._collections.vectors(owner, collection)):
+                await self._vectors.drop(name)
             for document in documents:
                 await self._documents.remove(owner, collection, document.source)
             await self._collections.remove(owner, collection)
@@ -229,33 +277,18 @@ class Library:
 
     async def _row(self, owner: str, name: str, pipeline: PipelineDAG | None) -> Collection:
         """The collection as it is, or as it will be, with the pipeline that is asked for."""
-        if not name.strip() or len(name) > NAME_CHARS or not name.isprintable():
-            raise BadRequestError(
-                f"a collection's name has 1 to {NAME_CHARS} printable characters, not {name[:NAME_CHARS]!r}",
-                param="collection",
-            )
-        stored = await self._collections.get(owner, name) or Collection(name, from_template())
+        stored = await self._collections.get(owner, name)
+        if stored is None:
+            refuse_unusable(name)
+            stored = Collection(name, from_template())
         return replace(stored, pipeline=checked(pipeline or stored.pipeline))
-
-    def _connector(self, request: ConnectorInput, pipeline: PipelineDAG, roots: Sequence[Path] | None) -> Connector:
-        """Who reads this source. `BadRequestError` when nobody can, or the pipeline is for another kind."""
-        if not takes(pipeline, request.source_type):
-            (source,) = pipeline.of_kind("source")
-            raise BadRequestError(
-                f"the pipeline reads {source.plugin} sources, not {request.source_type}; choose another template",
-                param="source_type",
-            )
-        if request.source_type == "local" and roots is not None:
-            return LocalConnector(roots)
-        if request.source_type not in self._connectors:
-            raise BadRequestError(f"no connector reads {request.source_type} here", param="source_type")
-        return self._connectors[request.source_type]
 
     @asynccontextmanager
     async def _writing(self, owner: str, collection: str, *, patience_s: float = 0) -> AsyncIterator[Shelf]:
         """The right to write into a collection. `ConflictError` while somebody else has it."""
         async with held(self._documents, owner, collection, patience_s=patience_s) as hold:
-            yield Shelf(self._documents, self._lexical, self._vectors, self._embedder, hold)
+            sets = await self._collections.vectors(owner, collection)
+            yield Shelf(self._documents, self._lexical, self._vectors, self._embedder, hold, sets)
 
     async def _forget_unused(self, owner: str, source: str) -> None:
         """Remove uploaded bytes that no collection holds any more."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
-from agent.core.errors import BadRequestError
 from agent.knowledge.models import FileType
 
 TYPES: dict[str, FileType] = {
@@ -19,6 +18,13 @@ IGNORED = (".*", "node_modules", "__pycache__", "*.tmp", "~$*", "Thumbs.db")
 """Hidden things, caches and the traces of programs; `.stepgateignore` in the folder adds its own patterns."""
 IGNORE_FILE = ".stepgateignore"
 _IGNORE_BYTES = 64_000
+_KINDS = {
+    stat.S_IFLNK: "a symbolic link, which is not followed",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +50,18 @@ class Unreadable:
     error: OSError
 
 
-def walk(root: Path, *, recursive: bool = True) -> Iterator[Candidate | Unreadable]:
+@dataclass(frozen=True, slots=True)
+class PassedOver:
+    """An entry that is no file to be read, and what it is."""
+
+    path: Path
+    name: str
+    what: str
+
+
+def walk(root: Path, *, recursive: bool = True) -> Iterator[Candidate | Unreadable | PassedOver]:
     """The files of a folder in order of their names, or the one file; without `recursive` those of the folder itself.
-    Symbolic links are not followed, and what is neither file nor folder (sockets, pipes, devices) is passed over.
+    Symbolic links are not followed, and what is neither file nor folder (sockets, pipes, devices) is not opened.
 
     `OSError` when there is no such file or folder, or it cannot be opened."""
     top = root.resolve(strict=True)
@@ -65,18 +80,12 @@ def walk(root: Path, *, recursive: bool = True) -> Iterator[Candidate | Unreadab
                 yield Candidate(path, name, TYPES.get(path.suffix.lower()))
             elif stat.S_ISDIR(mode) and (recursive or path == top):
                 waiting += _inside(top, path, ignored)
+            elif not stat.S_ISDIR(mode):
+                yield PassedOver(path, name, _KINDS.get(stat.S_IFMT(mode), "no file"))
         except FileNotFoundError:
             continue  # removed while we were looking
         except OSError as error:
             yield Unreadable(path, name, error)
-
-
-def candidates(root: Path) -> Iterator[Candidate]:
-    """The files that `walk` finds. `BadRequestError` when there is no such folder or it cannot be opened."""
-    try:
-        yield from (found for found in walk(root) if isinstance(found, Candidate))
-    except OSError as error:
-        raise BadRequestError(f"the folder {root} cannot be read: {error.strerror}", param="folder") from error
 
 
 def legible(name: str) -> str:

@@ -3,18 +3,20 @@
 Names and fields follow the agent contracts the product comes from; additions have defaults.
 """
 
+from collections.abc import Awaitable, Callable
 from typing import Literal
 
 from pydantic import Field
 
-from agent.core.models import Frozen, JsonObject
+from agent.core.models import Frozen, JsonObject, RetrievalMode
 
 SourceType = Literal["gdrive", "web", "local"]
 FileType = Literal["pdf", "html", "docx", "pptx", "xlsx", "csv", "md", "txt", "eml"]
 LayoutType = Literal["text", "table", "image", "header"]
 NOT_IN_DOCUMENTS = "The documents don't say."
 """The whole answer where nothing was found: said, never guessed."""
-RetrievalMode = Literal["lexical", "vector", "hybrid", "hybrid_rerank"]
+Ask = Callable[[tuple[JsonObject, ...]], Awaitable[str]]
+"""One question to a model: OpenAI's messages in, the reply's text out. Raises `ModelError`, `BudgetError`."""
 
 
 class ConnectorInput(Frozen):
@@ -23,6 +25,9 @@ class ConnectorInput(Frozen):
     source_type: SourceType
     source_identifier: str = Field(min_length=1, description="URL, file path, or Google Drive file or folder id")
     credentials_id: str | None = Field(default=None, description="name of a stored credential; never the secret")
+    password_id: str | None = Field(
+        default=None, description="name of a stored credential that opens protected PDFs; never the password"
+    )
     recursive: bool = False
 
 

@@ -66,8 +66,12 @@ def problems(pipeline: PipelineDAG) -> list[str]:
 
 def source_types(pipeline: PipelineDAG) -> tuple[FileType, ...]:
     """The types of files that a checked pipeline takes."""
-    (source,) = pipeline.of_kind("source")
-    return options_of(SourceOptions, source.options).file_types
+    return _taken(pipeline).taken
+
+
+def left_out(pipeline: PipelineDAG) -> tuple[FileType, ...]:
+    """The types of files that a checked pipeline leaves out on purpose."""
+    return _taken(pipeline).left_out
 
 
 def takes(pipeline: PipelineDAG, source: SourceType) -> bool:
@@ -92,6 +96,11 @@ def route_fingerprint(way: Route) -> str:
     """What decides how a document is cut and indexed: another fingerprint, and it is read anew. Limits do not count,
     and where its type's parser reads other types as well does not either."""
     return fingerprint(*([node.plugin, complete_options(node.kind, node.plugin, node.options)] for node in way.nodes))
+
+
+def _taken(pipeline: PipelineDAG) -> SourceOptions:
+    (source,) = pipeline.of_kind("source")
+    return options_of(SourceOptions, source.options)
 
 
 def _names(pipeline: PipelineDAG) -> Iterator[str]:
@@ -159,7 +168,7 @@ def _types(pipeline: PipelineDAG) -> Iterator[str]:
     sources = pipeline.of_kind("source")
     if len(sources) != 1 or plugin_faults("source", sources[0].plugin, sources[0].options):
         return
-    for file_type in options_of(SourceOptions, sources[0].options).file_types:
+    for file_type in options_of(SourceOptions, sources[0].options).taken:
         parsers = [node for node in pipeline.of_kind("parser") if file_type in given_types(pipeline, node)]
         if not parsers:
             yield f"no parser takes {file_type}: add one, or leave it out of the source's file_types"

@@ -2,9 +2,9 @@
 planners, with the options each takes."""
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from agent.core.errors import BadRequestError, NotFoundError
 from agent.core.models import Frozen, JsonObject
@@ -34,6 +34,20 @@ class SourceOptions(Frozen):
     file_types: tuple[FileType, ...] = Field(
         default=FILE_TYPES, min_length=1, description="files of other types stay out"
     )
+    left_out: tuple[FileType, ...] = Field(
+        default=(), description="of these, types that are left out on purpose: their files count as no failures"
+    )
+
+    @model_validator(mode="after")
+    def _something_is_taken(self) -> Self:
+        if not self.taken:
+            raise ValueError("nothing is left: every one of the file_types is left out")
+        return self
+
+    @property
+    def taken(self) -> tuple[FileType, ...]:
+        """The types whose files are read."""
+        return tuple(one for one in self.file_types if one not in self.left_out)
 
 
 class ParserOptions(Frozen):
@@ -46,7 +60,7 @@ class ParserOptions(Frozen):
     )
     timeout_s: float = Field(default=60.0, gt=0, le=1800, description="seconds for one file; then its worker is killed")
     memory_bytes: int = Field(
-        default=2**30, ge=2**26, le=2**33, description="bytes a worker may take above its own size"
+        default=2**29, ge=2**26, le=2**33, description="bytes a worker may take above its own size"
     )
     file_bytes: int = Field(default=100 * 2**20, ge=1, le=2**31, description="bytes of the largest file that is opened")
     output_bytes: int = Field(

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from agent.core.codec import whole
+from agent.core.codec import storable
 from agent.core.models import JsonObject
 from agent.knowledge.bm25 import FILLER_SHARE, rarity, saturated, weight
 from agent.knowledge.filters import read_filters
 from agent.knowledge.lexical import Indexed, LexicalHit, LexicalResult, Passage, Selection
 from agent.knowledge.postings_rows import CollectionVersion, Lengths, LexicalRows, Numbers, Places, Postings
-from agent.knowledge.terms import is_filler, query_words, terms
+from agent.knowledge.terms import is_filler, query_words, terms, was_small
 
 CACHE_NUMBERS = 16_000_000
 """Numbers of four bytes kept in memory over all collections, 64 MB; what was searched least recently goes first."""
@@ -85,7 +85,9 @@ class PostingsIndex:
         allowed = None
         if filters:
             allowed = await self._rows.filtered(loaded.version.id, read_filters(filters))
-        shares = [FILLER_SHARE if is_filler(word) else 1.0 for word in spoken.values()]
+        # That an index of before does not know a word it took for a small one says nothing.
+        little = [is_filler(word) or (was_small(word) and not words[term].places.size) for term, word in spoken.items()]
+        shares = [FILLER_SHARE if one else 1.0 for one in little]
         weights = {term: share * held.weight for (term, held), share in zip(words.items(), shares, strict=True)}
         if sum(len(word.places) for word in words.values()) > THREAD_NUMBERS:
             best = await asyncio.to_thread(_best, loaded.lengths.numbers, words, weights, limit, allowed)
@@ -230,14 +232,9 @@ def _word(lengths: Lengths, postings: Postings) -> _Word:
 def _indexed(passages: Sequence[Passage]) -> list[Indexed]:
     return [
         Indexed(
-            Passage(_clean(p.chunk_id), _clean(p.document_id), _clean(p.title), _clean(p.text), p.metadata),
-            tuple(terms(_clean(p.title))),
-            tuple(terms(_clean(p.text))),
+            Passage(storable(p.chunk_id), storable(p.document_id), storable(p.title), storable(p.text), p.metadata),
+            tuple(terms(storable(p.title))),
+            tuple(terms(storable(p.text))),
         )
         for p in passages
     ]
-
-
-def _clean(text: str) -> str:
-    """What both databases take: no half characters, and no NUL, which PostgreSQL refuses."""
-    return whole(text).replace("\x00", "\N{REPLACEMENT CHARACTER}")

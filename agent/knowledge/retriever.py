@@ -7,15 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agent.core.embedder import Embedder
-from agent.core.models import JsonObject
+from agent.core.models import JsonObject, RetrievalMode
 from agent.core.vectors import VectorIndex
 from agent.knowledge.bm25 import scored
+from agent.knowledge.collection_store import CollectionStore
 from agent.knowledge.dense import DenseBranch, DenseHit, DenseResult
 from agent.knowledge.errors_retrieval import MemoryNoResultsError
 from agent.knowledge.evidence import Evidence, descending, rank_score, reason, relevance, weigh
 from agent.knowledge.fusion import Fused, blend, fuse, near_share
 from agent.knowledge.lexical import Indexed, LexicalHit, LexicalIndex, LexicalResult
-from agent.knowledge.models import MemoryOutput, MemoryQuery, RetrievalMode, RetrievedContext
+from agent.knowledge.models import MemoryOutput, MemoryQuery, RetrievedContext
 from agent.knowledge.terms import query_words
 
 POOL, SPARE = 20, 10
@@ -49,10 +50,18 @@ class _Candidate:
 
 class Retriever:
     """Searches what a `LexicalIndex` and a `VectorIndex` hold of the same chunks. Without an embedder, or with the
-    local one, which finds only what the words find, every mode searches the words."""
+    local one, which finds only what the words find, every mode searches the words. `collections` knows which vectors
+    serve a collection; without it, those that were made first do."""
 
-    def __init__(self, lexical: LexicalIndex, vectors: VectorIndex, embedder: Embedder | None = None) -> None:
+    def __init__(
+        self,
+        lexical: LexicalIndex,
+        vectors: VectorIndex,
+        embedder: Embedder | None = None,
+        collections: CollectionStore | None = None,
+    ) -> None:
         self._lexical = lexical
+        self._collections = collections
         self._dense = DenseBranch(vectors, embedder)
 
     async def search(
@@ -62,26 +71,15 @@ class Retriever:
         collection: str,
         owner: str,
         mode: RetrievalMode = "hybrid_rerank",
-        relax: Sequence[str] = (),
     ) -> MemoryOutput:
         """The best passages that reach the query's least relevance (see `evidence.py` for the scale).
 
-        `relax` names filters to give up one after the other while nothing is found (`filters.SEED_RELAXATION`). Raises
-        `MemoryNoResultsError` when there is nothing, `BadRequestError` for an unknown filter, `StoreError`."""
-        filters = dict(query.filters or {})
-        dropped: list[str] = []
-        for given_up in (None, *(name for name in relax if name in filters)):
-            if given_up is not None:
-                del filters[given_up]
-                dropped.append(given_up)
-            found = await self._find(query, filters, collection, owner, mode)
-            total, results = _results(found, await self._candidates(found, collection, owner), query)
-            if results:
-                break
-        notes = found.notes + ((f"nothing matched the filters {', '.join(dropped)}; without them",) if dropped else ())
+        Raises `MemoryNoResultsError` when there is nothing, `BadRequestError` for an unknown filter, `StoreError`."""
+        found = await self._find(query, query.filters or {}, collection, owner, mode)
+        total, results = _results(found, await self._candidates(found, collection, owner), query)
         if not results:
-            raise _nothing(query, collection, notes)
-        return MemoryOutput(results=tuple(results), total_found=total, note="; ".join(notes))
+            raise _nothing(query, collection, found.notes)
+        return MemoryOutput(results=tuple(results), total_found=total, note="; ".join(found.notes))
 
     async def _find(
         self, query: MemoryQuery, filters: JsonObject, collection: str, owner: str, mode: RetrievalMode
@@ -102,6 +100,7 @@ class Retriever:
                 selection=selection,
                 index=self._lexical,
                 also=[hit.id for hit in lexical.hits],
+                sets=await self._collections.vectors(owner, collection) if self._collections else None,
             )
         if mode == "vector" and not dense.hits:
             lexical = await self._words(query, filters, collection, owner, limit)

@@ -18,7 +18,7 @@ from agent.knowledge.documents import Document, DocumentStore, Passages, documen
 from agent.knowledge.hold import Hold
 from agent.knowledge.lexical import LexicalIndex, Passage
 from agent.knowledge.models import Chunk
-from agent.knowledge.naming import vector_set
+from agent.knowledge.naming import VectorSets
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +32,7 @@ class Shelf:
     vectors: VectorIndex
     embedder: Embedder | None
     hold: Hold
+    sets: VectorSets
     no_vectors: str = ""
     """Why this ingestion makes no more vectors; an embedder that failed is not asked ten thousand times."""
 
@@ -85,7 +86,7 @@ class Shelf:
         owner, collection = self.hold.owner, self.hold.collection
         await self.lexical.put(collection, passages, owner=owner)
         if made is not None:
-            await self.vectors.put(vector_set(owner, collection), entries(passages, made, owner=owner))
+            await self.vectors.put(self.sets.serving, entries(passages, made, owner=owner))
         await self.documents.put(owner, collection, placed)
 
     async def _take_back(self, reading: Passages) -> None:
@@ -100,8 +101,8 @@ class Shelf:
         owner, collection = self.hold.owner, self.hold.collection
         await self.lexical.delete(collection, [one.document_id for one in readings], owner=owner)
         chunk_ids = [chunk_id for one in readings for chunk_id in one.chunk_ids]
-        if chunk_ids:
-            await self.vectors.delete(vector_set(owner, collection), chunk_ids, owner=owner)
+        for name in filter(None, self.sets if chunk_ids else ()):
+            await self.vectors.delete(name, chunk_ids, owner=owner)
 
     async def _without_stale(self, document: Document) -> Document:
         if not document.stale:
@@ -123,12 +124,17 @@ class Shelf:
         """Vectors, where there is an embedder; without them the passages are found by their words."""
         if self.embedder is None or self.no_vectors:
             return None
-        owner, collection = self.hold.owner, self.hold.collection
         # Passages that have not changed keep their vectors.
         replaced = [] if known is None else [known.document_id, *(one.document_id for one in known.stale)]
         try:
             return await embedded(
-                passages, self.embedder, self.vectors, owner=owner, collection=collection, documents=replaced
+                passages,
+                self.embedder,
+                self.vectors,
+                owner=self.hold.owner,
+                collection=self.hold.collection,
+                name=self.sets.serving,
+                documents=replaced,
             )
         except (EmbedderError, VectorSpaceError) as error:
             self.no_vectors = f"no vectors: {error.message}"
@@ -160,5 +166,7 @@ def _passage(document: Document, chunk: Chunk) -> Passage:
     }
     if document.url is not None:
         metadata["source_url"] = document.url
-    title = " / ".join((document.title, *chunk.heading_path))
+    # A document is often called by its first heading.
+    own = chunk.heading_path[1:] if chunk.heading_path[:1] == (document.title,) else chunk.heading_path
+    title = " / ".join((document.title, *own))
     return Passage(f"{document.document_id}.{chunk.index}", document.document_id, title[:500], chunk.text, metadata)

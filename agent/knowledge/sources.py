@@ -1,17 +1,21 @@
 """What people call a source, as a `ConnectorInput`: a path, a URL, or a file or folder of Google Drive."""
 
+import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from agent.core.errors import BadRequestError
 from agent.knowledge.models import ConnectorInput, SourceType
 
 DRIVE = "gdrive:"
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _DRIVE_HOSTS = ("drive.google.com", "docs.google.com")
 
 
 def source_of_words(words: str, recursive: bool | None = None, credentials_id: str | None = None) -> ConnectorInput:
     """`https://...` is the web, `gdrive:ID` and addresses of Google Drive are Drive, everything else is a path of this
-    machine. Folders are read with all that is below them unless `recursive` says otherwise; a web page is one page."""
+    machine. Folders are read with all that is below them unless `recursive` says otherwise; a web page is one page.
+    `BadRequestError` for an address of another kind."""
     given = words.strip()
     if given.startswith(DRIVE):
         return _source("gdrive", given.removeprefix(DRIVE) or given, recursive is not False, credentials_id)
@@ -19,6 +23,13 @@ def source_of_words(words: str, recursive: bool | None = None, credentials_id: s
         if urlsplit(given).hostname in _DRIVE_HOSTS:
             return _source("gdrive", given, recursive is not False, credentials_id)
         return _source("web", given, recursive is True, credentials_id)
+    scheme = _SCHEME.match(given)
+    if scheme is not None:
+        raise BadRequestError(
+            f"addresses that begin with {scheme[0]} are not read; give a path, a web address (https://...), or "
+            "gdrive:ID for Google Drive",
+            param="source",
+        )
     return _source("local", str(Path(words).expanduser()), recursive is not False, credentials_id)
 
 

@@ -39,14 +39,14 @@ class PipelineTemplate(Frozen):
 
 def list_templates() -> list[PipelineTemplate]:
     """Every template, the default one first."""
-    return list(_TEMPLATES.values())
+    return list(_templates().values())
 
 
 def template(name: str) -> PipelineTemplate:
     """The template of this name. Raises `NotFoundError` naming those there are."""
-    if name not in _TEMPLATES:
-        raise NotFoundError(f"no template {name!r}; there are {', '.join(_TEMPLATES)}", agent_id="pipeline")
-    return _TEMPLATES[name]
+    if name not in _templates():
+        raise NotFoundError(f"no template {name!r}; there are {', '.join(_templates())}", agent_id="pipeline")
+    return _templates()[name]
 
 
 def from_template(name: str = DEFAULT_TEMPLATE, parameters: JsonObject | None = None) -> PipelineDAG:
@@ -83,7 +83,7 @@ def chosen_pipeline(
 @cache
 def default_fingerprint(file_type: FileType) -> str:
     """How documents were read before pipelines were kept: by the default one, unchanged."""
-    way = route(_TEMPLATES[DEFAULT_TEMPLATE].pipeline, file_type)
+    way = route(_templates()[DEFAULT_TEMPLATE].pipeline, file_type)
     return route_fingerprint(way) if way is not None else ""
 
 
@@ -145,9 +145,12 @@ def _make(
 
 _SIZE = "characters of a passage at most"
 _TABLE = "characters of a table that stays whole"
-_TEMPLATES: dict[str, PipelineTemplate] = {
-    made.name: made
-    for made in (
+
+
+@cache
+def _templates() -> dict[str, PipelineTemplate]:
+    """The templates by name. Made when somebody asks: the schemas of all plugins are read for it."""
+    made = (
         _make(
             DEFAULT_TEMPLATE,
             "General documents",
@@ -230,4 +233,4 @@ _TEMPLATES: dict[str, PipelineTemplate] = {
             ),
         ),
     )
-}
+    return {one.name: one for one in made}

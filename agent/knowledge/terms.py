@@ -7,8 +7,10 @@ characters. Every other script is kept as whole words. Nothing of a query is syn
 import re
 import unicodedata
 from collections import Counter
+from functools import lru_cache
 
 from agent.knowledge.stemmer import arabic, porter
+from agent.knowledge.stop_words import BY_LANGUAGE, ENGLISH, EVERYWHERE, tongues
 
 MAX_QUERY_TERMS = 24
 """Terms of a query that are searched; more cost time and find nothing better."""
@@ -38,34 +40,21 @@ _WORD = re.compile(f"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])[^\\W_{_MARKS}][{_MARKS}
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _IS_ARABIC = re.compile("[\u0620-\u06ff]")
 
-_ENGLISH = """
-a about after all also am an and any are as at be because been before being between both but by can cannot could did
-do does doing done during each few for from further had has have having he her here hers him his how however i if in
-into is it its itself just may me might more most must my no nor not of off on once only or other our ours out over own
-please same shall she should so some such than that the their theirs them then there these they this those through to
-too under until up upon us very was we were what when where whether which while who whom whose why will with within
-without would yet you your yours s t d ll re ve don doesn didn isn aren wasn won
-"""
 _FILLERS = """
-according anybody anyone anything available describe detail details discuss document documents exist exists existing
+according anybody anyone anything available describe detail details discuss document documents exist existing exists
 explain file files find get give given happen happened happens info information know known list look many mean means
-much need often page pages people please question regarding related say says show someone something tell thing things
-understand use used using want work works
+much need often page pages people please question regarding related rule rules say says show someone something
+summarise summarize summary tell thing things understand use used using want work works
+beträgt dauert gilt gäller heißt heter hoch händer hög höchstens högst kostar kostet lange länge oft ofta passiert
+stänger öppnar öffnet schließt varar
 """
 """Words of questions rather than of what they ask for: searched like others, but a passage need not hold them."""
-_SWEDISH = (
-    "att av de den det du en ett för har hur inte jag med men min mitt mina när och om på som till var vad vem är"
-)
-_ARABIC = """
-في من على إلى الى عن مع هذا هذه ذلك تلك التي الذي الذين ما ماذا متى أين كيف هل هو هي هم كان كانت يكون أن ان إن أو او ثم
-لا لم لن قد كل بعد قبل بين حتى كما لكن عند لماذا و يا أي اي كم
-"""
 
 
 def terms(text: str) -> list[str]:
     """The terms of a text in their order, stop words too: what an index holds."""
     if text.isascii():
-        return [porter(word[:MAX_TERM_CHARS]) for word in _ASCII_WORD.findall(text.lower())]
+        return [_english(word[:MAX_TERM_CHARS]) for word in _ASCII_WORD.findall(text.lower())]
     found: list[str] = []
     for word in _WORD.findall(fold(text)):
         found += _stems(word)
@@ -81,9 +70,11 @@ def query_terms(query: str) -> list[str]:
 def query_words(query: str) -> dict[str, str]:
     """The terms of `query_terms`, each with the word it came from."""
     words = [word[:MAX_TERM_CHARS] for word in _WORD.findall(fold(query))]
+    told = tongues(query)
+    small = _STOP if "en" in told else _STOP.union(*(_SMALL[name] for name in told))
     counts: Counter[str] = Counter()
     spoken: dict[str, str] = {}
-    for word in [word for word in words if word not in _STOP] or words:
+    for word in [word for word in words if word not in small] or words:
         for term in _stems(word):
             counts[term] += 1
             spoken.setdefault(term, term if _IS_UNSPACED.match(word) else word)
@@ -94,6 +85,17 @@ def query_words(query: str) -> dict[str, str]:
 def is_filler(word: str) -> bool:
     """Whether a folded word belongs to the asking, such as "explain", rather than to what is asked for."""
     return word in _ASKING
+
+
+def is_spaced(word: str) -> bool:
+    """Whether a word is of a script that writes spaces between words."""
+    return _IS_UNSPACED.match(word) is None
+
+
+def was_small(word: str) -> bool:
+    """Whether the stem of a folded word is a small one, such as "us" of "use": an index that was made
+    before such words were told apart holds it by that stem, and so knows nothing of it."""
+    return word.isascii() and word not in _SMALL_ENGLISH and porter(word) in _SMALL_ENGLISH
 
 
 def fold(text: str) -> str:
@@ -114,12 +116,28 @@ def script(text: str) -> str:
 
 def _stems(word: str) -> list[str]:
     if word.isascii():
-        return [porter(word[:MAX_TERM_CHARS])]
+        return [_english(word[:MAX_TERM_CHARS])]
     if _IS_UNSPACED.match(word):
         return [word[at : at + 2] for at in range(len(word) - 1)] or [word]
     word = word[:MAX_TERM_CHARS]
     return [arabic(word) if _IS_ARABIC.match(word) else word]
 
 
-_ASKING = frozenset(_FILLERS.split())
-_STOP = frozenset(fold(f"{_ENGLISH} {_SWEDISH} {_ARABIC}").split())
+@lru_cache(maxsize=100_000)
+def _english(word: str) -> str:
+    """The stem; where that is a small word and the word itself is none, it keeps what tells them apart: "one" is not
+    "on", nor "ore" "or". "used" and "using" are "use", "owned" and "owning" are "owns"."""
+    stem = porter(word)
+    if stem not in _SMALL_ENGLISH or word in _SMALL_ENGLISH:
+        return stem
+    if len(stem) < 3:
+        return f"{stem}e" if word == f"{stem}ing" or word.startswith(f"{stem}e") else word
+    return f"{stem}s" if word in (f"{stem}ed", f"{stem}ing") else word
+
+
+_ASKING = frozenset(fold(_FILLERS).split())
+_SMALL_ENGLISH = frozenset(ENGLISH.split())
+_STOP = frozenset(fold(EVERYWHERE).split())
+_SMALL = {name: frozenset(fold(words).split()) for name, words in BY_LANGUAGE.items()}
+SMALL_ANYWHERE = _STOP.union(*_SMALL.values())
+"""The small words of every language that is known, folded."""

@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import secrets
+import shutil
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import BinaryIO
@@ -19,6 +20,7 @@ from agent.knowledge.documents import Document
 from agent.knowledge.errors import ParserError, ParserUnsupportedError
 from agent.knowledge.local_files import TYPES
 from agent.knowledge.models import FileType
+from agent.knowledge.parsers.draft import LOST
 from agent.knowledge.parsers.sniff import found
 from agent.knowledge.pipeline import FILE_TYPES
 from agent.knowledge.shelf import Shelf
@@ -94,6 +96,10 @@ class Uploads:
         """Forget these bytes; removing what is not there is done already."""
         self.path(owner, checksum).unlink(missing_ok=True)
 
+    def forget(self, owner: str) -> None:
+        """Remove everything an owner has uploaded."""
+        shutil.rmtree(self._folder / _folder_of(owner), ignore_errors=True)
+
     def _copy(self, data: BinaryIO, part: Path) -> tuple[str, int]:
         digest, size = hashlib.sha256(), 0
         with part.open("xb") as file:
@@ -144,7 +150,7 @@ async def read_upload(
     if known is not None and workshop.is_current(known, embedder=shelf.makes_vectors):
         return Added(known, is_new=False)
     try:
-        file_type, made = await _read(workshop, stored, await asyncio.to_thread(likely_type, stored.path, name))
+        file_type, made = await _read(workshop, stored, name)
     except ParserError as error:
         error.message = error.message.replace(stored.checksum, name)  # the sender knows the file by its name
         raise
@@ -163,10 +169,21 @@ async def read_upload(
     return Added(placed, is_new=True, note=shelf.no_vectors)
 
 
-async def _read(workshop: Workshop, stored: Stored, likely: FileType) -> tuple[FileType, Made]:
+async def _read(workshop: Workshop, stored: Stored, name: str) -> tuple[FileType, Made]:
     """What the file is, and what is in it: as the type it looks like, else as the one that a parser says it is."""
+    likely = await asyncio.to_thread(likely_type, stored.path, name)
+    is_named = PurePosixPath(name).suffix.lower() in TYPES
     try:
-        return likely, await workshop.read(str(stored.path), likely)
+        made = await workshop.read(str(stored.path), likely)
+        if likely == "txt" and not is_named and made.parsed.metadata.get(LOST):
+            # Nothing says that it is text but that it could be read as one, and it cannot.
+            raise ParserUnsupportedError(
+                f"{stored.checksum} looks like no type that is read; if it is text, send it as UTF-8, or with a name "
+                "that ends in .txt",
+                expected="txt",
+                found="binary data",
+            )
+        return likely, made
     except ParserUnsupportedError as error:
         other = next((kind for kind in FILE_TYPES if kind == error.details.get("found") and kind != likely), None)
         if other is None:

@@ -7,6 +7,8 @@ from pathlib import PurePosixPath
 from time import monotonic
 from typing import Literal, Self
 
+from pydantic import SecretStr
+
 from agent.knowledge.documents import Document, document_id
 from agent.knowledge.errors import ParserTimeoutError, ParserUnsupportedError
 from agent.knowledge.models import Chunk, FileType, ParserInput, ParserOutput, SourceType
@@ -67,11 +69,12 @@ class Made:
 
 
 class Workshop:
-    """The parsers of one pipeline, each with its own limits. Their processes start with the first file they are given,
-    and are killed at the end of the `async with`."""
+    """The parsers of one pipeline, each with its own limits; `password` opens protected PDFs. Their processes start
+    with the first file they are given, and are killed at the end of the `async with`."""
 
-    def __init__(self, pipeline: PipelineDAG) -> None:
+    def __init__(self, pipeline: PipelineDAG, password: SecretStr | None = None) -> None:
         self.pipeline = pipeline
+        self._password = password
         self._pools: dict[ParserLimits, ParserPool] = {}
         self._routes: dict[FileType, Route | None] = {}
 
@@ -113,7 +116,9 @@ class Workshop:
         started = monotonic()
         try:
             parsed = await self._parse(path, file_type, source_type, way.parser)
-        except ParserTimeoutError:
+        except ParserTimeoutError as error:
+            if error.details.get("reason") == "ocr":  # it went on to the end of its time; it would do so again
+                raise
             parsed = await self._parse(path, file_type, source_type, way.parser)
         read = monotonic()
         cutter = chunker(way.chunker.plugin, way.chunker.options)
@@ -129,4 +134,5 @@ class Workshop:
             ingestion_source=_INGESTED_FROM[source_type],
             force_ocr=options.force_ocr,
         )
-        return await pool.parse(wanted, parser=None if node.plugin == AUTO else node.plugin)
+        password = self._password.get_secret_value() if self._password is not None else None
+        return await pool.parse(wanted, parser=None if node.plugin == AUTO else node.plugin, password=password)

@@ -19,7 +19,13 @@ from pydantic import JsonValue
 from agent.core.errors import ToolDeniedError, ToolError, ToolInputError
 from agent.core.net import MAX_REDIRECTS, Answer, NoHostError, SafeClient
 from agent.knowledge.connectors.partial import Partial
-from agent.knowledge.errors import ConnectorAuthError, ConnectorError, ConnectorNotFoundError
+from agent.knowledge.errors import (
+    ConnectorAuthError,
+    ConnectorError,
+    ConnectorNotFoundError,
+    ConnectorRefusedError,
+    ConnectorTooLargeError,
+)
 
 T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
@@ -181,29 +187,47 @@ class Wire:
     ) -> Download | Reply:
         """The body of a GET as the file `target`, which appears only when it is whole; a `Reply` without a body where
         the source says 304, and where the address and headers are not `wanted`. What was cut off is continued where
-        the source allows it (RFC 9110, 14), else begun anew.
+        the source allows it (RFC 9110, 14), else begun anew; what is cut off at the same place again is given up.
 
         Raises `ConnectorError` and its kinds, `StoreFullError` when the disk is full."""
         async with Partial.beside(target) as part:
 
             async def attempt() -> Download | Reply:
-                async with self._answer(url, headers, part.ask()) as answer:
-                    if answer.status == NOT_MODIFIED or not wanted(answer.url, answer.headers):
-                        return Reply(answer.url, answer.status, answer.headers)
-                    if not await part.begin(answer):
-                        raise ConnectorPassingError(f"{url} cannot be continued where it was cut off", url=url)
-                    if part.size + part.missing > max_bytes:
-                        raise _too_large(url, max_bytes)
-                    async for piece in answer.body:
-                        if part.size + len(piece) > max_bytes:
-                            raise _too_large(url, max_bytes)
-                        await part.take(piece)
-                    if part.missing:
-                        raise ConnectorPassingError(f"{url} ended {part.missing} bytes too early", url=url)
-                    checksum = await part.finish(target)
-                    return Download(target, part.size, checksum, answer.url, answer.headers, part.resumed)
+                try:
+                    return await self._once(url, target, part, max_bytes, headers, wanted)
+                except ConnectorPassingError as error:
+                    if not part.is_cut_again():
+                        raise
+                    message = f"{error.message}, after {part.size} bytes, and does so each time it is asked for"
+                    raise ConnectorError(message, url=url) from error
 
             return await self.back_off.run(attempt)
+
+    async def _once(
+        self,
+        url: str,
+        target: Path,
+        part: Partial,
+        max_bytes: int,
+        headers: Headers,
+        wanted: Callable[[str, httpx.Headers], bool],
+    ) -> Download | Reply:
+        """One attempt at a download."""
+        async with self._answer(url, headers, part.ask()) as answer:
+            if answer.status == NOT_MODIFIED or not wanted(answer.url, answer.headers):
+                return Reply(answer.url, answer.status, answer.headers)
+            if not await part.begin(answer):
+                raise ConnectorPassingError(f"{url} cannot be continued where it was cut off", url=url)
+            if part.size + part.missing > max_bytes:
+                raise _too_large(url, max_bytes)
+            async for piece in answer.body:
+                if part.size + len(piece) > max_bytes:
+                    raise _too_large(url, max_bytes)
+                await part.take(piece)
+            if part.missing:
+                raise ConnectorPassingError(f"{url} ended {part.missing} bytes too early", url=url)
+            checksum = await part.finish(target)
+            return Download(target, part.size, checksum, answer.url, answer.headers, part.resumed)
 
     @asynccontextmanager
     async def _answer(
@@ -233,7 +257,9 @@ class Wire:
                     hop = answer.redirect
         except NoHostError as error:
             raise ConnectorNotFoundError(error.message, url=url) from error
-        except (ToolDeniedError, ToolInputError) as error:
+        except ToolDeniedError as error:
+            raise ConnectorRefusedError(error.message, url=url) from error
+        except ToolInputError as error:
             raise ConnectorError(error.message, url=url) from error
         except ToolError as error:
             raise ConnectorPassingError(error.message, url=url) from error
@@ -269,5 +295,7 @@ class Wire:
         return bytes(body[:max_bytes])
 
 
-def _too_large(url: str, max_bytes: int) -> ConnectorError:
-    return ConnectorError(f"{url} is larger than {max_bytes} bytes, the most that is fetched", url=url, limit=max_bytes)
+def _too_large(url: str, max_bytes: int) -> ConnectorTooLargeError:
+    return ConnectorTooLargeError(
+        f"{url} is larger than {max_bytes} bytes, the most that is fetched", url=url, limit=max_bytes
+    )

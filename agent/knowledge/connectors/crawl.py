@@ -18,7 +18,7 @@ from agent.knowledge.connectors.port import Fetched, Missed
 from agent.knowledge.connectors.robots import Robots, Turns
 from agent.knowledge.connectors.sitemaps import pages_of
 from agent.knowledge.connectors.urls import key, normal, root, shown, site
-from agent.knowledge.errors import ConnectorError, ConnectorNotFoundError
+from agent.knowledge.errors import ConnectorError, ConnectorNotFoundError, ConnectorRefusedError, ConnectorTooLargeError
 from agent.knowledge.models import ConnectorOutput, FileType
 
 
@@ -142,7 +142,9 @@ class Crawl:
         """Called before each request: whether it may be made, when, and under which conditions."""
         if key(hop) != key(url):
             if self._recursive and site(hop) != site(self._start):
-                raise ConnectorError(f"{url} leads to another site, which is not followed: {hop}", url=url, to=hop)
+                raise ConnectorRefusedError(
+                    f"{url} leads to another site, which is not followed: {hop}", url=url, to=hop
+                )
             if key(hop) in self._seen:
                 raise _SeenError
         rules = await self._robots.rules(hop)
@@ -202,7 +204,7 @@ class Crawl:
 
     def _unkept(self, final: str) -> Missed:
         """A page that asks not to be kept. In a walk it is gone; alone it is a failure, for nothing else was wanted."""
-        error = ConnectorError(f"{final} asks not to be indexed (noindex)", url=final)
+        error = ConnectorRefusedError(f"{final} asks not to be indexed (noindex)", url=final)
         if not self._recursive:
             raise error
         return Missed(final, shown(final), error, gone=True)
@@ -215,7 +217,7 @@ class Crawl:
 
         async def headers(hop: str) -> Mapping[str, str]:
             if site(hop) != site(self._start):
-                raise ConnectorError(f"the sitemap leads to another site: {hop}", url=hop)
+                raise ConnectorRefusedError(f"the sitemap leads to another site: {hop}", url=hop)
             rules.check(hop)
             await self._turns.wait(site(hop), rules.pause_s)
             return {}
@@ -235,16 +237,18 @@ class Crawl:
         left = [url for url, _ in self._waiting]
         for url in left:
             if url in self._known:
-                yield Missed(url, shown(url), ConnectorError(f"{url} was not asked for: {self._spent}", url=url))
+                yield Missed(
+                    url, shown(url), ConnectorTooLargeError(f"{url} was not asked for: {self._spent}", url=url)
+                )
         others = [url for url in left if url not in self._known]
         if others:
             message = f"{len(others)} more addresses were not asked for, the first is {others[0]}: {self._spent}"
-            yield Missed(others[0], f"{len(others)} more", ConnectorError(message, count=len(others)))
+            yield Missed(others[0], f"{len(others)} more", ConnectorTooLargeError(message, count=len(others)))
         if self._forbidden:
             file = root(self._start, "/robots.txt")
             count, first = len(self._forbidden), self._forbidden[0]
             message = f"{file} asks robots not to read {count} of the addresses, the first is {first}"
-            yield Missed(file, shown(file), ConnectorError(message, count=count, robots=True))
+            yield Missed(file, shown(file), ConnectorRefusedError(message, count=count, robots=True))
 
     @property
     def _spent(self) -> str:

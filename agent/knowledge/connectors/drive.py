@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agent.core.credentials import CredentialError, Credentials
+from agent.core.credentials import CredentialError, Credentials, DocumentPassword
 from agent.knowledge.connectors.base import ConnectorPassingError, Wire
 from agent.knowledge.connectors.drive_address import PREFIX, parse
 from agent.knowledge.connectors.drive_api import ChangedError, DriveApi
@@ -98,6 +98,8 @@ class DriveConnector:
             credential = await asyncio.to_thread(self._credentials.get, name)
         except CredentialError as error:
             raise ConnectorAuthError(error.message) from error
+        if isinstance(credential, DocumentPassword):
+            raise ConnectorAuthError(f"the credential {name!r} is a password of documents; Google Drive needs another")
         account = self._accounts.get(name)
         if account is None or account.credential != credential:
             account = self._accounts[name] = Account(name, credential, self._wire)

@@ -7,9 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from urllib.parse import urlencode
 
-import jwt
-
-from agent.core.credentials import Bearer, Credential, GoogleOAuth, GoogleServiceAccount
+from agent.core.credentials import Bearer, GoogleOAuth, GoogleServiceAccount, SourceCredential
 from agent.core.models import JsonObject
 from agent.knowledge.connectors.base import Wire, judge
 from agent.knowledge.errors import ConnectorAuthError, ConnectorError
@@ -35,7 +33,7 @@ class Account:
     def __init__(
         self,
         name: str,
-        credential: Credential,
+        credential: SourceCredential,
         wire: Wire,
         *,
         clock: Callable[[], float] = time.monotonic,
@@ -105,6 +103,8 @@ class Account:
 
     def _assertion(self, credential: GoogleServiceAccount) -> str:
         """The signed claim that is exchanged for a token (RFC 7523)."""
+        import jwt  # noqa: PLC0415 - brings 9 MB of cryptography, which only a service account needs
+
         issued = int(self._now())
         claims: dict[str, str | int] = {
             "iss": credential.client_email,

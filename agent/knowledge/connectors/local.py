@@ -15,8 +15,8 @@ from pathlib import Path
 
 from agent.core.errors import AgentError, StoreError, StoreFullError
 from agent.knowledge.connectors.port import Fetched, Missed
-from agent.knowledge.errors import ConnectorAuthError, ConnectorError, ConnectorNotFoundError
-from agent.knowledge.local_files import Candidate, Unreadable, legible, source_of, walk
+from agent.knowledge.errors import ConnectorAuthError, ConnectorError, ConnectorNotFoundError, ParserUnsupportedError
+from agent.knowledge.local_files import Candidate, PassedOver, Unreadable, legible, source_of, walk
 from agent.knowledge.models import ConnectorInput, ConnectorOutput, SourceType
 
 READ_TIMES = 3
@@ -47,6 +47,10 @@ class LocalConnector:
         found = await asyncio.to_thread(self._list, request)
         total = sum(isinstance(one, Candidate) for one in found)
         for one in found:
+            if isinstance(one, PassedOver):
+                error = ParserUnsupportedError(f"it is {one.what}", found=one.what)
+                yield Missed(source_of(one.path), one.name, error, gone=True)
+                continue
             if isinstance(one, Unreadable):
                 for missed in _unreadable(one, known):
                     yield missed
@@ -63,7 +67,7 @@ class LocalConnector:
         below = path.removeprefix(f"{root.rstrip('/')}/")
         return below != path and (request.recursive or "/" not in below)
 
-    def _list(self, request: ConnectorInput) -> list[Candidate | Unreadable]:
+    def _list(self, request: ConnectorInput) -> list[Candidate | Unreadable | PassedOver]:
         path = _path(request)
         shown = legible(str(path))
         try:

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import httpx
-from lxml import etree  # type: ignore[import-untyped]
 
 from agent.knowledge.connectors.urls import key, may_be_page, normal, site
+
+if TYPE_CHECKING:
+    from lxml import etree  # type: ignore[import-untyped]
 
 AGENT = "stepgate"
 """Our name in robots.txt, in `meta` and in `X-Robots-Tag`, in small letters."""
@@ -66,7 +69,9 @@ def _wish(directive: str) -> Wishes:
     return Wishes(keep=directive not in ("noindex", "none"), follow=directive not in ("nofollow", "none"))
 
 
-def _parsed(data: bytes, charset: str | None) -> etree._Element | None:
+def _parsed(data: bytes, charset: str | None) -> "etree._Element | None":
+    from lxml import etree  # noqa: PLC0415 - 4 MB that only sites need
+
     for encoding in (charset, None):
         try:
             parser = etree.HTMLParser(encoding=encoding, no_network=True, remove_comments=True, remove_pis=True)
@@ -78,7 +83,7 @@ def _parsed(data: bytes, charset: str | None) -> etree._Element | None:
     return None
 
 
-def _targets(tree: etree._Element) -> Iterator[str]:
+def _targets(tree: "etree._Element") -> Iterator[str]:
     for element in tree.iter("a", "area", "link"):
         relations = (element.get("rel") or "").lower().split()
         if "nofollow" in relations or (element.tag == "link" and "canonical" not in relations):

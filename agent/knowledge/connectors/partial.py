@@ -26,6 +26,8 @@ class Partial:
         self._digest = hashlib.sha256()
         self._validator = ""
         self._whole: int | None = None
+        self._began = False
+        self._cut_at = 0
         self.size = 0
         self.resumed = 0
 
@@ -51,14 +53,26 @@ class Partial:
 
     def ask(self) -> dict[str, str]:
         """The headers to ask for what is missing; none at the beginning, and where it cannot be continued."""
+        self._began = False
         if not self.size or not self._validator:
             return {}
         # Without coding: the rest of a compressed body is no use without its beginning.
         return {"range": f"bytes={self.size}-", "if-range": self._validator, "accept-encoding": "identity"}
 
+    def is_cut_again(self) -> bool:
+        """Whether the body broke off where the one before it did, by its announced length: it is cut at its source, and
+        no patience helps. Asked once for each answer that failed."""
+        again = self._began and self.missing > 0 and self.size == self._cut_at
+        self._cut_at = self.size if self._began else 0
+        return again
+
     async def begin(self, answer: Answer) -> bool:
         """Get ready for the body of `answer`, from the start or where the last one broke off. False when it is
         neither, and all is forgotten: ask again."""
+        self._began = await self._begin(answer)
+        return self._began
+
+    async def _begin(self, answer: Answer) -> bool:
         if answer.status == 206:
             found = _CONTENT_RANGE.match(answer.headers.get("content-range", "").strip())
             if found is None or int(found[1]) != self.size:

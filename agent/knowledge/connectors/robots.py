@@ -8,7 +8,7 @@ from protego import Protego
 from agent.knowledge.connectors.base import ConnectorPassingError, Sleep, Wire
 from agent.knowledge.connectors.pages import AGENT
 from agent.knowledge.connectors.urls import normal, root
-from agent.knowledge.errors import ConnectorError
+from agent.knowledge.errors import ConnectorError, ConnectorRefusedError
 
 MOST_BYTES = 512_000
 """RFC 9309, 2.5: at least 500 KiB are to be read."""
@@ -41,13 +41,13 @@ class Rules:
         return tuple(found for one in self.rules.sitemaps if (found := normal(one, self.url)))
 
     def check(self, url: str) -> None:
-        """Raise `ConnectorError` when we may not ask for this address."""
+        """Raise `ConnectorRefusedError` when we may not ask for this address."""
         if not self.reachable:
             raise ConnectorPassingError(f"{self.url} cannot be read at the moment, so nothing there may be asked for")
         if not self.rules.can_fetch(url, AGENT):
-            raise ConnectorError(f"{self.url} asks robots not to read {url}", url=url, robots=True)
+            raise ConnectorRefusedError(f"{self.url} asks robots not to read {url}", url=url, robots=True)
         if self.pause_s > LONGEST_PAUSE_S:
-            raise ConnectorError(
+            raise ConnectorRefusedError(
                 f"{self.url} asks for {self.pause_s:g} s between requests, and no more than {LONGEST_PAUSE_S:g} s are "
                 "waited: ask its owner for another way to the documents",
                 url=url,

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from io import BytesIO
 
-from lxml import etree  # type: ignore[import-untyped]
-
 from agent.knowledge.connectors.base import Headers, Wire
 from agent.knowledge.connectors.urls import key, may_be_page, normal, site
 from agent.knowledge.errors import ConnectorError
@@ -60,6 +58,8 @@ def sitemap_of(data: bytes) -> Sitemap:
             return Sitemap()
     if not data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<") and b"\0" not in data[:4]:
         return Sitemap(pages=data.decode("utf-8-sig", "replace").split())
+    from lxml import etree  # type: ignore[import-untyped] # noqa: PLC0415 - 4 MB that only sites need
+
     found = Sitemap()
     kinds = {"sitemap": found.sitemaps, "url": found.pages}
     try:

@@ -9,7 +9,7 @@ from agent.knowledge.connectors.crawl import Crawl, WebLimits
 from agent.knowledge.connectors.port import Fetched, Missed
 from agent.knowledge.connectors.robots import Turns
 from agent.knowledge.connectors.urls import key, normal, site
-from agent.knowledge.errors import ConnectorAuthError, ConnectorError
+from agent.knowledge.errors import ConnectorAuthError, ConnectorNotFoundError
 from agent.knowledge.models import ConnectorInput, SourceType
 
 
@@ -58,5 +58,5 @@ def _start(request: ConnectorInput) -> str:
     text = request.source_identifier.strip()
     start = normal(text if "://" in text else f"https://{text}")
     if start is None:
-        raise ConnectorError(f"{text!r} is no address of a web page; give one like https://example.com/docs/")
+        raise ConnectorNotFoundError(f"{text!r} is no address of a web page; give one like https://example.com/docs/")
     return start

@@ -15,6 +15,9 @@ from agent.knowledge.models import LayoutType, ParsedChunk
 Box = tuple[float, float, float, float]
 """Left, top, right, bottom in points from the page's top left corner."""
 
+LOST = "lost_characters"
+"""The name in a text's metadata of how many characters could not be decoded; not there when all could."""
+
 _TABLE_CHARACTERS = 8000
 """A longer table of a sheet is cut into several, each with the header row, so that no block grows without bound."""
 

@@ -7,13 +7,14 @@ the tesseract program instead (`ocr.py`).
 import contextlib
 import html
 import re
+import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from liteparse import LiteParse, ParseError
 
 from agent.core.models import JsonObject
-from agent.knowledge.errors import ParserCorruptError, ParserEmptyError, ParserEncryptedError
+from agent.knowledge.errors import ParserCorruptError, ParserEmptyError, ParserEncryptedError, ParserTimeoutError
 from agent.knowledge.parsers import ocr
 from agent.knowledge.parsers.draft import Block, Box, Draft
 from agent.knowledge.parsers.pdf_tables import table_rows
@@ -31,6 +32,9 @@ _DPI = 200
 _GLANCE_DPI = 36
 """Enough to see whether anything is on a page."""
 
+_OCR_SPARE_SECONDS = 5
+"""A page of plain text takes 1 to 4 s; one begun later than this before the end is not finished."""
+
 _MAX_PIXELS = 5000
 """Along the longer side; a page may claim to be 5 m high."""
 
@@ -46,21 +50,27 @@ def warm_up() -> None:
 
 
 def read_pdf(source: Source) -> Draft:
-    """Raises `ParserEncryptedError`, `ParserCorruptError`, and `ParserEmptyError` for pages that are pictures only
-    where there is no OCR."""
+    """Raises `ParserEncryptedError`, `ParserCorruptError`, `ParserEmptyError` for pages that are pictures only where
+    there is no OCR, and `ParserTimeoutError` where there is too little time for it."""
     result = _parse(source)
     draft = Draft(pages=result.total_pages, metadata=_metadata(result))
     draft.uncertainties.extend(f"page {error.page_num} could not be read" for error in result.page_errors)
     unread = {page.page_num for page in result.pages if source.force_ocr or _is_unreadable(page)}
     reader = ocr.find(source.ocr_languages) if unread else None
-    missed = []
+    missed: list[int] = []
+    read: dict[int, ocr.Words] = {}
     for page in result.pages:
         picture = _picture(source, page, _DPI if reader else _GLANCE_DPI) if page.page_num in unread else None
-        words = reader.read(picture, page.page_num) if reader and picture else ocr.Words()
-        draft.blocks.extend(words.blocks or _blocks(page))
-        draft.uncertainties.extend(words.uncertainties)
-        if picture and reader is None:
+        if reader and picture:
+            _refuse_if_late(source, len(read), len(unread))
+            read[page.page_num] = reader.read(picture, page.page_num)
+        elif picture:
             missed.append(page.page_num)
+        draft.blocks.extend((read[page.page_num].blocks if page.page_num in read else ()) or _blocks(page))
+    doubts = list(ocr.doubts(read))
+    if doubts and not draft.blocks:
+        raise ParserEmptyError(f"{source.name} holds pictures only; {'; '.join(doubts)}"[:500], reason="scanned")
+    draft.uncertainties.extend(doubts)
     if missed:
         _say_unread(source, missed, draft)
     _say_old_ocr(result.pages, draft)
@@ -71,6 +81,7 @@ def _parse(source: Source) -> "ParseResult":
     parser = LiteParse(
         ocr_enabled=False,
         quiet=True,
+        password=source.password,
         extract_blocks=True,
         extract_links=False,
         include_complexity=True,
@@ -83,7 +94,8 @@ def _parse(source: Source) -> "ParseResult":
     except ParseError as error:
         reason = str(error).lower()
         if "password" in reason or "security" in reason:
-            raise ParserEncryptedError(f"{source.name} is protected by a password") from error
+            how = "is protected by a password" if source.password is None else "does not open with the password given"
+            raise ParserEncryptedError(f"{source.name} {how}") from error
         raise ParserCorruptError(f"{source.name} is no readable PDF: {error}", reason="damaged") from error
 
 
@@ -96,20 +108,39 @@ def _picture(source: Source, page: "ParsedPage", dpi: float) -> ocr.Picture | No
     """The page as pixels; None for an empty one, which needs nobody to read it."""
     dpi = min(dpi, _MAX_PIXELS * 72 / max(page.width, page.height, 1))
     parser = LiteParse(
-        ocr_enabled=False, quiet=True, extract_screenshots=True, target_pages=str(page.page_num), dpi=dpi, num_workers=1
+        ocr_enabled=False,
+        quiet=True,
+        password=source.password,
+        extract_screenshots=True,
+        target_pages=str(page.page_num),
+        dpi=dpi,
+        num_workers=1,
     )
     shot = next(iter(parser.parse(source.data).screenshots), None)
     return None if shot is None or shot.is_solid_fill else ocr.Picture(shot.image_bytes, dpi)
 
 
 def _say_unread(source: Source, pages: Sequence[int], draft: Draft) -> None:
-    listed = ", ".join(str(page) for page in pages)
     if not draft.blocks:
         raise ParserEmptyError(
             f"{source.name} holds pictures of text only; {ocr.missing(source.ocr_languages)}", reason="scanned"
         )
-    what = "OCR was asked for, but not run, on" if source.force_ocr else "scanned and not read:"
-    draft.uncertainties.append(f"{what} page {listed}; {ocr.missing(source.ocr_languages)}")
+    what = "to be read by OCR, which is not here" if source.force_ocr else "scanned and not read"
+    draft.uncertainties.append(f"{ocr.listed(pages)} {what}; {ocr.missing(source.ocr_languages)}")
+
+
+def _refuse_if_late(source: Source, done: int, pages: int) -> None:
+    """Scans take seconds a page; who gave too little time is told how far it went, not only that it was over."""
+    now = time.monotonic()
+    if now + _OCR_SPARE_SECONDS < source.deadline:
+        return
+    raise ParserTimeoutError(
+        f"{source.name}: {done} of {pages} pages were read by OCR in the time for one file; give its parser more "
+        "(timeout_s; the pipeline template `scans` does)",
+        reason="ocr",
+        pages=pages,
+        done=done,
+    )
 
 
 def _say_old_ocr(pages: Iterable["ParsedPage"], draft: Draft) -> None:

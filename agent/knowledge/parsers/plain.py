@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from charset_normalizer import from_bytes
 
-from agent.knowledge.parsers.draft import Draft
+from agent.core.models import JsonObject
+from agent.knowledge.parsers.draft import LOST, Draft
 from agent.knowledge.parsers.source import Source
 
 _BOMS: tuple[tuple[bytes, str], ...] = (
@@ -35,6 +36,8 @@ class Decoded(NamedTuple):
     text: str
     encoding: str
     uncertainties: tuple[str, ...] = ()
+    lost: int = 0
+    """Characters that the encoding does not have."""
 
 
 def decode(data: bytes) -> Decoded:
@@ -73,7 +76,8 @@ def read_csv(source: Source) -> Draft:
 
 def draft_of(decoded: Decoded) -> Draft:
     """An empty draft that knows the encoding of its text."""
-    return Draft(metadata={"encoding": decoded.encoding}, uncertainties=list(decoded.uncertainties))
+    metadata: JsonObject = {"encoding": decoded.encoding} | ({LOST: decoded.lost} if decoded.lost else {})
+    return Draft(metadata=metadata, uncertainties=list(decoded.uncertainties))
 
 
 def _guess(data: bytes) -> str:
@@ -92,7 +96,7 @@ def _guess(data: bytes) -> str:
 def _lenient(data: bytes, encoding: str) -> Decoded:
     text = data.decode(encoding, errors="replace")
     lost = text.count("\ufffd")
-    return Decoded(text, encoding, (f"{lost} characters are not {encoding} and were lost",) if lost else ())
+    return Decoded(text, encoding, (f"{lost} characters are not {encoding} and were lost",) if lost else (), lost)
 
 
 def _delimiter(text: str) -> str:

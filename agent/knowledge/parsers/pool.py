@@ -4,10 +4,11 @@ fails. Workers start when they are first needed, are used again, and are killed 
 import asyncio
 import contextlib
 import os
+import resource
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -24,8 +25,14 @@ from agent.knowledge.models import ParserInput, ParserOutput
 from agent.knowledge.parsers.limits import ParserLimits
 from agent.knowledge.parsers.wire import Reply, Request
 
+WORKER: Sequence[str] = (sys.executable, "-m", "agent.knowledge.parsers.worker")
+"""The command of a worker; its limits follow, as JSON."""
+
 _START_SECONDS = 60
 """Importing the parsers takes 1 s; on a machine that needs more than this, nothing will be read anyway."""
+
+_LOOK_SECONDS = 0.05
+"""How often a worker's memory is looked at. A compressed stream unfolds by a gigabyte a second or two."""
 
 _FILES_A_WORKER = 200
 """Then it is replaced: native parsers leak."""
@@ -50,12 +57,15 @@ class ParserPool:
         self._workers: set[_Worker] = set()
         self._closed = False
 
-    async def parse(self, wanted: ParserInput, *, parser: str | None = None) -> ParserOutput:
-        """Read a file, by the best reader of its type or by the named one. Raises the narrowest `ParserError`."""
+    async def parse(
+        self, wanted: ParserInput, *, parser: str | None = None, password: str | None = None
+    ) -> ParserOutput:
+        """Read a file, by the best reader of its type or by the named one. `password` opens a protected PDF. Raises the
+        narrowest `ParserError`."""
         async with self._places:
             worker = await self._take()
             try:
-                reply = await worker.ask(Request(input=wanted, parser=parser))
+                reply = await worker.ask(Request(input=wanted, parser=parser, password=password))
             except BaseException as error:  # cancellation too: the worker is in the middle of a file
                 await self._discard(worker)
                 if isinstance(error, ParserError):
@@ -117,15 +127,15 @@ class _Worker:
     def __init__(self, process: Process, limits: ParserLimits) -> None:
         self._process = process
         self._limits = limits
+        self._own_bytes = 0
+        self._is_swollen = False
         self.files = 0
 
     @classmethod
     async def start(cls, limits: ParserLimits) -> Self:
         """A worker that has said it is ready."""
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "agent.knowledge.parsers.worker",
+            *WORKER,
             limits.model_dump_json(),
             stdin=PIPE,
             stdout=PIPE,
@@ -141,6 +151,7 @@ class _Worker:
         except BaseException:
             await worker.kill()
             raise
+        worker._own_bytes = _resident(process.pid)
         return worker
 
     @property
@@ -152,6 +163,7 @@ class _Worker:
         """One request, one reply. Raises `ParserTimeoutError`, or `ParserCorruptError` when the worker dies of it."""
         self.files += 1
         name = Path(request.input.file_path).name
+        watch = asyncio.create_task(self._watch_memory())
         try:
             async with asyncio.timeout(self._limits.timeout_s):
                 return await self._exchange(request)
@@ -163,6 +175,8 @@ class _Worker:
         except ValueError as error:
             message = f"the text of {name} has more than {self._limits.output_bytes} bytes"
             raise ParserTooLargeError(message, bytes=self._limits.output_bytes) from error
+        finally:
+            watch.cancel()
 
     async def kill(self) -> None:
         """End the process and its children at once."""
@@ -178,6 +192,16 @@ class _Worker:
         await stdin.drain()
         return await self._reply()
 
+    async def _watch_memory(self) -> None:
+        """End a worker that fills more memory than a file may. Its limit of address space alone would not: the PDF
+        engine reserves a gigabyte before any file, which one can fill."""
+        most = self._own_bytes + self._limits.memory_bytes
+        while _resident(self._process.pid) <= most:  # noqa: ASYNC110 - nobody tells of a process that grows
+            await asyncio.sleep(_LOOK_SECONDS)
+        self._is_swollen = True
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            self._process.kill()
+
     async def _reply(self) -> Reply:
         stdout = self._process.stdout
         assert stdout is not None
@@ -190,6 +214,9 @@ class _Worker:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(1):
                 await self._process.wait()
+        if self._is_swollen:
+            message = f"reading {name} needs more than {self._limits.memory_bytes // 2**20} MB of memory"
+            return ParserCorruptError(message, reason="memory")
         code = self._process.returncode
         how = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
         message = f"reading {name} ended the parser ({how}): too much memory, or a defect it runs into"
@@ -198,6 +225,14 @@ class _Worker:
     def _transport_close(self) -> None:
         if self._process.stdin is not None:
             self._process.stdin.close()
+
+
+def _resident(pid: int) -> int:
+    """The bytes of memory that a process fills (proc_pid_statm(5)); 0 where that cannot be known."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * resource.getpagesize()
+    except (OSError, IndexError):
+        return 0
 
 
 def _raised(reply: Reply) -> ParserError:

@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
+from math import inf
 
 from agent.core.errors import AgentError
 from agent.knowledge.errors import ParserCorruptError, ParserEmptyError, ParserError
@@ -13,13 +15,20 @@ from agent.knowledge.parsers.source import Source, open_source
 
 
 def read_file(
-    wanted: ParserInput, *, max_bytes: int, ocr_languages: str = "eng", parser: str | None = None
+    wanted: ParserInput,
+    *,
+    max_bytes: int,
+    ocr_languages: str = "eng",
+    parser: str | None = None,
+    seconds: float = inf,
+    password: str | None = None,
 ) -> ParserOutput:
-    """Read a file with the readers of its type, or with the named one. Raises the narrowest `ParserError`, and
-    `MemoryError` when the limit on memory is reached."""
+    """Read a file with the readers of its type, or with the named one, within so many seconds. `password` opens a
+    protected PDF. Raises the narrowest `ParserError`, and `MemoryError` when the limit on memory is reached."""
     began = time.perf_counter()
     readers = readers_of(wanted.file_type, parser)
-    source = open_source(wanted, max_bytes=max_bytes, ocr_languages=ocr_languages)
+    source = open_source(wanted, max_bytes=max_bytes, ocr_languages=ocr_languages, deadline=time.monotonic() + seconds)
+    source = replace(source, password=password)
     check_source(source)
     draft, reader = _first_success(readers, source)
     document = document_id(source.data)

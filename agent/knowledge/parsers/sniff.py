@@ -1,7 +1,9 @@
 """Look before parsing: does the file hold what its type says? Every refusal here costs microseconds, and no parser
 ever sees the bytes."""
 
+import codecs
 import re
+import unicodedata
 
 from agent.knowledge.errors import ParserCorruptError, ParserEmptyError, ParserEncryptedError, ParserUnsupportedError
 from agent.knowledge.models import FileType
@@ -14,7 +16,16 @@ _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED_STREAM = "EncryptedPackage".encode("utf-16-le")
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _OFFICE: dict[FileType, str] = {"docx": "word/", "pptx": "ppt/", "xlsx": "xl/"}
-_BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+_WIDE_32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+_WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, *_WIDE_32)
+_HEAD = 8192
+_ODD_SHARE = 0.02
+"""Of what is looked at. Random bytes hold 10 % of control characters; a terminal's log, whose colours begin with
+escapes, holds none that counts."""
+_CONTROLS = frozenset(map(chr, {*range(32)} - set(b"\t\n\v\f\r\b\x1b")))
+_CONTROL_BYTES = "".join(sorted(_CONTROLS)).encode()
+_NO_CHARACTER = frozenset({"Cn", "Co", "Cs"})
+"""Unassigned, private, half a pair; `\ufffd` of an undecodable one is none of them and is counted by the parser."""
 _HTML = re.compile(rb"<(!doctype\s+html|html|head|body)\b", re.IGNORECASE)
 _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"%PDF-", "pdf"),
@@ -81,12 +92,19 @@ def _check_text(source: Source) -> None:
 
 
 def _is_binary(data: bytes) -> bool:
-    """A NUL byte outside UTF-16 and UTF-32; those come with a byte order mark, or with a NUL in every other byte."""
-    head = data[:8192]
-    if head.startswith(_BOMS) or b"\x00" not in head:
-        return False
-    halves = (head[0::2].count(0), head[1::2].count(0))
-    return max(halves) < 0.3 * (len(head) / 2) or min(halves) > 0.05 * len(head)
+    """A NUL byte outside UTF-16 and UTF-32; those come with a byte order mark, or with a NUL in every other byte. Or
+    more control characters than any text has, and behind such a mark what is no character at all."""
+    head = data[:_HEAD]
+    if head.startswith(_WIDE):
+        width = "utf-32" if head.startswith(_WIDE_32) else "utf-16"
+        text = head[: len(head) // 4 * 4].decode(width, "replace")
+        odd = sum(unicodedata.category(letter) in _NO_CHARACTER or letter in _CONTROLS for letter in text)
+        # A pair of UTF-16 may be cut at the end of what is looked at.
+        return odd > max(1, _ODD_SHARE * len(text))
+    if b"\x00" in head and not head.startswith(codecs.BOM_UTF8):
+        halves = (head[0::2].count(0), head[1::2].count(0))
+        return max(halves) < 0.3 * (len(head) / 2) or min(halves) > 0.05 * len(head)
+    return len(head) - len(head.translate(None, _CONTROL_BYTES)) > _ODD_SHARE * len(head)
 
 
 def _other(source: Source, looks_like: str | None = None) -> ParserUnsupportedError:

@@ -1,6 +1,7 @@
 """The file a reader gets: its bytes, read once, and what they are."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 
 from agent.knowledge.errors import ParserCorruptError, ParserTooLargeError
@@ -16,9 +17,12 @@ class Source:
     name: str = ""
     force_ocr: bool = False
     ocr_languages: str = "eng"
+    deadline: float = inf
+    """Of `time.monotonic`; the worker is killed then."""
+    password: str | None = field(default=None, repr=False)
 
 
-def open_source(wanted: ParserInput, *, max_bytes: int, ocr_languages: str = "eng") -> Source:
+def open_source(wanted: ParserInput, *, max_bytes: int, ocr_languages: str = "eng", deadline: float = inf) -> Source:
     """Read the file. Raises `ParserTooLargeError`, or `ParserCorruptError` when it cannot be read at all."""
     path = Path(wanted.file_path)
     try:
@@ -28,4 +32,4 @@ def open_source(wanted: ParserInput, *, max_bytes: int, ocr_languages: str = "en
     except OSError as error:
         message = f"{path.name} cannot be read: {error.strerror}"
         raise ParserCorruptError(message, reason="unreadable") from error
-    return Source(data, wanted.file_type, path.name, wanted.force_ocr, ocr_languages)
+    return Source(data, wanted.file_type, path.name, wanted.force_ocr, ocr_languages, deadline)

@@ -7,10 +7,11 @@ from agent.knowledge.models import ParserInput, ParserOutput
 
 
 class Request(Frozen):
-    """One file to read, and by which reader if not by the best."""
+    """One file to read, by which reader if not by the best, and what opens it."""
 
     input: ParserInput
     parser: str | None = None
+    password: str | None = Field(default=None, repr=False)
 
 
 class Problem(Frozen):

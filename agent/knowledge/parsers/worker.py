@@ -34,6 +34,8 @@ def _serve(request: Request, limits: ParserLimits) -> Reply:
             max_bytes=limits.file_bytes,
             ocr_languages=limits.ocr_languages,
             parser=request.parser,
+            seconds=limits.timeout_s,
+            password=request.password,
         )
     except AgentError as error:
         return Reply(problem=Problem(code=error.code, message=error.message, details=error.details))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from agent.knowledge.models import NOT_IN_DOCUMENTS
+from agent.knowledge.not_said import holds_not_said
 from agent.knowledge.tailor.layout import MARKS, Kind, pieces
 
 _MARK = re.compile(rf"\s*{MARKS}")
@@ -14,6 +14,10 @@ _RANGE = re.compile(r"(\d{1,3})\s*[\u2013-]\s*(\d{1,3})")
 _NUMBER = re.compile(r"\d{1,3}")
 _IMAGE = re.compile(r"!\[([^\[\]\n]{0,300}+)\]\([^()\n]{0,2000}+\)")
 _LINK = re.compile(r"(?<!!)\[([^\[\]\n]{1,300}+)\]\([^()\n]{0,2000}+\)")
+_WRAPPED = re.compile(
+    r'\s*(?:```(?:json)?\s*)?\{\s*"(?:answer|response|content|text|result|message|output)"\s*:\s*"', re.IGNORECASE
+)
+_WRAP_ENDS = re.compile(r'"\s*(?:,\s*"[^"]*"\s*:.*)?\}\s*(?:```)?\s*$', re.DOTALL)
 _ONLY_MARKS = re.compile(
     rf"^\W*(?:sources?|citations?|references?|k\u00e4llor?|quellen?)?\W*(?:{MARKS}\W*)+$", re.IGNORECASE
 )
@@ -87,7 +91,7 @@ class Unit:
 
 def says_absent(text: str) -> bool:
     """Whether a sentence only says that the documents don't say."""
-    return text.strip() == NOT_IN_DOCUMENTS or (len(text) <= ABSENT_CHARS and _ABSENT.search(text) is not None)
+    return len(text) <= ABSENT_CHARS and (holds_not_said(text) or _ABSENT.search(text) is not None)
 
 
 def read(answer: str, *, finished: bool = True) -> list[Unit]:
@@ -95,7 +99,7 @@ def read(answer: str, *, finished: bool = True) -> list[Unit]:
 
     A citation that stands alone belongs to what stands before it; a sentence without one to the next citation of its
     paragraph or list, and a table's rows to the one behind the table or in the line above."""
-    plain = _LINK.sub(r"\1", _IMAGE.sub(r"\1", answer))  # pictures and links are a way out, and cite nothing
+    plain = _LINK.sub(r"\1", _IMAGE.sub(r"\1", unwrapped(answer)))  # pictures and links are a way out, and cite nothing
     found = pieces(plain)
     if not finished:
         # The last may go on; and what looks like the beginning of a citation will belong to the one before.
@@ -108,6 +112,15 @@ def read(answer: str, *, finished: bool = True) -> list[Unit]:
         for piece in found
     ]
     return _shared(_attached(units))
+
+
+def unwrapped(answer: str) -> str:
+    """What a model wrote as JSON that nobody asked for, whole or broken off, as the text it holds."""
+    match = _WRAPPED.match(answer)
+    if match is None:
+        return answer
+    inner = _WRAP_ENDS.sub("", answer[match.end() :])
+    return inner.replace('\\"', '"').replace("\\n", "\n")
 
 
 def _unit(kind: Kind, block: int, text: str, marker: str, *, ended: bool) -> Unit:

@@ -22,6 +22,9 @@ LONG_WORDS = 40
 LEAST_TERMS = 2
 """Terms beside the unit that two sentences must share to speak of the same thing."""
 
+MANY_TERMS = 4
+"""Terms that two picked sentences must share where one says a word more."""
+
 _NEUTRAL_WORDS = """
 every each all any per annum year years yearly annual annually currently now today always normally usually generally
 total exactly about approximately entitled entitlement receive receives get gets granted given allowed set fixed amount
@@ -57,6 +60,18 @@ _SAYS = re.compile(
     re.IGNORECASE,
 )
 """A verb that says a value of something, at most three words before it: elsewhere a number is a mere circumstance."""
+_GIVES = re.compile(
+    r"(?:\b(?:is|are|was|were|has|have|had|may|can|must|will|shall|gets?|gives?|costs?|takes?|lasts?|pays?|opens?|claims?|"
+    r"\u00e4r|har|f\u00e5r|kostar|kan|m\u00e5ste|ist|sind|hat|kostet|dauert|darf|muss|est|sont|a|co\u00fbte|dure|peut)|[:=])(?:\W+\w+){0,7}\W*$",
+    re.IGNORECASE,
+)
+"""A verb before a value, as far as a sentence's middle lies between."""
+_IS = re.compile(
+    r"(?:\b(?:is|are|was|were|called|named|\u00e4r|heter|ist|hei\u00dft|est)|:)\s+(?:(?:in|at|by|from|i|av|\u00e0|von)\s+)?(?:the\s+)?$",
+    re.IGNORECASE,
+)
+"""What stands right before the name that a sentence gives."""
+_WHOEVER = frozenset(terms("employee employees staff worker everybody everyone anybody person people member you we"))
 _YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20|21)\d\d(?!\d)|\b[QH][1-4]\b")
 
 
@@ -80,6 +95,8 @@ class Conflict:
 
     first: Quote
     second: Quote
+    dated: bool = False
+    """Whether the documents are of different years, so that both may be right."""
 
 
 def conflicts(passages: Sequence[Passage]) -> list[Conflict]:
@@ -132,6 +149,61 @@ def _disagree(one: Statement, other: Statement) -> bool:
         return False
     kinds = {key[0] for key in one.values} & {key[0] for key in other.values}
     return bool(kinds) and one.context == other.context and one.years == other.years
+
+
+def differing(passages: Sequence[Passage], quotes: Sequence[Quote]) -> list[Conflict]:
+    """Sentences of an answer that give different values or names for the same thing, each of another document; at most
+    `MAX_CONFLICTS`. What was picked for one question is more likely about the same, so that less has to agree than in
+    `conflicts`: any verb gives a value, there may be several, and who gets something may be left out."""
+    told = [one for quote in quotes if (one := _answer(passages[quote.number - 1], quote)) is not None]
+    found: list[Conflict] = []
+    for at, one in enumerate(told):
+        other = next((other for other in told[:at] if _answers_differ(other, one)), None)
+        if other is not None and len(found) < MAX_CONFLICTS:
+            found.append(Conflict(other.quote, one.quote, dated=other.years != one.years))
+    return found
+
+
+def _answer(passage: Passage, quote: Quote) -> Statement | None:
+    """A sentence with all its values, or with the name it ends with."""
+    part = next((one for one in passage.parts if (one.piece.start, one.piece.end) == (quote.start, quote.end)), None)
+    if part is None or part.piece.kind != "sentence" or len(part.text.split()) > LONG_WORDS:
+        return None
+    held = mentions(part.text)
+    spoken = names(part.text)
+    rest, keys, units = part.text, frozenset[Key](), frozenset[str]()
+    if held and _GIVES.search(part.text[: held[0].start]):
+        keys = frozenset().union(*(one.keys for one in held))
+        units = frozenset(one.unit for one in held)
+        for one in reversed(held):
+            rest = f"{rest[: one.start]} {rest[one.end :]}"
+    elif not held and spoken and _IS.search(part.text[: spoken[-1].start]):
+        keys = frozenset({("name", " ".join(spoken[-1].words))})
+        rest = part.text[: spoken[-1].start] + part.text[spoken[-1].end :]
+    if not keys:
+        return None
+    chunk = passage.chunk
+    about = frozenset(term for term in _subject(rest) if term not in _WHOEVER and term not in terms(" ".join(units)))
+    place = " ".join((*headings_of(chunk), str(chunk.metadata.get("title") or ""), document_name(chunk)))
+    return Statement(
+        quote=quote,
+        chunk_id=chunk.chunk_id,
+        document=document_name(chunk),
+        values=keys,
+        about=about | units,
+        names=frozenset(name.words for name in names(rest)) | {(letter,) for letter in _LETTER.findall(rest)},
+        context=frozenset(),
+        years=frozenset(_YEAR.findall(place)),
+    )
+
+
+def _answers_differ(one: Statement, other: Statement) -> bool:
+    if one.document == other.document or one.values & other.values or one.names != other.names:
+        return False
+    if {kind for kind, _ in one.values} != {kind for kind, _ in other.values}:
+        return False
+    shared, apart = one.about & other.about, one.about ^ other.about
+    return len(shared) >= LEAST_TERMS and (not apart or (len(apart) == 1 and len(shared) >= MANY_TERMS))
 
 
 def _unit(text: str, start: int, end: int) -> str:

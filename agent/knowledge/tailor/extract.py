@@ -8,27 +8,44 @@ relevance. Deterministic, and every sentence is the document's own.
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
+from agent.knowledge.tailor.asked import Asked, asked_of
 from agent.knowledge.tailor.grounding import Ground
+from agent.knowledge.tailor.listing import listed_rows
 from agent.knowledge.tailor.names import names
-from agent.knowledge.tailor.passages import Part, Passage
+from agent.knowledge.tailor.passages import Passage
+from agent.knowledge.tailor.picks import Pick, places_of, with_others
+from agent.knowledge.tailor.scope import NOTHING, Lack, lack
+from agent.knowledge.tailor.sections import is_in
+from agent.knowledge.tailor.stances import beside_votes, takes
+from agent.knowledge.tailor.superlatives import extreme_rows, rest_of
 from agent.knowledge.tailor.values import mentions
-from agent.knowledge.terms import fold, query_terms
+from agent.knowledge.tailor.wording import same_as
+from agent.knowledge.terms import fold, query_terms, terms
 
-NEAR_BEST = 0.6
+NEAR_BEST = 0.55
 """The share of the best score a sentence must reach to be said as well."""
+NEAR_TOPIC = 0.45
+"""The same in the best sentence's own passage, where a topic is asked about: what its heading opens belongs to it."""
+NEAR_ONE = 0.8
+"""The same where one fact is asked for: what comes after it is no part of the answer."""
 BARELY = 0.25
-"""Where the best sentences hold less of the question's words, and no passage is `RELEVANT`, nothing is answered."""
+"""The share of a question of small words alone that a sentence must hold to answer it."""
 RELEVANT = 0.6
+"""A passage that was found by its meaning, and is so relevant, may put the question's words differently."""
+LOOKED_AT = 60
+"""Sentences, the best first, that are looked into for what they do not speak of."""
+FORGIVEN = 1 / 3
+"""The share of a question's telling words that may lack where no stemmer knows its language."""
+OTHERS = 2
+"""How much more a sentence of another document may lack, and still be said beside the best."""
 PLACE_SHARE = 0.5
+SYNONYM_SHARE = 0.8
 ASKED_FOR = 0.15
 SAME_WORDS = 0.8
 """Two sentences that share so many of their words say the same."""
-LIST_ITEMS = 6
-"""Items of a list that are said with the sentence that opens it."""
 LONGEST = 600
 """Characters of a sentence that is said as one; longer ones are no sentences."""
 
@@ -38,62 +55,110 @@ _ASKS_VALUE = re.compile(
     re.IGNORECASE,
 )
 _ASKS_NAME = re.compile(r"\b(?:who|whom|whose|vem|vilka|wer|where|var|wo)\b", re.IGNORECASE)
-_LEANS = re.compile(
-    r"^\W*(?:he|she|it|they|this|these|those|that|its|their|such|both|han|hon|den|det|de|dessa|detta|er|sie|es|diese[rs]?)\b",
-    re.IGNORECASE,
-)
-"""Openings that lean on the sentence before."""
 
 
 @dataclass(frozen=True)
-class Pick:
-    """A sentence or row with its score."""
+class Found:
+    """What the passages have for a question: the best sentences, best first, and what of it they do not speak of."""
 
-    passage: Passage
-    at: int
-    score: float
-    own: float
-
-    @property
-    def part(self) -> Part:
-        """The sentence or row itself."""
-        return self.passage.parts[self.at]
-
-    @cached_property
-    def words(self) -> frozenset[str]:
-        """What it says, for comparing."""
-        return frozenset(self.part.terms)
+    picks: tuple[Pick, ...] = ()
+    lack: Lack = NOTHING
 
 
-def picked(question: str, ground: Ground, limit: int, must: frozenset[str] = frozenset()) -> list[Pick]:
-    """The best sentences, best first. `must` are terms of which each must hold one, itself or by its place."""
-    weights = _weights(question, ground)
-    ranked = sorted(_ranked(question, ground, weights), key=lambda pick: -pick.score)
+def found(question: str, ground: Ground, limit: int, *, must: frozenset[str] = frozenset(), lead: str = "") -> Found:
+    """The best sentences, and what they lack; none where they do not answer. `must` are terms of which each must hold
+    one, itself or by its place; `lead` is what was asked before, which "it" and "they" stand for."""
+    asked = asked_of(question, ground.common)
+    if lead and not asked.marks:
+        before = asked_of(lead, ground.common)
+        asked = replace(asked, marks=before.marks, years=asked.years or before.years)
+    if not must and (rows := extreme_rows(question, ground.passages)):
+        first = rows[0]
+        lacks = lack(replace(asked, words=rest_of(asked.words)), *first)
+        return Found(tuple(Pick(passage, at, 1.0, 1.0) for passage, at in rows), lacks)
+    if not must and (listed := listed_rows(asked, ground.passages)):
+        return Found(tuple(Pick(passage, at, 1.0, 1.0) for passage, at in listed))
+    told = beside_votes(question) if asked.stance is not None else question
+    ranked = sorted(_ranked(f"{lead} {told}".strip(), ground), key=lambda pick: -pick.score)
     if must:
-        ranked = [pick for pick in ranked if must & (pick.part.terms | pick.passage.place_terms)]
-    if not ranked:
-        return []
-    best = ranked[0].score
-    chosen: list[Pick] = []
-    for pick in ranked:
-        if len(chosen) == limit or pick.score < NEAR_BEST * best:
+        ranked = [pick for pick in ranked if must & (pick.part.told_terms | pick.passage.place_terms)]
+    ranked = _where_asked(asked, ranked)
+    looked = _of_the_named(asked, [(pick, lack(asked, pick.passage, pick.at)) for pick in ranked[:LOOKED_AT]])
+    if not looked:
+        return Found()
+    share = NEAR_BEST if must or asked.is_open else NEAR_ONE
+    chosen = _near_the_best(looked, share, NEAR_TOPIC if asked.is_open else share, limit)
+    if must:
+        return Found(with_others([pick for pick, _ in chosen], limit))
+    best, lacks = min(chosen, key=lambda one: one[1].weight)
+    if not asked.is_open:
+        chosen = [one for one in chosen if one[1].weight <= lacks.weight + (OTHERS if _elsewhere(one[0], best) else 0)]
+    if not _answers(asked, best, lacks):
+        return Found()
+    # What one of the sentences lacks, another may speak of ("holidays and travel"), the next one where it is one fact.
+    beside = [one for pick, one in chosen if asked.is_open or asked.is_between or _together(pick, best)]
+    lacks = replace(lacks, words=tuple(word for word in lacks.words if all(word in one.words for one in beside)))
+    if asked.tongue != "en" and len(lacks.words) <= FORGIVEN * len(asked.words):
+        lacks = replace(lacks, words=())
+    picks = [pick for pick, _ in chosen]
+    return Found(with_others([*places_of(picks), *picks] if asked.asks_place else picks, limit), lacks)
+
+
+def _where_asked(asked: Asked, ranked: list[Pick]) -> list[Pick]:
+    """Those in the section that is named, and those that say who voted as is asked; all where there are none such."""
+    if asked.section:
+        ranked = [pick for pick in ranked if is_in(asked.section, pick.passage, pick.at)] or ranked
+    if asked.stance is not None:
+        ranked = [pick for pick in ranked if takes(asked.stance, pick.part.text + pick.part.head)] or ranked
+    return ranked
+
+
+def _near_the_best(
+    looked: Sequence[tuple[Pick, Lack]], share: float, beside: float, limit: int
+) -> list[tuple[Pick, Lack]]:
+    """The first that reach a share of the best score (`beside` it, in its passage), without those that say the same
+    again."""
+    chosen: list[tuple[Pick, Lack]] = []
+    first = looked[0][0]
+    for pick, lacks in looked:
+        if len(chosen) == limit:
             break
-        if not any(_same(pick, other) for other in chosen):
-            chosen.append(pick)
-    chosen = _with_what_they_open(_with_what_they_lean_on(chosen, limit))
-    return chosen if must or _answers(question, chosen, weights) else []
+        if pick.score < (beside if pick.passage is first.passage else share) * first.score:
+            continue
+        if not any(_same(pick, other) for other, _ in chosen):
+            chosen.append((pick, lacks))
+    return chosen
 
 
-def _ranked(question: str, ground: Ground, weights: Mapping[str, float]) -> Iterable[Pick]:
+def _of_the_named(asked: Asked, looked: Sequence[tuple[Pick, Lack]]) -> list[tuple[Pick, Lack]]:
+    """Those that speak of the names and years the question is about; none where one of these stands nowhere. What is
+    undated may be of any year."""
+    if not looked:
+        return []
+    absent = frozenset.intersection(*(frozenset(lacks.marks) for _, lacks in looked))
+    if absent or (asked.years and all(lacks.years and not lacks.undated for _, lacks in looked)):
+        return []
+    if asked.is_between:
+        wanted = len(asked.marks)
+        return [one for one in looked if not wanted or len(one[1].marks) < wanted]
+    least = min(len(lacks.marks) + len(lacks.years) for _, lacks in looked)
+    return [one for one in looked if len(one[1].marks) + len(one[1].years) == least]
+
+
+def _ranked(question: str, ground: Ground) -> Iterable[Pick]:
+    weights = _weights(question, ground)
     total = sum(weights.values()) or 1.0
+    asks_when = asked_of(question, ground.common).kind == "when"
     asks_value, asks_name = bool(_ASKS_VALUE.search(question)), bool(_ASKS_NAME.search(question))
     for passage in ground.passages:
-        at_place = {term for term in weights if term in passage.place_terms}
         for at, part in enumerate(passage.parts):
-            if part.piece.kind not in ("sentence", "row") or not _is_said(part.text):
+            if not _may_answer(passage, at, dated=asks_when):
                 continue
-            own = sum(weight for term, weight in weights.items() if term in part.terms)
-            more = sum(weights[term] for term in at_place if term not in part.terms)
+            own = sum(weight * _share(term, part.told_terms) for term, weight in weights.items())
+            above = passage.place_terms | frozenset(terms(passage.label(at)))
+            more = sum(
+                weight * _share(term, above) for term, weight in weights.items() if not _share(term, part.told_terms)
+            )
             score = (own + PLACE_SHARE * more) / total
             if score <= 0:
                 continue
@@ -104,6 +169,23 @@ def _ranked(question: str, ground: Ground, weights: Mapping[str, float]) -> Iter
             yield Pick(passage, at, score * (0.5 + 0.5 * passage.chunk.relevance_score), own / total)
 
 
+def _may_answer(passage: Passage, at: int, *, dated: bool) -> bool:
+    """Whether a part says something by itself; a heading does where a date is asked for and stands in it."""
+    part = passage.parts[at]
+    if len(part.text) > LONGEST:
+        return False
+    if part.piece.kind == "heading":
+        return dated and any(kind == "date" for one in mentions(part.text) for kind, _ in one.keys)
+    return part.piece.kind in ("sentence", "row") and not passage.is_label(at)
+
+
+def _share(term: str, held: frozenset[str]) -> float:
+    """How much of a term's weight a text has: all, less for a word that says the same, or nothing."""
+    if term in held:
+        return 1.0
+    return SYNONYM_SHARE if same_as(term) & held else 0.0
+
+
 def _weights(question: str, ground: Ground) -> dict[str, float]:
     """The question's terms by their rarity in the passages."""
     wanted = query_terms(question)
@@ -112,20 +194,40 @@ def _weights(question: str, ground: Ground) -> dict[str, float]:
     for passage in ground.passages:
         for part in passage.parts:
             total += 1
-            counts.update(term for term in wanted if term in part.terms)
+            counts.update(term for term in wanted if term in part.told_terms)
     return {term: math.log(1 + (total + 1) / (1 + counts[term])) for term in wanted}
 
 
-def _answers(question: str, chosen: Sequence[Pick], weights: Mapping[str, float]) -> bool:
-    """Whether the sentences have enough to do with the question."""
-    held = {term for pick in chosen for term in pick.part.terms | pick.passage.place_terms}
-    total = sum(weights.values())
-    coverage = sum(weight for term, weight in weights.items() if term in held) / total if total else 0.0
-    return coverage >= BARELY or max(pick.passage.chunk.relevance_score for pick in chosen) >= RELEVANT
+def _answers(asked: Asked, best: Pick, lacks: Lack) -> bool:
+    """Whether a sentence has enough to do with the question to be said at all: most of its telling words, unless it
+    is about what the question names, or found by its meaning."""
+    if asked.is_empty:
+        return _holds_as_much(asked.question, best)
+    if not asked.words:
+        return True
+    near = best.passage.chunk.retrieval_mode != "lexical" and best.passage.chunk.relevance_score >= RELEVANT
+    if near or ((asked.marks or asked.years) and not (lacks.marks or lacks.years)):
+        return True
+    return len(lacks.words) * 2 <= len(asked.words) and len(lacks.words) < len(asked.words)
 
 
-def _is_said(text: str) -> bool:
-    return len(text) <= LONGEST and sum(letter.isalnum() for letter in text) >= 3 and not text.rstrip().endswith("?")
+def _holds_as_much(question: str, best: Pick) -> bool:
+    """For questions of small words and figures: whether the sentence holds every figure, or enough of the words."""
+    figures = mentions(question)
+    if figures:
+        return all(map(best.part.held.holds, figures))
+    return best.own >= BARELY
+
+
+def _together(one: Pick, other: Pick) -> bool:
+    """Whether two sentences stand in one paragraph."""
+    return (
+        one.part.piece.kind != "row" and one.passage is other.passage and one.part.piece.block == other.part.piece.block
+    )
+
+
+def _elsewhere(one: Pick, other: Pick) -> bool:
+    return one.passage.chunk.source_id != other.passage.chunk.source_id
 
 
 def _same(one: Pick, other: Pick) -> bool:
@@ -136,35 +238,3 @@ def _same(one: Pick, other: Pick) -> bool:
     if not either or len(one.words & other.words) / len(either) < SAME_WORDS or one.part.piece.kind == "row":
         return False
     return {m.keys for m in mentions(one.part.text)} == {m.keys for m in mentions(other.part.text)}
-
-
-def _with_what_they_lean_on(chosen: list[Pick], limit: int) -> list[Pick]:
-    """The picks, with the sentence before one that begins with "It" or "They", as far as there is room."""
-    taken = {(pick.passage.number, pick.at) for pick in chosen}
-    found = list(chosen)
-    for pick in chosen:
-        before = pick.at - 1
-        if before < 0 or (pick.passage.number, before) in taken or not _LEANS.match(pick.part.text):
-            continue
-        part = pick.passage.parts[before]
-        if len(found) < limit and part.piece.block == pick.part.piece.block and part.piece.kind == "sentence":
-            found.append(Pick(pick.passage, before, pick.score, 0.0))
-            taken.add((pick.passage.number, before))
-    return found
-
-
-def _with_what_they_open(chosen: list[Pick]) -> list[Pick]:
-    """The picks, with the list below one that ends in a colon."""
-    taken = {(pick.passage.number, pick.at) for pick in chosen}
-    found = list(chosen)
-    for pick in chosen:
-        if not pick.part.text.rstrip().endswith(":"):
-            continue
-        for at in range(pick.at + 1, min(pick.at + 1 + LIST_ITEMS, len(pick.passage.parts))):
-            piece = pick.passage.parts[at].piece
-            if piece.kind != "sentence" or not piece.marker:
-                break
-            if (pick.passage.number, at) not in taken:
-                found.append(Pick(pick.passage, at, pick.score, 0.0))
-                taken.add((pick.passage.number, at))
-    return found

@@ -2,37 +2,15 @@
 model alone."""
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
 
 from agent.core.models import Frozen
-from agent.knowledge.models import NOT_IN_DOCUMENTS
+from agent.knowledge.not_said import not_said
 from agent.knowledge.tailor.claims import Segment, Unit
+from agent.knowledge.tailor.form_patterns import LIMIT, SHAPES, SMALL, Shape, is_order
 from agent.knowledge.tailor.grounding import Verdict
 from agent.knowledge.tailor.render import Rendered
-
-Shape = Literal["plain", "json", "bullets", "table"]
-
-_SMALL = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10,
-          "a": 1, "en": 1, "två": 2, "tre": 3, "fyra": 4, "fem": 5}  # fmt: skip
-_COUNT = rf"(?P<count>\d{{1,4}}|{'|'.join(_SMALL)})"
-_LIMIT = re.compile(
-    rf"(?:(?:at\s+most|no\s+more\s+than|max(?:imum|imalt)?(?:\s+of)?|up\s+to|within|under|h\u00f6gst|in|on|i)\s+)?\b{_COUNT}"
-    r"(?:\s+or\s+(?:fewer|less))?[\s-]+(?:\w+\s+)?(?P<what>sentences?|words?|meningar?|ord)\b(?:\s+(?:or\s+(?:fewer|less)|at\s+most|max))?",
-    re.IGNORECASE,
-)
-_ASKS = r"(?:as|in|into|to|with|using|return|output|reply|respond|answer|som|i)\s+(?:(?:an?|valid|pure|en)\s+)*"
-_WORDS: tuple[tuple[Shape, str], ...] = (
-    ("json", r"\bjson\b"),
-    ("bullets", r"\bbullet(?:s|ed|\s*-?points?)?\b|\bbulleted\s+list\b|\blist\b|\bpunktlista\b"),
-    ("table", r"\btable\b|\btabell\b"),
-)
-_SHAPES = tuple(
-    (shape, re.compile(word, re.IGNORECASE), re.compile(rf"{_ASKS}(?:\w+\s+)?(?:{word})", re.IGNORECASE))
-    for shape, word in _WORDS
-)
 
 
 class Format(Frozen):
@@ -74,20 +52,24 @@ def limited(verdicts: Sequence[Verdict], limits: Format) -> list[Verdict]:
     if limits.max_sentences is None and limits.max_words is None:
         return list(verdicts)
     kept: list[Verdict] = []
-    words = 0
+    words = sentences = 0
     for verdict in verdicts:
+        if verdict.aside:
+            kept.append(verdict)
+            continue
         opens = verdict.unit.kind != "sentence" or verdict.unit.text.endswith(":")
         if opens and not verdict.states:
             continue
         count = len(verdict.unit.text.split())
-        if limits.max_sentences is not None and len(kept) >= limits.max_sentences:
-            break
+        if limits.max_sentences is not None and sentences >= limits.max_sentences:
+            continue
         if limits.max_words is not None and words + count > limits.max_words:
-            if not kept:
+            if not words:
                 kept.append(_cut(verdict, limits.max_words))
-            break
+            words = limits.max_words
+            continue
         kept.append(verdict)
-        words += count
+        words, sentences = words + count, sentences + 1
     return kept
 
 
@@ -95,31 +77,42 @@ def shaped(verdicts: Sequence[Verdict], shape: Shape) -> list[Verdict]:
     """The units as bullet points or as the rows of a table; as they are where nothing is asked for."""
     if shape not in ("bullets", "table"):
         return list(verdicts)
-    told = [one for one in verdicts if one.states or (one.unit.kind == "sentence" and not one.unit.text.endswith(":"))]
+    asides = [replace(one, unit=replace(one.unit, block=-1 - at)) for at, one in enumerate(verdicts) if one.aside]
+    told = [
+        one
+        for one in verdicts
+        if not one.aside and (one.states or (one.unit.kind == "sentence" and not one.unit.text.endswith(":")))
+    ]
     if shape == "bullets":
-        return [replace(one, unit=_one_line(one.unit, 0, "- ")) for one in told]
+        return asides + [replace(one, unit=_one_line(one.unit, 0, "- ")) for one in told]
+    headed = {one.unit.block for one in verdicts if one.unit.kind == "head"}
+    tables = [one for one in verdicts if one.unit.block in headed]  # they are what is asked for already
+    others = [one for one in told if one.unit.block not in headed]
+    if not others:
+        return asides + tables
     head = [
         Verdict(Unit("head", 0, (Segment("| Statement | Source |"),))),
         Verdict(Unit("rule", 0, (Segment("| --- | --- |"),))),
     ]
-    return head + [_as_row(one) for one in told]
+    return asides + head + [_as_row(one) for one in others] + tables
 
 
-def as_json(rendered: Rendered, statements: Sequence[tuple[str, Sequence[int]]]) -> str:
-    """The answer as a JSON object: whole, and statement by statement with the numbers of its sources."""
+def as_json(rendered: Rendered, statements: Sequence[tuple[str, Sequence[int]]], question: str = "") -> str:
+    """The answer as a JSON object: whole, and statement by statement with the numbers of its sources. One that holds
+    nothing says so in the question's language."""
     sources = [{"id": source.id, "name": source.name, "url": source.url} for source in rendered.sources]
     claims = [{"text": text, "citations": list(numbers)} for text, numbers in statements]
-    body = {"answer": rendered.text or NOT_IN_DOCUMENTS, "statements": claims, "sources": sources}
+    body = {"answer": rendered.text or not_said(question), "statements": claims, "sources": sources}
     return json.dumps(body, ensure_ascii=False, indent=2)
 
 
 def _read(text: str, *, asked: bool) -> Format:
-    shape: Shape = next((s for s, word, order in _SHAPES if (order if asked else word).search(text)), "plain")
+    shape: Shape = next((s for s, word, order in SHAPES if (order if asked else word).search(text)), "plain")
     sentences = words = None
-    for match in _LIMIT.finditer(text):
-        if asked and not re.match(r"\s*(?:at|no|max|up|within|under|h\u00f6gst|in|i)\b", match[0], re.IGNORECASE):
+    for match in LIMIT.finditer(text):
+        if asked and not is_order(match[0]):
             continue
-        count = max(1, _SMALL.get(match["count"].lower()) or int(match["count"]))
+        count = max(1, SMALL.get(match["count"].lower()) or int(match["count"]))
         if match["what"].lower().startswith(("sentence", "mening")):
             sentences = min(count, sentences or count)
         else:

@@ -30,6 +30,17 @@ def passages_of(values: Iterable[JsonValue]) -> tuple[RetrievedContext, ...]:
     return tuple(found.values())
 
 
+def clarifying(values: Iterable[JsonValue]) -> str:
+    """What to ask the user, where every search found nothing and one of them has a question."""
+    asked = ""
+    for value in values:
+        if not isinstance(value, dict) or value.get(RESULTS):
+            return ""
+        told = value.get("clarify")
+        asked = asked or (told if isinstance(told, str) else "")
+    return asked
+
+
 def linked(passages: Iterable[RetrievedContext], base: str | None) -> tuple[RetrievedContext, ...]:
     """The passages, those of local and uploaded files with the address at which this gateway gives their bytes.
 

@@ -12,17 +12,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from agent.knowledge.models import RetrievedContext
+from agent.knowledge.stop_words import tongue
 from agent.knowledge.tailor.claims import Segment, Unit
+from agent.knowledge.tailor.columns import titles_of, wrong_column
 from agent.knowledge.tailor.layout import Kind
 from agent.knowledge.tailor.models import numbers_in, place_words
-from agent.knowledge.tailor.names import Name, Spoken, names, small_words
-from agent.knowledge.tailor.passages import Part, Passage, Quote, squeezed
-from agent.knowledge.tailor.tongue import tongue
-from agent.knowledge.tailor.values import Held, Mention, mentions
+from agent.knowledge.tailor.names import Spoken, names, small_words
+from agent.knowledge.tailor.passages import Passage, Quote, squeezed
+from agent.knowledge.tailor.quoting import Wanted, best_quote
+from agent.knowledge.tailor.values import Held, mentions
 from agent.knowledge.terms import query_terms, terms
 
-PART_COSTS = 0.75
-"""Shared words that one more sentence must bring to be quoted along."""
 SHARED_WORDS = 1 / 3
 """The share of a claim's words its quotes must hold where there is no number or name to hold it by."""
 SHARED_WORDS_WITH_VALUES = 1 / 6
@@ -41,34 +41,13 @@ class Verdict:
     unit: Unit
     quotes: tuple[tuple[Quote, ...], ...] = ()
     problem: str = ""
+    aside: bool = False
+    """Whether it says how what follows is to be taken: it stays in every form and within every limit."""
 
     @property
     def states(self) -> bool:
         """Whether it states something: words of a passage, or what a tool said."""
         return bool(self.quotes) or not self.unit.says_nothing
-
-
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """What a quote must hold."""
-
-    values: tuple[Mention, ...]
-    names: tuple[Name, ...]
-    terms: frozenset[str]
-
-    @property
-    def has_marks(self) -> bool:
-        return bool(self.values or self.names)
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """The best quote of one passage: which values and names it holds, by their index, and which words."""
-
-    quote: Quote
-    values: frozenset[int]
-    names: frozenset[int]
-    terms: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -80,6 +59,8 @@ class Ground:
     question: str = ""
     known: Sequence[str] = ()
     _judged: dict[Unit, Verdict] = field(default_factory=dict, compare=False, repr=False)
+    _heads: dict[int, str] = field(default_factory=dict, compare=False, repr=False)
+    """The heads of an answer's own tables, by their blocks."""
 
     @cached_property
     def passages(self) -> tuple[Passage, ...]:
@@ -93,6 +74,7 @@ class Ground:
 
     def check(self, units: Sequence[Unit]) -> list[Verdict]:
         """A verdict on each unit; the same unit is judged once, for answers are read again as they grow."""
+        self._heads.update({unit.block: unit.text for unit in units if unit.kind == "head"})
         for unit in units:
             if unit not in self._judged:
                 self._judged[unit] = self._verdict(unit)
@@ -110,14 +92,17 @@ class Ground:
             return Verdict(unit) if self._is_known(unit) else Verdict(unit, problem="it has no citation")
         quotes: list[tuple[Quote, ...]] = []
         for segment in unit.segments:
-            found = self._grounds(segment, unit.kind)
+            head = self._heads.get(unit.block, "") if unit.kind == "row" else ""
+            found = self._grounds(segment, unit.kind, head)
+            if isinstance(found, str):
+                found = self._elsewhere(segment, unit.kind, head) or found
             if isinstance(found, str):
                 return Verdict(unit, problem=found)
             quotes.append(found)
         return Verdict(unit, tuple(quotes))
 
-    def _grounds(self, segment: Segment, kind: Kind) -> tuple[Quote, ...] | str:
-        """The quotes of a segment, one a passage it cites, or what is wrong."""
+    def _grounds(self, segment: Segment, kind: Kind, head: str) -> tuple[Quote, ...] | str:
+        """The quotes of a segment, one a passage it cites, or what is wrong. `head` is that of a row's table."""
         unknown = [number for number in segment.cites if not 1 <= number <= len(self.passages)]
         if unknown:
             return f"there is no passage [{unknown[0]}]"
@@ -127,26 +112,49 @@ class Ground:
             return fault
         if kind == "code":
             return _code_quotes(segment.text, cited) or f"this code does not stand in {shown}"
-        wanted = self._wanted(segment.text)
-        found = [best for passage in cited if (best := _best(passage, wanted)) is not None]
+        wanted = self._wanted(segment.text, head)
+        found = [best for passage in cited if (best := best_quote(passage, wanted)) is not None]
         held_values = frozenset[int]().union(*(one.values for one in found))
         held_names = frozenset[int]().union(*(one.names for one in found))
-        for at, value in enumerate(wanted.values):
-            if at not in held_values:
-                return f"{value.text!r} does not stand in one quote of {shown} with the rest of it"
-        for at, name in enumerate(wanted.names):
-            if at not in held_names:
-                return f"the name {name.text!r} does not stand in one quote of {shown} with the rest of it"
+        if missing := _missing(wanted, held_values, held_names, cited, shown):
+            return missing
         shared = frozenset[str]().union(*(one.terms for one in found))
         least = SHARED_WORDS_WITH_VALUES if wanted.has_marks else SHARED_WORDS
+        if not wanted.has_marks and self._is_strange(segment.text, cited):
+            return f"it is neither in the language of the question nor in that of {shown}"
         if wanted.terms and len(shared) < least * len(wanted.terms) and _comparable(segment.text, cited):
             return f"{shown} does not speak of this"
         useful = [one for one in found if one.values or one.names or one.terms] or found
         return tuple(one.quote for one in useful)
 
-    def _wanted(self, text: str) -> _Wanted:
+    def _is_strange(self, text: str, cited: Sequence[Passage]) -> bool:
+        """Whether a text is in another language than question and passages, so that nothing can be said of it."""
+        own = tongue(text)
+        return bool(own) and own != tongue(self.question) and all(one.tongue not in ("", own) for one in cited)
+
+    def _elsewhere(self, segment: Segment, kind: Kind, head: str) -> tuple[Quote, ...]:
+        """The quote of one other passage that holds every number and name of a segment and a third of its words: then
+        only the number of its citation is wrong. None where it has no number or name to know it by."""
+        wanted = self._wanted(segment.text, head)
+        there = all(1 <= number <= len(self.passages) for number in segment.cites)
+        if not wanted.has_marks or kind == "code" or not there:
+            return ()
+        found: list[tuple[int, Quote]] = []
+        for passage in self.passages:
+            if passage.number in segment.cites or _wrong_place(segment.text, [passage], ""):
+                continue
+            best = best_quote(passage, wanted)
+            if best is None or len(best.values) + len(best.names) < len(wanted.values) + len(wanted.names):
+                continue
+            shared = sum(not term.isdigit() for term in best.terms)
+            if shared >= max(1.0, SHARED_WORDS * sum(not term.isdigit() for term in wanted.terms)):
+                found.append((shared, best.quote))
+        return (max(found, key=lambda one: one[0])[1],) if found else ()
+
+    def _wanted(self, text: str, head: str = "") -> Wanted:
         plain = _PAGES.sub(lambda match: " " * len(match[0]), text)
-        return _Wanted(tuple(mentions(plain)), tuple(names(plain, self.common)), frozenset(query_terms(plain)))
+        values, spoken = tuple(mentions(plain)), tuple(names(plain, self.common))
+        return Wanted(plain, values, spoken, frozenset(query_terms(plain)), titles_of(plain, head, values))
 
     def _uncited(self, unit: Unit) -> Verdict:
         """A unit that states no fact may still name only what the question or a passage names."""
@@ -177,33 +185,20 @@ class Ground:
         return [(Held(text), Spoken(text)) for text in texts]
 
 
-def _best(passage: Passage, wanted: _Wanted) -> _Found | None:
-    """The stretch of a passage that holds most of what is wanted, and of those the one that shares most words with it
-    and is shortest."""
-    per_part = [_part_holds(part, wanted) for part in passage.parts]
-    at_place = frozenset(at for at, name in enumerate(wanted.names) if passage.place.holds(name))
-    best: _Found | None = None
-    best_score: tuple[float, ...] = ()
-    for first, last in passage.windows():
-        held = per_part[first:last]
-        values = frozenset[int]().union(*(one[0] for one in held))
-        spoken = frozenset[int]().union(*(one[1] for one in held))
-        shared = frozenset[str]().union(*(one[2] for one in held))
-        start, end = passage.parts[first].piece.start, passage.parts[last - 1].piece.end
-        told = len(shared) - PART_COSTS * (last - first - 1)
-        score = (len(values) + len(spoken | at_place), len(spoken), told, start - end)
-        if best is None or score > best_score:
-            quote = Quote(passage.number, start, end)
-            best, best_score = _Found(quote, values, spoken | at_place, shared), score
-    if best is None:
-        return None
-    return _Found(best.quote, best.values, best.names, best.terms | (wanted.terms & passage.place_terms))
-
-
-def _part_holds(part: Part, wanted: _Wanted) -> tuple[frozenset[int], frozenset[int], frozenset[str]]:
-    values = frozenset(at for at, value in enumerate(wanted.values) if part.held.holds(value))
-    spoken = frozenset(at for at, name in enumerate(wanted.names) if part.spoken.holds(name))
-    return values, spoken, wanted.terms & part.terms
+def _missing(
+    wanted: Wanted, values: frozenset[int], spoken: frozenset[int], cited: Sequence[Passage], shown: str
+) -> str:
+    """Which value or name no quote holds, and how; empty where they hold all. `values` and `spoken` are those held."""
+    for at, value in enumerate(wanted.values):
+        if at not in values:
+            rows = [part for passage in cited for part in passage.parts if part.head]
+            if title := wrong_column(rows, value, at, wanted.said):
+                return f"{value.text!r} does not stand under {title!r} in {shown}"
+            return f"{value.text!r} does not stand in one quote of {shown} with the rest of it"
+    for at, name in enumerate(wanted.names):
+        if at not in spoken:
+            return f"the name {name.text!r} does not stand in one quote of {shown} with the rest of it"
+    return ""
 
 
 def _wrong_place(text: str, cited: Sequence[Passage], shown: str) -> str | None:

@@ -18,6 +18,7 @@ class TailorInput(Frozen):
     context_chunks: tuple[RetrievedContext, ...]
     persona: Persona = "General"
     formatting_instructions: str | None = None
+    clarify: str = Field(default="", description="what to ask where the passages don't say")
     topics: tuple[str, ...] = Field(default=(), description="what is compared; each gets its own part of the answer")
 
 

@@ -189,4 +189,4 @@ def _code_pattern(code: str) -> re.Pattern[str]:
     """An identifier as a pattern that does not mind how its parts are joined: "INC-1042" is "INC 1042"."""
     parts = re.findall(r"[^\W\d_]+|\d+|[^\w\s]|\s+", code)
     joined = r"[\s_.\-]{0,2}".join(re.escape(part) for part in parts if not part.isspace() and part not in "-_")
-    return re.compile(rf"(?<!\w){joined}(?!\w)")
+    return re.compile(rf"(?<!\w)(?<!\d\.){joined}(?!\w|\.\d)")

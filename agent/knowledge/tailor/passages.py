@@ -1,20 +1,32 @@
 """A passage as it is looked into: its parts with their values, names and words, and what of it can be quoted."""
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from agent.knowledge.models import RetrievedContext
+from agent.knowledge.stop_words import tongue
 from agent.knowledge.tailor.layout import Piece, pieces
 from agent.knowledge.tailor.models import place_words
 from agent.knowledge.tailor.names import Spoken
-from agent.knowledge.tailor.tongue import tongue
-from agent.knowledge.tailor.values import Held
+from agent.knowledge.tailor.values import Held, mentions
 from agent.knowledge.terms import terms
 
 QUOTE_CHARS = 900
 """A longer quote is no quote: it is the length of a whole chunk of prose."""
 QUOTE_PIECES = 12
+LABEL_WORDS = 3
+"""A paragraph that begins with so few words begins with a label."""
+TITLE_WORDS = 12
+LEAST_LETTERS = 3
+LEANS = re.compile(
+    r"^\W*(?:he|she|it|they|this|these|those|that|its|their|such|both|han|hon|den|det|de|dessa|detta|er|sie|es|diese[rs]?|"
+    r"il|elle|ils|elles)\b",
+    re.IGNORECASE,
+)
+"""Openings that lean on the sentence before."""
+_MARKUP = ' \t\n*_`#>~"\u201c\u201d'
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +61,11 @@ class Part:
         """Its search terms."""
         return frozenset(terms(self.text))
 
+    @cached_property
+    def told_terms(self) -> frozenset[str]:
+        """Its search terms, and those of its table's head."""
+        return self.terms | frozenset(terms(self.head))
+
 
 @dataclass(frozen=True)
 class Passage:
@@ -56,6 +73,9 @@ class Passage:
 
     number: int
     chunk: RetrievedContext
+    _scopes: dict[int, tuple[tuple[Spoken, ...], str, frozenset[str]]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
@@ -78,6 +98,64 @@ class Passage:
     def place_terms(self) -> frozenset[str]:
         """The search terms of its title, headings and document's name."""
         return frozenset(terms(place_words(self.chunk)))
+
+    def is_label(self, at: int) -> bool:
+        """Whether a part says nothing by itself: a heading, a question, or the few words a paragraph begins with."""
+        part = self.parts[at]
+        if part.piece.kind in ("heading", "head", "rule"):
+            return True
+        bare = part.text.strip(_MARKUP)
+        if sum(letter.isalnum() for letter in bare) < LEAST_LETTERS or bare.endswith("?"):
+            return True
+        if part.piece.kind != "sentence" or part.piece.marker:
+            return False
+        if not at and len(self.parts) > 1 and self.parts[1].piece.block != part.piece.block:  # a title, or a sentence?
+            return len(bare.split()) <= TITLE_WORDS and ":" not in bare and bare[-1] not in ".!)"
+        if len(bare.split()) > LABEL_WORDS:
+            return False
+        follows = at > 0 and self.parts[at - 1].piece.block == part.piece.block
+        return not (follows or ":" in bare.rstrip(":") or mentions(bare))
+
+    def label(self, at: int) -> str:
+        """The nearest heading or label above a part."""
+        return self._labels[at]
+
+    def _begins(self, at: int) -> int:
+        """The first sentence of those that a part leans on; itself where it leans on none."""
+        block = self.parts[at].piece.block
+        while at and LEANS.match(self.parts[at].text) and self.parts[at - 1].piece.block == block:
+            at -= 1
+        before = self.parts[at - 1] if at else None
+        return at - 1 if before is not None and before.text.rstrip().endswith(":") else at
+
+    @cached_property
+    def _labels(self) -> tuple[str, ...]:
+        found, label = [], ""
+        for at, part in enumerate(self.parts):
+            found.append(label)
+            if part.piece.kind in ("sentence", "heading") and self.is_label(at):
+                label = part.text
+        return tuple(found)
+
+    def above(self, at: int) -> tuple[Spoken, ...]:
+        """What stands above a part: the document, its headings, and its table's head."""
+        return self._scope(at)[0]
+
+    def around(self, at: int) -> str:
+        """A part with what it leans on or stands below: sentences, its table's head, headings, the document's name."""
+        return self._scope(at)[1]
+
+    def around_terms(self, at: int) -> frozenset[str]:
+        """The search terms of `around`."""
+        return self._scope(at)[2]
+
+    def _scope(self, at: int) -> tuple[tuple[Spoken, ...], str, frozenset[str]]:
+        if at not in self._scopes:
+            part = self.parts[at]
+            above = (*place_words(self.chunk).split(" / "), self.label(at), part.head)
+            around = "\n".join((*above, *(one.text for one in self.parts[self._begins(at) : at]), part.text))
+            self._scopes[at] = tuple(map(Spoken, above)), around, frozenset(terms(around))
+        return self._scopes[at]
 
     @cached_property
     def tongue(self) -> str:

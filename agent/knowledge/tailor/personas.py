@@ -3,19 +3,29 @@ everybody else plain paragraphs. Every sentence is the document's own, and its o
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from agent.knowledge.models import NOT_IN_DOCUMENTS
+from agent.knowledge.not_said import nearest, not_said
+from agent.knowledge.tailor.asked import Asked, asked_of
 from agent.knowledge.tailor.claims import Segment, Unit
-from agent.knowledge.tailor.extract import Pick, picked
+from agent.knowledge.tailor.columns import asked_columns, cells, only, row_as_line
+from agent.knowledge.tailor.extract import found
+from agent.knowledge.tailor.form_words import leans, parts_of, without_form
 from agent.knowledge.tailor.grounding import Ground, Verdict
 from agent.knowledge.tailor.layout import MARKS, Kind
 from agent.knowledge.tailor.models import Persona, TailorInput, headings_of, place_name
-from agent.knowledge.tailor.passages import Quote
-from agent.knowledge.terms import query_terms
+from agent.knowledge.tailor.passages import Part, Quote
+from agent.knowledge.tailor.picks import Pick
+from agent.knowledge.tailor.scope import is_kind
+from agent.knowledge.tailor.superlatives import column_terms
+from agent.knowledge.tailor.verbs import verbs_of
+from agent.knowledge.terms import fold, query_terms, terms
 
 SENTENCES: Mapping[Persona, int] = {"Technical": 8, "Executive": 3, "General": 4}
 """How many sentences an answer takes from the passages."""
 TOPIC_SENTENCES = 3
+PART_BLOCKS = 10_000_000
+"""Blocks a part of an answer has to itself."""
 MAX_ROWS = 12
 _FOOTNOTE = re.compile(MARKS)
 _IMAGE = re.compile(r"!\[([^\[\]\n]{0,300}+)\]\([^()\n]{0,2000}+\)")
@@ -23,20 +33,49 @@ _LINK = re.compile(r"(?<!!)\[([^\[\]\n]{1,300}+)\]\([^()\n]{0,2000}+\)")
 _LEAD = re.compile(r"^(?:\s*(?:>|[-*+\u2022]\s|#{1,6}\s))+\s*")
 
 
-def extract(wanted: TailorInput, ground: Ground) -> list[Verdict]:
-    """The answer as units with their quotes; nothing where the passages do not answer."""
+def extract(wanted: TailorInput, ground: Ground, *, whole_rows: bool = False) -> list[Verdict]:
+    """The answer as units with their quotes; nothing where the passages do not answer. A question of several parts is
+    answered part by part, and those that are not answered say so. `whole_rows` keeps a table's rows as they are."""
     if wanted.topics:
         return _compared(wanted, ground)
-    picks = picked(wanted.user_query, ground, SENTENCES[wanted.persona])
-    if not picks:
-        return []
-    match wanted.persona:
+    asked = parts_of(without_form(wanted.user_query))
+    units: list[Verdict] = []
+    said: set[tuple[int, int]] = set()
+    answered = False
+    for number, part in enumerate(asked):
+        here = found(part, ground, SENTENCES[wanted.persona], lead=asked[0] if number and leans(part) else "")
+        picks = [pick for pick in here.picks if (pick.passage.number, pick.at) not in said]
+        said |= {(pick.passage.number, pick.at) for pick in picks}
+        block = PART_BLOCKS * number
+        if not here.picks or not (picks or here.lack.nothing):
+            units.append(_aside(f"{part} {not_said(wanted.user_query)}", block))
+        elif picks and not here.lack.nothing:
+            verbs = verbs_of(part)
+            told = tuple(word for word in here.lack.told if fold(word) not in verbs)
+            units.append(_aside(nearest(wanted.user_query, told), block))
+        answered = answered or bool(here.picks)
+        if picks:
+            about = None if whole_rows else asked_of(part, ground.common)
+            units += [_moved(unit, block + 1) for unit in _for_reader(wanted.persona, picks, about)]
+    return units if answered else []
+
+
+def _for_reader(persona: Persona, picks: Sequence[Pick], asked: Asked | None) -> list[Verdict]:
+    match persona:
         case "Executive":
-            return _executive(picks)
+            return _executive(picks, asked)
         case "Technical":
             return _technical(picks)
         case _:
-            return _general(picks)
+            return _general(picks, asked)
+
+
+def _aside(text: str, block: int) -> Verdict:
+    return Verdict(Unit("sentence", block, (Segment(text),)), aside=True)
+
+
+def _moved(verdict: Verdict, by: int) -> Verdict:
+    return replace(verdict, unit=replace(verdict.unit, block=verdict.unit.block + by))
 
 
 def _compared(wanted: TailorInput, ground: Ground) -> list[Verdict]:
@@ -47,32 +86,40 @@ def _compared(wanted: TailorInput, ground: Ground) -> list[Verdict]:
     for number, topic in enumerate(wanted.topics):
         others = {term for other in wanted.topics if other != topic for term in query_terms(other)}
         own = [term for term in query_terms(topic) if term not in others] or query_terms(topic)
-        picks = picked(topic, ground, limit, must=frozenset(own))
-        block = 10 * number
+        picks = found(topic, ground, limit, must=frozenset(own)).picks
+        about = asked_of(topic, ground.common)
+        block = PART_BLOCKS * number
         units.append(Verdict(Unit("heading", block, (Segment(f"**{topic[:1].upper()}{topic[1:]}**"),))))
         if not picks:
-            units.append(Verdict(Unit("sentence", block + 1, (Segment(NOT_IN_DOCUMENTS),))))
+            units.append(Verdict(Unit("sentence", block + 1, (Segment(not_said(wanted.user_query)),))))
             continue
         found_any = True
-        units += [
-            _said(pick, block + 1, marker="- " if wanted.persona == "Technical" else "") for pick in _in_order(picks)
-        ]
+        if wanted.persona == "Executive":
+            lines = [
+                _said(pick, block + 1, as_line=True, chosen=_columns_of([pick], about)) for pick in _in_order(picks)
+            ]
+            units += lines
+            continue
+        marker = "- " if wanted.persona == "Technical" else ""
+        for at, group in enumerate(_by_passage(picks)):
+            units += _told(group, block + 1 + 10_000 * at, marker=marker, asked=about if not marker else None)
     return units if found_any else []
 
 
-def _executive(picks: Sequence[Pick]) -> list[Verdict]:
+def _executive(picks: Sequence[Pick], asked: Asked | None) -> list[Verdict]:
     """The conclusion first, in at most three sentences."""
-    units = [_said(pick, 0, as_line=True) for pick in picks]
+    units = [_said(pick, 0, as_line=True, chosen=_columns_of([pick], asked)) for pick in picks]
     first = units[0]
     opened = Segment(f"In short: {first.unit.text}", first.unit.cites)
     return [Verdict(Unit("sentence", 0, (opened,)), first.quotes), *units[1:]]
 
 
-def _general(picks: Sequence[Pick]) -> list[Verdict]:
-    """Plain paragraphs, one a passage, in the order of the text; a table's rows below its head."""
+def _general(picks: Sequence[Pick], asked: Asked | None) -> list[Verdict]:
+    """Plain paragraphs, one a passage, in the order of the text; a table's rows below its head, those columns alone
+    that are asked for."""
     units: list[Verdict] = []
     for number, group in enumerate(_by_passage(picks)):
-        units += _told(group, 10_000 * number, marker="")
+        units += _told(group, 10_000 * number, marker="", asked=asked)
     return units
 
 
@@ -88,22 +135,52 @@ def _technical(picks: Sequence[Pick]) -> list[Verdict]:
     return units
 
 
-def _told(group: Sequence[Pick], block: int, marker: str) -> list[Verdict]:
+def _told(group: Sequence[Pick], block: int, marker: str, asked: Asked | None = None) -> list[Verdict]:
     units: list[Verdict] = []
+    tables: dict[int, list[Pick]] = {}
+    for pick in group:
+        if pick.part.piece.kind == "row":
+            tables.setdefault(pick.part.piece.block, []).append(pick)
     table, base = -1, block
     for pick in _in_order(group):
-        if pick.part.piece.kind != "row":
+        part = pick.part
+        if part.piece.kind != "row":
             units.append(_said(pick, block, marker=marker))
             continue
-        own_block = base + 2 + pick.part.piece.block
-        if pick.part.head and pick.part.piece.block != table:
-            columns = pick.part.head.count("|") - 1
-            units.append(Verdict(Unit("head", own_block, (Segment(shown(pick.part.head)),))))
-            units.append(Verdict(Unit("rule", own_block, (Segment(f"|{' --- |' * max(1, columns)}"),))))
-        table = pick.part.piece.block
-        units.append(_said(pick, own_block))
+        own_block = base + 2 + part.piece.block
+        rows = tables[part.piece.block]
+        chosen = _columns_of(rows, asked)
+        alone = bool(chosen) and len(rows) == 1
+        if part.head and part.piece.block != table and not alone:
+            head = only(part.head, chosen) if chosen else part.head
+            units.append(Verdict(Unit("head", own_block, (Segment(shown(head)),))))
+            units.append(Verdict(Unit("rule", own_block, (Segment(f"|{' --- |' * max(1, head.count('|') - 1)}"),))))
+        table = part.piece.block
+        units.append(_said(pick, own_block, as_line=alone, chosen=chosen))
         block = own_block + 1
     return units
+
+
+def _columns_of(rows: Sequence[Pick], asked: Asked | None) -> tuple[int, ...]:
+    """The columns of picked rows of a table that are asked for; none where that cannot be told, or what is asked for
+    would not be among them: then a row is shown whole."""
+    if asked is None:
+        return ()
+    wanted = [*query_terms(asked.question), *column_terms(asked.question)]
+    telling = [*asked.words, *(term for mark in asked.marks for term in terms(mark.text)), *asked.years]
+    found: set[int] = set()
+    for pick in rows:
+        part = pick.part
+        chosen = asked_columns(part.text, part.head, wanted, telling) if part.piece.kind == "row" else ()
+        if not chosen or _loses_the_answer(asked, part, chosen):
+            return ()
+        found |= set(chosen)
+    return tuple(sorted(found)) if rows and len(found) < len(cells(rows[0].part.text)) else ()
+
+
+def _loses_the_answer(asked: Asked, part: Part, chosen: Sequence[int]) -> bool:
+    kept = only(part.text, chosen) + only(part.head, chosen)
+    return is_kind(asked, part.text + part.head) and not is_kind(asked, kept)
 
 
 def _with_whole_tables(group: Sequence[Pick]) -> list[Pick]:
@@ -133,27 +210,18 @@ def _in_order(picks: Iterable[Pick]) -> list[Pick]:
     return sorted(picks, key=lambda pick: (pick.passage.number, pick.at))
 
 
-def _said(pick: Pick, block: int, *, marker: str = "", as_line: bool = False) -> Verdict:
-    """A sentence of a passage as a unit, and itself as its quote."""
+def _said(pick: Pick, block: int, *, marker: str = "", as_line: bool = False, chosen: Sequence[int] = ()) -> Verdict:
+    """A sentence of a passage as a unit, and itself as its quote; of a row the chosen columns, or all."""
     piece = pick.part.piece
     cites = (pick.passage.number,)
-    text = shown(pick.part.text)
-    if piece.kind == "row" and as_line:
-        text = _row_as_line(text, pick.part.head)
+    text = pick.part.text
+    if piece.kind == "row":
+        text = only(text, chosen) if chosen else text
+        head = only(pick.part.head, chosen) if chosen else pick.part.head
+        text = row_as_line(shown(text), shown(head)) if as_line else text
     kind: Kind = "row" if piece.kind == "row" and not as_line else "sentence"
-    unit = Unit(kind, block, (Segment(text, cites),), marker)
+    unit = Unit(kind, block, (Segment(shown(text), cites),), marker)
     return Verdict(unit, ((Quote(pick.passage.number, piece.start, piece.end),),))
-
-
-def _row_as_line(row: str, head: str) -> str:
-    """ "Item: Train; Price: 900" for a row and its head."""
-    cells = [cell.strip() for cell in row.strip().strip("|").split("|")]
-    titles = [cell.strip() for cell in head.strip().strip("|").split("|")] if head else []
-    told = (
-        [f"{title}: {cell}" if title else cell for title, cell in zip(titles, cells, strict=False)] if titles else cells
-    )
-    line = "; ".join(one for one in told if one)
-    return line if line.endswith((".", "!", "?")) else f"{line}."
 
 
 def shown(text: str) -> str:

@@ -42,7 +42,7 @@ def kept(verdicts: Iterable[Verdict]) -> list[Verdict]:
     if not any(stated):
         return []
     last = max(at for at, states in enumerate(stated) if states)
-    return [verdict for at, verdict in enumerate(passed) if stated[at] or not _hangs(passed, at, last)]
+    return [verdict for at, verdict in enumerate(passed) if stated[at] or verdict.aside or not _hangs(passed, at, last)]
 
 
 def presentable(verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -55,7 +55,10 @@ def presentable(verdicts: Sequence[Verdict]) -> list[Verdict]:
         ahead.append(verdict)
     while ahead and (not ahead[-1].states or ahead[-1].unit.kind == "row"):
         ahead.pop()
-    return kept(ahead)
+    shown = kept(ahead)
+    while shown and not shown[-1].states:  # the statement behind it had been made before, and what follows may differ
+        shown.pop()
+    return shown
 
 
 def render(verdicts: Sequence[Verdict], ground: Ground, run_id: str = "", shown: Sequence[Source] = ()) -> Rendered:

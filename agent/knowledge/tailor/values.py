@@ -9,6 +9,10 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import NamedTuple
 
+from agent.knowledge.tailor.units import counted_at, unit_at
+from agent.knowledge.tailor.wording import same_as
+from agent.knowledge.terms import terms
+
 Key = tuple[str, str]
 """What kind of value, and the value in one spelling: `("number", "1000")`, `("date", "2024-03-05")`."""
 
@@ -33,6 +37,14 @@ _CLAIM_WORDS = {
     "fyrtio": 40, "femtio": 50, "zwei": 2, "drei": 3, "fünf": 5, "sieben": 7, "acht": 8, "neun": 9, "zwölf": 12,
     "zwanzig": 20, "dreißig": 30,
 }  # fmt: skip
+_TENS = {"tjugo": 20, "trettio": 30, "fyrtio": 40, "femtio": 50, "sextio": 60, "sjuttio": 70, "åttio": 80, "nittio": 90}
+_ONES = {"en": 1, "ett": 1, "två": 2, "tre": 3, "fyra": 4, "fem": 5, "sex": 6, "sju": 7, "åtta": 8, "nio": 9}
+_ZEHNER = {"zwanzig": 20, "dreißig": 30, "vierzig": 40, "fünfzig": 50, "sechzig": 60, "siebzig": 70, "achtzig": 80,
+           "neunzig": 90}  # fmt: skip
+_EINER = {"ein": 1, "zwei": 2, "drei": 3, "vier": 4, "fünf": 5, "sechs": 6, "sieben": 7, "acht": 8, "neun": 9}
+_CLAIM_WORDS |= {**_TENS, **_ZEHNER}
+_CLAIM_WORDS |= {f"{tens}{one}": a + b for tens, a in _TENS.items() for one, b in _ONES.items()}
+_CLAIM_WORDS |= {f"{one}und{tens}": a + b for tens, a in _ZEHNER.items() for one, b in _EINER.items()}
 _MORE_WORDS = {"zero": 0, "one": 1, "sex": 6, "tio": 10, "elva": 11, "ett": 1, "en": 1, "eins": 1, "vier": 4,
                "sechs": 6, "zehn": 10, "elf": 11}  # fmt: skip
 """Number words that are other words as well: they speak for a number, but make no claim of one."""
@@ -57,7 +69,7 @@ _FIND = re.compile(
     | \b(?P<month3>{_MONTH})\b\.?,?{_SPACE}+(?P<year3>(?:1[5-9]|20|21)\d\d)(?!\d)
     | (?<![\w.:])(?P<hour>\d{{1,2}}):(?P<minute>[0-5]\d)(?::[0-5]\d)?(?:{_SPACE}*(?P<half1>[ap]\.?m)\b)?(?![\d:])
     | (?<![\w.:])(?P<hour2>1[0-2]|0?[1-9]){_SPACE}*(?P<half2>[ap]\.?m)\b
-    | (?<![^\W\d_])(?P<number>(?:(?:(?<=[\s(\[|])|(?<!.))[-\u2212](?=\d))?\d+(?:[.,'\u2019]\d+|{_SPACE}\d{{3}}(?!\d))*)
+    | (?<![^\W_])(?P<number>(?:(?:(?<=[\s(\[|])|(?<!.))[-\u2212](?=\d))?\d+(?:[.,'\u2019]\d+|{_SPACE}\d{{3}}(?!\d))*)
       (?:st|nd|rd|th)?(?:{_SPACE}*-?(?P<scale>{_SCALE})\b)?
     | \b(?P<word>{_WORDS})(?:[- ](?P<unit>{_WORDS}))?(?:{_SPACE}+(?P<scale2>{_SCALE}))?\b
     """,
@@ -80,32 +92,47 @@ class Mention(NamedTuple):
     parts: tuple[Key, ...] = ()
     scaled: Key | None = None
     percent: bool = False
+    unit: str = ""
+    counted: str = ""
 
 
 class Held:
-    """The values a text holds, as evidence: a date also holds its month, day and year. `context`, the head of a table,
-    may say that they are percent or millions."""
+    """The values a text holds, as evidence: a date also holds its month, its year, and its day as an ordinal, but no
+    plain number. `context`, the head of a table, may say that they are percent or millions."""
 
     def __init__(self, text: str, context: str = "") -> None:
         self._keys: set[Key] = set()
+        self._units: dict[Key, set[str]] = {}
+        self._text = text
         self._scaled = _ANY_SCALE.search(f"{context}\n{text}") is not None
         self._percent = _ANY_PERCENT.search(f"{context}\n{text}") is not None
         for mention in _mentions(text, claims=False):
             for key in mention.keys:
                 self._keys.add(key)
                 self._keys.update(_wider(key))
+                self._units.setdefault(key, set()).add(mention.unit)
             self._keys.update(mention.parts)
 
     def holds(self, mention: Mention) -> bool:
         """Whether the value of a claim stands in this text."""
         if mention.percent and not self._percent:
             return False
-        if mention.keys & self._keys:
+        if any(self._counts_the_same(mention, key) for key in mention.keys & self._keys):
             return True
         if mention.parts and all(part in self._keys for part in mention.parts):
             return True
         # "1.5 million" where a table says "in millions"
         return mention.scaled is not None and mention.scaled in self._keys and self._scaled
+
+    def _counts_the_same(self, mention: Mention, key: Key) -> bool:
+        """Whether the number has the claim's unit here, or one of them has none; and what a claim counts ("26
+        managers") is spoken of where the number has a unit ("26 days")."""
+        units = self._units.get(key)
+        if not units or "" in units or key[0] != "number":
+            return True
+        if mention.unit:
+            return mention.unit in units
+        return not mention.counted or bool(same_as(terms(mention.counted)[0]) & frozenset(terms(self._text)))
 
 
 def mentions(text: str) -> list[Mention]:
@@ -119,7 +146,11 @@ def _mentions(text: str, *, claims: bool) -> Iterator[Mention]:
         if mention is None:
             continue
         after = text[match.end() : match.end() + 12]
-        yield mention._replace(percent=_PERCENT.match(after) is not None)
+        yield mention._replace(
+            percent=_PERCENT.match(after) is not None,
+            unit=unit_at(text, match.start(), match.end()),
+            counted=counted_at(text, match.end()),
+        )
 
 
 def _read(match: re.Match[str], *, claims: bool) -> Mention | None:
@@ -159,6 +190,8 @@ def _read(match: re.Match[str], *, claims: bool) -> Mention | None:
 
 def _number(match: re.Match[str], written: str, scale: str | None, start: int, end: int) -> Mention:
     values = _readings(written)
+    if match.string[end : end + 2].lower() in ("st", "nd", "rd", "th"):
+        values |= {("day", value) for kind, value in values if kind == "number"}
     parts = re.split(r"[ \u00a0\u2007\u2009\u202f]", written)
     apart = len(parts) > 1 and all(part.isdigit() and part[0] != "0" for part in parts)
     split = tuple(("number", part) for part in parts) if apart else ()
@@ -213,7 +246,7 @@ def _times(hour: str, minute: str | None, half: str | None) -> set[Key]:
 
 
 def _wider(key: Key) -> Iterator[Key]:
-    """What a date says besides itself: its month and year, its day, its year."""
+    """What a date says besides itself: its month and year, its day as an ordinal, its year."""
     if key[0] != "date":
         return
     year, month, day = key[1].split("-")
@@ -222,7 +255,7 @@ def _wider(key: Key) -> Iterator[Key]:
         yield "number", str(int(year))
         yield "date", f"{year}-{month}-"
     if day:
-        yield "number", str(int(day))
+        yield "day", str(int(day))
         yield "date", f"-{month}-{day}"
 
 

@@ -7,20 +7,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent.core.models import Source
-from agent.knowledge.models import NOT_IN_DOCUMENTS
-from agent.knowledge.tailor.claims import Segment, Unit
+from agent.knowledge.not_said import not_as_written, not_said
+from agent.knowledge.tailor.claims import Segment, Unit, says_absent
 from agent.knowledge.tailor.confidence import confidence
-from agent.knowledge.tailor.conflicts import Conflict, conflicts
+from agent.knowledge.tailor.conflicts import Conflict, conflicts, differing
 from agent.knowledge.tailor.follow_ups import follow_ups
 from agent.knowledge.tailor.formats import Format, as_json, asked_format, joined, limited, read_format, shaped
 from agent.knowledge.tailor.grounding import Ground, Verdict
-from agent.knowledge.tailor.models import TailorInput, TailorOutput, place_name
+from agent.knowledge.tailor.models import TailorInput, TailorOutput, document_name, place_name
 from agent.knowledge.tailor.passages import Quote
 from agent.knowledge.tailor.personas import SENTENCES, extract, shown
 from agent.knowledge.tailor.render import Rendered, render
 from agent.knowledge.tailor.render import kept as standing
 
 DISAGREE = "The sources disagree:"
+NEAREST_SHARE = 0.5
+"""Of the confidence in an answer that is only the nearest the documents say, or lacks a part."""
+DATED = "It differs by year:"
 DISAGREE_IN_SHORT = "In short, the sources disagree:"
 
 
@@ -48,8 +51,23 @@ class Tailoring:
 
     def by_rules(self) -> Tailored:
         """The answer from the passages' own sentences."""
-        units = extract(self.wanted, self.ground)
-        sides = {side for one in conflicts(self.ground.passages) for side in (one.first, one.second)}
+        return self._told_by_rules(self._extracted())
+
+    def instead(self) -> Tailored | None:
+        """The passages' own sentences, opened with that nothing stands of what a model wrote; None where they do not
+        answer all of the question without reserve."""
+        units = self._extracted()
+        if not units or any(unit.aside or says_absent(unit.unit.text) for unit in units):
+            return None
+        opening = Verdict(Unit("sentence", -1, (Segment(not_as_written(self.wanted.user_query)),)), aside=True)
+        return self._told_by_rules([opening, *units])
+
+    def _extracted(self) -> list[Verdict]:
+        return extract(self.wanted, self.ground, whole_rows=self.format.shape == "table")
+
+    def _told_by_rules(self, units: Sequence[Verdict]) -> Tailored:
+        told = tuple(quote for unit in units for quote in _quotes(unit))
+        sides = {side for one in self._conflicts(told) for side in (one.first, one.second)}
         if not self.wanted.topics and {quote for unit in units for quote in _quotes(unit)} & sides:
             # Said as a disagreement, they are not said once more each.
             others = [unit for unit in units if not set(_quotes(unit)) & sides]
@@ -61,24 +79,25 @@ class Tailoring:
     ) -> Tailored:
         """The answer of units that passed their checks; `share` is how much of what was written they are. `instead` is
         what is said of them beside the disagreements they touch."""
-        stated = [verdict for verdict in kept if verdict.states]
+        stated = [verdict for verdict in kept if verdict.states and not verdict.aside]
         if not stated:
             return self.nothing()
         quotes = [quote for verdict in kept for quote in _quotes(verdict)]
         disagreeing = self._disagreements(stated, quotes)
+        disagree = any(not one.unit.text.startswith(DATED) for one in disagreeing)
         units = self._formatted(kept if instead is None else standing(instead), disagreeing)
         rendered = self.rendered(units)
         content = rendered.text
         if self.format.shape == "json":
             content = as_json(rendered, [(unit_text(verdict), self._numbers(verdict, rendered)) for verdict in units])
+        if any(verdict.aside for verdict in kept):
+            share *= NEAREST_SHARE
         output = TailorOutput(
             content=content,
             citations=rendered.citations,
             tone_used=self.wanted.persona,
             follow_up_suggestions=follow_ups(self.wanted.user_query, quotes, self.ground),
-            confidence_score=confidence(
-                self.wanted.user_query, units, self.ground, disagree=bool(disagreeing), kept=share
-            ),
+            confidence_score=confidence(self.wanted.user_query, units, self.ground, disagree=disagree, kept=share),
         )
         return Tailored(output, rendered.sources)
 
@@ -88,7 +107,10 @@ class Tailoring:
 
     def nothing(self) -> Tailored:
         """The honest answer where the documents don't say."""
-        content = as_json(Rendered(""), []) if self.format.shape == "json" else NOT_IN_DOCUMENTS
+        clarify = self.wanted.clarify
+        said = not_said(self.wanted.user_query)
+        said = f"{said} {clarify}" if clarify else said
+        content = as_json(Rendered(""), [], self.wanted.user_query) if self.format.shape == "json" else said
         suggestions = follow_ups(self.wanted.user_query, [], self.ground)
         return Tailored(TailorOutput(content=content, tone_used=self.wanted.persona, follow_up_suggestions=suggestions))
 
@@ -106,26 +128,33 @@ class Tailoring:
     def _disagreements(self, stated: Sequence[Verdict], quotes: Sequence[Quote]) -> list[Verdict]:
         """A sentence for each disagreement the answer touches and does not show itself."""
         found = []
-        for number, conflict in enumerate(conflicts(self.ground.passages)):
+        for number, conflict in enumerate(self._conflicts(quotes)):
             sides = [any(_overlap(quote, side) for quote in quotes) for side in (conflict.first, conflict.second)]
             if any(sides) and not any(_shows_both(verdict, conflict) for verdict in stated):
                 found.append(self._disagreement(conflict, 10_000 + number))
         return found
 
+    def _conflicts(self, quotes: Sequence[Quote]) -> list[Conflict]:
+        """The disagreements among the passages, and those among what is said."""
+        found = conflicts(self.ground.passages)
+        known = {side for one in found for side in (one.first, one.second)}
+        return found + [one for one in differing(self.ground.passages, quotes) if not {one.first, one.second} <= known]
+
     def _disagreement(self, conflict: Conflict, block: int) -> Verdict:
         first, second = (self._words(quote) for quote in (conflict.first, conflict.second))
         opening = DISAGREE_IN_SHORT if self.wanted.persona == "Executive" else DISAGREE
+        opening = DATED if conflict.dated else opening
         segments = (
             Segment(f"{opening} {first}", (conflict.first.number,), ","),
-            Segment(f"but {second}", (conflict.second.number,), "."),
+            Segment(f"{'and' if conflict.dated else 'but'} {second}", (conflict.second.number,), "."),
         )
         return Verdict(Unit("sentence", block, segments), ((conflict.first,), (conflict.second,)))
 
     def _words(self, quote: Quote) -> str:
-        """One side of a disagreement; the technical reader is told where it stands."""
+        """One side of a disagreement, with the document that says so; the technical reader is told the page too."""
         chunk = self.ground.chunks[quote.number - 1]
         said = f"\u201c{shown(chunk.content[quote.start : quote.end]).rstrip('. ')}\u201d"
-        return f"{said} ({place_name(chunk)})" if self.wanted.persona == "Technical" else said
+        return f"{place_name(chunk) if self.wanted.persona == 'Technical' else document_name(chunk)}: {said}"
 
     def _numbers(self, verdict: Verdict, rendered: Rendered) -> list[int]:
         of = {(one.chunk_id, one.offset): one.number for one in rendered.citations}

@@ -1,0 +1,88 @@
+"""Small words by language: a question is not searched by them, and they tell which language a text is in."""
+
+import re
+from collections import Counter
+
+_WORD = re.compile(r"[^\W\d_]+")
+_VOWELS = "aeiouy\u00e0\u00e5\u00e8\u00e9"
+"""Single letters that are words; others are what apostrophes leave."""
+READ_CHARS = 2_000
+
+ENGLISH = """
+a about after all also am an and any are as at be because been before being between both but by can cannot could did
+do does doing done during each few for from further had has have having he her here hers him his how however i if in
+into is it its itself just may me might more most must my no nor not of off on once only or other our ours out over own
+please same shall she should so some such than that the their theirs them then there these they this those through to
+too under until up upon us very was we were what whatever when where whether which while who whom whose why will with
+within without would yes yet you your yours s t d ll re ve don doesn didn isn aren wasn won
+"""
+SWEDISH = "att av de den det du en ett för har hur inte jag med men min mitt mina när och om på som till var vad vem är"
+ARABIC = """
+في من على إلى الى عن مع هذا هذه ذلك تلك التي الذي الذين ما ماذا متى أين كيف هل هو هي هم كان كانت يكون أن ان إن أو او ثم
+لا لم لن قد كل بعد قبل بين حتى كما لكن عند لماذا و يا أي اي كم
+"""
+EVERYWHERE = f"{ENGLISH} one ones {SWEDISH} {ARABIC}"
+"""Small in every question. The other lists hold words that mean something in English ("die", "war", "son"), and count
+only where a question is in their language."""
+BY_LANGUAGE = {
+    "sv": f"""{SWEDISH} alla allt av blev bli blir där då eller er ett finns från få får genom han hon hos här i ingen
+        inom kan kunde man mellan mig mot mycket många mån ni någon något några nu sig sin ska skall skulle så under
+        upp ur ut utan varför vart vid vilka vilken vilket vi var vars över""",
+    "de": """aber alle als am an auch auf aus bei beim bin bis da damit dann das dass dein dem den der des die dies
+        diese dieser dieses doch dort du durch ein eine einem einen einer eines er es für gegen gibt hat haben hatte
+        ich ihm ihr ihre im in ist ja jede jeder jedes kann kein keine können man mein mit muss nach nicht noch nur
+        ob oder ohne sein seine sich sie sind so soll um und uns unser unter vom von vor wann war waren warum was
+        welche welchem welchen welcher welches wem wen wenn wer werden wie wird wo woher wohin wurde wurden zu zum
+        zur zwischen über""",
+    "fr": """a au aux avec ce ces cet cette chez combien comme comment d dans de des du elle elles en est et eux il
+        ils j je l la le les leur leurs lui m ma mais me mes moi mon n ne nos notre nous on ont ou où par pas plus
+        pour pourquoi qu quand que quel quelle quelles quels qui quoi s sa sans se ses si son sont sur t ta te tes
+        toi ton tu un une vos votre vous y à été être""",
+    "es": """a al algo como con cual cuales cuando cuanta cuantas cuanto cuantos cuál cuáles cuándo cuánta cuántas
+        cuánto cuántos cómo de del desde donde dónde e el ella ellas ellos en entre era es esa ese eso esta este esto
+        está están fue ha hasta hay la las lo los me mi mis muy más ni no nos o para pero por porque qué que
+        quien quién quiénes se ser si sin sobre son su sus también te tiene tu un una uno unos y ya yo""",
+    "it": """a ad agli ai al alla alle anche che chi ci come con cosa cui da dai dal dalla dalle dei del dell della
+        delle dello di dove e ed era fra gli ha hanno i il in io l la le lei li lo loro lui ma mi mia mio nei nel
+        nella nelle noi non o per perché più può qual quale quali quando quanta quante quanti quanto questa questo
+        se sei si sono su sua sul sulla suo tra tu un una uno voi è""",
+    "nl": """aan al als bij dan dat de deze die dit doen door een en er geen haar had heb hebben heeft het hier hij
+        hoe hoeveel hun ik in is je kan kunnen maar mag me meer men met mijn moet na naar niet nog nu of om onder ons
+        ook op over te tegen toen tot u uit van veel voor waar waarom wanneer waren was wat we welk welke werd wie wij
+        wordt worden ze zich zij zijn zo zou""",
+    "pt": """a ao aos as até com como da das de do dos e ela elas ele eles em entre era essa esse esta este está eu
+        foi há isso isto já lhe mais mas me meu minha muito na nas nem no nos não nós o onde os ou para pela pelas
+        pelo pelos por porque qual quais quando quanta quantas quanto quantos que quem se sem ser seu seus sobre sua
+        suas são também te tem um uma você à às é""",
+    "da": """af alle at blev bliver da de dem den denne der det dette dig din du efter eller en er et for fra får
+        før ham han har hun hvad hvem hver hvilke hvilken hvilket hvis hvor hvordan hvorfor hvornår i ikke ind jeg
+        kan man med meget men mig min mit mod må ned nej nu når og om op os over på sig sin skal som så til ud under
+        var ved vi vil være""",
+    "no": """alle at av ble blir da de dem den denne der det dette du eller en er et etter for fra får før ham han
+        har hun hva hvem hver hvilke hvilken hvilket hvis hvor hvordan hvorfor i ikke inn jeg kan man med meg men min
+        mot mye må nei nå når og om opp oss over på seg sin skal som så til ut under var ved vi vil være""",
+    "fi": """ei eikä en että he hän ja jo jos joka jotka kanssa koska kuin kuka kuinka kun ketkä me mikä mitä mitkä
+        millainen milloin minä missä mistä mihin miksi miten moni montako mutta myös ne niin nyt olen oli olla on
+        onko ovat paljonko se sen siitä siinä sinä tai te tämä tässä vai vain voi voiko""",
+}
+"""The languages told apart besides English, each by its small words."""
+_LISTS = {name: frozenset(words.split()) for name, words in {"en": ENGLISH, **BY_LANGUAGE}.items()}
+_OF = {
+    word: tuple(name for name, words in _LISTS.items() if word in words) for word in frozenset().union(*_LISTS.values())
+}
+
+
+def tongue(text: str) -> str:
+    """The language's code, as far as a text's small words tell; empty where nothing does."""
+    told = tongues(text)
+    return told[0] if len(told) == 1 or set(told) == {"da", "no"} else ""
+
+
+def tongues(text: str) -> tuple[str, ...]:
+    """The languages that a text's small words speak for equally."""
+    counts: Counter[str] = Counter()
+    for word in _WORD.findall(text[:READ_CHARS].lower()):
+        for name in _OF.get(word, ()) if len(word) > 1 or word in _VOWELS else ():
+            counts[name] += 1
+    most = max(counts.values(), default=0)
+    return tuple(name for name in counts if counts[name] == most)
