@@ -2,15 +2,15 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from agent.core.errors import ToolUnknownError
-from agent.core.models import Effect, JsonObject, Source
+from agent.core.errors import ToolQuarantinedError, ToolUnknownError
+from agent.core.models import Effect, JsonObject, RetrievalMode, Source, Tier
 from agent.core.subagents import SubAgentResult
 
 In = TypeVar("In", bound=BaseModel)
@@ -52,6 +52,19 @@ class Spawner(Protocol):
         number is reached, `SubAgentFailedError` when it fails."""
         ...
 
+    def begun(self, agent_id: str) -> list[JsonObject]:
+        """The tasks of the sub-agents of this kind that this very call has begun, in order: of a call that is made
+        again after a crash, those of the first time too. Long texts are shortened as the trace shows them."""
+        ...
+
+
+class Asker(Protocol):
+    """A model that a tool may ask within its call, on the run's budgets. Whoever carries out calls implements it."""
+
+    async def ask(self, messages: tuple[JsonObject, ...], *, tier: Tier = "fast") -> str:
+        """The text of one reply. Raises `ModelError`, and `BudgetError` before the call."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
@@ -66,6 +79,10 @@ class ToolContext:
     """Whether anything in the arguments came from outside."""
     subagents: Spawner | None = None
     """How sub-agents are started; None outside of a run."""
+    model: Asker | None = None
+    """A model to ask; None outside of a run, and in rules mode."""
+    retrieval_mode: RetrievalMode | None = None
+    """How the room wants documents searched; None where it does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +103,8 @@ class ToolSpec:
     """Words that speak for this tool when the catalogue is shortlisted."""
     by_name: bool = False
     """Whether only rooms and callers that name it have it: a special tool would be in the way of all others."""
+    asks: bool = False
+    """Whether every call waits for a person, whatever the room says: the operator wants it so."""
     spawns: bool = False
     """Whether it works through sub-agents. It takes no place among the calls under way: theirs would wait for it."""
 
@@ -127,6 +146,15 @@ class Tool(Protocol):
 
     async def reconcile(self, key: str, context: ToolContext) -> ToolResult | None:
         """What came of the call with this idempotency key, or None when that cannot be known."""
+        ...
+
+
+@runtime_checkable
+class Foreseeing(Protocol):
+    """A tool that knows beforehand that a call must fail, so that no person is asked to allow it."""
+
+    async def foresee(self, args: JsonObject, context: ToolContext) -> None:
+        """Raise the `ToolError` that the call would end in now; change nothing."""
         ...
 
 
@@ -233,6 +261,11 @@ class ToolRegistry:
     """The tools of this gateway by name. Injected, never global; names are unique."""
 
     _tools: dict[str, Tool] = field(default_factory=dict)
+    _withheld: dict[str, dict[str, str]] = field(default_factory=dict)
+    _specs: tuple[ToolSpec, ...] | None = None
+    """The specs in order of name, until something is registered."""
+    version: int = 0
+    """Rises with every change."""
 
     def register(self, *tools: Tool) -> None:
         """Add tools; ValueError on a bad or taken name."""
@@ -243,18 +276,34 @@ class ToolRegistry:
             if name in self._tools:
                 raise ValueError(f"a tool named {name!r} is registered already")
             self._tools[name] = tool
+        self._changed()
 
     def replace(self, origin: str, tools: Iterable[Tool]) -> None:
         """Put `tools` in place of all tools of this origin. Names that others have taken are left to them."""
+        self._withheld.pop(origin, None)
         self._tools = {name: tool for name, tool in self._tools.items() if tool.spec.origin != origin}
         for tool in tools:
             self._tools.setdefault(tool.spec.name, tool)
+        self._changed()
+
+    def withhold(self, origin: str, reasons: Mapping[str, str]) -> None:
+        """Refuse these names, which are not registered, with the reason of each; until the next `replace`."""
+        self._withheld[origin] = dict(reasons)
+
+    def withheld(self, name: str) -> str | None:
+        """Why the tool of this name may not be used; None where there is no such reason."""
+        if name in self._tools:
+            return None
+        return next((reasons[name] for reasons in self._withheld.values() if name in reasons), None)
 
     def get(self, name: str) -> Tool:
-        """The tool of this name; `ToolUnknownError` when there is none."""
+        """The tool of this name; `ToolUnknownError` when there is none, `ToolQuarantinedError` when it is withheld."""
         try:
             return self._tools[name]
         except KeyError:
+            reason = self.withheld(name)
+            if reason is not None:
+                raise ToolQuarantinedError(reason, agent_id=name) from None
             known = ", ".join(sorted(self._tools)) or "none"
             raise ToolUnknownError(f"there is no tool named {name!r}; known: {known}", agent_id=name) from None
 
@@ -266,5 +315,11 @@ class ToolRegistry:
 
     def specs(self, allowed: Iterable[str] | None = None) -> list[ToolSpec]:
         """The specs in order of name, only those `allowed` when given."""
+        if self._specs is None:
+            self._specs = tuple(tool.spec for tool in self)
         names = None if allowed is None else set(allowed)
-        return [tool.spec for tool in self if names is None or tool.spec.name in names]
+        return [spec for spec in self._specs if names is None or spec.name in names]
+
+    def _changed(self) -> None:
+        self._specs = None
+        self.version += 1

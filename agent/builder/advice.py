@@ -2,13 +2,12 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from agent.builder.records import Doubt
 from agent.builder.summary import template_of
 from agent.core.models import JsonObject
-from agent.knowledge.pipeline import NodeKind
-from agent.knowledge.plugins import PluginInfo, plugins
+from agent.knowledge.pipeline import PipelineDAG
 from agent.knowledge.templates import DEFAULT_TEMPLATE, PipelineTemplate, list_templates
 
 _SHEETS = frozenset((".xlsx", ".csv"))
@@ -16,16 +15,7 @@ _MAIL = frozenset((".eml", ".txt"))
 _LOGS = frozenset((".log",))
 MOSTLY = 0.6
 """A share of the files that decides what a source is made of."""
-_ASKS = re.compile(r"\b(?:what|which|list|show|are there|available|exist)\b", re.IGNORECASE)
-_ABOUT: Mapping[str, NodeKind | None] = {
-    "chunker": "chunker", "parser": "parser", "embedder": "embedder", "index": "index", "source type": "source",
-    "plugin": None,
-}  # fmt: skip
-_TEMPLATES = re.compile(r"\btemplates?\b", re.IGNORECASE)
-_STATE = re.compile(
-    r"^\s*(?:show|what is|what's|status|state)\b.{0,40}\b(?:pipeline|status|state)?\s*\??\s*$", re.IGNORECASE
-)
-_AGAIN = re.compile(r"\banaly[sz]e\b.{0,40}\b(?:again|anew)\b|\bre-?analy[sz]e\b", re.IGNORECASE)
+_NEGATED = re.compile(r"(?:\b(?:not|never|no|without)\b|n['\u2019]t\b)[^.,;!?]*$", re.IGNORECASE)
 _DOCUMENTS: Sequence[tuple[re.Pattern[str], str]] = (
     (
         re.compile(r"\b(?:papers?|reports?|theses|thesis|books?|articles?|contracts?|research)\b", re.IGNORECASE),
@@ -44,43 +34,17 @@ _KINDS: Mapping[str, str] = {
 """What the analysis calls them."""
 
 
-def wants_again(request: str) -> bool:
-    """Whether the source is to be analysed although it was."""
-    return _AGAIN.search(request) is not None
-
-
-def plain_answer(request: str) -> str | None:
-    """The answer to a question about what pipelines are made of; None for everything else. No source is looked at."""
-    if not _ASKS.search(request):
-        return None
-    if _TEMPLATES.search(request):
-        return "\n".join(
-            f"- {one.name}: {one.description} For {', '.join(one.suggested_for)}." for one in list_templates()
-        )
-    for word, kind in _ABOUT.items():
-        if re.search(rf"\b{word}(?:e?s)?\b", request, re.IGNORECASE):
-            return "\n".join(_described(one) for one in plugins(kind))
-    return None
-
-
-def asks_state(request: str) -> bool:
-    """Whether only the state is asked for."""
-    return _STATE.match(request) is not None
-
-
 def fitting(analysis: JsonObject, request: str, source_type: str) -> tuple[str, str]:
     """The template that fits, and why: one that the user names, what the files are, what the user calls them."""
-    names = "|".join(re.escape(one.name) for one in list_templates())
-    named = re.search(rf"\btemplate\s+[\"'`]?({names})\b|\b({names})[\"'`]?\s+template\b", request, re.IGNORECASE)
+    named = named_template(request)
     if named is not None:
-        return (named[1] or named[2]).lower(), "you named it"
+        return named, "you named it"
     counts = _counts(analysis)
     total = sum(counts.values()) or 1
     if sum(counts[one] for one in _SHEETS) / total >= MOSTLY:
         return "tables", "most files are sheets"
-    issues = _listed(analysis, "quality_issues")
-    if "scanned" in " ".join(issues):
-        return "scans", "some files hold pictures of text"
+    if _is_scanned(analysis):
+        return "scans", "most files that were looked at hold pictures of text"
     if source_type == "web":
         return "website", "the source is a web site"
     said = next(((template, found[0]) for pattern, template in _DOCUMENTS if (found := pattern.search(request))), None)
@@ -93,7 +57,16 @@ def fitting(analysis: JsonObject, request: str, source_type: str) -> tuple[str, 
         return "notes", "most files are mails and short texts"
     if sum(counts[one] for one in _LOGS) / total >= MOSTLY:
         return "windows", "most files are logs"
-    return DEFAULT_TEMPLATE, "the files are of several kinds"
+    return DEFAULT_TEMPLATE, "it reads files of every kind, and nothing here asks for another"
+
+
+def named_template(request: str) -> str | None:
+    """The template that the request names as one; None where it names none that there is, or says not to take it."""
+    names = "|".join(re.escape(one.name) for one in list_templates())
+    named = re.search(rf"\btemplate\s+[\"'`]?({names})\b|\b({names})[\"'`]?\s+template\b", request, re.IGNORECASE)
+    if named is None or _NEGATED.search(request[: named.start()]):
+        return None
+    return (named[1] or named[2]).lower()
 
 
 def knobs(template: PipelineTemplate, request: str) -> JsonObject:
@@ -102,31 +75,78 @@ def knobs(template: PipelineTemplate, request: str) -> JsonObject:
     for parameter in template.parameters:
         words = parameter.name.replace("_", r"[ _-]")
         said = re.search(rf"\b{words}\b\D{{0,12}}(\d{{1,9}})\b", request, re.IGNORECASE)
-        if said is not None and parameter.value_schema.get("type") in ("integer", "number"):
+        if said is not None and is_number(parameter.value_schema):
             found[parameter.name] = int(said[1])
     return found
 
 
+def is_number(schema: JsonObject) -> bool:
+    """Whether values of this JSON schema are numbers."""
+    return schema.get("type") in ("integer", "number")
+
+
+def settings_of(pipeline: PipelineDAG) -> Iterator[str]:
+    """The numbers that a pipeline's template lets one set, as they are now: `chunk size 500`."""
+    chosen = next((one for one in list_templates() if one.name == pipeline.template), None)
+    options = {node.id: node.options for node in pipeline.nodes}
+    for parameter in chosen.parameters if chosen is not None else ():
+        value = options.get(parameter.node, {}).get(parameter.option)
+        if value is not None and is_number(parameter.value_schema):
+            yield f"{parameter.name.replace('_', ' ')} {value}"
+
+
 def proposal(
-    analysis: JsonObject, pipeline: JsonObject, why: str, validation: JsonObject | None, doubts: Sequence[Doubt]
+    analysis: JsonObject,
+    pipeline: PipelineDAG,
+    why: str,
+    validation: JsonObject | None,
+    doubts: Sequence[Doubt],
+    *,
+    deviations: Sequence[str] = (),
+    named: str = "",
 ) -> str:
-    """What was found, what is proposed, what the validation says, what is doubtful, and how it goes on."""
-    lines = [f"**Found**: {analysis.get('summary')}", "", f"**Proposed**: {template_of(pipeline)}, because {why}."]
+    """What was found, what is proposed, what it does otherwise than its template, what the validation says, what is
+    doubtful, and how it goes on; `named` is what the user calls the collection."""
+    name, numbers = template_of(pipeline.model_dump(mode="json")), ", ".join(settings_of(pipeline))
+    with_numbers = "".join((f" with {numbers}" if numbers else "", *(f", {one}" for one in deviations)))
+    reason = f", because {why}" if why else ", as before"
+    lines = [f"**Found**: {analysis.get('summary')}", "", f"**Proposed**: {name}{with_numbers}{reason}."]
     if validation is not None:
         lines += ["", f"**Validated**: {validation.get('summary')}"]
     open_ones = [one for one in doubts if not one.resolved]
     if open_ones:
-        lines += ["", "**Doubtful**:", *(f"- {one.severity}: {one.message}" for one in open_ones)]
+        said = dict.fromkeys(f"- {one.severity}: {one.message}" for one in open_ones)  # two may say the same
+        lines += ["", "**Doubtful**:", *said]
     lines.append("")
     if any(one.blocks for one in open_ones):
-        lines.append("A blocking issue is open: resolve it, say what to change, or `apply NAME anyway`.")
+        lines.append(
+            "A blocking issue is open: resolve it, say what to change, mend the files and say `analyse again`, or "
+            f"`apply {named or 'NAME'} anyway`."
+        )
     else:
-        lines.append("Say `apply NAME` to make the collection NAME, or what to change (`use the template reports`).")
+        name = named or "NAME"
+        lines.append(
+            f"Say `apply {name}` to make the collection {name}, or what to change (`make the chunks smaller`)."
+        )
     return "\n".join(lines)
 
 
-def _described(info: PluginInfo) -> str:
-    return f"- {info.name} ({info.kind}): {info.description}. Good for: {info.good_for}."
+def _is_scanned(analysis: JsonObject) -> bool:
+    """Whether pictures of text are what a source is made of: most of the files tried, each kind by its share of all.
+    Where nobody tried any, the word of whoever looked stands."""
+    kinds = analysis.get("by_extension")
+    scanned, tried = 0.0, 0
+    for stats in kinds.values() if isinstance(kinds, dict) else ():
+        trials = stats.get("sample_results") if isinstance(stats, dict) else None
+        listed = trials if isinstance(trials, list) else []
+        found = {str(one.get("file")): bool(one.get("scanned")) for one in listed if isinstance(one, dict)}
+        count = stats.get("count") if isinstance(stats, dict) else 0
+        if found and isinstance(count, int):
+            tried += count
+            scanned += count * sum(found.values()) / len(found)
+    if tried:
+        return scanned / tried >= MOSTLY
+    return "scanned" in " ".join(_listed(analysis, "quality_issues"))
 
 
 def _counts(analysis: JsonObject) -> "Counter[str]":

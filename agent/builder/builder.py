@@ -3,16 +3,16 @@
 It starts no runs; `conversations.py` does, and these are carried out by tools that come back here."""
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable
-
-from pydantic import ValidationError
+from collections.abc import Callable
 
 from agent.builder.errors import BlockingUncertaintyError, ConversationNotActiveError, PipelineMissingError
+from agent.builder.findings import Findings, has_report, is_validated
 from agent.builder.messages import MessageLog, history
-from agent.builder.records import Conversation, Doubt, Origin
+from agent.builder.records import Conversation, Doubt
 from agent.builder.sources import PREFIX, NamedSource, SourceStore
 from agent.builder.store import BuilderStore
 from agent.builder.summary import briefing, summary_of
+from agent.core.audit import UNRECORDED, Act, AuditLog
 from agent.core.errors import AgentError, BadRequestError, ConflictError, NotFoundError
 from agent.core.models import JsonObject
 from agent.core.subagents import SubAgentResult, Uncertainty
@@ -21,19 +21,13 @@ from agent.knowledge.job_runner import IngestJobs
 from agent.knowledge.jobs import JobRequest
 from agent.knowledge.library import Library
 from agent.knowledge.models import ConnectorInput
-from agent.knowledge.pipeline import PipelineDAG, fingerprint
-from agent.knowledge.pipeline_check import PipelineInvalidError, read_pipeline
+from agent.knowledge.pipeline import PipelineDAG
+from agent.knowledge.pipeline_check import read_pipeline
 from agent.subagents.base import Caller, FindSource
+from agent.subagents.spawn import Keep
 from agent.tools import ToolContext
 
 log = logging.getLogger(__name__)
-
-ADJUSTED: dict[Origin, str] = {
-    "source_analyzer": "analysed_again",
-    "pipeline_validator": "pipeline_adjusted",
-    "conversation": "withdrawn",
-}
-"""How a doubt is settled that its origin no longer has."""
 
 
 class PipelineBuilder:
@@ -49,7 +43,9 @@ class PipelineBuilder:
         jobs: IngestJobs,
         words: FindSource,
         clock: Callable[[], float],
+        audit: AuditLog = UNRECORDED,
     ) -> None:
+        self._audit = audit
         self.store = store
         self.sources = sources
         self.messages = messages
@@ -57,6 +53,7 @@ class PipelineBuilder:
         self._collections = collections
         self._jobs = jobs
         self._words = words
+        self._findings = Findings(store, sources, words)
         self._clock = clock
 
     async def get(self, conversation_id: str, owner: str) -> Conversation:
@@ -95,33 +92,35 @@ class PipelineBuilder:
 
     async def briefing(self, conversation: Conversation) -> tuple[str, bool]:
         """What is known as a turn begins, and whether the messages before it have expired."""
-        expired = conversation.turns > 0 and conversation.chat_id is None and not await self._earlier(conversation)
+        expired = conversation.turns > 0 and not await self._earlier(conversation)
         source, doubts = await self.source(conversation), await self.store.doubts(conversation)
         return briefing(conversation, source, doubts, expired=expired), expired
 
     async def build(self, conversation: Conversation, pipeline: PipelineDAG) -> None:
         """Keep a checked pipeline as the proposed one. `ConversationNotActiveError`."""
         self.must_be_active(conversation)
-        validation = conversation.validation
-        validated = validation is not None and validation.get("of") == mark(pipeline)
-        if not await self.store.set_pipeline(conversation, pipeline.model_dump(mode="json"), validated=validated):
+        kept = has_report(conversation, pipeline)
+        if not await self.store.set_pipeline(conversation, pipeline.model_dump(mode="json"), validated=kept):
             raise self._ended(conversation)
-        if validated and validation is not None:
-            await self._doubt(conversation, "pipeline_validator", _said(validation.get("uncertainties")))
+        await self._findings.proposed(conversation, pipeline)
         await self.summarise(conversation)
 
-    def keeper(self, agent_id: str) -> Callable[[JsonObject, SubAgentResult, ToolContext], Awaitable[None]]:
+    async def name_source(self, conversation: Conversation, words: str) -> Conversation:
+        """The conversation, about the source that these words mean, where it had none; see `Findings.name_source`."""
+        await self._findings.name_source(conversation, words)
+        return await self.get(conversation.id, conversation.owner)
+
+    def keeper(self, agent_id: str) -> Keep:
         """What is told of each result of this sub-agent, see `Keep`. Runs outside of conversations keep nothing."""
 
-        async def keep(task: JsonObject, result: SubAgentResult, context: ToolContext) -> None:
+        async def keep(task: JsonObject, result: SubAgentResult, context: ToolContext) -> str | None:
             name = context.conversation_id or context.run_id
             conversation = await self.store.get(name, context.owner)
             if conversation is None or conversation.status != "active":
-                return
-            if agent_id == "source_analyzer":
-                await self._keep_analysis(conversation, task, result)
-            elif agent_id == "pipeline_validator":
-                await self._keep_report(conversation, task, result)
+                return None
+            other = await self._findings.keep(agent_id, conversation, task, result)
+            await self.summarise(conversation)
+            return other
 
         return keep
 
@@ -132,21 +131,56 @@ class PipelineBuilder:
         doubt = next((one for one in await self.store.doubts(conversation) if one.id == doubt_id), None)
         if doubt is None:
             raise NotFoundError(f"there is no uncertainty {doubt_id[:100]!r} in this conversation", agent_id="builder")
-        resolved = await self.store.resolve(doubt, how=how, resolver=by, note=note)
-        if resolved is None:
-            raise ConflictError(f"{doubt_id} is resolved already ({doubt.resolved_by})", agent_id="builder")
+        taken = ConflictError(f"{doubt_id} is resolved already ({doubt.resolved_by})", agent_id="builder")
+        if doubt.resolved:
+            raise taken
+        about: JsonObject = {"uncertainty": doubt.id, "severity": doubt.severity}
+        act = Act("conversation.resolve", conversation.id, owner=conversation.owner, by=by, detail=about)
+        async with self._audit.recorded(act):
+            resolved = await self.store.resolve(doubt, how=how, resolver=by, note=note)
+            if resolved is None:
+                raise taken
         await self.summarise(conversation)
         return resolved
 
     async def apply(self, conversation: Conversation, collection: str, *, force: bool, by: str) -> Conversation:
         """Make the collection and start reading the source into it. Doing it again with the same collection changes
-        nothing.
+        nothing, unless that was deleted.
+
+        Raises what `may_apply` does."""
+        if conversation.status == "applied" and _into(conversation) == collection:
+            if conversation.job_id is not None and await self._collections.get(conversation.owner, collection) is None:
+                raise ConversationNotActiveError(
+                    f"Conversation is not active: {conversation.id} was applied to {collection!r}, which has been "
+                    "deleted since; begin another one to make it anew",
+                    agent_id="builder",
+                )
+            return await self._finish(conversation)
+        blocking = await self.may_apply(conversation, collection, force=force)
+        overridden = [one.id for one in blocking]
+        applied: JsonObject = {
+            "collection": collection,
+            "by": by,
+            "at": self._clock(),
+            "force": force,
+            "overridden": [*overridden],
+            "validated": is_validated(conversation, self._pipeline(conversation)),
+        }
+        about: JsonObject = {"collection": collection, "force": force, "overridden": [*overridden]}
+        act = Act("conversation.apply", conversation.id, owner=conversation.owner, by=by, detail=about)
+        async with self._audit.recorded(act):
+            if not await self.store.apply(conversation, collection, applied):
+                raise self._ended(conversation)
+        if overridden:
+            log.warning("%s applied %s by force over %s", by, conversation.id, ", ".join(overridden))
+        return await self._finish(await self.get(conversation.id, conversation.owner))
+
+    async def may_apply(self, conversation: Conversation, collection: str, *, force: bool) -> list[Doubt]:
+        """The blocking doubts that applying would override; to be asked before a person is.
 
         Raises `ConversationNotActiveError`, `PipelineMissingError`, `BlockingUncertaintyError` unless `force`,
         `ConflictError` for a collection that is there already, `BadRequestError` for a name or source that will not
         do."""
-        if conversation.status == "applied" and _into(conversation) == collection:
-            return await self._finish(conversation)
         self.must_be_active(conversation)
         pipeline = self._pipeline(conversation)
         blocking = await self.store.blocking(conversation)
@@ -162,27 +196,17 @@ class PipelineBuilder:
             raise ConflictError(
                 f"there is a collection {collection!r} already; choose another name", agent_id="builder"
             )
-        overridden = [one.id for one in blocking]
-        applied: JsonObject = {
-            "collection": collection,
-            "by": by,
-            "at": self._clock(),
-            "force": force,
-            "overridden": [*overridden],
-            "validated": conversation.validation is not None,
-        }
-        if not await self.store.apply(conversation, collection, applied):
-            raise self._ended(conversation)
-        if overridden:
-            log.warning("%s applied %s by force over %s", by, conversation.id, ", ".join(overridden))
-        return await self._finish(await self.get(conversation.id, conversation.owner))
+        return blocking
 
-    async def abandon(self, conversation: Conversation) -> Conversation:
-        """End it without applying anything; again is no error. `ConversationNotActiveError` for an applied one."""
+    async def abandon(self, conversation: Conversation, *, by: str | None = None) -> Conversation:
+        """End it without applying anything, `by` whom is recorded; again is no error. `ConversationNotActiveError` for
+        an applied one."""
         if conversation.status != "abandoned":
             self.must_be_active(conversation)
-            if not await self.store.abandon(conversation):
-                raise self._ended(conversation)
+            act = Act("conversation.abandon", conversation.id, owner=conversation.owner, by=by)
+            async with self._audit.recorded(act):
+                if not await self.store.abandon(conversation):
+                    raise self._ended(conversation)
             await self.summarise(conversation)
         return await self.get(conversation.id, conversation.owner)
 
@@ -207,9 +231,19 @@ class PipelineBuilder:
             raise self._ended(conversation)
 
     def _ended(self, conversation: Conversation) -> ConversationNotActiveError:
-        ended = "has ended" if conversation.status == "active" else f"was {conversation.status}"
+        collection, ended, ask = _into(conversation), "has ended", ""
+        if conversation.status == "applied":
+            ended = f"was applied to the collection {collection!r}"
+            ask = f"ask the collection {collection!r} (room `knowledge`), or "
+        elif conversation.status == "abandoned":
+            ended = "was abandoned"
         return ConversationNotActiveError(
-            f"Conversation is not active: {conversation.id} {ended}; begin another one", agent_id="builder"
+            f"Conversation is not active: {conversation.id} {ended}. What you can do: {ask}begin another conversation, "
+            "in a new chat, or from this one's pipeline: POST /api/v2/agent/conversations "
+            f'{{"from_conversation": "{conversation.id}"}}',
+            agent_id="builder",
+            status=conversation.status,
+            collection=collection or None,
         )
 
     async def _finish(self, conversation: Conversation) -> Conversation:
@@ -227,45 +261,6 @@ class PipelineBuilder:
         await self.summarise(conversation)
         return await self.get(conversation.id, conversation.owner)
 
-    async def _keep_analysis(self, conversation: Conversation, task: JsonObject, result: SubAgentResult) -> None:
-        if result.tainted:
-            await self.store.taint(conversation)
-        if conversation.source_id is None:
-            await self._name_source(conversation, str(task.get("source_id") or ""))
-        if result.data:
-            await self.store.set_analysis(conversation, {**result.data, "success": result.success})
-        if result.success:
-            await self._doubt(conversation, "source_analyzer", result.uncertainties)
-        await self.summarise(conversation)
-
-    async def _keep_report(self, conversation: Conversation, task: JsonObject, result: SubAgentResult) -> None:
-        if result.tainted:
-            await self.store.taint(conversation)
-        given = task.get("pipeline")
-        try:
-            of = mark(read_pipeline(given)) if isinstance(given, dict) else None
-        except PipelineInvalidError:  # it was refused, and nothing was validated
-            of = None
-        if of is None or not result.success:
-            return
-        await self.store.set_validation(conversation, {**result.data, "of": of})
-        # The doubts of another pipeline than the proposed one settle none of its own.
-        if conversation.pipeline is None or mark(self._pipeline(conversation)) == of:
-            await self._doubt(conversation, "pipeline_validator", result.uncertainties)
-        await self.summarise(conversation)
-
-    async def _name_source(self, conversation: Conversation, words: str) -> None:
-        """A chat that spoke of a source by its path or address has it from then on."""
-        if words.startswith(PREFIX):
-            source = await self.sources.get(words, conversation.owner)
-        else:
-            request = await self._words(words, Caller(conversation.owner, conversation.id))
-            source = await self.sources.add(conversation.owner, request)
-        await self.store.set_source(conversation, source.id)
-
-    async def _doubt(self, conversation: Conversation, origin: Origin, found: Iterable[Uncertainty]) -> None:
-        await self.store.record_doubts(conversation, origin, found, settled_by=ADJUSTED[origin])
-
     async def _earlier(self, conversation: Conversation) -> bool:
         """Whether any message is left but the one that is being answered."""
         return len(history(await self.messages.read(conversation.id))) > 1
@@ -276,21 +271,6 @@ class PipelineBuilder:
         return read_pipeline(conversation.pipeline)
 
 
-def mark(pipeline: PipelineDAG) -> str:
-    """What tells one pipeline from another, whatever their templates are called."""
-    return fingerprint(pipeline.model_dump(mode="json", exclude={"template"}))
-
-
 def _into(conversation: Conversation) -> str:
     """The collection it was applied to, whether that is still there or not."""
     return str(conversation.applied.get("collection") or "") if conversation.applied is not None else ""
-
-
-def _said(value: object) -> list[Uncertainty]:
-    found = []
-    for one in value if isinstance(value, list) else []:
-        try:
-            found.append(Uncertainty.model_validate(one))
-        except ValidationError:
-            continue
-    return found

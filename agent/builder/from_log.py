@@ -8,8 +8,8 @@ from agent.core.approval import question
 from agent.core.fold import RunState
 from agent.core.models import JsonObject
 from agent.core.trace import shorten
+from agent.subagents.spawn import SPAWN_TOOLS
 
-SPAWN = "spawn_"
 SHOWN_CHARS = 1_000
 
 Make = Callable[[MessageRole, str, JsonObject | None], ConversationMessage]
@@ -35,7 +35,7 @@ def answer_of(state: RunState) -> str:
 def _done(events: Sequence[ev.Event]) -> Iterator[tuple[MessageRole, str, JsonObject | None]]:
     for event in events:
         body = event.body
-        if isinstance(body, ev.ToolReturned) and not body.span and not body.tool.startswith(SPAWN):
+        if isinstance(body, ev.ToolReturned) and not body.span and body.tool not in SPAWN_TOOLS:
             failed = body.error_code is not None
             text = (body.error or "it failed") if failed else body.text
             yield "tool", shorten(text, SHOWN_CHARS), {"tool_name": body.tool, "success": not failed}

@@ -64,6 +64,10 @@ class MessageLog:
                 continue
         return found
 
+    async def forget(self, conversation_id: str) -> None:
+        """Remove the messages of a conversation."""
+        await self._ephemeral.forget(_messages(conversation_id))
+
     async def take(self, conversation_id: str, token: str) -> bool:
         """Take the lock of a conversation; False while somebody else has it."""
         return await self._ephemeral.acquire(f"agent:conversation:{conversation_id}:lock", token, LOCK_SECONDS)
@@ -78,7 +82,11 @@ class MessageLog:
 
     async def sent(self, owner: str) -> int:
         """Count a message of this user; how many there are in the minute by now."""
-        return await self._ephemeral.count(f"agent:user:{owner}:messages", WINDOW_SECONDS)
+        return await self._ephemeral.count(_count(owner), WINDOW_SECONDS)
+
+    async def window_left(self, owner: str) -> float:
+        """Seconds until this user's messages are counted anew."""
+        return await self._ephemeral.left(_count(owner))
 
 
 def history(messages: Sequence[ConversationMessage]) -> tuple[ChatMessage, ...]:
@@ -88,6 +96,10 @@ def history(messages: Sequence[ConversationMessage]) -> tuple[ChatMessage, ...]:
         for one in messages
         if one.role in ("user", "assistant")
     )
+
+
+def _count(owner: str) -> str:
+    return f"agent:user:{owner}:messages"
 
 
 def _messages(conversation_id: str) -> str:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.core.codec import whole
+from agent.core.audit import UNRECORDED, Act, AuditLog
+from agent.core.codec import storable, whole
 from agent.core.errors import BadRequestError, NotFoundError
 from agent.core.statements import Row, Statements
 from agent.knowledge.models import ConnectorInput
@@ -32,9 +33,16 @@ class SourceStore:
     """The sources by owner; another owner's are not there. Methods raise `StoreError`. `roots` are the folders that
     local sources lie beneath."""
 
-    def __init__(self, statements: Statements, roots: Sequence[Path], clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        statements: Statements,
+        roots: Sequence[Path],
+        clock: Callable[[], float],
+        audit: AuditLog = UNRECORDED,
+    ) -> None:
+        self._audit = audit
         self._statements = statements
-        self._roots = tuple(roots)
+        self.roots = tuple(roots)
         self._clock = clock
 
     async def add(self, owner: str, request: ConnectorInput, name: str = "") -> NamedSource:
@@ -42,7 +50,7 @@ class SourceStore:
 
         Raises `ConnectorAuthError` for a path outside the roots, `ConnectorNotFoundError` for one that is not there,
         `BadRequestError` when there are too many."""
-        request = beneath(request, self._roots)
+        request = beneath(request, self.roots)
         known = await self.list(owner, limit=MOST_SOURCES)
         for source in known:
             if source.request == request:
@@ -60,7 +68,7 @@ class SourceStore:
     async def get(self, source_id: str, owner: str) -> NamedSource:
         """A source. `NotFoundError`, for another owner's too."""
         query = f"SELECT {_COLUMNS} FROM sources WHERE id = ? AND owner = ?"  # noqa: S608 - constants only
-        rows = await self._statements.read(query, _plain(source_id), owner)
+        rows = await self._statements.read(query, storable(source_id), owner)
         if not rows:
             raise NotFoundError(f"there is no source {source_id[:100]!r}; see GET /v1/sources", agent_id="builder")
         return _source(rows[0])
@@ -70,18 +78,15 @@ class SourceStore:
         query = f"SELECT {_COLUMNS} FROM sources WHERE owner = ? ORDER BY created DESC, id LIMIT ?"  # noqa: S608
         return [_source(row) for row in await self._statements.read(query, owner, limit)]
 
-    async def remove(self, source_id: str, owner: str) -> None:
-        """Forget a source; conversations and collections it was read into stay. `NotFoundError`."""
+    async def remove(self, source_id: str, owner: str, *, by: str | None = None) -> None:
+        """Forget a source, `by` whom is recorded; conversations and collections it was read into stay.
+        `NotFoundError`."""
         rows = await self._statements.write(
-            "DELETE FROM sources WHERE id = ? AND owner = ? RETURNING id", _plain(source_id), owner
+            "DELETE FROM sources WHERE id = ? AND owner = ? RETURNING id", storable(source_id), owner
         )
         if not rows:
             raise NotFoundError(f"there is no source {source_id[:100]!r}; see GET /v1/sources", agent_id="builder")
-
-
-def _plain(text: str) -> str:
-    """The text without what PostgreSQL cannot hold; it is looked up, and not there."""
-    return whole(text).replace("\x00", "\N{REPLACEMENT CHARACTER}")
+        await self._audit.note(Act("source.delete", source_id, owner=owner, by=by))
 
 
 def _source(row: Row) -> NamedSource:

@@ -16,7 +16,7 @@ from agent.builder.records import (
     conversation_of,
     doubt_of,
 )
-from agent.core.codec import whole
+from agent.core.codec import storable, whole
 from agent.core.models import JsonObject, Usage
 from agent.core.statements import Statements
 from agent.core.subagents import Uncertainty
@@ -39,15 +39,26 @@ class BuilderStore:
         self._statements = statements
         self._clock = clock
 
-    async def add(self, owner: str, *, source_id: str | None = None, chat_id: str | None = None) -> Conversation:
-        """A new conversation; the one that a chat has already is returned as it is."""
+    async def add(
+        self,
+        owner: str,
+        *,
+        source_id: str | None = None,
+        chat_id: str | None = None,
+        pipeline: JsonObject | None = None,
+        analysis: JsonObject | None = None,
+        tainted: bool = False,
+    ) -> Conversation:
+        """A new conversation, perhaps with what another one came to; the one that a chat has already is returned as it
+        is."""
         now = self._clock()
         conversation_id = f"conv_{secrets.token_hex(16)}"
-        chat = _plain(chat_id) if chat_id is not None else None
+        chat = storable(chat_id) if chat_id is not None else None
         rows = await self._statements.write(
-            "INSERT INTO agent_conversations (id, owner, chat_id, source_id, status, created, updated) "
-            "VALUES (?,?,?,?,'active',?,?) ON CONFLICT DO NOTHING RETURNING id",
-            conversation_id, owner, chat, source_id, now, now,
+            "INSERT INTO agent_conversations (id, owner, chat_id, source_id, status, current_pipeline, "
+            "source_analysis, tainted, created, updated) VALUES (?,?,?,?,'active',?,?,?,?,?) "
+            "ON CONFLICT DO NOTHING RETURNING id",
+            conversation_id, owner, chat, source_id, _kept(pipeline), _kept(analysis), int(tainted), now, now,
         )  # fmt: skip
         found = await self.get(conversation_id if rows else chat or "", owner)
         assert found is not None, "it was just written, or is there"
@@ -55,7 +66,7 @@ class BuilderStore:
 
     async def get(self, conversation_id: str, owner: str) -> Conversation | None:
         """The conversation of this id, or of the chat with this id; None where there is none of this owner's."""
-        wanted = _plain(conversation_id)
+        wanted = storable(conversation_id)
         query = f"SELECT {_READ} FROM agent_conversations WHERE owner = ? AND (id = ? OR chat_id = ?)"  # noqa: S608
         rows = await self._statements.read(query, owner, wanted, wanted)
         return conversation_of(rows[0]) if rows else None
@@ -150,18 +161,29 @@ class BuilderStore:
         return bool(rows)
 
     async def set_analysis(self, conversation: Conversation, analysis: JsonObject) -> bool:
-        """Keep what is known of the source; False when the conversation is not active any more."""
-        return await self._set(conversation, "source_analysis", analysis)
+        """Keep what is known of the source, and drop the validation, which was on the source as it was; False when the
+        conversation is not active any more."""
+        rows = await self._statements.write(
+            "UPDATE agent_conversations SET source_analysis = ?, validation = NULL, updated = ? "
+            "WHERE id = ? AND status = 'active' RETURNING id",
+            _json(analysis), self._clock(), conversation.id,
+        )  # fmt: skip
+        return bool(rows)
 
     async def set_validation(self, conversation: Conversation, report: JsonObject) -> bool:
         """Keep a validation report; False when the conversation is not active any more."""
-        return await self._set(conversation, "validation", report)
+        rows = await self._statements.write(
+            "UPDATE agent_conversations SET validation = ?, updated = ? "
+            "WHERE id = ? AND status = 'active' RETURNING id",
+            _json(report), self._clock(), conversation.id,
+        )  # fmt: skip
+        return bool(rows)
 
     async def set_summary(self, conversation: Conversation, summary: str) -> None:
         """Keep what the conversation is about, for when its messages have expired."""
         await self._statements.write(
             "UPDATE agent_conversations SET summary = ?, updated = ? WHERE id = ?",
-            _plain(summary), self._clock(), conversation.id,
+            storable(summary), self._clock(), conversation.id,
         )  # fmt: skip
 
     async def taint(self, conversation: Conversation) -> None:
@@ -173,7 +195,7 @@ class BuilderStore:
         rows = await self._statements.write(
             "UPDATE agent_conversations SET status = 'applied', collection = ?, applied = ?, updated = ? "
             "WHERE id = ? AND status = 'active' AND current_pipeline IS NOT NULL RETURNING id",
-            _plain(collection), _json(applied), self._clock(), conversation.id,
+            storable(collection), _json(applied), self._clock(), conversation.id,
         )  # fmt: skip
         return bool(rows)
 
@@ -218,14 +240,14 @@ class BuilderStore:
         return [doubt_of(row) for row in await self._statements.read(query, conversation.id)]
 
     async def record_doubts(
-        self, conversation: Conversation, origin: Origin, found: Iterable[Uncertainty], *, settled_by: str
+        self, conversation: Conversation, origin: Origin, found: Iterable[Uncertainty], *, settled_by: str | None
     ) -> list[Doubt]:
         """Take up what `origin` now says is doubtful; the new ones. What it said before and says no more is resolved
-        by `settled_by`; what it still says stays as it is."""
-        wanted = {(one.severity, _plain(one.message)[:MESSAGE_CHARS]): one for one in found}
+        by `settled_by`, or stays open where that is None; what it still says stays as it is."""
+        wanted = {(one.severity, storable(one.message)[:MESSAGE_CHARS]): one for one in found}
         known = [doubt for doubt in await self.doubts(conversation) if doubt.origin == origin]
         for doubt in known:
-            if not doubt.resolved and (doubt.severity, doubt.message) not in wanted:
+            if settled_by is not None and not doubt.resolved and (doubt.severity, doubt.message) not in wanted:
                 await self.resolve(doubt, how=settled_by, resolver=origin)
         # What only this origin had settled counts as new when it is said again; a person's word stands.
         said = {(one.severity, one.message) for one in known if not one.resolved or one.resolver != origin}
@@ -241,7 +263,7 @@ class BuilderStore:
         rows = await self._statements.write(
             "UPDATE conversation_uncertainties SET resolved = 1, resolved_by = ?, resolver = ?, note = ?, "
             "resolved_at = ? WHERE id = ? AND resolved = 0 RETURNING id",
-            _plain(how), resolver, _plain(note) or None, now, doubt.id,
+            storable(how), resolver, storable(note) or None, now, doubt.id,
         )  # fmt: skip
         if not rows:
             return None
@@ -272,18 +294,9 @@ class BuilderStore:
         )  # fmt: skip
         return made
 
-    async def _set(self, conversation: Conversation, column: str, value: JsonObject) -> bool:
-        rows = await self._statements.write(
-            f"UPDATE agent_conversations SET {column} = ?, updated = ? "  # noqa: S608 - one of our own columns
-            "WHERE id = ? AND status = 'active' RETURNING id",
-            _json(value), self._clock(), conversation.id,
-        )  # fmt: skip
-        return bool(rows)
 
-
-def _plain(text: str) -> str:
-    """The text without what PostgreSQL cannot hold."""
-    return whole(text).replace("\x00", "\N{REPLACEMENT CHARACTER}")
+def _kept(value: JsonObject | None) -> str | None:
+    return _json(value) if value is not None else None
 
 
 def _json(value: JsonObject) -> str:

@@ -5,9 +5,11 @@ Both are made from what is kept, never by a model, so that they cannot say more 
 import json
 from collections.abc import Iterator, Sequence
 
+from agent.builder.adjusting import deviations
 from agent.builder.records import Conversation, Doubt
 from agent.builder.sources import NamedSource
 from agent.core.models import JsonObject
+from agent.knowledge.pipeline_check import PipelineInvalidError, read_pipeline
 
 ASKED_KEPT = 8
 """Of what the user has said: the first, which names the goal, and the last."""
@@ -20,6 +22,13 @@ EXPIRED = (
     "The earlier messages of this conversation have expired; it goes on from its summary, source analysis and "
     "pipeline, which are below."
 )
+
+_SETTLED = {
+    "analysed_again": "not found when the source was analysed again",
+    "pipeline_adjusted": "not found with another pipeline",
+    "user_confirmed": "confirmed by the user",
+}
+"""How doubts were settled, for those who read."""
 
 
 def kept_words(asked: Sequence[str], said: str) -> tuple[str, ...]:
@@ -80,19 +89,33 @@ def _known(conversation: Conversation, source: NamedSource | None, doubts: Seque
     if conversation.analysis is None:
         yield "The source was not analysed yet."
     else:
-        yield f"Analysis: {conversation.analysis.get('summary')}"
+        yield f"Analysis{_unfinished(conversation.analysis)}: {conversation.analysis.get('summary')}"
     if conversation.pipeline is None:
         yield "No pipeline was proposed yet."
     else:
-        yield f"Proposed pipeline: {template_of(conversation.pipeline)}."
+        yield f"Proposed pipeline: {', '.join((template_of(conversation.pipeline), *_deviations(conversation)))}."
     if conversation.validation is not None:
-        yield f"Validation: {conversation.validation.get('summary')}"
+        yield f"Validation{_unfinished(conversation.validation)}: {conversation.validation.get('summary')}"
     elif conversation.pipeline is not None:
         yield "The pipeline was not validated yet."
     for doubt in doubts:
-        state = f"settled ({doubt.resolved_by})" if doubt.resolved else "open"
+        how = doubt.resolved_by or ""
+        state = f"settled ({_SETTLED.get(how, how.replace('_', ' '))})" if doubt.resolved else "open"
         if not doubt.resolved or doubt.severity == "blocking":
             yield f"- {doubt.severity}, {state}: {doubt.message[:300]}"
+
+
+def _deviations(conversation: Conversation) -> Iterator[str]:
+    """How the pipeline differs from its template; nothing of one that another version wrote."""
+    try:
+        yield from deviations(read_pipeline(conversation.pipeline or {}))
+    except PipelineInvalidError:
+        return
+
+
+def _unfinished(found: JsonObject) -> str:
+    """Said of what was found by somebody who did not come to their end."""
+    return " (not finished)" if found.get("success") is False else ""
 
 
 def _short_analysis(analysis: JsonObject) -> JsonObject:

@@ -19,7 +19,7 @@ async def answer_of(run: Run) -> StepOutput:
     outcomes = await results(run)
     last = [(step, output) for step, output in outcomes if not _feeds_another(step, plan.steps)]
     return StepOutput(
-        text=compose(last) if last else "",
+        text=compose(last, run.state.prompt) if last else "",
         tainted=any(output.tainted for _, output in outcomes),
         sources=number_sources(outcomes),
         effective="rules" if all(output.effective == "rules" for _, output in outcomes) else "llm",

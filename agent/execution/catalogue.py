@@ -1,24 +1,38 @@
 """The catalogue of one run: the skills and tools its room and its caller allow, as the planner sees them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from agent.core.models import Effect
 from agent.execution.run import Run
 from agent.execution.skill_executor import allowed_tools
 from agent.planning.catalogue import Catalogue, SkillCard
+from agent.tools import ToolSpec
 
+KEPT = 100
+"""How many catalogues are kept; there is one for each room and each choice of tools that callers make."""
 _WORST: tuple[Effect, ...] = ("read", "idempotent", "effect")
 
 
 def catalogue_of(run: Run) -> Catalogue:
     """Skills in order of name, then tools in order of name: the same bytes for the same room (prompt caches)."""
-    specs = run.engine.registry.specs(allowed_tools(run))
+    wanted = run.state.request.metadata.get("skills")
+    names = allowed_tools(run)
+    registry, skills = run.engine.registry, run.room.skills
+    key = (registry.version, *names, "/", *(skills or ()), skills is None, repr(wanted))
+    catalogues = run.engine.catalogues
+    if key not in catalogues:
+        if len(catalogues) >= KEPT:
+            catalogues.clear()
+        catalogues[key] = _made(run, registry.specs(names), wanted if isinstance(wanted, list) else None)
+    return catalogues[key]
+
+
+def _made(run: Run, specs: Sequence[ToolSpec], wanted: Sequence[object] | None) -> Catalogue:
     effects = {spec.name: spec.effect for spec in specs}
     allowed = tuple(effects)
     cards = []
-    wanted = run.state.request.metadata.get("skills")
     for skill in run.engine.skills.visible(run.room.skills):
-        if skill.model_invocable and not (isinstance(wanted, list) and skill.name not in wanted):
+        if skill.model_invocable and (wanted is None or skill.name in wanted):
             tools = skill.scope(allowed)
             cards.append(
                 SkillCard(

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from agent.core.errors import FAILURES
 from agent.core.events import StepOutput
 from agent.core.models import Outcome, PlanStep, StepOutcome
+from agent.execution.figures import invented_numbers, unexplained_figures
+from agent.prompts import render
 
 _OUTCOME_OF_ERROR = {
     "ERR_TOOL_TIMEOUT": Outcome.RETRY,
@@ -34,8 +36,19 @@ _ERROR_TEXT = re.compile(
 )
 REPEATED_CHARS = 60
 """So much of what looks like an error message, found in the tool's own input, is a quotation."""
+VALUE_CHARS = 200
+"""A longer text without words is no single number, time or date."""
 _WORD = re.compile(r"[^\W\d_]{3,}")
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_VALUE_WORDS = re.compile(
+    r"\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun)[a-z]*\b|\b[A-Z]\w+/[A-Z]\w+|"
+    r"\b(?:utc|gmt|[a-z]{1,3}t|eur|usd|gbp|sek|nok|dkk|chf|jpy|true|false|yes|no|none|approximately|about)\b",
+    re.IGNORECASE,
+)
+"""The words that may stand in a number, a time or a date."""
+_ACKNOWLEDGED = re.compile(
+    r"\W*(?:ok(?:ay)?|done|saved|sent|remembered|stored|created|updated|deleted|removed|success(?:ful(?:ly)?)?)\W*",
+    re.IGNORECASE,
+)
 _STOP = frozenset((
     "the", "and", "for", "with", "from", "into", "that", "this", "then", "what", "which", "who", "how", "are", "was",
     "were", "will", "would", "can", "could", "should", "its", "use", "get", "find", "give", "make", "step", "result",
@@ -61,13 +74,18 @@ def check(
     previous: StepOutput | None = None,
     needed_by_later: bool = False,
     wants_sources: bool = False,
+    may_repeat: bool = True,
+    heard: bool = False,
 ) -> Checked:
     """Judge an output by rules alone.
 
-    `evidence` is everything the step had before it (task, inputs, tool results); `previous` the output of the
-    attempt before; `needed_by_later` whether a later step takes up this one's data; `wants_sources` whether the
-    room asks for evidence.
+    `evidence` is everything the step had before it (task, inputs, tool results), empty for a completion whose figures
+    need none; `previous` the output of the attempt before; `needed_by_later` whether a later step takes up this one's
+    data; `wants_sources` whether the room asks for evidence; `may_repeat` whether the step has a further attempt;
+    `heard` whether somebody has read the output already, as it was written.
     """
+    if output.error_code == "ERR_GUARDRAIL_UNSAFE":
+        return Checked(_unsafe(step, output, may_repeat=may_repeat and previous is None))
     if output.error_code is not None:
         return Checked(_of_error(step, output))
     if _empty(output):
@@ -75,13 +93,16 @@ def check(
     # An answer may well speak of errors ("HTTP 404 means ..."); whoever wrote it reports failures by their code.
     if not step.is_completion and (hidden := hidden_error(output, _inputs(step))) is not None:
         return Checked(_verdict(Outcome.RETRY, f"the result is an error message: {hidden}", "try another way", step))
+    if step.is_completion and (doubt := _doubt(step, output, evidence)) is not None:
+        return _doubted_answer(doubt, again=may_repeat and not heard)
     if previous is not None and previous.text == output.text and previous.value == output.value:
         return Checked(StepOutcome(outcome=Outcome.REPLAN, reason="the second attempt gave the same result again"))
     if found_nothing(output):
         if needed_by_later:
             reason = "the search found nothing, and a later step needs its data"
             return Checked(StepOutcome(outcome=Outcome.REPLAN, reason=reason, suggested_fix="search in another way"))
-        return Checked(StepOutcome(outcome=Outcome.SUCCESS, reason="the search ran and found nothing", evidence="none"))
+        reason = f"{step.tool} ran and found nothing"
+        return Checked(StepOutcome(outcome=Outcome.SUCCESS, reason=reason, evidence="none"))
     if wants_sources and step.action == "skill" and not output.sources:
         fix = "use the tools and cite what they return"
         return Checked(_verdict(Outcome.RETRY, "the result cites nothing where evidence was asked for", fix, step))
@@ -89,6 +110,14 @@ def check(
         StepOutcome(outcome=Outcome.SUCCESS, reason="the result passed every check", evidence=output.text[:200]),
         doubt=_doubt(step, output, evidence),
     )
+
+
+def _doubted_answer(doubt: str, *, again: bool) -> Checked:
+    """An answer with figures from nowhere is written once more, or stands and is told to be doubtful."""
+    if again:
+        fix = "write only figures that stand in the results or follow from them, or leave them out"
+        return Checked(StepOutcome(outcome=Outcome.RETRY, reason=doubt, suggested_fix=fix))
+    return Checked(StepOutcome(outcome=Outcome.SUCCESS, reason="the answer stands; what is in doubt is told"), doubt)
 
 
 def hidden_error(output: StepOutput, inputs: str = "") -> str | None:
@@ -130,24 +159,31 @@ def found_nothing(output: StepOutput) -> bool:
     return bool(lists) and not any(lists)
 
 
-def invented_numbers(text: str, evidence: str) -> list[str]:
-    """Figures of `text` that stand nowhere in `evidence`; single digits are no claim (lists are numbered)."""
-    known = {number.replace(",", "") for number in _NUMBER.findall(evidence)}
-    claimed = dict.fromkeys(number.replace(",", "") for number in _NUMBER.findall(text))
-    return [number for number in claimed if len(number) > 1 and number not in known]
-
-
 def _doubt(step: PlanStep, output: StepOutput, evidence: str) -> str | None:
     """What a rule cannot decide: does it fit the intent, is it invented?"""
-    if step.action == "skill" and output.effective == "llm":
-        numbers = invented_numbers(output.text, evidence)
-        if numbers:
-            return "figures that stand nowhere in the evidence: " + ", ".join(numbers[:5])
+    if figures := _figures(step, output, evidence):
+        return "figures that stand nowhere in the evidence: " + ", ".join(figures[:5])
     wanted = _words(step.intent)
-    # Short results (a sum, a time) share no words with any intent; only prose can be about something else.
-    if len(wanted) >= 2 and len(output.text) > 60 and not wanted & _words(output.text):
-        return "the result shares no word with the intent"
-    return None
+    if step.is_completion or len(wanted) < 2 or wanted & _words(output.text) or _is_value(step, output.text):
+        return None
+    return "the result shares no word with the intent"
+
+
+def _figures(step: PlanStep, output: StepOutput, evidence: str) -> list[str]:
+    """Figures a model may have invented. Answers made of checked claims were held to their passages before."""
+    if output.effective != "llm" or output.tailored is not None:
+        return []
+    if step.is_completion:
+        return unexplained_figures(output.text, evidence) if evidence else []
+    return invented_numbers(output.text, evidence) if step.action == "skill" else []
+
+
+def _is_value(step: PlanStep, text: str) -> bool:
+    """Whether a text is no more than a number, a time, a date, or the word that something was done: such results share
+    no words with any intent."""
+    if step.effect != "read" and _ACKNOWLEDGED.fullmatch(text):
+        return True
+    return len(text) <= VALUE_CHARS and _WORD.search(_VALUE_WORDS.sub(" ", text)) is None
 
 
 def _of_error(step: PlanStep, output: StepOutput) -> StepOutcome:
@@ -155,6 +191,14 @@ def _of_error(step: PlanStep, output: StepOutput) -> StepOutcome:
     outcome = _OUTCOME_OF_ERROR.get(code, Outcome.ABORT)
     reason = output.error or FAILURES[code].meaning
     return _verdict(outcome, reason, None if outcome is Outcome.ABORT else FAILURES[code].action, step)
+
+
+def _unsafe(step: PlanStep, output: StepOutput, *, may_repeat: bool) -> StepOutcome:
+    """What may not be said is said once more in another way, or not at all: no other plan makes it harmless."""
+    reason = output.error or FAILURES["ERR_GUARDRAIL_UNSAFE"].meaning
+    if may_repeat and step.effect != "effect":
+        return StepOutcome(outcome=Outcome.RETRY, reason=reason, suggested_fix=render("answer_strict"))
+    return StepOutcome(outcome=Outcome.ABORT, reason=reason)
 
 
 def _verdict(outcome: Outcome, reason: str, fix: str | None, step: PlanStep) -> StepOutcome:

@@ -3,7 +3,8 @@
 Without a model, or when it fails before results are lost, the answer is composed from the results by rule.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 
 from agent.core.errors import ModelError, ModelOutputError
 from agent.core.events import AnswerStarted, FinishReason, Purpose, StepOutput
@@ -14,10 +15,11 @@ from agent.execution.compose import compose, without_results
 from agent.execution.metering import MeteredModels
 from agent.execution.outputs import SKILL_CHARS, data_block, number_sources, results
 from agent.execution.run import Run
-from agent.execution.shield import secrets_of
+from agent.execution.screening import tools_for_models
 from agent.execution.streaming import DeltaWriter
 from agent.execution.tailor import AnswerTailor
 from agent.execution.tailor_brief import brief_for
+from agent.execution.tool_deltas import join_tool_calls
 from agent.prompts import render
 
 HISTORY_MESSAGES = 20
@@ -55,7 +57,8 @@ class CompletionWriter:
             output = await self._by_rules(outcomes, sources, "AGENT_EXECUTOR_MODE is rules", tainted=tainted)
             return output.model_copy(update={"fallback_reason": None})
         if not self._run.has_model:
-            return await self._by_rules(outcomes, sources, "no model is configured", tainted=tainted)
+            output = await self._by_rules(outcomes, sources, "no model is configured", tainted=tainted)
+            return output.model_copy(update={"fallback_reason": None}) if self._run.rules_are_meant else output
         if self._run.room.knowledge and outcomes and not sources:
             # What was not found is not asked of a model: it would know an answer all the same.
             return await self._by_rules(outcomes, sources, "the documents say nothing about it", tainted=tainted)
@@ -69,7 +72,6 @@ class CompletionWriter:
             if first_break or not outcomes:
                 raise
             return await self._by_rules(outcomes, sources, error.message, tainted=tainted)
-        text = secrets_of(self._run).redact(text)
         value: JsonObject | str = {"text": text, "tool_calls": list(calls)} if calls else text
         shown = text or ("[the client's tools were called]" if calls else "")
         return StepOutput(value=value, text=shown, tainted=tainted, sources=sources, finish_reason=finish)
@@ -78,7 +80,7 @@ class CompletionWriter:
         self, outcomes: list[tuple[PlanStep, StepOutput]], sources: tuple[Source, ...], feedback: str | None
     ) -> tuple[str, list[JsonObject], FinishReason]:
         run, tier = self._run, self._tier()
-        passthrough = () if run.room.planning else run.state.request.client_tools
+        passthrough = () if run.room.planning else tools_for_models(run)
         messages = self._messages(outcomes, sources, feedback)
         started = AnswerStarted(
             tier=tier,
@@ -86,12 +88,13 @@ class CompletionWriter:
             reason=self._why(tier),
             restarted=run.state.answering is not None,
         )
-        await run.emit(started, step_id=self._step.id, attempt=self._attempt)
+        await run.note(started, step_id=self._step.id, attempt=self._attempt)
         purpose: Purpose = "task" if _is_task(run) else "completion"
         models = MeteredModels(run, self._step.id, self._attempt)
         stream = models.stream(purpose, messages, tier=tier, tools=passthrough, max_tokens=run.state.request.max_tokens)
-        # An answer that is to be translated is not shown before it is.
-        quiet = run.state.understood is not None and run.state.understood.translated
+        # An answer that is to be translated, or looked at as a whole, is not shown before it is.
+        translated = run.state.understood is not None and run.state.understood.translated
+        quiet = translated or run.room.guard_output.whole
         return await _drain(stream, None if quiet else DeltaWriter(run, self._step.id, self._attempt))
 
     async def _by_rules(
@@ -104,10 +107,10 @@ class CompletionWriter:
     ) -> StepOutput:
         if self._tailor is not None and self._extractive:
             return await self._tailor.by_rules(reason, tainted=tainted)
-        text = compose(self._told(outcomes)) if outcomes else without_results(self._run)
+        text = compose(self._told(outcomes), self._run.state.prompt) if outcomes else without_results(self._run)
         restarted = self._run.state.answering is not None
         started = AnswerStarted(tier=None, model=None, reason=f"composed by rule: {reason}", restarted=restarted)
-        await self._run.emit(started, step_id=self._step.id, attempt=self._attempt)
+        await self._run.note(started, step_id=self._step.id, attempt=self._attempt)
         return StepOutput(
             value=text, text=text, tainted=tainted, sources=sources, effective="rules", fallback_reason=reason
         )
@@ -199,41 +202,25 @@ _FINISH: Mapping[str, FinishReason] = {
 
 
 async def _drain(
-    stream: AsyncIterator[ModelChunk], writer: DeltaWriter | None
+    stream: AsyncGenerator[ModelChunk, None], writer: DeltaWriter | None
 ) -> tuple[str, list[JsonObject], FinishReason]:
     """The whole text, the client's tool calls and why it ended. What came before a break is flushed."""
     finish: FinishReason = "stop"
     text: list[str] = []
     calls: list[JsonObject] = []
     try:
-        async for chunk in stream:
-            text.append(chunk.text)
-            calls += chunk.tool_calls
-            finish = _FINISH.get(chunk.finish_reason or "", finish)
-            if writer is not None:
-                await writer.add(chunk.reasoning, "reasoning")
-                await writer.add(chunk.text)
+        async with aclosing(stream):
+            async for chunk in stream:
+                text.append(chunk.text)
+                calls += chunk.tool_calls
+                finish = _FINISH.get(chunk.finish_reason or "", finish)
+                if writer is not None:
+                    await writer.add(chunk.reasoning, "reasoning")
+                    await writer.add(chunk.text)
     finally:
         if writer is not None:
             await writer.end()
     return "".join(text), join_tool_calls(calls), finish
-
-
-def join_tool_calls(deltas: list[JsonObject]) -> list[JsonObject]:
-    """Whole tool calls from OpenAI's deltas, which are joined by `index`."""
-    calls: dict[int, dict[str, str]] = {}
-    for delta in deltas:
-        index = delta.get("index", 0)
-        call = calls.setdefault(index if isinstance(index, int) else 0, {"id": "", "name": "", "arguments": ""})
-        call["id"] = str(delta.get("id") or call["id"])
-        function = delta.get("function")
-        if isinstance(function, dict):
-            call["name"] = str(function.get("name") or call["name"])
-            call["arguments"] += str(function.get("arguments") or "")
-    return [
-        {"id": c["id"], "type": "function", "function": {"name": c["name"], "arguments": c["arguments"]}}
-        for _, c in sorted(calls.items())
-    ]
 
 
 def _is_command(run: Run) -> bool:

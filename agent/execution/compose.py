@@ -2,28 +2,64 @@
 
 import json
 import re
+from collections.abc import Mapping
 
 from agent.core.events import StepOutput
-from agent.core.models import Outcome, PlanStep
+from agent.core.models import JsonObject, Outcome, PlanStep
 from agent.execution.decide import halting_step
 from agent.execution.outputs import cap, results
 from agent.execution.run import Run
 from agent.execution.skill_executor import allowed_tools
+from agent.planning.required import BRIEF, SUMMARY
 from agent.planning.routing import LISTINGS
+from agent.planning.wire import asked_for
 
 RESULT_CHARS = 6_000
 """How much of one result a composed answer shows."""
 
 _TITLE_WORDS = 5
+_GIVEN_CHARS = 80
+_HEADINGS: Mapping[str, str] = {
+    BRIEF: "Brief",
+    SUMMARY: "Summary",
+    "extract_entities": "Named in the text",
+    "classify_priority": "Priority",
+    "extract_deadlines": "Deadlines",
+    "extract_action_items": "Action items",
+    "search_incident_knowledge": "Policies and runbooks",
+    "search_previous_issues": "Earlier issues",
+}
+_THANKS = re.compile(r"^\W*(?:thanks?|thank you|thx|cheers|tack|danke|merci|gracias)\b", re.IGNORECASE)
+_CHAT_BEGINS = "<chat_history>"
 _CHAT = re.compile(r"<chat_history>(.*?)</chat_history>", re.DOTALL)
+_WANTED_KEY = re.compile(r"[\"'](title|tags|follow_ups|queries|text|prompt)[\"']")
 
 
-def compose(outcomes: list[tuple[PlanStep, StepOutput]]) -> str:
-    """The results as they are: one alone is the answer, several get a heading each."""
-    if len(outcomes) == 1:
-        return cap(outcomes[0][1].text, RESULT_CHARS)
-    sections = [f"**{step.intent or step.tool}**\n\n{cap(output.text, RESULT_CHARS)}" for step, output in outcomes]
-    return "\n\n".join(sections)
+def compose(outcomes: list[tuple[PlanStep, StepOutput]], prompt: str = "") -> str:
+    """The results as they are: one alone is the answer, several get a heading each, and what sums up the others comes
+    first. A summary that only repeats the `prompt` is left out."""
+    told = [(step, out) for step, out in outcomes if step.tool != SUMMARY or _plain(out.text) != _plain(prompt)]
+    told = told or outcomes
+    if len(told) == 1:
+        return cap(told[0][1].text, RESULT_CHARS)
+    told.sort(key=lambda one: one[0].tool != BRIEF)
+    return "\n\n".join(f"**{_heading(step)}**\n\n{cap(output.text, RESULT_CHARS)}" for step, output in told)
+
+
+def _heading(step: PlanStep) -> str:
+    """What a reader takes a result for; a plan's intents are words to whoever carries it out."""
+    if step.tool in _HEADINGS:
+        return _HEADINGS[step.tool]
+    intent = step.intent
+    if not intent or intent == asked_for(step.tool):
+        given = next((value for value in step.args.values() if isinstance(value, str) and value.strip()), "")
+        name = step.tool.replace("__", ": ").replace("_", " ")
+        intent = f"{name}: {cap(' '.join(given.split()), _GIVEN_CHARS)}" if given else name
+    return intent[:1].upper() + intent[1:]
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split()).rstrip(".")
 
 
 def without_results(run: Run) -> str:
@@ -59,7 +95,9 @@ def _first_sentence(text: str) -> str:
 def _capabilities(run: Run) -> str:
     state = run.state
     names = allowed_tools(run)
-    opening = "Hello! " if state.understood is not None and state.understood.route == "greeting" else ""
+    opening = ""
+    if state.understood is not None and state.understood.route == "greeting":
+        opening = "You are welcome. " if _THANKS.match(state.prompt) else "Hello! "
     lines = [
         f"{opening}Stepgate runs in rules mode: no language model is configured, so I cannot write free answers.",
         "",
@@ -75,6 +113,8 @@ def _capabilities(run: Run) -> str:
 
 
 _EXAMPLES = (
+    ("search_knowledge", "answer from your documents, with the passages: `how long is the warranty?`"),
+    ("list_documents", "list them: `what documents do you have?`"),
     ("web_fetch", "read a web page: `fetch https://example.org`"),
     ("calculator", "calculate: `what is 17.5 * 240?`"),
     ("current_time", "tell the time: `what time is it in Stockholm?`"),
@@ -85,18 +125,25 @@ _EXAMPLES = (
 
 
 def rules_task(prompt: str) -> str:
-    """The JSON a chat page's background prompt wants (title, tags, follow-ups, queries), from its words alone."""
-    head = prompt[:2000].lower()
-    if "follow" in head:
-        return json.dumps({"follow_ups": []})
-    if "tags" in head:
-        return json.dumps({"tags": ["General"]})
-    if "quer" in head and "title" not in head:
-        return json.dumps({"queries": []})
+    """The JSON a chat page's background prompt wants (title, tags, follow-ups, queries), from its words alone.
+
+    Which one is told by the key it names first, before it quotes the chat: "title" and "follow" stand in many of them
+    as mere words."""
+    told = prompt.split(_CHAT_BEGINS, 1)[0]
+    wanted = _WANTED_KEY.search(told)
     chat = _CHAT.search(prompt)
     first = next((line for line in (chat[1] if chat else "").splitlines() if line.strip()), "Conversation")
-    words = re.sub(r"^\s*(user|assistant)\s*:\s*", "", first, flags=re.IGNORECASE).split()
-    return json.dumps({"title": " ".join(words[:_TITLE_WORDS]) or "Conversation"}, ensure_ascii=False)
+    words = re.sub(r"^\s*(user|assistant)\s*:\s*", "", first, flags=re.IGNORECASE)
+    answers: JsonObject = {
+        "title": " ".join(words.split()[:_TITLE_WORDS]) or "Conversation",
+        "tags": ["General"],
+        "follow_ups": [],
+        "queries": [],
+        "text": "",
+        "prompt": words,
+    }
+    key = wanted[1] if wanted else "title"
+    return json.dumps({key: answers[key]}, ensure_ascii=False)
 
 
 def stop_reason(run: Run) -> str:
@@ -120,15 +167,29 @@ def stop_reason(run: Run) -> str:
 
 
 async def partial_answer(run: Run) -> str:
-    """The honest end of a run that could not finish: why, what is known, what is missing."""
+    """The honest end of a run that could not finish: why, what is known, what is missing. What a person has refused is
+    not missing, and what a skill was told as it began is no result."""
     state = run.state
-    outcomes = await results(run)
-    lines = [f"I could not finish this: {stop_reason(run)}"]
+    told = run.engine.skills.get(run.room.skill).briefing if run.room.skill is not None else None
+    outcomes = [(step, output) for step, output in await results(run) if step.tool != told]
+    refused = _refused(run)
+    lines = [refused or f"I could not finish this: {stop_reason(run)}"]
     if outcomes:
-        lines += ["", "What is known so far:", "", compose(outcomes)]
+        lines += ["", "What is known so far:", "", compose(outcomes, state.prompt)]
     missing = [s for s in (state.plan.steps if state.plan else ()) if state.step(s.id).status != "succeeded"]
     missing = [step for step in missing if not step.is_completion]
-    if missing:
+    if missing and not refused:
         lines += ["", "What is missing:"]
-        lines += [f"- {step.intent or step.tool} ({step.id}, {state.step(step.id).status})" for step in missing]
+        lines += [f"- {_heading(step)} ({step.id}, {state.step(step.id).status})" for step in missing]
     return "\n".join(lines)
+
+
+def _refused(run: Run) -> str:
+    """That a person did not allow what the run stopped at, as a sentence; empty where that is not why."""
+    step = halting_step(run.state)
+    of_step = [one for one in run.state.approvals if one.call_id and step and one.items[0].step_id == step.id]
+    decided = run.state.decisions.get(of_step[-1].approval_id) if of_step else None
+    if decided is None or decided.decision != "rejected":
+        return ""
+    why = f" ({decided.reason})" if decided.reason else ""
+    return f"You did not allow `{of_step[-1].items[0].tool}`{why}, so it was not done."

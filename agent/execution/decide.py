@@ -53,7 +53,7 @@ def decide(state: RunState, in_flight: AbstractSet[Attempt] = frozenset()) -> tu
     plan = state.plan
     if plan is None or state.cancel is not None:
         return ()
-    halted = halting_step(state) is not None
+    halted = _holds_back(state)
     free = state.room.budgets.max_parallel - len(in_flight)
     commands: list[Command] = []
     for step in plan.steps:
@@ -80,6 +80,15 @@ def halting_step(state: RunState) -> PlanStep | None:
     if state.plan is None:
         return None
     return next((s for s in state.plan.steps if state.step(s.id).status in ("replan", "aborted", "unknown")), None)
+
+
+def _holds_back(state: RunState) -> bool:
+    """Whether nothing new may start. A step that did not serve its purpose holds the others back as long as the planner
+    can be asked again; after that, what does not depend on it is still done: the answer is then all there can be."""
+    if state.plan is None or halting_step(state) is None:
+        return False
+    final = any(state.step(step.id).status in ("aborted", "unknown") for step in state.plan.steps)
+    return final or wants_replan(state)
 
 
 def wants_replan(state: RunState) -> bool:

@@ -63,8 +63,9 @@ async def _partial(run: Run) -> AnswerFinished:
 
 
 def _uncertainties(state: RunState) -> tuple[Uncertainty, ...]:
-    """What the user should know: side effects of unknown outcome, fallbacks, searches that found nothing."""
-    found: list[Uncertainty] = _of_languages(state)
+    """What the user should know: side effects of unknown outcome, fallbacks, searches that found nothing, figures of
+    the answer that nothing bears out."""
+    found: list[Uncertainty] = _of_languages(state) + _of_answer(state)
     for step_id, step in state.steps.items():
         for attempt in step.attempts:
             found += [
@@ -101,7 +102,7 @@ def _citations(text: str, sources: tuple[Source, ...], tailored: TailorOutput | 
                 evidence=one,
             )
             for one in tailored.citations
-            if one.number in cited
+            if one.number in cited or not cited  # a JSON of single values has no room for marks
         )
     by_id = {source.id: source for source in sources}
     return tuple(
@@ -109,6 +110,17 @@ def _citations(text: str, sources: tuple[Source, ...], tailored: TailorOutput | 
         for number in cited_ids(text)
         if number in by_id
     )
+
+
+def _of_answer(state: RunState) -> list[Uncertainty]:
+    """What was doubted in the answer that stands."""
+    steps = state.plan.steps if state.plan else ()
+    doubted = [(step.id, state.step(step.id).last) for step in steps if step.is_completion]
+    return [
+        Uncertainty(level="notable", message=f"the answer holds {attempt.doubt}", step_id=step_id)
+        for step_id, attempt in doubted
+        if attempt is not None and attempt.doubt
+    ]
 
 
 def _of_languages(state: RunState) -> list[Uncertainty]:

@@ -32,7 +32,7 @@ class RunExecutor:
         work here without a word in the log, because the log is no longer ours or cannot be written."""
         run.begin()
         try:
-            await run.emit(RunClaimed(worker=self._worker, resumed=run.epoch > 1))
+            await run.note(RunClaimed(worker=self._worker, resumed=run.epoch > 1))
             await self._drive_or_wait(run)
         except StaleEpochError:
             log.warning("run %s was claimed by another process; it goes on there", run.run_id)

@@ -6,7 +6,7 @@ import re
 from agent.core.errors import BudgetError, ModelError
 from agent.core.events import ToolReturned
 from agent.core.models import JsonObject
-from agent.execution.checks import invented_numbers
+from agent.execution.figures import invented_numbers
 from agent.execution.metering import MeteredModels
 from agent.execution.outputs import CITATION, SKILL_CHARS, data_block
 from agent.execution.run import Run

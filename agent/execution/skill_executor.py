@@ -8,13 +8,15 @@ import asyncio
 
 from agent.core.errors import ModelError, ModelNotConfiguredError, SkillTurnsError
 from agent.core.events import AssistantTurn, StepOutput
-from agent.core.models import JsonObject, PlanStep
+from agent.core.llm.port import ModelReply
+from agent.core.models import JsonObject, PlanStep, Tier
 from agent.execution.metering import MeteredModels
 from agent.execution.outputs import SKILL_CHARS, args_text, cap, data_block
 from agent.execution.rules_skill import run_by_rules
 from agent.execution.run import Run
 from agent.execution.site import CallSite
 from agent.execution.skill_files import SkillFileTool
+from agent.execution.streaming import Voice
 from agent.execution.tool_turns import ToolTurns, assistant_message
 from agent.prompts import render
 from agent.skills import Skill
@@ -39,10 +41,12 @@ class SkillExecutor:
         if not self._run.works_with_model:
             if self._run.room.requires_model:
                 raise ModelNotConfiguredError(
-                    f"the room {self._run.room.id!r} needs a model, and none may be asked", agent_id=self._skill.name
+                    f"the room {self._run.room.id!r} needs a model, and none may be asked: "
+                    "set AGENT_LLM_BASE_URL and AGENT_MODEL_FAST, or let rules take over "
+                    "(AGENT_CONVERSATIONS_REQUIRE_LLM=false)",
+                    agent_id=self._skill.name,
                 )
-            chosen = self._run.engine.settings.executor_mode == "rules"
-            return await self._by_rules(args, None if chosen else "no model is configured")
+            return await self._by_rules(args, None if self._run.rules_are_meant else "no model is configured")
         try:
             text = await self._converse(args, feedback)
         except ModelError as error:
@@ -63,19 +67,11 @@ class SkillExecutor:
             if turn < len(recorded):
                 said = recorded[turn]
             else:
-                reply = await models.complete(
-                    "skill",
-                    tuple(messages),
-                    tier=self._skill.tier or "fast",
-                    tools=() if last else wire,
-                    keep_message=True,
-                )
-                said = AssistantTurn(
-                    text=reply.text,
-                    tool_calls=tuple({"id": c.id, "name": c.name, "arguments": c.arguments} for c in reply.tool_calls),
-                )
+                said = await self._turn(models, tuple(messages), () if last else wire)
             calls = self._turns.calls_of(said)
             if not calls:
+                if turn < len(recorded) and self._answers:  # some of it may have been heard, before a crash
+                    await self._voice().take_back("the answer is told again, from the log")
                 return said.text
             messages.append(assistant_message(said, calls))
             messages += await self._turns.carry_out(calls)
@@ -83,6 +79,38 @@ class SkillExecutor:
             f"skill {self._skill.name!r} used its {self._skill.max_turns} turns without an answer",
             agent_id=self._skill.name,
         )
+
+    async def _turn(
+        self, models: MeteredModels, messages: tuple[JsonObject, ...], tools: tuple[JsonObject, ...]
+    ) -> AssistantTurn:
+        """What the model says next; as it comes, where that may be the answer of the run."""
+        if not self._answers:
+            reply = await models.complete("skill", messages, tier=self._tier, tools=tools, keep_message=True)
+            return _said(reply)
+        voice, answered = self._voice(), False
+        try:
+            reply = await models.spoken("skill", messages, tier=self._tier, tools=tools, said=voice.say)
+            answered = not self._turns.calls_of(_said(reply))
+        finally:
+            await voice.end(answered=answered)
+        return _said(reply)
+
+    def _voice(self) -> Voice:
+        return Voice(self._run, self._step.id, self._attempt, self._tier)
+
+    @property
+    def _tier(self) -> Tier:
+        return self._skill.tier or "fast"
+
+    @property
+    def _answers(self) -> bool:
+        """Whether the skill's words are the answer, to be shown as they come: in a room that is its own, where nothing
+        writes another one, and nothing is looked at as a whole first."""
+        run, plan = self._run, self._run.state.plan
+        if run.room.skill != self._step.tool or plan is None or any(step.is_completion for step in plan.steps):
+            return False
+        understood = run.state.understood
+        return not run.room.guard_output.whole and not (understood is not None and understood.translated)
 
     async def _by_rules(self, args: JsonObject, reason: str | None) -> StepOutput:
         tainted = self._turns.tainted
@@ -116,6 +144,11 @@ class SkillExecutor:
     def _recorded_turns(self) -> tuple[AssistantTurn, ...]:
         attempt = self._run.state.step(self._step.id).attempt(self._attempt)
         return attempt.turns if attempt else ()
+
+
+def _said(reply: ModelReply) -> AssistantTurn:
+    calls = tuple({"id": c.id, "name": c.name, "arguments": c.arguments} for c in reply.tool_calls)
+    return AssistantTurn(text=reply.text, tool_calls=calls)
 
 
 def scoped_tools(run: Run, skill: Skill) -> dict[str, Tool]:

@@ -2,13 +2,14 @@
 
 from time import monotonic
 
-from agent.core.errors import AgentError, StaleEpochError, StoreError
+from agent.core.errors import AgentError, ModelError, StaleEpochError, StoreError
 from agent.core.events import Draft, StepFinished, StepJudged, StepOutput, StepSpeculative, StepStarted
 from agent.core.models import JsonObject, PlanStep
 from agent.execution.approvals import ApprovalPendingError
 from agent.execution.completion import CompletionWriter
 from agent.execution.decide import Start, confirmed
 from agent.execution.outputs import load, shown_args, step_output, tainted_inputs
+from agent.execution.release import released_step, without_secrets
 from agent.execution.rewriting import rewritten
 from agent.execution.run import Run
 from agent.execution.site import CallSite
@@ -32,12 +33,17 @@ async def run_attempt(run: Run, start: Start) -> None:
     except (StaleEpochError, StoreError):
         raise
     except AgentError as error:
-        output = StepOutput(error_code=error.code, error=error.message, text="")
+        wait = error.retry_after_s if isinstance(error, ModelError) else None
+        said = without_secrets(run, error.message)
+        output = StepOutput(error_code=error.code, error=said, text="", retry_after_s=wait)
+    told, output = await released_step(run, step, number, output)
     finished = StepFinished(output=output, duration=monotonic() - started)
-    bodies.append(Draft(finished, step.id, number))
+    bodies += [*told, Draft(finished, step.id, number)]
     if not _is_unknown(run, step, number):
         bodies += await _verdict_by_rule(run, start, output)
-    await run.emit(*bodies)
+    # What a model wrote can be written again; what a tool did cannot be done again.
+    written = step.is_completion and isinstance(output.value, str)
+    await (run.note if written else run.emit)(*bodies)
 
 
 async def _carry_out(run: Run, start: Start) -> tuple[list[Draft], StepOutput]:
@@ -47,7 +53,7 @@ async def _carry_out(run: Run, start: Start) -> tuple[list[Draft], StepOutput]:
     begin = await _beginning(run, start, args, tainted=tainted)
     if step.action in ("tool", "memory"):
         return await StepExecutorAgent(run, step, number).execute(args, begin, tainted=tainted)
-    await run.emit(*begin)
+    await run.note(*begin)
     if step.action == "skill":
         output = await SkillExecutor(run, step, number).execute(args, start.feedback, tainted=tainted)
     else:
@@ -72,7 +78,8 @@ class StepExecutorAgent:
             lost = await lost_effect(self._run, self._site)
             if lost is not None:
                 return [], step_output(lost)
-            message = f"{self._step.tool!r} is not allowed in this run"
+            withheld = self._run.engine.registry.withheld(self._step.tool or "")
+            message = withheld or f"{self._step.tool!r} is not allowed in this run"
             return [], StepOutput(error_code="ERR_TOOL_DENIED", error=message)
         tool = self._run.engine.registry.get(self._step.tool)
         returned = await call_tool(self._run, tool, args, self._site, begin, tainted=tainted)

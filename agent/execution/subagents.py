@@ -4,8 +4,9 @@ A sub-agent gets its own tools and, of those it would borrow, the ones its paren
 how many there may be is the room's word. It works on the parent's budgets, see `subagent_work.py`.
 """
 
+import itertools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,13 +54,18 @@ class CallSpawner:
         self._run = run
         self._site = site
         self._tainted = tainted
-        self._count = 0
+        self._given: set[str] = set()
+
+    def begun(self, agent_id: str) -> list[JsonObject]:
+        """See `Spawner.begun`."""
+        known = ((span, self._run.state.subagents.get(span)) for span in self._places())
+        there = itertools.takewhile(lambda one: one[1] is not None, known)
+        return [one.started.task for _, one in there if one is not None and one.started.agent_id == agent_id]
 
     async def spawn(self, agent_id: str, task: JsonObject) -> SubAgentResult:
         """See `Spawner.spawn`."""
-        self._count += 1
-        # The second one of the same call is told from the first; the order is that of the tool's own code.
-        span = self._site.call_id if self._count == 1 else f"{self._site.call_id}~{self._count}"
+        span = self._place(agent_id, task)
+        self._given.add(span)
         known = self._run.state.subagents.get(span)
         if known is not None and known.finished is not None:
             return await self._again(known.finished)
@@ -76,6 +82,24 @@ class CallSpawner:
             return await self._again(await work.carry_out())
         finally:
             await agent.aclose()
+
+    def _place(self, agent_id: str, task: JsonObject) -> str:
+        """The span of a sub-agent: where this call began the same one for the same task, before a crash, that one's;
+        else the next that is free. The order alone will not do: a tool that is called again knows by now what some of
+        them found, and starts only the others."""
+        shown = shown_args(task)
+        for span in self._places():
+            known = self._run.state.subagents.get(span)
+            if span in self._given:
+                continue
+            if known is None or (known.started.agent_id, known.started.task) == (agent_id, shown):
+                return span
+        raise AssertionError("the places do not end")
+
+    def _places(self) -> Iterator[str]:
+        """The spans of the sub-agents of this call, the first one's first."""
+        yield self._site.call_id
+        yield from (f"{self._site.call_id}~{number}" for number in itertools.count(2))
 
     def _made(self, kind: Kind, task: JsonObject) -> SubAgent[Any, Any]:
         wanted: type[BaseModel] = kind.Task

@@ -9,13 +9,14 @@ import re
 from time import monotonic
 
 from agent.core.errors import BudgetError, ModelError
-from agent.core.events import StepJudged, StepOutput
+from agent.core.events import AnswerDelta, StepJudged, StepOutput
 from agent.core.fold import AttemptState
 from agent.core.llm.port import ResponseSchema
 from agent.core.models import JsonObject, Outcome, PlanStep, StepOutcome
 from agent.execution.checks import Checked, check
+from agent.execution.figures import asks_to_invent
 from agent.execution.metering import MeteredModels
-from agent.execution.outputs import JUDGE_CHARS, args_text, data_block, load, step_output
+from agent.execution.outputs import JUDGE_CHARS, args_text, data_block, load, results, step_output
 from agent.execution.run import Run
 from agent.planning.references import find_references
 from agent.prompts import render
@@ -55,11 +56,12 @@ class StepSupervisorAgent:
         return check(
             step,
             output,
-            # Only what a model wrote can be invented; the evidence of a tool is the tool itself.
-            evidence=await self._evidence(step, attempt) if step.action == "skill" else "",
+            evidence=await self._grounds(step, attempt),
             previous=previous.output if previous else None,
             needed_by_later=any(step.id in find_references(other.args) for other in later),
             wants_sources=self._run.room.citations,
+            may_repeat=state.step(step.id).retries < self._run.room.budgets.max_retries,
+            heard=self._heard(step, number),
         )
 
     def needs_judge(self, step: PlanStep, checked: Checked) -> bool:
@@ -129,6 +131,38 @@ class StepSupervisorAgent:
         if verdict is None:
             return closed
         return verdict if _SEVERITY[verdict.outcome] >= _SEVERITY[rule.outcome] else rule
+
+    def _heard(self, step: PlanStep, number: int) -> bool:
+        """Whether somebody follows the run who has been sent what this attempt wrote. A text that was read is not
+        taken back for a doubt."""
+        return self._run.following > 0 and any(
+            isinstance(event.body, AnswerDelta) and event.step_id == step.id and event.attempt == number
+            for event in self._run.events
+        )
+
+    async def _grounds(self, step: PlanStep, attempt: AttemptState | None) -> str:
+        """What the figures of an output are held against. Only what a model wrote can be invented; the evidence of a
+        tool is the tool itself, and what a plain answer rests on is nowhere to be read."""
+        if step.action == "skill":
+            return await self._evidence(step, attempt)
+        if not step.is_completion:
+            return ""
+        state, room = self._run.state, self._run.room
+        found = await results(self._run)
+        unread = bool(state.request.images) or any(message.images for message in state.request.messages or ())
+        if not found or unread or asks_to_invent(state.question) or asks_to_invent(state.prompt):
+            return ""
+        recalled = state.retrieved
+        parts = [state.prompt, state.question, room.system_prompt, room.persona]
+        parts += [
+            message.content for message in (*(state.request.messages or ()), *(recalled.history if recalled else ()))
+        ]
+        parts += [item.text for item in (recalled.items if recalled else ())]
+        for done, output in found:
+            parts += [done.intent, args_text(dict(done.args)), output.text]
+            parts += [json.dumps(output.value, ensure_ascii=False, default=str)]
+            parts += [quote for source in output.sources for quote in (source.name, *source.quotes)]
+        return "\n".join(parts)
 
     async def _evidence(self, step: PlanStep, attempt: AttemptState | None) -> str:
         """Everything the attempt had before it: the request, its arguments, what its tools returned."""

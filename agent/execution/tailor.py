@@ -6,20 +6,23 @@ stand. What does not stand is written again once, in its place, and otherwise le
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from time import monotonic
 
 from pydantic import JsonValue
 
-from agent.core.errors import BudgetError, ModelError
+from agent.core.errors import BudgetError, ModelError, ModelOutputError
 from agent.core.events import AnswerChecked, AnswerDelta, AnswerStarted, ClaimProblem, FinishReason, StepOutput
 from agent.core.llm.port import ModelChunk
 from agent.core.models import JsonObject, PlanStep, Source, Tier
 from agent.execution.metering import MeteredModels
+from agent.execution.release import Outgoing
 from agent.execution.run import Run
-from agent.execution.shield import Outgoing
+from agent.execution.shield import secrets_of
 from agent.execution.streaming import DeltaWriter
 from agent.execution.tailor_brief import Brief, tailor_messages
+from agent.execution.tailor_schema import SchemaForm
 from agent.knowledge.errors_tailor import TailorHallucinationError
 from agent.knowledge.tailor import Tailored, Tailoring, Verdict, kept, presentable, read
 from agent.knowledge.tailor.rewrite import problems, rewritten, told
@@ -40,6 +43,7 @@ class AnswerTailor:
         seen = _seen(run)
         self._tailoring = Tailoring(brief.wanted, run_id=run.run_id, known=brief.known, seen=seen)
         self._models = MeteredModels(run, step.id, attempt)
+        self._form = SchemaForm(self._models, brief.wanted.user_query, run.state.request.options)
         self._shown = ""
         self._outgoing = Outgoing(run).stream()
 
@@ -48,16 +52,21 @@ class AnswerTailor:
         started = monotonic()
         await self._begin(None, f"composed by rule: {reason}")
         tailored = await asyncio.to_thread(self._tailoring.by_rules)  # a second for two hundred passages
+        tailored = self._form.by_rules(tailored, reason)
         count = len(tailored.output.citations)
         await self._emit(AnswerChecked(claims=count, passed=count, action="accept", duration=monotonic() - started))
         output = self._output(tailored, tainted=tainted)
         return output.model_copy(update={"effective": "rules", "fallback_reason": reason})
 
     async def write(self, feedback: str | None, tier: Tier, why: str, *, tainted: bool) -> StepOutput:
-        """The answer by the model, as far as it stands. Raises `ModelError` for a reply that is none."""
+        """The answer by the model, as far as it stands. Raises `ModelError` for a reply that is none, for an empty one,
+        and where nothing stands and the model cannot be asked again; and `TailorSchemaError` for an answer that does
+        not fit the caller's schema."""
         await self._begin(tier, why)
         messages = tailor_messages(self._run, self._brief, self._tailoring.format, feedback)
         text, finish = await self._stream(messages, tier)
+        if not text.strip() and finish == "stop":
+            raise ModelOutputError("the model's answer is empty", agent_id="tailor")
         started = monotonic()
         verdicts = await asyncio.to_thread(self._checked, text)
         failed = problems(verdicts)
@@ -68,11 +77,18 @@ class AnswerTailor:
         total = sum(1 for verdict in verdicts if verdict.states or verdict.problem)
         passed = sum(1 for verdict in standing if verdict.states)
         share = min(1.0, passed / total) if total else 1.0
-        tailored = await asyncio.to_thread(self._tailoring.finish, standing, share=share)
+        hopeless = problems(verdicts) and not standing and self._brief.extractive
+        own_words = await asyncio.to_thread(self._tailoring.instead) if hopeless else None
+        if own_words is None:
+            tailored = await asyncio.to_thread(self._tailoring.finish, standing, share=share)
+        else:
+            tailored = own_words
+        tailored = await self._form.by_model(tailored, tier)
         output = self._output(tailored, tainted=tainted, finish=finish)
         if passed or not failed:
             return output
-        return output.model_copy(update={"fallback_reason": _failure_of(failed).message})
+        told = {"fallback_reason": _failure_of(failed).message, "effective": "rules" if own_words else output.effective}
+        return output.model_copy(update=told)
 
     async def _second_chance(
         self, messages: Sequence[JsonObject], text: str, verdicts: list[Verdict], tier: Tier
@@ -86,8 +102,10 @@ class AnswerTailor:
             {"role": "user", "content": prompt("tailor_strict", problems=told(failed))},
         )
         try:
-            reply = await self._models.complete("completion", asked, tier=tier)
-        except (ModelError, BudgetError):  # in the log by its own event; what failed is left out
+            reply = await self._models.complete("completion", asked, tier=tier, formed=False)
+        except (ModelError, BudgetError) as error:  # in the log by its own event; what failed is left out
+            if isinstance(error, ModelError) and not any(verdict.states for verdict in kept(verdicts)):
+                raise  # nothing is left of what it wrote: the documents' own words are
             again = verdicts
         else:
             again = await asyncio.to_thread(rewritten, verdicts, reply.text, self._tailoring.ground)
@@ -107,7 +125,7 @@ class AnswerTailor:
                     "claims": len(told_of),
                     "passed": sum(not one.problem for one in told_of),
                     "action": action,
-                    "problems": tuple(ClaimProblem(text=one.unit.text[:600], reason=one.problem) for one in failed),
+                    "problems": tuple(self._problem(one) for one in failed),
                     "rewritten": mended,
                     "failure": _failure_of(failed).failure() if hopeless else None,
                     "duration": seconds,
@@ -115,31 +133,39 @@ class AnswerTailor:
             )
         )
 
+    def _problem(self, verdict: Verdict) -> ClaimProblem:
+        """A sentence that failed, as the trace may show it."""
+        secrets = secrets_of(self._run)
+        return ClaimProblem(text=secrets.redact(verdict.unit.text)[:600], reason=secrets.redact(verdict.problem))
+
     async def _stream(self, messages: tuple[JsonObject, ...], tier: Tier) -> tuple[str, FinishReason]:
         """The whole reply and why it ended; what stands of it is shown on the way."""
-        stream = self._models.stream("completion", messages, tier=tier, max_tokens=self._run.state.request.max_tokens)
+        most = self._run.state.request.max_tokens
+        stream = self._models.stream("completion", messages, tier=tier, max_tokens=most, formed=False)
         understood = self._run.state.understood
-        # What is yet to be translated, cut or brought into another form is not shown before it is.
+        # What is yet to be translated, looked at, cut or brought into another form is not shown before it is.
         quiet = (understood is not None and understood.translated) or not self._tailoring.format.is_plain
+        quiet = quiet or self._run.room.guard_output.whole or self._form.is_asked
         writer = DeltaWriter(self._run, self._step.id, self._attempt)
         return await self._drain(stream, writer, quiet=quiet)
 
     async def _drain(
-        self, stream: AsyncIterator[ModelChunk], writer: DeltaWriter, *, quiet: bool
+        self, stream: AsyncGenerator[ModelChunk, None], writer: DeltaWriter, *, quiet: bool
     ) -> tuple[str, FinishReason]:
         parts: list[str] = []
         finish: FinishReason = "stop"
         try:
-            async for chunk in stream:
-                parts.append(chunk.text)
-                if chunk.finish_reason == "length":
-                    finish = "length"
-                elif chunk.finish_reason == "content_filter":
-                    finish = "content_filter"
-                if chunk.reasoning and not quiet:
-                    await writer.add(chunk.reasoning, "reasoning")
-                if not quiet and any(end in chunk.text for end in SENTENCE_ENDS):
-                    await self._show("".join(parts))
+            async with aclosing(stream):
+                async for chunk in stream:
+                    parts.append(chunk.text)
+                    if chunk.finish_reason == "length":
+                        finish = "length"
+                    elif chunk.finish_reason == "content_filter":
+                        finish = "content_filter"
+                    if chunk.reasoning and not quiet:
+                        await writer.add(chunk.reasoning, "reasoning")
+                    if not quiet and any(end in chunk.text for end in SENTENCE_ENDS):
+                        await self._show("".join(parts))
         finally:
             await writer.end()
         return "".join(parts), finish

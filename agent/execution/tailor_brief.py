@@ -12,25 +12,19 @@ from agent.execution.outputs import data_block
 from agent.execution.run import Run
 from agent.knowledge.models import RetrievedContext
 from agent.knowledge.tailor import PERSONAS, Persona, TailorInput
+from agent.knowledge.tailor.asking import PASSAGE_CHARS, TONES, form_lines
 from agent.knowledge.tailor.formats import Format
-from agent.knowledge.tailor.found import is_found, linked, passages_of
+from agent.knowledge.tailor.found import clarifying, is_found, linked, passages_of
 from agent.knowledge.tailor.models import place_name
 from agent.planning.compare import comparison
 from agent.prompts import render
 
-PASSAGE_CHARS = 4_000
 PROMPT_CHARS = 32_000
 """Characters of all passages that a model is shown; about 8,000 tokens. The better ones come first."""
 QUESTION_CHARS = 8_000
 KNOWN_CHARS = 4_000
 MEMORY_CHARS = 4_000
 HISTORY_MESSAGES = 20
-
-_TONES: dict[Persona, str] = {
-    "Technical": "Write for a technical reader: keep identifiers, units and tables, and leave out no condition.",
-    "Executive": "Write for an executive: the conclusion first, and no more than three sentences.",
-    "General": "Write plainly, for anybody.",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +48,10 @@ def brief_for(run: Run, outcomes: Sequence[tuple[PlanStep, StepOutput]]) -> Brie
     if room.knowledge:
         if not found:
             return None
-        return _brief(run, passages_of(output.value for output in found), others, extractive=not others)
+        clarify = clarifying(output.value for output in found)
+        return _brief(
+            run, passages_of(output.value for output in found), others, extractive=not others, clarify=clarify
+        )
     # Elsewhere sources are what a tool quotes. Rooms with gates of their own know better what an answer must hold.
     if room.gates or room.required_tools or any(not output.sources for _, output in others):
         return None
@@ -86,7 +83,12 @@ def tailor_messages(run: Run, brief: Brief, form: Format, feedback: str | None) 
 
 
 def _brief(
-    run: Run, passages: Sequence[RetrievedContext], others: Sequence[tuple[PlanStep, StepOutput]], *, extractive: bool
+    run: Run,
+    passages: Sequence[RetrievedContext],
+    others: Sequence[tuple[PlanStep, StepOutput]],
+    *,
+    extractive: bool,
+    clarify: str = "",
 ) -> Brief:
     metadata = run.state.request.metadata
     persona, voice = _persona(metadata.get("persona"), run.room.persona)
@@ -96,6 +98,7 @@ def _brief(
         context_chunks=linked(_fitting(passages), run.engine.settings.browser_url),
         persona=persona,
         formatting_instructions=_instructions(run),
+        clarify=clarify,
         topics=topics,
     )
     return Brief(wanted, tuple(output.text for _, output in others), extractive, voice)
@@ -116,7 +119,7 @@ def _instructions(run: Run) -> str | None:
     asked = run.state.request.metadata.get("formatting_instructions")
     form = run.state.request.options.get("response_format")
     wanted = [asked] if isinstance(asked, str) and asked.strip() else []
-    if isinstance(form, dict) and str(form.get("type", "")).startswith("json"):
+    if isinstance(form, dict) and form.get("type") == "json_object":
         wanted.append("as JSON")
     return "; ".join(wanted) or None
 
@@ -163,23 +166,9 @@ def _system(run: Run, brief: Brief, form: Format, history: Sequence[ChatMessage]
         "tailor",
         system=f"{operator}\n\n" if operator else "",
         persona=f"{brief.voice}\n\n" if brief.voice else "",
-        tone=_TONES[brief.wanted.persona],
-        form=_form(brief, form),
+        tone=TONES[brief.wanted.persona],
+        form=form_lines(brief.wanted, form),
     )
-
-
-def _form(brief: Brief, form: Format) -> str:
-    """What the model is told of the answer's form; JSON, lists and tables are made from its sentences afterwards."""
-    lines = []
-    if form.shape == "plain" and brief.wanted.formatting_instructions:
-        lines.append(f"- The form that is asked for: {brief.wanted.formatting_instructions}")
-    if form.shape != "plain":
-        lines.append("- Write plain sentences only; they are brought into the form that is asked for afterwards.")
-    if form.max_sentences is not None:
-        lines.append(f"- At most {form.max_sentences} sentences.")
-    if form.max_words is not None:
-        lines.append(f"- At most {form.max_words} words.")
-    return "\n".join(lines)
 
 
 def _language(run: Run) -> str:

@@ -15,20 +15,25 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 from jsonschema.exceptions import ValidationError as SchemaViolation
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from agent.core.errors import AgentError, StaleEpochError, ToolError, ToolInputError, ToolOutputError, ToolTimeoutError
 from agent.core.events import Draft, StepUnknown, ToolCalled, ToolReturned
 from agent.core.fold import CallState
 from agent.core.models import JsonObject
 from agent.execution.approvals import allowed
+from agent.execution.arguments import known_args
+from agent.execution.release import released_result, without_secrets
 from agent.execution.run import Run
-from agent.execution.shield import restored_args, without_secrets
+from agent.execution.shield import restored_args
 from agent.execution.site import CallSite
-from agent.tools import Tool, ToolContext, ToolResult, ToolSpec
+from agent.execution.tool_models import model_at
+from agent.tools import Foreseeing, Tool, ToolContext, ToolResult, ToolSpec
 
 log = logging.getLogger(__name__)
 
+MARGIN_CHARS = 10_000
+"""What is read beyond a cut, so that no secret is halved by it before it is found; longer than any key."""
 BLOB_CHARS = 16_000
 """Results longer than this lie in `blobs`; the event keeps the first part of the text."""
 
@@ -43,12 +48,21 @@ async def call_tool(
     tainted: bool = False,
 ) -> ToolReturned:
     """Call `tool` once for `site`, or take the recorded return of an earlier process. `tainted` says that something
-    in the arguments came from outside.
+    in the arguments came from outside. Arguments the tool does not know are left out, and told in the return.
 
     Emits `before` and the intent, but not the return: the caller commits it together with what follows from it.
     Raises `ApprovalPendingError` where a person must allow the call first.
     A side effect that began before a crash is reconciled by the tool, or reported as `step.unknown`.
     """
+    args, dropped = known_args(tool.spec, args)
+    returned = await _called(run, tool, args, site, before, tainted=tainted)
+    return returned.model_copy(update={"dropped": dropped}) if dropped else returned
+
+
+async def _called(
+    run: Run, tool: Tool, args: JsonObject, site: CallSite, before: tuple[Draft, ...], *, tainted: bool
+) -> ToolReturned:
+    """The call, or what the log has of it."""
     earlier = _recorded(run, site)
     if earlier is None:
         return await _first_call(run, tool, args, site, before, tainted=tainted)
@@ -76,16 +90,35 @@ async def _first_call(
         if before:
             await run.emit(*before)
         return _failed(tool.spec, site, ToolInputError(problem), monotonic())
-    refused = await allowed(run, tool, args, site, before, tainted=tainted)
-    if refused is not None:
-        return refused
     plan_version = run.state.plan.version if run.state.plan else 0
     key = f"{run.run_id}:{plan_version}:{site.step_id}:{site.attempt}:{site.place}"
+    context = _context(run, site, key, tainted=tainted)
+
+    async def foreseen() -> ToolReturned | None:
+        return await _foreseen(run, tool, args, site, context)
+
+    refused = await allowed(run, tool, args, site, before, tainted=tainted, foreseen=foreseen)
+    if refused is not None:
+        return refused
     intent = ToolCalled(
         call_id=site.call_id, tool=tool.spec.name, args=args, effect=tool.spec.effect, key=key, span=site.span
     )
     await run.emit(*before, Draft(intent, site.step_id, site.attempt))
-    return await _carry_out(run, tool, args, site, _context(run, site, key, tainted=tainted))
+    return await _carry_out(run, tool, args, site, context)
+
+
+async def _foreseen(
+    run: Run, tool: Tool, args: JsonObject, site: CallSite, context: ToolContext
+) -> ToolReturned | None:
+    """What the call would end in now, where its tool knows that it must fail."""
+    if not isinstance(tool, Foreseeing):
+        return None
+    try:
+        await tool.foresee(restored_args(run.state, args), context)
+    except ToolError as error:
+        error.message = without_secrets(run, error.message)
+        return _failed(tool.spec, site, error, monotonic())
+    return None
 
 
 async def lost_effect(run: Run, site: CallSite) -> ToolReturned | None:
@@ -107,7 +140,16 @@ def _recorded(run: Run, site: CallSite) -> CallState | None:
 def _context(run: Run, site: CallSite, key: str, *, tainted: bool = False) -> ToolContext:
     conversation = run.state.request.conversation_id
     subagents = run.engine.subagents.at(run, site, tainted=tainted) if run.engine.subagents is not None else None
-    return ToolContext(run.run_id, run.state.owner, key, conversation, tainted, subagents)
+    return ToolContext(
+        run.run_id,
+        run.state.owner,
+        key,
+        conversation,
+        tainted,
+        subagents,
+        model=model_at(run, site),
+        retrieval_mode=run.room.retrieval_mode,
+    )
 
 
 async def _carry_out(run: Run, tool: Tool, args: JsonObject, site: CallSite, context: ToolContext) -> ToolReturned:
@@ -141,6 +183,7 @@ async def _carry_out(run: Run, tool: Tool, args: JsonObject, site: CallSite, con
         else:
             # Not inside the `try`: that our own store fails is no failure of the tool, which has done its work.
             return await _returned(run, spec, site, result, started, tries)
+        error.message = without_secrets(run, error.message)
         return _failed(spec, site, error, started, tries)
 
 
@@ -160,22 +203,26 @@ def _place(run: Run, spec: ToolSpec) -> AbstractAsyncContextManager[object]:
 async def _returned(
     run: Run, spec: ToolSpec, site: CallSite, result: ToolResult, started: float, tries: int
 ) -> ToolReturned:
-    """The result, checked against the schema and capped."""
+    """The result, checked against the schema, without what may not leave, and capped."""
     cap = run.engine.settings.tool_output_chars
-    text, value, truncated = without_secrets(run, result.text), result.value, False
     try:
         problem = output_problem(spec, result)
-        encoded = json.dumps(value, ensure_ascii=False, default=str)
-        if (clean := without_secrets(run, encoded)) != encoded:
-            value, encoded = json.loads(clean), clean
+        size = len(json.dumps(result.value, ensure_ascii=False, default=str))
     except (ValueError, TypeError, RecursionError, SchemaError) as error:  # a result or a schema that is none
-        problem, encoded = f"{spec.name} returned what cannot be read: {type(error).__name__}", ""
+        problem, size = f"{spec.name} returned what cannot be read: {type(error).__name__}", 0
     if problem is not None:
+        problem = without_secrets(run, problem)
         return _failed(spec, site, ToolOutputError(problem, agent_id=spec.name), started, tries)
-    if len(text) > cap or len(encoded) > 2 * cap:
-        truncated = True
-        text = text[:cap] + f"\n[cut: the result had {len(text):,} characters, the limit is {cap:,}]"
-        value, encoded = text, json.dumps(text, ensure_ascii=False)
+    truncated = len(result.text) > cap or size > 2 * cap
+    if truncated:  # before secrets are looked for: in megabytes that takes seconds
+        told = f"the result had {len(result.text):,} characters, the limit is {cap:,} (AGENT_TOOL_OUTPUT_CHARS)"
+        clean = await released_result(run, result.text[: cap + MARGIN_CHARS], None, result.sources)
+        text = f"{clean.text[:cap]}\n[cut: {told}]"
+        value: JsonValue = text
+    else:
+        clean = await released_result(run, result.text, result.value, result.sources)
+        text, value = clean.text, clean.value
+    encoded = json.dumps(value, ensure_ascii=False, default=str)
     blob = None
     if len(encoded) + len(text) > BLOB_CHARS:
         payload = json.dumps({"value": value, "text": text}, ensure_ascii=False)
@@ -192,7 +239,7 @@ async def _returned(
             truncated=truncated,
             tries=tries,
             duration=monotonic() - started,
-            sources=result.sources,
+            sources=clean.sources,
             span=site.span,
         )
     except ValidationError:  # nested deeper than an event can hold

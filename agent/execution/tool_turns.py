@@ -125,13 +125,15 @@ class ToolTurns:
         output = await load(self._run, step_output(returned))
         if self._seen is not None:
             self._seen(returned.tool, args, output)
+        ignored = f"[ignored, for {returned.tool} does not know them: {', '.join(returned.dropped)}]\n"
+        ignored = ignored if returned.dropped else ""
         if returned.error_code is not None:
-            return f"Error ({returned.error_code}): {returned.error}"
+            return f"{ignored}Error ({returned.error_code}): {returned.error}"
         self.tainted = self.tainted or output.tainted
         self.sources += output.sources
         if not output.tainted:
-            return cap(output.text, SKILL_CHARS)
-        return data_block("data", output.text, limit=SKILL_CHARS, source=returned.tool)
+            return ignored + cap(output.text, SKILL_CHARS)
+        return ignored + data_block("data", output.text, limit=SKILL_CHARS, source=returned.tool)
 
     async def _note(self, body: ToolRefused | ToolReturned, site: CallSite) -> None:
         await self._run.emit(Draft(body, site.step_id, site.attempt))

@@ -4,6 +4,7 @@ By the fast tier, with code, links, citations and quoted words behind signs that
 """
 
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from agent.core.errors import ModelOutputError
@@ -44,13 +45,14 @@ class Translator:
         messages = _messages("translate_answer", "answer", protected.text, language)
         restorer = Restorer(protected)
         length = 0
-        async for chunk in MeteredModels(self.run).stream("translator", messages, tier="fast"):
-            length += len(chunk.text)
-            if chunk.finish_reason == "length":
-                raise ModelOutputError("the translation of the answer was cut off", agent_id="translator")
-            piece = restorer.feed(chunk.text) if chunk.text else ""
-            if piece:
-                yield piece
+        async with aclosing(MeteredModels(self.run).stream("translator", messages, tier="fast")) as chunks:
+            async for chunk in chunks:
+                length += len(chunk.text)
+                if chunk.finish_reason == "length":
+                    raise ModelOutputError("the translation of the answer was cut off", agent_id="translator")
+                piece = restorer.feed(chunk.text) if chunk.text else ""
+                if piece:
+                    yield piece
         if not length:
             raise ModelOutputError("the translation of the answer came back empty", agent_id="translator")
         yield restorer.end()

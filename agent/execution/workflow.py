@@ -110,9 +110,8 @@ def mermaid() -> str:
 
 async def _until_stopped(run: Run, stage: StageName) -> None:
     work = asyncio.ensure_future(STAGES[stage](run))
-    stop = asyncio.ensure_future(run.stopping.wait())
     try:
-        await asyncio.wait((work, stop), timeout=run.seconds_left, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((work, run.stopping.seen()), timeout=run.seconds_left, return_when=asyncio.FIRST_COMPLETED)
         if work.done():
             try:
                 work.result()
@@ -120,10 +119,9 @@ async def _until_stopped(run: Run, stage: StageName) -> None:
                 await run.emit(CancelRequested(reason=error.message, by="budget"))
             return
         if not run.stopping.is_set():
-            reason = f"the run has used its {run.room.budgets.max_seconds:g} seconds"
+            reason = f"the run has used its {run.room.budgets.max_seconds:g} seconds (budgets.max_seconds of the room)"
             await run.emit(CancelRequested(reason=reason, by="budget"))
     finally:
-        stop.cancel()
         if not work.done():
             work.cancel()
             await asyncio.wait([work])

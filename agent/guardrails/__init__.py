@@ -13,7 +13,7 @@ from agent.guardrails.models import (
     GuardrailsOutput,
     GuardrailsPolicy,
 )
-from agent.guardrails.quoting import Shown, quoted, reveal
+from agent.guardrails.quoting import Shown, quoted, reveal, without_invisible
 from agent.guardrails.secrets import Secrets
 from agent.guardrails.sentinel import Guardrails
 from agent.guardrails.vault import Restorer, Vault
@@ -34,4 +34,5 @@ __all__ = [
     "Vault",
     "quoted",
     "reveal",
+    "without_invisible",
 ]

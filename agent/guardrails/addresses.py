@@ -1,15 +1,12 @@
 """Where an answer may lead: whether an address is remote, and whether it carries what was read to somebody else."""
 
-import base64
 import html
 import re
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
-SHORTEST: Final = 8
-"""Fewer letters and digits in a part of an address count as none of ours."""
+from agent.guardrails.carried import Carried
 
 _LOCAL: Final = re.compile(
     r"(?!www\.)(?:[/#?.](?!/)|[\w-]+(?:[/?#.]|\Z)(?!.*:))|data:image/(?:png|jpe?g|gif|webp);|tel:|\Z", re.IGNORECASE
@@ -23,8 +20,8 @@ class Addresses:
     def __init__(self, outside: Iterable[str] = (), inside: Iterable[str] = (), hosts: Iterable[str] = ()) -> None:
         self._outside = "\n".join(outside)
         self._low = self._outside.lower()
-        self._squeezed = _squeeze(self._outside)
         self._inside = "\n".join(inside)
+        self._carried = Carried(self._outside, self._inside)
         self._hosts = frozenset(host.lower() for host in hosts)
 
     def host(self, address: str) -> str:
@@ -55,17 +52,13 @@ class Addresses:
         if not self._outside or _stands(clean, self._inside) or _stands(clean, self._outside):
             return True
         named = any(parent in self._low for parent in [host.removeprefix("www."), *_parents(host)])
-        return not named and not self._carries(clean)
+        if named:
+            return False
+        return not (self._carried.long_by(clean) if self._is_named_inside(host) else self._carried.by(clean))
 
-    def _carries(self, address: str) -> bool:
-        """Whether a part of the address says something that came from outside, in any of the usual encodings."""
-        rest = address.split("://", 1)[-1]
-        for part in re.split(r"[/?&=#;,.]", rest):
-            for said in _readings(part):
-                flat = _squeeze(said)
-                if len(flat) >= SHORTEST and flat in self._squeezed:
-                    return True
-        return False
+    def _is_named_inside(self, host: str) -> bool:
+        """Whether the caller or the operator wrote this host, whole."""
+        return re.search(rf"(?<![\w.@-]){re.escape(host)}(?![\w-]|\.\w)", self._inside, re.IGNORECASE) is not None
 
 
 def _clean(address: str) -> str:
@@ -88,21 +81,3 @@ def _parents(host: str) -> list[str]:
     """The domains a host belongs to, without the last label alone."""
     labels = host.split(".")
     return [".".join(labels[at:]) for at in range(1, len(labels) - 1)]
-
-
-def _squeeze(text: str) -> str:
-    return "".join(char for char in text.lower() if char.isalnum())
-
-
-def _readings(part: str) -> list[str]:
-    """A part of an address, and what it says when decoded."""
-    plain = unquote(part)
-    said = [plain, plain[::-1]]
-    for text in (plain, part):
-        code = text.replace("-", "+").replace("_", "/").rstrip("=")
-        # What is no code, or codes no text, is read as it stands: binascii and decoding raise ValueErrors.
-        with suppress(ValueError):
-            said.append(base64.b64decode(code + "=" * (-len(code) % 4), validate=True).decode())
-        with suppress(ValueError):
-            said.append(bytes.fromhex(text).decode())
-    return said

@@ -10,14 +10,15 @@ running totals, so that scoring every sentence of a long text costs about as muc
 import re
 import zlib
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agent.guardrails.lexicon import BY_WORD, CONCEPTS
+from agent.guardrails.lexicon import CJK, CONCEPTS, RUNS, ideas_of
 
 BITS: Final = 16
 SIZE: Final = 1 << BITS
@@ -26,12 +27,23 @@ LETTERS: Final = (3, 4, 5)
 """Lengths of the pieces of letters."""
 NEAR: Final = 6
 """Two ideas within so many words of each other are a feature of their own, in their order."""
+COMMON: Final = 24
+"""Longer words are not worth remembering, and whoever sends them might send many."""
 IDEA, OPENING, ASKS = 1.0, 0.5, 0.5
 """How heavy ideas, a sentence's first words and a question mark weigh beside words; found by cross-validation."""
+
+ENOUGH_WORDS, ENOUGH_LETTERS = 64, 1_000
+"""Up to so many words and pieces of letters more evidence adds up, as the root of how much there is; beyond it is
+averaged. Otherwise any long text of one kind is certain in the end, and package metadata are an attack."""
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 _WORD = re.compile(r"\w+(?:['’\-]\w+)*|[^\w\s]")
+_WORD_OR_RUN = re.compile(
+    rf"(?=[{CJK}])(?:{'|'.join(map(re.escape, RUNS))}|.)|[^\W{CJK}]+(?:['’\-][^\W{CJK}]+)*|[^\w\s]"
+)
+"""Where scripts without blanks occur: their words that are known, else their characters one by one."""
+_RUN = re.compile(f"[{CJK}]")
 _MIX = np.uint64(0xBF58476D1CE4E5B9)
 _STEP = np.uint64(0x100000001B3)
 
@@ -82,57 +94,70 @@ class Hashed:
             self.pieces[length] = _slots(rolling + np.uint64(length))
 
     def _words(self) -> None:
-        starts: list[int] = []
-        hashes: list[int] = []
-        ideas: list[tuple[int, int]] = []
+        pattern = _WORD if self.text.isascii() or not _RUN.search(self.text) else _WORD_OR_RUN
+        found_words = list(pattern.finditer(self.text))
+        known = [
+            _known(word) if len(word) <= COMMON else _known.__wrapped__(word) for word in [m[0] for m in found_words]
+        ]
+        shouts = sum([voice == "loud" for _, _, voice in known]) >= 3
+        places: list[int] = []
+        ideas: list[int] = []
         recent: deque[tuple[int, str]] = deque()
         loud = 0
-        for at, match in enumerate(_WORD.finditer(self.text)):
-            word = match[0]
-            small = word.lower()
-            starts.append(match.start())
-            hashes.append(zlib.crc32(small.encode("utf-8", "surrogatepass")))
-            found = BY_WORD.get(small, ())
-            loud = loud + 1 if len(word) > 1 and word.isupper() else 0 if word.isalpha() else loud
-            if loud >= 3:
-                found = (*found, "shout")
+        for at, (_, found, voice) in enumerate(known):
+            if shouts:
+                loud = loud + 1 if voice == "loud" else 0 if voice == "plain" else loud
+                if loud >= 3:
+                    found = (*found, "shout")  # noqa: PLW2901 - what else is found
             if not found:
                 continue
             while recent and at - recent[0][0] > NEAR:
                 recent.popleft()
-            ideas.extend((at, _IDEAS[idea]) for idea in found)
-            ideas.extend((at, _PAIRS[before, idea]) for _, before in recent for idea in found)
-            recent.extend((at, idea) for idea in found)
-        self.starts: Ints = np.array(starts, np.int64)
-        raw = np.array(hashes, np.uint64)
+            near = dict.fromkeys([before for _, before in recent]) if recent else ()
+            for idea in found:
+                if idea not in near:  # a list of forty models speaks of models once, not forty times
+                    ideas.append(_IDEAS[idea])
+                    ideas += [_PAIRS[before, idea] for before in near]
+            places += [at] * (len(ideas) - len(places))
+            recent.extend([(at, idea) for idea in found])
+        self.starts: Ints = np.array([match.start() for match in found_words], np.int64)
+        raw = np.array([code for code, _, _ in known], np.uint64)
         self.words: Ints = _slots(raw + np.uint64(7))
         self.doubles: Ints = _slots(raw[:-1] * _STEP + raw[1:]) if len(raw) > 1 else np.zeros(0, np.int64)
-        pairs = np.array(ideas, np.int64).reshape(-1, 2)
-        self.idea_at: Ints = pairs[:, 0]
-        self.ideas: Ints = pairs[:, 1]
+        self.idea_at: Ints = np.array(places, np.int64)
+        self.ideas: Ints = np.array(ideas, np.int64)
 
     def score(self, weights: Weights, starts: Ints, ends: Ints) -> Floats:
         """The model's log-odds for each span `text[start:end]`."""
+        return self.scores((weights,), starts, ends)[0]
+
+    def scores(self, models: Sequence[Weights], starts: Ints, ends: Ints) -> list[Floats]:
+        """The same by several models, which costs less than asking one after another."""
         first, last = np.searchsorted(self.kept, starts), np.searchsorted(self.kept, ends)
-        sums, count = np.zeros(len(starts)), np.zeros(len(starts))
-        for length in LETTERS:
-            until = np.maximum(last - length + 1, first)
-            sums += _between(weights.slots[self.pieces[length]], first, until)
-            count += until - first
-        total = sums / np.sqrt(np.maximum(count, 1))
+        until = {length: np.maximum(last - length + 1, first) for length in LETTERS}
+        pieces = _share(np.sum([end - first for end in until.values()], axis=0), ENOUGH_LETTERS)
         one, end = np.searchsorted(self.starts, starts), np.searchsorted(self.starts, ends)
-        words = _between(weights.slots[self.words], one, end)
-        words += _between(weights.slots[self.doubles], one, np.maximum(end - 1, one))
-        ideas = _between(
-            weights.slots[self.ideas], np.searchsorted(self.idea_at, one), np.searchsorted(self.idea_at, end)
-        )
-        total += (words + IDEA * ideas) / np.sqrt(np.maximum(end - one, 1))
-        opening = np.concatenate([weights.slots[self.openings], [0.0]])
-        double = np.concatenate([weights.slots[self.double_openings], [0.0, 0.0]])
-        total += OPENING * (np.where(end > one, opening[one], 0) + np.where(end > one + 1, double[one], 0))
-        asks = np.searchsorted(self.questions, starts) < np.searchsorted(self.questions, ends)
-        total += ASKS * weights.slots[_QUESTION] * asks + weights.bias
-        return total
+        words = _share(end - one, ENOUGH_WORDS)
+        before_end = np.maximum(end - 1, one)
+        ideas = np.searchsorted(self.idea_at, one), np.searchsorted(self.idea_at, end)
+        some, two = end > one, end > one + 1
+        asks = ASKS * (np.searchsorted(self.questions, starts) < np.searchsorted(self.questions, ends))
+        result = []
+        for weights in models:
+            slots = weights.slots
+            total = _between(slots[self.pieces[LETTERS[0]]], first, until[LETTERS[0]])
+            for length in LETTERS[1:]:
+                total += _between(slots[self.pieces[length]], first, until[length])
+            total *= pieces
+            said = _between(slots[self.words], one, end)
+            said += _between(slots[self.doubles], one, before_end)
+            said += IDEA * _between(slots[self.ideas], *ideas)
+            total += said * words
+            opening = np.concatenate([slots[self.openings], [0.0]])
+            double = np.concatenate([slots[self.double_openings], [0.0, 0.0]])
+            total += OPENING * (np.where(some, opening[one], 0) + np.where(two, double[one], 0))
+            result.append(total + slots[_QUESTION] * asks + weights.bias)
+        return result
 
     def row(self, start: int, end: int) -> tuple[Ints, Floats]:
         """The slots of one span and their values: what a model is trained on. `score` is its product with weights."""
@@ -141,11 +166,12 @@ class Hashed:
         one, until = int(np.searchsorted(self.starts, start)), int(np.searchsorted(self.starts, end))
         words = np.concatenate([self.words[one:until], self.doubles[one : max(until - 1, one)]])
         ideas = self.ideas[np.searchsorted(self.idea_at, one) : np.searchsorted(self.idea_at, until)]
-        root = max(until - one, 1) ** -0.5
+        root = float(_share(np.array(until - one), ENOUGH_WORDS))
         opening = np.concatenate([self.openings[one:until][:1], self.double_openings[one : max(until - 1, one)][:1]])
         asks = [_QUESTION] if "?" in self.text[start:end] else []
         parts = [
-            (letters, max(len(letters), 1) ** -0.5), (words, root), (ideas, IDEA * root), (opening, OPENING),
+            (letters, float(_share(np.array(len(letters)), ENOUGH_LETTERS))),
+            (words, root), (ideas, IDEA * root), (opening, OPENING),
             (np.array(asks, np.int64), ASKS),
         ]  # fmt: skip
         return (
@@ -169,12 +195,27 @@ class Hashed:
         return np.array([match.start() for match in re.finditer(r"\?", self.text)], np.int64)
 
 
+@lru_cache(maxsize=1 << 14)
+def _known(word: str) -> tuple[int, tuple[str, ...], str]:
+    """A word's hash, the ideas it stands for, and whether it is shouted. Texts consist of the same words again."""
+    small = word.lower()
+    voice = "loud" if len(word) > 1 and word.isupper() else "plain" if word.isalpha() else "none"
+    return zlib.crc32(small.encode("utf-8", "surrogatepass")), ideas_of(small), voice
+
+
 def lower(text: str) -> str:
     """`text` in lower case with every character where it was: a few capitals have two small letters."""
     small = text.lower()
     if len(small) == len(text):
         return small
     return "".join(char if len(char.lower()) != 1 else char.lower() for char in text)
+
+
+def _share(count: "Ints | Floats", enough: int) -> Floats:
+    """What each of `count` features weighs."""
+    some = np.maximum(count, 1).astype(np.float64)
+    share: Floats = np.minimum(some**-0.5, enough**0.5 / some)
+    return share
 
 
 def _slots(values: NDArray[np.uint64]) -> Ints:

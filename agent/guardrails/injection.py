@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from agent.guardrails.classifier import Model, Suspicion, shipped, suspect
+from agent.guardrails.classifier import Model, Suspicion, carries, shipped, suspect
 from agent.guardrails.models import Finding, Guarded, GuardrailsInput
 from agent.guardrails.rules import matches
 from agent.guardrails.segments import shape
-from agent.guardrails.views import TAGGED, Piece, View, pieces, plain, tagged
+from agent.guardrails.views import COMMENT, TAGGED, UNSEEN, Piece, View, parted, pieces, plain, tagged
 
 SURE: Final = 0.95
 """What a rule that fits counts as; none fitted a harmless text of the development data."""
@@ -23,6 +23,17 @@ PROSE: Final = 0.9
 and tool results are stricter."""
 MOST: Final = 100
 """Rules that fit are reported so often at most; a text made of nothing else is clear enough by then."""
+_TO_MACHINES: Final = re.compile(
+    r"\b(?:ai|a\.i\.|llms?|language models?|chat ?bots?|assistants?|(?:ai|coding) agents?|agents"
+    r"|chatgpt|gpt|claude|gemini|copilots?|ki|ki-\w{1,20}|sprachmodelle?|ai-\w{1,20}|språkmodell(?:er)?)\b",
+    re.IGNORECASE,
+)
+"""Who is spoken to in what people do not see: a request to them is none to those who keep the page."""
+_SAYS: Final = {
+    "attack": "reads like an attempt to turn the assistant",
+    "addressed": "gives orders to whatever machine reads the text",
+    "request": "asks something of an assistant, in a text that comes from somebody else",
+}
 _OPENED: Final = re.compile(r"(?:^|[\s(:])[\"'“„«‘‚`「『][^\n\"“”„«»`「」『』]{0,80}\Z")
 _CLOSED: Final = re.compile(r"[^\n\"“”„«»`「」『』]{0,80}[\"'“”»’`」』]")
 
@@ -48,10 +59,14 @@ class InjectionDetector:
         for suspicion in suspect(view.text, model, carrier=carrier):
             if suspicion.probability > (PROSE if prose and suspicion.kind == "request" else 0.5):
                 found.append(_finding(view, suspicion))  # noqa: PERF401 - as a comprehension it hides the threshold
+        apart = parted(request.content)
+        if apart is not None:
+            found += _in_words(plain(apart), model)
+        carried = carries(shape(view.text)) if carrier is None else carrier
         for piece in pieces(view.text):
-            found += _in_piece(piece, *view.span(piece.start, piece.end), model)
+            found += _in_piece(piece, *view.span(piece.start, piece.end), model, carried=carried)
         for piece in tagged(request.content):
-            found += _in_piece(piece, piece.start, piece.end, model)
+            found += _in_piece(piece, piece.start, piece.end, model, carried=carried)
         return found
 
 
@@ -72,21 +87,28 @@ def _quoted(text: str, start: int, end: int) -> bool:
 
 def _finding(view: View, suspicion: Suspicion) -> Finding:
     start, end = view.span(suspicion.start, suspicion.end)
-    says = (
-        "reads like an attempt to turn the assistant"
-        if suspicion.kind == "attack"
-        else "asks something of an assistant, in a text that comes from somebody else"
-    )
     return Finding(
         category="injection", kind=suspicion.kind, start=start, end=end, score=suspicion.probability,
-        detail=f"this part {says}",
+        detail=f"this part {_SAYS[suspicion.kind]}",
     )  # fmt: skip
 
 
-def _in_piece(piece: Piece, start: int, end: int, model: Model) -> Iterator[Finding]:
+def _in_words(view: View, model: Model) -> Iterator[Finding]:
+    """What the text says with blanks where invisible characters stand."""
+    yield from _by_rule(view)
+    for suspicion in suspect(view.text, model, carrier=False):
+        if suspicion.probability > 0.5:
+            yield _finding(view, suspicion)
+
+
+def _in_piece(piece: Piece, start: int, end: int, model: Model, *, carried: bool) -> Iterator[Finding]:
+    """Comments are for those who keep the page, unless they speak to machines; whoever encodes a request in a text that
+    others read means nobody else."""
     inner = plain(piece.text).text
     rule = next(matches(inner), None)
-    worst = next(iter(suspect(inner, model, carrier=False)), None)
+    seen = piece.how in (COMMENT, UNSEEN)
+    asked = _TO_MACHINES.search(inner) is not None if seen else carried
+    worst = next(iter(suspect(inner, model, carrier=asked)), None)
     if piece.how == TAGGED or rule is not None:
         says = f"{piece.how} that {rule.says}" if rule is not None else piece.how
         yield Finding(category="injection", kind="hidden", start=start, end=end, score=SURE, detail=f"there is {says}")

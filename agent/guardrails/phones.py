@@ -1,5 +1,7 @@
 """Telephone numbers: what a country's numbering plan allows, or what the words before it call one."""
 
+# ruff: noqa: RUF001 - words of many scripts are the point here
+
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -10,14 +12,24 @@ import phonenumbers
 from agent.guardrails.spans import Span
 
 _CANDIDATE: Final = re.compile(
-    r"(?<![\w.,/=#&?:+-])(?:\+ ?|\()?\d(?:[ ./()\u2010\u2011\u2013-]{0,2}\d){5,15}(?![\w])(?![.,:]\d)"
+    r"(?<![\w.,/#&?+-])(?<!\d[:=])(?:\+ ?|\()?\d(?:[ ./()-]{0,2}\d){5,15}(?![\w])(?![.,:]\d)"
 )
+_NAMES: Final = re.compile(
+    r"(?:\b(?:tel|phone|telefon|telephone|mobile|mobil|fax|cell|call|callto|sms|whatsapp|ring|dial|handy|nummer|ruf\w{0,12}"
+    r"|puh|puhelin|tlf|gsm|telemóvel|telefone|telefoon|celular|móvil|portable|komórka|cep|тел|телефон|моб|τηλ|κιν|هاتف|جوال|電話|电话|手机|携帯)"
+    r"[\"']?\.?|\b(?:phone|tel|fax|mobile)[_-]?(?:number|no|nr)[\"']?)[\s:=\"']{0,4}"
+    r"(?:(?:me|us|him|her|at|on|is|number|no|nr|nummer|auf|på|under|unter)\.?[\s:]{1,2}){0,3}\Z",
+    re.IGNORECASE,
+)  # fmt: skip
+"""A word for a telephone right before its number, as in `tel:070...` and `"phone":"070..."`."""
 _CALLED: Final = re.compile(
-    r"\b(?:tele)?(?:phone|fon)|\btel\b|\bmobile|\bcell\b|\bcell ?phone|\bcall|\bdial|\bfax|\breach (?:me|us|him"
-    r"|her|them)\b"
+    r"\b(?:tele)?(?:phone|fon)|\btel\b|\bmobile|(?<![./])\bcell\b(?![./])|\bcell ?phone|\bcall|\bdial|\bfax"
+    r"|\breach (?:me|us|him|her|them)\b"
     r"|\bcontact|\bring\b|\bwhatsapp|\bsms\b|\btext (?:me|him|her|us|to)\b|\banswering\b|\bhotline|\bregistered\b"
     r"|\bhandy"
-    r"|\bruf|\brufnummer|\bmobil|\btéléphone|\bteléfono|\btelefono|\bappel|\bllam|\bchiam|\bring|\bnummer\b|電話|电话",
+    r"|\bruf|\brufnummer|\bmobil|\bm[óo]vil\b|\btéléphone|\bteléfono|\btelefono|\bappel|\bllam|\bchiam|\bring|\bnummer\b"
+    r"|\bpuh(?:elin)?\b|\btlf\b|\bgsm\b|\btelem[óo]vel|\bcelular|\bportable\b|\bport\.|\bkom(?:órk|\.)|\bтел|\bмоб|τηλ|κιν"
+    r"|هاتف|جوال|電話|电话|手机|携帯",
     re.IGNORECASE,
 )  # fmt: skip
 _NOT: Final = re.compile(
@@ -32,10 +44,14 @@ _DATE: Final = re.compile(
     r"(?:\d{4}[-./]\d{1,2}[-./]\d{1,2}|\d{1,2}[-./]\d{1,2}[-./](?:\d{4}|\d{2}))(?:[ T]\d{1,2}(?:[:.]\d{2}){0,2})?"
     r"|(?:19|20)\d\d ?[-\u2013/] ?(?:19|20)\d\d"
 )
+_ARGUMENT: Final = re.compile(r"\w\(\Z")
+"""What stands in `call(1234567)` is given to a function."""
 _DECIMAL: Final = re.compile(r"0[.,]\d")
 _AMERICAN: Final = re.compile(r"\(?[2-9]\d\d\)?[ .-]{1,2}[2-9]\d\d[ .-]\d{4}")
+_BRAZILIAN: Final = re.compile(r"\(\d{2}\) ?9\d{4}-\d{4}")
 _UNITS: Final = re.compile(
-    r"\s?(?:[%€$£°]|(?:eur|usd|gbp|km|kg|mm|cm|m|ml|gb|mb|kb|ms|people|units|items|pieces|points)\b)", re.IGNORECASE
+    r"\s?(?:[%€$£°]|(?:eur|usd|gbp|km|kg|mm|cm|m|ml|gb|mb|kb|ms|times|people|units|items|pieces|points)\b)",
+    re.IGNORECASE,
 )
 REGIONS: Final = ("US", "GB", "DE", "FR", "ES", "IT", "SE", "CH", "NL", "PL")
 """Whose numbering plans a number without a country code is held against."""
@@ -45,6 +61,7 @@ BEFORE: Final = 48
 
 def phones(text: str) -> Iterator[Span]:
     """Telephone numbers of a text."""
+    others: set[str] = set()
     for match in _CANDIDATE.finditer(text):
         number, start = match[0], match.start()
         if number.startswith("(") and ")" not in number:
@@ -54,8 +71,16 @@ def phones(text: str) -> Iterator[Span]:
             continue
         before = text[max(0, start - BEFORE) : start]
         called = _CALLED.search(before.rpartition("\n")[2]) is not None
-        if not called and (_NOT.search(before) or _UNITS.match(text, match.end())):
+        if before[-1:] in ("=", ":") and not (number.startswith("+") or (called and _NAMES.search(before))):
             continue
+        if _ARGUMENT.search(before) or (called and len(digits) == 6 and not _NAMES.search(before)):
+            continue
+        form = re.sub(r"\d", "0", number)
+        if _NOT.search(before) and not _NAMES.search(before) and not number.startswith("+"):
+            others.add(form)
+            continue
+        if _UNITS.match(text, match.end()) or (not called and form in others):
+            continue  # a number like one that was called an order's or a part's is another of those
         if _is_phone(number, called=called):
             yield Span(start, match.end(), "a telephone number")
 
@@ -68,7 +93,7 @@ def _is_phone(number: str, *, called: bool) -> bool:
     grouped = re.search(r"\d\D+\d", number) is not None
     if called:
         return 7 <= len(digits) <= 13 or (grouped and len(digits) == 6)
-    if _AMERICAN.fullmatch(number):
+    if _AMERICAN.fullmatch(number) or _BRAZILIAN.fullmatch(number):
         return True
     if not grouped or not digits.startswith("0") or len(digits) < 9:
         return False

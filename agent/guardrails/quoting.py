@@ -38,6 +38,12 @@ def reveal(text: str) -> Shown:
     return Shown(_visible(without, hidden), tuple(said for said in hidden if said))
 
 
+def without_invisible(text: str) -> Shown:
+    """Take invisible characters out of a text, and nothing else."""
+    hidden: list[str] = []
+    return Shown(_visible(text, hidden), tuple(hidden))
+
+
 def _visible(text: str, hidden: list[str]) -> str:
     if text.isascii() and text.isprintable():
         return text

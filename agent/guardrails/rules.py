@@ -6,12 +6,14 @@ Rules read the ideas of words (`lexicon.py`), so one rule covers "ignore all pre
 # ruff: noqa: RUF001 - words and punctuation of many scripts are the point here
 
 import re
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final
 
-from agent.guardrails.lexicon import BY_WORD, CONCEPTS
+from agent.guardrails.lexicon import CONCEPTS, ideas_of
 
 NEAR: Final = 6
 """Words between the first and the last idea of a rule, at most."""
@@ -43,7 +45,13 @@ RULES: Final = (
 )
 """More would be false alarms: "show me the rules" and "act as a guide" are asked every day."""
 
-_FIRST: Final = tuple(word for rule in {rule.first for rule in RULES} for word in CONCEPTS[rule].split())
+_FIRST: Final = tuple(
+    word for rule in {rule.first for rule in RULES} for word in CONCEPTS[rule].replace("*", "").split()
+)
+
+_THEIRS: Final = frozenset(("its", "their", "his", "her", "ses", "leurs", "sus", "loro", "jego", "их", "его"))
+"""Whose orders they are: of somebody who is spoken of, and not spoken to."""
+_CODE: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]{1,200}`", re.DOTALL)
 
 _CJK = re.compile(
     r"(?:忽略|无视|無視|忘记|忘掉|忘れ)[^。！？\n]{0,12}(?:指示|指令|规则|規則|命令|提示|要求|内容)"
@@ -63,6 +71,13 @@ _FORMS: Final = (
         r"|:)", re.IGNORECASE),
         "pretends to be a turn of the conversation",
     ),
+    (
+        "false_result",
+        re.compile(r"</(?:tool|function)_?(?:results?|responses?|outputs?|calls?)>|<(?:tool|function)_calls?>"
+        r"|</(?:system|user|assistant|untrusted|document|context)>\s{0,9}<(?:system|user|assistant|tool_call)\b",
+        re.IGNORECASE),
+        "pretends that the result of a tool ends, or that a tool is called",
+    ),
 )  # fmt: skip
 
 
@@ -81,8 +96,12 @@ def matches(text: str) -> Iterator[Match]:
     yield from _by_ideas(text)
     for found in _CJK.finditer(text):
         yield Match("override", found.start(), found.end(), RULES[0].says)
+    shown = [match.span() for match in _CODE.finditer(text)] if "`" in text else []
     for name, pattern, says in _FORMS:
         for found in pattern.finditer(text):
+            before = bisect_right(shown, found.start(), key=itemgetter(0))
+            if before and found.start() < shown[before - 1][1]:
+                continue  # a listing shows what such tokens look like; the classifier reads it all the same
             yield Match(name, found.start(), found.end(), says)
 
 
@@ -97,8 +116,11 @@ def _by_ideas(text: str) -> Iterator[Match]:
             recent.clear()
             begin = at + 1
             continue
-        ideas = BY_WORD.get(word[0].lower())
-        if ideas is None:
+        if word[0].lower() in _THEIRS:
+            recent.clear()
+            continue
+        ideas = ideas_of(word[0].lower())
+        if not ideas:
             continue
         while recent and at - recent[0][0] > NEAR:
             recent.popleft()

@@ -41,6 +41,9 @@ _FOOTER = re.compile(
     re.IGNORECASE,
 )  # fmt: skip
 _KEY = re.compile(r"['\"][\w -]{1,40}['\"]\s{0,3}:\s{0,3}[\[{'\"\d-]")
+_QUESTION_KEY = re.compile(
+    r"['\"](?:q|question|faq|query|frage|fråga|pregunta|domanda)['\"]\s{0,3}:\s{0,3}['\"]", re.IGNORECASE
+)
 _OPENS_DATA = re.compile(r"[\s'\"]{0,9}[\[{<]")
 _BORDER = re.compile(
     r"(?<=[.!?;:…])[\s'\"*)\]]+"
@@ -78,6 +81,16 @@ def sentences(text: str) -> NDArray[np.int64]:
     spans.append((at, len(text)))
     kept = [span for span in spans if span[1] - span[0] >= 6 and _SAYS.search(text, *span)]
     return np.array(kept, np.int64).reshape(-1, 2)
+
+
+def demands(text: str, parts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The sentences that may ask something of us: not the questions of a list of questions and answers, which say by
+    their key that they are there to be answered."""
+    if not _QUESTION_KEY.search(text):
+        return parts
+    keyed = {match.end() for match in _QUESTION_KEY.finditer(text)}
+    kept = [start not in keyed or text[end - 1] != "?" for start, end in parts.tolist()]
+    return np.compress(kept, parts, axis=0)
 
 
 def windows(text: str, parts: NDArray[np.int64]) -> NDArray[np.int64]:

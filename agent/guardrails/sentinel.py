@@ -1,7 +1,7 @@
 """The guardrails agent: asks every detector, does what the policy says, and tells why."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 from agent.guardrails.harm import HarmDetector
@@ -48,22 +48,26 @@ class Guardrails:
         self._others = tuple(others)
 
     async def check(self, request: GuardrailsInput, vault: Vault | None = None) -> GuardrailsOutput:
-        """Check one text. With a `vault` personal data gets placeholders that the vault can turn back; without one the
-        placeholders are forgotten with this call."""
-        if len(request.content) > LONG:
-            found = await asyncio.to_thread(self.find, request)
-        else:
-            found = self.find(request)
+        """Check one text. Personal data of a request gets placeholders: those of `vault`, which can turn them back, or
+        some that are forgotten with this call. From an answer it is taken out, for nobody is to turn it back."""
+        found = await self.look(request)
+        kept = (vault or Vault()) if request.check_type == "input_validation" else None
+        return self.decide(request.content, found, kept)
+
+    async def look(self, request: GuardrailsInput) -> list[Finding]:
+        """What the detectors and the other guardrails find."""
+        long = len(request.content) > LONG
+        found = await asyncio.to_thread(self.find, request) if long else self.find(request)
         for other in self._others:
             found += [finding for finding in (await other.check(request)).findings if self._wanted(finding)]
-        return self.decide(request.content, found, vault or Vault())
+        return found
 
     def find(self, request: GuardrailsInput) -> list[Finding]:
         """What the detectors find, without waiting for anybody."""
         return [finding for detector in self._detectors for finding in detector.find(request) if self._wanted(finding)]
 
-    def decide(self, text: str, found: Sequence[Finding], vault: Vault) -> GuardrailsOutput:
-        """What the policy makes of findings."""
+    def decide(self, text: str, found: Sequence[Finding], vault: Vault | None) -> GuardrailsOutput:
+        """What the policy makes of findings; without a `vault` personal data gets no placeholder to turn back."""
         ordered = sorted(found, key=lambda finding: (finding.start, finding.end))
         actions = [self.policy.action(finding.category) for finding in ordered]
         hardest: Taken = "pass"
@@ -83,17 +87,43 @@ class Guardrails:
     def _wanted(self, finding: Finding) -> bool:
         return self.policy.action(finding.category) != "off"
 
-    def _redacted(self, text: str, found: Sequence[Finding], vault: Vault) -> str:
-        """Personal data last: its placeholders are for what is left."""
+    def _redacted(self, text: str, found: Sequence[Finding], vault: Vault | None) -> str:
+        """What gets a placeholder last: it is for what is left."""
         out = [finding for finding in found if self.policy.action(finding.category) == "redact"]
-        spans = [(f.start, f.end, f"[removed: {f.kind}]") for f in out if f.category != "pii"]
+        signed = private(out) if vault is not None else []
+        spans = [(f.start, f.end, f"[removed: {f.kind}]") for f in out if vault is None or not _has_sign(f)]
+        if vault is None:
+            return replaced(text, spans)
         gone = bytearray(len(text))
         for start, end, _ in spans:
             gone[start:end] = b"\x01" * (end - start)
         vault.avoid(text)
-        left = [f for f in out if f.category == "pii" and not any(gone[f.start : f.end])]
+        left = [f for f in signed if not any(gone[f.start : f.end])]
         spans += [(f.start, f.end, f"<{vault.sign(f.kind, text[f.start : f.end])}>") for f in left]
         return replaced(text, spans)
+
+
+def private(found: Iterable[Finding]) -> list[Finding]:
+    """The findings that get placeholders, personal data and a caller's own credentials, without overlaps: a credential
+    goes before what is found in it, and those that touch are one."""
+    credentials: list[Finding] = []
+    for finding in sorted((f for f in found if f.category == "secret" and _has_sign(f)), key=lambda f: f.start):
+        last = credentials[-1] if credentials else None
+        if last is not None and finding.start < last.end:
+            credentials[-1] = last.model_copy(update={"end": max(last.end, finding.end)})
+        else:
+            credentials.append(finding.model_copy(update={"kind": "CREDENTIAL"}))
+    personal = [
+        finding
+        for finding in found
+        if finding.category == "pii" and not any(c.start < finding.end and finding.start < c.end for c in credentials)
+    ]
+    return sorted([*credentials, *personal], key=lambda finding: finding.start)
+
+
+def _has_sign(finding: Finding) -> bool:
+    """Whether somebody may get it back: not what is a secret of this gateway."""
+    return finding.category == "pii" or (finding.category == "secret" and finding.kind != "CONFIGURED_SECRET")
 
 
 def _reasoning(found: Sequence[Finding], action: Taken) -> str:

@@ -61,9 +61,31 @@ class Vault:
         """`text` with the values back in place. Placeholders that were never given out stay."""
         return _SIGN.sub(self._restored, text)
 
+    def hide(self, text: str) -> str:
+        """`text` with the placeholder of each value of this vault that stands in it, in the same spelling."""
+        for value, sign in self._longest_first():
+            if value in text:
+                text = text.replace(value, f"<{sign}>")
+        return text
+
+    def disarm(self, text: str) -> str:
+        """`text`, which is not of this run, so that no placeholder in it is taken for one of this vault's."""
+        return _SIGN.sub(lambda found: found[0] if self._restored(found) == found[0] else _broken(found), text)
+
+    def faceless(self, text: str) -> str:
+        """`text` with `[EMAIL]` in the place of a placeholder: for keeping beyond this run, where it would stand for
+        nothing, or for somebody else."""
+        return _SIGN.sub(
+            lambda found: found[0] if self._restored(found) == found[0] else f"[{found['kind'].upper()}]", text
+        )
+
     def restorer(self) -> "Restorer":
         """The same for a text that comes in pieces."""
         return Restorer(self)
+
+    def _longest_first(self) -> list[tuple[str, str]]:
+        """An address that holds another one goes before it."""
+        return sorted(((value, sign) for sign, value in self._values.items()), key=lambda pair: -len(pair[0]))
 
     def _keep(self, kind: str, number: int, value: str) -> None:
         sign = f"{kind}_{number}"
@@ -76,6 +98,12 @@ class Vault:
         if match["open"] is None and (before.isalnum() or before == "_"):
             return match[0]
         return self._values.get(f"{match['kind'].upper()}_{int(match['number'])}", match[0])
+
+
+def _broken(found: re.Match[str]) -> str:
+    """A placeholder that is none any more, and still tells a reader what it was."""
+    at = found.start("number") - found.start()
+    return f"{found[0][:at]}#{found[0][at:]}"
 
 
 class Restorer:

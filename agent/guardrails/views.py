@@ -1,6 +1,6 @@
 """The same text as others may mean it: without disguises, and with what is encoded in it decoded.
 
-Views are only read by the injection detector; what goes on is always the text itself.
+Views are only read, by the detectors of injections and of personal data; what goes on is always the text itself.
 """
 
 import base64
@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import Final
 from urllib.parse import unquote
@@ -27,6 +28,9 @@ MOST: Final = 24
 LONGEST: Final = 8_000
 """Characters of an encoded piece that are decoded."""
 TAGGED: Final = "invisible tag characters"
+COMMENT: Final = "a comment"
+UNSEEN: Final = "hidden text"
+BACKWARDS: Final = "text written backwards"
 
 _LOOKALIKE: Final = str.maketrans(
     "абвеёіјкмнорсѕтухԁɡһӏԛԝАВЕЁІЈКМНОРСЅТУХαβεικνορτυχωΑΒΕΖΗΙΚΜΝΟΡΤΥΧıǀƖℓᴀʙᴄᴅᴇɢʜɪᴊᴋʟᴍɴᴏᴘʀᴛᴜᴠᴡʏᴢ",
@@ -46,12 +50,17 @@ _HEX = re.compile(r"(?<![0-9A-Za-z])(?:0x)?(?:[0-9a-fA-F]{2}[ :]?){12,}(?![0-9A-
 _ESCAPES = re.compile(r"(?:\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}){6,}")
 _PERCENT = re.compile(r"(?:%[0-9a-fA-F]{2}[\w.~-]{0,40}){3,}")
 _ENTITIES = re.compile(r"(?:&(?:#\d{1,7}|#x[0-9a-fA-F]{1,6});[\w ,.]{0,40}){4,}")
-_ROT13 = re.compile(
-    r"\b(?:gur|naq|lbh|lbhe|nyy|sbetrg|vtaber|cerivbhf|vafgehpgvbaf?|cebzcg|flfgrz|erirny|orfvqrf|sebz"
-    r"|jvgu)\b",
-    re.IGNORECASE,
-)
+_ROT13 = frozenset(
+    ("gur", "naq", "lbh", "lbhe", "nyy", "sbetrg", "vtaber", "cerivbhf", "vafgehpgvba", "vafgehpgvbaf", "cebzcg",
+     "flfgrz", "erirny", "orfvqrf", "sebz", "jvgu")
+)  # fmt: skip
 """Frequent English words, and those of an attack, as rot13 writes them."""
+_BACKWARDS = frozenset(
+    ("eht", "ruoy", "uoy", "lla", "yna", "htiw", "morf", "erongi", "tegrof", "dragersid", "edirrevo", "suoiverp",
+     "roirp", "snoitcurtsni", "selur", "tpmorp", "metsys", "laever", "terces", "drowssap", "ella", "negnusiewna",
+     "negirehsib", "ssigrev", "renoitkurtsni", "mölg")
+)  # fmt: skip
+"""The same, read from the end; `dna` is left out, for it has a meaning."""
 _COMMENT = re.compile(
     r"<!--(?P<html>.*?)(?:-->|\Z)|^\[[^\]\n]{1,40}\]: # [(\"'](?P<markdown>[^\n]*)[)\"']", re.DOTALL | re.MULTILINE
 )
@@ -60,6 +69,8 @@ _HIDDEN = re.compile(
     r"|\bhidden\b)[^<>]{0,200}>(?P<text>[^<]*)",
     re.IGNORECASE,
 )
+_BETWEEN = re.compile(r"(?<=[A-Za-z0-9])[\u200b-\u200d\u2060\ufeff]{1,8}(?=[A-Za-z0-9+(])")
+"""Not soft hyphens: to read those as blanks would cut the words of an honest text."""
 _TAGS = re.compile(r"[\U000E0020-\U000E007E]{8,}")
 
 
@@ -91,23 +102,39 @@ class Piece:
 
 
 def plain(text: str) -> View:
-    """`text` in its compatibility form, with look-alike letters as Latin ones and without invisible characters."""
+    """`text` in its compatibility form, with ASCII digits, look-alike letters as Latin ones and without invisible
+    characters."""
     if text.isascii() and "\x00" not in text:
         return View(text, None)
-    chars: list[str] = []
-    places: list[int] = []
-    for at, char in enumerate(text):
-        if char >= "\x80":
-            if unicodedata.category(char) in _DROPPED:
-                continue
-            form = unicodedata.normalize("NFKC", char)
-            chars.append(form if len(form) == 1 else char)
-        elif char >= " " or char in _KEPT:
-            chars.append(char)
-        else:
-            continue
-        places.append(at)
-    return View(_latin("".join(chars)), np.array(places, np.int64))
+    forms = {ord(char): form for char in set(text) if (form := _plain(char)) != char}
+    if not forms:
+        return View(_latin(text), None)
+    dropped = [code for code, form in forms.items() if not form]
+    places = None
+    if dropped:
+        codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+        places = np.flatnonzero(~np.isin(codes, dropped)).astype(np.int64)
+    return View(_latin(text.translate(forms)), places)
+
+
+@lru_cache(maxsize=4096)
+def _plain(char: str) -> str:
+    """What stands for a character; empty for what nobody sees."""
+    if char < "\x80":
+        return char if char >= " " or char in _KEPT else ""
+    if unicodedata.category(char) in _DROPPED:
+        return ""
+    digit = unicodedata.decimal(char, None)
+    form = unicodedata.normalize("NFKC", char) if digit is None else str(digit)
+    return form if len(form) == 1 else char
+
+
+def parted(text: str) -> str | None:
+    """`text` with a blank for each run of zero-width characters between two letters or digits, where `plain` joins
+    what they part; as long as it was. None where there are none."""
+    if text.isascii() or not _BETWEEN.search(text):
+        return None
+    return _BETWEEN.sub(lambda run: " " * len(run[0]), text)
 
 
 def _latin(text: str) -> str:
@@ -147,21 +174,26 @@ def tagged(text: str) -> list[Piece]:
 
 
 def _decoded(text: str) -> Iterator[Piece]:
-    for pattern, decode, how in _CODES:
-        for match in pattern.finditer(text):
-            said = decode(match[0][:LONGEST])
-            if said is not None and _reads(said):
-                yield Piece(said, match.start(), match.end(), how)
+    for pattern, decode, how, sign in _CODES:
+        for match in pattern.finditer(text) if sign in text else ():
+            clear = decode(match[0][:LONGEST])
+            if clear is not None and _reads(clear):
+                yield Piece(clear, match.start(), match.end(), how)
     for match in _COMMENT.finditer(text):
-        yield Piece((match["html"] or match["markdown"] or "")[:LONGEST], match.start(), match.end(), "a comment")
+        yield Piece((match["html"] or match["markdown"] or "")[:LONGEST], match.start(), match.end(), COMMENT)
     for match in _HIDDEN.finditer(text):
-        yield Piece(match["text"][:LONGEST], match.start(), match.end(), "hidden text")
-    if len(_ROT13.findall(text[:LONGEST])) >= 2:
-        yield Piece(codecs.decode(text[:LONGEST], "rot13"), 0, len(text), "rot13")
-    words = _LEETWORD.findall(text[:LONGEST])
+        yield Piece(match["text"][:LONGEST], match.start(), match.end(), UNSEEN)
+    said = text[:LONGEST]
+    tokens = _WORD.findall(said.lower())
+    if sum(map(_ROT13.__contains__, tokens)) >= 2:
+        yield Piece(codecs.decode(said, "rot13"), 0, len(text), "rot13")
+    if sum(map(_BACKWARDS.__contains__, tokens)) >= 2:
+        yield Piece(said[::-1], 0, len(text), BACKWARDS)
+        yield Piece(_WORD.sub(lambda word: word[0][::-1], said), 0, len(text), BACKWARDS)
+    words = _LEETWORD.findall(said)
     if sum(word.translate(_LEET).lower() in BY_WORD for word in words) >= 2:
-        said = _LEETWORD.sub(lambda match: match[0].translate(_LEET), text[:LONGEST])
-        yield Piece(said, 0, len(text), "leetspeak")
+        clear = _LEETWORD.sub(lambda match: match[0].translate(_LEET), said)
+        yield Piece(clear, 0, len(text), "leetspeak")
 
 
 def _reads(said: str) -> bool:
@@ -212,11 +244,12 @@ def _spaced(code: str) -> str | None:
 
 
 _KNOWN: Final = frozenset(BY_WORD) | frozenset(COMMON.split())
-_CODES: Final[tuple[tuple[re.Pattern[str], Callable[[str], str | None], str], ...]] = (
-    (_SPACED, _spaced, "spaced letters"),
-    (_BASE64, _base64, "base64"),
-    (_HEX, _hex, "hexadecimal"),
-    (_ESCAPES, _escapes, "escapes"),
-    (_PERCENT, unquote, "percent encoding"),
-    (_ENTITIES, html.unescape, "HTML entities"),
+_CODES: Final[tuple[tuple[re.Pattern[str], Callable[[str], str | None], str, str], ...]] = (
+    (_SPACED, _spaced, "spaced letters", ""),
+    (_BASE64, _base64, "base64", ""),
+    (_HEX, _hex, "hexadecimal", ""),
+    (_ESCAPES, _escapes, "escapes", "\\"),
+    (_PERCENT, unquote, "percent encoding", "%"),
+    (_ENTITIES, html.unescape, "HTML entities", "&#"),
 )
+"""A form, how it is read, what it is called, and what must stand in a text for it to be there at all."""

@@ -4,6 +4,7 @@ import json
 import math
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
 from agent.core.models import Effect
 from agent.tools import ToolSpec
@@ -33,7 +34,7 @@ class SkillCard:
     tools: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Catalogue:
     """The skills and tools of one run, each in order of name."""
 
@@ -78,6 +79,11 @@ class Catalogue:
             skills=tuple(card for card in self.skills if card.name in chosen),
             tools=tuple(spec for spec in self.tools if spec.name in chosen),
         )
+
+    @cached_property
+    def text(self) -> str:
+        """As it stands in prompts: `render` to the usual length, once."""
+        return self.render()
 
     def render(self, max_chars: int = CATALOGUE_CHARS) -> str:
         """The catalogue as text: the same bytes for the same entries. Descriptions are shortened before any entry

@@ -81,11 +81,18 @@ def _topics(sides: str) -> tuple[Topic, ...]:
     shared = _SHARED.match(sides)
     if shared is not None:
         inner = _things(shared["things"])
-        if len(inner) > 1 and not any(map(_SHARED.match, inner)) and not _SPLIT.search(shared["what"]):
+        apart = any(map(_SHARED.match, inner)) or not _alike(inner)
+        if len(inner) > 1 and not apart and not _SPLIT.search(shared["what"]):
             what, things = shared["what"], inner
     if not 2 <= len(things) <= MAX_TOPICS:
         return ()
     return tuple(Topic(thing, f"{what} {thing}".strip()) for thing in things)
+
+
+def _alike(things: list[str]) -> bool:
+    """Whether all are names ("Atlas 300", "Norway") or none is: of a name and a matter only the first can be what the
+    words before both speak of."""
+    return len({any(letter.isupper() or letter.isdigit() for letter in thing) for thing in things}) == 1
 
 
 def _things(text: str) -> list[str]:

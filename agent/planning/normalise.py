@@ -19,7 +19,7 @@ from agent.planning.wire import COMPLETION
 
 _STEP_KEYS = {
     "id": "id", "step_id": "id", "step": "id",
-    "tool": "tool", "tool_name": "tool", "skill": "tool", "name": "tool",
+    "tool": "tool", "tool_name": "tool", "skill": "tool", "name": "tool", "target": "tool",
     "args": "args", "arguments": "args", "inputs": "args", "input": "args", "parameters": "args", "params": "args",
     "depends_on": "depends_on", "dependencies": "depends_on", "depends": "depends_on", "dependson": "depends_on",
     "after": "depends_on", "needs": "depends_on",
@@ -62,6 +62,7 @@ def normalise(data: JsonObject, catalogue: Catalogue) -> RawPlan:
     entries = [entry for entry in raw_steps if isinstance(entry, dict)] if isinstance(raw_steps, list) else []
     keyed = [_keyed(entry, index, problems) for index, entry in enumerate(entries, start=1)]
     ids = [_id(entry.get("id"), index) for index, entry in enumerate(keyed, start=1)]
+    from_zero = _counts_from_zero(keyed)
     steps = []
     for index, entry in enumerate(keyed):
         tool = _tool(entry.get("tool"), entry.get("action"), catalogue)
@@ -71,7 +72,7 @@ def normalise(data: JsonObject, catalogue: Catalogue) -> RawPlan:
                 id=ids[index],
                 tool=tool,
                 args=_args(entry.get("args"), tool, catalogue, label, problems),
-                depends_on=_depends_on(entry.get("depends_on"), ids, label, problems),
+                depends_on=_depends_on(entry.get("depends_on"), ids, label, problems, from_zero=from_zero),
                 intent=str(entry.get("intent") or "").strip()[:500],
                 tier=_tier(entry.get("tier")),
             )
@@ -113,7 +114,7 @@ def _id(value: JsonValue, index: int) -> str:
 
 def _tool(value: JsonValue, action: JsonValue, catalogue: Catalogue) -> str:
     """The name as the catalogue spells it; unknown names pass, for the validator to name them."""
-    if value is None and isinstance(action, str):
+    if value in (None, "") and isinstance(action, str):
         value = action
     text = str(value or "").strip()
     plain = text.lower().replace(" ", "_")
@@ -198,22 +199,36 @@ def _typed(value: JsonValue, schema: JsonValue) -> JsonValue:
             return value
 
 
-def _depends_on(value: JsonValue, ids: list[str], label: str, problems: list[str]) -> tuple[str, ...]:
-    """Ids of steps. Numbers are ids where one reads so ("s2"); an empty entry is refused, not skipped."""
+def _counts_from_zero(steps: list[dict[str, JsonValue]]) -> bool:
+    """Whether the numbers of dependencies are places counted from 0: one is 0, and no step has an id that a number
+    could mean. Read otherwise, they would lead to other steps."""
+    if any(re.fullmatch(r"s?\d+", str(step.get("id", "")).strip()) for step in steps):
+        return False
+    return any(str(item).strip() == "0" for step in steps for item in _listed(step.get("depends_on")))
+
+
+def _listed(value: JsonValue) -> list[JsonValue]:
+    """Dependencies as a list, however they were written."""
     if value is None:
-        return ()
+        return []
     if isinstance(value, str):
-        if value.strip().lower() in ("none", "null", "[]"):
-            return ()
-        value = [part.strip() for part in value.split(",")]
-    if not isinstance(value, list):
-        value = [value]
+        return [] if value.strip().lower() in ("none", "null", "[]") else [part.strip() for part in value.split(",")]
+    return value if isinstance(value, list) else [value]
+
+
+def _depends_on(
+    value: JsonValue, ids: list[str], label: str, problems: list[str], *, from_zero: bool
+) -> tuple[str, ...]:
+    """Ids of steps. Numbers are ids where one reads so ("s2"), places counted from 0 with `from_zero`; an empty entry
+    is refused, not skipped."""
     found: list[str] = []
-    for item in value:
+    for item in _listed(value):
         if isinstance(item, bool) or item is None or not isinstance(item, str | int) or str(item).strip() == "":
             problems.append(f"{label}: depends_on holds {json.dumps(item)}, which is no step id")
             continue
         text = str(item).strip().removeprefix("$")
+        if from_zero and text.isdigit() and text not in ids:
+            text = ids[int(text)] if len(text) < 5 and int(text) < len(ids) else f"s{text}"  # the latter: no step's
         text = f"s{text}" if text.isdigit() and text not in ids else text
         found.append(re.sub(r"[^A-Za-z0-9_-]", "_", text))
     return tuple(dict.fromkeys(found))

@@ -3,9 +3,12 @@
 One call, one re-ask with the exact problems, then the rule planner, with the reason recorded.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
+
+from pydantic import JsonValue
 
 from agent.core.errors import ModelError, PlanInvalidError
 from agent.core.llm.port import ModelReply, ResponseSchema
@@ -105,6 +108,7 @@ def plan_of_reply(
         raw, dropped = fitted(raw, request)
         if notes is not None:
             notes += dropped
+    raw = _without_repeats(raw, request)
     done = {completed.step.id for completed in request.completed}
     taken = request.used_ids | done
     clashes = [step.id for step in raw.steps if step.id in taken]
@@ -113,6 +117,30 @@ def plan_of_reply(
         raw = _renamed_plan(raw, names)
     plan = validate(raw, request.catalogue, max_steps=request.room.budgets.max_steps, known_ids=done)
     return join(finish_new(plan, request, has_model=has_writer), request)
+
+
+def _without_repeats(raw: RawPlan, request: PlanningRequest) -> RawPlan:
+    """The reply without the steps that call again what has succeeded, with the same arguments: what would build on them
+    builds on what is there. A message that was sent must not be sent again because something else failed.
+
+    Raises `PlanInvalidError` when nothing is left. Tools whose results did not do may be called again."""
+    succeeded = {(c.step.tool, _canonical(c.step.args)): c.step.id for c in request.completed}
+    names: dict[str, str] = {}
+    steps = []
+    for step in raw.steps:
+        args = rename(step.args, names)
+        known = succeeded.get((step.tool, _canonical(args)))
+        if known is not None and step.tool not in request.redo:
+            names[step.id] = known
+        else:
+            steps.append(step)
+    if raw.steps and not steps:
+        raise PlanInvalidError(["every step of this plan has succeeded already; plan what is still missing"])
+    return _renamed_plan(replace(raw, steps=tuple(steps)), names) if names else raw
+
+
+def _canonical(args: JsonValue) -> str:
+    return json.dumps(args, sort_keys=True)
 
 
 def finish_new(plan: Plan, request: PlanningRequest, *, has_model: bool) -> Plan:
@@ -170,7 +198,7 @@ def _messages(request: PlanningRequest, catalogue: Catalogue) -> tuple[JsonObjec
     system = render(
         "planner",
         system=f"{request.room.system_prompt}\n\n" if request.room.system_prompt else "",
-        catalogue=catalogue.render(),
+        catalogue=catalogue.text,
         max_steps=str(request.room.budgets.max_steps),
     )
     parts = []

@@ -18,6 +18,8 @@ _EXPRESSION = re.compile(
     r"(?:[-+*/%^]|\*\*)[\d\s.()+*/%^-]*[\d)](?![\w/:-])|(?<!\w)(?:sqrt|factorial|log10|ln)\s*\(\s*[\d.]+\s*\)"
 )
 _ARITHMETIC = re.compile(r"[\d\s.,()+*/%^-]+")
+_DECIMAL_COMMA = re.compile(r"(?<![\d.,])(\d+),(\d{1,2}|\d{4,})(?![\d.,])")
+_OPERATOR = re.compile(r"\d\s*[-+*/%^]")
 _COMMA_NUMBER = re.compile(r"\d,\d")
 _PERCENT = re.compile(
     r"(?<![\d.])(?P<rate>\d+(?:\.\d+)?)\s*(?:%|percent)\s+of\s+(?P<base>\d+(?:\.\d+)?)", re.IGNORECASE
@@ -48,6 +50,8 @@ _APPLY = re.compile(
     r"(?P<name>[\w.\"'-]{1,200})(?P<force> (?:anyway|by force))?[.!]?$",
     re.IGNORECASE,
 )
+_NO_COLLECTIONS = frozenset({"it", "this", "that", "them", "now", "please", "anyway", "again", "the", "everything"})
+"""Behind "apply", these name no collection: whoever says one has yet to name it."""
 _SEARCH_FILLER = re.compile(
     r"\b(?:search|find|look|grep|for|in|inside|within|through|my|the|all|our|local|files?|documents?|notes|folders?|"
     r"where|that|which|mentions?|mentioning|contains?|containing|about|of|and|any|every|please|lines?|with)\b",
@@ -168,9 +172,11 @@ def _sums(text: str) -> list[_Found]:
 
 
 def _without_commas(match: re.Match[str]) -> str:
-    """Nothing for arithmetic with a comma inside a number: "2,5" and "1,000" mean different things in different
-    languages, and what stands after the comma alone would be another sum."""
-    return " " * len(match[0]) if _COMMA_NUMBER.search(match[0]) else match[0]
+    """Arithmetic with a point for a comma that can only be a decimal one ("17,5 * 240"); nothing where a comma inside a
+    number stays: "1,000" means different things in different languages, and what stands after it alone would be another
+    sum."""
+    text = _DECIMAL_COMMA.sub(r"\1.\2", match[0]) if _OPERATOR.search(match[0]) else match[0]
+    return " " * len(text) if _COMMA_NUMBER.search(text) else text
 
 
 def is_expression(text: str) -> bool:
@@ -282,7 +288,7 @@ def _memories(text: str) -> list[_Found]:
 def _pipelines(text: str) -> list[_Found]:
     """In a room that builds pipelines: "apply NAME" applies what was proposed, everything else goes on building."""
     told = _APPLY.match(" ".join(text.split())) if len(text) <= APPLY_CHARS else None
-    if told is None:
+    if told is None or told["name"].rstrip(".").lower() in _NO_COLLECTIONS:
         return [_Found(0, "suggest_pipeline", {"request": text.strip()[:4000]}, "go on building the pipeline")]
     args: JsonObject = {"collection_name": told["name"].rstrip(".").strip(_QUOTE)}
     if told["force"]:

@@ -2,12 +2,13 @@
 
 import difflib
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent.core.config import Settings
-from agent.core.errors import SkillUnknownError
+from agent.core.errors import ConfigError, SkillUnknownError
+from agent.core.models import Room
 from agent.skills.model import Skill, is_skill_md
 from agent.skills.parse import read_skill
 
@@ -90,6 +91,15 @@ class SkillLibrary:
     def _resolve(self, name: str) -> str:
         """A skill's own name for its alias; what is no alias stays."""
         return name if name in self._skills else self._aliases.get(name, name)
+
+
+def refuse_unknown_skills(rooms: Iterable[Room], skills: SkillLibrary) -> None:
+    """Raise `ConfigError` for a room whose skill there is none of."""
+    for room in rooms:
+        if room.skill is not None and room.skill not in skills:
+            near = ", ".join(difflib.get_close_matches(room.skill, [skill.name for skill in skills], n=3))
+            known = f"did you mean {near}?" if near else "`stepgate skills list` shows those there are"
+            raise ConfigError(f"room {room.id!r}: skill: there is no skill {room.skill!r}; {known}")
 
 
 def _skill_files(root: SkillRoot, notes: list[str]) -> list[Path]:

@@ -3,7 +3,7 @@
 from agent.core.models import JsonObject
 from agent.knowledge.models import FileType
 from agent.knowledge.pipeline import PipelineDAG, PipelineEdge, PipelineNode
-from agent.knowledge.pipeline_check import checked, given_types, route, source_types
+from agent.knowledge.pipeline_check import checked, given_types, left_out, route, source_types
 
 
 def read_otherwise(
@@ -13,7 +13,10 @@ def read_otherwise(
     it has. A type the pipeline leaves out is taken. Raises `PipelineInvalidError` for what cannot be carried out."""
     if file_type not in source_types(pipeline):
         (source,) = pipeline.of_kind("source")
-        pipeline = pipeline.with_options(source.id, file_types=[*source_types(pipeline), file_type])
+        others = [one for one in left_out(pipeline) if one != file_type]
+        kept_out = {"left_out": others} if left_out(pipeline) else {}
+        types = [*source_types(pipeline), *others, file_type]
+        pipeline = pipeline.with_options(source.id, file_types=types, **kept_out)
         if not parser and not options:
             return checked(pipeline)
     owner = next((node for node in pipeline.of_kind("parser") if file_type in given_types(pipeline, node)), None)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel, JsonValue, ValidationError
 
 from agent.core.events import StepOutput
 from agent.core.language import LanguageDetector
@@ -119,9 +119,18 @@ class SubAgent(ABC, Generic[In, Out]):
     def message(self) -> str:
         """What its model is asked, in one message; there is no other history."""
 
-    @abstractmethod
     def seen(self, tool: str, args: JsonObject, output: StepOutput) -> None:
-        """A call has returned, now or in an earlier process: keep what the result will be made of."""
+        """A call has returned, now or in an earlier process: keep what the result will be made of. Of a call that went
+        well that is its value (`keep`); whoever wants more of it says so here."""
+        if output.error_code is not None or not isinstance(output.value, dict):
+            return
+        try:
+            self.keep(tool, output.value)
+        except ValidationError:  # recorded by an older version: it is found out again where it is needed
+            return
+
+    def keep(self, tool: str, value: JsonObject) -> None:
+        """Keep what a tool has returned. May raise Pydantic's `ValidationError`: then nothing of it is kept."""
 
     @abstractmethod
     def partial(self) -> JsonObject:

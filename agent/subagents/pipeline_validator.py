@@ -7,7 +7,6 @@ from typing import ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agent.core.errors import ToolError
-from agent.core.events import StepOutput
 from agent.core.models import JsonObject
 from agent.core.subagents import SubAgentResult, Uncertainty
 from agent.knowledge.dry_run_report import PipelineFix, ValidationReport
@@ -105,15 +104,6 @@ class PipelineValidator(SubAgent[ValidationTask, ValidationFinal]):
             f"quality.\n\n{block('data', _shown(self._prepared.pipeline), name='pipeline')}"
         )
 
-    def seen(self, tool: str, args: JsonObject, output: StepOutput) -> None:
-        """Keep reports and what helped."""
-        if output.error_code is not None or not isinstance(output.value, dict):
-            return
-        try:
-            self._keep(tool, output.value)
-        except ValidationError:  # recorded by an older version: it is found out again where it is needed
-            return
-
     def partial(self) -> JsonObject:
         """The report of the dry run, if there is one."""
         base = self._prepared.base
@@ -157,7 +147,8 @@ class PipelineValidator(SubAgent[ValidationTask, ValidationFinal]):
                 fixes.append(wanted.model_copy(update={"description": f"{wanted.description}: {helped}"}))
         return base.model_copy(update={"recommended_fixes": tuple(fixes), "summary": _summary(base, fixes)})
 
-    def _keep(self, tool: str, value: JsonObject) -> None:
+    def keep(self, tool: str, value: JsonObject) -> None:
+        """Reports, and what helped."""
         bench = self._prepared
         match tool:
             case "run_dry_run":
@@ -244,7 +235,9 @@ def _result(report: ValidationReport, extra: Sequence[Uncertainty], understood: 
 
 def _summary(base: ValidationReport, fixes: Sequence[PipelineFix]) -> str:
     """The figures, and the changes that help."""
-    parts = [f"{base.success_rate * 100:.0f} % of {base.files_tested} files are read ({base.assessment})."]
+    parts = [
+        f"{base.success_rate * 100:.0f} % of {base.files_tested} files are read ({base.assessment.replace('_', ' ')})."
+    ]
     if not base.files_tested:
         parts = [base.summary]
     if base.failure_categories:

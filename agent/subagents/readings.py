@@ -58,17 +58,15 @@ class Readings:
         file = await self._files.file(name)
         if file.file_type is None:
             raise ParserUnsupportedError(f"{file.extension} files are not read", found=file.extension)
-        path = await self._files.copy(name)
-        if self._pool is None:
-            self._pool = ParserPool(ParserLimits())
-            self._stack.push_async_callback(self._pool.aclose)
-        wanted = ParserInput(file_path=str(path), file_type=file.file_type, force_ocr=force_ocr)
-        started = monotonic()
-        try:
+        async with self._files.copied(name) as copy:
+            if self._pool is None:
+                self._pool = ParserPool(ParserLimits())
+                self._stack.push_async_callback(self._pool.aclose)
+            wanted = ParserInput(file_path=str(copy.path), file_type=file.file_type, force_ocr=force_ocr)
+            started = monotonic()
             output = await self._pool.parse(wanted, parser=None if parser == AUTO else parser)
-        finally:
-            path.unlink(missing_ok=True)
-        return output, monotonic() - started
+            told = tuple(copy.told(doubt) for doubt in output.uncertainties)
+        return output.model_copy(update={"uncertainties": told}), monotonic() - started
 
 
 def _reading(output: ParserOutput, seconds: float) -> Reading:

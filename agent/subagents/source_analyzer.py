@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from agent.core.errors import ToolError
-from agent.core.events import StepOutput
 from agent.core.models import JsonObject
 from agent.core.subagents import SubAgentResult
 from agent.prompts.blocks import block
@@ -86,15 +85,6 @@ class SourceAnalyzer(SubAgent[SourceTask, AnalysisFinal]):
             + "\n\nProduce an analysis that a pipeline can be recommended by."
         )
 
-    def seen(self, tool: str, args: JsonObject, output: StepOutput) -> None:
-        """Keep what was counted and tried, by file."""
-        if output.error_code is not None or not isinstance(output.value, dict):
-            return
-        try:
-            self._keep(tool, output.value)
-        except ValidationError:  # recorded by an older version: it is found out again where it is needed
-            return
-
     def partial(self) -> JsonObject:
         """The analysis as far as it goes."""
         return analysis(self._evidence).model_dump(mode="json")
@@ -134,7 +124,8 @@ class SourceAnalyzer(SubAgent[SourceTask, AnalysisFinal]):
         )
         return [name for called in found for name in _names(called)]
 
-    def _keep(self, tool: str, value: JsonObject) -> None:
+    def keep(self, tool: str, value: JsonObject) -> None:
+        """What was counted and tried, by file."""
         match tool:
             case "enumerate_files":
                 self._evidence.counts = EnumerateOutput.model_validate(value)

@@ -3,11 +3,12 @@ else."""
 
 import asyncio
 import os
+import re
 import shutil
 import stat
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, closing
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, field
 from io import BufferedReader
 from pathlib import Path
@@ -17,9 +18,9 @@ from agent.core.errors import ToolInputError
 from agent.knowledge.connectors.kinds import suffix
 from agent.knowledge.connectors.port import Connector, Fetched, Missed
 from agent.knowledge.connectors.workspace import workspace
-from agent.knowledge.errors import ConnectorError, ConnectorNotFoundError
+from agent.knowledge.errors import ConnectorError, ConnectorNotFoundError, ParserError
 from agent.knowledge.ingestion import closed
-from agent.knowledge.local_files import Candidate, walk
+from agent.knowledge.local_files import Candidate, PassedOver, walk
 from agent.knowledge.models import ConnectorInput, FileType
 
 MOST_NAMED = 100_000
@@ -44,6 +45,18 @@ class SourceFile:
     extension: str
     size: int
     file_type: FileType | None
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A copy of the file `name` at `path`."""
+
+    path: Path
+    name: str
+
+    def told(self, text: str) -> str:
+        """What a parser says of the copy, said of the file itself."""
+        return re.sub(rf"(?<![\w.]){re.escape(self.path.name)}(?!\w)", lambda _: self.name, text)
 
 
 @dataclass(slots=True)
@@ -140,6 +153,18 @@ class SourceFiles:
         await asyncio.to_thread(self._copy, name, target)
         return target
 
+    @asynccontextmanager
+    async def copied(self, name: str) -> AsyncIterator[Copy]:
+        """A copy that is removed afterwards; a `ParserError` about it names the file. Raises what `copy` does."""
+        copy = Copy(await self.copy(name), name)
+        try:
+            yield copy
+        except ParserError as error:
+            error.message = copy.told(error.message)
+            raise
+        finally:
+            copy.path.unlink(missing_ok=True)
+
     def _list_local(self) -> Listing:
         top = Path(self.request.source_identifier).expanduser()
         try:
@@ -155,6 +180,8 @@ class SourceFiles:
         single = self._root.is_file()
         root = self._root.parent if single else self._root
         for one in found:
+            if isinstance(one, PassedOver):
+                continue
             if not isinstance(one, Candidate):
                 listing.miss(str(getattr(one, "name", "")))
                 continue

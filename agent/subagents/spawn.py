@@ -14,8 +14,12 @@ from agent.tools import READ_ONLY_WEB, ToolContext, ToolResult, ToolSpec, flat_s
 GRACE_S = 30.0
 """What a sub-agent may take longer than its own limit to put its partial result together."""
 
-Keep = Callable[[JsonObject, SubAgentResult, ToolContext], Awaitable[None]]
-"""Told of each result with the task it is of: a conversation keeps them."""
+Keep = Callable[[JsonObject, SubAgentResult, ToolContext], Awaitable[str | None]]
+"""Told of each result with the task it is of: a conversation keeps them. What it returns is told with the result: why
+it was not kept."""
+
+SPAWN_TOOLS = frozenset(f"spawn_{kind.AGENT_ID}" for kind in SUBAGENTS)
+"""Their names, in full: `spawn__x` may be the tool of anybody's server `spawn`."""
 
 
 class SpawnTool:
@@ -53,18 +57,18 @@ class SpawnTool:
         except SubAgentFailedError as error:
             # What it had read by then is not known here: it counts as from outside.
             result = SubAgentResult(success=False, data=error.partial_result, summary=error.message, tainted=True)
-        if self._keep is not None:
-            await self._keep(args, result, context)
-        return ToolResult(result.model_dump(mode="json"), shown(result), tainted=result.tainted)
+        note = await self._keep(args, result, context) if self._keep is not None else None
+        text = f"{note}\n{shown(result)}" if note else shown(result)
+        return ToolResult(result.model_dump(mode="json"), text, tainted=result.tainted)
 
     async def reconcile(self, key: str, context: ToolContext) -> ToolResult | None:
         """Never asked: a call that only reads is repeated."""
         return None
 
 
-def spawn_tools(kinds: Iterable[Kind] = SUBAGENTS, keep: Keep | None = None) -> list[SpawnTool]:
-    """A tool for each sub-agent."""
-    return [SpawnTool(kind, keep) for kind in kinds]
+def spawn_tools(kinds: Iterable[Kind] = SUBAGENTS, keeper: Callable[[str], Keep] | None = None) -> list[SpawnTool]:
+    """A tool for each sub-agent; `keeper` makes the one who keeps its results, of its id."""
+    return [SpawnTool(kind, keeper(kind.AGENT_ID) if keeper is not None else None) for kind in kinds]
 
 
 def shown(result: SubAgentResult) -> str:

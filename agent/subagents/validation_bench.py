@@ -71,12 +71,8 @@ class ValidationBench:
         file = await self.files.file(name)
         if file.file_type is None:
             raise ToolInputError(f"{name} is of a type that no parser reads; leave such files out")
-        path = await self.files.copy(name)
-        try:
-            async with Workshop(pipeline) as workshop:
-                return await workshop.read(str(path), file.file_type, self.files.request.source_type)
-        finally:
-            path.unlink(missing_ok=True)
+        async with self.files.copied(name) as copy, Workshop(pipeline) as workshop:
+            return await workshop.read(str(copy.path), file.file_type, self.files.request.source_type)
 
     async def name(self, file: str) -> str:
         """The name of a file that is called by its name or by its source, as reports do. `ToolInputError`."""

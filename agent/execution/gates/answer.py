@@ -4,7 +4,7 @@ import re
 
 from agent.execution.gates.context import GateContext, GateResult, failed, passed
 from agent.execution.outputs import CITATION
-from agent.knowledge.models import NOT_IN_DOCUMENTS
+from agent.knowledge.not_said import holds_not_said
 
 _CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 
@@ -23,7 +23,7 @@ def evidence_found(context: GateContext) -> GateResult | None:
         return None
     if context.sources:
         return passed(f"{len(context.sources)} sources stand behind the answer")
-    if state.room.knowledge and NOT_IN_DOCUMENTS in context.answer:  # by itself, or in the form that was asked for
+    if state.room.knowledge and holds_not_said(context.answer):  # by itself, or in the form that was asked for
         return passed("the documents were searched and hold nothing of it, and the answer says so")
     return failed("no step brought any evidence")
 

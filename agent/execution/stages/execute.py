@@ -55,11 +55,8 @@ class Crew:
 
     async def next_change(self) -> None:
         """Return when an attempt has ended, or a person has decided; raise what the attempt raised."""
-        nudge: asyncio.Task[object] = asyncio.create_task(self._run.nudged.wait())
-        try:
-            await asyncio.wait((*self._tasks.values(), nudge), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            nudge.cancel()
+        nudged = self._run.nudged.seen()
+        await asyncio.wait((*self._tasks.values(), nudged), return_when=asyncio.FIRST_COMPLETED)
         self._run.nudged.clear()
         done = [task for task in self._tasks.values() if task.done()]
         for attempt, task in list(self._tasks.items()):

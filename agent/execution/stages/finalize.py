@@ -18,11 +18,14 @@ from agent.execution.compose import stop_reason
 from agent.execution.decide import halting_step
 from agent.execution.draft import draft_answer, ended_well
 from agent.execution.gates import failed_gates
+from agent.execution.release import Outgoing, released
 from agent.execution.run import Run
-from agent.execution.shield import Outgoing
+from agent.execution.shield import restored, secrets_of, without_values
 
 _NOT_ASKED = ("ERR_MODEL", "ERR_QUOTA", "ERR_RATE_LIMIT")
 """Beginnings of the codes of a model call that came to nothing."""
+_REFUSED = ("ERR_GUARDRAIL_UNSAFE", "ERR_TAILOR_SCHEMA")
+"""The codes of an answer that is kept back: by the room, or because the caller could not read it."""
 log = logging.getLogger(__name__)
 
 
@@ -34,22 +37,30 @@ async def finalize(run: Run) -> None:
         await run.emit(RunFailed(failure=failure))
         return
     complete = ended_well(state)
-    finished = await draft_answer(run)
-    bodies: list[EventBody] = []
+    drafted = await draft_answer(run)
+    answer = await released(run, drafted.text)
+    bodies: list[EventBody] = [answer.told] if answer.told is not None else []
+    if answer.failure is not None:
+        await run.emit(*bodies, RunFailed(failure=answer.failure))
+        return
+    finished = _told(run, drafted, answer.text)
     if state.answering is None:
         bodies.append(AnswerStarted(tier=None, model=None, reason=_why_no_model(state, complete=complete)))
-    bodies += [_told(run, finished), _terminal(run, complete=complete)]
+    bodies += [finished, _terminal(run, complete=complete)]
     await _remember(run, finished, complete=complete)
     await run.emit(*bodies)
 
 
-def _told(run: Run, finished: AnswerFinished) -> AnswerFinished:
-    """The answer as it leaves the house; the memory keeps it with its placeholders."""
+def _told(run: Run, drafted: AnswerFinished, text: str) -> AnswerFinished:
+    """The answer as it leaves the house, and as its conversation keeps it; `text` is what the policy left of it."""
     outgoing = Outgoing(run)
-    tailored = finished.tailored
+    tailored = drafted.tailored
     if tailored is not None:
-        tailored = tailored.model_copy(update={"content": outgoing.text(tailored.content)})
-    return finished.model_copy(update={"text": outgoing.text(finished.text), "tailored": tailored})
+        content = text if tailored.content == drafted.text else secrets_of(run).redact(tailored.content)
+        tailored = tailored.model_copy(update={"content": outgoing.shown(content)})
+    return drafted.model_copy(
+        update={"text": outgoing.shown(text), "tailored": tailored, "tool_calls": outgoing.calls(drafted.tool_calls)}
+    )
 
 
 def _terminal(run: Run, *, complete: bool) -> EventBody:
@@ -76,17 +87,19 @@ def _failure(state: RunState) -> AgentFailure | None:
         return None
     if gates := failed_gates(state):
         return _unverified(state, gates)
-    if not state.room.requires_model and not all(step.is_completion for step in state.plan.steps):
-        return None
     step = halting_step(state)
     output = state.step(step.id).output if step else None
-    if output is None or output.error_code is None or not output.error_code.startswith(_NOT_ASKED):
+    if output is None or output.error_code is None:
+        return None
+    plain = state.room.requires_model or all(step.is_completion for step in state.plan.steps)
+    if output.error_code not in _REFUSED and not (plain and output.error_code.startswith(_NOT_ASKED)):
         return None
     return AgentFailure(
         agent_id=step.tool if step is not None and not step.is_completion else "completion",
         error_code=output.error_code,
         message=output.error or FAILURES[output.error_code].meaning,
         recoverable=FAILURES[output.error_code].recoverable,
+        details={} if output.retry_after_s is None else {"retry_after_s": output.retry_after_s},
     )
 
 
@@ -109,6 +122,13 @@ def _why_no_model(state: RunState, *, complete: bool) -> str:
     return f"the result of {last.tool} is the answer" if last else "nothing was to be done"
 
 
+def _is_listing(state: RunState) -> bool:
+    """Whether the answer only says what the gateway can do: there is nothing in it to remember."""
+    steps = state.plan.steps if state.plan else ()
+    outputs = [state.step(step.id).output for step in steps if step.is_completion]
+    return len(outputs) == len(steps) and all(output is not None and output.effective == "rules" for output in outputs)
+
+
 async def _remember(run: Run, answer: AnswerFinished, *, complete: bool) -> None:
     """The exchange, in its conversation and, where it ended well, in the memory."""
     state = run.state
@@ -116,11 +136,18 @@ async def _remember(run: Run, answer: AnswerFinished, *, complete: bool) -> None
     if conversation is None or state.cancel is not None:
         return
     tainted = state.tainted or any(step.output.tainted for step in state.steps.values() if step.output is not None)
+    await run.flush()  # a crash after this must find the answer that was remembered, not have another one written
     await run.engine.conversations.remember(
-        state.owner, conversation, run.run_id, state.prompt, answer.text, tainted=tainted
+        state.owner, conversation, run.run_id, restored(state, state.prompt), answer.text, tainted=tainted
     )
-    if complete and run.room.memory and state.retrieved is not None and state.retrieved.requested:
+    own = state.request.messages is not None  # who sends the conversation along needs no memory of it
+    if not complete or own or _is_listing(state):
+        return
+    if run.room.memory and state.retrieved is not None and state.retrieved.requested:
         try:
-            await run.engine.memory.save_exchange(state.owner, conversation, state.prompt, answer.text, tainted=tainted)
+            asked, said = without_values(state, state.prompt), without_values(state, answer.text)
+            await run.engine.memory.save_exchange(state.owner, conversation, asked, said, tainted=tainted)
         except AgentError as error:  # the answer does not fail for want of a memory
             log.warning("the exchange of run %s is not remembered: %s", run.run_id, error.message)
+        except Exception:  # nor for a driver's own fault: the answer is there
+            log.exception("the exchange of run %s is not remembered", run.run_id)

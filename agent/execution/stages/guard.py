@@ -1,36 +1,46 @@
 """Guard: requests that cannot be served are refused before a run exists; hidden characters leave the prompt."""
 
 import unicodedata
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 from pydantic import ValidationError
 
+from agent.core.config import Settings
 from agent.core.errors import BadRequestError, TooLargeError, ToolUnknownError
 from agent.core.events import InputGuarded, RunFailed
 from agent.core.models import AgentRequest, Room, ToolCallRequest
 from agent.execution.run import Run
-from agent.execution.shield import check_prompt
+from agent.execution.screening import check_rest
+from agent.execution.shield import blocked_by, check_prompt
+from agent.skills import SkillLibrary
 from agent.tools import ToolRegistry
 
-MAX_PROMPT_CHARS = 1_000_000
-"""Longer prompts fit no model's context; the door's body limit is about bytes, this one about sense."""
 
-
-def admit(request: AgentRequest, room: Room, registry: ToolRegistry) -> None:
-    """Raise `BadRequestError` or `TooLargeError` for a request this room can never serve."""
+def admit(
+    request: AgentRequest,
+    room: Room,
+    registry: ToolRegistry,
+    skills: SkillLibrary,
+    settings: Settings,
+    *,
+    narrowed: bool = False,
+) -> None:
+    """Raise `BadRequestError` or `TooLargeError` for a request this room can never serve. `narrowed`: its
+    `metadata.tools` are what a key allows, which may name tools that are not here any more."""
     if not request.prompt.strip() and not request.images and not explicit_tool_calls(request):
         raise BadRequestError("the request is empty: send a prompt", param="prompt")
-    if len(request.prompt) > MAX_PROMPT_CHARS:
-        raise TooLargeError(
-            f"the prompt has {len(request.prompt):,} characters; the limit is {MAX_PROMPT_CHARS:,}", param="prompt"
-        )
+    _check_sizes(request, settings)
     has_images = bool(request.images) or any(message.images for message in request.messages or ())
     if has_images and not room.vision:
         raise BadRequestError(
             f"the room {room.id!r} takes no images; send text, or ask a room with vision", param="messages"
         )
-    wanted = request.metadata.get("tools")
-    if wanted is not None and not (isinstance(wanted, list) and all(isinstance(name, str) for name in wanted)):
-        raise BadRequestError("metadata.tools must be a list of tool names", param="metadata.tools")
+    wanted = _names(request, "tools")
+    if not narrowed:
+        _check_names(wanted or (), _names(request, "skills") or (), registry, skills)
+    if not isinstance(request.metadata.get("approve_plan", False), bool):
+        raise BadRequestError("metadata.approve_plan must be true or false", param="metadata.approve_plan")
     calls = explicit_tool_calls(request)
     if len(calls) > room.budgets.max_steps:
         raise BadRequestError(
@@ -42,12 +52,52 @@ def admit(request: AgentRequest, room: Room, registry: ToolRegistry) -> None:
             registry.get(call.tool)
         except ToolUnknownError as error:
             raise BadRequestError(error.message, param="metadata.tool_calls") from error
-        if isinstance(wanted, list) and call.tool not in wanted:
+        if wanted is not None and call.tool not in wanted:
             raise BadRequestError(f"{call.tool!r} is not among metadata.tools", param="metadata.tool_calls")
         if room.tools is not None and call.tool not in room.tools:
             raise BadRequestError(
                 f"the room {room.id!r} does not allow the tool {call.tool!r}", param="metadata.tool_calls"
             )
+
+
+def _names(request: AgentRequest, kind: str) -> list[str] | None:
+    """The tools or skills a request confines itself to; None where it does not."""
+    wanted = request.metadata.get(kind)
+    if wanted is None:
+        return None
+    if not isinstance(wanted, list):
+        raise BadRequestError(f"metadata.{kind} must be a list of {kind[:-1]} names", param=f"metadata.{kind}")
+    names = [name for name in wanted if isinstance(name, str)]
+    if len(names) != len(wanted):
+        raise BadRequestError(f"metadata.{kind} must be a list of {kind[:-1]} names", param=f"metadata.{kind}")
+    return names
+
+
+def _check_names(tools: Iterable[str], named: Iterable[str], registry: ToolRegistry, skills: SkillLibrary) -> None:
+    """Refuse names of nothing: whoever writes them believes that something is used which is not."""
+    for tool in tools:
+        if tool not in registry and registry.withheld(tool) is None:
+            known = ", ".join(get_close_matches(tool, [one.spec.name for one in registry], n=3))
+            hint = f"; did you mean {known}?" if known else "; `stepgate tools` lists them"
+            raise BadRequestError(f"metadata.tools: there is no tool {tool[:100]!r}{hint}", param="metadata.tools")
+    for skill in named:
+        if skill not in skills:
+            known = ", ".join(one.name for one in skills) or "none"
+            raise BadRequestError(
+                f"metadata.skills: there is no skill {skill[:100]!r}; known: {known}", param="metadata.skills"
+            )
+
+
+def _check_sizes(request: AgentRequest, settings: Settings) -> None:
+    """Raise `TooLargeError` naming the setting: the door's limit is about bytes, these are about sense."""
+    messages, most = request.messages or (), settings.max_message_chars
+    if len(messages) > settings.max_messages:
+        told = f"{len(messages):,} messages are given; at most {settings.max_messages:,} are taken (AGENT_MAX_MESSAGES)"
+        raise TooLargeError(told, param="messages")
+    for where, text in (("prompt", request.prompt), *((f"messages[{i}]", m.content) for i, m in enumerate(messages))):
+        if len(text) > most:
+            told = f"{where} has {len(text):,} characters; the limit is {most:,} (AGENT_MAX_MESSAGE_CHARS)"
+            raise TooLargeError(told, param=where)
 
 
 def explicit_tool_calls(request: AgentRequest) -> tuple[ToolCallRequest, ...]:
@@ -72,19 +122,24 @@ def explicit_tool_calls(request: AgentRequest) -> tuple[ToolCallRequest, ...]:
 
 async def guard(run: Run) -> None:
     """Record the prompt as the rest of the run sees it: without characters that people cannot see, and without what
-    the room takes out. A prompt that the room blocks ends the run."""
+    the room takes out. A request that the room blocks ends the run, whichever of its texts is the reason."""
     prompt = run.state.request.prompt
     visible = prompt if prompt.isascii() and "\x00" not in prompt else strip_hidden(prompt)
     removed = len(prompt) - len(visible)
     findings = (f"{removed} hidden characters were removed from the prompt",) if removed else ()
     checked = await check_prompt(run, visible)
+    told, refused = await check_rest(run) if checked.blocked is None else ((), None)
     guarded = InputGuarded(
         prompt=checked.prompt,
         removed_characters=removed,
-        findings=(*findings, *checked.findings),
+        findings=(*findings, *checked.findings, *told),
         placeholders=checked.placeholders or {},
     )
-    await run.emit(guarded, *([RunFailed(failure=checked.blocked)] if checked.blocked else []))
+    blocked = checked.blocked or (blocked_by(refused) if refused is not None else None)
+    if blocked is not None:
+        await run.emit(guarded, RunFailed(failure=blocked))
+    else:
+        await run.note(guarded)
 
 
 def strip_hidden(text: str) -> str:

@@ -13,7 +13,7 @@ from agent.execution.decide import replan_reason
 from agent.execution.metering import MeteredModels
 from agent.execution.outputs import cap, load
 from agent.execution.run import Run
-from agent.execution.skill_executor import scoped_tools
+from agent.execution.skill_executor import allowed_tools, scoped_tools
 from agent.execution.stages.guard import explicit_tool_calls
 from agent.planning.catalogue import Catalogue
 from agent.planning.compare import comparison, knowledge_args
@@ -21,13 +21,16 @@ from agent.planning.planner import Planned, PlannerAgent
 from agent.planning.references import literal
 from agent.planning.request import CompletedStep, PlanningRequest
 from agent.planning.required import context_of, with_required
+from agent.planning.routing import asks_for_listing
 from agent.planning.rules import RulePlanner
-from agent.planning.wire import action_of
+from agent.planning.wire import action_of, asked_for
 from agent.skills import Skill
 
-KNOWLEDGE_TOOL = "search_knowledge"
+KNOWLEDGE_TOOL, LISTING_TOOL = "search_knowledge", "list_documents"
 SAID_MESSAGES, SAID_CHARS = 8, 400
 """How much of what was said before the skill of a room is told; its briefing has the rest."""
+_LASTING = frozenset({"ERR_TOOL_INPUT", "ERR_TOOL_UNKNOWN", "ERR_TOOL_DENIED"})
+"""Failures of a tool that the same call ends in again."""
 NO_MODEL = "no model is configured; set AGENT_LLM_BASE_URL and AGENT_MODEL_FAST"
 
 
@@ -47,10 +50,24 @@ async def plan(run: Run) -> None:
         adjusted=planned.adjusted,
         tainted=run.state.tainted or (reason is not None and _has_read_outside(run.state)),
         asked_for=reason is not None and bool(said_of_plan(run.state)),
-        final=not _requires_tools(run) and (not run.plans_with_model or _is_fixed(run)),
+        final=_leaves_no_other(run, reason),
         duration=monotonic() - started,
     )
     await run.emit(*rejected, Draft(proposed))
+
+
+def _leaves_no_other(run: Run, reason: str | None) -> bool:
+    """Whether nobody could make another plan than this one. The rules try again where a room requires tools, once more
+    broadly; where that failed for what the request itself asks for, as a collection that is not there, a third plan
+    would be the second."""
+    if not _requires_tools(run):
+        return not run.plans_with_model or _is_fixed(run)
+    if reason is None or run.plans_with_model or run.state.gates or run.state.plan is None:
+        return False
+    last = [run.state.step(step.id).last for step in run.state.plan.steps]
+    codes = {one.output.error_code for one in last if one is not None and one.output is not None}
+    failed = codes - {None}
+    return bool(failed) and failed <= _LASTING
 
 
 def _has_read_outside(state: RunState) -> bool:
@@ -96,6 +113,8 @@ async def _first(run: Run) -> Planned:
         return _by_rule(_explicit(run, why))
     if route == "skill" and understood is not None and understood.skill is not None:
         return _by_rule(_one_skill(run, understood.skill, understood.question, why))
+    if run.room.knowledge and asks_for_listing(run.state.question) and LISTING_TOOL in allowed_tools(run):
+        return _by_rule(_listed(run))
     if run.room.knowledge and route in ("plan", "direct") and KNOWLEDGE_TOOL in run.engine.registry:
         return _by_rule(_looked_up(run))
     if route in ("task", "greeting", "direct") and not _requires_tools(run):
@@ -115,6 +134,8 @@ async def _planned(run: Run, request: PlanningRequest) -> Planned:
         return _by_rule(RulePlanner().plan(request, has_model=run.works_with_model))
     if not run.has_model:
         ruled = RulePlanner().plan(request).model_copy(update={"origin_reason": NO_MODEL})
+        if run.engine.settings.planner_mode == "auto":  # nobody asked for a model: nothing has fallen back
+            return _by_rule(ruled)
         return Planned(plan=ruled, requested="llm", effective="rules", fallback_reason=NO_MODEL, rejected=())
     return await PlannerAgent(_FastTier(run), has_writer=run.works_with_model).plan(request)
 
@@ -204,6 +225,14 @@ def _one_completion(run: Run, why: str) -> Plan:
     return Plan(goal=_goal(run), steps=(step,), origin="rules", origin_reason=why)
 
 
+def _listed(run: Run) -> Plan:
+    """The plan of who asks which documents there are: no passage of any of them says so."""
+    args = {name: value for name, value in knowledge_args(run.state.request.metadata, "").items() if name != "query"}
+    intent = "list the documents"
+    step = PlanStep(id="s1", executor="agent", action="tool", tool=LISTING_TOOL, args=args, intent=intent)
+    return Plan(goal=_goal(run), steps=(step,), origin="rules", origin_reason="a room of knowledge, asked what it has")
+
+
 def _looked_up(run: Run) -> Plan:
     """The plan of every question in a room of knowledge: look it up, answer from what was found."""
     topics = comparison(run.state.question)
@@ -274,7 +303,7 @@ def _explicit(run: Run, why: str) -> Plan:
             action=action_of(call.tool),
             tool=call.tool,
             args=call.args,
-            intent=f"call {call.tool} as the request asks",
+            intent=asked_for(call.tool),
             effect=run.engine.registry.get(call.tool).spec.effect,
         )
         for number, call in enumerate(explicit_tool_calls(run.state.request), start=1)

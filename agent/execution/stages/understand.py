@@ -37,7 +37,7 @@ async def understand(run: Run) -> None:
     translation = await _translate(run, chosen)
     if translation.english is not None:
         chosen = _route(run, translation.english)
-    await run.emit(
+    await run.note(
         RequestUnderstood(
             route=chosen.kind,
             reason=chosen.reason,

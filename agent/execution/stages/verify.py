@@ -13,4 +13,4 @@ async def verify(run: Run) -> None:
     outputs: dict[str, tuple[StepOutput, ...]] = {}
     for step, output in await results(run):
         outputs[step.tool] = (*outputs.get(step.tool, ()), output)
-    await run.emit(*check_gates(run.state, answer.text, answer.sources, outputs))
+    await run.note(*check_gates(run.state, answer.text, answer.sources, outputs))
