@@ -38,6 +38,7 @@ class AgentRunInput(_Input):
     task: str = Field(min_length=1, description="what to do, complete with names, links and figures")
     room: str = Field(default="", description="the assistant to ask; empty for the default one")
     skills: list[str] = Field(default=[], description="use only these skills; empty for all")
+    approve_plan: bool = Field(default=False, description="true: the plan waits for the user's approval before it runs")
     wait_s: float = Field(default=50, ge=0, le=600, description="seconds to wait before returning status 'working'")
 
 
@@ -64,6 +65,19 @@ class RunRespondInput(_Input):
         default={}, description="with approve: the plan as the user changed it; empty: as it was shown"
     )
     wait_s: float = Field(default=50, ge=0, le=600, description="seconds to wait before returning status 'working'")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_other_words(cls, data: Any) -> Any:
+        """`approve` (true or false) and `feedback` are taken for `decision` and `text`, where these are not given."""
+        if not isinstance(data, dict) or not {"approve", "feedback"} & data.keys():
+            return data
+        given = {name: value for name, value in data.items() if name not in ("approve", "feedback")}
+        approve, feedback = data.get("approve"), data.get("feedback") or ""
+        if approve is not None and not isinstance(approve, bool):
+            raise ValueError("approve must be true or false")
+        word = "answer" if approve is None else "approve" if approve else "reject"
+        return {"decision": word, "text": feedback, **given}
 
     @model_validator(mode="after")
     def _of_one_mind(self) -> "RunRespondInput":
@@ -128,6 +142,8 @@ class AgentTools:
     async def run(self, args: AgentRunInput) -> str:
         """Start a run and follow it. The client that cancels the call cancels the run."""
         metadata: JsonObject = {"skills": list(args.skills)} if args.skills else {}
+        if args.approve_plan:
+            metadata["approve_plan"] = True
         request = AgentRequest(prompt=args.task, room=args.room or None, metadata=metadata)
         run_id = await self._service.start(request)
         await self.carry_on(run_id)
@@ -159,7 +175,7 @@ class AgentTools:
         try:
             await self._follow(run_id, heard)
         except asyncio.CancelledError:
-            await _even_if_cancelled(self._service.cancel(run_id, reason="cancelled by the MCP client"))
+            await even_if_cancelled(self._service.cancel(run_id, reason="cancelled by the MCP client"))
             raise
 
     async def report(self, run_id: str) -> RunReport:
@@ -233,7 +249,7 @@ class Steps:
             case ev.PlanProposed(plan=plan):
                 self._titles = {step.id: step.title for step in plan.steps}
                 self._numbers = {step.id: number for number, step in enumerate(plan.steps, start=1)}
-                return f"plan: {len(plan.steps)} steps"
+                return f"plan: {len(plan.steps)} {'step' if len(plan.steps) == 1 else 'steps'}"
             case ev.StepStarted() if event.step_id in self._numbers:
                 number = self._numbers[event.step_id]
                 return f"step {number}/{len(self._numbers)}: {self._titles[event.step_id]}"
@@ -241,7 +257,7 @@ class Steps:
                 return None
 
 
-async def _even_if_cancelled(work: Awaitable[None]) -> None:
+async def even_if_cancelled(work: Awaitable[None]) -> None:
     """Finish `work` although the caller is being cancelled; a run that has ended meanwhile is no error."""
     task = asyncio.ensure_future(work)
     with contextlib.suppress(asyncio.CancelledError):

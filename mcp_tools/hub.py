@@ -1,50 +1,55 @@
 """The MCP client side: other people's servers, their tools in our registry as `server__tool`.
 
 One owner task a server: it connects, lists, waits until the connection breaks, and begins again. A broken server
-never stops or slows the gateway; its last good list stays, with its status.
+never stops or slows the gateway; its last good list stays, with its status. One with `idle_stop` is stopped when
+nobody has called it for that long, and started by the next call. Only tools that are as a person accepted them are
+mounted (`pins.py`); the owner task looks every `PIN_SECONDS` whether somebody has decided since, in this process or
+another.
 """
 
 import asyncio
-import hashlib
-import json
 import logging
-import re
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from time import monotonic
+from typing import Literal
 
-import httpx2
 import mcp_types as types
-from mcp import Client, StdioServerParameters
-from mcp.client._transport import TransportStreams
-from mcp.client.sse import sse_client
-from mcp.client.streamable_http import streamable_http_client
-from mcp.shared._httpx_utils import create_mcp_http_client
-from mcp.shared.exceptions import MCPError
-from pydantic import ValidationError
+from mcp import Client
 
-from agent.core.errors import ToolError, ToolTimeoutError
-from agent.core.models import JsonObject
-from agent.tools import ToolAnnotations, ToolContext, ToolRegistry, ToolResult, ToolSpec
+from agent.core.credentials import Credentials
+from agent.core.errors import ToolError
+from agent.tools import ToolRegistry
+from mcp_tools.hub_access import Access
+from mcp_tools.hub_client import CONNECT_SECONDS, make_client
+from mcp_tools.hub_demand import Demand
+from mcp_tools.hub_failures import ConnectionEndedError, NotTakenError, cause, failure_of
+from mcp_tools.hub_mount import Mount
+from mcp_tools.hub_said import progress_to
+from mcp_tools.hub_tool import ForeignCall, patience_with, plain
 from mcp_tools.mcp_config import McpServerConfig
-from mcp_tools.schemas import schema_problem
+from mcp_tools.pins_store import Pinning
+from mcp_tools.sanitize import names_of
 
 log = logging.getLogger(__name__)
 
-CONNECT_SECONDS = 15.0
-"""A server that has not answered `initialize` by then is tried again later."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
+"""Between two tries to connect: twice as long each time, unless a call wants the server."""
+SOUND_S = 10.0
+"""A connection that has lived for so long was a good one: the pauses begin anew after it."""
+END_TOLD_S = 1.0
+"""How long a call that broke off waits to be told how its server ended."""
 RELIST_SECONDS = 300.0
 """How often the list is fetched again from a server that announces no changes."""
-WAIT_FOR_SERVER_S = 5.0
-"""How long a call waits for a server that is just coming back."""
-MAX_NAME = 48
-MAX_DESCRIPTION = 1_000
+LIST_PAUSE_S = 1.0
+"""Between two lists, however often a server says that its list has changed."""
+PIN_SECONDS = 2.0
+"""How soon a decision of `stepgate mcp-servers review` is known to a gateway that is running."""
 MAX_TOOLS = 500
 
-Status = Literal["connecting", "ready", "down", "disabled"]
+Status = Literal["connecting", "ready", "idle", "down", "disabled"]
 
 
 @dataclass
@@ -52,62 +57,124 @@ class _Connection:
     """The live client of a server, and the event that ends it."""
 
     client: Client
-    broken: asyncio.Event = field(default_factory=asyncio.Event)
+    broken: asyncio.Event
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class McpServer:
     """One server: its owner task, its status, its tools."""
 
-    def __init__(self, name: str, config: McpServerConfig, registry: ToolRegistry, cache: Path) -> None:
+    def __init__(
+        self,
+        name: str,
+        config: McpServerConfig,
+        registry: ToolRegistry,
+        cache: Path,
+        pinning: Pinning | None,
+        credentials: Credentials | None = None,
+    ) -> None:
         self.name = name
         self.config = config
         self.status: Status = "disabled" if config.disabled else "connecting"
         self.reason = ""
-        self.tools: tuple[types.Tool, ...] = ()
-        self.left_out: tuple[str, ...] = ()
-        """Tools that cannot be used, and why."""
-        self._registry = registry
-        self._cache = cache / f"{_plain(name)}.json"
+        self._mount = Mount(self, registry, cache / f"{plain(name)}.json", pinning)
+        self._access = Access(cache, credentials)
+        self._demand = Demand(config.idle_stop)
+        self._listed = 0.0
         self._connection: _Connection | None = None
         self._ready = asyncio.Event()
+        self._ended = asyncio.Event()
+        """Set while it is down."""
+
+    @property
+    def tools(self) -> tuple[types.Tool, ...]:
+        """The tools in use."""
+        return self._mount.tools
+
+    @property
+    def quarantined(self) -> Mapping[str, str]:
+        """Tools that may not be used, by name, and why: until `stepgate mcp-servers review`."""
+        return self._mount.quarantined
+
+    @property
+    def standing(self) -> str:
+        """How it is, in one line for people: status, tools, what is wrong, what is in quarantine."""
+        told = f"{self.status}, {len(self.tools)} {'tool' if len(self.tools) == 1 else 'tools'}"
+        told += " (stopped while nobody uses it; a call starts it)" if self.status == "idle" else ""
+        told += f": {self.reason}" if self.reason else ""
+        if self.quarantined:
+            told += f"; in quarantine: {names_of(self.quarantined)} (see `stepgate mcp-servers review`)"
+        return told
+
+    @property
+    def origin(self) -> str:
+        """What the registry knows this server's tools by."""
+        return f"mcp:{self.name}"
+
+    async def recall(self) -> None:
+        """Mount the last good list, as far as it is accepted: plans may be made before the server has answered.
+        Raises `StoreError`."""
+        await self._mount.recall()
 
     async def own(self) -> None:
         """Connect, serve, and begin again, until cancelled."""
         pause = FIRST_PAUSE_S
         while True:
+            began = monotonic()
             try:
                 await self._serve_once()
                 pause = FIRST_PAUSE_S
+                await self._sleep()
             except Exception as error:  # noqa: BLE001 - the border to foreign code: whatever breaks is its status
-                self._down(_cause(error))
+                self._down(self._access.problem or cause(error))
                 log.warning("MCP server %r is down: %s", self.name, self.reason)
+                pause = FIRST_PAUSE_S if monotonic() - began > SOUND_S else pause
+                await self._rest(pause)
                 pause = min(LONGEST_PAUSE_S, 2 * pause)
-            await asyncio.sleep(pause)
 
-    async def call(self, tool: str, args: JsonObject, key: str) -> types.CallToolResult:
-        """Call a tool of this server. Raises `ToolError` saying what is wrong with it."""
+    async def call(self, call: ForeignCall) -> types.CallToolResult:
+        """Call a tool of this server. Raises `ToolError` saying what is wrong with it, `ToolQuarantinedError` when it
+        is not any more what it was when the caller got hold of it."""
+        with self._demand.caller():
+            try:
+                return await self._call_once(call)
+            except NotTakenError:  # refused unread, by a server that was restarted: nothing was done
+                return await self._call_once(call)
+
+    async def _call_once(self, call: ForeignCall) -> types.CallToolResult:
         connection = await self._connected()
+        self._mount.must_be(call.tool, call.definition)
+        meta = types.RequestParamsMeta(**{"stepgate/idempotencyKey": call.key})  # type: ignore[typeddict-unknown-key]
+        limit, progress = self.config.timeout, progress_to(call.told)
         try:
-            meta = types.RequestParamsMeta(**{"stepgate/idempotencyKey": key})  # type: ignore[typeddict-unknown-key]
-            return await connection.client.call_tool(tool, args, read_timeout_seconds=self.config.timeout, meta=meta)
-        except MCPError as error:
-            if "terminated" in error.error.message.lower() or "closed" in error.error.message.lower():
-                connection.broken.set()  # a server that was restarted says so for ever: the client is made anew
-            if "timed out" in error.error.message.lower():
-                raise ToolTimeoutError(f"{self.name} did not answer within {self.config.timeout:g} s") from error
-            raise ToolError(f"MCP server {self.name!r}: {error.error.message[:500]}", agent_id=self.name) from error
-        except (RuntimeError, ValidationError) as error:  # a result that breaks the server's own schema
-            raise ToolError(
-                f"MCP server {self.name!r} answered wrongly: {_cause(error)}", agent_id=self.name
-            ) from error
+            return await connection.client.call_tool(
+                call.tool, call.args, read_timeout_seconds=limit, meta=meta, progress_callback=progress
+            )
         except Exception as error:
-            connection.broken.set()
-            raise ToolError(f"MCP server {self.name!r} broke off: {_cause(error)}", agent_id=self.name) from error
+            failure = failure_of(self.name, error, limit, self._access.problem, self._access.status)
+            if isinstance(failure, NotTakenError | ConnectionEndedError):
+                self._lose(connection)
+            if isinstance(failure, ConnectionEndedError):
+                failure = await self._with_its_end(failure)
+            raise failure from error
+
+    async def _with_its_end(self, failure: ConnectionEndedError) -> ConnectionEndedError:
+        """The failure of a call with how the server ended, which its owner finds out a moment later."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(END_TOLD_S):
+                await self._ended.wait()
+        known = self.status == "down" and self.reason not in failure.message
+        return ConnectionEndedError(f"{failure.message} ({self.reason})", agent_id=self.name) if known else failure
+
+    def _lose(self, connection: _Connection) -> None:
+        """Have the connection made anew; whoever calls meanwhile waits for the new one."""
+        connection.broken.set()
+        if self._connection is connection:
+            self._ready.clear()
 
     async def _connected(self) -> _Connection:
         try:
-            async with asyncio.timeout(WAIT_FOR_SERVER_S):
+            async with asyncio.timeout(patience_with(self.config)):
                 await self._ready.wait()
         except TimeoutError as error:
             why = self.reason or "it has not answered yet"
@@ -120,15 +187,19 @@ class McpServer:
         return self._connection
 
     async def _serve_once(self) -> None:
-        """One connection, from its making to its end. Opened and closed here, in the owner's own task."""
+        """One connection, from its making to its end: returns when it is not needed any more. Opened and closed here,
+        in the owner's own task."""
         self.status = "connecting"
+        broken = asyncio.Event()
         async with asyncio.timeout(CONNECT_SECONDS) as limit:
-            client = make_client(self.config, self._message)
+            client = make_client(self.name, self.config, self._message, access=self._access, ended=broken.set)
             async with client:
-                connection = _Connection(client)
+                connection = _Connection(client, broken)
                 await self._list(connection)
                 limit.reschedule(None)
-                self._connection, self.status, self.reason = connection, "ready", "; ".join(self.left_out)
+                self._connection, self.status, self.reason = connection, "ready", self._mount.faults
+                self._demand.begin()
+                self._ended.clear()
                 self._ready.set()
                 try:
                     await self._watch(connection)
@@ -137,20 +208,44 @@ class McpServer:
                     self._connection = None
 
     async def _watch(self, connection: _Connection) -> None:
-        """Follow list changes until the connection breaks."""
+        """Follow changes of the list, and of the pins, until the connection breaks; returns when nobody needs it."""
         broken = asyncio.ensure_future(connection.broken.wait())
         try:
             while not broken.done():
                 changed = asyncio.ensure_future(connection.changed.wait())
-                await asyncio.wait((broken, changed), timeout=RELIST_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-                changed.cancel()
-                if not broken.done():
-                    connection.changed.clear()
-                    async with asyncio.timeout(CONNECT_SECONDS):
-                        await self._list(connection)
+                try:
+                    await asyncio.wait((broken, changed), timeout=PIN_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    changed.cancel()
+                since = monotonic() - self._listed
+                if broken.done():
+                    break
+                if self._demand.over:
+                    return
+                if not connection.changed.is_set() and since < RELIST_SECONDS:
+                    await self._mount.look()
+                    self.reason = self._mount.faults
+                    continue
+                await asyncio.wait((broken,), timeout=max(0.0, LIST_PAUSE_S - since))
+                connection.changed.clear()
+                async with asyncio.timeout(CONNECT_SECONDS):
+                    await self._list(connection)
+                self.reason = self._mount.faults
         finally:
             broken.cancel()
         raise ConnectionError("the connection was lost")
+
+    async def _sleep(self) -> None:
+        """Stay stopped until somebody calls."""
+        self.status = "idle"
+        while not await self._demand.comes(PIN_SECONDS):
+            await self._mount.look()
+            self.reason = self._mount.faults
+
+    async def _rest(self, seconds: float) -> None:
+        """Stay away from a server that is down; not for longer than a moment when somebody calls."""
+        await asyncio.sleep(min(seconds, FIRST_PAUSE_S))
+        await self._demand.comes(seconds - FIRST_PAUSE_S)
 
     async def _list(self, connection: _Connection) -> None:
         tools: list[types.Tool] = []
@@ -161,8 +256,8 @@ class McpServer:
             cursor = page.next_cursor
             if not cursor:
                 break
-        self._mount(tuple(tools[:MAX_TOOLS]))
-        self._remember()
+        self._listed = monotonic()
+        await self._mount.take(tools[:MAX_TOOLS])
 
     async def _message(self, message: object) -> None:
         connection = self._connection
@@ -173,93 +268,38 @@ class McpServer:
         elif isinstance(message, Exception):
             connection.broken.set()
 
-    def _mount(self, tools: tuple[types.Tool, ...]) -> None:
-        """Put the tools into the registry in place of the earlier ones."""
-        admitted = [tool for tool in tools if self.config.tools.admits(tool.name)]
-        problems = {t.name: schema_problem(t.input_schema) or schema_problem(t.output_schema) for t in admitted}
-        self.tools = tuple(tool for tool in admitted if problems[tool.name] is None)
-        self.left_out = tuple(f"{name}: {problem}" for name, problem in problems.items() if problem is not None)
-        for line in self.left_out:
-            log.warning("MCP server %r: a tool is left out, %s", self.name, line)
-        taken: dict[str, McpTool] = {}
-        for tool in self.tools:
-            mounted = McpTool(self, tool)
-            taken.setdefault(mounted.spec.name, mounted)
-        self._registry.replace(self.origin, taken.values())
-
-    @property
-    def origin(self) -> str:
-        """What the registry knows this server's tools by."""
-        return f"mcp:{self.name}"
-
     def _down(self, reason: str) -> None:
         self.status, self.reason = "down", reason
-
-    def _remember(self) -> None:
-        self._cache.parent.mkdir(parents=True, exist_ok=True)
-        data = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in self.tools]
-        self._cache.write_text(json.dumps(data), "utf-8")
-
-    def recall(self) -> None:
-        """Mount the last good list: plans may be made before the server has answered."""
-        self._mount(self._remembered())
-
-    def _remembered(self) -> tuple[types.Tool, ...]:
-        """The last good list; none where there is none that can be read."""
-        try:
-            return tuple(types.Tool.model_validate(item) for item in json.loads(self._cache.read_text("utf-8")))
-        except (OSError, ValueError):
-            return ()
-
-
-class McpTool:
-    """A foreign tool as our own registry knows it. Its results come from outside."""
-
-    def __init__(self, server: McpServer, tool: types.Tool) -> None:
-        self._server = server
-        self._tool = tool
-        self._spec = ToolSpec(
-            name=mounted_name(server.name, tool.name),
-            description=visible(tool.description or tool.title or tool.name)[:MAX_DESCRIPTION],
-            input_schema=_object_schema(tool.input_schema),
-            output_schema=tool.output_schema,
-            annotations=_hints(tool.annotations, trusted=server.config.trusted),
-            tainted=True,
-            timeout_s=server.config.timeout + WAIT_FOR_SERVER_S,
-            origin=server.origin,
-        )
-
-    @property
-    def spec(self) -> ToolSpec:
-        """What is known of it."""
-        return self._spec
-
-    async def call(self, args: JsonObject, context: ToolContext) -> ToolResult:
-        """Call it at its server."""
-        result = await self._server.call(self._tool.name, args, context.key)
-        text = "\n".join(_block_text(block) for block in result.content)
-        if result.is_error:
-            raise ToolError(text[:2_000] or f"{self._spec.name} failed without a message", agent_id=self._spec.name)
-        value: Any = result.structured_content if result.structured_content is not None else text
-        return ToolResult(value, text or json.dumps(value, ensure_ascii=False))
-
-    async def reconcile(self, key: str, context: ToolContext) -> ToolResult | None:
-        """MCP has no way to ask what became of a call."""
-        return None
+        self._ended.set()
 
 
 class McpHub:
     """All configured servers."""
 
-    def __init__(self, servers: Mapping[str, McpServerConfig], registry: ToolRegistry, cache: Path) -> None:
-        self.servers = {name: McpServer(name, config, registry, cache) for name, config in servers.items()}
+    def __init__(
+        self,
+        servers: Mapping[str, McpServerConfig],
+        registry: ToolRegistry,
+        cache: Path,
+        pinning: Pinning | None,
+        credentials: Credentials | None = None,
+    ) -> None:
+        self.servers = {
+            name: McpServer(name, config, registry, cache, pinning, credentials) for name, config in servers.items()
+        }
         self._tasks: list[asyncio.Task[None]] = []
 
-    def start(self) -> None:
-        """Begin to connect; returns at once."""
+    async def recall(self) -> None:
+        """Mount what the servers last offered, without starting any. Raises `StoreError`."""
         for server in self.servers.values():
             if server.status != "disabled":
-                server.recall()
+                await server.recall()
+
+    async def start(self) -> None:
+        """Mount what the servers last offered, and begin to connect. Raises `StoreError`."""
+        await self.recall()
+        for server in self.servers.values():
+            if server.status != "disabled":
                 self._tasks.append(asyncio.create_task(server.own(), name=f"mcp {server.name}"))
 
     async def aclose(self) -> None:
@@ -268,84 +308,3 @@ class McpHub:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=10)
-
-
-def make_client(config: McpServerConfig, handler: Any = None) -> Client:
-    """A client for a server, not yet connected."""
-    if config.transport == "stdio":
-        parameters = StdioServerParameters(
-            command=config.command, args=list(config.args), env=dict(config.env), cwd=config.cwd
-        )
-        return Client(parameters, message_handler=handler, read_timeout_seconds=config.timeout)
-    headers = dict(config.headers)
-    if config.transport == "sse":
-        return Client(sse_client(config.url, headers), message_handler=handler, read_timeout_seconds=config.timeout)
-    return Client(_http(config, headers), message_handler=handler, read_timeout_seconds=config.timeout)
-
-
-@asynccontextmanager
-async def _http(config: McpServerConfig, headers: dict[str, str]) -> AsyncIterator[TransportStreams]:
-    """Streamable HTTP with our headers; the SDK leaves a client it was given to its owner to close."""
-    limits = httpx2.Timeout(config.timeout, connect=CONNECT_SECONDS)
-    async with (
-        create_mcp_http_client(headers, timeout=limits) as http,
-        streamable_http_client(config.url, http_client=http) as streams,
-    ):
-        yield streams
-
-
-def mounted_name(server: str, tool: str) -> str:
-    """`server__tool` in our alphabet, at most 48 characters; a stable hash where something had to go."""
-    name = f"{_plain(server)}__{_plain(tool)}"
-    exact = name == f"{server}__{tool}" or name == f"{server}__{tool}".lower().replace("-", "_")
-    if not name[0].isalpha():
-        name = f"m{name}"
-    if len(name) <= MAX_NAME and exact:
-        return name
-    digest = hashlib.sha256(f"{server}\x00{tool}".encode()).hexdigest()[:6]
-    return f"{name[: MAX_NAME - 7]}_{digest}"
-
-
-def visible(text: str) -> str:
-    """Foreign text without what people cannot see: comments of HTML and invisible characters."""
-    plain = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
-    return "".join(char for char in plain if char.isprintable() or char in "\n\t").strip()
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^a-z0-9_]", "_", name.lower()) or "x"
-
-
-def _object_schema(schema: Mapping[str, Any]) -> JsonObject:
-    return {"type": "object", "properties": {}, **dict(schema)}
-
-
-def _hints(hints: types.ToolAnnotations | None, *, trusted: bool) -> ToolAnnotations:
-    """The server's hints where the operator trusts it; else the worst."""
-    if hints is None or not trusted:
-        return ToolAnnotations()
-    return ToolAnnotations(
-        read_only=bool(hints.read_only_hint),
-        destructive=hints.destructive_hint is not False,
-        idempotent=bool(hints.idempotent_hint),
-        open_world=hints.open_world_hint is not False,
-    )
-
-
-def _block_text(block: object) -> str:
-    if isinstance(block, types.TextContent):
-        return block.text
-    if isinstance(block, types.EmbeddedResource) and isinstance(block.resource, types.TextResourceContents):
-        return block.resource.text
-    if isinstance(block, types.ResourceLink):
-        return f"[{block.name}]({block.uri})"
-    return f"[{getattr(block, 'type', 'content')} that is no text]"
-
-
-def _cause(error: BaseException) -> str:
-    """The innermost reason in one line."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    if isinstance(error, TimeoutError):
-        return f"no answer within {CONNECT_SECONDS:g} s"
-    return " ".join(str(error).split())[:300] or type(error).__name__

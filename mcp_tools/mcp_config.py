@@ -6,39 +6,54 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from agent.core.errors import ConfigError
+from mcp_tools.pins import PinPolicy
+from mcp_tools.tool_choice import ToolChoice
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
 _URL = re.compile(r"https?://[^/?#\s]+")
 _NAME = re.compile(r"[A-Za-z](?:[A-Za-z0-9_-]{0,22}[A-Za-z0-9])?")
 MAX_NAME = 24
 """Tool names have at most 48 characters; the tool's own part needs its half."""
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _TRANSPORTS = {
     "stdio": "stdio", "http": "http", "streamablehttp": "http", "streamable-http": "http", "streamable_http": "http",
     "sse": "sse",
 }  # fmt: skip
 
 
-class ToolFilter(BaseModel):
-    """Which of a server's tools are mounted."""
+class OAuthClient(BaseModel):
+    """A client that was registered with the authorization server by hand, for servers that register none themselves;
+    and where the browser is sent back to."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
 
-    allow: tuple[str, ...] | None = None
-    deny: tuple[str, ...] = ()
-
-    def admits(self, name: str) -> bool:
-        """Whether a tool of this name is mounted."""
-        return name not in self.deny and (self.allow is None or name in self.allow)
+    client_id: str | None = Field(default=None, validation_alias=AliasChoices("client_id", "clientId"))
+    client_secret: SecretStr | None = Field(
+        default=None, validation_alias=AliasChoices("client_secret", "clientSecret")
+    )
+    port: int | None = Field(
+        default=None, ge=1, le=65535, validation_alias=AliasChoices("port", "callbackPort", "callback_port")
+    )
 
 
 class McpServerConfig(BaseModel):
     """One server. Unknown keys are ignored: other programs keep theirs in the same file."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
 
     transport: Literal["stdio", "http", "sse"]
     command: str = ""
@@ -50,7 +65,63 @@ class McpServerConfig(BaseModel):
     disabled: bool = False
     timeout: float = Field(default=60, gt=0, le=3600, description="time limit of a call in seconds")
     trusted: bool = Field(default=False, description="believe its read-only and idempotent hints")
-    tools: ToolFilter = ToolFilter()
+    tools: ToolChoice = ToolChoice()
+    pin: PinPolicy | None = Field(default=None, description="instead of AGENT_MCP_PIN, for this server")
+    auth: Literal["static", "oauth"] = Field(
+        default="static",
+        description="static: by `headers`, `env`, `credential`; oauth: as `stepgate mcp-servers login` has logged in",
+    )
+    credential: str | None = Field(
+        default=None, min_length=1, description="name of a bearer token in AGENT_CREDENTIALS_FILE"
+    )
+    oauth: OAuthClient = OAuthClient()
+    idle_stop: float | None = Field(
+        default=None, gt=0, description="seconds without a call after which a stdio server is stopped until the next"
+    )
+
+    @property
+    def unheeded(self) -> tuple[str, ...]:
+        """Keys that ask for what is not done here: nobody shall believe that it is."""
+        if self.idle_stop is None or self.transport == "stdio":
+            return ()
+        return ("idle_stop is for servers that a `command` starts; this one is somebody else's to stop",)
+
+    @field_validator("auth", mode="before")
+    @classmethod
+    def _of_nobody_else(cls, auth: Any) -> Any:
+        """What a caller proves to us is for us: it is never handed on."""
+        if auth == "user":
+            raise ValueError(
+                "auth: user is not supported: a caller's own token is never passed on; use static (`headers`, `env`, "
+                "`credential`), or oauth with `stepgate mcp-servers login`"
+            )
+        if auth not in ("static", "oauth"):
+            raise ValueError("auth may be static or oauth; a token belongs into `headers` or a `credential`")
+        return auth
+
+    @model_validator(mode="after")
+    def _of_one_proof(self) -> "McpServerConfig":
+        """One way to say who we are, and none that others can read on the way."""
+        ways = {
+            "headers.Authorization": any(name.lower() == "authorization" for name in self.headers),
+            "credential": self.credential is not None,
+            "auth: oauth": self.auth == "oauth",
+        }
+        if sum(ways.values()) > 1:
+            raise ValueError(f"{' and '.join(name for name, used in ways.items() if used)} exclude each other")
+        if self.transport == "stdio" and (ways["credential"] or ways["auth: oauth"]):
+            raise ValueError("credential and oauth are for servers with a `url`; give a `command` its keys by `env`")
+        if (ways["credential"] or ways["auth: oauth"]) and not is_private_way(self.url):
+            raise ValueError("its `url` must begin with https://, for a token is sent there")
+        return self
+
+    @field_validator("pin", mode="before")
+    @classmethod
+    def _other_words(cls, pin: Any) -> Any:
+        """`block` is what every pin does: what has changed is not used until a person has looked at it."""
+        if pin == "warn":
+            raise ValueError("warn is not supported: a tool that has changed is never used unseen; use first_use")
+        return "first_use" if pin == "block" else pin
 
     @model_validator(mode="before")
     @classmethod
@@ -67,13 +138,29 @@ class McpServerConfig(BaseModel):
             raise ValueError("needs a `command` (stdio) or a `url` (http)")
         if transport != "stdio" and not _URL.match(str(url or "")):
             raise ValueError("its `url` must begin with http:// or https:// and a host")
-        return {**data, "transport": transport, "url": url or ""}
+        return {**data, **_logged_in(data), "transport": transport, "url": url or ""}
+
+
+def _logged_in(data: Mapping[str, Any]) -> dict[str, Any]:
+    """`auth` as an object with the client that was registered by hand, as Cursor has it, in our words."""
+    auth = data.get("auth")
+    if not isinstance(auth, dict):
+        return {}
+    client = {str(key).lower(): value for key, value in auth.items() if value}
+    return {"auth": "oauth", "oauth": {**client, **(data.get("oauth") or {})}}
+
+
+def is_private_way(url: str) -> bool:
+    """Whether what is sent to this address can be read by nobody on the way: by TLS, or within this machine."""
+    parts = urlsplit(url)
+    return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
 
 
 def read_servers(
     path: Path, environment: Mapping[str, str] | None = None
 ) -> tuple[dict[str, McpServerConfig], list[str]]:
-    """The servers of a file by name, and a line for each entry that cannot be used. No file: no servers.
+    """The servers of a file by name, and a line for each entry that cannot be used, or not as it asks. No file: no
+    servers.
 
     Accepts `{"mcpServers": {...}}`, VS Code's `{"servers": {...}}`, or the map itself. `ConfigError` for a file
     that is no JSON object."""
@@ -91,7 +178,8 @@ def read_servers(
     for name, entry in (entries if isinstance(entries, dict) else {}).items():
         try:
             expanded = expand(entry, os.environ if environment is None else environment)
-            servers[str(name)] = McpServerConfig.model_validate(expanded)
+            servers[str(name)] = config = McpServerConfig.model_validate(expanded)
+            problems += [f"MCP server {name!r}: {line}" for line in config.unheeded]
         except KeyError as error:
             problems.append(f"MCP server {name!r}: the environment has no {error.args[0]}")
         except ValidationError as error:

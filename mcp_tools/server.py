@@ -158,6 +158,9 @@ class _Handlers:
         served, view = self._served(), self._view
         if not view.permits(name):
             raise _unknown(name)
+        withheld = served.registry.withheld(str(arguments.get("name")) if schema_of(name) is not None else name)
+        if withheld is not None:
+            return failed(withheld)
         person = Person(served.service, context, params, Steps(progress_of(context)))
         if name == "agent_run":
             try:
@@ -169,9 +172,9 @@ class _Handlers:
         if name in AGENT_TOOLS:
             return await call_agent_tool(served.service, AGENT_TOOLS[name], arguments, person)
         if schema_of(name) is not None:
-            return await find_or_call(served.service, self._specs, name, arguments, person, view.room)
+            return await find_or_call(served.service, served.registry, self._specs, name, arguments, person, view.room)
         if name in served.registry:
-            return await call_registered(served.service, name, arguments, person, view.room)
+            return await call_registered(served.service, served.registry.get(name), arguments, person, view.room)
         if (extra := self._extras.tool(name)) is not None:
             return await extra(context, params)
         raise _unknown(name)

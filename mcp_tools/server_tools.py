@@ -13,9 +13,10 @@ from agent.core.models import AgentRequest, JsonObject
 from agent.core.response import respond
 from agent.core.service import AgentService
 from agent.execution.run import Run
-from agent.tools import ToolAnnotations, ToolSpec, flat_schema
+from agent.tools import Tool, ToolAnnotations, ToolSpec, flat_schema
 from mcp_tools.agent_tools import AGENT_TOOLS, TEXT_CHARS, AgentTool, AgentTools, Progress, RunReport, Steps
 from mcp_tools.server_approval import Person, open_question
+from mcp_tools.server_attendance import AttendedCall
 from mcp_tools.server_extras import CallResult
 from mcp_tools.server_logging import log_to_client
 from mcp_tools.server_sessions import Context
@@ -84,14 +85,16 @@ def result_of(report: RunReport) -> types.CallToolResult:
 
 
 async def call_registered(
-    service: AgentService[Run], name: str, arguments: dict[str, Any], person: Person, room: str | None = None
+    service: AgentService[Run], tool: Tool, arguments: dict[str, Any], person: Person, room: str | None = None
 ) -> CallResult:
     """One tool, through the same gateway as every other call: as a run that is not listed."""
+    name = tool.spec.name
     request = AgentRequest(metadata={"tool_calls": [{"tool": name, "args": arguments}]}, room=room)
     try:
         run_id = person.resumed or await service.start(request, hidden=True)
-        await service.finished(run_id)
-        question = await person.settle(run_id, lambda heard: service.finished(run_id, heard=heard))
+        call = AttendedCall(service, run_id, person.steps, tool)
+        await call.finished()
+        question = await person.settle(run_id, call.finished)
         if question is not None:
             return question
         events = await service.read(run_id)
@@ -104,12 +107,14 @@ async def call_registered(
         response = respond(events)
         waits = response.metadata["status"] == "awaiting_approval"
         return failed(f"{response.response}\n\n{_how_to_respond(run_id)}" if waits else response.response)
+    ignored = [f"Ignored, for {name} does not know them: {', '.join(returned.dropped)}."] if returned.dropped else []
     if returned.error_code is not None:
-        return failed(f"{returned.error} ({returned.error_code})")
+        return failed("\n".join([f"{returned.error} ({returned.error_code})", *ignored]))
     structured: object = returned.output if isinstance(returned.output, dict) else None
     if structured is None and returned.blob is not None:
         structured = await service.blob_value(returned.blob)
-    return types.CallToolResult(content=[shown(returned.text)], structured_content=structured)
+    content = [shown(returned.text), *(shown(text) for text in ignored)]
+    return types.CallToolResult(content=content, structured_content=structured)
 
 
 def _how_to_respond(run_id: str) -> str:

@@ -11,7 +11,7 @@ from agent.core.models import JsonObject
 from agent.core.service import AgentService
 from agent.execution.run import Run
 from agent.planning.catalogue import Catalogue
-from agent.tools import READ_ONLY, ToolAnnotations, ToolSpec, flat_schema
+from agent.tools import READ_ONLY, ToolAnnotations, ToolRegistry, ToolSpec, flat_schema
 from mcp_tools.agent_tools import AGENT_TOOLS
 from mcp_tools.server_approval import Person
 from mcp_tools.server_curated import CALL, FIND, View
@@ -85,13 +85,14 @@ def schema_of(name: str) -> JsonObject | None:
 
 async def find_or_call(
     service: AgentService[Run],
+    registry: ToolRegistry,
     specs: Sequence[ToolSpec],
     name: str,
     arguments: dict[str, Any],
     person: Person,
     room: str | None = None,
 ) -> CallResult:
-    """Carry out `tools_find` or `tools_call`. `specs` are those that may be called, in `room`."""
+    """Carry out `tools_find` or `tools_call`. `specs` are those of the registry that may be called, in `room`."""
     foreign = [spec for spec in specs if is_foreign(spec)]
     try:
         if name == FIND:
@@ -102,7 +103,7 @@ async def find_or_call(
         return failed(f"{name}: {fault_of(error)}")
     if wanted.name not in {spec.name for spec in foreign}:
         return failed(f"there is no such tool to call: {wanted.name[:64]!r}; look for it with {FIND}")
-    return await call_registered(service, wanted.name, wanted.args, person, room)
+    return await call_registered(service, registry.get(wanted.name), wanted.args, person, room)
 
 
 def _find(foreign: list[ToolSpec], wanted: FindInput) -> Found:

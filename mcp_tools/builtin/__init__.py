@@ -14,6 +14,7 @@ from mcp_tools.builtin.files import FileRoots, ListFilesTool, ReadFileTool, Sear
 from mcp_tools.builtin.incident import incident_tools
 from mcp_tools.builtin.ingest import IngestTool
 from mcp_tools.builtin.knowledge import SearchKnowledgeTool
+from mcp_tools.builtin.list_documents import ListDocumentsTool
 from mcp_tools.builtin.memory import MemorySaveTool, MemorySearchTool
 from mcp_tools.builtin.web_fetch import WebFetchTool
 
@@ -54,6 +55,7 @@ def builtin_tools(settings: Settings, memory: MemoryStore, library: Library) -> 
         MemorySaveTool(memory),
         MemorySearchTool(memory),
         SearchKnowledgeTool(library),
+        ListDocumentsTool(library),
         AnswerWithCitationsTool(library, settings.browser_url),
         IngestTool(library, settings.readable_roots),
         *incident_tools(settings, library),

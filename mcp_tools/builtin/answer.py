@@ -1,16 +1,22 @@
 """`answer_with_citations`: a question answered from the user's documents, in their own words, each with its place."""
 
 import asyncio
+import logging
+from functools import partial
 
 from pydantic import BaseModel, Field
 
+from agent.core.errors import BudgetError, ModelError
 from agent.core.models import Source, SourceCitation
 from agent.knowledge.library import Library
-from agent.knowledge.tailor import Persona, TailorInput, TailorOutput, write_by_rules
-from agent.knowledge.tailor.found import linked, passages_of
+from agent.knowledge.tailor import Persona, Tailored, Tailoring, TailorInput, TailorOutput
+from agent.knowledge.tailor.asking import write_by_model
+from agent.knowledge.tailor.found import clarifying, linked, passages_of
 from agent.planning.compare import comparison
-from agent.tools import READ_ONLY, ToolContext, TypedTool
+from agent.tools import READ_ONLY, Asker, ToolContext, TypedTool
 from mcp_tools.builtin.knowledge import SearchKnowledgeInput, search
+
+log = logging.getLogger(__name__)
 
 PASSAGES = 8
 """Passages an answer is made from: enough for two sides of a comparison, little enough to stay with the question."""
@@ -29,12 +35,13 @@ class AnswerInput(BaseModel):
 
 
 class AnswerWithCitationsTool(TypedTool[AnswerInput, TailorOutput]):
-    """Answers by rule from the caller's collections: the documents' own sentences, chosen and cited; no model."""
+    """Answers from the caller's collections, every claim held against the words it cites: by the model of the run, and
+    without one by the documents' own sentences."""
 
     name = "answer_with_citations"
     description = (
-        "Answer a question from the user's own documents, in their own sentences, each with the quoted words, page and "
-        "place it rests on; says so where the documents don't say."
+        "Answer a question from the user's own documents; every claim is checked and comes with the quoted words, page "
+        "and place it rests on; says so where the documents don't say."
     )
     annotations = READ_ONLY
     tainted = True
@@ -52,7 +59,7 @@ class AnswerWithCitationsTool(TypedTool[AnswerInput, TailorOutput]):
         topics = tuple(topic.query for topic in comparison(args.question))
         found = [
             await search(
-                self._library,
+                self._library.preferring(context.retrieval_mode),
                 SearchKnowledgeInput(
                     query=query, collection=args.collection, top_k=PASSAGES, min_relevance_score=LEAST_RELEVANCE
                 ),
@@ -60,15 +67,17 @@ class AnswerWithCitationsTool(TypedTool[AnswerInput, TailorOutput]):
             )
             for query in topics or (args.question,)
         ]
-        passages = passages_of(output.model_dump(mode="json") for output in found)
+        values = [output.model_dump(mode="json") for output in found]
+        passages = passages_of(values)
         wanted = TailorInput(
             user_query=args.question,
             context_chunks=linked(passages, self._browser_url),
             persona=args.persona,
             formatting_instructions=args.formatting_instructions or None,
             topics=topics,
+            clarify=clarifying(values),
         )
-        return (await asyncio.to_thread(write_by_rules, wanted, run_id=context.run_id)).output
+        return (await _written(Tailoring(wanted, run_id=context.run_id), context.model)).output
 
     def text(self, output: TailorOutput) -> str:
         """The answer, and what its numbers stand for."""
@@ -85,6 +94,17 @@ class AnswerWithCitationsTool(TypedTool[AnswerInput, TailorOutput]):
             quotes = (*found[one.number].quotes, one.text_snippet) if one.number in found else (one.text_snippet,)
             found[one.number] = Source(id=one.number, name=_place(one), url=one.url, quotes=quotes)
         return tuple(found.values())
+
+
+async def _written(tailoring: Tailoring, model: Asker | None) -> Tailored:
+    """The answer by the model; by rule where there is none, where it fails (which the log has), and where nothing was
+    found: what is not there is not asked of a model."""
+    if model is not None and tailoring.wanted.context_chunks:
+        try:
+            return await write_by_model(tailoring, partial(model.ask, tier="high"))
+        except (ModelError, BudgetError) as error:
+            log.warning("an answer is made by rule: %s", error.message)
+    return await asyncio.to_thread(tailoring.by_rules)
 
 
 def _place(one: SourceCitation) -> str:

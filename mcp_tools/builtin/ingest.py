@@ -7,7 +7,9 @@ from pydantic import BaseModel, Field
 
 from agent.core.errors import AgentError, ToolDeniedError, ToolError, ToolInputError
 from agent.knowledge.errors import ConnectorAuthError
+from agent.knowledge.ingestion import ASKS
 from agent.knowledge.library import IngestReport, Library
+from agent.knowledge.models import ConnectorInput, SourceType
 from agent.knowledge.roots import beneath
 from agent.knowledge.sources import source_of_words
 from agent.knowledge.templates import chosen_pipeline
@@ -23,8 +25,12 @@ class IngestInput(BaseModel):
     """What to read, and where to."""
 
     source: str = Field(
-        min_length=1, max_length=4_000, description="a path below the readable folders, a URL, or gdrive:<id>"
+        default="",
+        max_length=4_000,
+        description="a path below the readable folders, a URL, or gdrive:<id>; this or source_identifier is needed",
     )
+    source_type: SourceType | None = Field(default=None, description="of source_identifier: gdrive, local or web")
+    source_identifier: str = Field(default="", max_length=4_000, description="as over HTTP, instead of source")
     collection: str = Field(default="documents", min_length=1, max_length=200, description="where to read it into")
     recursive: bool | None = Field(
         default=None, description="also what lies below: folders (the default for paths) or linked pages"
@@ -41,6 +47,7 @@ class SkippedDocument(BaseModel):
     source: str
     code: str
     reason: str
+    ask: str = ""
 
 
 class IngestOutput(BaseModel):
@@ -79,16 +86,16 @@ class IngestTool(TypedTool[IngestInput, IngestOutput]):
     async def run(self, args: IngestInput, context: ToolContext) -> IngestOutput:
         """Read what has changed."""
         try:
-            source = beneath(source_of_words(args.source, args.recursive, args.credentials), self._roots)
+            source = beneath(_source(args), self._roots)
             report = await self._library.ingest(
                 context.owner, args.collection, source, pipeline=chosen_pipeline(args.template), roots=self._roots
             )
         except ConnectorAuthError as error:
-            raise ToolDeniedError(error.message) from error
+            raise ToolDeniedError(f"{error.message} ({error.code}: {ASKS[error.code]})") from error
         except AgentError as error:
             if error.kind.http_status < 500 and error.code != "ERR_CONFLICT":
-                raise ToolInputError(error.message) from error
-            raise ToolError(error.message) from error
+                raise ToolInputError(f"{error.message} ({error.code})") from error
+            raise ToolError(f"{error.message} ({error.code})") from error
         return _output(report)
 
     def text(self, output: IngestOutput) -> str:
@@ -97,7 +104,25 @@ class IngestTool(TypedTool[IngestInput, IngestOutput]):
             f"{output.collection}: {output.read} read, {output.unchanged} unchanged, {output.removed} removed, "
             f"{output.skipped_count} skipped; {output.passages} passages."
         )
-        return "\n".join([first, *(f"Skipped {one.source}: {one.reason}" for one in output.skipped)])
+        if not output.read and not output.unchanged and not output.skipped_count:
+            first += " There is nothing in it that could be read."
+        skipped = [f"Skipped {one.source}: {one.reason} ({one.code})" for one in output.skipped]
+        asks = {one.code: f"{one.code}: {one.ask}" for one in output.skipped if one.ask}
+        return "\n".join([first, *skipped, *asks.values()])
+
+
+def _source(args: IngestInput) -> ConnectorInput:
+    """What is to be read, by either of its names. `ToolInputError` for none, or both."""
+    if bool(args.source.strip()) == bool(args.source_identifier.strip()):
+        raise ToolInputError("give either source (a path, a URL or gdrive:<id>), or source_type and source_identifier")
+    found = source_of_words(args.source or args.source_identifier, args.recursive, args.credentials)
+    if args.source or args.source_type in (None, found.source_type):
+        return found
+    identifier = args.source_identifier.strip()
+    recursive = args.source_type != "web" if args.recursive is None else args.recursive
+    return found.model_copy(
+        update={"source_type": args.source_type, "source_identifier": identifier, "recursive": recursive}
+    )
 
 
 def _output(report: IngestReport) -> IngestOutput:
@@ -110,7 +135,7 @@ def _output(report: IngestReport) -> IngestOutput:
         seconds=round(report.seconds, 3),
         skipped_count=len(report.skipped),
         skipped=[
-            SkippedDocument(source=one.source, code=one.code, reason=one.reason)
+            SkippedDocument(source=one.source, code=one.code, reason=one.reason, ask=one.ask)
             for one in report.skipped[:SHOWN_SKIPPED]
         ],
         notes=report.notes[:SHOWN_SKIPPED],

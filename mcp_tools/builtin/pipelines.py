@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from agent.builder.builder import PipelineBuilder
 from agent.core.errors import AgentError, ToolError, ToolInputError
@@ -221,7 +221,9 @@ class ApplyInput(BaseModel):
     """Where to."""
 
     collection_name: str = Field(min_length=1, max_length=200, description="name of the collection that is made")
-    force: bool = Field(default=False, description="override unresolved blocking issues; only when the user says so")
+    force: StrictBool = Field(
+        default=False, description="override unresolved blocking issues; only when the user says so"
+    )
 
 
 class ApplyOutput(BaseModel):
@@ -250,6 +252,15 @@ class ApplyPipelineTool(TypedTool[ApplyInput, ApplyOutput]):
     def __init__(self, builder: PipelineBuilder) -> None:
         super().__init__()
         self._builder = builder
+
+    async def foresee(self, args: JsonObject, context: ToolContext) -> None:
+        """`ToolInputError` where the pipeline, an open doubt or the name forbids it; see `Foreseeing`."""
+        wanted = ApplyInput.model_validate(args)
+        try:
+            conversation = await self._builder.of_call(context)
+            await self._builder.may_apply(conversation, wanted.collection_name, force=wanted.force)
+        except AgentError as error:
+            raise _told(error, self.name) from error
 
     async def run(self, args: ApplyInput, context: ToolContext) -> ApplyOutput:
         """As the builder does it."""

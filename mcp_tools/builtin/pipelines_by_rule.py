@@ -2,23 +2,46 @@
 
 from pydantic import BaseModel, Field
 
-from agent.builder.advice import asks_state, fitting, knobs, plain_answer, proposal, wants_again
-from agent.builder.builder import PipelineBuilder, mark
+from agent.builder.adjusting import deviations
+from agent.builder.advice import fitting, knobs, proposal
+from agent.builder.builder import PipelineBuilder
+from agent.builder.changes import Reading, made, read_wishes
+from agent.builder.findings import ANALYZER, VALIDATOR, is_validated
+from agent.builder.questions import (
+    asks_failures,
+    asks_state,
+    clarifying,
+    failures,
+    how_to_apply,
+    plain_answer,
+    wants_again,
+    wants_applied,
+    wants_reset,
+)
 from agent.builder.records import Conversation
+from agent.builder.summary import summary_of
+from agent.builder.wishes import goes_on, not_understood, sources_named
 from agent.core.errors import AgentError, SubAgentFailedError, ToolError, ToolInputError
 from agent.core.models import JsonObject
 from agent.core.subagents import SubAgentResult
 from agent.knowledge.dry_run_report import PipelineFix
 from agent.knowledge.pipeline import PipelineDAG
-from agent.knowledge.pipeline_check import checked, read_pipeline
+from agent.knowledge.pipeline_check import PipelineInvalidError, checked, read_pipeline
 from agent.knowledge.pipeline_diff import applied
 from agent.knowledge.templates import from_template, template
 from agent.tools import READ_ONLY_WEB, ToolContext, TypedTool
 
-ANALYZER, VALIDATOR = "source_analyzer", "pipeline_validator"
 TIMEOUT_S = 900.0
 """Three sub-agents one after the other, which have limits of their own."""
-NO_SOURCE = "Which documents is this about? Register the source (POST /v1/sources), and begin the conversation with it."
+NO_SOURCE = (
+    "Which documents is this about? Name a folder or file below {roots} (`index the folder papers`), a web address, or "
+    "the id of a registered source (`src_...`)."
+)
+TRIED = "that was decided when this was interrupted; it went on from there"
+NOTHING_THERE = (
+    "**Found**: {summary}\n\nThere is nothing to propose a pipeline for yet. Put documents there, then say "
+    "`analyse again`."
+)
 
 
 class SuggestInput(BaseModel):
@@ -82,32 +105,118 @@ class SuggestPipelineTool(TypedTool[SuggestInput, SuggestOutput]):
     async def _suggest(self, request: str, context: ToolContext) -> SuggestOutput:
         conversation = await self._builder.of_call(context)
         if asks_state(request):
-            briefing, _ = await self._builder.briefing(conversation)
-            return SuggestOutput(answer=briefing, pipeline=conversation.pipeline, tainted=conversation.tainted)
-        source = await self._builder.source(conversation)
-        if source is None:
-            return SuggestOutput(answer=NO_SOURCE)
+            return await self._told(conversation)
+        kept = conversation.pipeline if not wants_reset(request) else None
+        current = read_pipeline(kept) if kept is not None else None
+        reading = read_wishes(request)
+        tried = _tried(context)  # where this very call was cut short: what was wished for is done
+        if current is not None and tried is None:
+            answer = await self._at_once(request, reading, conversation, current)
+            if answer:
+                return SuggestOutput(answer=answer, pipeline=conversation.pipeline, tainted=conversation.tainted)
+        question = clarifying(request, proposed=conversation.pipeline is not None) if not wants_reset(request) else None
+        if question is not None:
+            return SuggestOutput(answer=question, pipeline=conversation.pipeline)
         self._builder.must_be_active(conversation)
-        if conversation.analysis is None or wants_again(request):
-            task: JsonObject = {"source_id": source.id, "user_intent": request}
+        if await self._builder.source(conversation) is None:
+            conversation, question = await self._named(request, conversation)
+            if question:
+                return SuggestOutput(answer=question)
+        try:
+            change = made(current, reading.wishes) if current is not None and tried is None else tried
+        except PipelineInvalidError as error:
+            return SuggestOutput(answer=_impossible(error), pipeline=conversation.pipeline)
+        anew = wants_again(request) or not _is_analysed(conversation)
+        if anew:
+            task: JsonObject = {"source_id": conversation.source_id or "", "user_intent": request}
             conversation = await self._delegated(ANALYZER, task, conversation, context)
-        if conversation.analysis is None:
-            raise ToolError("the source could not be analysed", agent_id=self.name)
-        goal = conversation.asked[0] if conversation.asked else ""
-        name, why = fitting(conversation.analysis, f"{request} {goal}", source.request.source_type)
-        pipeline = from_template(name, knobs(template(name), request))
+        wanted = change or ((current, "") if current is not None else None)
+        return await self._answered(request, conversation, wanted, context)
+
+    async def _answered(
+        self,
+        request: str,
+        conversation: Conversation,
+        wanted: tuple[PipelineDAG, str] | None,
+        context: ToolContext,
+    ) -> SuggestOutput:
+        """What is found and proposed: the pipeline that is wanted, and why; else the template that fits, once there is
+        something to read."""
+        analysis = conversation.analysis
+        if analysis is None or not analysis.get("total_files"):
+            if analysis is None or analysis.get("success") is False:
+                raise ToolError("the source could not be analysed; say `analyse again`", agent_id=self.name)
+            return SuggestOutput(
+                answer=NOTHING_THERE.format(summary=analysis.get("summary")), tainted=conversation.tainted
+            )
+        if wanted is None:
+            source = await self._builder.source(conversation)
+            goal = conversation.asked[0] if conversation.asked else ""
+            name, why = fitting(analysis, f"{request} {goal}", source.request.source_type if source else "local")
+            first = read_wishes(goal).wishes if goal != request else ()
+            wishes = (*first, *read_wishes(request).wishes)
+            try:
+                proposed = from_template(name, knobs(template(name), request))
+                change = made(proposed, wishes)
+            except PipelineInvalidError as error:
+                return SuggestOutput(answer=_impossible(error), tainted=conversation.tainted)
+            wanted = (change[0], f"{why}, and {change[1]}") if change is not None else (proposed, why)
+        pipeline, why = wanted
         conversation = await self._proposed(conversation, pipeline, context)
         conversation = await self._corrected(conversation, context)
+        pipeline = read_pipeline(conversation.pipeline) if conversation.pipeline is not None else pipeline
         doubts = await self._builder.store.doubts(conversation)
-        analysis, proposed = conversation.analysis or {}, conversation.pipeline or {}
-        told = proposal(analysis, proposed, why, conversation.validation, doubts)
+        named = _named_before(conversation, read_wishes(request))
+        told = proposal(
+            analysis,
+            pipeline,
+            why,
+            conversation.validation,
+            doubts,
+            deviations=tuple(deviations(pipeline)),
+            named=named,
+        )
         return SuggestOutput(answer=told, pipeline=conversation.pipeline, tainted=conversation.tainted)
+
+    async def _at_once(self, request: str, reading: Reading, conversation: Conversation, current: PipelineDAG) -> str:
+        """The answer to what changes nothing of a proposal: a question about it, agreement without a name, words that
+        no rule reads. Empty for all else."""
+        if reading.wishes:
+            unread = [one for one in reading.unread if not goes_on(one) and not wants_again(one)]
+            return not_understood(current, unread) if unread else ""
+        if wants_applied(request) or (reading.name and not reading.unread):
+            return how_to_apply(_named_before(conversation, reading))
+        if asks_failures(request):
+            return failures(conversation.validation, await self._builder.store.doubts(conversation))
+        if clarifying(request, proposed=True) or wants_again(request) or goes_on(request):
+            return ""
+        return not_understood(current) if _is_analysed(conversation) else ""
+
+    async def _told(self, conversation: Conversation) -> SuggestOutput:
+        """What is known, in sentences."""
+        source, doubts = await self._builder.source(conversation), await self._builder.store.doubts(conversation)
+        answer = f"The conversation is {conversation.status}.\n{summary_of(conversation, source, doubts)}"
+        return SuggestOutput(answer=answer, pipeline=conversation.pipeline, tainted=conversation.tainted)
+
+    async def _named(self, request: str, conversation: Conversation) -> tuple[Conversation, str]:
+        """The conversation with the source that the message names, or what to ask: which source, and why not the one
+        that was named."""
+        problem = ""
+        for words, sure in sources_named(request):
+            try:
+                return await self._builder.name_source(conversation, words), ""
+            except AgentError as error:
+                if error.kind.http_status >= 500:
+                    raise
+                problem = problem or (f"{error.message[:1].upper()}{error.message[1:]}. " if sure else "")
+        roots = " or ".join(str(root) for root in self._builder.sources.roots)
+        return conversation, problem + NO_SOURCE.format(roots=roots)
 
     async def _proposed(self, conversation: Conversation, pipeline: PipelineDAG, context: ToolContext) -> Conversation:
         """The conversation with this pipeline proposed and validated."""
         await self._builder.build(conversation, pipeline)
         conversation = await self._builder.of_call(context)
-        if conversation.validation is not None and conversation.validation.get("of") == mark(pipeline):
+        if is_validated(conversation, pipeline):
             return conversation
         task: JsonObject = {"pipeline": pipeline.model_dump(mode="json"), "source_id": conversation.source_id or ""}
         return await self._delegated(VALIDATOR, task, conversation, context)
@@ -130,6 +239,37 @@ class SuggestPipelineTool(TypedTool[SuggestInput, SuggestOutput]):
         """The conversation with what the sub-agent found. `SubAgentFailedError`."""
         if context.subagents is None:
             raise ToolError(f"{self.name} works within a run only", agent_id=self.name)
-        result: SubAgentResult = await context.subagents.spawn(agent_id, task)
-        await self._builder.keeper(agent_id)(task, result, context)
+        keep = self._builder.keeper(agent_id)
+        try:
+            result = await context.subagents.spawn(agent_id, task)
+        except SubAgentFailedError as error:
+            # What it had read by then is not known here: it counts as from outside.
+            failed = SubAgentResult(success=False, data=error.partial_result, summary=error.message, tainted=True)
+            await keep(task, failed, context)
+            raise
+        await keep(task, result, context)
         return await self._builder.get(conversation.id, conversation.owner)
+
+
+def _tried(context: ToolContext) -> tuple[PipelineDAG, str] | None:
+    """The pipeline that this call had proposed and begun to validate before a crash: to wish for "smaller" once more
+    would make it smaller twice. None where there was no crash."""
+    tasks = context.subagents.begun(VALIDATOR) if context.subagents is not None else []
+    pipeline = tasks[0].get("pipeline") if tasks else None
+    return (read_pipeline(pipeline), TRIED) if isinstance(pipeline, dict) else None
+
+
+def _named_before(conversation: Conversation, reading: Reading) -> str:
+    """What the user last said the collection is to be called; empty when they never did."""
+    earlier = (read_wishes(said).name for said in reversed(conversation.asked))
+    return reading.name or next((name for name in earlier if name), "")
+
+
+def _impossible(error: PipelineInvalidError) -> str:
+    return f"That cannot be done: {'; '.join(error.problems)}. Nothing was changed."
+
+
+def _is_analysed(conversation: Conversation) -> bool:
+    """Whether it is known what is there; that nothing was there is worth another look."""
+    analysis = conversation.analysis
+    return analysis is not None and bool(analysis.get("total_files")) and analysis.get("success") is not False

@@ -14,7 +14,7 @@ from agent.knowledge.models import RetrievedContext
 from agent.tools import READ_ONLY, ToolContext, TypedTool
 from mcp_tools.builtin.incident.book import Book
 from mcp_tools.builtin.incident.evidence import is_policy, kind_of, snippet, source_name, title_of, unmarked
-from mcp_tools.builtin.incident.issues import Issue, cited_name, previous_issues, subject_of
+from mcp_tools.builtin.incident.issues import NOTHING_LIKE_IT, Issue, cited_name, previous_issues, subject_of
 from mcp_tools.builtin.incident.knowledge import Document, knowledge, policies, whole
 from mcp_tools.builtin.incident.priority import classify
 from mcp_tools.builtin.incident.summary import summary_of
@@ -115,7 +115,7 @@ class BuildIncidentBriefTool(TypedTool[BuildIncidentBriefInput, BuildIncidentBri
         severity = args.severity or args.priority
         given = {"severity": args.severity, "priority": args.priority}
         level, _ = classify(args.query, {name: value for name, value in given.items() if value.strip()})
-        library, owner = self._library, context.owner
+        library, owner = self._library.preferring(context.retrieval_mode), context.owner
         where = (library, owner, self._knowledge)
         documents, _ = await knowledge(*where, args.query, args.limit, args.service, severity)
         runbooks = [one for one in documents if one.kind == "runbook"][:RUNBOOKS]
@@ -181,8 +181,9 @@ def brief(
         for issue in issues
     ]
     summary = _summary(book, query, level, documents, issues)
-    causes = _lines(book.best(CAUSES, lambda line: line.cause_worth))
-    actions = _lines(book.best(ACTIONS, lambda line: line.action_worth))
+    far = frozenset(one.name for one in documents if not one.near)
+    causes = _lines(book.best(CAUSES, lambda line: None if line.source.name in far else line.cause_worth))
+    actions = _lines(book.best(ACTIONS, lambda line: None if line.source.name in far else line.action_worth))
     for passage in rules:
         if kind_of(passage) == "policy":  # another service's runbook says whom that one calls
             book.add(source_name(passage), "policy", passage.relevance_score, [passage])
@@ -216,6 +217,8 @@ def _summary(book: Book, query: str, level: Level, documents: Sequence[Document]
         nearest = issues[0]
         number = book.cite(cited_name(nearest), snippet(nearest.found.content, query))
         parts.append(f"The nearest earlier issue is {unmarked(cited_name(nearest))} {_marks(number)}.")
+    else:
+        parts.append(NOTHING_LIKE_IT)
     applies = max((one for one in documents if is_policy(one.kind)), key=lambda one: one.score, default=None)
     if applies is not None:
         number = book.cite(applies.name, snippet(applies.passages[0].content, query))
@@ -240,7 +243,7 @@ def _confidence(documents: Sequence[Document], issues: Sequence[Issue]) -> float
     """Half from the nearest issue, a third from the nearest document, the rest for a policy or runbook: without
     somebody's having been there before, a brief is a guess."""
     nearest = max((issue.found.relevance_score for issue in issues), default=0.0)
-    document = max((one.score for one in documents), default=0.0)
+    document = max((one.score for one in documents if one.near), default=0.0)
     policy = any(is_policy(one.kind) for one in documents)
     return round(min(0.95, 0.5 * nearest + 0.3 * document + 0.15 * policy), 2)
 

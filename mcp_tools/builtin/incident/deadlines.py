@@ -4,6 +4,7 @@ import asyncio
 import calendar
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
 from pydantic import BaseModel, Field
@@ -29,8 +30,9 @@ _MONTH_NAME = rf"(?:{'|'.join(_MONTHS)})[a-z]{{0,6}}\.?"
 _CLOCK = (
     r"(?:\s*(?:at|,|T)?\s*(?P<hour>\d{1,2})(?::(?P<minute>\d{2})(?::\d{2})?|(?=\s*[ap]\.?m))\s*(?P<half>[ap]\.?m\.?)?)?"
 )
+_DAY_NAME = r"(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6}\.?"
 _DATE = re.compile(
-    rf"\b(?:{_LEAD}\s+)?(?:(?P<y>\d{{4}})-(?P<m>\d{{2}})-(?P<d>\d{{2}})"
+    rf"\b(?:{_LEAD}\s+)?(?:{_DAY_NAME},?\s+(?:the\s+)?)?(?:(?P<y>\d{{4}})-(?P<m>\d{{2}})-(?P<d>\d{{2}})"
     rf"|(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<m1>{_MONTH_NAME})(?:,?\s+(?P<y1>\d{{4}}))?"
     rf"|(?P<m2>{_MONTH_NAME})\s+(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s+(?P<y2>\d{{4}}))?(?!\d)){_CLOCK}",
     re.IGNORECASE,
@@ -46,6 +48,15 @@ _SOON = re.compile(
     r"eod|cob|eow|eom|next (?:week|month))\b|\b(?P<alone>eod|cob|eow|end of (?:business )?day)\b",
     re.IGNORECASE,
 )
+_DAY_TIME = re.compile(
+    rf"\b(?:(?:{_LEAD}\s+)?(?P<end>eod|cob|(?:the )?end of (?:the )?(?:business )?day)|{_LEAD}\s+(?P<at>noon|midnight))"
+    rf"\s+(?:of\s+|on\s+)?(?P<on>today|tomorrow|{'|'.join(_DAYS)})\b"
+    rf"|\b{_LEAD}\s+(?P<day>today|tomorrow|{'|'.join(_DAYS)})\s+(?:(?:at\s+)?(?P<then>noon|midnight|eod|cob)\b"
+    rf"|(?=at\b|\d){_CLOCK})",
+    re.IGNORECASE,
+)
+_ALONE = re.compile(r"noon|midnight|eod|cob|(?:the )?end of (?:the |this )?(?:business )?day", re.IGNORECASE)
+"""What names a time of some day that stands elsewhere, or of this one."""
 _WITHIN = re.compile(
     r"\b(?:within|in (?:the next|under|less than)|no more than|at most|in|every)\s+(?:the\s+next\s+)?(?P<count>\d{1,5}|"
     rf"{'|'.join(_COUNTS)})\s*-?\s*(?P<business>business\s+|working\s+)?(?P<unit>minutes?|mins?|hours?|hrs?|h|days?|weeks?|"
@@ -125,19 +136,68 @@ def deadlines_of(text: str, now: datetime) -> list[Deadline]:
 
 
 def _deadlines(sentence: Sentence, now: datetime) -> Iterator[Deadline]:
-    """What is due in a sentence, in its order; the longer of two readings of the same words."""
-    readings: list[tuple[int, int, str, datetime | None]] = []
-    for kind, form, meaning in _FORMS:
-        readings += [
-            (match.start(), -len(match[0].strip()), kind, _due(meaning, match, now))
-            for match in form.finditer(sentence.text)
-            if not _PAST.search(sentence.text[max(0, match.start() - 60) : match.start()])
-        ]
-    end = -1
-    for start, length, kind, due in sorted(readings, key=lambda one: one[:2]):
-        if start >= end:
-            end = start - length
-            yield Deadline(text=sentence.text[start:end].strip(" ,."), kind=kind, due=due, sentence=sentence.text)
+    """What is due in a sentence, in its order."""
+    readings = _readings(sentence.text)
+    day: date | None = None
+    at = 0
+    while at < len(readings):
+        one = readings[at]
+        start, end, due = one.start, one.end, _due(one.meaning, one.match, now)
+        if one.is_time:  # of the day that the sentence names: right after it ("by noon on Friday"), else before
+            after = readings[at + 1] if at + 1 < len(readings) else None
+            if after is not None and after.names_day and not sentence.text[end : after.start].strip(" ,"):
+                there = _due(after.meaning, after.match, now)
+                day, end, at = there.date() if there else None, after.end, at + 1
+            if day is not None:
+                due = _due(one.meaning, one.match, datetime.combine(day, now.time(), now.tzinfo))
+        elif one.names_day:
+            day = due.date() if due else None
+        yield Deadline(text=sentence.text[start:end].strip(" ,."), kind=one.kind, due=due, sentence=sentence.text)
+        at += 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Words that say when."""
+
+    kind: str
+    match: re.Match[str]
+    meaning: _Meaning
+
+    @property
+    def start(self) -> int:
+        return self.match.start()
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.match[0].strip())
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it names a time without a day."""
+        if self.kind != "day" or self.meaning is not _soon:
+            return self.kind == "time"
+        return _ALONE.fullmatch(self.match["when"] or self.match["alone"]) is not None
+
+    @property
+    def names_day(self) -> bool:
+        """Whether a time beside it would be one of its day."""
+        return self.kind in ("date", "weekday", "day") and not self.is_time
+
+
+def _readings(text: str) -> list[_Reading]:
+    """What is due in a text, in its order; the longer of two readings of the same words."""
+    found = [
+        _Reading(kind, match, meaning)
+        for kind, form, meaning in _FORMS
+        for match in form.finditer(text)
+        if not _PAST.search(text[max(0, match.start() - 60) : match.start()])
+    ]
+    chosen: list[_Reading] = []
+    for one in sorted(found, key=lambda one: (one.start, -one.end)):
+        if not chosen or one.start >= chosen[-1].end:
+            chosen.append(one)
+    return chosen
 
 
 def _due(meaning: _Meaning, match: re.Match[str], now: datetime) -> datetime | None:
@@ -188,6 +248,17 @@ def _soon(match: re.Match[str], now: datetime) -> datetime | None:
     return _end(today, now)
 
 
+def _day_time(match: re.Match[str], now: datetime) -> datetime | None:
+    day = (match["on"] or match["day"]).lower()
+    ahead = {"today": 0, "tomorrow": 1}.get(day)
+    if ahead is None:
+        ahead = (_DAYS.index(day) - now.weekday()) % 7
+    named = now.date() + timedelta(days=ahead)
+    if (match["at"] or match["then"] or "").lower() == "noon":
+        return datetime.combine(named, time(12), now.tzinfo)
+    return _at(named, match, now)
+
+
 def _within(match: re.Match[str], now: datetime) -> datetime | None:
     count = match["count"].lower()
     number = int(count) if count.isdigit() else _COUNTS[count]
@@ -205,6 +276,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str], _Meaning], ...] = (
     ("date", _DATE, _date),
     ("weekday", _WEEKDAY, _weekday),
     ("day", _SOON, _soon),
+    ("day", _DAY_TIME, _day_time),
     ("duration", _WITHIN, _within),
     ("time", _TIME, _time),
 )

@@ -12,9 +12,23 @@ from agent.knowledge.models import MemoryQuery, RetrievedContext
 from agent.knowledge.terms import query_terms, terms
 
 SNIPPET_CHARS = 400
-LEAST = 0.12
-"""The least relevance of a hit. A report names much that no document holds, so the share it finds is small: lower than
-where a question is answered, high enough to keep out what only shares a common word."""
+LEAST = 0.35
+"""The least relevance of a hit that shares few words with the report: one word in common reaches 0.16 to 0.34, an issue
+that is about the same 0.4 to 0.9."""
+LEAST_OF_LONG, TELLING = 0.12, 3
+"""A long report names much that no document holds, so the share it finds is small. So many telling words in common are
+enough all the same, from this relevance on."""
+LEAST_BY_VECTOR = 0.5
+"""From here on a vector speaks for a passage that shares no telling word: in other words, or in another language."""
+_GENERIC = """
+0 1 2 3 4 5 affected alert alerts broken bug cause caused causes causing crash critical customer customers degradation
+degraded down emergency error errors escalate escalation event fail failed failing fails failure failures fault faults
+fix high impact incident incidents interruption issue issues low major medium minor moderate normal not outage outages
+p0 p1 p2 p3 p4 p5 page paged priority problem problems production report reported response sev sev0 sev1 sev2 sev3
+sev4 sev5 severe severity since status system systems ticket tickets today trivial trouble unavailable urgent user
+users
+"""
+"""What every incident is told in. Having only these in common says nothing."""
 _FOOTNOTE = re.compile(r"\[\d{1,3}\](?!\()")
 _LINE = re.compile(r"[^\n]+")
 _RATED = re.compile(r"\b(?:priority|severity)\s?:\s?([^\n.,;]{1,40})", re.IGNORECASE)
@@ -33,8 +47,8 @@ async def ask(
     least: float = LEAST,
 ) -> tuple[Sequence[RetrievedContext], str]:
     """Passages, best first, and what the search has to note. Nothing where nothing is relevant, or where no passage
-    has a field that is filtered by."""
-    asked = MemoryQuery(query_text=query, top_k=top_k, min_relevance_score=least, filters=filters)
+    has a field that is filtered by. With a `least` of 0 whatever shares any word."""
+    asked = MemoryQuery(query_text=query, top_k=top_k, min_relevance_score=min(least, LEAST_OF_LONG), filters=filters)
     try:
         found = await library.search(owner, collection, asked)
     except MemoryNoResultsError:
@@ -43,7 +57,10 @@ async def ask(
         if filters:
             return (), ""
         raise
-    return found.results, found.note
+    if not least:
+        return found.results, found.note
+    telling = frozenset(query_terms(query)) - _GENERIC_TERMS
+    return [one for one in found.results if _is_evidence(one, telling, least)], found.note
 
 
 async def require(library: Library, owner: str, collection: str, setting: str, make: str) -> None:
@@ -143,3 +160,16 @@ def title_of(found: RetrievedContext) -> str:
     """A passage's title: the document's, and the headings above the passage, each once."""
     title = said_of(found, "title") or source_name(found)
     return " / ".join(dict.fromkeys(part.strip() for part in title.split(" / ")))
+
+
+def _is_evidence(found: RetrievedContext, telling: frozenset[str], least: float) -> bool:
+    """Whether a passage is about the same as a report with these telling terms."""
+    score = found.relevance_score
+    common = len(telling & frozenset(terms(f"{said_of(found, 'title')}\n{found.content}")))
+    if common:
+        return score >= least or common >= TELLING
+    scores = found.metadata.get("scores")
+    return score >= LEAST_BY_VECTOR and isinstance(scores, dict) and "vector" in scores
+
+
+_GENERIC_TERMS = frozenset(terms(_GENERIC))

@@ -10,6 +10,8 @@ from pydantic import BaseModel, Field
 from agent.core.models import Frozen, JsonObject, Source
 from agent.knowledge.levels import level_of, plain
 from agent.knowledge.library import Library
+from agent.knowledge.llm_rerank import CANDIDATES as CANDIDATES_OF_A_MODEL
+from agent.knowledge.llm_rerank import order_of
 from agent.knowledge.models import RetrievedContext
 from agent.tools import READ_ONLY, ToolContext, TypedTool
 from mcp_tools.builtin.incident.evidence import (
@@ -27,7 +29,6 @@ from mcp_tools.builtin.incident.evidence import (
 CANDIDATES = 100
 """Passages of each search that are filtered and brought down to one a ticket."""
 NOTHING_LIKE_IT = "No earlier issue is like this one."
-NO_MODEL = "no reranking by a model here: they are in the order of the deterministic reranker"
 _TICKET = re.compile(r"\b(?:[A-Z][A-Z0-9]{1,9}-\d{1,7}|(?:INC|PRB|CHG)\d{4,10})\b")
 Filters = Literal["service+severity", "service", "severity", "none"]
 
@@ -59,7 +60,8 @@ class IssueHit(Frozen):
 
 
 class SearchPreviousIssuesOutput(BaseModel):
-    """The issues: those that hold every word of the query first, then the others by relevance."""
+    """The issues: those that hold every word of the query first, then the others by relevance; in the order of a model
+    where one was asked to rerank them."""
 
     results: list[IssueHit]
     filters: Filters = Field(
@@ -102,12 +104,22 @@ class SearchPreviousIssuesTool(TypedTool[SearchPreviousIssuesInput, SearchPrevio
 
     async def run(self, args: SearchPreviousIssuesInput, context: ToolContext) -> SearchPreviousIssuesOutput:
         """The nearest issues."""
+        most = max(args.limit, CANDIDATES_OF_A_MODEL) if args.use_llm_rerank else args.limit
         issues, filters, note = await previous_issues(
-            self._library, context.owner, self._collection, args.query, args.limit, args.service, args.severity
+            self._library.preferring(context.retrieval_mode),
+            context.owner,
+            self._collection,
+            args.query,
+            most,
+            args.service,
+            args.severity,
         )
         notes = [note] if note else []
         if args.use_llm_rerank:
-            notes.append(NO_MODEL)
+            texts = [f"{cited_name(issue)}\n{issue.found.content}" for issue in issues]
+            order, told = await order_of(args.query, texts, context.model.ask if context.model else None)
+            issues = [issues[at] for at in order][: args.limit]
+            notes += [told] if told else []
         return SearchPreviousIssuesOutput(
             results=[_hit(issue, args, filters) for issue in issues], filters=filters, note="; ".join(notes)
         )

@@ -69,6 +69,8 @@ class Document:
     score: float
     why: str
     passages: tuple[RetrievedContext, ...]
+    near: bool = True
+    """Whether it is about the incident; False for a policy that is there because every incident has one."""
 
 
 class SearchIncidentKnowledgeTool(TypedTool[SearchIncidentKnowledgeInput, SearchIncidentKnowledgeOutput]):
@@ -96,7 +98,13 @@ class SearchIncidentKnowledgeTool(TypedTool[SearchIncidentKnowledgeInput, Search
     async def run(self, args: SearchIncidentKnowledgeInput, context: ToolContext) -> SearchIncidentKnowledgeOutput:
         """The documents, each with its best passage."""
         found, note = await knowledge(
-            self._library, context.owner, self._collection, args.query, args.limit, args.service, args.severity
+            self._library.preferring(context.retrieval_mode),
+            context.owner,
+            self._collection,
+            args.query,
+            args.limit,
+            args.service,
+            args.severity,
         )
         return SearchIncidentKnowledgeOutput(results=[_hit(one, args.query) for one in found], note=note)
 
@@ -133,22 +141,23 @@ async def knowledge(
     chosen = sorted([*tickets[:room], *papers[: limit - min(room, len(tickets))]], key=lambda one: -one.score)
     if not any(is_policy(one.kind) for one in chosen):
         nearest = [one for one in documents if is_policy(one.kind)]
-        nearest = nearest or _documents(await policies(library, owner, collection, asked, 1), service)
         why = "the policy or runbook nearest to the incident"
-        chosen = [*chosen[: limit - 1], *(replace(one, why=f"{why}; {one.why}") for one in nearest[:1])]
+        near = bool(nearest)
+        nearest = nearest or _documents(await policies(library, owner, collection, asked, 1), service)
+        chosen = [*chosen[: limit - 1], *(replace(one, why=f"{why}; {one.why}", near=near) for one in nearest[:1])]
     return chosen, note
 
 
 async def policies(library: Library, owner: str, collection: str, query: str, top_k: int) -> Sequence[RetrievedContext]:
     """The nearest passages of policies and runbooks alone. Where none has a word of the query, those that speak of what
-    every policy of incidents does."""
+    every policy of incidents does; their relevance is 0."""
     documents = await library.documents(owner, collection)
     names = [one.document_id for one in documents if is_policy(kind_by_name(one.name))]
     filters: JsonObject = {"document_id": [*names[:POLICY_DOCUMENTS]]}
     for words in (query, "incident severity escalation response policy runbook") if names else ():
         found, _ = await ask(library, owner, collection, words, top_k=top_k, filters=filters, least=0.0)
         if found:
-            return found
+            return found if words == query else [one.model_copy(update={"relevance_score": 0.0}) for one in found]
     return ()
 
 
