@@ -9,9 +9,11 @@ from fastapi import FastAPI
 
 from agent.core.config import Settings
 from gateway import errors
+from gateway.awaited import AwaitedMiddleware
 from gateway.bootstrap import Stepgate, build
 from gateway.doors import (
     agent,
+    audit,
     catalogue,
     citations,
     collections,
@@ -20,14 +22,19 @@ from gateway.doors import (
     ingestion,
     memories,
     openai,
+    pages,
     query,
     runs,
+    sessions,
     sources,
     tasks,
+    users,
 )
 from gateway.doors.mcp_on_demand import McpOnDemand
+from gateway.gatekeeper import key_of
 from gateway.idempotency import IdempotencyMiddleware
-from gateway.limits import BodyLimitMiddleware, RequestIdMiddleware
+from gateway.limits import BodyLimitMiddleware, HeaderLimitMiddleware, RequestIdMiddleware
+from gateway.observe.lines import RequestLogMiddleware
 from gateway.observe.metrics import MetricsMiddleware
 
 if TYPE_CHECKING:
@@ -61,17 +68,27 @@ def create_app(settings: Settings, stepgate: Stepgate | None = None, mcp_extras:
     )
     served = (
         openai, agent, query, runs, memories, collections, documents, citations, ingestion, tasks, catalogue,
-        conversations, sources,
+        conversations, sessions, sources, audit, users,
     )  # fmt: skip
     doors = [door.router for door in served]
-    for router in doors:
-        app.include_router(router)
-    app.router.routes.extend(mcp.routes)
+    if settings.web:
+        doors.insert(0, pages.router)  # before the door that answers `/` with JSON
+    # Not `include_router`: each router in the other is matched once more, and waits for its answers as well.
+    app.router.routes.extend([*(route for router in doors for route in router.routes), *mcp.routes])
     errors.install(app, [*(route for router in doors for route in router.routes), *mcp.routes])
     # The last added is the outermost: every answer carries a request id, the refused ones too.
     uploads = {documents.PATH: settings.max_upload_bytes + documents.FORM_BYTES}
-    app.add_middleware(IdempotencyMiddleware, store=lambda: app.state.stepgate.idempotency)
-    app.add_middleware(BodyLimitMiddleware, max_bytes=settings.max_body_bytes, uploads=uploads)
+    app.add_middleware(AwaitedMiddleware)
+    app.add_middleware(
+        IdempotencyMiddleware,
+        store=lambda: app.state.stepgate.idempotency,
+        admit=lambda headers: app.state.stepgate.gatekeeper.caller(key_of(headers)),
+    )
+    app.add_middleware(
+        BodyLimitMiddleware, max_bytes=settings.max_body_bytes, uploads=uploads, seconds=settings.body_seconds
+    )
+    app.add_middleware(HeaderLimitMiddleware, max_bytes=settings.max_header_bytes)
+    app.add_middleware(RequestLogMiddleware)
     app.add_middleware(RequestIdMiddleware)
     if settings.metrics:
         app.add_middleware(MetricsMiddleware, metrics=lambda: app.state.stepgate.metrics)

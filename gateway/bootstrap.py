@@ -10,14 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from agent.builder.conversations import BuilderConversations
+from agent.core.audit import AuditLog, StoredAudit
 from agent.core.config import Settings
+from agent.core.credentials import Credentials
 from agent.core.custody import ServiceLimits, worker_name
-from agent.core.errors import AgentError, ConfigError, ModelError
+from agent.core.errors import ConfigError, ModelError
 from agent.core.journal import Journal
+from agent.core.key_budgets import KeyBudgets
 from agent.core.keys import KeyStore
 from agent.core.language import LanguageDetector
-from agent.core.llm.http import HttpModelClient, production_transport
 from agent.core.llm.port import ModelClient
+from agent.core.llm.prices import Prices
 from agent.core.llm.retrying import RetryingClient
 from agent.core.llm.sdk import LiteLLMClient
 from agent.core.llm.tiers import ModelTiers
@@ -26,32 +29,52 @@ from agent.core.models import AgentRequest, Room
 from agent.core.net import SafeClient
 from agent.core.rooms import Rooms, load_rooms
 from agent.core.service import AgentService
+from agent.core.sessions import SessionStore
+from agent.core.statements import Statements
 from agent.core.tasks import TaskService
+from agent.execution.estimates import first_call
 from agent.execution.executor import RunExecutor
 from agent.execution.gates import refuse_unknown_gates
 from agent.execution.graph import langgraph_driver
 from agent.execution.run import Engine, Observer, Run
+from agent.execution.screening import screened
 from agent.execution.stages.guard import admit
 from agent.execution.workflow import drive
 from agent.knowledge.corpus_index import CorpusIndexer
 from agent.knowledge.job_runner import IngestJobs
 from agent.knowledge.jobs import JobStore
 from agent.knowledge.library import Library
-from agent.skills import SkillLibrary, skill_roots
+from agent.owners import Owners
+from agent.skills import SkillLibrary, refuse_unknown_skills, skill_roots
 from agent.tools import ToolRegistry
 from gateway.builder import builder_of, builder_tools, conversations_of, ephemeral_of, rooms_of
-from gateway.gatekeeper import Gatekeeper, KeyPurse, demands_key
+from gateway.gatekeeper import CACHE_SECONDS, Gatekeeper, demands_key
 from gateway.home import HOME as HOME  # noqa: PLC0414 - told on to those who wire a part of it
 from gateway.home import SHIPPED_VIEWS
 from gateway.idempotency_store import IdempotencyStore
+from gateway.observe.lines import log_run
 from gateway.observe.metrics import Metrics
 from gateway.observe.traces import RunTraces, provider
-from gateway.stores import corpus_of, embedder_of, library_of, open_store, staff_of, statements_of, tasks_of, vectors_of
+from gateway.places import RunPlaces
+from gateway.purse import KeyPurse
+from gateway.stores import (
+    corpus_of,
+    embedder_of,
+    library_of,
+    meters_of,
+    open_store,
+    staff_of,
+    statements_of,
+    tasks_of,
+    vectors_of,
+)
+from gateway.tokens import verifier_of
 from mcp_tools.builtin import builtin_tools
 from mcp_tools.mcp_config import read_servers
 from mcp_tools.server_curated import check_rooms, views_of
 
 if TYPE_CHECKING:
+    from agent.core.llm.http import HttpModelClient
     from mcp_tools.hub import McpHub, McpServer
 
 log = logging.getLogger(__name__)
@@ -59,14 +82,6 @@ log = logging.getLogger(__name__)
 Foreign = Literal["started", "remembered", "ignored"]
 """What is done with other people's MCP servers: connect to them, take their tools from the last good lists without
 starting anything, or nothing at all."""
-
-
-@dataclass(frozen=True, slots=True)
-class ComponentStatus:
-    """One line of `/ready` and `stepgate doctor`."""
-
-    ok: bool
-    detail: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,58 +107,9 @@ class Stepgate:
     idempotency: IdempotencyStore
     jobs: IngestJobs
     conversations: BuilderConversations
-
-    async def readiness(self) -> dict[str, ComponentStatus]:
-        """Whether requests can be served, component by component. Models being down is no reason not to: the
-        gateway then works by rules; it is reported all the same."""
-        status = {
-            "store": await self._store(),
-            "models": await self._models(),
-            "memory": await self._memory(),
-            "gateway": self._gateway(),
-        }
-        if self.settings.redis_url is not None:
-            status["redis"] = await self._redis()
-        for name, server in self.servers.items():
-            detail = f"{server.status}, {len(server.tools)} tools" + (f": {server.reason}" if server.reason else "")
-            status[f"mcp:{name}"] = ComponentStatus(server.status in ("ready", "disabled"), detail)
-        return status
-
-    async def _store(self) -> ComponentStatus:
-        try:
-            await self.journal.check()
-        except AgentError as error:
-            return ComponentStatus(False, error.message)
-        if self.settings.database_url is not None:
-            return ComponentStatus(True, "PostgreSQL (AGENT_DATABASE_URL)")
-        return ComponentStatus(True, f"SQLite at {self.settings.database_path}")
-
-    async def _redis(self) -> ComponentStatus:
-        try:
-            return ComponentStatus(True, await self.conversations.builder.messages.check())
-        except AgentError as error:
-            return ComponentStatus(False, error.message)
-
-    async def _memory(self) -> ComponentStatus:
-        try:
-            return ComponentStatus(True, await self.memory.check())
-        except AgentError as error:
-            return ComponentStatus(False, error.message)
-
-    async def _models(self) -> ComponentStatus:
-        if self.models.client is None:
-            return ComponentStatus(True, "no model is configured: rules mode (set AGENT_MODEL_FAST)")
-        where = self.settings.llm_base_url or "LiteLLM"
-        try:
-            await self.models.client.check()
-        except ModelError as error:
-            return ComponentStatus(False, error.message)
-        return ComponentStatus(True, f"{where}: fast={self.models.fast}, high={self.models.high or self.models.fast}")
-
-    def _gateway(self) -> ComponentStatus:
-        if self.service.custody.draining:
-            return ComponentStatus(False, "draining: the gateway is stopping")
-        return ComponentStatus(True, f"{self.service.custody.live_count} runs under way")
+    audit: StoredAudit
+    sessions: SessionStore
+    owners: Owners
 
 
 @asynccontextmanager
@@ -158,18 +124,21 @@ async def build(settings: Settings, *, recover: bool = True, foreign: Foreign = 
             HOME / "config" / "rooms",
             *([settings.rooms_dir] if settings.rooms_dir else []),
             default=settings.default_room,
+            guard_input={"injection": settings.guard_injection, "pii": settings.guard_pii},
         )
         _check(rooms, settings)
         rooms = rooms_of(rooms, settings)
         skills = SkillLibrary.load(skill_roots(settings, shipped=HOME / "skills", cwd=Path.cwd(), home=Path.home()))
         for diagnostic in skills.diagnostics:
             log.warning("%s", diagnostic)
+        refuse_unknown_skills(rooms, skills)
         vectors, embedder = vectors_of(settings, store), embedder_of(settings)
-        memory = MemoryStore(vectors, embedder, time.time)
+        audit = StoredAudit(statements_of(store), time.time)
+        memory = MemoryStore(vectors, embedder, time.time, audit)
         stack.push_async_callback(memory.close)
         client = SafeClient(settings.fetch_allow_hosts)
         stack.push_async_callback(client.aclose)
-        library = library_of(settings, store, vectors, embedder, client)
+        library = library_of(settings, store, vectors, embedder, client, audit)
         builtins = builtin_tools(settings, memory, library)
         stack.push_async_callback(builtins.aclose)
         registry = ToolRegistry()
@@ -177,16 +146,20 @@ async def build(settings: Settings, *, recover: bool = True, foreign: Foreign = 
         stack.push_async_callback(jobs.aclose)
         ephemeral = ephemeral_of(settings)
         stack.push_async_callback(ephemeral.aclose)
-        builder = builder_of(settings, store, library, jobs, ephemeral)
+        builder = builder_of(settings, store, library, jobs, ephemeral, audit)
         registry.register(*builtins.tools, *builder_tools(builder))
-        hub = _hub(settings, registry) if foreign != "ignored" else None
+        hub = _hub(settings, registry, statements_of(store), audit) if foreign != "ignored" else None
         if hub is not None:
             stack.push_async_callback(hub.aclose)
         models = await _models(settings)
         if models.client is not None:
             stack.push_async_callback(models.client.aclose)
         metrics, languages = Metrics(), LanguageDetector()
-        keys = KeyStore(statements_of(store), time.time)
+        keys = KeyStore(statements_of(store), time.time, audit)
+        meters = meters_of(settings)
+        stack.push_async_callback(meters.aclose)
+        places = RunPlaces(meters)
+        purse = KeyPurse(keys, KeyBudgets(keys, statements_of(store), time.time), meters=meters)
         engine = Engine(
             settings,
             store.journal,
@@ -197,13 +170,13 @@ async def build(settings: Settings, *, recover: bool = True, foreign: Foreign = 
             memory,
             languages,
             subagents=staff_of(settings, library, client, languages, builder.find_source),
-            observers=(metrics.observe, *_traces(settings, stack)),
-            purse=KeyPurse(keys),
+            observers=(metrics.observe, log_run, places.observe, *_traces(settings, stack)),
+            purse=purse,
         )
-        service = _service(engine, rooms)
+        service = _service(engine, rooms, audit, purse, places)
         tasks = TaskService(tasks_of(store), service, room=settings.task_room, clock=time.time)
         stack.push_async_callback(tasks.aclose)
-        conversations = conversations_of(settings, builder, service, models)
+        conversations = conversations_of(settings, builder, service, models, follows=recover)
         stack.push_async_callback(conversations.aclose)
         gateway = Stepgate(
             settings,
@@ -220,19 +193,29 @@ async def build(settings: Settings, *, recover: bool = True, foreign: Foreign = 
             tasks,
             metrics,
             keys,
-            Gatekeeper(keys, demanded=demands_key(settings)),
+            Gatekeeper(
+                keys,
+                demanded=demands_key(settings),
+                max_streams=settings.max_open_streams,
+                tokens=verifier_of(settings),
+                minutes=purse.minutes,
+                meters=meters,
+            ),
             IdempotencyStore(statements_of(store)),
             jobs,
             conversations,
+            audit,
+            SessionStore(statements_of(store)),
+            Owners(statements_of(store), service, library, memory, builder.messages, audit, CACHE_SECONDS),
         )
         if hub is not None:
-            _mount(hub, foreign)
-        async with _carried_on(gateway, recover=recover):
+            await (hub.start() if foreign == "started" else hub.recall())
+        async with _carried_on(gateway, places, recover=recover):
             yield gateway
 
 
 @asynccontextmanager
-async def _carried_on(gateway: Stepgate, *, recover: bool) -> AsyncIterator[None]:
+async def _carried_on(gateway: Stepgate, places: RunPlaces, *, recover: bool) -> AsyncIterator[None]:
     """Carry on what earlier processes left, watch over the runs meanwhile, and let them finish at the end."""
     custody = gateway.service.custody
     if recover:
@@ -243,14 +226,16 @@ async def _carried_on(gateway: Stepgate, *, recover: bool) -> AsyncIterator[None
         if resumed:
             log.info("%s", "1 unfinished run goes on" if resumed == 1 else f"{resumed} unfinished runs go on")
     watch = asyncio.create_task(custody.watch(recover=recover), name="watch")
+    keep = asyncio.create_task(places.keep(custody.paid), name="places")
     try:
         yield
     finally:
         left = await custody.begin_drain(gateway.settings.drain_seconds)
         if left:
             log.warning("%d %s left for the next start", left, "run is" if left == 1 else "runs are")
-        watch.cancel()
-        await asyncio.wait([watch])
+        for task in (watch, keep):
+            task.cancel()
+        await asyncio.wait([watch, keep])
 
 
 def _check(rooms: Rooms, settings: Settings) -> None:
@@ -270,7 +255,7 @@ def _traces(settings: Settings, stack: AsyncExitStack) -> tuple[Observer, ...]:
     return (RunTraces(made.get_tracer("stepgate"), content=settings.otel_content).observe,)
 
 
-def _hub(settings: Settings, registry: ToolRegistry) -> "McpHub | None":
+def _hub(settings: Settings, registry: ToolRegistry, statements: Statements, audit: AuditLog) -> "McpHub | None":
     """The client side of MCP, where servers are configured."""
     servers, problems = read_servers(settings.mcp_servers_path)
     for problem in problems:
@@ -278,18 +263,10 @@ def _hub(settings: Settings, registry: ToolRegistry) -> "McpHub | None":
     if not servers:
         return None
     from mcp_tools.hub import McpHub  # noqa: PLC0415 - the SDK is a third of the start-up, and most have no servers
+    from mcp_tools.pins_store import Pinning, PinStore  # noqa: PLC0415 - likewise
 
-    return McpHub(servers, registry, settings.data_dir / "mcp")
-
-
-def _mount(hub: "McpHub", foreign: Foreign) -> None:
-    """Connect to the servers, or only mount what they last offered."""
-    if foreign == "started":
-        hub.start()
-        return
-    for server in hub.servers.values():
-        if server.status != "disabled":
-            server.recall()
+    pinning = Pinning(PinStore(statements, time.time, audit), settings.mcp_pin)
+    return McpHub(servers, registry, settings.data_dir / "mcp", pinning, Credentials(settings.credentials_file))
 
 
 def _driver(settings: Settings) -> Callable[[Run], Awaitable[None]]:
@@ -297,16 +274,35 @@ def _driver(settings: Settings) -> Callable[[Run], Awaitable[None]]:
     return langgraph_driver() if settings.workflow == "langgraph" else drive
 
 
-def _service(engine: Engine, rooms: Rooms) -> AgentService[Run]:
+def _service(engine: Engine, rooms: Rooms, audit: AuditLog, purse: KeyPurse, places: RunPlaces) -> AgentService[Run]:
     worker = worker_name()
     settings = engine.settings
 
-    def admit_here(request: AgentRequest, room: Room) -> None:
-        admit(request, room, engine.registry)
+    def admit_here(request: AgentRequest, room: Room, narrowed: bool) -> None:
+        admit(request, room, engine.registry, engine.skills, settings, narrowed=narrowed)
 
+    def screen(request: AgentRequest) -> AgentRequest:
+        return screened(request, secrets)
+
+    async def afford(key: str, request: AgentRequest, room: Room) -> None:
+        if engine.models.configured:
+            await purse.afford(key, first_call(request, room, settings.llm_max_tokens))
+
+    secrets = settings.secret_values()
     limits = ServiceLimits(settings.max_concurrent_runs, settings.max_queued_runs, settings.lease_seconds)
     executor = RunExecutor(engine, worker, _driver(settings))
-    return AgentService(engine.journal, executor, rooms, admit_here, worker=worker, limits=limits)
+    return AgentService(
+        engine.journal,
+        executor,
+        rooms,
+        admit_here,
+        worker=worker,
+        limits=limits,
+        audit=audit,
+        screen=screen,
+        afford=afford,
+        places=places,
+    )
 
 
 async def _models(settings: Settings) -> ModelTiers:
@@ -317,7 +313,9 @@ async def _models(settings: Settings) -> ModelTiers:
     adapter: ModelClient
     fast = settings.model_fast
     if settings.llm_base_url is not None:
-        endpoint = HttpModelClient(settings.llm_base_url, key, transport=production_transport())
+        from agent.core.llm.http import HttpModelClient  # noqa: PLC0415 - aiohttp, which rules mode does not need
+
+        endpoint = HttpModelClient(settings.llm_base_url, key)
         fast = fast or await _first_model(endpoint)
         adapter = endpoint
     else:
@@ -328,10 +326,11 @@ async def _models(settings: Settings) -> ModelTiers:
         high=settings.model_high,
         timeout_s=settings.llm_timeout_s,
         max_tokens=settings.llm_max_tokens,
+        prices=Prices(settings.model_prices),
     )
 
 
-async def _first_model(endpoint: HttpModelClient) -> str:
+async def _first_model(endpoint: "HttpModelClient") -> str:
     """The endpoint's first model. `ConfigError` when it cannot be asked: then a person has to name one."""
     try:
         names = await endpoint.models()

@@ -8,8 +8,9 @@ from agent.builder.conversations import BuilderConversations, Terms
 from agent.builder.messages import MessageLog
 from agent.builder.sources import SourceStore
 from agent.builder.store import BuilderStore
+from agent.core.audit import AuditLog
 from agent.core.config import Settings
-from agent.core.ephemeral import Ephemeral, LocalEphemeral, RedisEphemeral
+from agent.core.ephemeral import Ephemeral, LocalEphemeral
 from agent.core.llm.tiers import ModelTiers
 from agent.core.rooms import Rooms
 from agent.core.service import AgentService
@@ -17,9 +18,8 @@ from agent.execution.run import Run
 from agent.knowledge.collection_store import CollectionStore
 from agent.knowledge.job_runner import IngestJobs
 from agent.knowledge.library import Library
-from agent.subagents.registry import SUBAGENTS
 from agent.subagents.sources import by_words
-from agent.subagents.spawn import SpawnTool
+from agent.subagents.spawn import spawn_tools
 from agent.tools import Tool
 from gateway.stores import statements_of
 from mcp_tools.builtin.pipelines import pipeline_tools
@@ -37,6 +37,8 @@ def ephemeral_of(settings: Settings) -> Ephemeral:
     """Where messages are kept for a while: in Redis, where one is set, else in this process."""
     if settings.redis_url is None:
         return LocalEphemeral()
+    from agent.core.ephemeral_redis import RedisEphemeral  # noqa: PLC0415 - 0.1 s of start-up that most need not pay
+
     return RedisEphemeral(settings.redis_url.get_secret_value(), settings.redis_prefix)
 
 
@@ -46,31 +48,37 @@ def builder_of(
     library: Library,
     jobs: IngestJobs,
     ephemeral: Ephemeral,
+    audit: AuditLog,
 ) -> PipelineBuilder:
     """The builder, in the store."""
     statements = statements_of(store)
     return PipelineBuilder(
         BuilderStore(statements, time.time),
-        SourceStore(statements, settings.readable_roots, time.time),
+        SourceStore(statements, settings.readable_roots, time.time, audit),
         MessageLog(ephemeral, settings.conversation_message_seconds),
         library,
         CollectionStore(statements, time.time),
         jobs,
         by_words(settings.readable_roots),
         time.time,
+        audit,
     )
 
 
 def builder_tools(builder: PipelineBuilder) -> list[Tool]:
     """The tools of conversations, and those that start sub-agents: what these find is kept in the conversation."""
-    spawning = [SpawnTool(kind, builder.keeper(kind.AGENT_ID)) for kind in SUBAGENTS]
-    return [*pipeline_tools(builder), SuggestPipelineTool(builder), *spawning]
+    return [*pipeline_tools(builder), SuggestPipelineTool(builder), *spawn_tools(keeper=builder.keeper)]
 
 
 def conversations_of(
-    settings: Settings, builder: PipelineBuilder, service: AgentService[Run], models: ModelTiers
+    settings: Settings,
+    builder: PipelineBuilder,
+    service: AgentService[Run],
+    models: ModelTiers,
+    *,
+    follows: bool,
 ) -> BuilderConversations:
-    """The conversations, as the operator wants them."""
+    """The conversations, as the operator wants them. `follows` as in `BuilderConversations`."""
     terms = Terms(
         room=ROOM,
         requires_model=settings.conversations_require_llm,
@@ -78,7 +86,7 @@ def conversations_of(
         archive_days=settings.conversation_archive_days,
     )
     has_model = models.configured and settings.executor_mode != "rules"
-    return BuilderConversations(builder, service, terms, has_model=has_model, clock=time.time)
+    return BuilderConversations(builder, service, terms, has_model=has_model, clock=time.time, follows=follows)
 
 
 def rooms_of(rooms: Rooms, settings: Settings) -> Rooms:

@@ -1,6 +1,11 @@
 """Where the `stepgate` command begins: Ctrl-C must not show a traceback, not even in the first moment."""
 
+import sys
+
 from gateway.loading import INTERRUPTED, Loading
+
+# httpx brings a command line of its own, and loads pygments, rich and click for it: 2 MB that nothing here uses.
+sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 import difflib
 import logging
+import secrets
 from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Any
@@ -13,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope
 
-from agent.core.errors import FAILURES, AgentError, FailureKind, NotFoundError
+from agent.core.errors import FAILURES, AgentError, FailureKind, NotFoundError, StoreError
 from gateway.render.errors import DOOR_FAILURES, shaped, status_of
 
 log = logging.getLogger(__name__)
@@ -55,10 +56,37 @@ class MediaTypeError(WireError):
     code = "ERR_MEDIA_TYPE"
 
 
+class HeadersError(WireError):
+    """Raised for a request line and headers that are too large together."""
+
+    code = "ERR_HEADERS"
+
+    def __init__(self, max_bytes: int) -> None:
+        told = f"the request line and headers are larger than {max_bytes:,} bytes (AGENT_MAX_HEADER_BYTES)"
+        super().__init__(told)
+
+
+class ClientSlowError(WireError):
+    """Raised where a request does not come in in time."""
+
+    code = "ERR_CLIENT_SLOW"
+
+
+class ClientGoneError(WireError):
+    """Raised where nobody is there any more to be answered; only counters and logs see it."""
+
+    code = "ERR_CLIENT_GONE"
+
+
 class HostError(WireError):
     """Raised where only named hosts and origins may call (`/mcp`)."""
 
     code = "ERR_HOST"
+
+
+def new_request_id() -> str:
+    """A request id for a request that brings none."""
+    return f"req_{secrets.token_hex(12)}"
 
 
 def error_response(
@@ -74,14 +102,15 @@ def error_response(
     failure = error.failure()
     status = status or status_of(failure.error_code)
     sent = dict(headers or {})
-    if status in (429, 503) and failure.error_code != "ERR_QUOTA":
+    hopeless = failure.error_code == "ERR_QUOTA" or failure.details.get("retry") is False
+    if status in (429, 503) and not hopeless:
         told = failure.details.get("retry_after_s")
         seconds = float(told) if isinstance(told, int | float) else float(RETRY_SECONDS)
         sent["retry-after"] = str(ceil(seconds))
         sent["retry-after-ms"] = str(round(seconds * 1000))
     if status == 401:
         sent["www-authenticate"] = "Bearer"
-    if run_started or failure.error_code == "ERR_QUOTA":
+    if run_started or hopeless:
         sent["x-should-retry"] = "false"
     named = error.openai_code if isinstance(error, WireError) else None
     return Response(shaped(failure, path, named), status, sent, media_type="application/json")
@@ -102,8 +131,26 @@ def install(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
 async def _ours(request: Request, error: Exception) -> Response:
     if not isinstance(error, AgentError):
         raise error
+    return told(request, error)
+
+
+def told(request: Request, error: AgentError) -> Response:
+    """The answer to a request that failed by an error of ours, whether a run of it goes on or not."""
+    error = _discreet(request, error)
     started = bool(getattr(request.state, "run_started", False))
-    return error_response(error, request.url.path, run_started=started)
+    run_id = getattr(request.state, "run_id", None)
+    headers = {"x-stepgate-run-id": str(run_id)} if run_id else {}
+    return error_response(error, request.url.path, run_started=started, headers=headers)
+
+
+def _discreet(request: Request, error: AgentError) -> AgentError:
+    """The error as this caller may read it: where keys are demanded, who calls does not own the machine, and what says
+    where the store lies goes into the log only."""
+    stepgate = getattr(request.app.state, "stepgate", None)
+    if not isinstance(error, StoreError) or stepgate is None or not stepgate.gatekeeper.demanded:
+        return error
+    log.error("%s: %s", error.code, error.message)
+    return type(error)(f"{error.kind.meaning}; it is in the log of this gateway's operator", agent_id=error.agent_id)
 
 
 async def _validation(request: Request, error: Exception) -> Response:
@@ -125,7 +172,7 @@ def wire_error(faults: Sequence[Any]) -> WireError:
         if "type" in kind or "parsing" in kind
         else "invalid_value"
     )
-    message = str(fault["msg"])
+    message = str(fault["msg"]).replace("a valid tuple", "a valid list")  # JSON knows no tuples
     if param is None:
         code = None
     elif kind == "extra_forbidden":
@@ -189,9 +236,13 @@ def _serving(routes: Sequence[BaseRoute], scope: Scope, path: str) -> list[Route
 
 
 async def _defect(request: Request, error: Exception) -> Response:
+    return defect_response(request.scope, error)
+
+
+def defect_response(scope: Scope, error: Exception) -> Response:
     """A defect of ours: logged with its traceback, told without it."""
-    request_id = getattr(request.state, "request_id", "unknown")
-    log.error("request %s: %s %s failed", request_id, request.method, request.url.path, exc_info=error)
+    request_id = scope.get("state", {}).get("request_id", "unknown")
+    log.error("request %s: %s %s failed", request_id, scope["method"], scope["path"], exc_info=error)
     message = f"a defect of Stepgate ended this request; the log has the details under request id {request_id}"
     headers = {"x-should-retry": "false", "x-request-id": str(request_id)}
-    return error_response(AgentError(message), request.url.path, headers=headers)
+    return error_response(AgentError(message), scope["path"], headers=headers)

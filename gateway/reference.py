@@ -7,8 +7,9 @@ from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from agent.core.config import PREFIX, Settings
-from agent.core.config_aliases import ALIASES, PREFIXES
+from agent.core.config_aliases import ALIASES, PREFIXES, REPLACED
 from agent.core.errors import FAILURES
+from gateway.limits_table import limits_table
 from gateway.render.errors import DOOR_FAILURES
 
 
@@ -29,8 +30,7 @@ def settings_table() -> str:
         "",
         "## Names other orchestrators use",
         "",
-        "Read where Stepgate's own name is not set; `AGENT_ORCHESTRATOR_` wins over `ORCHESTRATOR_`. A company's files",
-        "and a search index have no counterpart: `stepgate ingest` and `stepgate corpus` read them into collections.",
+        "Read where Stepgate's own name is not set; `AGENT_ORCHESTRATOR_` wins over `ORCHESTRATOR_`.",
         "",
         "| name | after the prefix `ORCHESTRATOR_` too | setting |",
         "| --- | --- | --- |",
@@ -39,6 +39,8 @@ def settings_table() -> str:
         f"| `{PREFIXES[0]}{name}` | `{PREFIXES[1]}{name}` | `{PREFIX}{field.upper()}` |"
         for name, field in ALIASES.items()
     ]
+    lines += ["", "These set nothing here; `stepgate doctor` says so where they are set:", ""]
+    lines += [f"- `{PREFIXES[0]}{name}`: {instead}" for name, instead in REPLACED.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -59,7 +61,7 @@ def failure_table() -> str:
     return "\n".join(lines) + "\n"
 
 
-PAGES = {"settings.md": settings_table, "failures.md": failure_table}
+PAGES = {"settings.md": settings_table, "failures.md": failure_table, "limits.md": limits_table}
 
 
 def write(folder: Path) -> None:

@@ -3,13 +3,14 @@
 import time
 from typing import TYPE_CHECKING
 
+from agent.core.audit import UNRECORDED, AuditLog
 from agent.core.config import Settings
 from agent.core.credentials import Credentials
 from agent.core.embedder import Embedder, HttpEmbedder, LiteLLMEmbedder, OnnxEmbedder, checked_folder
+from agent.core.embedder.http import pooled_transport
 from agent.core.errors import ConfigError
 from agent.core.journal_sqlite import SqliteStore, open_sqlite
 from agent.core.language import LanguageDetector
-from agent.core.llm.http import production_transport
 from agent.core.net import SafeClient
 from agent.core.statements import PostgresStatements, SqliteStatements, Statements
 from agent.core.tasks_store import TaskStore
@@ -32,6 +33,7 @@ from agent.knowledge.library import Library
 from agent.knowledge.models import SourceType
 from agent.subagents.base import FindSource, Materials
 from agent.subagents.sources import by_words
+from gateway.meters import LocalMeters, Meters, SharedMeters
 
 if TYPE_CHECKING:
     from agent.core.journal_postgres import PostgresStore
@@ -45,8 +47,12 @@ async def open_store(settings: Settings) -> "SqliteStore | PostgresStore":
     if not url.startswith(("postgresql://", "postgres://")):
         raise ConfigError("AGENT_DATABASE_URL: must begin with postgresql:// (unset it for SQLite in the data folder)")
     from agent.core.journal_postgres import open_postgres  # noqa: PLC0415 - its driver is not wanted for SQLite
+    from agent.core.postgres import names_database  # noqa: PLC0415 - likewise
 
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    if not names_database(url):
+        told = "must name the database, as in postgresql://HOST/DATABASE: tables are made in it"
+        raise ConfigError(f"AGENT_DATABASE_URL: {told}")
+    settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     return await open_postgres(url)
 
 
@@ -67,7 +73,7 @@ def embedder_of(settings: Settings) -> Embedder | None:
         settings.embedder_model,
         key,
         timeout_s=settings.embedder_timeout_s,
-        transport=production_transport(),
+        transport=pooled_transport(),
     )
 
 
@@ -89,6 +95,7 @@ def library_of(
     vectors: VectorIndex,
     embedder: Embedder | None,
     client: SafeClient,
+    audit: AuditLog = UNRECORDED,
 ) -> Library:
     """The collections of documents, in the store; sources of the net are read through `client`."""
     statements = statements_of(store)
@@ -102,6 +109,9 @@ def library_of(
         folder=settings.data_dir,
         max_upload_bytes=settings.max_upload_bytes,
         clock=time.time,
+        audit=audit,
+        mode=settings.retrieval_mode,
+        credentials=Credentials(settings.credentials_file),
     )
 
 
@@ -144,6 +154,15 @@ def statements_of(store: "SqliteStore | PostgresStore") -> Statements:
     if isinstance(store, SqliteStore):
         return SqliteStatements(store.database)
     return PostgresStatements(store.database)
+
+
+def meters_of(settings: Settings) -> Meters:
+    """Where limits of keys are counted: in Redis, for all gateways on it, where one is set; else in this process."""
+    if settings.redis_url is None:
+        return LocalMeters()
+    from gateway.meters_redis import RedisMeters  # noqa: PLC0415 - 0.1 s of start-up that most need not pay
+
+    return SharedMeters(RedisMeters(settings.redis_url.get_secret_value(), settings.redis_prefix), LocalMeters())
 
 
 def _lexical_of(store: "SqliteStore | PostgresStore") -> LexicalIndex:

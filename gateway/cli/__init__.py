@@ -13,6 +13,8 @@ import typer
 from agent.core.errors import AgentError
 from gateway.cli import (
     ask,
+    audit,
+    backup,
     corpus,
     doctor,
     embedder,
@@ -25,9 +27,12 @@ from gateway.cli import (
     runs,
     serve,
     skills,
+    sources,
     tools,
+    users,
 )
 from gateway.cli.groups import Group
+from gateway.cli.pipes import tolerate_closed_pipes
 
 app = typer.Typer(
     name="stepgate",
@@ -47,8 +52,13 @@ app.add_typer(tools.app, name="tools")
 app.add_typer(mcp_servers.app, name="mcp-servers")
 app.add_typer(memory.app, name="memory")
 app.add_typer(keys.app, name="keys")
+app.add_typer(audit.app, name="audit")
+app.add_typer(users.app, name="users")
+app.command("backup")(backup.backup)
+app.command("restore")(backup.restore)
 app.command("ingest")(ingest.ingest)
 app.add_typer(ingest.app, name="collections")
+app.add_typer(sources.app, name="sources")
 app.add_typer(corpus.app, name="corpus")
 app.add_typer(embedder.app, name="embedder")
 
@@ -70,6 +80,7 @@ def options(
 
 def main() -> None:
     """Run the command line; exit code 1 with one line on stderr for every error of ours."""
+    tolerate_closed_pipes()
     try:
         app()
     except AgentError as error:

@@ -6,12 +6,15 @@ import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from pydantic import ValidationError
 
-from agent.core.errors import AgentError, ConflictError
+from agent.core.errors import AgentError, BadRequestError, ConflictError
 from agent.core.models import AgentRequest, AgentResponse
+from gateway.cli import screen
+from gateway.cli.indexing import indexed
 from gateway.cli.interrupts import Interrupts
 from gateway.cli.progress import follow
-from gateway.cli.session import with_stepgate
+from gateway.cli.session import operator, with_stepgate
 from gateway.loading import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -32,22 +35,38 @@ def ask(
 ) -> None:
     """Ask for something; watch the steps; get the answer. Ctrl-C cancels it."""
     text = sys.stdin.read() if prompt == ["-"] else " ".join(prompt)
-    request = AgentRequest(prompt=text, room=room, conversation_id=conversation)
+    try:
+        request = AgentRequest(prompt=text, room=room, conversation_id=conversation)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        option = {"conversation_id": "--conversation"}.get(str(fault["loc"][0]), str(fault["loc"][0]))
+        raise BadRequestError(f"{option}: {fault['msg']}", param=option) from error
 
     async def work(stepgate: "Stepgate") -> int:
         with Interrupts() as interrupts:
-            run_id = await stepgate.service.start(request)
-            heard = 0
+            run_id, heard = await _begun(stepgate, request)
             while True:
                 following = asyncio.create_task(follow(stepgate.service, run_id, quiet=as_json, heard=heard))
                 if not await _before(interrupts.first, following) and await _cancelled(stepgate, run_id):
                     return await _given_up(stepgate, run_id, following, interrupts)
                 reply = await _replied(following, run_id, as_json=as_json)
                 if reply is None:
-                    return await _answered(following, as_json=as_json)
-                heard = await stepgate.service.decide(run_id, reply[0], reason=reply[1])
+                    code = await _answered(following, as_json=as_json)
+                    row = await stepgate.service.get(run_id)
+                    read = await indexed(stepgate, row.conversation_id or run_id, interrupts.first)
+                    return code if read else code or 1
+                heard = await stepgate.service.decide(run_id, reply[0], by=operator(), reason=reply[1])
 
     raise SystemExit(with_stepgate(work, foreign="started"))
+
+
+async def _begun(stepgate: "Stepgate", request: AgentRequest) -> tuple[str, int]:
+    """The run that answers, and the seq it had come to, as the doors begin it: a message of a builder's conversation is
+    one of its messages here too."""
+    from gateway.doors.beginning import begun  # noqa: PLC0415 - loaded with the engine
+    from gateway.gatekeeper import Caller  # noqa: PLC0415
+
+    return await begun(stepgate, Caller(told_as=operator()), request)
 
 
 async def _replied(
@@ -59,12 +78,10 @@ async def _replied(
     if as_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         print(f"waiting: `stepgate runs approve {run_id}`, or `runs reject`", file=sys.stderr)
         return None
-    from rich.console import Console  # noqa: PLC0415 - only for a person's eyes
-    from rich.markdown import Markdown  # noqa: PLC0415
 
     from agent.core.approval import decision_of  # noqa: PLC0415 - loaded with the engine
 
-    Console(stderr=True).print(Markdown(following.result().response))
+    screen.Console(stderr=True).print(screen.Markdown(following.result().response))
     said = ""
     while not said.strip():
         said = await asyncio.to_thread(input, "approve, reject, or what should be different: ")
@@ -126,10 +143,8 @@ def _print_answer(response: AgentResponse, *, as_json: bool) -> None:
         print(response.response)
         _print_sources(response)
         return
-    from rich.console import Console  # noqa: PLC0415 - only for a person's eyes
-    from rich.markdown import Markdown  # noqa: PLC0415
 
-    Console().print(Markdown(response.response))
+    screen.Console().print(screen.Markdown(response.response))
     _print_sources(response)
 
 

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from agent.core.config import PREFIX, Settings
 from agent.core.errors import AgentError, ConfigError, StoreError
+from agent.core.memory import EMBEDDER_SETTINGS
 from gateway.bootstrap import Stepgate, build
 from gateway.cli.listening import PortError, listen
+from gateway.readiness import readiness
 
 if TYPE_CHECKING:
     from mcp_tools.hub import McpServer
@@ -63,6 +65,7 @@ async def findings(settings: Settings, *, wrong: list[str], unknown: list[str]) 
             async for finding in _components(stepgate, broken):
                 yield finding
         yield _port(settings)
+        yield _ocr()
         for root in settings.readable_roots:
             yield _root(root)
         if stepgate is not None:
@@ -108,11 +111,17 @@ def _without(settings: Settings, field: str, stand_in: Path) -> dict[str, Any]:
 
 async def _components(stepgate: Stepgate, broken: Mapping[str, object]) -> AsyncIterator[Finding]:
     """The store, the memory and the models, unless they were found broken already."""
-    status = await stepgate.readiness()
+    status = await readiness(stepgate)
     if not {"data_dir", "database_url"} & broken.keys():
         yield Finding("store", status["store"].ok, status["store"].detail, _REMEDIES["data_dir"])
-        remedy = "check AGENT_EMBEDDER_URL and AGENT_QDRANT_URL; memory works with its own vectors until then"
+        remedy = (
+            f"check {EMBEDDER_SETTINGS}, and AGENT_QDRANT_URL; until then memory works with its own vectors, and "
+            "collections by their words"
+        )
         yield Finding("memory", status["memory"].ok, status["memory"].detail, remedy, fatal=False)
+    if "redis" in status:
+        without = "start it, or unset AGENT_REDIS_URL; until then conversations take no messages"
+        yield Finding("redis", status["redis"].ok, status["redis"].detail, without)
     if "model_fast" in broken:
         return
     if not stepgate.settings.llm_configured:
@@ -136,6 +145,15 @@ def _port(settings: Settings) -> Finding:
     except ConfigError as error:
         return Finding("port", False, error.message, "set AGENT_HOST to an address of this machine")
     return Finding("port", True, f"{where} is free")
+
+
+def _ocr() -> Finding:
+    from agent.knowledge.parsers import ocr  # noqa: PLC0415 - only here
+
+    languages = ocr.installed()
+    if not languages:
+        return Finding("ocr", False, "no tesseract here: scanned pages are not read", ocr.missing("eng"), fatal=False)
+    return Finding("ocr", True, f"scanned pages are read by tesseract, in {', '.join(sorted(languages))}")
 
 
 def _root(root: Path) -> Finding:
@@ -173,5 +191,7 @@ def _server(server: "McpServer") -> Finding:
     if server.status == "down":
         see = f"see `stepgate mcp-servers test {server.name}`; correct it, or `stepgate mcp-servers remove` it"
         return Finding(name, False, f"down: {server.reason}", see, fatal=False)
-    count = f"{len(server.tools)} {'tool' if len(server.tools) == 1 else 'tools'}"
-    return Finding(name, True, server.status if server.status == "disabled" else f"{server.status}, {count}")
+    if server.quarantined:
+        review = f"look at what they offer: `stepgate mcp-servers review {server.name}`"
+        return Finding(name, False, server.standing, review, fatal=False)
+    return Finding(name, True, server.status if server.status == "disabled" else server.standing)

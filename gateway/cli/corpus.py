@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
 
 from agent.core.models import LOCAL_OWNER
+from gateway.cli import screen
 from gateway.cli.groups import Group
 from gateway.cli.session import with_stepgate
 from gateway.home import HOME
@@ -82,6 +80,9 @@ def query_collection(
         SearchPreviousIssuesTool,
     )
 
+    if not query.strip():
+        raise typer.BadParameter("it is empty; say in words what to look for")
+
     async def work(stepgate: "Stepgate") -> int:
         tool = SearchPreviousIssuesTool(stepgate.library, collection)
         asked = SearchPreviousIssuesInput(query=query, limit=limit, service=service, severity=severity)
@@ -138,20 +139,20 @@ def _files(paths: list[Path]) -> list[Path]:
 @contextmanager
 def _bar(what: str) -> Iterator[Report]:
     """A bar on stderr that counts bytes."""
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TimeElapsedColumn(),
-        TextColumn("[dim]{task.fields[file]}[/dim]"),
-        console=Console(stderr=True),
+    bar = screen.Progress(
+        screen.TextColumn("{task.description}"),
+        screen.BarColumn(),
+        screen.DownloadColumn(),
+        screen.TimeElapsedColumn(),
+        screen.TextColumn("[dim]{task.fields[file]}[/dim]"),
+        console=screen.Console(stderr=True),
         transient=True,
     )
     with bar:
         task = bar.add_task(what, total=None, file="")
 
         def report(name: str, done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total, file=escape(name[-40:]))
+            bar.update(task, completed=done, total=total, file=screen.escape(name[-40:]))
 
         yield report
 

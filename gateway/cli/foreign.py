@@ -5,7 +5,8 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from mcp_tools.hub import CONNECT_SECONDS, McpServer
+from mcp_tools.hub import McpServer
+from mcp_tools.hub_client import CONNECT_SECONDS
 
 CLOSE_SECONDS = 5.0
 """How long a server gets to end. The SDK kills a process that ignores the end of its input after two."""
@@ -14,7 +15,8 @@ CLOSE_SECONDS = 5.0
 @asynccontextmanager
 async def connected(server: McpServer, seconds: float = CONNECT_SECONDS + 2) -> AsyncIterator[None]:
     """Start the server, or try to: entered once it is ready or down, at the latest after `seconds`."""
-    logging.getLogger("mcp_tools.hub").setLevel(logging.ERROR)  # the command itself says that a server is down
+    for name in ("mcp_tools.hub", "mcp_tools.hub_mount"):
+        logging.getLogger(name).setLevel(logging.ERROR)  # the command itself says that a server is down
     owner = asyncio.create_task(server.own(), name=f"mcp {server.name}")
     try:
         await _settled(server, seconds)

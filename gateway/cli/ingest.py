@@ -1,20 +1,16 @@
-"""`stepgate ingest SOURCE --collection NAME`, and `stepgate collections list|show|delete|templates|pipeline`."""
+"""`stepgate ingest SOURCE`, and `stepgate collections list|show|delete|reindex|templates|pipeline`."""
 
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from agent.core.errors import BadRequestError
 from agent.core.models import LOCAL_OWNER
+from gateway.cli import screen
 from gateway.cli.groups import Group
-from gateway.cli.session import with_stepgate
-from gateway.cli.tables import print_table
+from gateway.cli.session import operator, with_stepgate
 from gateway.cli.trials import print_trial
 
 if TYPE_CHECKING:
@@ -24,6 +20,10 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Collections: the documents that answers are looked up in.", cls=Group)
 
 SHOWN_SKIPPED = 20
+INCOMPLETE = (
+    "incomplete: the last reading broke off. What it had read is there and can be searched, as is everything from "
+    "before; `stepgate ingest` with the same source goes on from there."
+)
 
 
 def ingest(
@@ -37,28 +37,35 @@ def ingest(
         bool | None, typer.Option(help="Also what lies below; folders do unless told not to, web pages if told to.")
     ] = None,
     credentials: Annotated[str | None, typer.Option(help="Name of the stored credential of the source.")] = None,
+    password_file: Annotated[
+        Path | None, typer.Option(help="File with the password of protected PDFs; only you may be able to read it.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Try it on a sample; write nothing.")] = False,
     sample: Annotated[int, typer.Option(help="Files that a dry run tries.", min=1, max=1000)] = 50,
 ) -> None:
     """Read documents into a collection; what has not changed since is skipped."""
 
     async def work(stepgate: "Stepgate") -> int:
+        from agent.core.credentials import password_in  # noqa: PLC0415
         from agent.knowledge.sources import source_of_words  # noqa: PLC0415 - not needed for `--help`
         from agent.knowledge.templates import chosen_pipeline, from_template  # noqa: PLC0415
 
         wanted = source_of_words(source, recursive, credentials)
+        password = password_in(password_file) if password_file is not None else None
         chosen = chosen_pipeline(template, None, _text_of(pipeline))
         if dry_run:
             tried = await stepgate.library.dry_run(wanted, chosen or from_template(), sample_count=sample)
             print_trial(tried)
             return 0 if tried.assessment != "blocking_issues" else 1
-        with _bar() as bar:
+        with reading_bar() as bar:
             task = bar.add_task("Reading", total=None, file="")
 
             def progress(name: str, done: int, total: int | None) -> None:
-                bar.update(task, completed=done, total=total, file=escape(name[-40:]))
+                bar.update(task, completed=done, total=total, file=screen.escape(name[-40:]))
 
-            report = await stepgate.library.ingest(LOCAL_OWNER, collection, wanted, pipeline=chosen, progress=progress)
+            report = await stepgate.library.ingest(
+                LOCAL_OWNER, collection, wanted, pipeline=chosen, password=password, progress=progress
+            )
         _print_report(report)
         return 0 if report.read or report.unchanged else 1
 
@@ -71,14 +78,22 @@ def list_collections() -> None:
 
     async def work(stepgate: "Stepgate") -> None:
         found = await stepgate.library.collections(LOCAL_OWNER)
-        table = Table("collection", "documents", "pipeline", "state", "vectors", box=None)
+        broken_off = False
+        table = screen.Table("collection", "documents", "pipeline", "state", "vectors", box=None)
         for name, count in found.items():
             row = await stepgate.library.collection(LOCAL_OWNER, name)
+            broken_off |= row.status == "incomplete"
             table.add_row(
-                escape(name), str(count), row.pipeline.template or "its own", row.status, escape(row.embedder) or "none"
+                screen.escape(name),
+                str(count),
+                row.pipeline.template or "its own",
+                row.status,
+                screen.escape(row.embedder) or "none",
             )
         if found:
-            print_table(table)
+            screen.print_table(table)
+            if broken_off:
+                print(INCOMPLETE)
         else:
             print("No collections yet; `stepgate ingest FOLDER --collection NAME` makes one.")
 
@@ -90,11 +105,11 @@ def list_pipelines() -> None:
     """List the pipeline templates, and what each is for."""
     from agent.knowledge.templates import list_templates  # noqa: PLC0415 - not needed for `--help`
 
-    table = Table("template", "for", "parameters", box=None)
+    table = screen.Table("template", "for", "parameters", box=None)
     for one in list_templates():
         knobs = ", ".join(f"{knob.name}={knob.default}" for knob in one.parameters)
-        table.add_row(one.name, ", ".join(one.suggested_for), escape(knobs))
-    print_table(table)
+        table.add_row(one.name, ", ".join(one.suggested_for), screen.escape(knobs))
+    screen.print_table(table)
 
 
 @app.command()
@@ -102,12 +117,12 @@ def show(collection: Annotated[str, typer.Argument(help="The collection.")]) -> 
     """List the documents of a collection."""
 
     async def work(stepgate: "Stepgate") -> None:
-        table = Table("document", "type", "pages", "passages", "read", box=None)
+        table = screen.Table("document", "type", "pages", "passages", "read", box=None)
         for document in await stepgate.library.documents(LOCAL_OWNER, collection):
             when = datetime.fromtimestamp(document.at, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
             passages = str(len(document.chunk_ids))
-            table.add_row(escape(document.name), document.file_type, str(document.pages or ""), passages, when)
-        print_table(table)
+            table.add_row(screen.escape(document.name), document.file_type, str(document.pages or ""), passages, when)
+        screen.print_table(table)
 
     with_stepgate(work)
 
@@ -128,8 +143,28 @@ def delete(collection: Annotated[str, typer.Argument(help="The collection.")]) -
     """Remove a collection with its passages, vectors and uploads; your files stay."""
 
     async def work(stepgate: "Stepgate") -> None:
-        count = await stepgate.library.drop(LOCAL_OWNER, collection)
+        count = await stepgate.library.drop(LOCAL_OWNER, collection, by=operator())
         print(f"removed {collection!r}: {count} document{'s' if count != 1 else ''}")
+
+    with_stepgate(work)
+
+
+@app.command()
+def reindex(collection: Annotated[str, typer.Argument(help="The collection.")]) -> None:
+    """Make the vectors of a collection by the embedder that is set now; interrupted, it goes on when called again."""
+
+    async def work(stepgate: "Stepgate") -> None:
+        with reading_bar() as bar:
+            task = bar.add_task("Embedding", total=None, file="")
+
+            def progress(name: str, done: int, total: int | None) -> None:
+                bar.update(task, completed=done, total=total, file=screen.escape(name[-40:]))
+
+            made = await stepgate.library.reindex(LOCAL_OWNER, collection, progress)
+        print(
+            f"{made.collection}: {made.chunks} passages of {made.documents} documents have vectors by {made.embedder}, "
+            f"in {made.seconds:.1f} s"
+        )
 
     with_stepgate(work)
 
@@ -144,28 +179,34 @@ def _text_of(pipeline: Path | None) -> str | None:
         raise BadRequestError(f"the pipeline {pipeline} cannot be read: {error}", param="pipeline") from error
 
 
-def _bar() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("[dim]{task.fields[file]}[/dim]"),
-        console=Console(stderr=True),
+def reading_bar() -> "screen.Progress":
+    """How many of how many are read, on stderr; a task of it has the field `file`."""
+    return screen.Progress(
+        screen.TextColumn("{task.description}"),
+        screen.BarColumn(),
+        screen.MofNCompleteColumn(),
+        screen.TimeElapsedColumn(),
+        screen.TextColumn("[dim]{task.fields[file]}[/dim]"),
+        console=screen.Console(stderr=True),
         transient=True,
     )
 
 
 def _print_report(report: "IngestReport") -> None:
     """What became of the files, and why some were not read."""
+    left = f", {report.left_out} left out by the pipeline" if report.left_out else ""
     print(
         f"{report.collection}: {report.read} read, {report.unchanged} unchanged, {report.removed} removed, "
-        f"{len(report.skipped)} skipped; {report.chunks} passages in {report.seconds:.1f} s"
+        f"{len(report.skipped)} skipped{left}; {report.chunks} passages in {report.seconds:.1f} s"
     )
     for skipped in report.skipped[:SHOWN_SKIPPED]:
         print(f"  skipped {skipped.source}: {skipped.reason} ({skipped.code})")
     if len(report.skipped) > SHOWN_SKIPPED:
         rest = ", ".join(f"{code}: {count}" for code, count in report.by_reason.items())
         print(f"  and {len(report.skipped) - SHOWN_SKIPPED} more; in all {rest}")
+    if report.why_nothing:
+        print(f"  {report.why_nothing}")
+    for code, ask in {one.code: one.ask for one in report.skipped if one.ask}.items():
+        print(f"  {code}: {ask}")
     for note in report.notes:
         print(f"  note: {note}")

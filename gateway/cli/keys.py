@@ -6,13 +6,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
 from agent.core.models import LOCAL_OWNER
+from gateway.cli import screen
 from gateway.cli.groups import Group
-from gateway.cli.session import with_stepgate
-from gateway.cli.tables import print_table
+from gateway.cli.session import operator, with_stepgate
 
 if TYPE_CHECKING:
     from agent.core.keys import ApiKey
@@ -28,7 +26,7 @@ def create(
     name: Annotated[str, typer.Argument(help="What the key is for.")],
     owner: Annotated[str, typer.Option(help="Whose things it reaches; keys of one owner share them.")] = LOCAL_OWNER,
     scopes: Annotated[
-        str, typer.Option(help="What it allows, by commas: chat, agent, approve, ingest, mcp, admin.")
+        str, typer.Option(help="What it allows, by commas: chat, agent, approve, ingest, mcp, metrics, admin.")
     ] = "chat,agent,approve,ingest,mcp",
     tools: Annotated[str | None, typer.Option(help="Only these tools, by commas; all when left out.")] = None,
     days: Annotated[float | None, typer.Option(help="Until it expires.", min=0.001)] = None,
@@ -57,7 +55,10 @@ def create(
             tools=_names(tools),
             limits=limits,
             expires_at=None if days is None else time.time() + days * DAY,
+            by=operator(),
         )
+        for told in _pointless(key, stepgate):
+            typer.echo(f"warning: {told}", err=True)
         typer.echo(f"key {key.id} of {key.owner} for {key.name}; it is shown only now:", err=True)
         typer.echo(text)
 
@@ -80,18 +81,22 @@ def list_keys(
         if not keys:
             typer.echo("No keys yet; `stepgate keys create NAME` makes one.")
             return
-        table = Table("id", "owner", "name", "scopes", "state", "last used", "tokens", box=None, pad_edge=False)
+        table = screen.Table(
+            "id", "owner", "name", "scopes", "state", "last used", "tokens", "usd", "limits", box=None, pad_edge=False
+        )
         for key in keys:
             table.add_row(
                 key.id,
-                escape(key.owner),
-                escape(key.name),
+                screen.escape(key.owner),
+                screen.escape(key.name),
                 ",".join(sorted(key.scopes)),
                 _state(key),
                 _when(key.last_used_at) or "never",
                 f"{spent[key.id][0]:,}",
+                f"{spent[key.id][1]:.2f}",
+                ", ".join(f"{name} {value:,}" for name, value in key.limits.model_dump(exclude_none=True).items()),
             )
-        print_table(table)
+        screen.print_table(table)
 
     with_stepgate(work)
 
@@ -101,10 +106,31 @@ def revoke(key_id: Annotated[str, typer.Argument(help="The key's id, the part af
     """Take a key back; within seconds it opens nothing."""
 
     async def work(stepgate: "Stepgate") -> None:
-        key = await stepgate.keys.revoke(key_id.removeprefix("sg_").partition("_")[0])
+        key = await stepgate.keys.revoke(key_id.removeprefix("sg_").partition("_")[0], by=operator())
         typer.echo(f"revoked {key.id} ({key.name} of {key.owner})")
 
     with_stepgate(work)
+
+
+def _pointless(key: "ApiKey", stepgate: "Stepgate") -> list[str]:
+    """What a key has been given that will not do what it is there for."""
+    limits, settings = key.limits, stepgate.settings
+    found = []
+    for option, limit in (("--tpm", limits.tokens_per_minute), ("--budget-tokens", limits.budget_tokens)):
+        if limit is not None and limit <= settings.llm_max_tokens:
+            found.append(
+                f"{option} {limit:,}: a model call takes its prompt and up to {settings.llm_max_tokens:,} tokens "
+                "(AGENT_LLM_MAX_TOKENS), so that none fits unless the caller asks for a shorter reply"
+            )
+    if limits.budget_usd is not None and settings.llm_base_url is not None and not settings.model_prices:
+        found.append(
+            f"--budget-usd {limits.budget_usd:g}: only what the endpoint of AGENT_LLM_BASE_URL says a call has cost is "
+            "counted (OpenRouter says it; OpenAI, vLLM and Ollama do not): set AGENT_MODEL_PRICES, or --budget-tokens"
+        )
+    unknown = [name for name in key.tools or () if "__" not in name and name not in stepgate.registry]
+    if unknown:
+        found.append(f"--tools: no tool is called {', '.join(unknown)}; see `stepgate tools list`")
+    return found
 
 
 def _names(text: str | None) -> list[str] | None:

@@ -5,13 +5,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from agent.core.models import LOCAL_OWNER
+from gateway.cli import screen
 from gateway.cli.groups import Group
-from gateway.cli.session import with_stepgate
+from gateway.cli.session import operator, with_stepgate
 
 if TYPE_CHECKING:
     from agent.core.memory import Kind
@@ -37,11 +35,11 @@ def list_memories(
             ]
             print(json.dumps(rows, indent=2, ensure_ascii=False))
             return
-        table = Table("memory", "when", "text", box=None)
+        table = screen.Table("memory", "when", "text", box=None)
         for memory in memories:
-            table.add_row(memory.id, _when(memory.at), escape(" ".join(memory.text.split())))
+            table.add_row(memory.id, _when(memory.at), screen.escape(" ".join(memory.text.split())))
             table.columns[0].no_wrap = True
-        Console().print(table if memories else 'Nothing is remembered yet; ask "remember that ...".')
+        screen.Console().print(table if memories else 'Nothing is remembered yet; ask "remember that ...".')
 
     with_stepgate(work)
 
@@ -51,7 +49,7 @@ def delete(memory_id: Annotated[str, typer.Argument(help="The memory's id.")]) -
     """Forget one memory."""
 
     async def work(stepgate: "Stepgate") -> None:
-        await stepgate.memory.delete(LOCAL_OWNER, memory_id)
+        await stepgate.memory.delete(LOCAL_OWNER, memory_id, by=operator())
         print(f"forgot {memory_id}")
 
     with_stepgate(work)
@@ -62,12 +60,13 @@ def reindex() -> None:
     """Make the vectors anew with the configured embedder, after it was changed. Nothing is lost: texts are kept."""
 
     async def work(stepgate: "Stepgate") -> None:
-        if not stepgate.memory.has_embedder:
-            print("no embedder is configured (AGENT_EMBEDDER_URL); local vectors are always up to date")
-            return
-        from rich.progress import Progress  # noqa: PLC0415 - only here
+        from agent.core.memory import EMBEDDER_SETTINGS  # noqa: PLC0415 - not needed for `--help`
 
-        with Progress(console=Console(stderr=True)) as progress:
+        if not stepgate.memory.has_embedder:
+            print(f"no embedder is set ({EMBEDDER_SETTINGS}); local vectors are always up to date")
+            return
+
+        with screen.Progress(console=screen.Console(stderr=True)) as progress:
             task = progress.add_task("Embedding memories", total=None)
             count = await stepgate.memory.reindex(
                 lambda done, total: progress.update(task, completed=done, total=total)

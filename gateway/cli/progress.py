@@ -3,10 +3,9 @@
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from rich.console import Console
-
 from agent.core import events as ev
 from agent.core.models import AgentResponse, Outcome, PlanStep
+from gateway.cli import screen
 
 if TYPE_CHECKING:
     from agent.core.service import AgentService
@@ -25,7 +24,7 @@ async def follow(service: "AgentService[Run]", run_id: str, *, quiet: bool = Fal
 
     Raises what `AgentService.response` does."""
     if not quiet:
-        with Progress(Console(stderr=True)) as progress:
+        with Progress(screen.Console(stderr=True)) as progress:
             async for event in service.events(run_id, waits=False, heard=heard):
                 if event.seq > heard:
                     progress.show(event)
@@ -37,7 +36,7 @@ async def follow(service: "AgentService[Run]", run_id: str, *, quiet: bool = Fal
 class Progress:
     """Prints what happens, line by line; works on a terminal and in a log alike."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: "screen.Console") -> None:
         self._console = console
         self._steps: dict[str, PlanStep] = {}
         self._seconds: dict[tuple[str | None, int | None], float] = {}

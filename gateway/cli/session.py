@@ -1,16 +1,19 @@
 """What every command but `serve` needs: the wired gateway in this process, on the same data folder."""
 
 import asyncio
+import getpass
 import logging
+import os
 import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from dotenv import load_dotenv
 
-from agent.core.config import Settings, load_settings, unknown_settings
+from agent.core.config import Settings
+from agent.core.config_loading import load_settings, unknown_settings
 from gateway.loading import Loading
-from gateway.observe.logs import JsonFormatter, TextFormatter
+from gateway.observe.logs import DiscreetFormatter, JsonFormatter, TextFormatter
 
 if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate
@@ -39,11 +42,21 @@ def set_up_logging(settings: Settings, least: int = logging.NOTSET) -> None:
     level = max(least, logging.getLevelNamesMapping()[settings.log_level.upper()])
     logging.basicConfig(level=level)
     for handler in logging.getLogger().handlers:
-        handler.setFormatter(JsonFormatter() if settings.log_format == "json" else TextFormatter())
+        lines = JsonFormatter() if settings.log_format == "json" else TextFormatter()
+        handler.setFormatter(DiscreetFormatter(lines, settings.secret_values()))
     # One line a request is the doors' business; the libraries' own are noise.
     for name in ("httpx", "httpx2", "alembic", "mcp"):
         logging.getLogger(name).setLevel(max(logging.WARNING, level))
+    logging.getLogger("mcp.client").setLevel(logging.CRITICAL)  # tracebacks of what the hub says in a line
     logging.getLogger().setLevel(level)
+
+
+def operator() -> str:
+    """Who types this command, for the audit record: their account on this machine."""
+    try:
+        return f"{getpass.getuser()} (command line)"
+    except (KeyError, OSError):  # a container's user may have no name
+        return f"uid {os.getuid()} (command line)"
 
 
 def with_stepgate(

@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 
 from agent.skills import Skill, SkillLibrary, skill_roots, validate_skill
+from gateway.cli import screen
 from gateway.cli.groups import Group
 from gateway.cli.session import settings_of_command
 from gateway.home import HOME
@@ -20,12 +19,14 @@ app = typer.Typer(help="Skills: what this gateway can do, and whether a folder i
 def list_skills() -> None:
     """List the skills, where they come from and what they may call."""
     library = _library()
-    console = Console()
+    console = screen.Console()
     for skill in library:
         name, *rest = _lines(skill, console.width)
-        console.print(f"[bold]{escape(name)}[/bold]", *map(escape, rest), sep="\n", highlight=False, soft_wrap=True)
+        console.print(
+            f"[bold]{screen.escape(name)}[/bold]", *map(screen.escape, rest), sep="\n", highlight=False, soft_wrap=True
+        )
     for diagnostic in library.diagnostics:
-        console.print(f"[yellow]note:[/yellow] {escape(diagnostic)}", highlight=False, soft_wrap=True)
+        console.print(f"[yellow]note:[/yellow] {screen.escape(diagnostic)}", highlight=False, soft_wrap=True)
 
 
 @app.command()

@@ -5,15 +5,13 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
 from agent.core.errors import ConfigError, ToolInputError
 from agent.core.models import AgentRequest, JsonObject
+from gateway.cli import screen
 from gateway.cli.arguments import checked, parsed
 from gateway.cli.groups import Group
 from gateway.cli.session import with_stepgate
-from gateway.cli.tables import print_table
 
 if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate
@@ -27,7 +25,7 @@ def list_tools() -> None:
     """List the tools with their effect class; of other people's servers, what they last offered."""
 
     async def work(stepgate: "Stepgate") -> None:
-        table = Table(box=None, pad_edge=False)
+        table = screen.Table(box=None, pad_edge=False)
         for name in ("tool", "effect", "arguments"):
             table.add_column(name, overflow="fold")
         table.add_column("description")
@@ -35,8 +33,8 @@ def list_tools() -> None:
             properties = spec.input_schema.get("properties")
             names = ", ".join(properties) if isinstance(properties, dict) else ""
             first = spec.description.split("\n", 1)[0].split(". ")[0].rstrip(".")
-            table.add_row(*map(escape, (spec.name, spec.effect, names, first)))
-        print_table(table)
+            table.add_row(*map(screen.escape, (spec.name, spec.effect, names, first)))
+        screen.print_table(table)
         for name, server in stepgate.servers.items():
             if server.status != "disabled" and not server.tools:
                 print(f"{name}: no tools are known; `stepgate mcp-servers test {name}` asks for them", file=sys.stderr)

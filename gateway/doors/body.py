@@ -4,13 +4,14 @@ import difflib
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from fastapi import Request
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
@@ -20,6 +21,9 @@ from gateway.errors import MediaTypeError, WireError
 
 MAX_DEPTH = 100
 """Objects and lists within one another. No client nests deeper; parsers and stores further on recurse."""
+
+KNOWN_ONLY = ConfigDict(json_schema_extra={"additionalProperties": False})
+"""The configuration of a model whose unknown fields are refused by `refuse_unknown`: the document says so."""
 
 _BOM = b"\xef\xbb\xbf"
 _JSON_TYPE = re.compile(r"application/(?:[\w.+-]+\+)?json", re.IGNORECASE)
@@ -31,7 +35,6 @@ _OTHERS_SAY = {
     "question": "prompt",
     "tools": "metadata.tools",
     "tool_calls": "metadata.tool_calls",
-    "session_id": "conversation_id",
 }
 """What other APIs call our fields: no spelling is near enough to find these."""
 
@@ -111,24 +114,38 @@ def _decode(body: bytes) -> str:
         raise WireError(f"The body is not UTF-8: byte 0x{byte:02x} at position {error.start}.") from error
 
 
+class _TwiceError(ValueError):
+    """A name that stands twice in one object: which of the two is meant, every parser decides for itself."""
+
+
 class _NoNumberError(ValueError):
     """What stands where a number should, and is none: NaN, Infinity, 1e999."""
 
 
 def _parse(text: str) -> Any:
     try:
-        return json.loads(text, parse_constant=_no_number, parse_float=_finite)
+        return json.loads(text, parse_constant=_no_number, parse_float=_finite, object_pairs_hook=_unique)
     except json.JSONDecodeError as error:
         told = error.msg[:1].lower() + error.msg[1:].removesuffix(" at")
         raise WireError(f"The body is not valid JSON: {told} at line {error.lineno}, column {error.colno}.") from error
     except RecursionError as error:
         raise _too_deep() from error
+    except _TwiceError as error:
+        name = str(error)[:100]
+        raise WireError(f"The body gives the field {name!r} twice in one object; give it once.", name) from error
     except _NoNumberError as error:
         literal = str(error)
         message = f"The body is not valid JSON: {literal[:40]} is no finite number{_place(text, literal)}."
         raise WireError(message) from error
     except ValueError as error:  # Python's own limit on the digits of an integer
         raise WireError("The body holds a number with too many digits.") from error
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> JsonObject:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise _TwiceError(Counter(name for name, _ in pairs).most_common(1)[0][0])
+    return found
 
 
 def _no_number(literal: str) -> float:

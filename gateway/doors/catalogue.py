@@ -8,9 +8,11 @@ from pydantic import BaseModel
 
 from agent.core.errors import NotFoundError
 from agent.core.models import Effect, JsonObject
-from gateway.auth import By, requires
+from gateway.auth import By, knows_more, requires
+from gateway.doors.agent import ERRORS
 from gateway.doors.wiring import Gateway
 from gateway.observe.metrics import CONTENT_TYPE
+from gateway.readiness import readiness
 
 router = APIRouter(tags=["gateway"])
 
@@ -59,9 +61,11 @@ class Component(BaseModel):
 
 
 class Readiness(BaseModel):
-    """Whether requests can be served, and by what."""
+    """Whether requests can be served, and by what. `degraded` names the components that do not work: what needs them is
+    refused, or done without them."""
 
     ready: bool
+    degraded: list[str]
     components: dict[str, Component]
 
 
@@ -102,7 +106,7 @@ async def pointer(http: Request) -> Pointer:
     return Pointer(version=http.app.version)
 
 
-@router.get("/v1/skills")
+@router.get("/v1/skills", responses=ERRORS)
 async def list_skills(stepgate: Gateway, _: By) -> SkillItems:
     """The skills."""
     items = [
@@ -119,7 +123,7 @@ async def list_skills(stepgate: Gateway, _: By) -> SkillItems:
     return SkillItems(data=items, diagnostics=list(stepgate.skills.diagnostics))
 
 
-@router.get("/v1/tools")
+@router.get("/v1/tools", responses=ERRORS)
 async def list_tools(stepgate: Gateway, _: By) -> ToolItems:
     """The tools."""
     return ToolItems(
@@ -149,8 +153,12 @@ async def health() -> Health:
 @router.get(
     "/metrics",
     response_class=Response,
-    responses={404: {"description": "AGENT_METRICS is off"}},
-    dependencies=[requires("admin")],
+    responses={
+        **ERRORS,
+        403: {**ERRORS["default"], "description": "The key lacks the scope `metrics`"},
+        404: {**ERRORS["default"], "description": "AGENT_METRICS is off"},
+    },
+    dependencies=[requires("metrics")],
 )
 async def metrics(stepgate: Gateway) -> Response:
     """What Prometheus scrapes."""
@@ -163,13 +171,15 @@ async def metrics(stepgate: Gateway) -> Response:
 @router.head("/ready", include_in_schema=False)
 @router.get("/ready", response_model=Readiness, responses=_NOT_READY)
 @router.api_route("/readyz", methods=["GET", "HEAD"], include_in_schema=False)
-async def ready(stepgate: Gateway) -> JSONResponse:
+async def ready(request: Request, stepgate: Gateway) -> JSONResponse:
     """Ready: 200 when runs can be stored and carried out. Models that are down leave the rules; they are named, and
-    do not make the gateway unready."""
-    status = await stepgate.readiness()
+    do not make the gateway unready. Where keys are demanded, the details are for those of the scope `admin`."""
+    told = await knows_more(request)
+    status = await readiness(stepgate)
     serving = status["store"].ok and status["gateway"].ok
     body = Readiness(
         ready=serving,
-        components={name: Component(ok=item.ok, detail=item.detail) for name, item in status.items()},
+        degraded=[name for name, item in status.items() if not item.ok],
+        components={name: Component(ok=item.ok, detail=item.detail if told else "") for name, item in status.items()},
     )
     return JSONResponse(body.model_dump(), 200 if serving else 503)

@@ -3,17 +3,19 @@
 from datetime import UTC, datetime
 
 from fastapi import APIRouter
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
+from agent.core.models import RetrievalMode
 from agent.knowledge.collection_store import CollectionStatus
-from agent.knowledge.models import ConnectorInput, MemoryOutput, MemoryQuery, RetrievalMode
+from agent.knowledge.models import ConnectorInput, MemoryOutput, MemoryQuery
 from agent.knowledge.pipeline import PipelineDAG
 from gateway.auth import By, requires
 from gateway.doors.agent import ERRORS
+from gateway.doors.body import JsonRoute
 from gateway.doors.documents import DocumentEntries, document_entry
 from gateway.doors.wiring import Gateway
 
-router = APIRouter(tags=["knowledge"], dependencies=[requires("agent")])
+router = APIRouter(tags=["knowledge"], route_class=JsonRoute, dependencies=[requires("agent")])
 
 
 class CollectionEntry(BaseModel):
@@ -44,8 +46,11 @@ class CollectionDetail(CollectionEntry):
 class SearchBody(MemoryQuery):
     """A search over one collection."""
 
+    # FastAPI silences pydantic's warning about its fields only while it builds their validators itself.
+    model_config = ConfigDict(defer_build=False)
+
     collection: str = Field(min_length=1, max_length=200)
-    mode: RetrievalMode = "hybrid_rerank"
+    mode: RetrievalMode | None = Field(default=None, description="unset: AGENT_RETRIEVAL_MODE")
 
 
 @router.get("/v1/collections", responses=ERRORS)
@@ -94,7 +99,7 @@ async def list_documents(name: str, stepgate: Gateway, caller: By) -> DocumentEn
 @router.delete("/v1/collections/{name}", status_code=204, responses=ERRORS, dependencies=[requires("ingest")])
 async def delete_collection(name: str, stepgate: Gateway, caller: By) -> None:
     """Remove a collection with its passages, vectors and uploads; 404 when there is none of the caller's."""
-    await stepgate.library.drop(caller.owner, name)
+    await stepgate.library.drop(caller.owner, name, by=caller.name)
 
 
 @router.post("/v1/search", responses=ERRORS)

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from agent.builder.messages import ConversationMessage, MessageRole
 from agent.builder.records import Conversation, ConversationStatus, Doubt
@@ -11,11 +11,20 @@ from agent.core.subagents import Severity
 
 
 class CreateConversation(BaseModel):
-    """About which source."""
+    """About which source, or from what another conversation came to."""
 
     model_config = ConfigDict(extra="forbid")
 
-    source_id: str = Field(min_length=1, max_length=200, description="id of a source, see /v1/sources")
+    source_id: str | None = Field(
+        default=None, min_length=1, max_length=200, description="id of a source, see /v1/sources"
+    )
+    from_conversation: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=200,
+        description="id of another conversation, whatever became of it: its pipeline is the proposal to begin with, "
+        "and its source is the source where source_id is not given",
+    )
 
 
 class SendMessage(BaseModel):
@@ -29,12 +38,12 @@ class SendMessage(BaseModel):
 
 
 class ApplyPipeline(BaseModel):
-    """Where to. `force` overrides unresolved blocking uncertainties, which is recorded."""
+    """Where to. `force` overrides unresolved blocking uncertainties, which is recorded: only by the JSON `true`."""
 
     model_config = ConfigDict(extra="forbid")
 
     collection_name: str = Field(min_length=1, max_length=200)
-    force: bool = False
+    force: StrictBool = False
 
 
 class ResolveUncertainty(BaseModel):

@@ -1,7 +1,7 @@
 """`/api/v2/agent/conversations`: a pipeline is built by talking, and applied."""
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -9,15 +9,17 @@ from fastapi.responses import Response
 
 from agent.builder.conversations import Sent
 from agent.builder.from_log import answer_of
+from agent.builder.messages import KEPT
 from agent.builder.records import Conversation, ConversationStatus
-from agent.core.errors import AgentError, StoreError
+from agent.core.errors import AgentError, AgentFailure, BadRequestError, StoreError
 from agent.core.events import Event, RunWaiting
 from agent.core.fold import fold
 from agent.core.models import JsonObject
 from agent.core.service import RunFailedError
-from gateway.auth import By, requires
+from gateway.auth import By, Stream, requires
 from gateway.bootstrap import Stepgate
-from gateway.doors.agent import ERRORS
+from gateway.doors.agent import ERRORS, STREAM
+from gateway.doors.attendance import while_heard
 from gateway.doors.body import JsonRoute
 from gateway.doors.conversation_shapes import (
     Answered,
@@ -38,7 +40,6 @@ from gateway.doors.conversation_shapes import (
 from gateway.doors.wiring import Gateway
 from gateway.errors import error_response
 from gateway.render.conversation import Teller, changed_state, conversation_frame, doubt_object, error_object
-from gateway.sse import sse_response
 
 router = APIRouter(
     prefix="/api/v2/agent/conversations",
@@ -47,11 +48,23 @@ router = APIRouter(
     dependencies=[requires("agent")],
 )
 
+EXPIRED = (
+    "The messages are gone: they are kept for a while after the last one, and no longer than the process or the Redis "
+    "server that holds them (AGENT_REDIS_URL lets them outlive the gateway). Nothing else is lost: the source "
+    "analysis, the pipeline, the uncertainties and the summary are here, and the conversation goes on from them."
+)
+EARLIER = (
+    f"Earlier messages are gone: the last {KEPT} are kept, and no longer than the process or the Redis server that "
+    "holds them (AGENT_REDIS_URL lets them outlive the gateway). What they came to is in the summary, the source "
+    "analysis and the pipeline."
+)
+
 
 @router.post("", status_code=201, responses=ERRORS)
 async def create_conversation(body: CreateConversation, stepgate: Gateway, caller: By) -> ConversationItem:
-    """Begin a conversation about a source."""
-    return item_of(await stepgate.conversations.create(body.source_id, owner=caller.owner))
+    """Begin a conversation about a source; or from another one's pipeline, to make another collection of it."""
+    made = await stepgate.conversations.create(body.source_id, owner=caller.owner, begun_from=body.from_conversation)
+    return item_of(made)
 
 
 @router.get("", responses=ERRORS)
@@ -86,25 +99,25 @@ async def get_conversation(conversation_id: str, stepgate: Gateway, caller: By) 
 @router.post(
     "/{conversation_id}/messages",
     response_model=Answered,
-    responses={200: {"content": {"text/event-stream": {}}}, **ERRORS},
+    responses={**ERRORS, **STREAM},
 )
 async def send_message(
-    conversation_id: str, body: SendMessage, http: Request, stepgate: Gateway, caller: By
+    conversation_id: str, body: SendMessage, http: Request, stepgate: Gateway, caller: By, stream: Stream
 ) -> Response:
     """Say something. Events `{"type": "text" | "tool" | "subagent" | "uncertainty" | "pipeline" | "error"}` follow as
     they happen, and `{"type": "done"}` at the end. While a message is being answered, another one is a 409."""
-    sent = await stepgate.conversations.send(
-        conversation_id,
-        body.message,
-        owner=caller.owner,
-        key=caller.key.id if caller.key else None,
-        narrowed=caller.principal.narrowed,
-    )
-    http.state.run_started = True
-    headers = {"x-stepgate-run-id": sent.run_id}
-    if _streams(body, http):
-        return sse_response(_stream(stepgate, conversation_id, caller.owner, sent), headers)
-    state = await stepgate.conversations.finished(conversation_id, sent, owner=caller.owner)
+    with stream.taken(_streams(body, http)):
+        sent = await stepgate.conversations.send(
+            conversation_id,
+            body.message,
+            principal=caller.principal,
+            may_approve=caller.key is None or caller.key.allows("approve"),
+        )
+        http.state.run_started = True
+        headers = {"x-stepgate-run-id": sent.run_id}
+        if _streams(body, http):
+            return stream.response(_stream(stepgate, conversation_id, caller.owner, sent), _failed, headers)
+    state = await while_heard(http, stepgate.conversations.finished(conversation_id, sent, owner=caller.owner))
     if state.failure is not None:
         # A model that fails is the provider's fault to those who talk, however it fails.
         code = state.failure.error_code
@@ -127,9 +140,14 @@ async def send_message(
 @router.post("/{conversation_id}/apply", responses=ERRORS, dependencies=[requires("ingest")])
 async def apply_pipeline(conversation_id: str, body: ApplyPipeline, stepgate: Gateway, caller: By) -> Applied:
     """Make the collection and start reading the source into it."""
-    applied = await stepgate.conversations.apply(
-        conversation_id, body.collection_name, force=body.force, owner=caller.owner
-    )
+    try:
+        applied = await stepgate.conversations.apply(
+            conversation_id, body.collection_name, force=body.force, owner=caller.owner, by=caller.name
+        )
+    except BadRequestError as error:
+        if error.details.get("param") == "collection":  # as other doors call it
+            error.details["param"] = "collection_name"
+        raise
     return Applied(
         collection_id=body.collection_name,
         collection_name=body.collection_name,
@@ -141,7 +159,7 @@ async def apply_pipeline(conversation_id: str, body: ApplyPipeline, stepgate: Ga
 @router.post("/{conversation_id}/abandon", responses=ERRORS)
 async def abandon_conversation(conversation_id: str, stepgate: Gateway, caller: By) -> ConversationItem:
     """End a conversation without applying anything."""
-    return item_of(await stepgate.conversations.abandon(conversation_id, owner=caller.owner))
+    return item_of(await stepgate.conversations.abandon(conversation_id, owner=caller.owner, by=caller.name))
 
 
 @router.post("/{conversation_id}/uncertainties/{uncertainty_id}/resolve", responses=ERRORS)
@@ -163,7 +181,7 @@ def _streams(body: SendMessage, http: Request) -> bool:
     return "text/event-stream" in accepted or "application/json" not in accepted
 
 
-async def _stream(stepgate: Stepgate, conversation_id: str, owner: str, sent: Sent) -> AsyncIterator[str]:
+async def _stream(stepgate: Stepgate, conversation_id: str, owner: str, sent: Sent) -> AsyncGenerator[str, None]:
     """What happens while a message is answered; `done` is always last."""
     events: list[Event] = []
     told = _Told(stepgate, conversation_id, owner)
@@ -185,6 +203,10 @@ async def _stream(stepgate: Stepgate, conversation_id: str, owner: str, sent: Se
         yield conversation_frame(error_object(error.failure()))
         status = "failed"
     yield conversation_frame({"type": "done", "run_id": sent.run_id, "status": status})
+
+
+def _failed(failure: AgentFailure) -> str:
+    return conversation_frame(error_object(failure))
 
 
 class _Told:
@@ -215,11 +237,14 @@ class _Told:
 
 
 async def _detail(stepgate: Stepgate, conversation: Conversation) -> ConversationDetail:
-    note = ""
     try:
         messages = await stepgate.conversations.messages(conversation)
     except StoreError as error:  # the rest is in the store, and of use without them
         messages, note = [], error.message
+    else:
+        answers = sum(one.role == "assistant" for one in messages)
+        missing = EARLIER if messages else EXPIRED
+        note = missing if answers < conversation.turns or (conversation.run_id and not messages) else ""
     doubts = await stepgate.conversations.builder.store.doubts(conversation)
     return ConversationDetail(
         **item_of(conversation).model_dump(),

@@ -143,7 +143,13 @@ async def list_documents(
     return DocumentEntries(data=[document_entry(*one) for one in found[offset : offset + limit]])
 
 
-@router.post("/v1/documents", status_code=201, responses=ERRORS, openapi_extra=_FORM, dependencies=[requires("ingest")])
+@router.post(
+    "/v1/documents",
+    status_code=201,
+    responses={**ERRORS, 200: {"model": UploadedDocument, "description": "The collection had these bytes already"}},
+    openapi_extra=_FORM,
+    dependencies=[requires("ingest")],
+)
 async def upload_document(http: Request, response: Response, stepgate: Gateway, caller: By) -> UploadedDocument:
     """Read one file, sent as multipart/form-data, into a collection: 201, or 200 when it had these bytes already.
 
@@ -178,7 +184,7 @@ async def get_document(
 async def delete_document(document_id: str, stepgate: Gateway, caller: By, collection: str | None = None) -> None:
     """Remove a document with its passages, vectors and uploaded bytes. One that is still at its source comes back with
     the next reading."""
-    await stepgate.library.remove(caller.owner, document_id, collection)
+    await stepgate.library.remove(caller.owner, document_id, collection, by=caller.name)
 
 
 @router.get(

@@ -1,9 +1,10 @@
-"""Reading sources over HTTP: `/v1/collections/{name}/ingest`, `/v1/jobs`, `/v1/pipelines`, `/v1/plugins`."""
+"""Reading sources over HTTP: `/v1/collections/{name}/ingest` and `/reindex`, `/v1/jobs`, `/v1/pipelines`,
+`/v1/plugins`."""
 
 from datetime import UTC, datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent.core.errors import AgentFailure
@@ -17,6 +18,7 @@ from agent.knowledge.roots import beneath
 from agent.knowledge.templates import PipelineTemplate, chosen_pipeline, from_template, list_templates
 from gateway.auth import By, requires
 from gateway.doors.agent import ERRORS
+from gateway.doors.attendance import while_heard
 from gateway.doors.body import JsonRoute
 from gateway.doors.wiring import Gateway
 
@@ -35,6 +37,9 @@ class SourceBody(BaseModel):
         min_length=1, max_length=4000, description="URL, path below AGENT_FILE_ROOTS, or Google Drive id"
     )
     credentials_id: str | None = Field(default=None, max_length=200, description="name of a stored credential")
+    password_id: str | None = Field(
+        default=None, max_length=200, description="name of a stored credential that opens protected PDFs"
+    )
     recursive: bool = False
     template: str | None = Field(default=None, max_length=100)
     parameters: JsonObject | None = None
@@ -47,6 +52,7 @@ class SourceBody(BaseModel):
             source_type=self.source_type,
             source_identifier=self.source_identifier,
             credentials_id=self.credentials_id,
+            password_id=self.password_id,
             recursive=self.recursive,
         )
 
@@ -63,12 +69,13 @@ class DryRunBody(SourceBody):
 
 
 class JobEntry(BaseModel):
-    """An ingestion that was asked for. `next` says what happens to one that was interrupted."""
+    """Work on a collection that was asked for; `source` is None where vectors are made anew. `next` says what happens
+    to one that was interrupted."""
 
     id: str
     collection: str
     status: JobStatus
-    source: ConnectorInput
+    source: ConnectorInput | None
     template: str | None
     progress: JobProgress
     attempts: int
@@ -109,6 +116,14 @@ async def ingest(name: str, body: SourceBody, stepgate: Gateway, caller: By) -> 
     return _entry(await stepgate.jobs.submit(caller.owner, name, JobRequest(source=source, pipeline=pipeline)))
 
 
+@router.post("/v1/collections/{name}/reindex", status_code=202, responses=ERRORS)
+async def reindex(name: str, stepgate: Gateway, caller: By) -> JobEntry:
+    """Make the vectors of a collection by the embedder that is set now, from the stored passages: a job to follow at
+    `/v1/jobs/{id}`. Until it is done, searches go by the words alone, and say so. 404 for an unknown collection."""
+    await stepgate.library.collection(caller.owner, name)
+    return _entry(await stepgate.jobs.submit(caller.owner, name, JobRequest()))
+
+
 @router.get("/v1/jobs", responses=ERRORS)
 async def list_jobs(stepgate: Gateway, caller: By, limit: Annotated[int, Query(ge=1, le=200)] = 50) -> JobEntries:
     """The caller's newest jobs."""
@@ -124,16 +139,18 @@ async def get_job(
 
 
 @router.post("/v1/pipelines/dry-run", responses=ERRORS)
-async def dry_run(body: DryRunBody, stepgate: Gateway, caller: By) -> ValidationReport:
-    """Try a pipeline on a sample of a source. Nothing is written; changes that would help are recommended."""
+async def dry_run(body: DryRunBody, http: Request, stepgate: Gateway, caller: By) -> ValidationReport:
+    """Try a pipeline on a sample of a source. Nothing is written; changes that would help are recommended. It ends when
+    the client goes away."""
     roots = stepgate.settings.readable_roots
-    return await stepgate.library.dry_run(
+    trial = stepgate.library.dry_run(
         beneath(body.source, roots),
         body.chosen() or from_template(),
         sample_count=body.sample_count,
         seed=body.seed,
         roots=roots,
     )
+    return await while_heard(http, trial)
 
 
 @router.get("/v1/pipelines/templates", responses=ERRORS)

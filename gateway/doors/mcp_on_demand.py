@@ -68,7 +68,9 @@ class McpOnDemand:
         caller = await self._stepgate.gatekeeper.caller(key_of(request.headers))
         if caller.key is not None and not caller.key.allows("mcp"):
             raise ScopeError(f"the API key {caller.key.id} lacks the scope 'mcp'", scope="mcp")
-        request.state.extra_headers = self._stepgate.gatekeeper.count(caller)
+        counted = await self._stepgate.gatekeeper.count(caller)
+        request.state.extra_headers = counted.headers
+        counted.require()
         setattr(request.state, STATE, caller.principal)
 
     async def endpoint(self, path: str) -> ASGIApp:

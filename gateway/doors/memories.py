@@ -52,7 +52,7 @@ async def list_memories(
 @router.delete("/v1/memories/{memory_id}", status_code=204, responses=ERRORS)
 async def delete_memory(memory_id: str, stepgate: Gateway, caller: By) -> None:
     """Forget one; 404 when there is none of the caller's."""
-    await stepgate.memory.delete(caller.owner, memory_id)
+    await stepgate.memory.delete(caller.owner, memory_id, by=caller.name)
 
 
 def _entry(memory: Memory) -> MemoryEntry:

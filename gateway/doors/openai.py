@@ -2,26 +2,32 @@
 
 import contextlib
 import json
-from collections.abc import AsyncIterator, Iterable
-from typing import Annotated, Any, Literal
+from collections.abc import AsyncGenerator, Iterable
+from functools import partial
+from typing import Any, Literal
 
-from fastapi import APIRouter, Header, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent.core.errors import AgentError
+from agent.core.errors import AgentFailure
 from agent.core.events import RunCreated, RunFailed, RunWaiting
 from agent.core.models import AgentRequest, ChatMessage, JsonObject, Room
-from agent.planning.routing import TASK_PREFIX
-from gateway.auth import By, requires, start_run
+from gateway.auth import By, Stream, requires
+from gateway.awaited import Awaited
 from gateway.bootstrap import Stepgate
+from gateway.doors.agent import STREAM
+from gateway.doors.attendance import told_of_end, while_heard
+from gateway.doors.beginning import begun_in_chat
 from gateway.doors.body import JsonRoute
-from gateway.doors.replies import answered
+from gateway.doors.first_byte import fails_at_once
+from gateway.doors.openwebui import as_asked, is_background, is_open_webui, stopped
 from gateway.doors.wiring import Gateway
-from gateway.errors import WireError
+from gateway.errors import ClientGoneError, WireError
+from gateway.idempotency import begun_once
 from gateway.render.errors import OpenAIErrorBody, openai_error, to_json
 from gateway.render.openai import OpenAIChunks, completion_body
-from gateway.sse import frame, sse_response
+from gateway.sse import frame
 
 router = APIRouter(tags=["OpenAI"], route_class=JsonRoute, dependencies=[requires("chat")])
 
@@ -129,66 +135,81 @@ async def get_model(model: str, stepgate: Gateway) -> ModelCard:
     return _card(stepgate.rooms.get(model))
 
 
-@router.post("/v1/chat/completions", responses=_ERRORS, response_model=None)
+@router.post("/v1/chat/completions", responses={**_ERRORS, **STREAM}, response_model=None)
 async def chat_completions(
     body: ChatCompletionRequest,
     http: Request,
     stepgate: Gateway,
     caller: By,
-    user_agent: Annotated[str, Header()] = "",
+    stream: Stream,
 ) -> Response:
     """Carry out the last user message; the messages before it are the context."""
     room = stepgate.rooms.get(body.model)
     refuse_unsupported(body, room, stepgate.rooms, has_model=stepgate.models.configured)
-    request = to_request(body, stepgate.settings.max_messages, http.headers.get("x-openwebui-chat-id"))
-    hidden = request.prompt.lstrip().startswith(TASK_PREFIX)
-    reply = None if hidden else await answered(stepgate, caller, request)
-    run_id, heard = reply or (await start_run(stepgate, caller, request, hidden=hidden), 0)
-    http.state.run_started = True
-    if not body.stream:
-        return await _whole(stepgate, run_id, caller.owner, heard)
-    rich = not hidden and _is_open_webui(http, user_agent, stepgate.settings.open_webui)
-    include_usage = body.stream_options is not None and bool(body.stream_options.include_usage)
-    chunks = OpenAIChunks(run_id, body.model, include_usage=include_usage, rich=rich)
-    return sse_response(_stream(stepgate, run_id, caller.owner, chunks, heard), {"x-stepgate-run-id": run_id})
+    request = as_asked(to_request(body, stepgate.settings.max_messages, http.headers.get("x-openwebui-chat-id")))
+    hidden = is_background(request.prompt)
+    with stream.taken(body.stream):
+        run_id, heard = await begun_once(
+            http, lambda new: begun_in_chat(stepgate, caller, request, hidden=hidden, run_id=new)
+        )
+        # A plain model has done nothing that a second try would do twice.
+        http.state.run_started, http.state.run_id = room.planning or room.skill is not None, run_id
+        if not body.stream:
+            return Awaited(partial(_whole, stepgate, run_id, caller.owner, heard, hidden=hidden))
+        rich = not hidden and is_open_webui(http.headers, body.tools or (), stepgate.settings.open_webui)
+        include_usage = body.stream_options is not None and bool(body.stream_options.include_usage)
+        chunks = OpenAIChunks(run_id, body.model, include_usage=include_usage, rich=rich)
+        await fails_at_once(stepgate.service, run_id, caller.owner, heard, shows_work=rich)
+        frames = _stream(stepgate, run_id, caller.owner, chunks, heard)
+        if rich and "idempotency-key" not in http.headers:
+            frames = told_of_end(frames, partial(stopped, stepgate.service, run_id, caller.owner))
+        return stream.response(frames, _failed, {"x-stepgate-run-id": run_id})
 
 
-async def _whole(stepgate: Stepgate, run_id: str, owner: str, heard: int) -> Response:
-    events = await stepgate.service.finished(run_id, owner=owner, heard=heard)
+async def _whole(stepgate: Stepgate, run_id: str, owner: str, heard: int, http: Request, *, hidden: bool) -> Response:
+    try:
+        events = await while_heard(http, stepgate.service.finished(run_id, owner=owner, heard=heard))
+    except ClientGoneError:
+        if hidden:  # no list shows it: nobody would ever see what it comes to
+            await stepgate.service.cancel(run_id, owner=owner, reason="the caller hung up")
+        raise
     headers = {"x-stepgate-run-id": run_id}
     return Response(completion_body(events), media_type="application/json", headers=headers)
 
 
-async def _stream(stepgate: Stepgate, run_id: str, owner: str, chunks: OpenAIChunks, heard: int) -> AsyncIterator[str]:
+async def _stream(
+    stepgate: Stepgate, run_id: str, owner: str, chunks: OpenAIChunks, heard: int
+) -> AsyncGenerator[str, None]:
     """The frames of a run; what happened up to seq `heard` has been shown before. A failure after the 200 is a frame
     of its own, and the stream ends without [DONE]."""
     waiting = False
-    try:
-        async with contextlib.aclosing(
-            stepgate.service.events(run_id, owner=owner, waits=False, heard=heard)
-        ) as events:
-            async for event in events:
-                if isinstance(event.body, RunFailed):
-                    yield frame(to_json(openai_error(event.body.failure)))
-                    return
-                for data in chunks.frames(event):
-                    if event.seq > heard or isinstance(event.body, RunCreated):
-                        yield frame(data)
-                if event.body.terminal:
-                    yield DONE
-                    return
-                waiting = isinstance(event.body, RunWaiting)
-        if waiting:
-            for data in chunks.question():
-                yield frame(data)
-            yield DONE
-            return
-        message = f"the gateway is stopping; the run goes on after its restart: GET /v1/runs/{run_id}"
-        yield frame(
-            json.dumps({"error": {"message": message, "type": "server_error", "param": None, "code": "err_busy"}})
-        )
-    except AgentError as error:
-        yield frame(to_json(openai_error(error.failure())))
+    async with contextlib.aclosing(stepgate.service.events(run_id, owner=owner, waits=False, heard=heard)) as events:
+        async for event in events:
+            if isinstance(event.body, RunFailed):
+                for data in chunks.failed(event):
+                    yield frame(data)
+                yield _failed(event.body.failure)
+                return
+            for data in chunks.frames(event):
+                if event.seq > heard or isinstance(event.body, RunCreated):
+                    yield frame(data)
+            if event.body.terminal:
+                yield DONE
+                return
+            waiting = isinstance(event.body, RunWaiting)
+    if waiting:
+        for data in chunks.question():
+            yield frame(data)
+        yield DONE
+        return
+    for data in chunks.broken_off("The gateway is stopping; the run goes on"):
+        yield frame(data)
+    message = f"the gateway is stopping; the run goes on after its restart: GET /v1/runs/{run_id}"
+    yield frame(json.dumps({"error": {"message": message, "type": "server_error", "param": None, "code": "err_busy"}}))
+
+
+def _failed(failure: AgentFailure) -> str:
+    return frame(to_json(openai_error(failure)))
 
 
 def refuse_unsupported(body: ChatCompletionRequest, room: Room, rooms: Iterable[Room], *, has_model: bool) -> None:
@@ -216,7 +237,8 @@ def to_request(body: ChatCompletionRequest, max_messages: int, chat_id: str | No
     if body.n not in (None, 1):
         raise WireError("Only n=1 is supported: a run has one answer.", "n", "unsupported_parameter")
     if len(body.messages) > max_messages:
-        raise WireError(f"At most {max_messages} messages are taken.", "messages", "array_above_max_length")
+        told = f"At most {max_messages:,} messages are taken (AGENT_MAX_MESSAGES)."
+        raise WireError(told, "messages", "array_above_max_length")
     last = next((i for i in reversed(range(len(body.messages))) if body.messages[i].role == "user"), None)
     if last is None:
         raise WireError("There is no user message; the last one is the request.", "messages", "invalid_value")
@@ -281,13 +303,6 @@ def _add_part(part: ContentPart, where: str, texts: list[str], images: list[str]
         images.append(part.image_url.url)
     else:
         raise WireError(f"Content of type '{part.type}' is not supported.", f"{where}.type", "invalid_value")
-
-
-def _is_open_webui(http: Request, user_agent: str, policy: str) -> bool:
-    if policy != "auto":
-        return policy == "always"
-    named = any(name.startswith("x-openwebui-") for name in http.headers)
-    return named or "open webui" in user_agent.lower() or "openwebui" in user_agent.lower()
 
 
 def _card(room: Room) -> ModelCard:

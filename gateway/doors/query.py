@@ -11,9 +11,11 @@ from agent.core.fold import RunState, StepStatus, fold
 from agent.core.models import AgentRequest, JsonObject, TailorOutput
 from agent.core.response import respond
 from agent.knowledge.tailor import Persona
-from gateway.auth import By, requires, start_run
+from gateway.auth import By, requires
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
+from gateway.doors.attendance import while_heard
+from gateway.doors.beginning import start_run
 from gateway.doors.body import JsonRoute
 from gateway.doors.wiring import Gateway
 
@@ -72,12 +74,12 @@ async def query(body: OrchestratorInput, http: Request, stepgate: Gateway, calle
     """Carry out a message as a run; its id is in `x-stepgate-run-id`."""
     started = monotonic()
     run_id = await start_run(stepgate, caller, _request(stepgate, body))
-    http.state.run_started = True
-    events = await stepgate.service.finished(run_id, owner=caller.owner)
+    http.state.run_started, http.state.run_id = True, run_id
+    events = await while_heard(http, stepgate.service.finished(run_id, owner=caller.owner))
     state = fold(run_id, events)
     output = OrchestratorOutput(
         final_response=_response(state, respond(events).response),
-        execution_plan=_plan(state),
+        execution_plan=plan_view(state),
         processing_time_total_ms=round((monotonic() - started) * 1000, 1),
     )
     headers = {"x-stepgate-run-id": run_id}
@@ -107,7 +109,8 @@ def _response(state: RunState, text: str) -> TailorOutput:
     return TailorOutput(content=answer.text, citations=evidence)
 
 
-def _plan(state: RunState) -> list[PlanStepView]:
+def plan_view(state: RunState) -> list[PlanStepView]:
+    """The plan in force, with where each step stands."""
     return [
         PlanStepView(
             step_id=number,

@@ -1,7 +1,7 @@
 """`/v1/runs`: what was asked before, what became of it, its events from any point on, and a way to stop it."""
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 from typing import Annotated, Final
 
@@ -14,13 +14,13 @@ from agent.core.fold import fold
 from agent.core.journal import RunRow
 from agent.core.models import AgentResponse, JsonObject, Plan, PlanStep, RunStatus, StepOutcome
 from agent.core.response import respond
-from gateway.auth import By, requires
+from agent.core.service import Decision
+from gateway.auth import By, Stream, requires
 from gateway.bootstrap import Stepgate
-from gateway.doors.agent import ERRORS
-from gateway.doors.body import JsonRoute, refuse_unknown
+from gateway.doors.agent import ERRORS, STREAM
+from gateway.doors.body import KNOWN_ONLY, JsonRoute, refuse_unknown
 from gateway.doors.wiring import Gateway
-from gateway.render.native import event_frame
-from gateway.sse import sse_response
+from gateway.render.native import event_frame, failure_frame
 
 router = APIRouter(tags=["runs"], route_class=JsonRoute, dependencies=[requires("agent")])
 
@@ -61,6 +61,7 @@ class RunDetail(RunSummary):
     """A run with its plan, the verdicts on its steps, and its response so far."""
 
     plan: Plan | None
+    estimated_tools: list[str] = Field(default=[], description="tools and skills the plan means to use")
     steps: list[PlanStep]
     verdicts: list[RunVerdict]
     response: AgentResponse
@@ -100,18 +101,24 @@ async def get_run(run_id: str, stepgate: Gateway, caller: By) -> RunDetail:
     return RunDetail(
         **_summary(row).model_dump(),
         plan=state.plan,
+        estimated_tools=list(state.plan.tools()) if state.plan else [],
         steps=list(state.plan.steps) if state.plan else [],
         verdicts=verdicts,
         response=respond(events),
     )
 
 
-@router.get("/v1/runs/{run_id}/events", responses=ERRORS, response_model=EventList)
+@router.get(
+    "/v1/runs/{run_id}/events",
+    responses={**ERRORS, **STREAM, 204: {"description": "The end was seen already"}},
+    response_model=EventList,
+)
 async def run_events(
     run_id: str,
     http: Request,
     stepgate: Gateway,
     caller: By,
+    stream: Stream,
     after: Annotated[int | None, Query(ge=0, le=MAX_SEQ)] = None,
     last_event_id: Annotated[str | None, Header()] = None,
 ) -> Response:
@@ -126,7 +133,8 @@ async def run_events(
         return Response(body.model_dump_json(), media_type="application/json")
     if row.status in _FINISHED and position == row.last_seq:
         return Response(status_code=204)
-    return sse_response(_follow(stepgate, run_id, caller.owner, position))
+    with stream.taken():
+        return stream.response(_follow(stepgate, run_id, caller.owner, position), failure_frame)
 
 
 @router.post("/v1/runs/{run_id}/cancel", status_code=202, responses=ERRORS)
@@ -139,6 +147,7 @@ async def cancel_run(run_id: str, stepgate: Gateway, caller: By) -> RunSummary:
 class ApprovalBody(BaseModel):
     """Yes. `plan` replaces the plan that was shown; `approvals` names what is approved, else all that is open."""
 
+    model_config = KNOWN_ONLY
     approvals: list[str] = Field(default=[], max_length=100)
     plan: JsonObject | None = None
 
@@ -146,6 +155,7 @@ class ApprovalBody(BaseModel):
 class RejectionBody(BaseModel):
     """No, and why."""
 
+    model_config = KNOWN_ONLY
     reason: str = Field(default="", max_length=4_000)
     approvals: list[str] = Field(default=[], max_length=100)
 
@@ -153,6 +163,7 @@ class RejectionBody(BaseModel):
 class ReplyBody(BaseModel):
     """Neither yes nor no: what should be different, or a question."""
 
+    model_config = KNOWN_ONLY
     text: str = Field(min_length=1, max_length=20_000)
     approvals: list[str] = Field(default=[], max_length=100)
 
@@ -161,33 +172,41 @@ class ReplyBody(BaseModel):
 async def approve_run(run_id: str, body: ApprovalBody, http: Request, stepgate: Gateway, caller: By) -> RunSummary:
     """Allow what the run waits with, as shown or as edited; it goes on at once."""
     refuse_unknown(await http.json(), ApprovalBody)
-    await stepgate.service.decide(
-        run_id, "approve", owner=caller.owner, by=caller.name, approvals=body.approvals, plan=body.plan
-    )
-    return _summary(await stepgate.service.get(run_id, owner=caller.owner))
+    return await _decided(stepgate, caller, run_id, "approve", body.approvals, plan=body.plan)
 
 
 @router.post("/v1/runs/{run_id}/reject", status_code=202, responses=ERRORS, dependencies=[requires("approve")])
 async def reject_run(run_id: str, body: RejectionBody, http: Request, stepgate: Gateway, caller: By) -> RunSummary:
     """Refuse what the run waits with: a plan ends the run; a single call is told to the agent."""
     refuse_unknown(await http.json(), RejectionBody)
-    await stepgate.service.decide(
-        run_id, "reject", owner=caller.owner, by=caller.name, approvals=body.approvals, reason=body.reason
-    )
-    return _summary(await stepgate.service.get(run_id, owner=caller.owner))
+    return await _decided(stepgate, caller, run_id, "reject", body.approvals, reason=body.reason)
 
 
 @router.post("/v1/runs/{run_id}/reply", status_code=202, responses=ERRORS, dependencies=[requires("approve")])
 async def reply_to_run(run_id: str, body: ReplyBody, http: Request, stepgate: Gateway, caller: By) -> RunSummary:
     """Say what should be different; a new plan is made of it, and asked about again."""
     refuse_unknown(await http.json(), ReplyBody)
-    await stepgate.service.decide(
-        run_id, "answer", owner=caller.owner, by=caller.name, approvals=body.approvals, reason=body.text
+    return await _decided(stepgate, caller, run_id, "answer", body.approvals, reason=body.text)
+
+
+async def _decided(
+    stepgate: Stepgate,
+    caller: By,
+    run_id: str,
+    decision: Decision,
+    approvals: list[str],
+    *,
+    reason: str = "",
+    plan: JsonObject | None = None,
+) -> RunSummary:
+    """Give the caller's word to the run; the run as it goes on."""
+    heard = await stepgate.service.decide(
+        run_id, decision, owner=caller.owner, by=caller.name, reason=reason, approvals=approvals, plan=plan
     )
-    return _summary(await stepgate.service.get(run_id, owner=caller.owner))
+    return _summary(await stepgate.service.taken_up(run_id, heard, owner=caller.owner))
 
 
-async def _follow(stepgate: Stepgate, run_id: str, owner: str, after: int) -> AsyncIterator[str]:
+async def _follow(stepgate: Stepgate, run_id: str, owner: str, after: int) -> AsyncGenerator[str, None]:
     async with contextlib.aclosing(stepgate.service.events(run_id, owner=owner, after=after)) as events:
         async for event in events:
             yield event_frame(event)

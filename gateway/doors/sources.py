@@ -72,7 +72,7 @@ async def get_source(source_id: str, stepgate: Gateway, caller: By) -> SourceIte
 @router.delete("/{source_id}", status_code=204, responses=ERRORS)
 async def remove_source(source_id: str, stepgate: Gateway, caller: By) -> None:
     """Forget a source. Conversations about it stay, without it; collections are not touched."""
-    await stepgate.conversations.builder.sources.remove(source_id, caller.owner)
+    await stepgate.conversations.builder.sources.remove(source_id, caller.owner, by=caller.name)
 
 
 def _item(source: NamedSource) -> SourceItem:

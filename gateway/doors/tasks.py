@@ -13,10 +13,12 @@ from agent.core.tasks_store import MOST_RUNS, Task, TaskRun, TaskStatus
 from agent.planning.required import CONTEXT_CHARS, CONTEXT_KEYS, split_context
 from gateway.auth import By, requires
 from gateway.doors.agent import ERRORS
-from gateway.doors.body import JsonRoute, refuse_unknown
+from gateway.doors.attendance import while_heard
+from gateway.doors.body import KNOWN_ONLY, JsonRoute, refuse_unknown
 from gateway.doors.catalogue import ToolItems, list_tools
 from gateway.doors.wiring import Gateway
 from gateway.errors import FieldError
+from gateway.idempotency import begun_once
 from gateway.render.errors import FailureBody
 
 router = APIRouter(tags=["tasks"], route_class=JsonRoute, dependencies=[requires("agent")])
@@ -29,6 +31,8 @@ _UNUSABLE = {"model": FailureBody, "description": "A field has no usable value"}
 
 class NewTask(BaseModel):
     """Something to be done. `context` holds service, priority, severity and status; other keys are dropped."""
+
+    model_config = KNOWN_ONLY
 
     prompt: Annotated[JsonValue, WithJsonSchema({"type": "string", "minLength": 1})] = None
     context: Annotated[
@@ -125,11 +129,15 @@ async def run_task(
 ) -> TaskRecord:
     """Carry out a task, and return it when it has ended; 202 at once with `wait=false`. A task that is being carried
     out already is a 409 that names its run."""
-    run_id = await stepgate.tasks.start(task_id, owner=caller.owner, key=caller.key.id if caller.key else None)
+
+    async def start(_: str | None) -> tuple[str, int]:
+        return await stepgate.tasks.start(task_id, owner=caller.owner, principal=caller.principal), 0
+
+    run_id, _ = await begun_once(http, start)
     http.state.run_started = True
     response.headers["x-stepgate-run-id"] = run_id
     if wait:
-        await stepgate.tasks.finished(run_id, owner=caller.owner)
+        await while_heard(http, stepgate.tasks.finished(run_id, owner=caller.owner))
     task, run = await stepgate.tasks.get(task_id, owner=caller.owner)
     if run is None or not run.ended:  # it goes on: nobody waits, a person has to decide, or the gateway stops
         response.status_code = 202

@@ -109,11 +109,11 @@ class MetricsMiddleware:
         try:
             await self._app(scope, receive, counted)
         finally:
-            method = scope["method"] if scope["method"] in _METHODS else "other"
-            self._metrics().request(method, _pattern(scope), status, perf_counter() - started)
+            method = scope["method"] if scope["method"] in METHODS else "other"
+            self._metrics().request(method, pattern(scope), status, perf_counter() - started)
 
 
-def _pattern(scope: Scope) -> str:
+def pattern(scope: Scope) -> str:
     """The pattern of the route that served the request; the router leaves it in the scope."""
     route = scope.get("route")
     if isinstance(route, Route):
@@ -121,4 +121,5 @@ def _pattern(scope: Scope) -> str:
     return "/mcp" if str(scope["path"]).partition("/mcp")[0] == "" else "other"
 
 
-_METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
+METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
+"""What may stand in a line or a label: a method is the caller's choice."""

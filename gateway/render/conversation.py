@@ -10,6 +10,7 @@ from agent.core.errors import AgentFailure
 from agent.core.fold import RunState
 from agent.core.models import JsonObject
 from agent.core.trace import shorten
+from agent.subagents.spawn import SPAWN_TOOLS
 from gateway.sse import frame
 
 SHOWN_CHARS = 1_000
@@ -33,9 +34,9 @@ class Teller:
         """What there is to tell of an event."""
         body = event.body
         match body:
-            case ev.ToolCalled(span="") if not body.tool.startswith("spawn_"):
+            case ev.ToolCalled(span="") if body.tool not in SPAWN_TOOLS:
                 yield {"type": "tool", "tool": body.tool, "status": "started", "args": body.args}
-            case ev.ToolReturned(span="") if not body.tool.startswith("spawn_"):
+            case ev.ToolReturned(span="") if body.tool not in SPAWN_TOOLS:
                 yield self._returned(body)
             case ev.SubAgentStarted():
                 self._agents[body.span] = body.agent_id
@@ -54,8 +55,10 @@ class Teller:
             case ev.AnswerDelta(kind="text"):
                 self._said = True
                 yield {"type": "text", "content": body.text}
-            case ev.AnswerStarted(restarted=True):
+            case ev.AnswerStarted(restarted=True) if self._said:
+                # What was said stands, as a remark on the way; the answer comes after it.
                 self._said = False
+                yield {"type": "text", "content": "\n\n"}
             case ev.AnswerFinished() if not self._said and body.text:
                 yield {"type": "text", "content": body.text}
             case ev.RunFailed():
@@ -82,12 +85,10 @@ class Teller:
 
 
 def changed_state(event: ev.Event) -> bool:
-    """Whether what a conversation keeps may have changed with this event."""
+    """Whether what a conversation keeps may have changed with this event: a pipeline is kept before it is tried."""
     body = event.body
-    return (
-        isinstance(body, ev.ToolReturned)
-        and not body.span
-        and (body.tool in PIPELINE_TOOLS or body.tool.startswith("spawn_"))
+    return isinstance(body, ev.SubAgentStarted) or (
+        isinstance(body, ev.ToolReturned) and not body.span and body.tool in PIPELINE_TOOLS | SPAWN_TOOLS
     )
 
 

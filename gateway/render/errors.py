@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from agent.core.errors import FAILURES, AgentFailure, FailureKind
 
-OPENAI_PATHS = ("/v1/chat/completions", "/v1/models", "/v1/responses", "/v1/embeddings", "/v1/completions")
+OPENAI_PATHS = ("/v1/chat", "/v1/models", "/v1/responses", "/v1/embeddings", "/v1/completions")
 """Paths whose callers are OpenAI clients and read errors in OpenAI's shape."""
 
 MCP_PATH = "/mcp"
@@ -17,6 +17,9 @@ DOOR_FAILURES: Mapping[str, FailureKind] = {
     "ERR_FIELD": FailureKind("a field of the body has no usable value", "correct the field it names", 422, False),
     "ERR_METHOD": FailureKind("the path does not take this method", "use one of the `Allow` header", 405, False),
     "ERR_MEDIA_TYPE": FailureKind("the body is not sent as plain JSON", "send it uncompressed, as JSON", 415, False),
+    "ERR_HEADERS": FailureKind("the request line and headers are too large", "send fewer or shorter ones", 431, False),
+    "ERR_CLIENT_SLOW": FailureKind("the request did not come in in time", "send it again, without pauses", 408, True),
+    "ERR_CLIENT_GONE": FailureKind("the caller hung up before the answer", "nothing; its run goes on", 499, False),
     "ERR_HOST": FailureKind("a Host or Origin that is not allowed", "add it to AGENT_ALLOWED_HOSTS", 421, False),
 }
 """Failures only HTTP knows; the rest of the table is the engine's."""
@@ -54,9 +57,12 @@ _OPENAI_CODES: Mapping[str, tuple[str, str | None]] = {
     "ERR_RATE_LIMIT": ("requests", "rate_limit_exceeded"),
     "ERR_QUOTA": ("insufficient_quota", "insufficient_quota"),
     "ERR_TOO_LARGE": ("invalid_request_error", "request_too_large"),
+    "ERR_HEADERS": ("invalid_request_error", "headers_too_large"),
+    "ERR_CLIENT_SLOW": ("invalid_request_error", "request_timeout"),
     "ERR_METHOD": ("invalid_request_error", "method_not_supported"),
     "ERR_MEDIA_TYPE": ("invalid_request_error", "unsupported_content_type"),
     "ERR_ROOM_UNKNOWN": ("invalid_request_error", "model_not_found"),
+    "ERR_CONFLICT": ("invalid_request_error", "conflict"),
     "ERR_NOT_FOUND": ("invalid_request_error", "not_found"),
     "ERR_MODEL_CONTEXT": ("invalid_request_error", "context_length_exceeded"),
     "ERR_MODEL_RATE_LIMIT": ("requests", "rate_limit_exceeded"),
@@ -99,11 +105,16 @@ def to_json(body: BaseModel) -> str:
 
 def openai_error(failure: AgentFailure, named: str | None = None) -> OpenAIErrorBody:
     """A failure in OpenAI's shape; `named` is OpenAI's own code for it."""
-    kind, code = _OPENAI_CODES.get(failure.error_code, ("server_error", failure.error_code.lower()))
+    own = "invalid_request_error" if 400 <= status_of(failure.error_code) < 500 else "server_error"
+    kind, code = _OPENAI_CODES.get(failure.error_code, (own, failure.error_code.lower()))
+    if failure.error_code == "ERR_RATE_LIMIT" and failure.details.get("limit") == "tokens":
+        kind = "tokens"
+    if failure.error_code == "ERR_AUTH" and failure.details.get("missing"):
+        code = None
     param = failure.details.get("param")
     if failure.error_code == "ERR_ROOM_UNKNOWN":
         param = "model"
-    if failure.error_code == "ERR_MODEL_CONTEXT":
+    if failure.error_code == "ERR_MODEL_CONTEXT" or param == "prompt":  # our name of the last message
         param = "messages"
     return OpenAIErrorBody(
         error=OpenAIErrorDetail(

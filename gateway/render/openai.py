@@ -5,13 +5,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pydantic import JsonValue
+from pydantic_core import to_json
 
 from agent.core import events as ev
 from agent.core.fold import fold
 from agent.core.models import AgentResponse, JsonObject, Source
 from agent.core.response import respond
 from agent.execution.outputs import number_sources
-from gateway.render.openwebui import RichView
+from gateway.render.openwebui import NO_TEXT, RichView
 from gateway.render.status import StatusLines
 
 PIECE_CHARS = 400
@@ -26,15 +27,14 @@ def completion_id(run_id: str) -> str:
     return f"chatcmpl-{run_id}"
 
 
-def completion_body(events: Sequence[ev.Event]) -> str:
-    """A whole `chat.completion` as JSON, with `steps` and `metadata` at the top and in the message."""
+def completion_body(events: Sequence[ev.Event]) -> bytes:
+    """A whole `chat.completion` as JSON in UTF-8, with `steps` and `metadata` at the top and in the message."""
     response = respond(events)
     answer = next((event.body for event in reversed(events) if isinstance(event.body, ev.AnswerFinished)), None)
-    shown = trace_of(response)
     message: dict[str, Any] = {
         "role": "assistant",
         "content": response.response,
-        "metadata": {"steps": shown["steps"], **shown["metadata"]},
+        "metadata": {"steps": response.steps, **response.metadata},
     }
     finish = answer.finish_reason if answer else "stop"
     calls = list(answer.tool_calls) if answer is not None else asked_natively(events)
@@ -50,9 +50,10 @@ def completion_body(events: Sequence[ev.Event]) -> str:
         "model": created.room.id if isinstance(created, ev.RunCreated) else "",
         "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": finish}],
         "usage": usage_body(response.metadata["usage"]),
-        **shown,
+        "steps": response.steps,
+        "metadata": response.metadata,
     }
-    return json.dumps(body, ensure_ascii=False)
+    return to_json(body)
 
 
 def trace_of(response: AgentResponse) -> dict[str, Any]:
@@ -83,7 +84,7 @@ class OpenAIChunks:
             "model": model,
         }
         self._include_usage = include_usage
-        self._rich = RichView() if rich else None
+        self._rich = RichView(run_id) if rich else None
         self._status = StatusLines()
         self._events: list[ev.Event] = []
         self._told = False
@@ -127,6 +128,16 @@ class OpenAIChunks:
             yield self._delta({"tool_calls": calls})
         yield from self._end(self._events[-1], "tool_calls" if calls else "stop")
 
+    def failed(self, event: ev.Event) -> Iterator[str]:
+        """What goes before the frame that tells of a failure."""
+        yield from self.broken_off(self._status.headline(event))
+
+    def broken_off(self, headline: str) -> Iterator[str]:
+        """What is still open, closed: the run has failed, or goes on without this stream."""
+        if self._rich is not None:
+            yield from (json.dumps(extra, ensure_ascii=False) for extra in self._rich.closed())
+        yield from self._headline(headline)
+
     def _before_text(self, sources: Sequence[Source]) -> Iterator[str]:
         """Sources go before the text that cites them: those a checked answer brings along, else those that are known
         from what the steps returned."""
@@ -169,16 +180,17 @@ class OpenAIChunks:
         return "".join(parts)
 
     def _restart(self) -> Iterator[str]:
+        replace = {"type": "replace", "data": {"content": ""}}
         if self._rich is not None:
-            yield self._rider({"type": "replace", "data": {"content": ""}})
-        else:
-            yield self._delta({"content": RESTARTED})
+            yield self._rider(replace)
+            yield json.dumps(NO_TEXT)
+        else:  # a client that reads the event, as our page does, begins anew and need not show the sentence
+            told = self._chunk({"content": RESTARTED}, None)
+            yield json.dumps({**told, "event": replace}, ensure_ascii=False)
 
     def _end(self, event: ev.Event, finish: str | None = None) -> Iterator[str]:
         """The headline, the last chunk with the whole trace, and the usage where it was asked for."""
-        if self._told:  # a status line that never ends would shimmer for ever
-            line = self._status.headline(event)
-            yield self._rider({"type": "status", "data": {"description": line, "done": True}})
+        yield from self._headline(self._status.headline(event))
         response = respond(self._events)
         shown = trace_of(response)
         answer = next((e.body for e in reversed(self._events) if isinstance(e.body, ev.AnswerFinished)), None)
@@ -191,6 +203,10 @@ class OpenAIChunks:
         yield json.dumps(last, ensure_ascii=False)
         if self._include_usage:
             yield json.dumps({**self._head, "choices": [], "usage": usage}, ensure_ascii=False)
+
+    def _headline(self, line: str) -> Iterator[str]:
+        if self._told:  # a status line that never ends would shimmer for ever
+            yield self._rider({"type": "status", "data": {"description": line, "done": True}})
 
     def _delta(self, delta: dict[str, Any]) -> str:
         return json.dumps(self._chunk(delta, None), ensure_ascii=False)
@@ -241,11 +257,15 @@ def known_sources(events: Sequence[ev.Event]) -> tuple[Source, ...]:
 
 
 def source_event(source: Source) -> dict[str, Any]:
-    """A citation as Open WebUI shows it: the chip's name, and the quoted words behind it."""
-    quotes = list(source.quotes) or [source.name]
-    where = {"name": source.name} | ({"url": source.url} if source.url else {})
+    """A citation as Open WebUI shows it: the chip's name, the quoted words behind it, and the link.
+
+    `metadata.source` only tells sources apart, so it is the number: one that is a URL would be shown instead of the
+    name, and a name that is one would be sent to a search engine for its icon."""
+    name = source.name.removeprefix("https://").removeprefix("http://") or source.name
+    quotes = list(source.quotes) or [name]
+    where = {"name": name} | ({"url": source.url} if source.url else {})
     return {
         "source": where,
         "document": quotes,
-        "metadata": [{"source": source.url or source.name, "name": source.name} for _ in quotes],
+        "metadata": [{"source": f"source {source.id}", "name": name} for _ in quotes],
     }

@@ -10,6 +10,11 @@ from agent.core.models import JsonObject, Outcome, Plan
 from agent.core.trace import shorten
 
 CARD_CHARS = 2_000
+CARD_PREFIX = "card_"
+"""How the ids of cards begin. Open WebUI sends each back with the next message, as a call of a tool and its result."""
+NO_TEXT = {"type": "response.output_text.done", "content_index": 0, "text": ""}
+"""The text that was sent last is void. Without an index it is the last thing shown; `replace` only reaches the pages
+of older versions."""
 _TASK_STATUS = {"pending": "pending", "running": "in_progress", "done": "completed", "failed": "completed"}
 
 
@@ -17,6 +22,7 @@ _TASK_STATUS = {"pending": "pending", "running": "in_progress", "done": "complet
 class _Card:
     """A step card: its place in the output, and what was shown as its input."""
 
+    id: str
     index: int
     name: str
     arguments: str
@@ -25,8 +31,9 @@ class _Card:
 
 @dataclass
 class RichView:
-    """Cards and checklist of one stream, event by event."""
+    """Cards and checklist of one stream, event by event. `run_id` keeps the ids of a chat's cards apart."""
 
+    run_id: str
     _plan: Plan | None = None
     _numbers: dict[str, int] = field(default_factory=dict)
     _cards: dict[tuple[str | None, int | None], _Card] = field(default_factory=dict)
@@ -43,11 +50,15 @@ class RichView:
             case ev.StepDiscarded(reason=reason):
                 yield from self._close(key, ev.StepOutput(text=f"Discarded: {reason}"))
             case body if body.terminal:
-                # A call without its output would be taken as one for the client to execute.
-                for open_key in [k for k, card in self._cards.items() if not card.closed]:
-                    yield from self._close(open_key, ev.StepOutput(text="Stopped."))
+                yield from self.closed()
             case _:
                 return
+
+    def closed(self) -> Iterator[dict[str, Any]]:
+        """The end of every card that is still open: a call without its output would be taken as one for the client to
+        execute."""
+        for key in [key for key, card in self._cards.items() if not card.closed]:
+            yield from self._close(key, ev.StepOutput(text="Stopped."))
 
     def riders(self, event: ev.Event) -> Iterator[dict[str, Any]]:
         """`event` fields on empty chunks: the checklist above the input box."""
@@ -85,9 +96,10 @@ class RichView:
             return
         again = f" (attempt {event.attempt})" if event.attempt and event.attempt > 1 else ""
         name = f"{self._numbers.get(step.id, 0)}. {step.title}{again}"
-        card = _Card(2 * len(self._cards), name, json.dumps(args, ensure_ascii=False))
+        card_id = f"{CARD_PREFIX}{self.run_id}_{event.step_id}_{event.attempt}"
+        card = _Card(card_id, 2 * len(self._cards), name, json.dumps(args, ensure_ascii=False))
         self._cards[event.step_id, event.attempt] = card
-        yield _item("added", card.index, _call(card, event.step_id, event.attempt, "in_progress"))
+        yield _item("added", card.index, _call(card, "in_progress"))
 
     def _close(self, key: tuple[str | None, int | None], output: ev.StepOutput) -> Iterator[dict[str, Any]]:
         card = self._cards.get(key)
@@ -95,11 +107,11 @@ class RichView:
             return
         card.closed = True
         text = shorten(f"Error: {output.error}" if output.error_code else output.text, CARD_CHARS)
-        yield _item("done", card.index, _call(card, *key, "completed"))
+        yield _item("done", card.index, _call(card, "completed"))
         result = {
             "type": "function_call_output",
-            "id": f"out_{key[0]}_{key[1]}",
-            "call_id": f"call_{key[0]}_{key[1]}",
+            "id": f"out_{card.id}",
+            "call_id": card.id,
             "output": [{"type": "input_text", "text": text}],
             "status": "completed",
         }
@@ -110,11 +122,11 @@ def _item(what: str, index: int, item: dict[str, Any]) -> dict[str, Any]:
     return {"type": f"response.output_item.{what}", "output_index": index, "item": item}
 
 
-def _call(card: _Card, step_id: str | None, attempt: int | None, status: str) -> dict[str, Any]:
+def _call(card: _Card, status: str) -> dict[str, Any]:
     return {
         "type": "function_call",
-        "id": f"fc_{step_id}_{attempt}",
-        "call_id": f"call_{step_id}_{attempt}",
+        "id": f"fc_{card.id}",
+        "call_id": card.id,
         "name": card.name,
         "arguments": card.arguments,
         "status": status,

@@ -65,6 +65,8 @@ class StatusLines:
             word = "Stopped early" if event.body.completeness == "aborted" else "Partly done"
         elif isinstance(event.body, ev.RunCancelled):
             word = "Cancelled"
+        elif isinstance(event.body, ev.RunFailed):
+            word = "Failed"
         elif isinstance(event.body, ev.RunWaiting):
             word = "Waiting for approval"
         return f"{word}: {', '.join(parts)}"

@@ -1,0 +1,63 @@
+"""`GET /v1/audit`: who did what, when. For keys with the scope `admin`: it is about all owners."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import AwareDatetime, BaseModel, Field
+
+from agent.core.audit import NEWEST, AuditEntry
+from agent.core.models import JsonObject
+from gateway.auth import requires
+from gateway.doors.agent import ERRORS
+from gateway.doors.wiring import Gateway
+
+router = APIRouter(tags=["audit"], dependencies=[requires("admin")])
+
+
+class AuditItem(BaseModel):
+    """One record. `outcome` is `failed` where the act recorded before it failed after all."""
+
+    id: int
+    at: datetime
+    owner: str = Field(description="whose things it is about")
+    principal: str = Field(description="who did it, with the id of their key")
+    action: str
+    target: str
+    outcome: str
+    detail: JsonObject
+
+
+class AuditItems(BaseModel):
+    """Records, newest first; `next` is what to pass as `before` for older ones."""
+
+    data: list[AuditItem]
+    next: int | None = None
+
+
+@router.get("/v1/audit", responses=ERRORS)
+async def list_audit(
+    stepgate: Gateway,
+    since: Annotated[AwareDatetime | None, Query(description="with its time zone")] = None,
+    action: Annotated[str, Query(max_length=100, description="`key.revoke`, or `key` for all of the kind")] = "",
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    before: Annotated[int, Query(ge=1, le=NEWEST)] = NEWEST,
+) -> AuditItems:
+    """The audit record."""
+    at = since.timestamp() if since is not None else 0.0
+    entries = await stepgate.audit.list(since=at, action=action, before=before, limit=limit)
+    return AuditItems(data=[item_of(one) for one in entries], next=entries[-1].id if len(entries) == limit else None)
+
+
+def item_of(entry: AuditEntry) -> AuditItem:
+    """A record as it is told."""
+    return AuditItem(
+        id=entry.id,
+        at=datetime.fromtimestamp(entry.at, UTC),
+        owner=entry.owner,
+        principal=entry.principal,
+        action=entry.action,
+        target=entry.target,
+        outcome=entry.outcome,
+        detail=entry.detail,
+    )

@@ -1,0 +1,100 @@
+/** The gateway over HTTP: JSON, server-sent events, and the API key, which lives no longer than this tab. */
+
+const KEPT = "stepgate.key";
+let keyAsker = async () => null;
+let asking = null;
+
+/** A request that was refused or failed, in the gateway's words. */
+export class Failure extends Error {
+  constructor(message, { status = 0, code = "", retryAfter = 0 } = {}) {
+    super(message);
+    Object.assign(this, { status, code, retryAfter });
+  }
+}
+
+export const key = {
+  get: () => sessionStorage.getItem(KEPT),
+  set: (text) => sessionStorage.setItem(KEPT, text),
+  forget: () => sessionStorage.removeItem(KEPT),
+};
+
+/** Who asks the person for a key: called with what was refused, it gives the key or null. */
+export function askWith(asker) {
+  keyAsker = asker;
+}
+
+/** The response to a request that succeeded; a missing key is asked for, once for all who wait. Raises `Failure`. */
+export async function request(path, { method = "GET", body, accept = "application/json", signal } = {}) {
+  for (;;) {
+    const sent = key.get();
+    const headers = { accept };
+    if (sent) headers.authorization = `Bearer ${sent}`;
+    if (body !== undefined) headers["content-type"] = "application/json";
+    const written = body === undefined ? undefined : JSON.stringify(body);
+    let response;
+    try {
+      response = await fetch(path, { method, headers, signal, body: written });
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      throw new Failure("The gateway cannot be reached. Is it running?");
+    }
+    if (response.ok) return response;
+    const failure = await refused(response);
+    if (response.status !== 401) throw failure;
+    if (key.get() !== sent) continue; // somebody has given another key meanwhile
+    asking ??= keyAsker(sent ? failure.message : "").finally(() => (asking = null));
+    if (!(await asking)) throw failure;
+  }
+}
+
+/** The JSON of a path. */
+export const get = async (path, options) => (await request(path, options)).json();
+
+/** The JSON that answers a posted object. */
+export const post = async (path, body = {}) => (await request(path, { method: "POST", body })).json();
+
+/** The objects of an event stream, as `{ event, id, data }`, until it ends. */
+export async function* events(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  try {
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      const parts = (rest + value).split("\n\n");
+      rest = parts.pop();
+      for (const part of parts) {
+        const found = parsed(part);
+        if (found === null) continue;
+        if (found.data === "[DONE]") return;
+        yield { ...found, data: JSON.parse(found.data) };
+      }
+    }
+  } finally {
+    reader.cancel().catch(() => {}); // it has ended, or nobody reads on
+  }
+}
+
+/** What went wrong, as a sentence. */
+export function told(error) {
+  return error instanceof Failure ? error.message : `The page failed: ${error.message}`;
+}
+
+function parsed(part) {
+  const found = { event: "message", id: "", data: "" };
+  for (const line of part.split("\n")) {
+    const colon = line.indexOf(":");
+    if (colon > 0) found[line.slice(0, colon)] = line.slice(colon + 1).trimStart();
+  }
+  return found.data ? found : null;
+}
+
+async function refused(response) {
+  const body = await response.json().catch(() => ({}));
+  const error = body.error ?? {};
+  return new Failure(error.message ?? `The gateway answered ${response.status}.`, {
+    status: response.status,
+    code: error.error_code ?? error.code ?? "",
+    retryAfter: Number(response.headers.get("retry-after") ?? 0),
+  });
+}

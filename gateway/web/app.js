@@ -1,0 +1,89 @@
+/** The page: its three views by the hash of its address, the key that is asked for, and how the gateway is. */
+
+import { askWith, key } from "./api.js";
+import * as build from "./build.js";
+import * as chat from "./chat.js";
+import { el, fill } from "./dom.js";
+import { close } from "./panel.js";
+import * as runs from "./runs.js";
+
+const VIEWS = { chat, build, runs };
+const main = document.getElementById("main");
+const keyDialog = document.getElementById("key");
+const keyButton = document.getElementById("key-button");
+const state = document.getElementById("state");
+
+/** The view of an address like #/runs/run_1, and what it is to show. */
+async function route() {
+  const [, name = "chat", id = ""] = location.hash.split("/");
+  const view = VIEWS[name] ?? chat;
+  close();
+  for (const other of Object.values(VIEWS)) {
+    other.view.hidden = other !== view;
+    if (other !== view) other.hide?.();
+  }
+  for (const link of document.querySelectorAll("header nav a"))
+    if (link.hash === `#/${name}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  document.title = `${name[0].toUpperCase()}${name.slice(1)} · Stepgate`;
+  await view.show(decodeURIComponent(id));
+}
+
+/** Ask the person for a key; `problem` is why the one they gave before did not do. */
+function askForKey(problem) {
+  const field = keyDialog.querySelector("input");
+  fill(keyDialog.querySelector(".problem"), problem);
+  field.value = "";
+  keyDialog.returnValue = "";
+  keyDialog.showModal();
+  return new Promise((resolve) => {
+    keyDialog.onclose = () => {
+      const given = keyDialog.returnValue === "use" ? field.value.trim() : "";
+      if (given) key.set(given);
+      drawKey();
+      resolve(given || null);
+    };
+  });
+}
+
+function drawKey() {
+  keyButton.hidden = !key.get();
+}
+
+async function drawState() {
+  const ready = await fetch("ready").then((response) => response.json(), () => null);
+  const models = ready?.components?.models;
+  const isRules = models?.detail.includes("rules mode");
+  const word = !ready ? "unreachable" : !ready.ready ? "not ready" : ready.degraded.length ? "degraded" : isRules ? "rules mode" : "ready";
+  fill(state, el(`span.dot.${ready?.ready ? (ready.degraded.length ? "awaiting_approval" : "succeeded") : "failed"}`), word);
+  const parts = Object.entries(ready?.components ?? {}).map(([name, one]) => `${name}: ${one.detail}`);
+  state.title = parts.join("\n") || "The gateway does not answer";
+}
+
+keyDialog.querySelector("form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  keyDialog.close("use");
+});
+keyDialog.querySelector("[value=cancel]").addEventListener("click", () => keyDialog.close("cancel"));
+keyButton.addEventListener("click", () => {
+  key.forget();
+  location.reload();
+});
+
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault(); // the hash is the view
+  main.focus();
+});
+document.querySelector("header nav").addEventListener("click", (event) => {
+  if (event.target.hash && event.target.hash === location.hash) route(); // pressed again: look again
+});
+askWith(askForKey);
+build.leadTo((collection) => {
+  location.hash = "#/chat";
+  chat.enter("knowledge", `What do the documents in ${collection} say about `);
+});
+main.append(...Object.values(VIEWS).map((one) => one.view));
+window.addEventListener("hashchange", route);
+drawKey();
+drawState();
+route();

@@ -1,0 +1,263 @@
+/** Build: a pipeline is made by talking. A guided start, the conversation as it is answered, and its workbench. */
+
+import { alarm, approval } from "./answer.js";
+import { events, get, post, request, told } from "./api.js";
+import { composer } from "./composer.js";
+import { button, count, el, fill, framed, icon, moment, pause, pinned, words } from "./dom.js";
+import { guide } from "./guide.js";
+import { markdown } from "./markdown.js";
+import { workbench } from "./pipeline.js";
+import { sign } from "./trace.js";
+
+const API = "api/v2/agent/conversations";
+
+const list = el("ul.items");
+const stage = el("div.stage");
+export const view = el("section.view.split.build", { "aria-label": "Build" },
+  el("nav.side", { "aria-label": "Conversations" },
+    el("div.head", {}, el("h2", {}, "Conversations"),
+      el("a.button.plain", { href: "#/build", title: "New conversation" }, icon("plus", "New conversation"))),
+    el("div.scroll", {}, list)), stage);
+
+const first = new Map(); // what a conversation that was just made begins with
+let shown = null;
+let lead = () => {};
+
+/** Where "Ask about it" leads. */
+export const leadTo = (go) => (lead = go);
+
+export async function show(id) {
+  refresh();
+  view.classList.toggle("chosen", Boolean(id));
+  if (id && shown === id) return;
+  shown = id || null;
+  if (!id) return fill(stage, guide(begin));
+  try {
+    const talk = conversation(id);
+    fill(stage, talk.element);
+    await talk.load();
+  } catch (error) {
+    fill(stage, el("div.scroll", {}, el("p.problem", { role: "alert" }, told(error))));
+  }
+}
+
+function begin(id, opening) {
+  first.set(id, opening);
+  location.hash = `#/build/${id}`;
+}
+
+async function refresh() {
+  try {
+    const unnamed = { data: [] }; // a key may have no right to the sources
+    const [{ data }, sources] = await Promise.all([get(`${API}?limit=50`), get("v1/sources").catch(() => unnamed)]);
+    const names = new Map(sources.data.map((source) => [source.id, source.name]));
+    fill(list, data.map((one) => item(one, names.get(one.source_id))), !data.length && el("li.quiet.pad", {}, "None yet."));
+  } catch (error) {
+    fill(list, el("li.problem", { role: "alert" }, told(error)));
+  }
+}
+
+function item(one, source) {
+  const about = [one.status, one.collection_id, moment(one.updated_at)].filter(Boolean).join(" · ");
+  const link = { href: `#/build/${one.id}`, "aria-current": one.id === shown ? "page" : null };
+  const name = shortName(source ?? one.collection_id ?? "A source");
+  return el("li", {}, el("a.item", link, el("b.cut", {}, name), el("span.quiet", {}, about)));
+}
+
+const shortName = (name) => name.replace(/\/+$/, "").split("/").filter(Boolean).at(-1) ?? name;
+
+function conversation(id) {
+  const log = el("div.log", { role: "log", "aria-label": "Conversation" });
+  const back = el("a.back", { href: "#/build" }, "All conversations");
+  const scroll = el("div.scroll", {}, el("div.column", {}, back, log));
+  const stick = pinned(scroll);
+  const box = composer({ label: "Message", placeholder: "Say what should be different, or ask", send: say, stop });
+  const bench = workbench({ conversationId: id, asked: (collection) => lead(collection), changed: look });
+  const dock = el("div.dock", {}, box.element);
+  const element = el("div.talk", {}, el("div.words", {}, scroll, dock), bench.element);
+  let isBusy = false;
+  let running = "";
+
+  async function load() {
+    const detail = await get(`${API}/${id}`);
+    known(detail);
+    history(detail);
+    stick({ now: true });
+    if (first.has(id)) {
+      const opening = first.get(id);
+      first.delete(id);
+      await say(opening);
+    } else if (detail.run_id && !detail.question) await waitFor(detail);
+    else if (detail.status === "active") box.focus();
+  }
+
+  /** All that is kept; a conversation that has ended takes no more messages, and says where its collection is asked. */
+  function known(detail) {
+    bench.known(detail);
+    if (detail.status !== "active") fill(dock, ended(detail));
+  }
+
+  function look() {
+    refresh();
+    get(`${API}/${id}`).then(known, () => {}); // what was told already is all that matters
+  }
+
+  /** An answer is under way that this page does not hear: look until it is there. */
+  async function waitFor(detail) {
+    const work = log.appendChild(activity());
+    while (detail.run_id && !detail.question && element.isConnected) {
+      await pause(1500);
+      detail = await get(`${API}/${id}`);
+      known(detail);
+    }
+    work.remove();
+    log.replaceChildren();
+    history(detail);
+    stick();
+  }
+
+  function history({ messages, messages_note: note, question, summary }) {
+    let work = null;
+    if (summary && (note || !messages.length)) log.append(theirs(`**What is known so far**\n\n${listed(summary)}`));
+    if (note) log.append(el("p.quiet", {}, note));
+    for (const message of messages) {
+      if (message.role === "tool" || message.role === "subagent") {
+        work ??= log.appendChild(activity());
+        const { tool_name: tool, subagent_type: agent, success } = message.metadata;
+        work.line(agent ?? tool ?? message.role, success === false ? "failed" : "done", message.content);
+        work.over();
+        continue;
+      }
+      work = null;
+      log.append(message.role === "user" ? mine(message.content) : theirs(message.content));
+    }
+    if (question && messages.at(-1)?.content !== question) log.append(theirs(question));
+    if (question) log.append(ask());
+  }
+
+  const ask = () => {
+    const box = approval(async (verb) => {
+      box.remove();
+      await say(verb);
+    }, { canChange: true });
+    return box;
+  };
+
+  async function say(text) {
+    if (isBusy) return;
+    isBusy = true;
+    box.busy(true);
+    for (const question of log.querySelectorAll(".decision")) question.remove(); // these words answer it
+    const work = activity();
+    const prose = el("div.prose");
+    const reply = el("article.answer", { "aria-busy": "true", "aria-label": "Answer" }, work, prose);
+    log.append(mine(text), reply);
+    stick({ now: true });
+    try {
+      await stream(text, { work, prose, reply });
+    } catch (error) {
+      reply.append(alarm(told(error)));
+    } finally {
+      reply.setAttribute("aria-busy", "false");
+      work.over();
+      isBusy = false;
+      box.busy(false);
+      stick();
+      running = "";
+      look();
+    }
+  }
+
+  /** Stop what answers; what is known by then is the answer. */
+  async function stop() {
+    try {
+      if (running) await post(`v1/runs/${running}/cancel`);
+    } catch (error) {
+      log.lastElementChild?.append(alarm(told(error)));
+    }
+  }
+
+  async function stream(text, { work, prose, reply }) {
+    let whole = "";
+    const draw = framed(() => {
+      markdown(prose, whole);
+      stick();
+    });
+    const body = { message: text, stream: true };
+    const response = await request(`${API}/${id}/messages`, { method: "POST", body, accept: "text/event-stream" });
+    running = response.headers.get("x-stepgate-run-id") ?? "";
+    for await (const { data: frame } of events(response)) {
+      if (frame.type === "text") {
+        whole += (frame.approvals && whole ? "\n\n" : "") + frame.content;
+        draw();
+        if (frame.approvals?.length) reply.append(ask());
+      } else if (frame.type === "tool") work.line(frame.tool, frame.status, frame.content ?? "");
+      else if (frame.type === "subagent") work.line(frame.agent, frame.status, frame.content ?? "", frame.tool);
+      else if (frame.type === "uncertainty") bench.doubt(frame);
+      else if (frame.type === "pipeline") bench.pipeline(frame.pipeline);
+      else if (frame.type === "error") reply.append(alarm(frame.content));
+      stick();
+    }
+  }
+
+  return { element, load };
+}
+
+/** In the place of the composer: how the conversation ended, and where its way goes on. */
+function ended({ id, status, collection_id: collection, current_pipeline: pipeline, source_id: source }) {
+  const again = [
+    pipeline && source && button("Change the pipeline", (event) => anew(id, event), {
+      title: "Another conversation, which begins with this pipeline and makes another collection" }),
+    el("a.button", { href: "#/build" }, "Begin another"),
+  ];
+  if (status !== "applied" || !collection) return el("div.ended", {}, el("span", {}, `This conversation was ${status}.`), again);
+  return el("div.ended", {}, el("span", {}, "This conversation has ended: its pipeline fills ", el("b", {}, collection), "."),
+    button("Ask about it", () => lead(collection), { kind: "primary", picture: "send" }), again);
+}
+
+/** A conversation that goes on from the pipeline of one that has ended. */
+async function anew(id, { currentTarget: pressed }) {
+  pressed.disabled = true;
+  try {
+    const made = await post(API, { from_conversation: id });
+    location.hash = `#/build/${made.id}`;
+  } catch (error) {
+    pressed.parentElement.append(alarm(told(error)));
+  }
+}
+
+/** The lines of a summary as a list. */
+const listed = (summary) => summary.split("\n").map((line) => (line.startsWith("- ") ? `  ${line}` : `- ${line}`)).join("\n");
+
+const mine = (text) => el("div.mine", {}, el("p", {}, text));
+
+function theirs(text) {
+  const prose = el("div.prose");
+  markdown(prose, text);
+  return el("article.answer", { "aria-label": "Answer" }, prose);
+}
+
+/** What is done before an answer comes: tools and sub-agents, each a line that changes until it is over. */
+function activity() {
+  const now = el("span", { role: "status" }, "Thinking");
+  const lines = el("ol.trace");
+  const fold = el("details.steps", {}, el("summary", {}, el("span.pulse"), now), lines);
+  const open = new Map();
+  fold.line = (name, status, content, tool = "") => {
+    const state = { started: "running", working: "running" }[status] ?? status;
+    const row = el("li", {},
+      el("div.line", {}, sign(state), el("span.name", {}, words(name)), tool && el("span.quiet", {}, words(tool))),
+      content && el("div.inside", {}, el("pre", { tabIndex: 0 }, content)));
+    if (open.has(name)) open.get(name).replaceWith(row);
+    else lines.append(row);
+    if (state === "running") open.set(name, row);
+    else open.delete(name);
+    now.textContent = `${words(name)}${tool ? `: ${words(tool)}` : ""}`;
+  };
+  fold.over = () => {
+    fold.classList.add("over");
+    fold.hidden = !lines.childElementCount;
+    now.textContent = `${count(lines.childElementCount, "thing")} done`;
+  };
+  return fold;
+}

@@ -1,0 +1,134 @@
+/** Elements and the few formats that every view shares. Strings become text nodes; nothing here parses HTML. */
+
+const SVG = "http://www.w3.org/2000/svg";
+const ICONS = {
+  send: "M12 19V5M6 11l6-6 6 6",
+  stop: "M7 7h10v10H7z",
+  done: "M5 13l4 4 10-11",
+  failed: "M6 6l12 12M18 6L6 18",
+  waiting: "M12 7v5l3 2M12 3a9 9 0 100 18 9 9 0 000-18z",
+  open: "M9 6l6 6-6 6",
+  close: "M6 6l12 12M18 6L6 18",
+  plus: "M12 5v14M5 12h14",
+  key: "M14 10a4 4 0 10-3.5 4L12 16h2v2h2v2h4v-3l-6.3-6.3z",
+  folder: "M3 7a1 1 0 011-1h5l2 2h8a1 1 0 011 1v9a1 1 0 01-1 1H4a1 1 0 01-1-1z",
+  site: "M12 3a9 9 0 100 18 9 9 0 000-18zM3 12h18M12 3c5 6 5 12 0 18M12 3c-5 6-5 12 0 18",
+  drive: "M8 4h8l6 10-4 6H6l-4-6zM8 4l6 10h8M16 4l-6 10-4 6",
+  warning: "M12 4l9 16H3zM12 10v4M12 17v.5",
+  blocked: "M12 3a9 9 0 100 18 9 9 0 000-18zM6 6l12 12",
+  info: "M12 3a9 9 0 100 18 9 9 0 000-18zM12 11v6M12 7.5v.5",
+  again: "M19 12a7 7 0 11-2-5l2 2M19 4v5h-5",
+};
+
+/** `el("p.note", { title: "x", onclick: f }, "text", node, null)`: an element with its children. */
+export function el(spec, props = {}, ...children) {
+  const [tag, ...classes] = spec.split(".");
+  const node = document.createElement(tag || "div");
+  if (classes.length) node.className = classes.join(" ");
+  for (const [name, value] of Object.entries(props ?? {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name in node && !name.includes("-")) node[name] = value;
+    else node.setAttribute(name, value === true ? "" : String(value));
+  }
+  node.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  return node;
+}
+
+/** Put other children into a node. */
+export function fill(node, ...children) {
+  node.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  return node;
+}
+
+/** A line drawing; `label` names it to those who do not see it. */
+export function icon(name, label = "") {
+  const svg = document.createElementNS(SVG, "svg");
+  const path = document.createElementNS(SVG, "path");
+  svg.setAttribute("viewBox", "0 0 24 24");
+  svg.setAttribute("class", `icon icon-${name}`);
+  path.setAttribute("d", ICONS[name] ?? "");
+  svg.append(path);
+  if (label) {
+    svg.setAttribute("role", "img");
+    svg.setAttribute("aria-label", label);
+  } else svg.setAttribute("aria-hidden", "true");
+  return svg;
+}
+
+/** A line from one point to another further right, which bends within the last `gap` only: it passes what is between. */
+export function curve(x1, y1, x2, y2, gap) {
+  const path = document.createElementNS(SVG, "path");
+  const turn = Math.max(x1, x2 - gap);
+  const middle = (turn + x2) / 2;
+  path.setAttribute("d", `M${x1} ${y1}H${turn}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`);
+  return path;
+}
+
+/** An empty drawing surface. */
+export function canvas(className) {
+  const svg = document.createElementNS(SVG, "svg");
+  svg.setAttribute("class", className);
+  svg.setAttribute("aria-hidden", "true");
+  return svg;
+}
+
+/** A button; its word is its label. */
+export function button(word, onclick, { kind = "", picture = null, title = "" } = {}) {
+  const look = kind ? `button.button.${kind}` : "button.button";
+  return el(look, { type: "button", onclick, title }, picture && icon(picture), word && el("span", {}, word));
+}
+
+/** Seconds as people read them. */
+export function seconds(value) {
+  if (value === null || value === undefined) return "";
+  if (value < 0.1) return `${Math.max(1, Math.round(value * 1000))} ms`;
+  if (value < 60) return `${value.toFixed(1)} s`;
+  return `${Math.floor(value / 60)} min ${Math.round(value % 60)} s`;
+}
+
+/** A moment, near ones by their time only. */
+export function moment(text) {
+  const then = new Date(text);
+  const today = then.toDateString() === new Date().toDateString();
+  const near = { hour: "2-digit", minute: "2-digit" };
+  return then.toLocaleString([], today ? near : { dateStyle: "medium", timeStyle: "short" });
+}
+
+/** `1 step`, `2 steps`. */
+export const count = (number, word) => `${number.toLocaleString()} ${word}${number === 1 ? "" : "s"}`;
+
+/** Snake case as words. */
+export const words = (name) => String(name).replaceAll("_", " ");
+
+/** A promise that is kept after some milliseconds. */
+export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Call `draw` with the newest argument, once a frame at most. */
+export function framed(draw) {
+  let due = false;
+  return () => {
+    if (due) return;
+    due = true;
+    requestAnimationFrame(() => {
+      due = false;
+      draw();
+    });
+  };
+}
+
+/** Keep a scrolled box at its end: call what this returns whenever it has grown. Who scrolls up is left alone. */
+export function pinned(box) {
+  let atEnd = true;
+  let last = 0;
+  box.addEventListener("scroll", () => {
+    const near = box.scrollHeight - box.scrollTop - box.clientHeight < 60;
+    atEnd = near || (atEnd && box.scrollTop >= last);
+    last = box.scrollTop;
+  });
+  const stick = ({ now = false } = {}) => {
+    if (now) atEnd = true;
+    if (atEnd) box.scrollTop = box.scrollHeight;
+  };
+  new ResizeObserver(() => stick()).observe(box); // a keyboard that opens, a phone that is turned
+  return stick;
+}

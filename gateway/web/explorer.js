@@ -1,0 +1,148 @@
+/** The explorer of one run: plan, answer, citations and trace. While the run goes on it is looked at again. */
+
+import { approval } from "./answer.js";
+import { events, Failure, get, post, request, told } from "./api.js";
+import { button, count, el, fill, framed, moment, pause, seconds, words } from "./dom.js";
+import { markdown } from "./markdown.js";
+import { citationList, citing } from "./panel.js";
+import { graph } from "./plan.js";
+import { trace } from "./trace.js";
+
+const OPEN = new Set(["queued", "running", "awaiting_approval"]);
+const BETWEEN_MS = 700; // between two looks at a run that goes on
+
+/** Show a run in `stage` and follow it until it ends or `signal` aborts; `changed()` is called when it has ended. */
+export async function explore(stage, id, { signal, changed }) {
+  const page = layout(id);
+  try {
+    let run = await look(id, signal);
+    fill(stage, page.element);
+    page.paint(run);
+    let told = 0;
+    while (OPEN.has(run.status)) {
+      told = await heard(id, { after: told, known: run.last_seq }, page, signal);
+      await pause(BETWEEN_MS);
+      run = await look(id, signal);
+      page.paint(run);
+      if (!OPEN.has(run.status)) changed();
+    }
+  } catch (error) {
+    if (error.name !== "AbortError") fill(stage, el("div.scroll", {}, el("p.problem", { role: "alert" }, told(error))));
+  }
+}
+
+/** A run as it is; where the key allows no more requests for now, after the time it is told. */
+async function look(id, signal) {
+  for (;;) {
+    try {
+      return await get(`v1/runs/${id}`, { signal });
+    } catch (error) {
+      if (!(error instanceof Failure) || error.status !== 429) throw error;
+      await pause(1000 * (error.retryAfter || 5));
+    }
+  }
+}
+
+/** Wait until a run tells more than is `known`; the pieces of its answer are shown at once. The last seq it told. */
+async function heard(id, { after, known }, page, signal) {
+  const response = await request(`v1/runs/${id}/events?after=${after}`, { accept: "text/event-stream", signal });
+  if (response.status === 204) return after;
+  for await (const { data: event } of events(response)) {
+    after = event.seq;
+    if (event.type === "answer.started") page.write("", true);
+    else if (event.type === "answer.delta" && event.data.kind === "text") page.write(event.data.text);
+    else if (event.seq > known) return after;
+  }
+  return after;
+}
+
+/** The parts of the page, which stay while what is in them changes. */
+function layout(id) {
+  const unfolded = new Set();
+  const head = el("header");
+  const question = el("div");
+  const prose = el("div.prose");
+  const stop = button("Stop", () => post(`v1/runs/${id}/cancel`).catch(() => {}), { picture: "stop" });
+  const part = (title, inner) => el("section", { hidden: true }, el("h2", {}, title), inner);
+  const [plan, answer, sources, happened] = [
+    part("Plan", el("div")), part("Answer", prose), part("Citations", el("div")), part("What happened", el("div")),
+  ];
+  const element = el("div.scroll", {}, el("div.column.run", {},
+    el("a.back", { href: "#/runs" }, "All runs"), head, question, el("div.row", {}, stop), plan, answer, sources, happened));
+  let live = "";
+  let isAsked = "";
+  const draw = framed(() => live && markdown(prose, live));
+
+  function put(section, ...content) {
+    const at = document.activeElement?.closest?.("[data-id]")?.dataset.id;
+    section.hidden = !content.some(Boolean);
+    fill(section.lastChild, ...content);
+    if (at) section.querySelector(`[data-id="${CSS.escape(at)}"] > summary`)?.focus({ preventScroll: true });
+  }
+
+  function paint(run) {
+    const { metadata, response: text, steps } = { ...run.response };
+    const asked = run.status === "awaiting_approval" ? (metadata.approvals ?? []) : [];
+    const ids = asked.map((one) => one.approval_id);
+    fill(head, el("h1", {}, run.title || "(no words)"), facts(run));
+    stop.parentNode.hidden = !["queued", "running"].includes(run.status);
+    const decide = (verb) => post(`v1/runs/${id}/${verb}`, { approvals: ids });
+    if (isAsked !== ids.join()) fill(question, ids.length > 0 && approval(decide));
+    isAsked = ids.join();
+    const plain = run.plan?.steps.length === 1 && run.plan.steps[0].action === "completion";
+    put(plan, ...(run.plan && !plain ? [madeOf(run.plan, metadata), graph(run.plan.steps, statesOf(steps), reveal)] : []));
+    put(sources, metadata.sources?.length > 0 && citationList(metadata));
+    put(happened, steps.length > 0 && trace(steps, unfolded));
+    if (!OPEN.has(run.status) || asked.length) {
+      live = "";
+      markdown(prose, text, citing(metadata), { afresh: true });
+    }
+    answer.hidden = !prose.childElementCount;
+  }
+
+  /** Unfold a step's line and go there. */
+  function reveal(stepId) {
+    const found = [...happened.querySelectorAll("details")].filter((line) => line.dataset.step === stepId).at(-1);
+    if (!found) return;
+    found.open = true;
+    const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    found.scrollIntoView({ block: "center", behavior: isCalm ? "auto" : "smooth" });
+    found.firstChild.focus({ preventScroll: true });
+  }
+
+  function write(text, afresh = false) {
+    live = afresh ? text : live + text;
+    answer.hidden = false;
+    draw();
+  }
+
+  return { element, paint, write };
+}
+
+function facts({ status, room, created_at: created, response: { steps, metadata } }) {
+  const ends = steps.map((step) => (new Date(step.started_at) - new Date(created)) / 1000 + (step.duration ?? 0));
+  const { usage, runtime } = metadata;
+  const isPartial = status === "succeeded" && metadata.status !== "complete";
+  return el("p.facts", {},
+    el("span", {}, el(`span.dot.${status}`), words(isPartial ? metadata.status : status)),
+    el("span", {}, `room ${room}`),
+    el("span", {}, moment(created)),
+    ends.length > 0 && !OPEN.has(status) && el("span", {}, seconds(Math.max(0, ...ends))),
+    usage?.total_tokens > 0 && el("span", {}, count(usage.total_tokens, "token")),
+    usage?.cost_usd > 0 && el("span", {}, `$${usage.cost_usd.toFixed(4)}`),
+    runtime?.mode && el("span", {}, runtime.mode === "llm" ? "by a model" : "by rules"));
+}
+
+function madeOf(plan, { runtime }) {
+  const by = { llm: "made by a model", rules: "made by rules", request: "given with the request" }[plan.origin];
+  const parts = [count(plan.steps.length, "step"), by, plan.version > 0 && `version ${plan.version + 1}`,
+    runtime?.retries > 0 && count(runtime.retries, "repeat")];
+  return el("p.quiet", {}, parts.filter(Boolean).join(", "));
+}
+
+/** The newest attempt at each step, from the trace. */
+function statesOf(steps) {
+  const attempts = steps.filter((step) => step.type === "step" || step.type === "completion");
+  const state = ({ status, duration: time, attempt }) => ({ status, time, attempt });
+  return new Map(attempts.map((step) => [step.step_id, state(step)]));
+}

@@ -1,0 +1,78 @@
+/** The guided start of a pipeline: a folder, a site or a Drive becomes a source with a conversation about it. */
+
+import { post, told } from "./api.js";
+import { el, icon } from "./dom.js";
+
+const KINDS = {
+  local: {
+    word: "A folder",
+    picture: "folder",
+    label: "Path of the folder",
+    place: "my-docs",
+    hint: "Below the folders that AGENT_FILE_ROOTS names, or below “files” in the data folder.",
+  },
+  web: {
+    word: "A site",
+    picture: "site",
+    label: "Address of the site",
+    place: "https://docs.example.org",
+    hint: "Pages that are linked from it are read too.",
+  },
+  gdrive: {
+    word: "A Drive",
+    picture: "drive",
+    label: "Id or link of the Drive folder",
+    place: "https://drive.google.com/…",
+    hint: "Takes a stored credential of Google.",
+  },
+};
+
+/** The form. `begun(id, opening)` is called with the conversation that was made, and what to say in it first. */
+export function guide(begun) {
+  let kind = "local";
+  const where = el("input", { required: true, maxLength: 4000, autocomplete: "off" });
+  const label = el("span");
+  const hint = el("span.quiet");
+  const credential = el("input", { maxLength: 200, autocomplete: "off", placeholder: "its name" });
+  const credentialRow = el("label", {}, "Credential", credential);
+  const goal = el("textarea", { rows: 2, placeholder: "Research papers I want to ask about methods and results" });
+  const problem = el("p.problem", { role: "alert" });
+  const begin = el("button.button.primary", { type: "submit" }, "Begin");
+  const choice = ([id, one]) => el("label.choice", {},
+    el("input", { type: "radio", name: "kind", value: id, checked: id === kind, onchange: () => pick(id) }),
+    icon(one.picture), one.word);
+
+  function pick(id) {
+    kind = id;
+    label.textContent = KINDS[id].label;
+    hint.textContent = KINDS[id].hint;
+    where.placeholder = KINDS[id].place;
+    credentialRow.hidden = id !== "gdrive";
+  }
+
+  async function submit(event) {
+    event.preventDefault();
+    begin.disabled = true;
+    problem.textContent = "";
+    try {
+      const wanted = { source_type: kind, source_identifier: where.value.trim() };
+      if (kind === "gdrive" && credential.value.trim()) wanted.credentials_id = credential.value.trim();
+      const source = await post("v1/sources", wanted);
+      const made = await post("api/v2/agent/conversations", { source_id: source.id });
+      const wish = goal.value.trim();
+      begun(made.id, /\b(help|index)/i.test(wish) ? wish : wish ? `Help me index this: ${wish}` : "Help me index this.");
+    } catch (error) {
+      problem.textContent = told(error);
+      begin.disabled = false;
+    }
+  }
+
+  pick(kind);
+  return el("div.scroll", {}, el("form.guide.column", { onsubmit: submit },
+    el("h1", {}, "What shall be indexed?"),
+    el("p.lead", {}, "The source is looked into, a pipeline is proposed and tried on samples. ",
+      "Nothing is read for good before you apply it."),
+    el("fieldset.choices", {}, el("legend.hidden", {}, "Kind of source"), Object.entries(KINDS).map(choice)),
+    el("label", {}, label, where, hint), credentialRow,
+    el("label", {}, "What is it for?", goal), el("div.row", {}, begin), problem));
+}

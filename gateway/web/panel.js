@@ -1,0 +1,133 @@
+/** The panel of a citation: the quoted words, where they stand, the passage around them, the file itself. */
+
+import { get, request, told } from "./api.js";
+import { button, el, fill, icon } from "./dom.js";
+import { link, safeUrl } from "./markdown.js";
+
+const panel = document.getElementById("panel");
+let opener = null;
+
+const SIGNS = { passed: "done", failed: "failed" };
+
+/** What `[n]` does in an answer: a function of n, for `markdown`. */
+export function citing({ sources = [], citations = [] }) {
+  const known = new Map(sources.map((source) => [source.id, source]));
+  return (number) => (known.has(number) ? () => openSource(known.get(number), citations) : null);
+}
+
+/** The sources of an answer as a row of buttons. */
+export function sourceRow({ sources = [], citations = [] }) {
+  if (!sources.length) return null;
+  const chip = (source) =>
+    el("button.chip", { type: "button", onclick: () => openSource(source, citations) },
+      el("b", {}, source.id), el("span", {}, source.name));
+  return el("div.chips", { role: "group", "aria-label": "Sources" }, sources.map(chip));
+}
+
+/** Every quote of an answer, to read down. */
+export function citationList({ sources = [], citations = [] }) {
+  return el("ul.quotes", {}, sources.map((source) =>
+    el("li", {}, el("button.plain", { type: "button", onclick: () => openSource(source, citations) },
+      el("b.cite", {}, source.id), el("span.name", {}, source.name)),
+    quotesOf(source, citations).slice(0, 2).map((quote) => el("blockquote", {}, quote.words)))));
+}
+
+/** Show a source with its quotes. */
+export function openSource(source, citations = []) {
+  const quotes = quotesOf(source, citations);
+  opener = document.activeElement;
+  const shut = button("", close, { kind: "plain", picture: "close", title: "Close (Escape)" });
+  shut.setAttribute("aria-label", "Close");
+  fill(panel,
+    el("header", {}, el("b.cite", {}, source.id), el("h2", {}, source.name), shut),
+    el("div.scroll", {}, quotes.map((quote) => quoted(quote)),
+      !quotes.length && el("p.quiet", {}, "No words were quoted from this source."),
+      outside(source)));
+  panel.hidden = false;
+  shut.focus();
+}
+
+/** Hide the panel; who opened it has the focus again. */
+export function close() {
+  if (panel.hidden) return;
+  panel.hidden = true;
+  opener?.focus?.();
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && !document.querySelector("dialog[open]")) close();
+});
+
+function quotesOf(source, citations) {
+  const cited = citations.filter((citation) => citation.source_id === source.id);
+  const found = cited.map((citation) => ({ words: citation.quote, at: citation.evidence, where: citation.location }));
+  for (const words of source.quotes ?? [])
+    if (!found.some((quote) => quote.words === words)) found.push({ words, at: null, where: "" });
+  return found;
+}
+
+function quoted({ words, at, where }) {
+  if (!at) return el("section", {}, el("blockquote", {}, words), where && el("p.quiet", {}, where));
+  const pages = at.pages?.length > 1 ? `pages ${at.pages[0]}–${at.pages.at(-1)}` : at.page ? `page ${at.page}` : "";
+  const place = [at.collection && `collection ${at.collection}`, pages].filter(Boolean).join(", ");
+  const found = el("div", { role: "status" });
+  const look = (what) => async () => {
+    fill(found, el("p.quiet", {}, "Looking it up …"));
+    try {
+      fill(found, await what(at));
+    } catch (error) {
+      fill(found, el("p.problem", {}, told(error)));
+    }
+  };
+  return el("section", {},
+    el("blockquote", {}, words),
+    el("p.quiet", {}, place),
+    el("div.row", {},
+      at.collection && button("In its passage", look(passage)),
+      at.collection && button(at.page ? `Open page ${at.page}` : "Open the file", look(file)),
+      at.citation_id && button("Prove it again", look(proof))),
+    found);
+}
+
+/** The passage with the quoted words marked. Offsets count characters, not the halves that JavaScript counts. */
+async function passage(at) {
+  const path = `v1/documents/${encodeURIComponent(at.source_id)}?collection=${encodeURIComponent(at.collection)}`;
+  const { chunks } = await get(path);
+  const chunk = chunks.find((one) => one.chunk_id === at.chunk_id);
+  if (!chunk) return el("p.problem", {}, "The document was read anew since; this passage is gone.");
+  const letters = Array.from(chunk.text);
+  const end = at.offset + Array.from(at.text_snippet).length;
+  const cut = (from, to) => letters.slice(from, to).join("");
+  return el("div.passage", {}, el("h3", {}, [...new Set(chunk.title.split(" / "))].join(" / ") || "Passage"),
+    el("p", {}, cut(0, at.offset), el("mark", {}, cut(at.offset, end)), cut(end)));
+}
+
+/** Open the file. It is fetched, because a link could not carry the key; only PDFs are shown, the rest is saved. */
+async function file(at) {
+  const path = `v1/documents/${encodeURIComponent(at.source_id)}/file?collection=${encodeURIComponent(at.collection)}`;
+  const response = await request(path, { accept: "*/*" });
+  const isPdf = response.headers.get("content-type")?.startsWith("application/pdf");
+  const bytes = await response.blob();
+  const blob = URL.createObjectURL(new Blob([bytes], { type: isPdf ? "application/pdf" : "application/octet-stream" }));
+  const opened = isPdf ? { href: at.page ? `${blob}#page=${at.page}` : blob, target: "_blank", rel: "noopener" } : {
+    href: blob, download: at.source.split("/").at(-1) || "document" };
+  setTimeout(() => URL.revokeObjectURL(blob), 600_000); // time enough for a slow reader to take it over
+  const open = el("a", opened, isPdf ? "Open the PDF" : `Save ${opened.download}`);
+  open.click();
+  return el("p", {}, open);
+}
+
+async function proof(at) {
+  const { proof: found } = await get(`v1/citations/${encodeURIComponent(at.citation_id)}/verify`);
+  return el("div.proof", {},
+    el(`p.${found.verdict}`, {}, found.statement),
+    el("ul", {}, found.checks.map(({ check, result, detail }) =>
+      el("li", {}, icon(SIGNS[result] ?? "info", result), el("span", {}, el("b", {}, check), ` ${detail}`)))));
+}
+
+/** The page a source is on, where that is not a file of ours. */
+function outside(source) {
+  const href = source.url && safeUrl(source.url);
+  if (!href || /\/v1\/documents\/[^/]+\/file$/.test(new URL(href).pathname)) return null;
+  return el("p", {}, link(href, "Open the source"));
+}

@@ -1,0 +1,188 @@
+/** Beside a builder's conversation: its pipeline, what is doubtful, and the way to apply it. */
+
+import { get, post, told } from "./api.js";
+import { button, count, el, fill, icon, pause, words } from "./dom.js";
+
+const RANKS = ["blocking", "notable", "info"];
+const PICTURES = { blocking: "blocked", notable: "warning", info: "info" };
+const TITLES = { blocking: "Blocking", notable: "Notable", info: "For information" };
+
+const SURE = "Abandon it for good?";
+const NONE = "No pipeline yet. It appears here as soon as one is proposed.";
+
+/** The panel of one conversation. `asked(collection)` leads to where the finished collection can be asked,
+ * `changed()` is called when the conversation was applied or abandoned. */
+export function workbench({ conversationId, asked, changed }) {
+  const doubts = new Map();
+  const jobBox = el("div.job", { "aria-live": "polite" });
+  const banner = el("div.banners", { "aria-live": "polite" });
+  const preview = el("div.preview");
+  const summary = el("summary", {}, "Pipeline");
+  const placeholder = "Name of the collection";
+  const name = el("input", { name: "collection", required: true, maxLength: 200, autocomplete: "off", placeholder });
+  const force = el("input", { type: "checkbox", onchange: () => draw() });
+  const forceRow = el("label.check", {}, force, "Apply although something is blocking");
+  const apply = el("button.button.primary", { type: "submit" }, "Apply");
+  const why = el("p.quiet", { id: "apply-why" });
+  apply.setAttribute("aria-describedby", "apply-why");
+  const form = el("form.apply", { onsubmit: submit }, el("label", {}, "Collection", name), forceRow, apply, why);
+  const leave = el("button.button.plain", { type: "button", onclick: abandon, onblur: () => reconsider() });
+  const narrow = matchMedia("(max-width: 60rem)");
+  const element = el("details.bench", { open: !narrow.matches, "aria-label": "Pipeline" },
+    summary, el("div.scroll", {}, banner, preview, form, jobBox, leave));
+  narrow.addEventListener("change", () => (element.open = !narrow.matches));
+  let pipeline = null;
+  let status = "active";
+  let analysed = null;
+
+  function draw() {
+    const open = status === "active" ? [...doubts.values()].filter((doubt) => !doubt.resolved) : [];
+    const blocking = open.filter((doubt) => doubt.severity === "blocking").length;
+    fill(banner, RANKS.map((rank) => bannerOf(rank, open.filter((doubt) => doubt.severity === rank))));
+    fill(preview, pipeline ? drawn(pipeline, analysed) : el("p.quiet", {}, NONE));
+    forceRow.hidden = !blocking;
+    const isBlocked = blocking > 0 && !force.checked;
+    apply.disabled = !pipeline || isBlocked || status !== "active";
+    form.hidden = leave.hidden = status !== "active";
+    why.textContent = !pipeline ? "There is nothing to apply yet."
+      : isBlocked ? `${count(blocking, "question")} must be settled first, or overridden.` : "";
+    fill(summary, "Pipeline", pipeline && el("span.tag", {}, pipeline.template || "own"),
+      blocking > 0 && el("span.tag.blocking", {}, `${blocking} blocking`));
+  }
+
+  /** One banner a severity; the same words from two sides are one line. */
+  function bannerOf(rank, found) {
+    if (!found.length) return null;
+    const lines = grouped(found);
+    const line = ([message, same]) => el("li", {}, el("span", {}, message),
+      rank !== "info" && el("button.button.small", { type: "button", onclick: (event) => settle(event, same) }, "Settled"));
+    return el(`div.banner.${rank}`, { role: rank === "blocking" ? "alert" : "status" },
+      icon(PICTURES[rank]), el("div", {}, el("b", {}, TITLES[rank]), el("ul", {}, [...lines].map(line))));
+  }
+
+  async function settle(event, same) {
+    event.currentTarget.disabled = true;
+    try {
+      for (const { id } of same)
+        doubts.set(id, await post(`api/v2/agent/conversations/${conversationId}/uncertainties/${id}/resolve`));
+      draw();
+    } catch (error) {
+      fill(jobBox, el("p.problem", { role: "alert" }, told(error)));
+    }
+  }
+
+  const reconsider = () => (leave.textContent = "Abandon this conversation");
+
+  /** End it with nothing applied; at the second press, for there is no way back. */
+  async function abandon() {
+    if (leave.textContent !== SURE) return void (leave.textContent = SURE);
+    leave.disabled = true;
+    try {
+      ({ status } = await post(`api/v2/agent/conversations/${conversationId}/abandon`));
+      changed();
+    } catch (error) {
+      fill(jobBox, el("p.problem", { role: "alert" }, told(error)));
+    }
+    leave.disabled = false;
+    reconsider();
+    draw();
+  }
+
+  async function submit(event) {
+    event.preventDefault();
+    apply.disabled = true;
+    fill(jobBox, el("p.quiet", {}, "Applying …"));
+    try {
+      const made = await post(`api/v2/agent/conversations/${conversationId}/apply`, {
+        collection_name: name.value.trim(), force: force.checked });
+      status = "applied";
+      changed();
+      draw();
+      follow(made.job_id);
+    } catch (error) {
+      fill(jobBox, el("p.problem", { role: "alert" }, told(error)));
+      draw();
+    }
+  }
+
+  /** Show how far a job is, until it has ended or nobody looks any more. */
+  async function follow(jobId) {
+    let delay = 300;
+    try {
+      do {
+        const job = await get(`v1/jobs/${jobId}?wait_s=${delay / 1000}`);
+        fill(jobBox, drawnJob(job, asked));
+        if (job.status === "done" || job.status === "failed") return;
+        delay = Math.min(2000, delay * 1.5);
+        if (job.status === "interrupted") await pause(delay);
+      } while (element.isConnected);
+    } catch (error) {
+      fill(jobBox, el("p.problem", { role: "alert" }, told(error)));
+    }
+  }
+
+  reconsider();
+  draw();
+  return {
+    element,
+    doubt(one) {
+      doubts.set(one.id, one);
+      draw();
+    },
+    pipeline(found) {
+      pipeline = found;
+      draw();
+    },
+    /** All that the gateway keeps of the conversation. */
+    known(detail) {
+      const begins = detail.job_id && status !== "applied";
+      ({ status } = detail);
+      pipeline = detail.current_pipeline;
+      analysed = detail.source_analysis;
+      for (const one of detail.uncertainties) doubts.set(one.id, one);
+      draw();
+      if (begins) follow(detail.job_id);
+    },
+    suggest(text) {
+      name.value ||= text;
+    },
+  };
+}
+
+/** The pipeline from its source to its index; parsers that share a place stand side by side. */
+function drawn({ nodes, template }, analysed) {
+  const rows = [...grouped(nodes, (node) => node.kind)];
+  const box = (node) => el("li.node", {}, el("b", {}, words(node.plugin)),
+    node.file_types.length > 0 && el("span.tag", {}, node.file_types.join(", ")),
+    Object.entries(node.options).map(([option, value]) => el("span.quiet", {}, `${words(option)} ${[value].flat().join(", ")}`)));
+  return [
+    el("p.quiet", {}, template ? `Template ${template}` : "A pipeline of its own",
+      analysed?.total_files !== undefined && `, for ${count(analysed.total_files, "file")}`),
+    el("ol.flow", {}, rows.map(([kind, found]) =>
+      el("li", {}, el("span.kind", {}, kind), el("ul", {}, found.map(box))))),
+  ];
+}
+
+function drawnJob({ status, collection, progress, report, failure, next }, asked) {
+  const { done, total, current } = progress;
+  const bar = el("progress", { "aria-label": "Reading" });
+  if (status === "done") Object.assign(bar, { max: 1, value: 1 });
+  else if (total) Object.assign(bar, { max: total, value: done });
+  const said = status === "done" ? `${count(report?.read ?? done, "document")} read into ${collection}.`
+    : status === "failed" ? failure?.message : total ? `${done} of ${total} read` : words(status);
+  return [
+    status !== "failed" && bar,
+    el(status === "failed" ? "p.problem" : "p", {}, said),
+    status === "running" && current && el("p.quiet.cut", {}, current),
+    next && el("p.quiet", {}, next),
+    report?.left_out > 0 && el("p.quiet", {}, `${count(report.left_out, "file")} left out, as the pipeline says.`),
+    (report?.skipped ?? []).length > 0 && el("p.quiet", {}, `${count(report.skipped.length, "file")} could not be read.`),
+    status === "done" && button("Ask about it", () => asked(collection), { picture: "send" }),
+  ].filter(Boolean);
+}
+
+function grouped(found, by = (one) => one.message) {
+  const groups = new Map();
+  for (const one of found) groups.set(by(one), [...(groups.get(by(one)) ?? []), one]);
+  return groups;
+}
