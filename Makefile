@@ -6,8 +6,15 @@ STAMP  := $(VENV)/.installed
 # Tests wait more than they compute: one worker more than there are processors. WORKERS=0 runs them one after another.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
+# Commands and workers are started hundreds of times by the tests: where no bytecode may be kept, each is compiled anew.
+unexport PYTHONDONTWRITEBYTECODE
+
+FUZZ_CASES ?= 100
+FUZZ_SEED ?= $(shell date +%s)
+SOAK_MINUTES ?= 30
+
 .DEFAULT_GOAL := help
-.PHONY: help run test format lint type unit bench eval-retrieval docs lock clean
+.PHONY: help run test format lint type unit bench eval-retrieval fuzz soak docs lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -38,6 +45,12 @@ bench: $(STAMP) ## Print the benchmark tables (not part of the tests)
 
 eval-retrieval: $(STAMP) ## Print nDCG, recall and times of each retrieval mode (RETRIEVAL_MODE, EVAL_DATASET)
 	@$(BIN)/python -m tests.bench.retrieval
+
+fuzz: $(STAMP) ## Send made-up requests to every door (FUZZ_CASES each, FUZZ_SEED to repeat); minutes, not a test
+	@FUZZ_CASES=$(FUZZ_CASES) FUZZ_SEED=$(FUZZ_SEED) $(BIN)/python -m pytest -n0 -s tests/integration/test_fuzz.py
+
+soak: $(STAMP) ## Kill a gateway under load again and again, and judge it (SOAK_MINUTES, SOAK_SEED to repeat)
+	@$(BIN)/python -m tests.soak --minutes $(SOAK_MINUTES) $(if $(SOAK_SEED),--seed $(SOAK_SEED))
 
 docs: $(STAMP) ## Write the settings table and the failure table into docs/
 	@$(BIN)/python -m gateway.reference docs

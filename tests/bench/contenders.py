@@ -49,7 +49,7 @@ class Contender:
     def start(self, upstream: str, folder: Path) -> Running:
         """A process of it that listens."""
         command, environment = self.command(upstream, folder)
-        process = start(command, environment=environment)
+        process = start(command, environment=environment, cold=True)
         return Running(self.name, process.line_with("listens on ").rsplit(" ", 1)[1], process)
 
     @contextmanager

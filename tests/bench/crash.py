@@ -13,7 +13,7 @@ from tests.bench import peer
 from tests.bench.contenders import FLOOR, PEER, STEPGATE, Contender, contenders
 from tests.bench.load import ask, client
 from tests.bench.report import Row
-from tests.bench.work import ANSWER, chain, request
+from tests.bench.work import LOOKED_INTO, chain, request
 from tests.support.scripted_server import ScriptedServer
 
 UPSTREAM_S = 0.15
@@ -53,7 +53,7 @@ async def _killed(who: Contender, server: ScriptedServer, number: int) -> int:
                     await asking
             with who.running(server.url, Path(folder)) as second:
                 text = await (_resumed(session, second.url) if who.name == STEPGATE else _again(session, second.url))
-    assert text == ANSWER, f"{who.name} answered {text!r}"
+    assert text == LOOKED_INTO, f"{who.name} answered {text!r}"
     return len(server.requests())
 
 

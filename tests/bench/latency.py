@@ -19,6 +19,7 @@ import numpy as np
 from agent.core.embedder import Embedded
 from agent.core.journal_postgres import open_postgres
 from agent.core.journal_sqlite import open_sqlite
+from agent.core.models import RetrievalMode
 from agent.core.vectors import Space, VectorIndex
 from agent.core.vectors.exact import ExactIndex
 from agent.core.vectors.postgres import PostgresVectorRows
@@ -27,7 +28,7 @@ from agent.knowledge.dense import entries, passage_text
 from agent.knowledge.lexical import LexicalIndex, Passage
 from agent.knowledge.lexical_postgres import postgres_index
 from agent.knowledge.lexical_sqlite import sqlite_index
-from agent.knowledge.models import MemoryQuery, RetrievalMode
+from agent.knowledge.models import MemoryQuery
 from agent.knowledge.naming import vector_set
 from agent.knowledge.retriever import Retriever
 from tests.bench.measure import percentile

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+from agent.core.audit import AuditValues
 from agent.core.errors import NotFoundError
 from agent.core.events import Draft, Event, RunCreated
 from agent.core.journal import Claim, RunRow, Signal, SignalKind
@@ -76,21 +77,23 @@ class MemoryJournal:
         """See `Journal.read`."""
         return [event for event in self._events.get(run_id, ()) if event.seq > after][:limit]
 
-    async def get(self, run_id: str, *, owner: str) -> RunRow:
+    async def get(self, run_id: str, *, owner: str | None) -> RunRow:
         """See `Journal.get`."""
         row = self._rows.get(run_id)
-        if row is None or row.owner != owner:
+        if row is None or owner not in (None, row.owner):
             raise no_run(run_id)
         return row
 
     async def list_runs(
-        self, *, owner: str, limit: int = 50, before: str | None = None, status: RunStatus | None = None
+        self, *, owner: str | None, limit: int = 50, before: str | None = None, status: RunStatus | None = None
     ) -> list[RunRow]:
         """The newest runs; `before` is not looked at."""
-        rows = [row for row in self._rows.values() if row.owner == owner and status in (None, row.status)]
+        rows = [row for row in self._rows.values() if owner in (None, row.owner) and status in (None, row.status)]
         return rows[: -limit - 1 : -1]
 
-    async def signal(self, run_id: str, kind: SignalKind, payload: dict[str, object]) -> None:
+    async def signal(
+        self, run_id: str, kind: SignalKind, payload: dict[str, object], *, record: AuditValues | None = None
+    ) -> None:
         """Nobody is waiting."""
 
     async def take_signals(self, run_id: str, *, after: int = 0) -> list[Signal]:

@@ -19,10 +19,11 @@ from pathlib import Path
 from time import perf_counter
 from typing import get_args
 
-from agent.core.config import load_settings
+from agent.core.config_loading import load_settings
 from agent.core.embedder import Embedded, Embedder, Literate
 from agent.core.errors import ConfigError
 from agent.core.journal_sqlite import open_sqlite
+from agent.core.models import RetrievalMode
 from agent.core.vectors import VectorIndex
 from agent.core.vectors.exact import ExactIndex
 from agent.core.vectors.sqlite import SqliteVectorRows
@@ -30,7 +31,7 @@ from agent.knowledge.dense import entries, passage_text
 from agent.knowledge.errors_retrieval import MemoryNoResultsError
 from agent.knowledge.lexical import LexicalIndex
 from agent.knowledge.lexical_sqlite import sqlite_index
-from agent.knowledge.models import MemoryQuery, RetrievalMode, RetrievedContext
+from agent.knowledge.models import MemoryQuery, RetrievedContext
 from agent.knowledge.naming import vector_set
 from agent.knowledge.retriever import Retriever
 from gateway.stores import embedder_of

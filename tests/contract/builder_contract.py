@@ -38,6 +38,14 @@ class BuilderContract:
         assert await stores[1].get("conv\x00", "anna") is None
         assert await stores[1].newest("bert") == []
 
+    async def test_one_may_begin_with_what_another_came_to(self, stores: Pair) -> None:
+        known: JsonObject = {"total_files": 3}
+        made = await stores[0].add("anna", pipeline=PIPELINE, analysis=known, tainted=True)
+        found = await self.reread(stores, made)
+        assert (found.analysis, found.validation, found.tainted, found.status) == (known, None, True, "active")
+        assert found.pipeline is not None
+        assert found.pipeline["nodes"] == []
+
     async def test_a_chat_has_one_conversation_an_owner(self, stores: Pair) -> None:
         made = await asyncio.gather(*(stores[n % 2].add("anna", chat_id="chat \x00") for n in range(4)))
         assert len({one.id for one in made}) == 1

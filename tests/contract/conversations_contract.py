@@ -64,3 +64,14 @@ class ConversationsContract:
             ("user", "a\N{REPLACEMENT CHARACTER}"),
             ("assistant", "\N{REPLACEMENT CHARACTER}b"),
         ]
+
+    async def test_a_conversation_knows_whether_it_rests_on_something_from_outside(
+        self, conversations: ConversationStore
+    ) -> None:
+        assert not await conversations.tainted("local", "chat")
+        await conversations.remember("local", "chat", "run_1", "one?", "1", tainted=True)
+        await conversations.remember("local", "chat", "run_2", "two?", "2")
+        assert await conversations.tainted("local", "chat")
+        assert not await conversations.tainted("local", "chat", limit=2), "only what is still told counts"
+        assert not await conversations.tainted("local", "other")
+        assert not await conversations.tainted("bob", "chat")

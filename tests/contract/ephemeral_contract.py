@@ -55,7 +55,9 @@ class EphemeralContract:
 
     async def test_a_count_begins_anew_with_each_window(self, ephemeral: Ephemeral, pass_time: Pass) -> None:
         assert [await ephemeral.count("c", TTL_S) for _ in range(3)] == [1, 2, 3]
+        assert 0 < await ephemeral.left("c") < TTL_S + 0.01, "but for rounding"
         await pass_time(TTL_S * 1.5)
+        assert await ephemeral.left("c") == 0
         assert await ephemeral.count("c", TTL_S) == 1
 
     async def test_it_says_where_things_are(self, ephemeral: Ephemeral) -> None:

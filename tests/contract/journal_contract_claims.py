@@ -21,7 +21,6 @@ class ClaimsContract(OnStores):
     )
     @settings(
         max_examples=40,
-        deadline=None,
         # Every example takes a run of its own on the test's store; and each driver's class runs this same method.
         suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.differing_executors],
     )

@@ -5,8 +5,8 @@ import hashlib
 
 import pytest
 
-from agent.core.errors import NotFoundError
-from agent.core.journal import Journal
+from agent.core.errors import ConflictError, NotFoundError
+from agent.core.journal import Journal, SignalKind
 from tests.contract.journal_stores import DEADLINE_S, OnStores, Stores, ended, new_run, note, seqs
 
 
@@ -23,6 +23,8 @@ class RestContract(OnStores):
         assert messages[0] == messages[1]
         assert await journal.list_runs(owner="bob") == []
         assert [row.run_id for row in await journal.list_runs(owner="alice")] == ["run_1"]
+        assert (await journal.get("run_1", owner=None)).owner == "alice", "the operator's view"
+        assert [row.run_id for row in await journal.list_runs(owner=None)] == ["run_1"]
 
     async def test_lists_page_from_the_newest_without_hidden_runs(self, journal: Journal, stores: Stores) -> None:
         for number in range(5):
@@ -39,6 +41,7 @@ class RestContract(OnStores):
         stores.clock.now += 1
         await new_run(journal, "run_2", owner="bob")
         assert await journal.list_runs(owner="alice", before="run_2") == []
+        assert [row.run_id for row in await journal.list_runs(owner=None, before="run_2", status="queued")] == ["run_1"]
         assert await journal.list_runs(owner="alice", before="run_unknown") == []
 
     async def test_lists_can_be_of_one_status(self, journal: Journal) -> None:
@@ -59,6 +62,23 @@ class RestContract(OnStores):
         assert first.payload == {"reason": "too slow", "nested": {"a": [1, None]}}
         assert await journal.take_signals(run_id, after=first.id) == [second]
         assert await journal.take_signals(run_id) == [first, second]
+
+    async def test_of_many_words_on_one_approval_one_is_taken(self, journal: Journal, other: Journal) -> None:
+        run_id = await new_run(journal)
+        word: dict[str, object] = {"approvals": ["apr_1", "apr_2"]}
+        kinds: list[SignalKind] = ["approve", "reject", "answer", "approve"]
+        given = [who.signal(run_id, kind, {**word, "by": kind}) for kind in kinds for who in (journal, other)]
+        said = await asyncio.gather(*given, return_exceptions=True)
+        assert said.count(None) == 1
+        assert sum(isinstance(one, ConflictError) for one in said) == len(said) - 1
+        assert len(await journal.take_signals(run_id)) == 1
+        with pytest.raises(ConflictError, match="apr_2"):
+            await other.signal(run_id, "reject", {"approvals": ["apr_3", "apr_2"]})
+        await other.signal(run_id, "reject", {"approvals": ["apr_3"]})
+        await other.signal(run_id, "cancel", {"reason": "enough"})
+        await new_run(journal, "run_2")
+        await journal.signal("run_2", "approve", word)
+        assert [one.kind for one in await journal.take_signals(run_id)][1:] == ["reject", "cancel"]
 
     async def test_an_unknown_run_takes_no_signals(self, journal: Journal) -> None:
         with pytest.raises(NotFoundError, match="run_unknown"):

@@ -12,6 +12,7 @@ from agent.knowledge.collection_store import Collection, CollectionStore, record
 from agent.knowledge.documents import Document, DocumentStore, Passages
 from agent.knowledge.jobs import Job, JobOutcome, JobProgress, JobRequest, JobStore
 from agent.knowledge.models import ConnectorInput
+from agent.knowledge.naming import VectorSets, vector_set
 from agent.knowledge.templates import from_template
 
 FOLDER = ConnectorInput(source_type="local", source_identifier="/docs", recursive=True)
@@ -152,6 +153,20 @@ class KnowledgeContract:
         assert list(await collections.list("ann")) == ["a", "work"]
         assert await collections.remove("ann", "work")
         assert not await collections.remove("ann", "work")
+
+    async def test_the_vectors_that_serve_a_collection_can_change_and_go_with_it(
+        self, collections: CollectionStore, statements: PAIR, clock: Clock
+    ) -> None:
+        first = VectorSets(vector_set("ann", "work"))
+        assert await collections.vectors("ann", "work") == first
+        await collections.put("ann", Collection("work", from_template()))
+        await collections.set_vectors("ann", "work", VectorSets(first.serving, "the-new-one"))
+        await collections.set_vectors("ann", "work", VectorSets("the-new-one", first.serving))
+        other = CollectionStore(statements[1], clock)
+        assert await other.vectors("ann", "work") == VectorSets("the-new-one", first.serving)
+        assert await other.vectors("bob", "work") == VectorSets(vector_set("bob", "work"))
+        await collections.remove("ann", "work")
+        assert await other.vectors("ann", "work") == first
 
     async def test_a_reading_is_recorded_from_its_first_document_to_its_end(self, collections: CollectionStore) -> None:
         async def status() -> str:

@@ -1,7 +1,7 @@
 """The stores of conversations and sources, held to the contract on SQLite and PostgreSQL."""
 
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -13,18 +13,6 @@ from agent.core.journal_sqlite import SqliteStore, open_sqlite
 from agent.core.statements import PostgresStatements, SqliteStatements
 from tests.contract.builder_contract import BLOCKS, BuilderContract, Pair
 from tests.contract.journal_stores import Clock
-from tests.support.postgres import fresh_database
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def url() -> Iterator[str]:
-    with fresh_database() as address:
-        yield address
 
 
 class TestSqlite(BuilderContract):

@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from agent.core.ephemeral import LocalEphemeral, RedisEphemeral
+from agent.core.ephemeral import LocalEphemeral
+from agent.core.ephemeral_redis import RedisEphemeral
 from agent.core.errors import ConfigError, StoreError
 from tests.contract.ephemeral_contract import EphemeralContract, Pass
 from tests.contract.journal_stores import Clock

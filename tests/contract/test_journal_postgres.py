@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import psycopg
 import pytest
@@ -10,22 +10,16 @@ import sqlalchemy
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
+from agent.core.conversations_postgres import PostgresConversations
 from agent.core.errors import StoreError, StoreNewerError
 from agent.core.journal import Journal
-from agent.core.journal_postgres import PostgresConversations, PostgresStore, open_postgres
+from agent.core.journal_postgres import PostgresStore, open_postgres
 from agent.core.migrate import downgrade, postgres_engine, upgrade
 from agent.core.postgres import without_password
 from agent.core.schema import metadata
 from tests.contract.conversations_contract import ConversationsContract
 from tests.contract.journal_contract import JournalContract
 from tests.contract.journal_stores import Clock, new_run, note, seqs
-from tests.support.postgres import fresh_database
-
-
-@pytest.fixture
-def url() -> Iterator[str]:
-    with fresh_database() as address:
-        yield address
 
 
 class PostgresStores:

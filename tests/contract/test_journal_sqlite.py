@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.conversations import SqliteConversations
+from agent.core.conversations_sqlite import SqliteConversations
 from agent.core.journal import Journal
 from agent.core.journal_sqlite import SqliteStore, open_sqlite
 from tests.contract.conversations_contract import ConversationsContract

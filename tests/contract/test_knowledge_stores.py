@@ -1,6 +1,6 @@
 """Documents, collections and jobs, held to the contract on SQLite and PostgreSQL."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -9,13 +9,6 @@ from agent.core.journal_postgres import open_postgres
 from agent.core.journal_sqlite import open_sqlite
 from agent.core.statements import PostgresStatements, SqliteStatements
 from tests.contract.knowledge_contract import PAIR, KnowledgeContract
-from tests.support.postgres import fresh_database
-
-
-@pytest.fixture
-def url() -> Iterator[str]:
-    with fresh_database() as address:
-        yield address
 
 
 class TestSqlite(KnowledgeContract):

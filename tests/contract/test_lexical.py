@@ -1,6 +1,6 @@
 """The lexical indexes, held to the contract: FTS5 in the store's SQLite file, and PostgreSQL."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -11,15 +11,8 @@ from agent.knowledge.lexical import LexicalIndex
 from agent.knowledge.lexical_postgres import postgres_index
 from agent.knowledge.lexical_sqlite import sqlite_index
 from tests.contract.lexical_contract import LexicalContract
-from tests.support.postgres import fresh_database
 
 Pair = tuple[LexicalIndex, LexicalIndex]
-
-
-@pytest.fixture
-def url() -> Iterator[str]:
-    with fresh_database() as address:
-        yield address
 
 
 class TestSqlite(LexicalContract):

@@ -14,7 +14,7 @@ from agent.core.errors import (
     ModelRequestError,
     ModelTimeoutError,
 )
-from agent.core.llm.http import HttpModelClient, production_transport
+from agent.core.llm.http import HttpModelClient
 from agent.core.llm.port import ModelChunk, ModelClient, ModelReply, ModelRequest, ResponseSchema
 from agent.core.llm.sdk import LiteLLMClient
 from tests.support.script import Call, Script, says, script
@@ -39,7 +39,7 @@ def server() -> Iterator[ScriptedServer]:
         yield running
 
 
-@pytest.fixture(params=["httpx", "aiohttp", "litellm", "scripted"])
+@pytest.fixture(params=["http", "litellm", "scripted"])
 async def load(request: pytest.FixtureRequest, server: ScriptedServer) -> AsyncIterator[Load]:
     """Put a script behind the client under test."""
     opened: list[ModelClient] = []
@@ -48,10 +48,8 @@ async def load(request: pytest.FixtureRequest, server: ScriptedServer) -> AsyncI
         server.load(rules)
         client: ModelClient
         match request.param:
-            case "httpx":
+            case "http":
                 client = HttpModelClient(server.url, "key")
-            case "aiohttp":
-                client = HttpModelClient(server.url, "key", transport=production_transport())
             case "litellm":
                 client = _Named(LiteLLMClient(api_key="key", api_base=server.url))
             case _:
@@ -186,7 +184,7 @@ async def test_an_endpoint_that_is_not_there_is_down() -> None:
 
 async def test_each_call_says_what_it_is_for_and_sends_nothing_unasked(server: ScriptedServer) -> None:
     server.load(script(says("ok")))
-    client = HttpModelClient(server.url, "key", transport=production_transport())
+    client = HttpModelClient(server.url, "key")
     await client.complete(ASK)
     await client.aclose()
     (request,) = server.requests()

@@ -1,6 +1,6 @@
 """The store of tasks, held to the contract on SQLite and PostgreSQL."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -11,18 +11,6 @@ from agent.core.statements import PostgresStatements, SqliteStatements
 from agent.core.tasks_store import TaskStore
 from tests.contract.journal_stores import Clock
 from tests.contract.tasks_contract import Pair, TasksContract
-from tests.support.postgres import fresh_database
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def url() -> Iterator[str]:
-    with fresh_database() as address:
-        yield address
 
 
 class TestSqlite(TasksContract):

@@ -3,7 +3,7 @@
 import gc
 import os
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -17,15 +17,8 @@ from agent.core.vectors.postgres import PostgresVectorRows
 from agent.core.vectors.qdrant import QdrantIndex
 from agent.core.vectors.sqlite import SqliteVectorRows
 from tests.contract.vector_contract import SET, SPACE, VectorContract, entry, found
-from tests.support.postgres import fresh_database
 
 Pair = tuple[VectorIndex, VectorIndex]
-
-
-@pytest.fixture
-def url() -> Iterator[str]:
-    with fresh_database() as address:
-        yield address
 
 
 class TestSqlite(VectorContract):

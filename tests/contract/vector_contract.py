@@ -99,6 +99,24 @@ class VectorContract:
         assert await index.delete(SET, ["b"], owner="ann") == 1
         assert await found(other, 1, 0, 0, 0) == ["a", "c"]
 
+    async def test_an_owner_who_had_nothing_is_found_once_there_is_something(self, index: VectorIndex) -> None:
+        await index.put(SET, [entry("a", 1, 0, 0, 0)])
+        for number in range(3):
+            assert await found(index, 1, 0, 0, 0, owner="bob") == [f"b{n}" for n in range(number)]
+            await index.put(SET, [entry(f"b{number}", 1, number, 0, 0, owner="bob")])
+        assert await found(index, 1, 0, 0, 0, owner="bob") == ["b0", "b1", "b2"]
+
+    async def test_an_owner_may_begin_anew_after_deleting_all(self, index: VectorIndex, other: VectorIndex) -> None:
+        await index.put(SET, [entry("a", 1, 0, 0, 0), entry("b", 0, 1, 0, 0)])
+        for each in (index, other):
+            assert await found(each, 1, 0, 0, 0) == ["a", "b"]
+        assert await index.delete(SET, ["a", "b"], owner="ann") == 2
+        for each in (index, other):
+            assert await found(each, 1, 0, 0, 0) == []
+        for number, each in enumerate((index, other)):
+            await each.put(SET, [entry(f"c{number}", 1, number, 0, 0)])
+            assert await found(index, 1, 0, 0, 0) == await found(other, 1, 0, 0, 0) == ["c0", "c1"][: number + 1]
+
     async def test_only_an_owner_deletes(self, index: VectorIndex) -> None:
         await index.put(SET, [entry("a", 1, 0, 0, 0)])
         assert await index.delete(SET, ["a"], owner="bob") == 0

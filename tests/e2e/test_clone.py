@@ -21,13 +21,16 @@ pytestmark = pytest.mark.skipif(bool(os.environ.get(INSIDE)), reason="these are 
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if os.environ.get(CLEAN):
+        return ROOT
     folder = tmp_path_factory.mktemp("clone") / "stepgate"
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True, timeout=120)
     return folder
 
 
-def test_make_run_starts_a_gateway_that_answers(clone: Path) -> None:
-    process = start(["make", "run"], environment={"AGENT_PORT": "0", "AGENT_SKILLS_USER_DIR": "false"}, cwd=clone)
+def test_make_run_starts_a_gateway_that_answers(clone: Path, tmp_path: Path) -> None:
+    settings = {"AGENT_PORT": "0", "AGENT_SKILLS_USER_DIR": "false", "AGENT_DATA_DIR": str(tmp_path / "data")}
+    process = start(["make", "run"], environment=settings, cwd=clone)
     url = process.line_with("Stepgate listens on ", deadline_s=600).rsplit(" ", 1)[1]
     body = {"model": "stepgate", "messages": [{"role": "user", "content": "what is 17.5 * 240 and list files"}]}
     answer = httpx.post(f"{url}/v1/chat/completions", json=body, timeout=60).json()

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import httpx
 
+from agent.core.config import Settings
+from gateway.stores import open_store
 from tests.support.postgres import fresh_database
 from tests.support.processes import GatewayProcess
 from tests.support.script import plans, says, script
@@ -54,3 +56,10 @@ def test_the_runs_of_a_killed_process_go_on_at_another(tmp_path: Path) -> None:
     assert names[-1] == "run.succeeded"
     assert names.count("tool.called") == 1
     assert run["response"]["response"] == "From the other one."
+
+
+async def test_the_data_folder_beside_it_is_its_owners_alone(tmp_path: Path) -> None:
+    with fresh_database() as url:
+        store = await open_store(Settings(_env_file=None, data_dir=tmp_path / "data", database_url=url))
+        await store.close()
+    assert (tmp_path / "data").stat().st_mode & 0o077 == 0

@@ -98,6 +98,7 @@ async def test_health_and_readiness(serve: Serve) -> None:
         ready = (await client.get(f"{url}/ready")).json()
     assert health.json() == {"status": "ok", "service": "stepgate"}
     assert ready["ready"] is True
+    assert ready["degraded"] == []
     assert {"store", "models", "gateway"} <= set(ready["components"])
     assert "rules mode" in ready["components"]["models"]["detail"]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.core import events as ev
+from agent.core.approval import OWN_MEMORY
 from agent.core.errors import BadRequestError, ConflictError
 from agent.core.models import AgentRequest, AgentResponse, Room
 from tests.integration.test_engine import write_skill
@@ -76,6 +77,30 @@ async def test_a_plan_that_changes_something_waits_and_does_nothing_until_it_is_
     assert [(s.title, s.status) for s in done.steps if s.type == "approval"] == [
         ("asked for approval of the plan", "done")
     ]
+
+
+@pytest.mark.parametrize("name", ["memory__send_money", "memory_send"])
+async def test_a_tool_that_is_named_like_the_memory_is_asked_about(tmp_path: Path, name: str) -> None:
+    tool = returning(name, "sent", annotations=EFFECT)
+    step = {"tool": name, "inputs": {"x": "hello"}, "intent": "tell them"}
+    async with engine_bench(tmp_path / "room", script(plans(step)), tools=[tool], room=CAREFUL) as bench:
+        asked = await ask(bench)
+        (approval,) = waiting(asked)
+        assert approval["items"][0]["changes"] is True  # type: ignore[index]
+    page = returning("read_page", "a page", tainted=True)
+    fed = [{"tool": "read_page", "inputs": {"x": "a"}}, step | {"inputs": {"x": "$s1"}, "depends_on": ["s1"]}]
+    async with engine_bench(tmp_path / "tainted", script(plans(*fed)), tools=[tool, page], room=OPEN) as bench:
+        asked = await ask(bench, "read the page and send it")
+        assert waiting(asked)
+    assert tool.calls == []
+
+
+async def test_remembering_for_the_user_needs_nobody(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, None, room=CAREFUL) as bench:
+        done = await ask(bench, "Remember that my dog is called Fido")
+        assert done.metadata["status"] == "complete"
+        names = {tool.spec.name for tool in bench.engine.registry if tool.spec.name.startswith("memory_")}
+    assert names == OWN_MEMORY
 
 
 async def test_reading_needs_nobody_unless_the_room_asks_before_every_plan(tmp_path: Path) -> None:

@@ -202,7 +202,7 @@ async def test_open_webui_gets_name_page_quote_and_address(serve: Serve) -> None
     assert source == {
         "source": {"name": "rules.pdf, page 2", "url": address},
         "document": ["Train tickets are booked by the travel department."],
-        "metadata": [{"source": address, "name": "rules.pdf, page 2"}],
+        "metadata": [{"source": "source 1", "name": "rules.pdf, page 2"}],
     }
     text = "".join(f["choices"][0]["delta"].get("content") or "" for f in frames if f.get("choices"))
     assert text == "Train tickets are booked by the travel department [1]."

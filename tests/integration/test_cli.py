@@ -1,5 +1,6 @@
 """The `stepgate` command, as a person types it."""
 
+import asyncio
 import json
 import signal
 import sys
@@ -8,26 +9,45 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.processes import GatewayProcess, Process, start
+from agent.core.models import AgentRequest, Room
+from tests.support.engine import engine_bench
+from tests.support.processes import ColdGatewayProcess, Process, start
 from tests.support.script import plans, says, script
 from tests.support.scripted_server import ScriptedServer
 
 
 def stepgate(folder: Path, *words: str, **settings: str) -> tuple[int, str]:
     """Exit code and output of a command."""
-    process = begin(folder, *words, **settings)
+    return _ended(begin(folder, *words, **settings))
+
+
+def from_cold(folder: Path, *words: str, **settings: str) -> tuple[int, str]:
+    """The same, started as a person starts it, with its own imports: one of each group of commands is."""
+    return _ended(begin_from_cold(folder, *words, **settings))
+
+
+def begin(folder: Path, *words: str, **settings: str) -> Process:
+    return start([sys.executable, "-m", "gateway", *words], environment=_environment(folder, settings))
+
+
+def begin_from_cold(folder: Path, *words: str, **settings: str) -> Process:
+    return start([sys.executable, "-m", "gateway", *words], environment=_environment(folder, settings), cold=True)
+
+
+def _environment(folder: Path, settings: dict[str, str]) -> dict[str, str]:
+    environment = {f"AGENT_{key.upper()}": value for key, value in settings.items()}
+    return environment | {
+        "AGENT_DATA_DIR": str(folder / "data"), "AGENT_SKILLS_USER_DIR": "false", "COLUMNS": "200"
+    }  # fmt: skip
+
+
+def _ended(process: Process) -> tuple[int, str]:
     code = process.wait(60)
     return code, "\n".join(process.output)
 
 
-def begin(folder: Path, *words: str, **settings: str) -> Process:
-    environment = {f"AGENT_{key.upper()}": value for key, value in settings.items()}
-    environment |= {"AGENT_DATA_DIR": str(folder / "data"), "AGENT_SKILLS_USER_DIR": "false", "COLUMNS": "200"}
-    return start([sys.executable, "-m", "gateway", *words], environment=environment)
-
-
 def test_ask_shows_the_steps_and_the_answer(tmp_path: Path) -> None:
-    code, output = stepgate(tmp_path, "ask", "What is 17.5 * 240, and what time is it in Stockholm?")
+    code, output = from_cold(tmp_path, "ask", "What is 17.5 * 240, and what time is it in Stockholm?")
     assert code == 0
     assert "Plan (rules): 3 steps" in output
     assert "s1 calculator" in output
@@ -48,8 +68,30 @@ def test_ask_as_json_is_the_whole_response(tmp_path: Path) -> None:
     assert body["metadata"]["runtime"]["mode"] == "llm"
 
 
+async def test_the_operator_sees_and_decides_the_runs_of_every_owner(tmp_path: Path) -> None:
+    """Anna's run waits for an approval; whoever owns the machine finds it, and refuses it."""
+    room = Room(id="test", supervision="checks", approval="always")
+    async with engine_bench(tmp_path / "data", None, room=room) as bench:
+        run_id = await bench.service.start(AgentRequest(prompt="What is 2+2, and what time is it?"), owner="anna")
+        async for _ in bench.service.events(run_id, owner="anna", waits=False):
+            pass
+
+    def typed(*words: str) -> tuple[int, str]:
+        return stepgate(tmp_path, "runs", *words)
+
+    listed = await asyncio.to_thread(typed, "list", "--status", "awaiting_approval")
+    assert run_id in listed[1]
+    assert "anna" in listed[1]
+    assert run_id not in (await asyncio.to_thread(typed, "list", "--owner", "bob"))[1]
+    assert "no run" in (await asyncio.to_thread(typed, "show", run_id, "--owner", "bob"))[1]
+    assert "owner anna" in (await asyncio.to_thread(typed, "show", run_id))[1]
+    code, told = await asyncio.to_thread(typed, "reject", run_id[:12], "--reason", "not now")
+    assert code == 0, told
+    assert "awaiting_approval" not in (await asyncio.to_thread(typed, "show", run_id))[1]
+
+
 def test_runs_are_listed_and_shown(tmp_path: Path) -> None:
-    assert "No runs yet" in stepgate(tmp_path, "runs", "list")[1]
+    assert "No runs yet" in from_cold(tmp_path, "runs", "list")[1]
     stepgate(tmp_path, "ask", "2+2")
     listed = stepgate(tmp_path, "runs", "list")[1]
     run_id = next(word for word in listed.split() if word.startswith("run_"))
@@ -84,7 +126,7 @@ def test_a_killed_command_leaves_a_run_that_can_be_resumed(tmp_path: Path) -> No
 
 
 def test_skills_are_listed_and_validated(tmp_path: Path) -> None:
-    code, output = stepgate(tmp_path, "skills", "list")
+    code, output = from_cold(tmp_path, "skills", "list")
     assert code == 0
     assert "research-web-page" in output
     assert stepgate(tmp_path, "skills", "validate")[0] == 0
@@ -108,7 +150,7 @@ def test_tools_are_listed_and_called(tmp_path: Path) -> None:
 
 
 def test_the_doctor_says_what_to_do(tmp_path: Path) -> None:
-    code, output = stepgate(tmp_path, "doctor")
+    code, output = from_cold(tmp_path, "doctor")
     assert code == 0
     assert "AGENT_LLM_BASE_URL=http://127.0.0.1:11434/v1" in output
     code, output = stepgate(tmp_path, "doctor", llm_base_url="http://127.0.0.1:9/v1", model_fast="m", modle_high="x")
@@ -157,7 +199,7 @@ def test_sigterm_drains_what_runs_and_leaves_the_rest_resumable(tmp_path: Path) 
     )
     with ScriptedServer(model) as server:
         settings = {"llm_base_url": server.url, "model_fast": "m", "drain_seconds": "3"}
-        with GatewayProcess(tmp_path, **settings) as gateway, httpx.Client(timeout=30) as client:
+        with ColdGatewayProcess(tmp_path, **settings) as gateway, httpx.Client(timeout=30) as client:
             runs = {}
             for word in ("quick", "stuck"):
                 body = {"prompt": f"search and compute, {word}", "stream": True}
@@ -178,3 +220,10 @@ def show(data_dir: Path, run_id: str) -> str:
     process = start([sys.executable, "-m", "gateway.cli", "runs", "show", run_id], environment=environment)
     process.wait(60)
     return "\n".join(process.output)
+
+
+def test_a_conversation_whose_name_is_too_long_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    code, output = stepgate(tmp_path, "ask", "--conversation", "x" * 300, "hi")
+    assert code == 1
+    assert "--conversation: String should have at most 200 characters" in output
+    assert "Traceback" not in output

@@ -8,6 +8,7 @@ from time import monotonic
 import pytest
 
 from tests.integration.test_cli import stepgate
+from tests.support import warm
 from tests.support.processes import ROOT, start
 
 
@@ -54,6 +55,13 @@ def test_a_broken_file_of_servers_is_told_and_stops_no_command_that_needs_none(t
     assert stepgate(tmp_path, "runs", "list") == (0, "No runs yet.")
 
 
+def test_redis_that_does_not_answer_is_told_with_what_to_do(tmp_path: Path) -> None:
+    code, output = stepgate(tmp_path, "doctor", redis_url="redis://127.0.0.1:1/0")
+    assert code == 1
+    assert "FAIL redis: Redis at 127.0.0.1:1 cannot be used" in output
+    assert "unset AGENT_REDIS_URL" in output
+
+
 def test_a_misspelt_setting_is_told_once(tmp_path: Path) -> None:
     code, output = stepgate(tmp_path, "doctor", prot="1")
     assert code == 0
@@ -70,11 +78,11 @@ def test_a_line_of_env_without_a_value_is_told(tmp_path: Path) -> None:
 
 def test_servers_are_waited_for_together_and_dead_ones_are_down_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    fixture = ["-m", "tests.support.mcp_fixture", "stdio"]
+    fixture = ("tests.support.mcp_fixture", "stdio")
     servers = {
-        "good": {"command": sys.executable, "args": fixture, "cwd": str(ROOT)},
-        "silent": {"command": sys.executable, "args": [*fixture, "silent"], "cwd": str(ROOT)},
-        "mute": {"command": sys.executable, "args": [*fixture, "silent"], "cwd": str(ROOT)},
+        "good": warm.server(*fixture),
+        "silent": warm.server(*fixture, "silent"),
+        "mute": warm.server(*fixture, "silent"),
         "gone": {"command": "no-such-program"},
         "closed": {"url": "http://127.0.0.1:9/mcp"},
     }
@@ -86,7 +94,7 @@ def test_servers_are_waited_for_together_and_dead_ones_are_down_with_the_reason(
     _, output = stepgate(tmp_path, "doctor")
     assert monotonic() - began < alone + 11, "two that are silent for 6 s each are waited for together"
     assert "ok   mcp server good: ready, 5 tools" in output
-    assert "mcp server gone: down: [Errno 2]" in output
+    assert "mcp server gone: down: there is no program 'no-such-program'" in output
     assert "mcp server closed: down: " in output
     for name in ("silent", "mute"):
         assert f"mcp server {name}: down: no answer within 6 s" in output

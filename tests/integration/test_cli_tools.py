@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_cli import stepgate
-from tests.support.processes import ROOT
-
-FIXTURE = {"command": sys.executable, "args": ["-m", "tests.support.mcp_fixture", "stdio"], "cwd": str(ROOT)}
+from tests.integration.test_cli import from_cold, stepgate
+from tests.support import warm
 
 
 @pytest.mark.parametrize(
@@ -29,7 +27,7 @@ def test_a_call_that_fails_says_why_in_one_line(tmp_path: Path, words: list[str]
 
 
 def test_a_call_has_a_name_among_the_runs_and_a_number_may_be_a_text(tmp_path: Path) -> None:
-    assert stepgate(tmp_path, "tools", "call", "calculator", "expression=6") == (0, "6 = 6")
+    assert from_cold(tmp_path, "tools", "call", "calculator", "expression=6") == (0, "6 = 6")
     assert stepgate(tmp_path, "runs", "list")[1].splitlines()[1].endswith("call calculator")
 
 
@@ -37,7 +35,8 @@ def test_only_the_server_of_the_called_tool_is_started(tmp_path: Path) -> None:
     started = tmp_path / "started"
     other = {"command": sys.executable, "args": ["-c", f"open({str(started)!r}, 'w')"]}
     (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "mcp_servers.json").write_text(json.dumps({"good": FIXTURE, "other": other}))
+    good = warm.server("tests.support.mcp_fixture", "stdio")
+    (tmp_path / "data" / "mcp_servers.json").write_text(json.dumps({"good": good, "other": other}))
     code, output = stepgate(tmp_path, "tools", "list")
     assert code == 0
     assert "good: no tools are known" in output
@@ -71,7 +70,7 @@ def test_a_server_that_cannot_be_one_is_not_added(tmp_path: Path, words: list[st
 
 
 def test_a_server_is_replaced_only_by_force_and_can_be_removed(tmp_path: Path) -> None:
-    assert stepgate(tmp_path, "mcp-servers", "add", "my-files", "http://127.0.0.1:1/mcp")[0] == 0
+    assert from_cold(tmp_path, "mcp-servers", "add", "my-files", "http://127.0.0.1:1/mcp")[0] == 0
     code, output = stepgate(tmp_path, "mcp-servers", "add", "my-files", "no-such-program", "-y")
     assert code == 1
     assert "--force replaces it" in output

@@ -214,4 +214,4 @@ async def test_a_user_who_sends_too_much_is_told_to_wait(
         model_server.load(script(says("Yes.", to="skill")))
         assert [(await mine.ask("hm?")).status_code for _ in range(3)] == [200, 200, 429]
         refused = await mine.ask("hm?")
-        assert int(refused.headers["retry-after"]) == 60
+        assert 0 < int(refused.headers["retry-after"]) <= 60

@@ -87,11 +87,29 @@ async def test_blocking_doubts_keep_a_pipeline_from_being_applied(serve: Serve, 
         blocked = await mine.apply("papers")
         assert blocked.status_code == 400
         assert blocked.json()["error"]["error_code"] == "ERR_BLOCKING_UNCERTAINTY"
+        for word in ("yes", "true", 1):
+            sent = {"collection_name": "papers", "force": word}
+            vague = await client.post(f"{API}/{mine.id}/apply", json=sent)
+            assert (vague.status_code, vague.json()["error"]["details"]["param"]) == (400, "force"), vague.text
         forced = await mine.apply("papers", force=True)
         assert (forced.status_code, forced.json()["status"]) == (200, "indexing")
         known = await mine.look()
         blocking = [one["id"] for one in known["uncertainties"] if one["severity"] == "blocking"]
         assert (known["applied"]["force"], known["applied"]["overridden"]) == (True, blocking)
+
+
+async def test_applying_again_says_when_the_collection_was_deleted(serve: Serve, tmp_path: Path) -> None:
+    folder = papers(tmp_path / "data", 1)
+    async with client_of(serve) as client:
+        mine = await talk(client, folder)
+        await mine.say(INDEX)
+        first, again = await mine.apply("kelp"), await mine.apply("kelp")
+        assert first.json() == again.json()
+        await client.get(f"/v1/jobs/{first.json()['job_id']}", params={"wait_s": 30})
+        assert (await client.delete("/v1/collections/kelp")).status_code == 204
+        gone = await mine.apply("kelp")
+        assert (gone.status_code, gone.json()["error"]["error_code"]) == (400, "ERR_CONVERSATION_NOT_ACTIVE")
+        assert "'kelp', which has been deleted since" in gone.json()["error"]["message"]
 
 
 @pytest.mark.row("S000-12")
@@ -108,7 +126,15 @@ async def test_a_resolved_doubt_blocks_no_more_and_says_who_resolved_it(serve: S
                 assert settled.status_code == 200, settled.text
                 assert (settled.json()["resolved_by"], settled.json()["resolver"]) == ("user_confirmed", "local")
                 assert (await client.post(path, json={})).status_code == 409
+        bad = await mine.apply("a/b")
+        assert (bad.status_code, bad.json()["error"]["details"]["param"]) == (400, "collection_name")
         assert (await mine.apply("papers")).status_code == 200
+        audit = (await client.get("/v1/audit", params={"action": "conversation"})).json()["data"]
+    assert (audit[0]["action"], audit[0]["outcome"]) == ("conversation.apply", "done")
+    records = [one for one in audit if one["action"] == "conversation.resolve"]
+    assert {(one["target"], one["principal"], one["outcome"]) for one in records} == {(mine.id, "local", "done")}
+    assert records[0]["detail"]["severity"] == "blocking"
+    assert "nobody needs it" not in str(records), "no texts of users"
 
 
 @pytest.mark.row("S000-12", "S000-24")

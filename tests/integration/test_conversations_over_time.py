@@ -129,6 +129,8 @@ async def test_redis_that_is_gone_refuses_messages_and_hides_nothing_else(
         assert (refused.status_code, "AGENT_REDIS_URL" in refused.text) == (503, True)
         known = await mine.look()
         assert (known["messages"], "cannot be used" in known["messages_note"]) == ([], True)
+        ready = await client.get("/ready")
+        assert (ready.status_code, ready.json()["ready"], ready.json()["degraded"]) == (200, True, ["redis"])
 
 
 async def test_applying_at_the_door_withdraws_the_question_in_the_conversation(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.config import load_settings
+from agent.core.config_loading import load_settings
 from agent.core.embedder import Embedded, Embedder, LocalEmbedder
 from agent.core.errors import BadRequestError, ConflictError, EmbedderError
 from agent.core.vectors.exact import ExactIndex
@@ -160,7 +160,7 @@ async def test_two_do_not_write_into_one_collection(tmp_path: Path) -> None:
             await indexer.build("local", "issues", [corpus(tmp_path, ("A-1", "words"))])
 
 
-@pytest.mark.parametrize("name", ["", "  ", "x" * 201, "a\nb"])
+@pytest.mark.parametrize("name", ["", "  ", "x" * 201, "a\nb", "a/b", "..", "a\\b"])
 async def test_a_collection_needs_a_name(tmp_path: Path, name: str) -> None:
     async with indexing(tmp_path) as (_, indexer):
         with pytest.raises(BadRequestError, match="1 to 200 printable characters"):
@@ -209,9 +209,9 @@ async def test_without_an_embedder_that_works_words_are_found_and_vectors_made_l
 EXAMPLE = Path(__file__).parents[2] / "config" / "examples"
 
 
-def stepgate(folder: Path, *words: str | Path) -> tuple[int, str]:
+def stepgate(folder: Path, *words: str | Path, cold: bool = False) -> tuple[int, str]:
     environment = {"AGENT_DATA_DIR": str(folder / "data"), "AGENT_SKILLS_USER_DIR": "false", "COLUMNS": "200"}
-    process = start([sys.executable, "-m", "gateway.cli", *map(str, words)], environment=environment)
+    process = start([sys.executable, "-m", "gateway.cli", *map(str, words)], environment=environment, cold=cold)
     return process.wait(90), "\n".join(process.output)
 
 
@@ -238,7 +238,7 @@ def test_the_three_commands_find_the_profile_picture(tmp_path: Path) -> None:
 
 
 def test_the_example_in_one_command_and_its_answer(tmp_path: Path) -> None:
-    code, output = stepgate(tmp_path, "corpus", "example", "--folder", tmp_path / "made")
+    code, output = stepgate(tmp_path, "corpus", "example", "--folder", tmp_path / "made", cold=True)
     assert code == 0, output
     assert "company: 13 documents read" in output
     assert (tmp_path / "made" / "incidents.jsonl").is_file()

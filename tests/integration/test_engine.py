@@ -181,6 +181,64 @@ async def test_a_figure_that_no_tool_returned_is_doubted(tmp_path: Path) -> None
     assert "use the tool" in retry
 
 
+@pytest.mark.row("S001-25")
+@pytest.mark.parametrize("supervision", ["checks", "auto", "always"])
+async def test_an_answer_with_an_invented_figure_is_written_again(tmp_path: Path, supervision: str) -> None:
+    model = script(
+        plans({"tool": "calculator", "inputs": {"expression": "6*7"}}, {"tool": "completion"}),
+        judges("SUCCESS"),
+        says("The revenue was 98765 kronor.", to="completion", times=1),
+        says("The revenue was 42 kronor.", to="completion"),
+    )
+    room = Room.model_validate({"id": "test", "supervision": supervision})
+    async with engine_bench(tmp_path, model, room=room) as bench:
+        run_id = await bench.service.start(AgentRequest(prompt="search the revenue"))
+        response = await bench.service.response(run_id)
+    assert [outcome for step, outcome in outcomes(response) if step == "s2"] == ["RETRY", "SUCCESS"]
+    assert response.response == "The revenue was 42 kronor."
+    assert "98765" in str([r for r in bench.client.requests if r["purpose"] == "completion"][1]["body"]["messages"])
+    assert response.metadata["uncertainties"] == []
+
+
+@pytest.mark.row("S001-25")
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_an_invented_figure_that_stays_is_told_with_the_answer(tmp_path: Path, streamed: bool) -> None:
+    model = script(
+        plans({"tool": "calculator", "inputs": {"expression": "6*7"}}, {"tool": "completion"}),
+        says("The revenue was 98765 kronor.", to="completion"),
+    )
+    async with engine_bench(tmp_path, model) as bench:
+        run_id = await bench.service.start(AgentRequest(prompt="search the revenue"))
+        if streamed:
+            assert [event async for event in bench.service.events(run_id)]
+        response = await bench.service.response(run_id)
+    verdicts = [outcome for step, outcome in outcomes(response) if step == "s2"]
+    assert verdicts == (["SUCCESS"] if streamed else ["RETRY", "SUCCESS"]), "what was read is not taken back"
+    assert response.response == "The revenue was 98765 kronor."
+    assert "98765" in response.metadata["uncertainties"][0]["message"]
+
+
+async def test_figures_of_a_plain_answer_need_no_evidence(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, script(says("It has 10 500 000 inhabitants.", to="completion"))) as bench:
+        run_id = await bench.service.start(AgentRequest(prompt="How many people live in Sweden?"))
+        response = await bench.service.response(run_id)
+    assert bench.client.purposes() == ["completion"]
+    assert response.metadata["uncertainties"] == []
+
+
+@pytest.mark.row("S001-24")
+async def test_a_short_answer_about_something_else_is_judged(tmp_path: Path) -> None:
+    model = script(
+        plans({"tool": "lookup", "intent": "find the stock price of Volvo"}, {"tool": "completion"}, times=1),
+        plans({"tool": "completion"}),
+        judges("REPLAN", "the output is about weather, not stocks"),
+        says("I could not find the price.", to="completion"),
+    )
+    async with engine_bench(tmp_path, model, tools=[returning("lookup", "Sunny, 21 degrees.")]) as bench:
+        response = await bench.run("search the stock price of Volvo")
+    assert outcomes(response)[0] == ("s1", "REPLAN")
+
+
 async def test_an_unreadable_verdict_is_never_success(tmp_path: Path) -> None:
     model = script(
         plans({"tool": "calculator", "inputs": {"expression": "1+1"}}, {"tool": "completion"}, times=1),
@@ -504,8 +562,20 @@ async def test_without_a_model_the_rules_do_what_they_can_and_say_so(tmp_path: P
     assert "4200" in response.response
     assert "Europe/Stockholm" in response.response
     assert response.metadata["runtime"]["mode"] == "rules"
-    assert response.metadata["runtime"]["planner"]["fallback_used"] is True
+    told = {"requested": "rules", "effective": "rules", "fallback_used": False, "fallback_reason": None}
+    assert response.metadata["runtime"]["planner"] == response.metadata["runtime"]["executor"] == told
     assert "rules mode" in helpless.response
+
+
+async def test_two_results_have_headings_for_a_reader(tmp_path: Path) -> None:
+    calls = [{"tool": "calculator", "args": {"expression": "2+2"}}, {"tool": "current_time", "args": {}}]
+    async with engine_bench(tmp_path, None) as bench:
+        named = await bench.run("", metadata={"tool_calls": calls})
+        read = await bench.run("What is 3*3, and what time is it in Stockholm?")
+    assert "**Calculator: 2+2**" in named.response
+    assert "**Current time**" in named.response
+    assert "**Calculate 3*3**" in read.response
+    assert "**Tell the time in Europe/Stockholm**" in read.response
 
 
 async def test_a_small_model_that_writes_its_call_as_text_is_understood(tmp_path: Path) -> None:

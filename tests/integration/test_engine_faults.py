@@ -148,6 +148,19 @@ async def test_a_run_dropped_by_a_failing_store_comes_back(tmp_path: Path, error
     assert response.metadata["status"] == "complete"
 
 
+async def test_an_answer_that_the_log_does_not_hold_is_not_remembered(tmp_path: Path) -> None:
+    model = script(says("the first answer"))
+    full = at_event(ev.StepFinished, failing(StoreFullError("the disk is full")))
+    async with bounded_bench(tmp_path, model, room=Room(id="test", planning=False)) as bench:
+        with disturbed(bench.store.journal, "append", before=full):
+            run_id = await bench.service.start(AgentRequest(prompt="Who am I?", conversation_id="c1"))
+            await asyncio.wait([bench.service.custody._tasks[run_id]])
+        assert await bench.store.conversations.history("local", "c1") == []
+        assert await bench.service.custody.recover() == 1
+        answer = (await bench.service.response(run_id)).response
+        assert await bench.store.conversations.history("local", "c1") == [("user", "Who am I?"), ("assistant", answer)]
+
+
 async def test_a_run_whose_caller_hung_up_while_it_was_stored_is_carried_out(tmp_path: Path) -> None:
     gate, stored = Gate(), list[str]()
 
@@ -373,6 +386,30 @@ async def test_a_model_call_that_was_cut_short_is_counted(tmp_path: Path, prompt
 DEEP = json.loads('{"deeper": ' * 300 + "0" + "}" * 300)
 TOO_DEEP = ev.ToolRefused.model_construct(call_id="c", tool="t", args=DEEP, reason="r")
 """Not validated, for validation stops at a depth that the log does not take either."""
+
+
+async def _log(bench: Bench, run_id: str) -> list[ev.Event]:
+    return [event async for event in bench.service.events(run_id)]
+
+
+async def test_a_stream_that_is_left_while_its_piece_is_stored_is_counted(tmp_path: Path) -> None:
+    gate, room = Gate(), Room(id="test", planning=False)
+    async with bounded_bench(tmp_path, script(says("one two three four five six")), room=room) as bench:
+        with disturbed(bench.store.journal, "append", before=at_event(ev.AnswerDelta, gate.arrive)):
+            run_id = await bench.service.start(AgentRequest(prompt="What is the capital of France?"))
+            followed = asyncio.create_task(_log(bench, run_id))  # a follower: its pieces are waited for
+            await gate.reached.wait()
+            cancelled = asyncio.create_task(bench.service.cancel(run_id))
+            live = bench.service.custody.get(run_id)
+            assert live is not None
+            await asyncio.sleep(0.05)
+            live.stopping.set()
+            await asyncio.sleep(0.05)
+            gate.open()
+            await cancelled
+            log = await followed
+    returned = [event.body for event in log if isinstance(event.body, ev.ModelReturned)]
+    assert [body.error_code for body in returned] == ["ERR_CANCELLED"]
 
 
 @pytest.mark.parametrize(

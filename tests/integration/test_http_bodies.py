@@ -141,7 +141,7 @@ async def test_every_spelling_of_json_and_a_hundred_levels_are_taken(serve: Serv
         ("promt", "Did you mean 'prompt'?"),
         ("tools", "Did you mean 'metadata.tools'?"),
         ("conversationId", "Did you mean 'conversation_id'?"),
-        ("qqq", "The fields are prompt, conversation_id, metadata,"),
+        ("qqq", "The fields are prompt, conversation_id, session_id, metadata,"),
     ],
 )
 async def test_an_unknown_field_is_named_with_the_one_that_was_meant(serve: Serve, field: str, hint: str) -> None:

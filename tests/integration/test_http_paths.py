@@ -42,6 +42,8 @@ async def test_the_openapi_document_promises_the_errors_that_are_sent(serve: Ser
     refusing = [operation["summary"] for operation in operations if "422" in operation["responses"]]
     assert refusing == ["Create Task"], "elsewhere a field at fault is a 400"
     assert {"400", "413", "415"} <= set(document.json()["paths"]["/v1/agent"]["post"]["responses"])
+    assert "403" in document.json()["paths"]["/metrics"]["get"]["responses"]
+    assert {"200", "201"} <= set(document.json()["paths"]["/v1/documents"]["post"]["responses"])
 
 
 @pytest.mark.parametrize("path", ["/v1/agent", "/v1/chat/completions", "/v1/runs/run_1/cancel", "/mcp"])

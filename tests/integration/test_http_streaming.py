@@ -9,35 +9,24 @@ from typing import Any
 
 import httpx
 import pytest
-import uvicorn
 from pydantic import JsonValue
 
 from agent.core.config import Settings
 from agent.core.models import JsonObject
 from agent.tools import Tool
-from gateway.app import create_app
 from gateway.bootstrap import build
+from tests.support.serving import serving
 from tests.support.tools import FunctionTool
 
 
 @asynccontextmanager
-async def serving(folder: Path, *tools: Tool) -> AsyncIterator[str]:
+async def gateway(folder: Path, *tools: Tool, **options: Any) -> AsyncIterator[str]:
     """A gateway in rules mode with tools of the test's own."""
-    settings = Settings(_env_file=None, data_dir=folder, port=0, skills_user_dir=False, drain_seconds=1)
+    settings = Settings(_env_file=None, data_dir=folder, port=0, skills_user_dir=False, drain_seconds=1, **options)
     async with build(settings) as stepgate:
         stepgate.registry.register(*tools)
-        app = create_app(settings, stepgate)
-        server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None, lifespan="on"))
-        task = asyncio.create_task(server._serve())
-        async with asyncio.timeout(20):
-            while not server.started and not task.done():  # noqa: ASYNC110 - uvicorn offers only the flag
-                await asyncio.sleep(0.01)
-        try:
-            yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            async with asyncio.timeout(20):
-                await task
+        async with serving(settings, stepgate) as url:
+            yield url
 
 
 @pytest.mark.row("S001-35")
@@ -56,7 +45,7 @@ async def test_the_first_step_arrives_before_the_last_tool_has_finished(tmp_path
     }
     events: list[tuple[str, Any]] = []
     async with (
-        serving(tmp_path, FunctionTool("slow", wait_until_seen)) as url,
+        gateway(tmp_path, FunctionTool("slow", wait_until_seen)) as url,
         httpx.AsyncClient(timeout=30) as client,
         client.stream("POST", f"{url}/v1/agent", json=body) as response,
     ):

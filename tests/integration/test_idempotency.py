@@ -1,10 +1,17 @@
 """A request that is sent again under the same `Idempotency-Key` is answered again, and carried out once."""
 
 import asyncio
+import time
+from pathlib import Path
 
 import httpx
 
+from agent.core.journal_sqlite import open_sqlite
+from agent.core.keys import KeyStore
+from agent.core.statements import SqliteStatements
+from gateway.gatekeeper import CACHE_SECONDS
 from tests.integration.conftest import Serve
+from tests.support.script import says, script
 
 KEY = {"idempotency-key": "k-1"}
 SUM = {"prompt": "2+2"}
@@ -60,6 +67,38 @@ async def test_what_was_turned_away_may_be_tried_again(serve: Serve) -> None:
         assert (await client.post("/v1/agent", json=SUM, headers=KEY)).status_code == 200
 
 
+async def test_a_request_that_was_wrong_may_be_corrected_under_its_key(serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
+        for path, wrong, right in (
+            ("/v1/agent", {"prompt": 7}, SUM),
+            ("/v1/chat/completions", {"model": "stepgate"}, {"messages": [{"role": "user", "content": "2+2"}]}),
+            ("/tasks", {"prompt": ""}, {"prompt": "P1 incident"}),
+        ):
+            headers = {"idempotency-key": f"k{path}"}
+            refused = await client.post(path, json=wrong, headers=headers)
+            assert refused.status_code in (400, 422), path
+            body = {"model": "stepgate", **right} if "chat" in path else right
+            done = await client.post(path, json=body, headers=headers)
+            assert done.is_success, path
+
+
+async def test_however_a_key_is_sent_its_request_is_carried_out_once(serve: Serve, tmp_path: Path) -> None:
+    async with serve(require_key="always") as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
+        store = await open_sqlite(tmp_path / "data" / "stepgate.db")
+        keys = KeyStore(SqliteStatements(store.database), time.time)
+        _, text = await keys.create("anna", "x", ["agent"])
+        _, other = await keys.create("anna", "y", ["agent"])
+        ways = ({"authorization": f"Bearer {text}"}, {"x-api-key": text}, {"authorization": f"bearer  {text}"})
+        answers = [await client.post("/v1/agent", json=SUM, headers={**KEY, **way}) for way in ways]
+        elsewhere = await client.post("/v1/agent", json=SUM, headers={**KEY, "x-api-key": other})
+        runs = (await client.get("/v1/runs", headers=ways[0])).json()["data"]
+        await store.close()
+    assert len({answer.headers["x-stepgate-run-id"] for answer in answers}) == 1
+    assert elsewhere.status_code == 200
+    assert "idempotent-replayed" not in elsewhere.headers, "another key is another sender"
+    assert len(runs) == 2
+
+
 async def test_a_stream_is_not_repeated_and_its_run_is_named(serve: Serve) -> None:
     async with serve() as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
         first = await client.post("/v1/agent", json={**SUM, "stream": True}, headers=KEY)
@@ -75,3 +114,33 @@ async def test_a_key_that_is_none_is_refused(serve: Serve) -> None:
     async with serve() as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
         refused = await client.post("/v1/agent", json=SUM, headers={"idempotency-key": "x" * 300})
     assert refused.status_code == 400
+
+
+async def test_a_run_that_began_is_not_begun_again_though_its_answer_was_429(serve: Serve) -> None:
+    model = script(says("", to="completion", fault="status_429", retry_after=90))
+    question = {"prompt": "What is the capital of France?"}
+    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
+        first = await client.post("/v1/agent", json=question, headers=KEY)
+        again = await client.post("/v1/agent", json=question, headers=KEY)
+        runs = (await client.get("/v1/runs")).json()["data"]
+    assert first.status_code == again.status_code == 429
+    assert first.headers["x-stepgate-run-id"] == again.headers["x-stepgate-run-id"] == runs[0]["id"]
+    assert len(runs) == 1
+    assert first.headers["retry-after"] == "90", "as long as the provider asked for"
+
+
+async def test_a_revoked_key_reads_nothing_that_was_kept_for_it(serve: Serve, tmp_path: Path) -> None:
+    async with serve(require_key="always") as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
+        store = await open_sqlite(tmp_path / "data" / "stepgate.db")
+        keys = KeyStore(SqliteStatements(store.database), time.time)
+        key, text = await keys.create("anna", "x", ["agent"])
+        headers = {**KEY, "authorization": f"Bearer {text}"}
+        first = await client.post("/v1/agent", json=SUM, headers=headers)
+        again = await client.post("/v1/agent", json=SUM, headers=headers)
+        await keys.revoke(key.id)
+        await asyncio.sleep(CACHE_SECONDS + 0.2)
+        refused = await client.post("/v1/agent", json=SUM, headers=headers)
+        nobody = await client.post("/v1/agent", json=SUM, headers=KEY)
+        await store.close()
+    assert (first.status_code, again.headers["idempotent-replayed"]) == (200, "true")
+    assert (refused.status_code, nobody.status_code) == (401, 401)

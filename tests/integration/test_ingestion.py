@@ -151,12 +151,12 @@ async def test_a_slow_file_is_tried_once_more_and_then_skipped(tmp_path: Path, m
     tried: list[str] = []
     original = ParserPool.parse
 
-    async def parse(self: ParserPool, wanted: ParserInput, *, parser: str | None = None) -> ParserOutput:
+    async def parse(self: ParserPool, wanted: ParserInput, **options: Any) -> ParserOutput:
         name = "a.md" if holds(wanted, "A") else "b.md"
         tried.append(name)
         if tried.count(name) <= slow[name]:
             raise ParserTimeoutError(f"{name} took longer than 60 s")
-        return await original(self, wanted, parser=parser)
+        return await original(self, wanted, **options)
 
     monkeypatch.setattr(ParserPool, "parse", parse)
     async with library(tmp_path, site) as bench:
@@ -171,9 +171,9 @@ async def test_a_file_that_changes_while_it_is_read_is_what_was_read_and_looked_
     async with library(tmp_path, site) as bench:
         original = ParserPool.parse
 
-        async def parse(self: ParserPool, wanted: ParserInput, *, parser: str | None = None) -> ParserOutput:
+        async def parse(self: ParserPool, wanted: ParserInput, **options: Any) -> ParserOutput:
             change(wanted, "# A\n\nAfter.")
-            return await original(self, wanted, parser=parser)
+            return await original(self, wanted, **options)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(ParserPool, "parse", parse)
@@ -249,12 +249,12 @@ async def test_files_that_lie_still_are_read_ahead_and_put_in_their_order(tmp_pa
     reading, most = 0, 0
     original = ParserPool.parse
 
-    async def parse(self: ParserPool, wanted: ParserInput, *, parser: str | None = None) -> ParserOutput:
+    async def parse(self: ParserPool, wanted: ParserInput, **options: Any) -> ParserOutput:
         nonlocal reading, most
         reading += 1
         most = max(most, reading)
         try:
-            return await original(self, wanted, parser=parser)
+            return await original(self, wanted, **options)
         finally:
             reading -= 1
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import httpx
@@ -195,6 +196,10 @@ async def test_what_cannot_be_read_is_refused_and_not_kept(serve: Serve, tmp_pat
             (b"", "empty.md", "ERR_PARSER_EMPTY"),
             (b"MZ\x00\x00\x01", "tool.exe", "ERR_PARSER_UNSUPPORTED"),
             (b"%PDF-1.4 no more", "broken.pdf", "ERR_PARSER_CORRUPT"),
+            (Random(1).randbytes(1_000), "noise.bin", "ERR_PARSER_UNSUPPORTED"),
+            (b"\xff\xfe" + Random(2).randbytes(1_000), "noise.bin", "ERR_PARSER_UNSUPPORTED"),
+            (b"\xff\xfe" + Random(2).randbytes(1_000), "noise.txt", "ERR_PARSER_UNSUPPORTED"),
+            (b"\xff\xfea\x00b", "lost.dat", "ERR_PARSER_UNSUPPORTED"),
         ):
             status, body = await send(client, data, name)
             assert (status, body["error"]["error_code"]) == (422, code), name
@@ -303,6 +308,11 @@ async def test_the_tool_reads_beneath_the_roots_and_does_nothing_twice(tmp_path:
         assert "work: 1 read, 0 unchanged, 0 removed, 1 skipped" in json.dumps(first.metadata["tool_results"])
         again = await call(source="a.md", collection="work")
         assert "0 read, 1 unchanged" in json.dumps(again.metadata["tool_results"])
+        named = await call(source_type="local", source_identifier="a.md", collection="work")
+        assert "0 read, 1 unchanged" in json.dumps(named.metadata["tool_results"])
+        for args in ({}, {"source": "a.md", "source_identifier": "a.md"}):
+            unclear = await call(**args, collection="work")
+            assert "give either source" in json.dumps(unclear.metadata["tool_results"])
         refused = await call(source="/etc", collection="work")
         assert "ERR_TOOL_DENIED" in json.dumps(refused.metadata["tool_results"])
         missing = await call(source="nothing.md", collection="work")

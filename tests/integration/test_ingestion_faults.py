@@ -57,6 +57,25 @@ async def test_a_full_disk_leaves_the_document_as_it_was(tmp_path: Path, step: s
         assert any("blue" in one.text for one in await texts(bench))
 
 
+async def test_a_disk_that_fills_on_the_way_says_what_is_there_and_how_to_go_on(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, 6)
+    async with library(tmp_path) as bench:
+
+        async def full(*_: Any, **__: Any) -> None:
+            if len(await bench.library._documents.list("local", "work")) == 2:
+                raise StoreFullError("the disk is full")
+
+        with disturbed(bench.library._lexical, "put", before=full), pytest.raises(StoreFullError) as caught:
+            await bench.library.ingest("local", "work", folder)
+        assert "2 documents had been read into 'work' by then and can be searched" in caught.value.message
+        assert "Read the same source again, and it goes on from there" in caught.value.message
+        assert (await bench.library.collections("local")) == {"work": 2}
+        assert (await bench.library.collection("local", "work")).status == "incomplete"
+        report = await bench.library.ingest("local", "work", folder)
+        assert (report.unchanged, report.read) == (2, 4)
+        assert await consistent(bench)
+
+
 async def test_a_disk_too_full_to_tidy_up_is_tidied_by_the_next_reading(tmp_path: Path) -> None:
     """Everything after the first passages fails, as after a crash; then the file has changed once more."""
     site = Site({page("a.md"): "# A\n\nApples are red."})

@@ -10,13 +10,18 @@ from typing import Any
 import httpx
 import pytest
 
-from agent.core.errors import AuthError, BadRequestError, NotFoundError
+from agent.core.errors import AuthError, BadRequestError, NotFoundError, QuotaError, RateLimitError
 from agent.core.journal_sqlite import open_sqlite
+from agent.core.key_budgets import KeyBudgets
 from agent.core.keys import ApiKey, KeyLimits, KeyStore
+from agent.core.llm.prices import Prices
+from agent.core.models import Usage
 from agent.core.statements import PostgresStatements, SqliteStatements, Statements
-from gateway.gatekeeper import Caller, Gatekeeper, KeyPurse, duration
+from gateway.gatekeeper import Caller, Gatekeeper, duration
+from gateway.purse import UNDER_WAY_SECONDS, KeyPurse
 from tests.integration.conftest import Serve
 from tests.integration.test_openai_door import MODEL, sdk, user
+from tests.support import warm
 from tests.support.postgres import fresh_database
 from tests.support.script import says, script
 
@@ -34,7 +39,7 @@ class Clock:
 async def made(folder: Path, *arguments: str) -> str:
     """The text of a key that `stepgate keys create` made for this data folder."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "gateway.cli", "keys", "create", *arguments,
+        *warm.command("gateway.cli", "keys", "create", *arguments),
         env={"AGENT_DATA_DIR": str(folder), "PATH": ""}, stdout=-1, stderr=-1,
     )  # fmt: skip
     out, told = await asyncio.wait_for(process.communicate(), 60)
@@ -113,36 +118,80 @@ async def test_a_key_that_says_nothing_is_not_made(
         await KeyStore(statements, Clock()).create(owner, name, scopes)
 
 
+def budgets(keys: KeyStore, statements: Statements) -> KeyBudgets:
+    return KeyBudgets(keys, statements, Clock())
+
+
+async def reserved(budgets: KeyBudgets, key: ApiKey, tokens: int, run_id: str = "run_a", epoch: int = 1) -> str | None:
+    return await budgets.reserve(key, Usage(prompt_tokens=tokens), run_id=run_id, epoch=epoch)
+
+
 async def test_a_budget_is_reserved_before_and_settled_after(statements: Statements) -> None:
     keys = KeyStore(statements, Clock())
+    of = budgets(keys, statements)
     key, _ = await keys.create("anna", "laptop", ["chat"], limits=KeyLimits(budget_tokens=100))
-    assert await keys.reserve(key, 60)
-    assert not await keys.reserve(key, 60), "what is set aside counts"
-    await keys.settle(key.id, 60, 10, None)
-    assert await keys.reserve(key, 90)
-    await keys.settle(key.id, 90, 90, 0.5)
-    assert not await keys.reserve(key, 1)
+    first = await reserved(of, key, 60)
+    assert first
+    assert not await reserved(of, key, 60), "what is set aside counts"
+    await of.settle(key.id, first, 10, None)
+    second = await reserved(of, key, 90)
+    assert second
+    await of.settle(key.id, second, 90, 0.5)
+    assert not await reserved(of, key, 1)
     assert await keys.spent(key.id) == (100, 0.5)
-
-
-async def other(keys: KeyStore) -> ApiKey:
-    key, _ = await keys.create("bob", "x", ["chat"], limits=KeyLimits(budget_tokens=100))
-    return key
 
 
 async def test_two_calls_at_once_cannot_both_have_the_last_tokens(statements: Statements) -> None:
     keys = KeyStore(statements, Clock())
-    key = await other(keys)
-    taken = await asyncio.gather(*(keys.reserve(key, 60) for _ in range(5)))
-    assert taken.count(True) == 1
+    of = budgets(keys, statements)
+    key, _ = await keys.create("bob", "x", ["chat"], limits=KeyLimits(budget_tokens=100))
+    taken = await asyncio.gather(*(reserved(of, key, 60) for _ in range(5)))
+    assert len([one for one in taken if one]) == 1
 
 
-async def test_money_that_is_spent_ends_it(statements: Statements) -> None:
+async def test_money_is_reserved_before_and_settled_after(statements: Statements) -> None:
     keys = KeyStore(statements, Clock())
+    of = budgets(keys, statements)
     key, _ = await keys.create("anna", "x", ["chat"], limits=KeyLimits(budget_usd=1.0))
-    assert await keys.reserve(key, 1000)
-    await keys.settle(key.id, 1000, 500, 1.0)
-    assert not await keys.reserve(key, 1)
+    taken = await asyncio.gather(*(reserved(of, key, 1_000) for _ in range(10)))
+    (first,) = [one for one in taken if one]
+    await of.settle(key.id, first, 1_000, 0.1)  # now a price is known: 0.1 for 1,000 tokens
+    held = [one for one in await asyncio.gather(*(reserved(of, key, 3_000) for _ in range(10))) if one]
+    assert len(held) == 3, "0.9 is left, and each may cost 0.3"
+    for name in held:
+        await of.settle(key.id, name, 3_000, 0.25)
+    last = await reserved(of, key, 1_000_000)
+    assert last, "alone, a call may always spend what is left"
+    assert not await reserved(of, key, 1)
+    await of.settle(key.id, last, 500, 0.2)
+    assert not await reserved(of, key, 1), "it is spent"
+
+
+async def test_calls_that_cost_nothing_are_not_held_up_by_a_budget_in_money(statements: Statements) -> None:
+    keys = KeyStore(statements, Clock())
+    of = budgets(keys, statements)
+    key, _ = await keys.create("anna", "x", ["chat"], limits=KeyLimits(budget_usd=1.0))
+    await of.settle(key.id, await reserved(of, key, 10), 10, None)
+    assert all(await asyncio.gather(*(reserved(of, key, 1_000) for _ in range(5))))
+
+
+async def test_what_a_killed_process_had_set_aside_is_free_once_its_run_moves_on(statements: Statements) -> None:
+    keys = KeyStore(statements, Clock())
+    of = budgets(keys, statements)
+    key, _ = await keys.create("anna", "x", ["chat"], limits=KeyLimits(budget_tokens=100))
+    for run_id in ("run_a", "run_b"):
+        await statements.write(
+            "INSERT INTO runs (run_id, owner, room, status, title, epoch, last_seq, created_at, updated_at) "
+            "VALUES (?, 'anna', 'r', 'running', '', 1, 1, 0, 0)",
+            run_id,
+        )
+    assert await reserved(of, key, 100, "run_a")
+    assert not await reserved(of, key, 100, "run_b"), "it may be under way"
+    await statements.write("UPDATE runs SET epoch = 2 WHERE run_id = 'run_a'")
+    assert await reserved(of, key, 100, "run_a", 2), "another process carries the run on"
+    assert not await reserved(of, key, 1, "run_b")
+    await statements.write("UPDATE runs SET terminal = ? WHERE run_id = 'run_a'", True)
+    assert await reserved(of, key, 100, "run_b"), "the run has ended"
 
 
 async def test_requests_a_minute_slide(statements: Statements) -> None:
@@ -151,29 +200,103 @@ async def test_requests_a_minute_slide(statements: Statements) -> None:
     key, _ = await keys.create("anna", "x", ["chat"], limits=KeyLimits(requests_per_minute=2))
     gate = Gatekeeper(keys, demanded=True, clock=clock)
     caller = Caller("anna", key)
-    assert gate.count(caller)["x-ratelimit-remaining-requests"] == "1"
+    assert (await gate.count(caller)).headers["x-ratelimit-remaining-requests"] == "1"
     clock.now += 30
-    gate.count(caller)
-    with pytest.raises(Exception, match="2 requests a minute") as refused:
-        gate.count(caller)
-    assert refused.value.details["retry_after_s"] == 30  # type: ignore[attr-defined]
+    (await gate.count(caller)).require()
+    counted = await gate.count(caller)
+    assert counted.headers["x-ratelimit-remaining-requests"] == "0"
+    with pytest.raises(RateLimitError, match="2 requests a minute") as refused:
+        counted.require()
+    assert refused.value.details["retry_after_s"] == 30
     clock.now += 31
-    gate.count(caller)
+    (await gate.count(caller)).require()
 
 
 async def test_tokens_a_minute_slide(statements: Statements) -> None:
-    from agent.core.models import Usage
-
     clock = Clock()
     keys = KeyStore(statements, clock)
     key, _ = await keys.create("anna", "x", ["chat"], limits=KeyLimits(tokens_per_minute=100))
-    purse = KeyPurse(keys, clock)
-    await purse.reserve(key.id, 500)
-    await purse.settle(key.id, 500, Usage(prompt_tokens=90, completion_tokens=20))
-    with pytest.raises(Exception, match="100 tokens a minute"):
-        await purse.reserve(key.id, 1)
-    clock.now += 61
-    await purse.reserve(key.id, 1)
+    purse = KeyPurse(keys, budgets(keys, statements), clock)
+    gate = Gatekeeper(keys, demanded=True, minutes=purse.minutes, clock=clock)
+
+    async def call(tokens: int) -> str:
+        return await purse.reserve(key.id, Usage(prompt_tokens=tokens), run_id="run_a", epoch=1)
+
+    with pytest.raises(RateLimitError, match=r"may take 101 tokens is more than the key \w+ allows"):
+        await call(101)
+    first = await call(80)
+    with pytest.raises(RateLimitError, match="20 are left") as refused:
+        await call(21)
+    assert refused.value.details == {"retry_after_s": UNDER_WAY_SECONDS, "limit": "tokens"}, "what is held counts"
+    await purse.settle(key.id, first, Usage(prompt_tokens=50, completion_tokens=10))
+    clock.now += 20
+    assert (await gate.count(Caller("anna", key))).headers == {
+        "x-ratelimit-limit-tokens": "100",
+        "x-ratelimit-remaining-tokens": "40",
+        "x-ratelimit-reset-tokens": "40s",
+    }
+    await purse.settle(key.id, await call(40), Usage(prompt_tokens=40))
+    with pytest.raises(RateLimitError, match="0 are left; try again in 40 s") as spent:
+        await purse.afford(key.id, 1)
+    assert spent.value.details["retry_after_s"] == 40
+    clock.now += 41
+    await purse.afford(key.id, 1)
+    await call(60)
+
+
+async def test_of_ten_calls_at_once_as_many_pass_as_the_minute_has_room_for(statements: Statements) -> None:
+    keys = KeyStore(statements, Clock())
+    limits = KeyLimits(tokens_per_minute=2_000, budget_tokens=100_000)
+    key, _ = await keys.create("anna", "x", ["chat"], limits=limits)
+    purse = KeyPurse(keys, budgets(keys, statements), Clock())
+    calls = (purse.reserve(key.id, Usage(prompt_tokens=1_000), run_id="run_a", epoch=1) for _ in range(10))
+    told = await asyncio.gather(*calls, return_exceptions=True)
+    assert sum(isinstance(one, str) for one in told) == 2
+    assert sum(isinstance(one, RateLimitError) for one in told) == 8
+    assert (await statements.read("SELECT count(*) FROM key_reservations"))[0][0] == 2
+
+
+async def test_a_price_that_is_known_is_set_aside_and_never_passed(statements: Statements) -> None:
+    keys = KeyStore(statements, Clock())
+    key, _ = await keys.create("anna", "x", ["chat"], limits=KeyLimits(budget_usd=1.0))
+    purse = KeyPurse(keys, budgets(keys, statements), Clock())
+    call = Prices({"m": (100.0, 200.0)}).priced("m", Usage(prompt_tokens=2_000, completion_tokens=1_000))
+    assert call.cost_usd == pytest.approx(0.4)
+    first, second = [await purse.reserve(key.id, call, run_id="run_a", epoch=1) for _ in range(2)]
+    with pytest.raises(RateLimitError, match="set aside for calls that are under way"):
+        await purse.reserve(key.id, call, run_id="run_a", epoch=1)
+    await purse.settle(key.id, first, call.model_copy(update={"cost_usd": 0.5}))
+    with pytest.raises(RateLimitError):
+        await purse.reserve(key.id, call, run_id="run_a", epoch=1)
+    await purse.settle(key.id, second, call)
+    with pytest.raises(QuotaError, match="does not allow another model call"):
+        await purse.reserve(key.id, call, run_id="run_a", epoch=1)
+
+
+@pytest.mark.parametrize(("model", "cost"), [("small", 3.0), ("other", None)])
+def test_a_cost_comes_from_the_list_where_it_names_the_model(model: str, cost: float | None) -> None:
+    used = Usage(prompt_tokens=1_000_000, completion_tokens=500_000)
+    assert Prices({"small": (1.0, 4.0)}).priced(model, used).cost_usd == cost
+    assert Prices({"small": (1.0, 4.0), "*": (0.0, 0.0)}).priced("other", used).cost_usd == 0
+    told = used.model_copy(update={"cost_usd": 0.7})
+    assert Prices({"*": (1.0, 4.0)}).priced(model, told).cost_usd == 0.7, "who made the bill knows better"
+
+
+async def test_what_an_endpoint_without_prices_did_counts_against_money(serve: Serve, tmp_path: Path) -> None:
+    text = await made(tmp_path / "data", "laptop", "--budget-usd", "0.0033")
+    model = script(says("Stockholm is the capital.", to="completion"))
+    prices = {"*": (0.0, 100.0)}  # the first reply, of some tokens, is paid; another of up to 32 does not fit
+    body = {"model": "chat", "messages": [{"role": "user", "content": "Which town?"}], "max_tokens": 32}
+    async with (
+        serve(model, model_prices=prices) as url,
+        httpx.AsyncClient(base_url=url, timeout=30, headers={"authorization": f"Bearer {text}"}) as client,
+    ):
+        first = await client.post("/v1/chat/completions", json=body)
+        spent = first.json()["metadata"]["usage"]["cost_usd"]
+        second = await client.post("/v1/chat/completions", json=body)
+    assert first.status_code == 200, first.text
+    assert 0 < spent < 0.0033
+    assert (second.status_code, second.json()["error"]["code"]) == (429, "insufficient_quota"), second.text
 
 
 def test_durations_are_written_as_openai_writes_them() -> None:
@@ -188,7 +311,7 @@ async def test_with_keys_demanded_nobody_gets_in_without_one(serve: Serve, tmp_p
             refused = await client.post("/v1/chat/completions", json=body, headers=headers)
             assert refused.status_code == 401
             assert refused.headers["www-authenticate"] == "Bearer"
-            assert refused.json()["error"]["code"] == "invalid_api_key"
+            assert refused.json()["error"]["code"] == ("invalid_api_key" if headers else None)
         for path in ("/v1/runs", "/v1/memories", "/v1/collections", "/v1/models", "/v1/documents", "/v1/jobs", "/tasks",
                      "/v1/citations/x", "/v1/skills", "/v1/tools", "/metrics"):  # fmt: skip
             assert (await client.get(path)).status_code == 401, path
@@ -233,7 +356,48 @@ async def test_limits_are_told_as_openai_tells_them(serve: Serve, tmp_path: Path
         refused = await client.post("/v1/chat/completions", json=body, headers=key)
     assert refused.status_code == 429
     assert refused.json()["error"]["code"] == "rate_limit_exceeded"
+    assert refused.json()["error"]["type"] == "requests"
     assert int(refused.headers["retry-after"]) >= 1
+    assert refused.headers["x-ratelimit-remaining-requests"] == "0"
+    assert refused.headers["x-ratelimit-limit-requests"] == "2"
+
+
+async def test_tokens_that_are_used_up_refuse_before_a_run_or_a_stream_begins(serve: Serve, tmp_path: Path) -> None:
+    model = script(says("hi", prompt_tokens=900, completion_tokens=100))
+    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        key = bearer(await made(tmp_path / "data", "x", "--tpm", "5000"))
+        body = {"model": "chat", "messages": [{"role": "user", "content": "hello there, how are you?"}]}
+        first = await client.post("/v1/chat/completions", json=body, headers=key)
+        assert (first.status_code, first.headers["x-ratelimit-remaining-tokens"]) == (200, "5000")
+        short = await client.post("/v1/chat/completions", json={**body, "max_tokens": 16}, headers=key)
+        assert short.status_code == 200, "4,000 are left"
+        for streamed in (False, True):
+            refused = await client.post("/v1/chat/completions", json={**body, "stream": streamed}, headers=key)
+            assert refused.status_code == 429
+            error = refused.json()["error"]
+            assert (error["type"], error["code"]) == ("tokens", "rate_limit_exceeded")
+            assert 50 <= int(refused.headers["retry-after"]) <= 60
+            assert "x-should-retry" not in refused.headers
+            assert refused.headers["x-ratelimit-limit-tokens"] == "5000"
+            assert refused.headers["x-ratelimit-remaining-tokens"] == "3000"
+        assert len((await client.get("/v1/runs", headers=key)).json()["data"]) == 2
+
+
+async def test_an_endpoint_that_tells_no_tokens_is_paid_for_all_the_same(serve: Serve, tmp_path: Path) -> None:
+    model = script(says("word " * 100, prompt_tokens=0, completion_tokens=0))
+    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        key = bearer(await made(tmp_path / "data", "x", "--budget-tokens", "9000"))
+        body = {"model": "chat", "messages": [{"role": "user", "content": "tell me " + "more " * 200}]}
+        for streamed in (False, True):
+            answer = await client.post("/v1/chat/completions", json={**body, "stream": streamed}, headers=key)
+            assert answer.status_code == 200
+        store = await open_sqlite(tmp_path / "data" / "stepgate.db")
+        (row,) = await SqliteStatements(store.database).read("SELECT used_tokens FROM api_keys")
+        await store.close()
+        run = (await client.get("/v1/runs", headers=key)).json()["data"][0]["id"]
+        told = (await client.get(f"/v1/runs/{run}", headers=key)).json()["response"]
+    assert 2 * (250 + 125) <= row[0] <= 1_500
+    assert '"estimated": true' in json.dumps(told)
 
 
 async def test_a_spent_budget_refuses_before_the_call(serve: Serve, tmp_path: Path, model_server: Any) -> None:
@@ -304,3 +468,32 @@ async def test_mcp_takes_the_same_keys_and_works_for_their_owner(serve: Serve, t
         run = done["run_id"]
         async with httpx.AsyncClient(base_url=url, timeout=30, headers=bearer(key)) as client:
             assert (await client.get(f"/v1/runs/{run}")).json()["response"]["response"] == "2+3 = 5"
+
+
+async def test_strangers_read_no_paths_and_addresses(serve: Serve, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    scraper = await made(folder, "scraper", "--owner", "ops", "--scopes", "metrics")
+    admin = await made(folder, "root", "--owner", "ops", "--scopes", "admin")
+    anna = await made(folder, "laptop", "--owner", "anna", "--tools", "calculator")
+    model = script(says(fault="status_401", to="completion"))
+    async with serve(model, require_key="always") as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
+        for headers in ({}, bearer(anna), bearer("sg_no")):
+            bare = (await client.get("/ready", headers=headers)).json()
+            assert {one["detail"] for one in bare["components"].values()} == {""}
+        whole = (await client.get("/ready", headers=bearer(admin))).json()
+        assert "SQLite at" in whole["components"]["store"]["detail"]
+        assert (await client.get("/metrics", headers=bearer(scraper))).status_code == 200
+        assert (await client.get("/metrics", headers=bearer(anna))).status_code == 403
+        assert (await client.get("/v1/audit", headers=bearer(scraper))).status_code == 403
+        body: dict[str, Any] = {"prompt": "hello there, who are you?", "room": "chat"}
+        failed = await client.post("/v1/agent", json=body, headers=bearer(anna))
+        assert failed.status_code == 502
+        assert "127.0.0.1" not in failed.text
+        assert "AGENT_" not in failed.text
+        body = {
+            "prompt": "x",
+            "metadata": {"tool_calls": [{"tool": "web_fetch", "args": {"url": "https://a.example"}}]},
+        }
+        refused = await client.post("/v1/agent", json=body, headers=bearer(anna))
+    assert refused.status_code == 400
+    assert "this API key does not allow the tool 'web_fetch'" in refused.text

@@ -11,6 +11,7 @@ from agent.core.rooms import load_rooms
 from agent.knowledge.errors_retrieval import MemoryNoResultsError
 from agent.knowledge.library import IngestReport
 from agent.knowledge.models import MemoryQuery
+from agent.tools import ToolContext
 from gateway.bootstrap import HOME
 from tests.support.engine import Bench, engine_bench
 from tests.support.script import Script, says, script
@@ -124,7 +125,43 @@ async def test_a_file_that_cannot_be_read_is_reported_and_stops_nothing(tmp_path
         "bad.pdf": "ERR_PARSER_CORRUPT",
         "empty.txt": "ERR_PARSER_EMPTY",
         "program.exe": "ERR_PARSER_UNSUPPORTED",
+        "link.md": "ERR_PARSER_UNSUPPORTED",
     }
+
+
+@pytest.mark.parametrize(
+    "question", ["What documents do you have?", "list all documents", "Which collections are there?"]
+)
+async def test_who_asks_what_there_is_gets_the_names(tmp_path: Path, question: str) -> None:
+    response, _ = await asked(tmp_path, question)
+    assert response.metadata["status"] == "complete"
+    assert response.response == "**work**: 2 documents\n\n- handbook.md\n- menu.txt"
+
+
+@pytest.mark.parametrize(("said", "opening"), [("Hello!", "Hello!"), ("thanks", "You are welcome.")])
+async def test_a_greeting_is_told_that_documents_can_be_asked(tmp_path: Path, said: str, opening: str) -> None:
+    response, _ = await asked(tmp_path, said)
+    assert response.response.startswith(opening)
+    assert "answer from your documents" in response.response
+
+
+async def test_a_document_in_two_collections_says_a_thing_once(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path / "data", None, room=ROOM) as bench:
+        folder = folder_with(tmp_path, handbook_md=HANDBOOK)
+        await read(bench, folder, "work")
+        await read(bench, folder, "copy")
+        found = await bench.engine.registry.get("search_knowledge").call(
+            {"query": "paid holiday"}, ToolContext(run_id="run_1", owner="local")
+        )
+        assert isinstance(found.value, dict)
+        results = found.value["results"]
+        assert isinstance(results, list)
+        texts = [one["text"] for one in results if isinstance(one, dict)]
+        assert texts
+        assert len(set(map(str, texts))) == len(texts)
+        (passage,) = [one for one in results if isinstance(one, dict) and "28 days" in str(one["text"])]
+        assert isinstance(passage["metadata"], dict)
+        assert passage["metadata"]["title"] == "Staff handbook / Holidays"
 
 
 async def test_collections_belong_to_their_owner_and_are_dropped_whole(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from tests.support.processes import start
 HANDBOOK = "# Handbook\n\n## Holidays\n\nEvery employee has 28 days of paid holiday a year.\n"
 
 
-def stepgate(folder: Path, *words: str) -> tuple[int, str]:
+def stepgate(folder: Path, *words: str, cold: bool = False) -> tuple[int, str]:
     environment = {"AGENT_DATA_DIR": str(folder / "data"), "AGENT_SKILLS_USER_DIR": "false", "COLUMNS": "200"}
-    process = start([sys.executable, "-m", "gateway.cli", *words], environment=environment)
+    process = start([sys.executable, "-m", "gateway.cli", *words], environment=environment, cold=cold)
     return process.wait(90), "\n".join(process.output)
 
 
@@ -23,7 +23,7 @@ async def test_from_a_folder_to_a_cited_answer_and_away_again(serve: Serve, tmp_
     (docs / "handbook.md").write_text(HANDBOOK)
     (docs / "broken.pdf").write_text("no pdf")
     async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-        code, output = stepgate(tmp_path, "ingest", str(docs), "--collection", "staff")
+        code, output = stepgate(tmp_path, "ingest", str(docs), "--collection", "staff", cold=True)
         assert code == 0, output
         assert "staff: 1 read, 0 unchanged, 0 removed, 1 skipped" in output
         assert "skipped broken.pdf: " in output
@@ -57,6 +57,13 @@ async def test_a_search_that_cannot_be_served_says_why(serve: Serve, tmp_path: P
         unknown = await client.post("/v1/search", json=filters)
         assert unknown.status_code == 400
         assert "file_type" in unknown.json()["error"]["message"]
+    (tmp_path / "nothing").mkdir()
+    code, output = stepgate(tmp_path, "ingest", str(tmp_path / "nothing"))
+    assert code == 1
+    assert "nothing was read: there is no file that is not hidden or ignored" in output
+    code, output = stepgate(tmp_path, "ingest", "ftp://host.example/y")
+    assert code == 1
+    assert "addresses that begin with ftp:// are not read" in output
     code, output = stepgate(tmp_path, "ingest", str(tmp_path / "nowhere"))
     assert code == 1
     assert "there is no file or folder" in output

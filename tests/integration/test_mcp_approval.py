@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from mcp_types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 
 from mcp_tools import server_approval
 from tests.integration.conftest import Serve
+from tests.support import warm
 from tests.support.processes import ROOT
 from tests.support.script import Script, plans, says, script
 from tests.support.scripted_server import ScriptedServer
@@ -97,12 +97,7 @@ def furnished(over: str, serve: Serve, tmp_path: Path, model_server: ScriptedSer
     """`async with house.connect(script) as client`; `asks=False` for a client without elicitation."""
     (tmp_path / "rooms").mkdir()
     (tmp_path / "rooms" / "careful.yaml").write_text("approval: side_effects\nsupervision: checks\n")
-    notes = {
-        "command": sys.executable,
-        "args": ["-m", "tests.support.mcp_notes", str(desk.file)],
-        "cwd": str(ROOT),
-        "trusted": True,
-    }
+    notes = {**warm.server("tests.support.mcp_notes", str(desk.file)), "trusted": True}
     servers = tmp_path / "servers.json"
     servers.write_text(json.dumps({"mcpServers": {"srv": notes}}))
 
@@ -126,9 +121,8 @@ def furnished(over: str, serve: Serve, tmp_path: Path, model_server: ScriptedSer
             "AGENT_LLM_BASE_URL": model_server.url,
             "AGENT_MODEL_FAST": "m",
         }
-        command = StdioServerParameters(
-            command=sys.executable, args=["-m", "gateway.cli", "mcp"], env=environment, cwd=ROOT
-        )
+        program, *words = warm.command("gateway.cli", "mcp")
+        command = StdioServerParameters(command=program, args=words, env=environment, cwd=ROOT)
         async with Client(command, mode="legacy" if "legacy" in over else "auto", **options) as client:
             await there(client)
             yield client

@@ -12,26 +12,27 @@ import pytest
 
 from agent.core.errors import ConfigError, ToolError, ToolTimeoutError
 from agent.tools import Tool, ToolContext, ToolRegistry
-from mcp_tools.hub import McpHub, McpServer, mounted_name, visible
+from mcp_tools.hub import McpHub, McpServer
+from mcp_tools.hub_tool import mounted_name
 from mcp_tools.mcp_config import McpServerConfig, add_server, read_servers
+from tests.support import warm
 from tests.support.engine import engine_bench
-from tests.support.processes import ROOT, start
+from tests.support.processes import start
 from tests.support.script import plans, says, script
 
 CONTEXT = ToolContext(run_id="run_1", owner="local", key="k")
 
 
 def stdio(mode: str = "good", **options: Any) -> McpServerConfig:
-    args = ["-m", "tests.support.mcp_fixture", "stdio", mode]
-    return McpServerConfig.model_validate({"command": sys.executable, "args": args, "cwd": str(ROOT), **options})
+    return McpServerConfig.model_validate({**warm.server("tests.support.mcp_fixture", "stdio", mode), **options})
 
 
 @asynccontextmanager
 async def hub_of(folder: Path, **servers: McpServerConfig) -> AsyncIterator[McpHub]:
     registry = ToolRegistry()
-    hub = McpHub(servers, registry, folder)
+    hub = McpHub(servers, registry, folder, None)
     hub.registry = registry  # type: ignore[attr-defined]
-    hub.start()
+    await hub.start()
     try:
         yield hub
     finally:
@@ -60,14 +61,27 @@ async def test_a_servers_tools_join_the_registry_and_are_called_in_plans(tmp_pat
         says("It said hello.", to="completion", about="echo: hello"),
     )
     async with engine_bench(tmp_path / "data", model) as bench:
-        hub = McpHub({"srv": stdio(trusted=True)}, bench.engine.registry, tmp_path / "mcp")
-        hub.start()
+        hub = McpHub({"srv": stdio(trusted=True)}, bench.engine.registry, tmp_path / "mcp", None)
+        await hub.start()
         await until(lambda: server(hub).status == "ready")
         response = await bench.run("search with the echo server")
         await hub.aclose()
     assert response.response == "It said hello."
     assert response.metadata["tool_results"][0]["tainted"] is True
     assert response.metadata["plan"]["steps"][0]["effect"] == "read", "its hints are believed of a trusted server only"
+
+
+@pytest.mark.row("S001-22")
+async def test_an_empty_text_of_a_foreign_tool_is_no_success(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path / "data", None) as bench:
+        hub = McpHub({"srv": stdio("hollow", trusted=True)}, bench.engine.registry, tmp_path / "mcp", None)
+        await hub.start()
+        await until(lambda: server(hub).status == "ready")
+        empty = await bench.run("", metadata={"tool_calls": [{"tool": "srv__nothing", "args": {}}]})
+        mute = await bench.run("", metadata={"tool_calls": [{"tool": "srv__mute", "args": {}}]})
+        await hub.aclose()
+    told = [[s.detail["outcome"] for s in one.steps if s.type == "supervision"] for one in (empty, mute)]
+    assert told == [["RETRY", "REPLAN"], ["SUCCESS"]]
 
 
 async def test_hints_of_a_server_that_is_not_trusted_are_not_believed(tmp_path: Path) -> None:
@@ -116,10 +130,10 @@ async def test_a_call_that_takes_too_long_is_timed_out(tmp_path: Path) -> None:
 async def test_a_broken_server_stops_nobody_and_keeps_its_last_list(
     tmp_path: Path, config: McpServerConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcp_tools.hub.CONNECT_SECONDS", 2.0)
-    monkeypatch.setattr("mcp_tools.hub.WAIT_FOR_SERVER_S", 0.2)
+    monkeypatch.setattr("mcp_tools.hub_tool.WAIT_FOR_SERVER_S", 0.2)
     async with hub_of(tmp_path, srv=stdio()) as hub:
         await until(lambda: server(hub).status == "ready")
+    monkeypatch.setattr("mcp_tools.hub.CONNECT_SECONDS", 4.0)
     async with hub_of(tmp_path, srv=config, other=stdio()) as hub:
         await until(lambda: hub.servers["other"].status == "ready")
         await until(lambda: server(hub).status == "down")
@@ -154,6 +168,19 @@ async def test_a_restarted_http_server_is_met_again_with_its_new_tools(tmp_path:
         await until(lambda: any(t.name == "added" for t in server(hub).tools))
         second.kill()
     assert got == "echo: again"
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ({"command": "/no/such-program"}, "there is no program '/no/such-program'; install it"),
+        ({"command": sys.executable, "cwd": "/no/such-folder"}, "there is no folder '/no/such-folder'"),
+    ],
+)
+async def test_what_cannot_be_started_is_named(tmp_path: Path, config: dict[str, Any], told: str) -> None:
+    async with hub_of(tmp_path, srv=McpServerConfig.model_validate(config)) as hub:
+        await until(lambda: server(hub).status == "down")
+        assert told in server(hub).reason
 
 
 def test_the_file_is_read_in_every_form_people_have(tmp_path: Path) -> None:
@@ -210,4 +237,3 @@ def test_long_and_odd_names_get_a_stable_hash() -> None:
     assert len(long) <= 48
     assert long == mounted_name("server", "x" * 300)
     assert mounted_name("s", "a.b") != mounted_name("s", "a_b")
-    assert visible("a\u200bb<!-- hidden -->c") == "abc"

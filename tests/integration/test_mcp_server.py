@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
 from tests.integration.conftest import Serve
+from tests.support import warm
 from tests.support.processes import ROOT
 from tests.support.script import Script, plans, says, script
 from tests.support.scripted_server import ScriptedServer
@@ -39,9 +39,8 @@ def connect(request: pytest.FixtureRequest, serve: Serve, tmp_path: Path, model_
         if rules is not None:
             model_server.load(rules)
             environment |= {"AGENT_LLM_BASE_URL": model_server.url, "AGENT_MODEL_FAST": "m"}
-        command = StdioServerParameters(
-            command=sys.executable, args=["-m", "gateway.cli", "mcp"], env=environment, cwd=ROOT
-        )
+        program, *words = warm.command("gateway.cli", "mcp")
+        command = StdioServerParameters(command=program, args=words, env=environment, cwd=ROOT)
         async with Client(command) as client:
             yield client
 

@@ -20,19 +20,14 @@ from gateway.bootstrap import build
 from mcp_tools import server_pages
 from mcp_tools.server_curated import load_views
 from tests.integration.conftest import Serve
+from tests.support import warm
 from tests.support.conformance_wire import ACCEPT, modern, session_of_2025
-from tests.support.processes import ROOT
 
 
 @asynccontextmanager
 async def gateway(serve: Serve, folder: Path, **options: Any) -> AsyncIterator[str]:
     """A gateway with somebody else's server behind it, once its tools are there."""
-    server = {
-        "command": sys.executable,
-        "args": ["-m", "tests.support.mcp_fixture", "stdio"],
-        "cwd": str(ROOT),
-        "trusted": True,
-    }
+    server = {**warm.server("tests.support.mcp_fixture", "stdio"), "trusted": True}
     path = folder / "servers.json"
     path.write_text(json.dumps({"mcpServers": {"srv": server}}))
     async with serve(mcp_servers=path, **options) as url, Client(f"{url}/mcp/all") as client, asyncio.timeout(30):

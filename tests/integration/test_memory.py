@@ -87,6 +87,29 @@ async def test_an_embedder_that_is_down_is_reported_and_stops_nothing(tmp_path: 
     }
 
 
+async def test_a_memory_that_fails_as_nobody_foresaw_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object, **__: object) -> None:
+        raise ValueError("the array at index 0 has size 0")
+
+    async with engine_bench(tmp_path, script(says("Riesling.", to="completion"))) as bench:
+        monkeypatch.setattr(bench.engine.memory, "search", broken)
+        monkeypatch.setattr(bench.engine.memory, "save_exchange", broken)
+        response = await bench.run("Which wine goes with salmon?", conversation_id="one")
+    assert response.response == "Riesling."
+    assert memory_line(response)["fallback_reason"] == "the memory failed (ValueError); the log has the details"
+
+
+async def test_a_second_owner_may_talk_again_and_again(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, script(says("Yes.", to="completion"))) as bench:
+        for owner in ("ann", "bob"):
+            for _ in range(3):
+                answer = await ask_as(bench, owner, "Is my cat grey?", conversation_id="one")
+                assert answer.metadata["status"] == "complete"
+                assert "fallback_reason" not in memory_line(answer)
+
+
 async def test_a_room_without_memory_neither_recalls_nor_keeps(tmp_path: Path) -> None:
     room = Room(id="test", memory=False)
     async with engine_bench(tmp_path, script(says("Yes.", to="completion")), room=room) as bench:
@@ -110,3 +133,12 @@ async def test_what_comes_from_outside_is_remembered_as_such(tmp_path: Path) -> 
         await bench.run("search the page about the dog and remember what it says")
         recall = await bench.engine.memory.search("local", "blue dog")
     assert [(memory.text, memory.tainted) for memory in recall.memories] == [("The dog next door is blue.", True)]
+
+
+async def test_what_the_gateway_can_do_is_no_memory(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, None) as bench:
+        helped = await bench.run("Tell me about the wine of the mountains", conversation_id="one")
+        assert "rules mode" in helped.response
+        await bench.run("What is 6*7?", conversation_id="one")
+        kept = await bench.engine.memory.newest("local", kind=None)
+    assert [memory.text for memory in kept] == ["What is 6*7?\n6*7 = 42"]

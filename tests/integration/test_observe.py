@@ -5,6 +5,7 @@ import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -15,11 +16,12 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from agent.core.events import Event
 from agent.core.fold import RunState
 from agent.core.models import AgentRequest
-from gateway.observe.logs import JsonFormatter, TextFormatter, request_id
+from gateway.observe.logs import DiscreetFormatter, JsonFormatter, TextFormatter, request_id
 from gateway.observe.traces import RunTraces
 from tests.integration.conftest import Serve
 from tests.integration.test_openai_door import ASK, MODEL, user
 from tests.support.engine import engine_bench
+from tests.support.script import says, script
 
 
 def value(text: str, name: str, **labels: str) -> float:
@@ -96,6 +98,65 @@ def of_request() -> Iterator[None]:
     token = request_id.set("req_1")
     yield
     request_id.reset(token)
+
+
+class Lines(logging.Handler):
+    """What a collector of logs gets: each line as it is written."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.setFormatter(DiscreetFormatter(JsonFormatter(), ()))
+        self.written: list[dict[str, Any]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.written.append(json.loads(self.format(record)))
+
+    def of(self, name: str) -> list[dict[str, Any]]:
+        """Those of one logger."""
+        return [line for line in self.written if line["logger"] == name]
+
+
+@pytest.fixture
+def lines(caplog: pytest.LogCaptureFixture) -> Iterator[Lines]:
+    """The lines of a gateway that logs as it does unless it is told otherwise."""
+    caplog.set_level(logging.INFO)
+    handler = Lines()
+    logging.getLogger().addHandler(handler)
+    yield handler
+    logging.getLogger().removeHandler(handler)
+
+
+async def test_each_request_and_the_end_of_each_run_has_its_line(serve: Serve, lines: Lines) -> None:
+    async with serve(MODEL) as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
+        assert (await client.get("/health")).status_code == 200
+        assert (await client.get("/v1/runs/run_none")).status_code == 404
+        answer = await client.post("/v1/chat/completions", json={"model": "stepgate", "messages": user()})
+    requests, (run,) = lines.of("gateway.requests"), lines.of("gateway.runs")
+    assert [(line["method"], line["route"], line["status"]) for line in requests] == [
+        ("GET", "/v1/runs/{run_id}", 404),
+        ("POST", "/v1/chat/completions", 200),
+    ]
+    assert all(line["ms"] > 0 and line["key"] is None for line in requests)
+    assert run["run_id"] == answer.headers["x-stepgate-run-id"]
+    assert (run["status"], run["code"], run["level"]) == ("succeeded", None, "info")
+    assert run["seconds"] > 0
+    assert run["request_id"] == requests[1]["request_id"] == answer.headers["x-request-id"]
+
+
+async def test_the_operator_hears_of_a_refused_provider_key_and_of_who_called(serve: Serve, lines: Lines) -> None:
+    async with serve(require_key="always") as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
+        assert (await client.get("/v1/runs", headers={"authorization": "Bearer sg_no"})).status_code == 401
+    (refused,) = lines.of("gateway.requests")
+    assert (refused["route"], refused["status"]) == ("/v1/runs", 401)
+    model = script(says(fault="status_401", to="completion"))
+    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
+        failed = await client.post("/v1/agent", json={"prompt": "hello there, who are you?", "room": "chat"})
+    assert failed.status_code == 502
+    (call,) = lines.of("agent.execution.metering")
+    assert (call["level"], call["code"]) == ("warning", "ERR_MODEL_AUTH")
+    assert call["run_id"].startswith("run_"), "said within the run"
+    (run,) = lines.of("gateway.runs")
+    assert (run["level"], run["code"]) == ("warning", "ERR_MODEL_AUTH")
 
 
 def record(message: str, **extra: object) -> logging.LogRecord:

@@ -201,6 +201,13 @@ async def test_bad_requests_are_told_in_openais_shape(
     assert alive.status_code == 200
 
 
+async def streamed_whole(client: openai.AsyncOpenAI) -> list[Any]:
+    """Every chunk of an answer."""
+    asked = user("What is the capital of France?")
+    stream = await client.chat.completions.create(model="stepgate", messages=asked, stream=True)
+    return [chunk async for chunk in stream]
+
+
 @pytest.mark.parametrize(
     ("fault", "status"),
     [
@@ -217,11 +224,11 @@ async def test_a_model_that_fails_is_an_error_of_the_door(serve: Serve, fault: s
     async with serve(model) as url, sdk(url) as client:
         with pytest.raises(openai.APIStatusError) as caught:
             await client.chat.completions.create(model="stepgate", messages=user("What is the capital of France?"))
-        stream = await client.chat.completions.create(
-            model="stepgate", messages=user("What is the capital of France?"), stream=True
-        )
-        with pytest.raises(openai.APIError):
-            [chunk async for chunk in stream]
+        with pytest.raises(openai.APIError) as streamed:
+            await streamed_whole(client)
+    if fault != "half_stream":  # nothing was said yet: it is a status, as without a stream
+        assert isinstance(streamed.value, openai.APIStatusError)
+        assert streamed.value.status_code == status
     assert caught.value.status_code == status
     assert caught.value.response.headers["x-should-retry"] == "false", "the SDK must not start a second run"
     if fault == "context":

@@ -89,6 +89,8 @@ async def test_by_rules_everything_is_counted_and_what_is_odd_is_told(tmp_path: 
     assert advice[".txt"].confidence > advice[".pdf"].confidence > advice[".docx"].confidence
     assert "scanned" in (advice[".pdf"].notes or "")
     assert made.summary.startswith("9 files, ")
+    (locked,) = [one for one in made.by_extension[".pdf"].sample_results if one["file"] == "locked.pdf"]
+    assert str(locked["error"]).startswith("locked.pdf is protected"), "the file's own name, not that of its copy"
 
 
 async def test_rules_make_the_same_analysis_twice(tmp_path: Path) -> None:

@@ -91,7 +91,10 @@ async def test_what_stands_is_shown_and_its_words_are_cited(tmp_path: Path) -> N
 @pytest.mark.row("S003-48")
 async def test_a_forced_hallucination_is_retried_strictly_and_then_given_up(tmp_path: Path) -> None:
     response = await asked(tmp_path, says("An employee has 99 days [1].", to="completion"))
-    assert response.response == NOT_IN_DOCUMENTS
+    assert response.response == (
+        "The documents don't say what the model wrote. In their own words:\n\n"
+        "Every employee has 28 days of paid holiday a year. [1]"
+    )
     assert [check.detail["action"] for check in checks(response)] == ["retry_strict", "say_not_in_documents"]
     assert [check.status for check in checks(response)] == ["retried", "failed"]
     assert {check.detail["error_code"] for check in checks(response)} == {"ERR_TAILOR_HALLUCINATION"}
@@ -99,8 +102,48 @@ async def test_a_forced_hallucination_is_retried_strictly_and_then_given_up(tmp_
     assert problem["text"] == "An employee has 99 days."
     assert "'99' does not stand" in problem["reason"]
     assert response.metadata["status"] == "complete"
+    (citation,) = response.metadata["citations"]
+    assert citation["quote"] == "Every employee has 28 days of paid holiday a year."
+    assert response.metadata["tailor"]["confidence_score"] <= 0.5
+
+
+@pytest.mark.row("S003-48")
+async def test_a_forced_hallucination_on_what_is_not_there_leaves_nothing(tmp_path: Path) -> None:
+    invented = says("An intern has 99 days [1].", to="completion")
+    response = await asked(tmp_path, invented, question="How many days of paid holiday does an intern have?")
+    assert response.response == NOT_IN_DOCUMENTS
+    assert [check.detail["action"] for check in checks(response)] == ["retry_strict", "say_not_in_documents"]
+    assert {check.detail["error_code"] for check in checks(response)} == {"ERR_TAILOR_HALLUCINATION"}
     assert (response.metadata["sources"], response.metadata["citations"]) == ([], [])
     assert response.metadata["tailor"]["confidence_score"] == 0
+
+
+@pytest.mark.parametrize(
+    ("reply", "shown"),
+    [
+        ("Every employee has 28 days of paid holiday a year.", "28 days"),  # no citation
+        ('{"answer": "An employee has 99 da', "28 days"),
+        ("Medarbetarna f\u00e5r ledigt s\u00e5 mycket de vill och det \u00e4r bra [1].", "28 days"),
+        ('{"answer": "Every employee has 28 days of paid holiday a year [1]."}', "Every employee has 28 days"),
+        ('{"answer": "Every employee has 28 days of paid holiday a year [1]. It is appr', "Every employee has 28 days"),
+    ],
+)
+async def test_replies_of_every_kind_leave_what_the_documents_say(tmp_path: Path, reply: str, shown: str) -> None:
+    response = await asked(tmp_path, says(reply, to="completion"))
+    assert shown in response.response
+    assert not any(one in response.response for one in ("99", "{", "ledigt"))
+    assert {citation["quote"] for citation in response.metadata["citations"]} == {
+        "Every employee has 28 days of paid holiday a year."
+    }
+
+
+async def test_a_value_of_another_column_is_written_again(tmp_path: Path) -> None:
+    text = "# Trains\n\n| Class | Price | Seats |\n| --- | --- | --- |\n| First | 900 | 40 |\n| Second | 450 | 220 |\n"
+    model = script(*first_and_strict("The price of the class Second is 220 [1].", "1. The price of Second is 450 [1]."))
+    response = respond(await log_of(tmp_path, "What is the price of the class Second?", model, text))
+    assert response.response == "The price of Second is 450 [1]."
+    (problem,) = problems(checks(response)[0])
+    assert problem["reason"] == "'220' does not stand under 'Price' in [1]"
 
 
 async def test_what_fails_is_written_again_in_its_place(tmp_path: Path) -> None:
@@ -159,7 +202,7 @@ async def test_nothing_that_is_shown_is_taken_back(tmp_path: Path) -> None:
     assert early.startswith(shown(events))
     assert len(shown(events)) >= len(early) - 4, "the filters of the way out hold no more than a word back"
     assert response.response.startswith(shown(events))
-    assert "99" not in "".join(frame for frame in frames(events) if '"content"' in frame)
+    assert "99 days" not in "".join(frame for frame in frames(events) if '"content"' in frame)
     assert response.response.endswith("Every employee has 28 days of paid holiday [1].")
 
 
@@ -215,6 +258,24 @@ async def test_a_model_that_fails_leaves_the_documents_own_words(tmp_path: Path)
     response = await asked(tmp_path, says(to="completion", fault="status_401"))
     assert response.response == "Every employee has 28 days of paid holiday a year. [1]"
     assert response.metadata["runtime"]["executor"]["fallback_used"] is True
+
+
+@pytest.mark.parametrize("fault", ["status_500", "status_401"])
+async def test_a_draft_that_fails_and_cannot_be_written_again_leaves_the_documents_own_words(
+    tmp_path: Path, fault: str
+) -> None:
+    response = await asked(
+        tmp_path,
+        says(to="completion", about=STRICT, fault=fault),
+        says("An employee has 99 days [1].", to="completion"),
+    )
+    assert response.response == "Every employee has 28 days of paid holiday a year. [1]"
+    assert response.metadata["runtime"]["executor"]["fallback_used"] is True
+
+
+async def test_an_empty_answer_leaves_the_documents_own_words(tmp_path: Path) -> None:
+    response = await asked(tmp_path, says("", to="completion"))
+    assert response.response == "Every employee has 28 days of paid holiday a year. [1]"
 
 
 async def test_a_stream_that_breaks_is_begun_again_with_the_same_numbers(tmp_path: Path) -> None:

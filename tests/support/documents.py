@@ -2,8 +2,10 @@
 
 import io
 import zipfile
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from email.message import EmailMessage
+from hashlib import md5
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -39,10 +41,50 @@ def scanned_pdf(text_page: Iterable[Words] = ()) -> bytes:
     return _pdf([*pages, b"612 0 0 792 0 0 cm /Im Do"], resources="/XObject<</Im {first} 0 R>>", objects=[image])
 
 
+def stream_bomb(megabytes: int) -> bytes:
+    """A small PDF whose only page unfolds to so many megabytes of spaces."""
+    packing = zlib.compressobj(1)
+    packed = b"".join([*(packing.compress(b" " * 2**20) for _ in range(megabytes)), packing.flush()])
+    plain = _pdf([packed], resources="", objects=[])
+    return plain.replace(b"<</Length %d>>" % len(packed), b"<</Length %d/Filter/FlateDecode>>" % len(packed))
+
+
 def encrypted_pdf() -> bytes:
     """A PDF whose encryption dictionary asks for a password that nobody has."""
     entries = f"/Encrypt<</Filter/Standard/V 1/R 2/P -4/O<{'41' * 32}>/U<{'42' * 32}>>>/ID[<{'43' * 16}><{'43' * 16}>]"
     return pdf([Words("secret")], extra_trailer=entries)
+
+
+def protected_pdf(words: Iterable[Words], password: str) -> bytes:
+    """A PDF of one page that opens with this password (PDF 1.7, 7.6.3: revision 2, 40 bits)."""
+    padding = bytes.fromhex("28BF4E5E4E758A4164004E56FFFA01082E2E00B6D0683E802F0CA9FE6453697A")
+    padded = (password.encode("latin-1") + padding)[:32]
+    identity, permissions = b"C" * 16, (-4).to_bytes(4, "little", signed=True)
+    owner = _rc4(md5(padded).digest()[:5], padded)
+    key = md5(padded + owner + permissions + identity).digest()[:5]
+    user = _rc4(key, padding)
+    content = _rc4(md5(key + (5).to_bytes(3, "little") + bytes(2)).digest()[:10], _shown(words))
+    entries = (
+        f"/Encrypt<</Filter/Standard/V 1/R 2/P -4/O<{owner.hex()}>/U<{user.hex()}>>>"
+        f"/ID[<{identity.hex()}><{identity.hex()}>]"
+    )
+    return _pdf([content], resources="", objects=[], extra_trailer=entries)
+
+
+def _rc4(key: bytes, data: bytes) -> bytes:
+    state = list(range(256))
+    j = 0
+    for i in range(256):
+        j = (j + state[i] + key[i % len(key)]) % 256
+        state[i], state[j] = state[j], state[i]
+    out = bytearray()
+    i = j = 0
+    for byte in data:
+        i = (i + 1) % 256
+        j = (j + state[i]) % 256
+        state[i], state[j] = state[j], state[i]
+        out.append(byte ^ state[(state[i] + state[j]) % 256])
+    return bytes(out)
 
 
 def word(*, title: str = "Report", rows: Rows = (), paragraphs: Sequence[str] = ("A paragraph.",)) -> bytes:

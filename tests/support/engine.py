@@ -1,17 +1,17 @@
-"""A whole engine in process: real SQLite on disk, real tools, a scripted model."""
+"""A whole engine in process: real SQLite on disk (PostgreSQL by `database_url`), real tools, a scripted model."""
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from agent.core.config import Settings
 from agent.core.custody import ServiceLimits, worker_name
 from agent.core.embedder import Embedder
 from agent.core.events import Event
-from agent.core.journal_sqlite import SqliteStore, open_sqlite
+from agent.core.journal_sqlite import SqliteStore
 from agent.core.language import LanguageDetector
 from agent.core.llm.tiers import ModelTiers
 from agent.core.memory import MemoryStore
@@ -20,8 +20,6 @@ from agent.core.net import SafeClient
 from agent.core.response import respond
 from agent.core.rooms import Rooms
 from agent.core.service import AgentService
-from agent.core.vectors.exact import ExactIndex
-from agent.core.vectors.sqlite import SqliteVectorRows
 from agent.execution.executor import RunExecutor
 from agent.execution.run import Engine, Observer, Run
 from agent.execution.stages.guard import admit
@@ -33,7 +31,7 @@ from agent.subagents.registry import SUBAGENTS, Kind
 from agent.subagents.spawn import spawn_tools
 from agent.tools import Tool, ToolRegistry
 from gateway.bootstrap import HOME
-from gateway.stores import library_of, staff_of
+from gateway.stores import library_of, open_store, staff_of, vectors_of
 from mcp_tools.builtin import builtin_tools
 from tests.support.script import Script
 from tests.support.scripted_client import ScriptedClient
@@ -47,6 +45,7 @@ class Bench:
     service: AgentService[Run]
     client: ScriptedClient
     store: SqliteStore
+    """Tests that look into the store itself are on SQLite."""
     library: Library
 
     async def run(self, prompt: str, **request: Any) -> AgentResponse:
@@ -76,8 +75,8 @@ async def engine_bench(
 ) -> AsyncIterator[Bench]:
     """An engine on `folder`; rules mode when there is no script. `tools` join the builtin ones."""
     configured = Settings(_env_file=None, data_dir=folder, skills_user_dir=False, stream_coalesce_ms=0, **settings)
-    store = await open_sqlite(configured.database_path)
-    vectors = ExactIndex(SqliteVectorRows(store.database))
+    store = await open_store(configured)
+    vectors = vectors_of(configured, store)
     memory = MemoryStore(vectors, embedder, time.time)
     client_of_sources = SafeClient(configured.fetch_allow_hosts)
     library = library_of(configured, store, vectors, embedder, client_of_sources)
@@ -104,8 +103,8 @@ async def engine_bench(
     rooms = Rooms([chosen, replace_planning(chosen)], chosen.id)
     name = worker or worker_name()
 
-    def admit_here(request: AgentRequest, wanted: Room) -> None:
-        admit(request, wanted, registry)
+    def admit_here(request: AgentRequest, wanted: Room, narrowed: bool) -> None:
+        admit(request, wanted, registry, engine.skills, configured, narrowed=narrowed)
 
     service = AgentService(
         store.journal,
@@ -116,7 +115,7 @@ async def engine_bench(
         limits=ServiceLimits(lease_s=configured.lease_seconds),
     )
     try:
-        yield Bench(engine, service, client, store, library)
+        yield Bench(engine, service, client, cast("SqliteStore", store), library)
     finally:
         await service.custody.begin_drain(0)
         await builtins.aclose()

@@ -1,6 +1,7 @@
 """Somebody else's MCP server, good and bad: `python -m tests.support.mcp_fixture stdio|PORT [mode]`.
 
-Modes: `good`; `silent` never answers; `noisy` floods stdout; `more` has another tool than `good`.
+Modes: `good`; `silent` never answers; `noisy` floods stdout; `more` has another tool than `good`,
+`hollow` two whose results are empty.
 """
 
 import asyncio
@@ -56,7 +57,20 @@ def build(mode: str) -> MCPServer:
             """Was not there before."""
             return "new"
 
+    if mode == "hollow":
+        _hollow(server)
     return server
+
+
+def _hollow(server: MCPServer) -> None:
+    @server.tool(annotations=ToolAnnotations(read_only_hint=True))
+    def nothing() -> str:
+        """Returns an empty text."""
+        return ""
+
+    @server.tool()
+    def mute() -> None:
+        """Does something and returns nothing."""
 
 
 def main() -> None:

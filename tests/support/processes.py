@@ -1,5 +1,6 @@
 """Child processes of tests: bounded in time, ended by their own pid, their output kept."""
 
+import contextlib
 import os
 import queue
 import signal
@@ -11,6 +12,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Self
 
+from tests.support import warm
+
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_S = 30.0
 
@@ -18,7 +21,7 @@ DEADLINE_S = 30.0
 class Process:
     """A child process whose output is read line by line."""
 
-    def __init__(self, child: "subprocess.Popen[str]") -> None:
+    def __init__(self, child: "subprocess.Popen[str] | warm.WarmChild") -> None:
         self.child = child
         self.output: list[str] = []
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
@@ -45,8 +48,9 @@ class Process:
                 return line
 
     def signal(self, number: int) -> None:
-        """Send a signal."""
-        os.kill(self.pid, number)
+        """Send a signal; nothing happens where it has ended by itself."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, number)
 
     def wait(self, deadline_s: float = DEADLINE_S) -> int:
         """The exit code, once it has ended by itself; killed and AssertionError when it does not in time."""
@@ -74,13 +78,20 @@ class Process:
         self._lines.put(None)
 
 
-def start(command: Sequence[str], *, environment: Mapping[str, str] | None = None, cwd: Path = ROOT) -> Process:
-    """Start a command; stderr joins stdout. No `AGENT_` setting of the surroundings reaches it."""
+def start(
+    command: Sequence[str], *, environment: Mapping[str, str] | None = None, cwd: Path = ROOT, cold: bool = False
+) -> Process:
+    """Start a command; stderr joins stdout. No `AGENT_` setting of the surroundings reaches it.
+
+    Python modules of ours begin with their imports done (`warm.py`); `cold` is for those whose loading matters."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith("AGENT_")}
+    env = {**clean, "PYTHONUNBUFFERED": "1", **(environment or {})}
+    if not cold and list(command[:2]) == [sys.executable, "-m"] and command[2].startswith(("gateway", "tests.")):
+        return Process(warm.start(command[2], command[3:], environment=env, cwd=cwd))
     child = subprocess.Popen(
         list(command),
         cwd=cwd,
-        env={**clean, "PYTHONUNBUFFERED": "1", **(environment or {})},
+        env=env,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -92,10 +103,12 @@ def start(command: Sequence[str], *, environment: Mapping[str, str] | None = Non
 class GatewayProcess:
     """`stepgate serve` as a process on a free port, on a data folder that outlives it."""
 
+    cold = False
+
     def __init__(self, data_dir: Path, **settings: str) -> None:
         environment = {f"AGENT_{key.upper()}": value for key, value in settings.items()}
         environment |= {"AGENT_DATA_DIR": str(data_dir), "AGENT_PORT": "0", "AGENT_SKILLS_USER_DIR": "false"}
-        self.process = start([sys.executable, "-m", "gateway.cli", "serve"], environment=environment)
+        self.process = start([sys.executable, "-m", "gateway.cli", "serve"], environment=environment, cold=self.cold)
         self.url = self.process.line_with("Stepgate listens on ").rsplit(" ", 1)[1]
 
     def __enter__(self) -> Self:
@@ -103,3 +116,9 @@ class GatewayProcess:
 
     def __exit__(self, *_: object) -> None:
         self.process.kill()
+
+
+class ColdGatewayProcess(GatewayProcess):
+    """The same, loading what it needs itself."""
+
+    cold = True

@@ -8,7 +8,15 @@ from typing import Any, Literal
 Fault = Literal[
     "status_400", "status_401", "status_429", "status_500", "status_503", "context", "refuse_schema",
     "garbage", "empty", "half_stream", "disconnect", "hang",
+    "reset", "reset_stream", "stall", "garbage_json", "nothing", "huge_line", "drip", "twice", "split",
 ]  # fmt: skip
+"""How a reply fails. Those from `reset` on are faults of the wire, which only the server can have: a connection that is
+reset before or amid the answer, an answer that stops coming, JSON that is none, a 200 without a byte, a line of 10 MB,
+one byte every `pause_s`, every chunk twice, and chunks that are cut inside a character."""
+
+WIRE_FAULTS: frozenset[str] = frozenset(
+    {"reset", "reset_stream", "stall", "garbage_json", "nothing", "huge_line", "drip", "twice", "split"}
+)
 
 
 @dataclass(frozen=True)
@@ -22,7 +30,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Reply:
-    """What is answered. `delay_s` before the first byte; `chunk` characters a streamed piece."""
+    """What is answered. `delay_s` before the first byte; `chunk` characters a streamed piece, `pause_s` after each."""
 
     text: str = ""
     calls: tuple[Call, ...] = ()
@@ -32,6 +40,7 @@ class Reply:
     reasoning: str = ""
     delay_s: float = 0.0
     chunk: int = 8
+    pause_s: float = 0.0
     fault: Fault | None = None
     retry_after: float | None = None
 

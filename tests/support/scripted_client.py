@@ -9,7 +9,7 @@ from agent.core.errors import ModelDownError, ModelError, ModelOutputError, Mode
 from agent.core.llm.faults import fault_of
 from agent.core.llm.port import ModelChunk, ModelReply, ModelRequest, ModelToolCall
 from agent.core.models import Usage
-from tests.support.script import Reply, Script
+from tests.support.script import WIRE_FAULTS, Reply, Script
 
 STATUS = {
     "status_400": (400, "bad request"),
@@ -54,7 +54,7 @@ class ScriptedClient:
         text = reply.text[: len(reply.text) // 2] if reply.fault == "half_stream" else reply.text
         for start in range(0, len(text), reply.chunk):
             yield ModelChunk(text=text[start : start + reply.chunk])
-            await asyncio.sleep(0)
+            await asyncio.sleep(reply.pause_s)
         if reply.fault == "half_stream":
             raise ModelOutputError("the stream ended in the middle", agent_id="models")
         yield ModelChunk(finish_reason=reply.finish)
@@ -74,6 +74,7 @@ class ScriptedClient:
         reply = self.script.answer(request.purpose, body)
         if reply is None:
             raise ModelDownError(f"no rule for {request.purpose}: {json.dumps(body['messages'][-1])[:300]}")
+        assert reply.fault not in WIRE_FAULTS, f"{reply.fault} is a fault of the wire: use the scripted server"
         return reply
 
     async def _wait(self, reply: Reply, request: ModelRequest) -> None:

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from tests.support.processes import DEADLINE_S, Process, start
 from tests.support.script import Reply, Script
-from tests.support.scripted_client import STATUS
+from tests.support.scripted_wire import CUT_SHORT, refusal, send_stream, send_whole
 
 SCRIPT = web.AppKey("script", dict[str, Script])
 REQUESTS = web.AppKey("requests", list[dict[str, Any]])
@@ -78,19 +78,12 @@ async def _completions(request: web.Request) -> web.StreamResponse:
         await asyncio.Event().wait()
     if reply.delay_s:
         await asyncio.sleep(reply.delay_s)
-    if reply.fault in STATUS:
-        status, message = STATUS[reply.fault]
-        headers = {} if reply.retry_after is None else {"retry-after": str(reply.retry_after)}
-        return web.json_response({"error": {"message": message}}, status=status, headers=headers)
-    if reply.fault == "garbage":
-        return web.Response(text="<html>it works</html>", content_type="text/html")
-    if reply.fault == "empty":
-        return web.json_response({"id": "x", "choices": []})
-    if reply.fault == "disconnect" and request.transport is not None:
-        request.transport.close()
+    refused = refusal(request, reply)
+    if refused is not None:
+        return refused
     if body.get("stream"):
-        return await _stream(request, body, reply)
-    return web.json_response(_whole(body, reply))
+        return await send_stream(request, _frames(body, reply), reply)
+    return await send_whole(request, _whole(body, reply), reply)
 
 
 def _whole(body: dict[str, Any], reply: Reply) -> dict[str, Any]:
@@ -112,37 +105,25 @@ def _whole(body: dict[str, Any], reply: Reply) -> dict[str, Any]:
     }
 
 
-async def _stream(request: web.Request, body: dict[str, Any], reply: Reply) -> web.StreamResponse:
-    response = web.StreamResponse(headers={"content-type": "text/event-stream"})
-    await response.prepare(request)
+def _frames(body: dict[str, Any], reply: Reply) -> list[dict[str, Any]]:
+    """The chunks of a streamed completion."""
+    chunk = {"id": "cmpl-1", "object": "chat.completion.chunk", "created": 1, "model": body["model"]}
 
-    async def send(delta: dict[str, Any], finish: str | None = None, usage: dict[str, int] | None = None) -> None:
-        chunk: dict[str, Any] = {
-            "id": "cmpl-1",
-            "object": "chat.completion.chunk",
-            "created": 1,
-            "model": body["model"],
-        }
-        chunk["choices"] = [] if usage else [{"index": 0, "delta": delta, "finish_reason": finish}]
-        if usage:
-            chunk["usage"] = usage
-        await response.write(f"data: {json.dumps(chunk)}\n\n".encode())
+    def frame(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+        return {**chunk, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
-    await send({"role": "assistant", "content": ""})
+    frames = [frame({"role": "assistant", "content": ""})]
     if reply.reasoning:
-        await send({"reasoning_content": reply.reasoning})
-    text = reply.text[: len(reply.text) // 2] if reply.fault == "half_stream" else reply.text
-    for start_at in range(0, len(text), reply.chunk):
-        await send({"content": text[start_at : start_at + reply.chunk]})
+        frames.append(frame({"reasoning_content": reply.reasoning}))
+    text = reply.text[: len(reply.text) // 2] if reply.fault in CUT_SHORT else reply.text
+    frames += [frame({"content": text[at : at + reply.chunk]}) for at in range(0, len(text), reply.chunk)]
     for index, call in enumerate(reply.calls):
         function = {"name": call.name, "arguments": json.dumps(call.args)}
-        await send({"tool_calls": [{"index": index, "id": call.id, "type": "function", "function": function}]})
-    if reply.fault != "half_stream":
-        await send({}, reply.finish)
-        await send({}, usage=_usage(reply))
-        await response.write(b"data: [DONE]\n\n")
-    await response.write_eof()
-    return response
+        call_delta = {"index": index, "id": call.id, "type": "function", "function": function}
+        frames.append(frame({"tool_calls": [call_delta]}))
+    if reply.fault in CUT_SHORT:
+        return frames
+    return [*frames, frame({}, reply.finish), {**chunk, "choices": [], "usage": _usage(reply)}]
 
 
 def _usage(reply: Reply) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """A process with a sub-agent in the middle of a run, which kills itself (SIGKILL) at a chosen moment.
 
-`python -m tests.support.subagent_crash_worker FOLDER MOMENT N`: as `crash_worker` does it. Prints `finished` when it
-got to the end.
+`python -m tests.support.subagent_crash_worker FOLDER MOMENT N [DATABASE_URL]`: as `crash_worker` does it. Prints
+`finished` when it got to the end.
 """
 
 import asyncio
@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -34,7 +35,9 @@ def scenario() -> Script:
 
 
 @asynccontextmanager
-async def subagent_crash_bench(folder: Path, moment: str = "", number: int = 0) -> AsyncIterator[Bench]:
+async def subagent_crash_bench(
+    folder: Path, moment: str = "", number: int = 0, *, database_url: str | None = None
+) -> AsyncIterator[Bench]:
     """The engine of the scenario; it dies at the chosen moment. Each look leaves a line in `look.log`."""
     calls = 0
 
@@ -49,7 +52,8 @@ async def subagent_crash_bench(folder: Path, moment: str = "", number: int = 0) 
 
     roots = [skill_folder(folder, "spawn_scout")]
     room = room_with("spawn_scout", supervision="checks")
-    async with engine_bench(folder / "data", scenario(), kinds=[scout(look)], room=room, skill_roots=roots) as bench:
+    options: dict[str, Any] = {"room": room, "skill_roots": roots, "database_url": database_url}
+    async with engine_bench(folder / "data", scenario(), kinds=[scout(look)], **options) as bench:
         if moment in ("before", "after"):
             object.__setattr__(bench.engine, "journal", Dying(bench.engine.journal, moment, number))
         yield bench
@@ -58,7 +62,8 @@ async def subagent_crash_bench(folder: Path, moment: str = "", number: int = 0) 
 async def main() -> None:
     """Start the run and see it through, or die."""
     folder, moment, number = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-    async with subagent_crash_bench(folder, moment, number) as bench:
+    url = sys.argv[4] if len(sys.argv) > 4 else None
+    async with subagent_crash_bench(folder, moment, number, database_url=url) as bench:
         run_id = await bench.service.start(AgentRequest(prompt="search around, then tell"))
         await bench.service.finished(run_id)
     print("finished", flush=True)

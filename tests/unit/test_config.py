@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.config import load_settings, load_what_is_right, unknown_settings
+from agent.core.config_loading import load_settings, load_what_is_right, unknown_settings
 from agent.core.errors import ConfigError
+from gateway.stores import open_store
 
 
 @pytest.fixture(autouse=True)
@@ -54,3 +55,23 @@ def test_unknown_names_and_lines_that_set_nothing_are_told(tmp_path: Path) -> No
         f"{env_file} line 4 is no NAME=value, and is ignored",
         "AGENT_PROT is no setting of Stepgate; did you mean AGENT_PORT?",
     ]
+
+
+def test_foreign_servers_stand_in_the_data_folder_else_in_the_working_folder(tmp_path: Path) -> None:
+    own, shared = tmp_path / "data" / "mcp_servers.json", Path("config/mcp_servers.json")
+    settings = load_settings(data_dir=tmp_path / "data")
+    assert settings.mcp_servers_path == own
+    shared.parent.mkdir()
+    shared.write_text("{}")
+    assert settings.mcp_servers_path == shared
+    own.parent.mkdir()
+    own.write_text("{}")
+    assert settings.mcp_servers_path == own
+    assert load_settings(mcp_servers=Path("other.json")).mcp_servers_path == Path("other.json")
+
+
+@pytest.mark.parametrize("url", ["postgresql://", "postgresql://me@127.0.0.1:1", "postgresql://127.0.0.1:1/"])
+async def test_a_postgresql_url_names_its_database(tmp_path: Path, url: str) -> None:
+    settings = load_settings(data_dir=tmp_path / "data", database_url=url)
+    with pytest.raises(ConfigError, match="AGENT_DATABASE_URL: must name the database"):
+        await open_store(settings)

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.config import Settings, load_settings, unknown_settings
+from agent.core.config import Settings
 from agent.core.config_aliases import ALIASES, alias_names
+from agent.core.config_loading import load_settings, unknown_settings
 from agent.core.errors import ConfigError
 from gateway.reference import settings_table
 
@@ -65,3 +66,13 @@ def test_aliases_are_known_documented_and_lead_to_settings(tmp_path: Path) -> No
     assert unknown_settings({"AGENT_ORCHESTRATOR_PLANER_MODE": "x"}, tmp_path / "none") != []
     table = settings_table()
     assert [name for name in alias_names() if f"`{name}`" not in table] == []
+
+
+def test_a_name_without_a_counterpart_is_told_with_what_there_is_instead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENT_ORCHESTRATOR_RAG_RETRIEVAL_MODE", "lexical")
+    assert load_settings().retrieval_mode == "lexical"
+    environment = {"ORCHESTRATOR_RAG_INDEX_PATH": "x", "AGENT_ORCHESTRATOR_CHROMA_COLLECTION": "y"}
+    index, chroma = sorted(unknown_settings(environment), reverse=True)
+    assert index.startswith("ORCHESTRATOR_RAG_INDEX_PATH sets nothing here: issues lie in a collection: `stepgate")
+    assert chroma.startswith("AGENT_ORCHESTRATOR_CHROMA_COLLECTION sets nothing here: every collection has vectors")
+    assert "`AGENT_ORCHESTRATOR_CHROMA_COLLECTION`: every collection" in settings_table()

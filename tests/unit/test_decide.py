@@ -19,8 +19,8 @@ def step(step_id: str, *depends_on: str, effect: Effect = "read") -> PlanStep:
     )
 
 
-def log(steps: tuple[PlanStep, ...], *bodies: Body, parallel: int = 8) -> RunState:
-    room = Room(id="r", budgets=Budgets(max_parallel=parallel))
+def log(steps: tuple[PlanStep, ...], *bodies: Body, parallel: int = 8, replans: int = 3) -> RunState:
+    room = Room(id="r", budgets=Budgets(max_parallel=parallel, max_replans=replans))
     start: list[Body] = [
         (ev.RunCreated(request=AgentRequest(prompt="p"), room=room, owner="local"), None, None),
         (ev.RunClaimed(worker="w"), None, None),
@@ -171,6 +171,18 @@ def test_nothing_new_starts_once_a_step_has_halted_the_plan(outcome: Outcome) ->
     assert decide(state) == (Judge(steps[1], 1),), "what has ended is still judged, s3 is not started"
     assert wants_replan(state) is (outcome is Outcome.REPLAN)
     assert "because" in replan_reason(state)
+
+
+@pytest.mark.row("S002-29")
+def test_without_another_plan_only_what_depends_on_a_failed_step_is_left_out() -> None:
+    steps = (step("s1"), step("s2", "s1"), step("s3"), step("s4", "s2"))
+    failed = (started("s1"), finished("s1"), judged("s1", Outcome.REPLAN))
+    state = log(steps, *failed, replans=0)
+    assert decide(state) == (Start(steps[2], 1),)
+    assert next_stage(state) == "execute"
+    state = log(steps, *failed, started("s3"), finished("s3"), judged("s3", Outcome.SUCCESS), replans=0)
+    assert decide(state) == ()
+    assert next_stage(state) == "finalize"
 
 
 def test_a_side_effect_of_unknown_outcome_halts_the_plan_and_is_not_planned_around() -> None:

@@ -16,16 +16,18 @@ from pathlib import Path
 from time import process_time
 
 import numpy as np
+from pydantic import JsonValue
 
 from agent.guardrails import Guardrails, GuardrailsInput, Links, Secrets, Vault
 from agent.guardrails.classifier import Model, shipped
+from agent.guardrails.features import Ints
 from agent.guardrails.harm import HarmDetector
 from agent.guardrails.injection import InjectionDetector
 from agent.guardrails.pii import PiiDetector, personal
 from agent.guardrails.rules import matches
 from agent.guardrails.views import plain
 from tests.bench.guardrails.rows import Row, development
-from tests.bench.guardrails.training import FOLDS, Bag, additional, by_near_duplicate, by_template, folds, train
+from tests.bench.guardrails.training import Bag, additional, by_near_duplicate, by_template, folds, train
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "guardrails"
 NAMES = {
@@ -33,7 +35,10 @@ NAMES = {
     "US_SSN": "SSN", "US_DRIVER_LICENSE": "LICENCE",
 }  # fmt: skip
 """Kinds of the development file that have a form, and ours. Names, addresses and dates are not looked for."""
-ROUNDS = 3
+BLIND = Path(__file__).resolve().parents[2] / "unit" / "guardrails"
+SOURCES = ("deepset", "NotInject_one", "NotInject_two", "WildGuard", "BIPIA", "InjecAgent", "in-the-wild", "sysprompt")
+TRIES = 5
+"""The fastest counts: the others tell of what else the machine had to do."""
 
 
 def injection(rows: Sequence[Row], held_out: bool, quick: bool) -> None:
@@ -45,25 +50,57 @@ def injection(rows: Sequence[Row], held_out: bool, quick: bool) -> None:
     if held_out or quick:
         return
     bags = [Bag(row, 1.0) for row in rows]
-    extra = additional()
-    for name, groups in (("template", by_template(bags)), ("near-duplicate", by_near_duplicate(bags))):
-        hits = np.array([_out_of_fold(bags, extra, groups, seed) for seed in range(ROUNDS)])
-        _judge(f"out of fold by {name}, {ROUNDS} rounds of {FOLDS} folds", rows, hits.mean(0))
-        for label, what in ((1, "recall"), (0, "false alarms")):
-            rates = hits[:, [row.label == label for row in rows]].mean(1)
-            print(f"    {what} by round: {', '.join(f'{rate:.4f}' for rate in rates)}")
+    twins = by_near_duplicate(bags)
+    for name, fold_of in (
+        ("by template", folds(by_template(bags), 0)),
+        ("by near-duplicate", folds(twins, 0)),
+        ("one source left out at a time", _sources(rows)),
+    ):
+        _judge(f"out of fold, {name}", rows, _out_of_fold(bags, fold_of, twins))
 
 
-def _out_of_fold(bags: Sequence[Bag], extra: Sequence[Bag], groups: Sequence[int], seed: int) -> list[bool]:
+def _sources(rows: Sequence[Row]) -> Ints:
+    """A number for each data set that the rows come from."""
+    names = [next((name for name in SOURCES if name in row.source), "") for row in rows]
+    return np.array([sorted(set(names)).index(name) for name in names], np.int64)
+
+
+def _out_of_fold(bags: Sequence[Bag], fold_of: Ints, twins: Sequence[int]) -> list[bool]:
+    """Whether models report each row that saw neither it nor a near-duplicate of one in its fold."""
     hits = [False] * len(bags)
-    limits = shipped().attack_above, shipped().request_above
-    fold_of = folds(groups, seed)
-    for fold in range(FOLDS):
-        models = train([*[bag for bag, at in zip(bags, fold_of, strict=True) if at != fold], *extra])
-        detector = InjectionDetector(Model(models["attack"], models["request"], *limits))
+    extra = additional()
+    for fold in sorted(set(fold_of.tolist())):
+        judged = {twin for twin, at in zip(twins, fold_of, strict=True) if at == fold}
+        known = [bag for bag, at, twin in zip(bags, fold_of, twins, strict=True) if at != fold and twin not in judged]
+        models = train([*known, *extra])
+        detector = InjectionDetector(Model(models["attack"], models["request"], models["addressed"], shipped().above))
         for at in np.flatnonzero(fold_of == fold).tolist():
             hits[at] = _hit(detector, bags[at].row)
     return hits
+
+
+def blind() -> None:
+    """Texts written by ourselves before the detectors were looked at, the second half opened once, at the end."""
+    detector = InjectionDetector()
+    for half in ("develop", "final"):
+        lines = [json.loads(line) for line in (BLIND / f"blind_{half}.jsonl").read_text("utf-8").splitlines()[1:]]
+        for told in (True, False):
+            hits: dict[tuple[str, int], list[bool]] = defaultdict(list)
+            for row in lines:
+                metadata: dict[str, JsonValue] | None = {"tainted": row["role"] == "carried"} if told else None
+                request = GuardrailsInput(content=row["text"], check_type="input_validation", metadata=metadata)
+                hits[row["role"], row["label"]].append(bool(detector.find(request)))
+            said = ", ".join(
+                f"{role} {label}: {sum(part)} of {len(part)}" for (role, label), part in sorted(hits.items())
+            )
+            print(f"blind, {half}, origin {'told' if told else 'not told'}: {said}")
+        found, wanted, right = 0, 0, 0
+        for line in (BLIND / f"blind_personal_{half}.jsonl").read_text("utf-8").splitlines()[1:]:
+            row = json.loads(line)
+            spans = {(span["start"], span["end"]) for span in row["spans"] if span["kind"] not in {"NAME", "ADDRESS"}}
+            got = {(span.start, span.end) for _, span in personal(row["text"])}
+            found, wanted, right = found + len(got), wanted + len(spans), right + len(got & spans)
+        print(f"blind, {half}, personal data: precision {right / found:.3f}, recall {right / wanted:.3f}")
 
 
 def _hit(detector: InjectionDetector, row: Row) -> bool:
@@ -102,7 +139,7 @@ def pii(path: Path) -> None:
 
 
 def speed(rows: Sequence[Row]) -> None:
-    """Milliseconds of CPU for texts of 1,000 characters."""
+    """Milliseconds of CPU for texts of 1,000 characters, each the best of a few tries."""
     joined = "\n".join(row.text for row in rows)
     texts = [joined[at : at + 1_000] for at in range(0, min(len(joined), 200_000) - 1_000, 1_000)]
     links = Links(outside=[joined[:20_000]])
@@ -125,12 +162,14 @@ def speed(rows: Sequence[Row]) -> None:
     print(f"CPU milliseconds for 1,000 characters ({len(texts)} texts)")
     for name, run in ways.items():
         run(texts[0])
-        times = []
-        for text in texts:
-            started = process_time()
-            run(text)
-            times.append((process_time() - started) * 1000)
+        times = [min(_milliseconds(run, text) for _ in range(TRIES)) for text in texts]
         print(f"    {name:24} median {np.median(times):.2f}, 95 % {np.percentile(times, 95):.2f}")
+
+
+def _milliseconds(run: Callable[[str], object], text: str) -> float:
+    started = process_time()
+    run(text)
+    return (process_time() - started) * 1000
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -141,6 +180,7 @@ def main(arguments: Sequence[str]) -> None:
     rows = development(folder / "injection_dev.jsonl")
     injection(rows, os.environ.get("GUARDRAILS_HELD_OUT") == "1", "quick" in arguments)
     pii(folder / "pii_dev.jsonl")
+    blind()
     speed(rows)
 
 

@@ -50,7 +50,7 @@ def fit(rows: Rows, labels: NDArray[np.int64], weights: Floats, strength: float)
         lost = weights * np.logaddexp(0, -margin)
         pull = -weights * signs / (1 + np.exp(np.clip(margin, -500, 500)))
         slope = np.append(rows.back(pull) + point[:-1] / strength, pull.sum())
-        return float(lost.sum() + (point[:-1] @ point[:-1]) / (2 * strength)), slope
+        return float(lost.sum() + _dot(point[:-1], point[:-1]) / (2 * strength)), slope
 
     point = _descend(loss, np.zeros(SIZE + 1))
     return Weights(point[:-1].astype(np.float32), float(point[-1]))
@@ -66,13 +66,13 @@ def _descend(loss: Callable[[Floats], tuple[float, Floats]], point: Floats) -> F
         while size > 1e-12:
             there = point + size * way
             new, new_slope = loss(there)
-            if new <= value + 1e-4 * size * float(slope @ way):
+            if new <= value + 1e-4 * size * _dot(slope, way):
                 break
             size /= 2
         else:
             return point
         moved, bent = there - point, new_slope - slope
-        if (curve := float(moved @ bent)) > 1e-12:
+        if (curve := _dot(moved, bent)) > 1e-12:
             steps.append((moved, bent, 1 / curve))
         done = value - new < 1e-6 * max(abs(new), 1)
         point, value, slope = there, new, new_slope
@@ -85,12 +85,18 @@ def _direction(slope: Floats, steps: deque[tuple[Floats, Floats, float]]) -> Flo
     way = -slope
     shares: list[float] = []
     for moved, bent, scale in reversed(steps):
-        share = scale * float(moved @ way)
+        share = scale * _dot(moved, way)
         shares.append(share)
         way = way - share * bent
     if steps:
         moved, bent, scale = steps[-1]
-        way = way / (scale * float(bent @ bent))
+        way = way / (scale * _dot(bent, bent))
     for (moved, bent, scale), share in zip(steps, reversed(shares), strict=True):
-        way = way + (share - scale * float(bent @ way)) * moved
+        way = way + (share - scale * _dot(bent, way)) * moved
     return way
+
+
+def _dot(one: Floats, other: Floats) -> float:
+    """The product of two vectors, in an order of additions that does not depend on how many threads BLAS has: the
+    weights in the repository are to come out again bit by bit."""
+    return float(np.add.reduce(one * other))

@@ -7,15 +7,16 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 EXAMPLES = Path(__file__).with_name("examples.jsonl")
+FAMILIES = Path(__file__).with_name("families.jsonl")
+"""More examples like those, written by families of attacks and of what is taken for one."""
+DOCUMENTS = Path(__file__).with_name("documents.jsonl")
 SHINGLE = 8
 ALIKE = 0.5
 """Two texts that share this part of the shorter one's shingles are near-duplicates."""
 INSERTS, FILLERS, JOINED = 10, 8, 120
-HOUSE = Path(__file__).resolve().parents[3]
-SOURCES, PARAGRAPHS = 150, 300
-"""Blocks of source and paragraphs of pages that stand for harmless documents."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ def development(path: Path) -> list[Row]:
 
 def own() -> tuple[list[Row], list[Row]]:
     """Our own prompts, and our own carriers with something put into them."""
-    parts = [json.loads(line) for line in EXAMPLES.read_text("utf-8").splitlines()][1:]
+    parts = _parts()
     rng = random.Random(7)
     prompts = [Row(p["text"], p["label"], f"own {p['kind']}") for p in parts if p["role"] == "prompt"]
     harmless = [row.text for row in prompts if not row.label and row.kind == "own everyday"]
@@ -55,29 +56,21 @@ def own() -> tuple[list[Row], list[Row]]:
 
 
 def house() -> list[Row]:
-    """Harmless documents: the paragraphs of this repository's own pages, alone and by threes, and its sources. A model
-    that knew prompts only would take every table and every listing for an attack."""
-    rng = random.Random(11)
-    pages = [HOUSE / "README.md", HOUSE / "CHANGELOG.md", *sorted((HOUSE / "docs").rglob("*.md"))]
-    pages += sorted((HOUSE / "skills").rglob("*.md"))
-    paragraphs = [
-        part for page in pages for part in re.split(r"\n\s*\n", page.read_text("utf-8")) if 40 < len(part) < 3_000
-    ]
-    longer = ["\n\n".join(paragraphs[at : at + 3]) for at in range(0, len(paragraphs), 3)]
-    sources = [path for name in ("agent", "mcp_tools", "gateway") for path in sorted((HOUSE / name).rglob("*.py"))]
-    blocks = []
-    for path in rng.sample(sources, SOURCES):
-        text = path.read_text("utf-8")
-        start = rng.randrange(max(1, len(text) - 1_500))
-        blocks.append(text[start : start + rng.choice((200, 600, 1_500))])
-    chosen = rng.sample(paragraphs, min(len(paragraphs), PARAGRAPHS)) + longer + blocks
-    return [Row(text, 0, "own document") for text in chosen]
+    """Harmless documents: paragraphs of this project's pages, alone and by threes, and pieces of its sources, as they
+    stood once, so that training gives the same weights whatever becomes of the pages. A model that knew prompts only
+    would take every table and every listing for an attack."""
+    lines = DOCUMENTS.read_text("utf-8").splitlines()[1:]
+    return [Row(json.loads(line)["text"], 0, "own document") for line in lines]
 
 
 def inserts() -> list[Row]:
     """What our own examples put into carriers, by itself."""
-    parts = [json.loads(line) for line in EXAMPLES.read_text("utf-8").splitlines()][1:]
-    return [Row(p["text"], p["label"], "own insert") for p in parts if p["role"] == "insert"]
+    return [Row(p["text"], p["label"], f"own {p['kind']}") for p in _parts() if p["role"] == "insert"]
+
+
+def _parts() -> list[dict[str, Any]]:
+    """Our own examples; the first line of each file says where it comes from."""
+    return [json.loads(line) for path in (EXAMPLES, FAMILIES) for line in path.read_text("utf-8").splitlines()[1:]]
 
 
 def near_duplicates(texts: Sequence[str], keys: Sequence[str] = ()) -> list[int]:
@@ -95,7 +88,7 @@ def near_duplicates(texts: Sequence[str], keys: Sequence[str] = ()) -> list[int]
     pieces = [_shingles(text) for text in texts]
     for at, mine in enumerate(pieces):
         shared: Counter[int] = Counter(other for piece in mine for other in held[piece])
-        for other, count in shared.items():
+        for other, count in sorted(shared.items()):  # sets have no order of their own, and folds go by the first
             if count >= ALIKE * min(len(mine), len(pieces[other])):
                 parent[root(at)] = root(other)
         for piece in mine if texts[at] else ():

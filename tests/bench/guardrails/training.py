@@ -1,13 +1,15 @@
 """Trains the injection classifier: `python -m tests.bench.guardrails.training DEV.jsonl [OUT.json]`.
 
-Two models over the same features. `attack`: does this text, or a part of it, turn on the assistant? `request`: is this
-sentence a request to an assistant at all? The second one matters in mails and tool results only, where nobody should
-ask anything of us; prompts of every kind are its examples, so that it need not know the attack.
+Three models over the same features. `attack`: does this text, or a part of it, turn on the assistant? `addressed`: is
+this an order to whatever machine reads it? `request`: is this sentence a request to an assistant at all? The last one
+matters in mails and tool results only, where nobody should ask anything of us; prompts of every kind are its examples,
+so that it need not know the attack.
 
-Which part of an attack is the attack is not labelled. Both are trained twice: first on whole texts and on what is
+Which part of an attack is the attack is not labelled. The models are trained twice: first on whole texts and on what is
 known, then with the part of each attack that the first model finds worst (multiple-instance learning).
 
-Thresholds come from scores out of fold. With an OUT file the models are then trained on everything and written.
+Thresholds come from scores out of fold. With an OUT file the models are then trained on everything and written: nothing
+in it depends on the clock, on the order of sets, or on files that change, so the file comes out the same again.
 """
 
 import sys
@@ -17,23 +19,34 @@ from pathlib import Path
 
 import numpy as np
 
-from agent.guardrails.classifier import Model, carries, dump
+from agent.guardrails.classifier import Limits, Model, carries, dump, telling
 from agent.guardrails.features import SIZE, Floats, Hashed, Ints, Weights
 from agent.guardrails.segments import sentences, shape, windows
 from agent.guardrails.views import plain
+from tests.bench.guardrails.forms import forms
+from tests.bench.guardrails.grammar import orders, others, pages, prompts
 from tests.bench.guardrails.logistic import Rows, fit
 from tests.bench.guardrails.rows import Row, development, house, inserts, near_duplicates, own
 
-STRENGTH = {"attack": 20.0, "request": 10.0}
-PARTS = 12
+STRENGTH = {"attack": 20.0, "request": 10.0, "addressed": 10.0}
+PARTS = 9
 """At most so many parts of a harmless text are counter-examples."""
-PART, OWN, DOCUMENT, PROMPT = 0.5, 0.7, 0.5, 0.3
+PART, OWN, DOCUMENT, PROMPT, FORM, ORDER = 0.5, 0.7, 0.5, 0.3, 0.5, 0.5
 """What a part of a text, a text of our own, a document, and a prompt as an example of a request weigh beside a whole
 text of the development file."""
-ALARMS_CHAT, ALARMS_CARRIER = 0.003, 0.02
-"""The part of harmless texts out of fold that may score above the thresholds: a third of what is allowed, for other
-people's texts are not like these."""
-FOLDS, ROUNDS = 5, 3
+ALARMS_CHAT, ALARMS_CHAT_ADDRESSED, ALARMS_CARRIER = 0.005, 0.0015, 0.02
+"""The part of harmless texts of the development file, out of fold, that may score above the thresholds: less than the
+one in a hundred that is allowed, for other people's texts are not like these."""
+ALARMS_PAGE_ATTACK, ALARMS_PAGE = 0.005, 0.025
+"""The same of our own harmless pages, by the model of attacks and by that of orders. They speak of prompts, rules and
+agents more than others do: of package descriptions and system documents fewer are taken for attacks."""
+FOLDS, ROUNDS = 5, 1
+PAGES = ("own document", "own form", "own leaf")
+"""Kinds that stand for texts from outside. The last are made of phrases, of which a fold holds all or none: they are
+trained on, but no threshold is set by them."""
+TURNED = {f"own {kind}" for kind in ("indirect", "addressed", "override", "extraction", "authority")}
+LINE = 240
+"""Attacks of these families, no longer than this, are orders to a machine wherever they stand."""
 
 
 @dataclass
@@ -44,6 +57,8 @@ class Bag:
     weight: float
     hashed: Hashed = field(init=False)
     carrier: bool = field(init=False)
+    outside: bool = field(init=False)
+    """Whether it comes from somebody else, by its form or because we know."""
     parts: Ints = field(init=False)
     sentences: Ints = field(init=False)
 
@@ -51,6 +66,7 @@ class Bag:
         text = plain(self.row.text).text
         self.hashed = Hashed(text)
         self.carrier = carries(shape(text))
+        self.outside = self.carrier or self.row.kind in PAGES
         self.sentences = sentences(text)
         self.parts = windows(text, self.sentences)
 
@@ -61,8 +77,15 @@ class Bag:
 
 def additional() -> list[Bag]:
     """What is trained on besides the development file."""
-    prompts, carried = own()
-    return [Bag(row, OWN) for row in prompts + carried] + [Bag(row, DOCUMENT) for row in house()]
+    rows, carried = own()
+    said = [Row(each.text, each.label, "own override" if each.label else "own prompt") for each in prompts()]
+    said += [Row(each.text, each.label, "own other") for each in others()]
+    return (
+        [Bag(row, OWN) for row in rows + carried + said]
+        + [Bag(row, DOCUMENT) for row in house()]
+        + [Bag(Row(text, 0, "own form"), FORM) for text in forms()]
+        + [Bag(Row(text, 0, "own leaf"), FORM) for text in pages()]
+    )
 
 
 Examples = list[tuple[Bag, Ints, int, float]]
@@ -70,7 +93,7 @@ Examples = list[tuple[Bag, Ints, int, float]]
 
 def train(bags: Sequence[Bag]) -> dict[str, Weights]:
     """Both models."""
-    return {"attack": _attack(bags), "request": _request(bags)}
+    return {"attack": _attack(bags), "request": _request(bags), "addressed": _addressed(bags)}
 
 
 def _attack(bags: Sequence[Bag]) -> Weights:
@@ -89,7 +112,7 @@ def _attack(bags: Sequence[Bag]) -> Weights:
 def _request(bags: Sequence[Bag]) -> Weights:
     known: Examples = []
     for bag in bags:
-        if not bag.row.label and (bag.carrier or bag.row.kind == "own document"):
+        if not bag.row.label and (bag.carrier or bag.row.kind in {*PAGES, "own other"}):
             known += [(bag, span, 0, bag.weight) for span in bag.sentences]
         elif not bag.carrier and not bag.row.label and 12 < len(bag.hashed.text) < 160 and len(bag.hashed.starts) > 3:
             known.append((bag, np.array([0, len(bag.hashed.text)]), 1, PROMPT))
@@ -102,6 +125,24 @@ def _request(bags: Sequence[Bag]) -> Weights:
         worst = _worst([bag for bag in bags if bag.carrier], model, lambda bag: bag.sentences)
         model = _fit(known + _unique([(bag, span, 1, bag.weight) for bag, span in worst]), "request")
     return model
+
+
+def _addressed(bags: Sequence[Bag], left_out: str = "") -> Weights:
+    """Orders to a machine against every part of what is harmless. Attacks of other kinds are on neither side."""
+    known: Examples = []
+    for said in orders(left_out):
+        bag = Bag(Row(said.text, 1, said.family), 1.0)
+        known.append((bag, np.array([0, len(bag.hashed.text)]), 1, ORDER))
+    for bag in bags:
+        if not bag.row.label:
+            known += [(bag, span, 0, bag.weight) for span in bag.parts[: PARTS + 1]]
+        elif bag.row.kind in TURNED and len(bag.hashed.text) < LINE:
+            known.append((bag, np.array([0, len(bag.hashed.text)]), 1, bag.weight))
+    for row in inserts():
+        if not row.label or row.kind in {"own marked", "own addressed"}:
+            bag = Bag(row, 1.0)
+            known.append((bag, np.array([0, len(bag.hashed.text)]), row.label, OWN))
+    return _fit(_unique(known), "addressed")
 
 
 def _unique(examples: Examples) -> Examples:
@@ -130,19 +171,24 @@ def _fit(examples: Examples, name: str) -> Weights:
     return fit(Rows.of([rows[at] for at in filled]), labels, weights, STRENGTH[name])
 
 
-def scores(bag: Bag, models: dict[str, Weights]) -> tuple[float, float]:
-    """The worst part as an attack, and as a request (minus infinity where requests are fine)."""
-    attack = bag.hashed.score(models["attack"], bag.parts[:, 0], bag.parts[:, 1]).max()
+def scores(bag: Bag, models: dict[str, Weights]) -> tuple[float, float, float]:
+    """The worst part as an attack, as an order to a machine, and as a request (minus infinity where requests are
+    fine)."""
+    said = bag.parts[telling(bag.hashed, bag.parts, bag.sentences)]
+    attack, addressed = (
+        float(bag.hashed.score(models[name], where[:, 0], where[:, 1]).max())
+        for name, where in (("attack", said if bag.outside else bag.parts), ("addressed", said))
+    )
     if not bag.carrier or not len(bag.sentences):
-        return float(attack), -np.inf
+        return attack, addressed, -np.inf
     asked = bag.hashed.score(models["request"], bag.sentences[:, 0], bag.sentences[:, 1]).max()
-    return float(attack), float(asked)
+    return attack, addressed, float(asked)
 
 
 def out_of_fold(bags: Sequence[Bag], extra: Sequence[Bag], groups: Sequence[int], seed: int) -> Floats:
-    """Each bag's two scores by models that saw nothing of its group."""
+    """Each bag's scores by models that saw nothing of its group."""
     fold_of = folds(groups, seed)
-    result = np.zeros((len(bags), 2))
+    result = np.zeros((len(bags), 3))
     for fold in range(FOLDS):
         models = train([bag for bag, at in zip(bags, fold_of, strict=True) if at != fold] + list(extra))
         for at in np.flatnonzero(fold_of == fold).tolist():
@@ -168,53 +214,70 @@ def by_template(bags: Sequence[Bag]) -> list[int]:
     return near_duplicates(["" if bag.carrier else bag.row.text for bag in bags], [_template(bag) for bag in bags])
 
 
-def thresholds(found: Floats, bags: Sequence[Bag]) -> tuple[float, float]:
-    """The scores that the allowed part of harmless texts exceed."""
+def thresholds(found: Floats, bags: Sequence[Bag]) -> Limits:
+    """The scores that the allowed part of harmless texts exceed. `bags`: the development file's, then our own."""
     harmless = np.array([not bag.row.label for bag in bags])
     carrier = np.array([bag.carrier for bag in bags])
-    attack = np.sort(found[harmless, 0])[::-1]
-    asked = np.sort(found[harmless & carrier, 1])[::-1]
-    return (
-        float(attack[int(ALARMS_CHAT * len(attack))]),
-        float(asked[int(ALARMS_CARRIER * len(asked))]) if len(asked) else 0.0,
+    page = np.array([bag.row.kind in PAGES[:2] for bag in bags])
+    given = np.array([bool(bag.row.source) for bag in bags])
+    chat = given & harmless & ~carrier
+    pages = harmless & (page | (given & carrier))
+    return Limits(
+        attack=_exceeded(found[chat, 0], ALARMS_CHAT),
+        attack_carried=_exceeded(found[pages, 0], ALARMS_PAGE_ATTACK),
+        request=_exceeded(found[given & harmless & carrier, 2], ALARMS_CARRIER),
+        addressed=_exceeded(found[chat, 1], ALARMS_CHAT_ADDRESSED),
+        addressed_carried=_exceeded(found[pages, 1], ALARMS_PAGE),
     )
 
 
-def report(found: Sequence[Floats], bags: Sequence[Bag]) -> None:
-    """Recall and false alarms of the rounds, all thresholds from the pooled scores."""
-    limit = thresholds(np.mean(found, axis=0), bags)
+def _exceeded(scores: Floats, part: float) -> float:
+    return float(np.sort(scores)[::-1][int(part * len(scores))]) if len(scores) else 0.0
+
+
+def over(found: Floats, bags: Sequence[Bag], limits: Limits) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    """Whether each text is reported by one of the models."""
+    outside = np.array([bag.outside for bag in bags])
+    hits: np.ndarray[tuple[int], np.dtype[np.bool_]] = (
+        (found[:, 0] > np.where(outside, limits.attack_carried, limits.attack))
+        | (found[:, 1] > np.where(outside, limits.addressed_carried, limits.addressed))
+        | (found[:, 2] > limits.request)
+    )
+    return hits
+
+
+def report(found: Floats, bags: Sequence[Bag], limits: Limits) -> None:
+    """Recall and false alarms by kind."""
     labels = np.array([bag.row.label for bag in bags])
     kinds = np.array([bag.row.kind for bag in bags])
-    hits = np.array([(each[:, 0] > limit[0]) | (each[:, 1] > limit[1]) for each in found])
-    rounds = [(hit[labels == 1].mean(), hit[labels == 0].mean()) for hit in hits]
-    recall, alarms = np.array(rounds).T
-    print(f"  thresholds {limit[0]:.2f} {limit[1]:.2f}")
-    print(f"  recall {recall.mean():.3f} +- {recall.std():.3f}, false alarms {alarms.mean():.4f} +- {alarms.std():.4f}")
-    for kind in sorted(set(kinds), key=lambda kind: (labels[kinds == kind][0], kind)):
-        part = hits[:, kinds == kind]
-        print(f"    {kind:22} {part.shape[1]:5}  {part.mean():.3f} (lowest {part.mean(1).min():.3f})")
+    hits = over(found, bags, limits)
+    given = np.array([bool(bag.row.source) for bag in bags])
+    print(f"  {limits}")
+    print(
+        f"  development file: recall {hits[given & (labels == 1)].mean():.3f}, "
+        f"false alarms {hits[given & (labels == 0)].mean():.4f}"
+    )
+    for label, kind in sorted(set(zip(labels.tolist(), kinds.tolist(), strict=True))):
+        part = hits[(kinds == kind) & (labels == label)]
+        print(f"    {label} {kind:22} {len(part):5}  {part.mean():.3f}")
 
 
 def main(path: Path, out: Path | None) -> None:
-    """Cross-validate in three ways, then train on everything."""
-    rows = development(path)
-    bags = [Bag(row, 1.0) for row in rows]
+    """Cross-validate, our own examples too, and report; with an OUT file train on everything and write it. The same
+    rows give the same file, bit by bit, wherever numpy rounds alike."""
+    bags = [Bag(row, 1.0) for row in development(path)]
     extra = additional()
-    clusters, templates = by_near_duplicate(bags), by_template(bags)
-    print(f"{len(rows)} rows, {len(set(clusters))} clusters, {len(set(templates))} templates; {len(extra)} of our own")
-    found = {}
-    for name, groups in (("by template", templates), ("by near-duplicate", clusters)):
-        found[name] = [out_of_fold(bags, extra, groups, seed) for seed in range(ROUNDS)]
-        print(name)
-        report(found[name], bags)
-    print("trained on our own examples only")
-    models = train(extra)
-    report([np.array([scores(bag, models) for bag in bags])], bags)
+    print(f"{len(bags)} rows, {len(extra)} of our own")
+    own_groups = near_duplicates([bag.row.text for bag in extra])
+    given = by_template(bags)
+    groups = [*given, *(max(given) + 1 + group for group in own_groups)]
+    every = [*bags, *extra]
+    found = np.mean([out_of_fold(every, [], groups, seed) for seed in range(ROUNDS)], axis=0)
+    limits = thresholds(found, every)
+    report(found, every, limits)
     if out is not None:
-        limit = thresholds(np.mean(found["by template"], axis=0), bags)
-        models = train([*bags, *extra])
-        model = Model(models["attack"], models["request"], *limit)
-        out.write_text(dump(model), "utf-8")
+        models = train(every)
+        out.write_text(dump(Model(models["attack"], models["request"], models["addressed"], limits)), "utf-8")
         print(f"{out} has {out.stat().st_size:,} bytes, {SIZE} slots")
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from agent.builder.advice import asks_state, fitting, knobs, plain_answer, wants_again
+from agent.builder.advice import fitting, knobs
+from agent.builder.questions import asks_state, plain_answer, wants_again
 from agent.core.models import JsonObject
 from agent.knowledge.templates import template
 from agent.planning.rules import tool_calls_for
@@ -41,6 +42,21 @@ def test_the_template_that_fits(analysis: JsonObject, request_text: str, source:
     name, why = fitting(analysis, request_text, source)
     assert name == expected
     assert why
+
+
+def test_one_scan_among_many_is_no_folder_of_scans() -> None:
+    def looked(pdfs: int, *scanned: bool) -> JsonObject:
+        stats: JsonObject = {
+            "count": pdfs,
+            "sample_results": [{"file": f"{n}", "scanned": one} for n, one in enumerate(scanned)],
+        }
+        texts: JsonObject = {"count": 10, "sample_results": [{"file": "a.md"}]}
+        said: JsonObject = {"document_types": [], "quality_issues": ["scanned_pdfs"]}
+        return {"by_extension": {".pdf": stats, ".md": texts}, "content_characteristics": said}
+
+    assert fitting(looked(9, True, False, False), "index these papers", "local")[0] == "reports"
+    assert fitting(looked(9, True, True, True), "index these papers", "local")[0] == "reports", "half is not most"
+    assert fitting(looked(90, True, True, False), "index these papers", "local")[0] == "scans"
 
 
 def test_parameters_that_the_user_names_are_set() -> None:
@@ -84,6 +100,9 @@ def specs() -> list[ToolSpec]:
         ("apply papers anyway", "apply_pipeline", {"collection_name": "papers", "force": True}),
         ("do not apply papers", "suggest_pipeline", {"request": "do not apply papers"}),
         ("apply the template reports to them all", "suggest_pipeline", None),
+        ("apply it", "suggest_pipeline", {"request": "apply it"}),
+        ("Apply this, please", "suggest_pipeline", None),
+        ("apply anyway", "suggest_pipeline", {"request": "apply anyway"}),
         ("what is 2 + 2?", "suggest_pipeline", {"request": "what is 2 + 2?"}),
     ],
 )

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from agent.guardrails.classifier import WEIGHTS, Model, dump, parse, shipped, suspect
+from agent.guardrails.classifier import WEIGHTS, Limits, Model, dump, parse, shipped, suspect
 from agent.guardrails.features import SIZE, Hashed, Weights
 from agent.guardrails.segments import sentences, shape, windows
 from tests.bench.guardrails.logistic import Rows, fit
@@ -12,8 +12,8 @@ from tests.bench.guardrails.rows import near_duplicates, own
 
 def a_model() -> Model:
     rng = np.random.default_rng(3)
-    attack, request = (Weights(rng.normal(size=SIZE).astype(np.float32), 0.25) for _ in range(2))
-    return Model(attack, request, 1.5, -0.5)
+    attack, request, addressed = (Weights(rng.normal(size=SIZE).astype(np.float32), 0.25) for _ in range(3))
+    return Model(attack, request, addressed, Limits(1.5, 2.5, -0.5, 0.75, 0.5))
 
 
 def test_a_model_survives_its_file() -> None:
@@ -21,7 +21,7 @@ def test_a_model_survives_its_file() -> None:
     again = parse(dump(model))
     step = float(np.abs(model.attack.slots).max()) / 127
     assert np.abs(again.attack.slots - model.attack.slots).max() <= step / 2 + 1e-6
-    assert (again.attack_above, again.request_above, again.request.bias) == (1.5, -0.5, 0.25)
+    assert (again.above, again.request.bias) == (model.above, 0.25)
 
 
 def test_another_format_is_refused() -> None:
@@ -31,7 +31,7 @@ def test_another_format_is_refused() -> None:
 
 def test_the_shipped_weights_are_small_text() -> None:
     assert WEIGHTS.stat().st_size < 500_000
-    assert WEIGHTS.read_text("ascii").startswith('{"format": 1')
+    assert WEIGHTS.read_text("ascii").startswith('{"format": 2')
     assert shipped().attack.slots.any()
 
 

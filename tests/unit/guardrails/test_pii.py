@@ -1,5 +1,7 @@
 """Personal data is found where its own rules hold, and nowhere else."""
 
+# ruff: noqa: RUF001 - digits that look like others are the point here
+
 import pytest
 
 from agent.guardrails.pii import personal
@@ -25,6 +27,15 @@ def found(text: str) -> list[tuple[str, str]]:
         ("personnummer 811228-9874", "PERSONNUMMER", "811228-9874"),
         ("född 19811228-9874", "PERSONNUMMER", "19811228-9874"),
         ("codice RCCMNL83S18D969H", "ID", "RCCMNL83S18D969H"),
+        ("NHS number 943 476 5919", "ID", "943 476 5919"),
+        ("NI number AB 12 34 56 C", "ID", "AB 12 34 56 C"),
+        ("身份证 11010519491231002X", "ID", "11010519491231002X"),
+        ("36805280109 (isikukood)", "ID", "36805280109"),
+        ("Passeport n° 12AB34567", "PASSPORT", "12AB34567"),
+        ("паспорт 4509 123456", "PASSPORT", "4509 123456"),
+        ("手机 138 0013 8000", "PHONE", "138 0013 8000"),
+        ("seen from 203.0.113.77 at noon", "IP", "203.0.113.77"),
+        ("compte BE68 5390 0754 7034", "IBAN", "BE68 5390 0754 7034"),
         ("DNI 54362315K", "ID", "54362315K"),
         ("AHV 756.9217.0769.85", "ID", "756.9217.0769.85"),
         ("passport no. X1234567", "PASSPORT", "X1234567"),
@@ -36,6 +47,32 @@ def found(text: str) -> list[tuple[str, str]]:
         ("(415) 555-2671 is hers", "PHONE", "(415) 555-2671"),
         ("ring me: 020 7946 0958", "PHONE", "020 7946 0958"),
         ("on 01 42 68 53 00 you get the office", "PHONE", "01 42 68 53 00"),
+        ("card 4111\u00a01111\u00a01111\u00a01111 ok", "CARD", "4111\u00a01111\u00a01111\u00a01111"),
+        ("card 4111.1111.1111.1111 ok", "CARD", "4111.1111.1111.1111"),
+        ("card 4111\u20131111\u20131111\u20131111 ok", "CARD", "4111\u20131111\u20131111\u20131111"),
+        ("card=4111111111111111", "CARD", "4111111111111111"),
+        ("４１１１１１１１１１１１１１１１", "CARD", "４１１１１１１１１１１１１１１１"),
+        ("4\u200b111 1111 1111 1111", "CARD", "4\u200b111 1111 1111 1111"),
+        (
+            "IBAN\u00a0DE89\u00a03704\u00a00044\u00a00532\u00a00130\u00a000",
+            "IBAN",
+            "DE89\u00a03704\u00a00044\u00a00532\u00a00130\u00a000",
+        ),
+        ("to DE89-3704-0044-0532-0130-00.", "IBAN", "DE89-3704-0044-0532-0130-00"),
+        ("my ssn is 536 90 4399", "SSN", "536 90 4399"),
+        ("ip=8.8.4.4", "IP", "8.8.4.4"),
+        ("from ::ffff:8.8.8.8 at noon", "IP", "::ffff:8.8.8.8"),
+        ("at 6e40:4041:c617:e898:c11:40d2:c669:2eb4", "IP", "6e40:4041:c617:e898:c11:40d2:c669:2eb4"),
+        ("tel:+46701234567", "PHONE", "+46701234567"),
+        ('{"phone":"0701234567"}', "PHONE", "0701234567"),
+        ("call +46\u00a070 123 45 67", "PHONE", "+46\u00a070 123 45 67"),
+        ("call\u200b+46701234567", "PHONE", "+46701234567"),
+        ("?mail=anna%40example.se&x=1", "EMAIL", "anna%40example.se"),
+        ("anna&#64;example.se", "EMAIL", "anna&#64;example.se"),
+        ("anna\u200b@example.se", "EMAIL", "anna\u200b@example.se"),
+        ("anna (at) example (dot) se", "EMAIL", "anna (at) example (dot) se"),
+        ("write to anna at example dot com", "EMAIL", "anna at example dot com"),
+        ('"anna b"@example.se', "EMAIL", '"anna b"@example.se'),
     ],
 )
 def test_finds(text: str, kind: str, value: str) -> None:
@@ -59,11 +96,25 @@ def test_finds(text: str, kind: str, value: str) -> None:
         "commit 3f786850e387550fdab836ed7e6dc881de23001b",
         "at 12:30:45 the ratio was 1:2:3:4:5:6:7:99999",
         "ISBN 978-3-16-148410-0, EAN 4006381333931",
+        "a::b, ffff::1, dead::beef and std::vector::iterator",
+        "call foo(1234567890), or git clone git@github.com:a/b",
+        "Section 12.3.4.5, phone models 13 14 15, ref 5105105105105100",
+        "Mozilla/5.0 Chrome/120.0.0.0 and version=8.8.4.4",
+        "00:1A:2B:FF:FE:3C:4D:5E",
+        "a meeting at noon dot the end, call 10 20 30 times",
         "00000000-0000-0000-0000-000000000000",
+        "Part no. 0445-110-369 replaces 0445-110-368.",
+        "DOI 10.1016/j.cell.2019.05.031, PMID 31178122",
+        "passport control opens at noon",
     ],
 )
 def test_leaves(text: str) -> None:
     assert found(text) == []
+
+
+def test_an_iban_does_not_hide_the_next() -> None:
+    text = "to SE45 5000 0000 0583 9825 7466 or AE070331234567890123456"
+    assert [kind for kind, _ in found(text)] == ["IBAN", "IBAN"]
 
 
 def test_overlapping_forms_are_reported_once() -> None:

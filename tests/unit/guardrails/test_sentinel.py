@@ -61,7 +61,7 @@ async def test_personal_data_gets_placeholders_that_the_vault_turns_back() -> No
     first = await guardrails.check(asked("I am ann@example.org, call 415-555-2671."), vault)
     second = await guardrails.check(asked(f"ann@example.org has the token {TOKEN}"), vault)
     assert first.sanitized_content == "I am <EMAIL_1>, call <PHONE_1>."
-    assert second.sanitized_content == "<EMAIL_1> has the token [removed: GITHUB_TOKEN]"
+    assert second.sanitized_content == "<EMAIL_1> has the token <CREDENTIAL_1>"
     assert first.risk_category == second.risk_category == "pii"
     assert vault.restore("Dear <email_1>") == "Dear ann@example.org"
     assert "example.org" not in repr(first.findings) + first.reasoning

@@ -72,7 +72,7 @@ def check(cutter: Chunker, output: ParserOutput) -> list[Chunk]:
     return chunks
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(_outputs, _sizes, st.integers(0, 100))
 def test_fixed_windows_have_their_size_and_overlap(output: ParserOutput, size: int, overlap: int) -> None:
     overlap = min(overlap, size - 1)
@@ -81,7 +81,7 @@ def test_fixed_windows_have_their_size_and_overlap(output: ParserOutput, size: i
     assert all(later.end > earlier.end for earlier, later in pairwise(chunks))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(_outputs, _sizes, st.integers(0, 100))
 def test_sentences_stay_within_size_and_overlap(output: ParserOutput, size: int, overlap: int) -> None:
     overlap = min(overlap, size - 1)
@@ -90,7 +90,7 @@ def test_sentences_stay_within_size_and_overlap(output: ParserOutput, size: int,
     assert all(earlier.end - later.start <= overlap for earlier, later in pairwise(chunks))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(_outputs, _sizes)
 def test_structure_never_overlaps_and_only_tables_are_larger(output: ParserOutput, size: int) -> None:
     chunks = check(StructureChunker(StructureOptions(size=size, table_size=2 * size)), output)

@@ -168,7 +168,7 @@ async def test_ignored_hidden_and_unread_types(folder: Path, workspace: Path) ->
     assert [(one.name, one.file_type) for one in found] == [("keep.txt", "txt"), ("picture.jpg", None)]
 
 
-async def test_links_pipes_and_sockets_are_passed_over(tmp_path: Path, workspace: Path) -> None:
+async def test_links_pipes_and_sockets_are_not_opened_and_said_to_be_left_out(tmp_path: Path, workspace: Path) -> None:
     # Unix sockets have short paths.
     folder = tmp_path / "d"
     secret = write(tmp_path / "secret/secret.txt")
@@ -185,7 +185,17 @@ async def test_links_pipes_and_sockets_are_passed_over(tmp_path: Path, workspace
             server.bind("socket.txt")
         finally:
             os.chdir(here)
-        assert [one.name for one in fetched(await fetch(ask(folder), workspace))] == ["real.txt"]
+        found = await fetch(ask(folder), workspace)
+    assert [one.name for one in found if isinstance(one, Fetched)] == ["real.txt"]
+    left_out = {one.name: (one.error.message, one.gone) for one in found if isinstance(one, Missed)}
+    link, pipe = "it is a symbolic link, which is not followed", "it is a pipe"
+    assert left_out == {
+        "link.txt": (link, True),
+        "linked": (link, True),
+        "loop": (link, True),
+        "pipe.txt": (pipe, True),
+        "socket.txt": ("it is a socket", True),
+    }
 
 
 async def test_a_file_that_became_a_link_or_a_pipe_is_not_read(

@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -11,23 +10,11 @@ from aiohttp import web
 from agent.core.net import SafeClient
 from agent.knowledge.connectors.base import ConnectorPassingError
 from agent.knowledge.connectors.crawl import WebLimits
-from agent.knowledge.errors import ConnectorAuthError, ConnectorError, ConnectorNotFoundError
+from agent.knowledge.errors import ConnectorAuthError, ConnectorError, ConnectorNotFoundError, ConnectorRefusedError
+from agent.knowledge.ingestion import Skipped
 from agent.knowledge.models import ConnectorInput
 from tests.support.crawling import Crawler
 from tests.support.website import ANY_HOST, OTHER_HOST, Page, Website
-
-
-@pytest.fixture
-async def site() -> AsyncIterator[Website]:
-    async with Website() as site:
-        yield site
-
-
-@pytest.fixture
-async def client(site: Website) -> AsyncIterator[SafeClient]:
-    client = site.client()
-    yield client
-    await client.aclose()
 
 
 @pytest.fixture
@@ -223,8 +210,9 @@ async def test_a_redirect_that_leaves_the_site_is_not_followed(site: Website, cr
     assert found.names == ["", "target"]
     assert [one.source for one in found.missed] == [site.at("/out")]
     assert "another site" in found.missed[0].error.message
-    with pytest.raises(ConnectorError, match="another site"):
+    with pytest.raises(ConnectorRefusedError, match="another site") as refused:
         await crawler.walk("/out")
+    assert Skipped("/out", refused.value.code, "").ask.startswith("ask the site's owner")
     assert {one.host for one in site.asked} == {"127.0.0.1"}
 
 
@@ -279,6 +267,7 @@ async def test_robots_txt_is_honoured(site: Website, crawler: Crawler) -> None:
     assert "Stepgate" in site.asked[0].headers["user-agent"]
     assert [one.source for one in found.missed] == [site.at("/robots.txt")]
     assert "2 of the addresses" in found.missed[0].error.message
+    assert found.missed[0].error.code == "ERR_CONNECTOR_REFUSED"
     assert sum(one.path == "/robots.txt" for one in site.asked) == 1
     with pytest.raises(ConnectorError, match=r"robots\.txt asks robots not to read"):
         await crawler.walk("/private/a", recursive=False)

@@ -2,7 +2,6 @@
 
 import asyncio
 import gzip
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -17,19 +16,6 @@ from agent.knowledge.connectors.web import WebConnector
 from agent.knowledge.errors import ConnectorError
 from tests.support.crawling import Crawler
 from tests.support.website import Page, Website
-
-
-@pytest.fixture
-async def site() -> AsyncIterator[Website]:
-    async with Website() as site:
-        yield site
-
-
-@pytest.fixture
-async def client(site: Website) -> AsyncIterator[SafeClient]:
-    client = site.client()
-    yield client
-    await client.aclose()
 
 
 @pytest.fixture

@@ -195,7 +195,7 @@ def test_of_several_versions_the_latest_counts_by_its_number(tmp_path: Path) -> 
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(-5, 20)), min_size=1, max_size=30))
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_the_order_the_highest_version_stays(tmp_path: Path, rows: list[tuple[str, int]]) -> None:
     lines = [f"{name},{at},{count}" for at, (name, count) in enumerate(rows)]
     _, found = prepared(tmp_path, "\n".join(["number,state,sys_mod_count", *lines]), mapping=LATEST)
@@ -212,7 +212,7 @@ CELL = st.text(st.characters(codec="utf-8", exclude_characters="\x00\r\ufeff"), 
 
 
 @given(st.lists(st.tuples(CELL, CELL), min_size=1, max_size=20))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_a_writer_of_csv_writes_is_read(tmp_path: Path, rows: list[tuple[str, str]]) -> None:
     text = io.StringIO()
     csv.writer(text).writerows(
@@ -228,7 +228,7 @@ def test_whatever_a_writer_of_csv_writes_is_read(tmp_path: Path, rows: list[tupl
 
 
 @given(st.binary(max_size=2_000))
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_bytes_below_the_header_are_rows_or_faults(tmp_path: Path, data: bytes) -> None:
     report, found = prepared(tmp_path, b"key,summary,priority\nA-1,a,Major\n" + data)
     assert any(document.doc_id == "jira:A-1" for document in found) or report.faults.count

@@ -10,7 +10,7 @@ from typing import Any
 import jwt
 import pytest
 
-from agent.core.credentials import Credential, Credentials
+from agent.core.credentials import Credentials, DocumentPassword, SourceCredential
 from agent.core.errors import AgentError
 from agent.knowledge.connectors.drive_auth import Account, AccountError
 from agent.knowledge.connectors.port import Fetched, Missed
@@ -29,9 +29,11 @@ async def case(tmp_path: Path) -> AsyncIterator[DriveCase]:
         yield made
 
 
-def _credential(case: DriveCase, entry: dict[str, Any]) -> Credential:
+def _credential(case: DriveCase, entry: dict[str, Any]) -> SourceCredential:
     case.write_credentials(named=entry)
-    return Credentials(case.credentials_path).get("named")
+    found = Credentials(case.credentials_path).get("named")
+    assert not isinstance(found, DocumentPassword)
+    return found
 
 
 @pytest.mark.row("S003-10")

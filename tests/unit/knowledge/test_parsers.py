@@ -195,6 +195,19 @@ async def test_reading_again_gives_the_same_ids(read: Read) -> None:
     assert [chunk.chunk_index for chunk in first.chunks] == list(range(len(first.chunks)))
 
 
+@pytest.mark.row("S003-17")
+async def test_headings_texts_tables_and_pictures_are_told_apart(read: Read) -> None:
+    table = b"<table><tr><th>a</th></tr><tr><td>1</td></tr></table>"
+    page = b"<h1>Trees</h1><p>They grow.</p>" + table + b"<img src=x alt='An oak'>"
+    output = await read(page, "html")
+    assert {chunk.layout_type: chunk.content for chunk in output.chunks} == {
+        "header": "Trees",
+        "text": "They grow.",
+        "table": "| a |\n| --- |\n| 1 |",
+        "image": "[image: An oak]",
+    }
+
+
 async def test_a_parser_can_be_chosen_by_name_and_says_which_it_was(read: Read) -> None:
     output = await read(b"<h1>Hi</h1><p>there</p>", "html", parser="kreuzberg-second")
     assert output.metadata["parser"] == "kreuzberg-second"
@@ -213,7 +226,7 @@ async def test_a_scanned_page_without_tesseract_is_said_to_be_unread(tmp_path: P
     async with ParserPool(limits, processes=1) as pool:
         path.write_bytes(documents.scanned_pdf([Words("A page of text")]))
         output = await pool.parse(ParserInput(file_path=str(path), file_type="pdf"))
-        assert "scanned and not read: page 2" in output.uncertainties[0]
+        assert "page 2 was scanned and not read; install tesseract" in output.uncertainties[0]
         path.write_bytes(documents.scanned_pdf())
         with pytest.raises(ParserError, match="pictures of text only") as failure:
             await pool.parse(ParserInput(file_path=str(path), file_type="pdf"))

@@ -130,6 +130,14 @@ async def test_a_file_that_needs_too_much_memory_fails_alone(tmp_path: Path) -> 
         assert (await pool.parse(wanted(tmp_path / "good.txt", b"fine", "txt"))).chunks[0].content == "fine"
 
 
+async def test_a_stream_that_unfolds_without_end_is_left_at_the_memory_limit(tmp_path: Path) -> None:
+    async with ParserPool(ParserLimits(memory_bytes=2**27), processes=1) as pool:
+        with pytest.raises(ParserError, match="needs more than 128 MB of memory") as failure:
+            await pool.parse(wanted(tmp_path / "bomb.pdf", documents.stream_bomb(600), "pdf"))
+        assert failure.value.details["reason"] == "memory"
+        assert (await pool.parse(wanted(tmp_path / "good.txt", b"fine", "txt"))).chunks[0].content == "fine"
+
+
 async def test_files_and_results_have_a_largest_size(tmp_path: Path) -> None:
     async with ParserPool(ParserLimits(file_bytes=10_000_000, output_bytes=2**16), processes=1) as pool:
         for data in (bytes(10_000_001), b"word " * 100_000):

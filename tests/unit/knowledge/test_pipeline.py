@@ -246,7 +246,7 @@ DAGS = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(DAGS)
 def test_whatever_is_not_refused_has_a_way_for_every_type_it_takes(dag: PipelineDAG) -> None:
     if problems(dag):
@@ -259,7 +259,7 @@ def test_whatever_is_not_refused_has_a_way_for_every_type_it_takes(dag: Pipeline
             assert route_fingerprint(way)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.sampled_from(list_templates()), st.sampled_from(list_templates()))
 def test_any_two_templates_can_be_turned_into_each_other(one: Any, other: Any) -> None:
     assert difference(applied(one.pipeline, difference(one.pipeline, other.pipeline)), other.pipeline) == PipelineDiff()

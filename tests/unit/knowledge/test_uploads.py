@@ -3,13 +3,15 @@
 import errno
 import io
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
-from agent.core.errors import StoreError, StoreFullError, TooLargeError
+from agent.core.errors import BadRequestError, StoreError, StoreFullError, TooLargeError
 from agent.knowledge.errors import ConnectorAuthError, ConnectorNotFoundError
 from agent.knowledge.models import ConnectorInput
+from agent.knowledge.parsers.sniff import found
 from agent.knowledge.roots import beneath
 from agent.knowledge.sources import source_of_words
 from agent.knowledge.uploads import Uploads, likely_type, shown_name
@@ -142,3 +144,23 @@ def test_sources_are_told_apart_by_what_people_call_them(
     found = source_of_words(words)
     assert (found.source_type, found.source_identifier, found.recursive) == (kind, identifier, recursive)
     assert source_of_words(words, not recursive, "team").recursive is not recursive
+
+
+@pytest.mark.parametrize("words", ["ftp://host.example/docs", "s3://bucket/key", "file:///home"])
+def test_an_address_that_nobody_reads_is_no_path(words: str) -> None:
+    with pytest.raises(BadRequestError, match="give a path, a web address"):
+        source_of_words(words)
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf"])
+def test_random_bytes_are_no_text(mark: bytes) -> None:
+    for seed in range(50):
+        noise = Random(seed).randbytes(1_000)
+        assert found(mark + noise) != "text"
+        assert found(mark + noise.replace(b"\0", b"\1")) != "text"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32", "shift_jis"])
+@pytest.mark.parametrize("text", ["日本語 and English\n" * 1_000, "Page 1\fPage 2\x1b[31m in red\x1b[0m\n" * 1_000])
+def test_text_in_any_width_is_text(encoding: str, text: str) -> None:
+    assert found(text.encode(encoding)) == "text"

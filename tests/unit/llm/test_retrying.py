@@ -1,22 +1,21 @@
 """The transport budget: what is retried, how often, after how long."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
-import httpx
 import pytest
-import respx
 
 from agent.core.errors import ModelAuthError, ModelDownError, ModelError, ModelRateLimitError, ModelTimeoutError
 from agent.core.llm.faults import provider_message, retry_after
 from agent.core.llm.http import HttpModelClient
 from agent.core.llm.port import ModelRequest
 from agent.core.llm.retrying import RetryingClient
+from tests.support.canned import Canned, CannedServer, canned_server
 
-URL = "http://models.test/v1"
 ASK = ModelRequest(model="m", messages=({"role": "user", "content": "x"},), purpose="planner", timeout_s=3)
-GOOD = httpx.Response(200, json={"choices": [{"message": {"content": "ok"}, "finish_reason": "stop"}]})
+GOOD = Canned(body=b'{"choices": [{"message": {"content": "ok"}, "finish_reason": "stop"}]}')
 
 
 class Waits:
@@ -35,88 +34,97 @@ def waits() -> Waits:
 
 
 @pytest.fixture
-async def client(waits: Waits) -> AsyncIterator[RetryingClient]:
-    opened = RetryingClient(HttpModelClient(URL), sleep=waits)
+async def server() -> AsyncIterator[CannedServer]:
+    async with canned_server() as running:
+        yield running
+
+
+@pytest.fixture
+async def client(server: CannedServer, waits: Waits) -> AsyncIterator[RetryingClient]:
+    opened = RetryingClient(HttpModelClient(server.url), sleep=waits)
     yield opened
     await opened.aclose()
 
 
-def answers(router: respx.MockRouter, *responses: httpx.Response | type[Exception]) -> respx.Route:
-    return router.post(f"{URL}/chat/completions").mock(side_effect=list(responses))
-
-
 @pytest.mark.row("S001-04")
-async def test_two_503_and_then_an_answer(respx_mock: respx.MockRouter, client: RetryingClient, waits: Waits) -> None:
-    route = answers(respx_mock, httpx.Response(503), httpx.Response(503), GOOD)
+async def test_two_503_and_then_an_answer(server: CannedServer, client: RetryingClient, waits: Waits) -> None:
+    server.load(Canned(503), Canned(503), GOOD)
     reply = await client.complete(ASK)
-    assert (reply.text, reply.requests, route.call_count) == ("ok", 3, 3)
+    assert (reply.text, reply.requests, len(server.seen)) == ("ok", 3, 3)
     assert 0.2 < waits.seconds[0] <= 0.5 < waits.seconds[1] <= 1.0
 
 
 @pytest.mark.row("S001-04")
-async def test_a_refused_key_is_asked_once(respx_mock: respx.MockRouter, client: RetryingClient, waits: Waits) -> None:
-    route = answers(respx_mock, httpx.Response(401, json={"error": {"message": "bad key", "code": "invalid_api_key"}}))
+async def test_a_refused_key_is_asked_once(server: CannedServer, client: RetryingClient, waits: Waits) -> None:
+    server.load(Canned(401, b'{"error": {"message": "bad key", "code": "invalid_api_key"}}'))
     with pytest.raises(ModelAuthError, match=r"bad key \(invalid_api_key\).*AGENT_LLM_API_KEY"):
         await client.complete(ASK)
-    assert route.call_count == 1
+    assert len(server.seen) == 1
     assert waits.seconds == []
 
 
 @pytest.mark.row("S000-45")
 async def test_a_rate_limit_is_waited_for_as_told_and_asked_three_times_in_all(
-    respx_mock: respx.MockRouter, client: RetryingClient, waits: Waits
+    server: CannedServer, client: RetryingClient, waits: Waits
 ) -> None:
-    limited = httpx.Response(429, headers={"retry-after": "2"})
-    route = answers(respx_mock, limited, limited, limited, limited)
+    limited = Canned(429, headers={"retry-after": "2"})
+    server.load(limited, limited, limited, limited)
     with pytest.raises(ModelRateLimitError):
         await client.complete(ASK)
-    assert route.call_count == 3
+    assert len(server.seen) == 3
     assert waits.seconds == [2, 2]
 
 
 async def test_an_endpoint_that_wants_an_hour_is_not_waited_for(
-    respx_mock: respx.MockRouter, client: RetryingClient, waits: Waits
+    server: CannedServer, client: RetryingClient, waits: Waits
 ) -> None:
-    answers(respx_mock, httpx.Response(429, headers={"retry-after": "3600"}))
+    server.load(Canned(429, headers={"retry-after": "3600"}))
     with pytest.raises(ModelRateLimitError):
         await client.complete(ASK)
     assert waits.seconds == []
 
 
-async def test_a_time_out_is_tried_once_more_with_twice_the_limit(
-    respx_mock: respx.MockRouter, client: RetryingClient
-) -> None:
-    route = answers(respx_mock, httpx.ReadTimeout, httpx.ReadTimeout)
-    with pytest.raises(ModelTimeoutError, match="6 s"):
-        await client.complete(ASK)
-    assert [call.request.extensions["timeout"]["read"] for call in route.calls] == [3, 6]
+async def test_a_time_out_is_tried_once_more_with_twice_the_limit(server: CannedServer, client: RetryingClient) -> None:
+    server.load(Canned(hangs=5), Canned(hangs=5))
+    with pytest.raises(ModelTimeoutError, match=r"0\.2 s"):
+        await client.complete(replace(ASK, timeout_s=0.1))
+    assert len(server.seen) == 2
 
 
-async def test_an_unreachable_endpoint_is_tried_three_times(
-    respx_mock: respx.MockRouter, client: RetryingClient
+async def test_a_connection_that_is_lost_before_the_answer_is_tried_again(
+    server: CannedServer, client: RetryingClient
 ) -> None:
-    route = answers(respx_mock, httpx.ConnectError, httpx.ConnectError, httpx.ConnectError)
-    with pytest.raises(ModelDownError):
+    server.load(Canned(resets=True), GOOD)
+    assert (await client.complete(ASK)).text == "ok"
+
+
+async def test_another_address_is_not_followed(server: CannedServer, client: RetryingClient) -> None:
+    server.load(Canned(307, headers={"location": f"{server.url}/elsewhere"}))
+    with pytest.raises(ModelError, match="307"):
         await client.complete(ASK)
-    assert route.call_count == 3
+    assert len(server.seen) == 1
+
+
+async def test_an_unreachable_endpoint_is_tried_three_times(waits: Waits) -> None:
+    client = RetryingClient(HttpModelClient("http://127.0.0.1:9/v1"), sleep=waits)
+    with pytest.raises(ModelDownError, match="connection refused"):
+        await client.complete(ASK)
+    assert len(waits.seconds) == 2
+    await client.aclose()
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"choices": []}', b'{"choices": [7]}'])
-async def test_garbage_is_not_asked_for_again(
-    respx_mock: respx.MockRouter, client: RetryingClient, body: bytes
-) -> None:
-    route = answers(respx_mock, httpx.Response(200, content=body))
+async def test_garbage_is_not_asked_for_again(server: CannedServer, client: RetryingClient, body: bytes) -> None:
+    server.load(Canned(body=body))
     with pytest.raises(ModelError) as caught:
         await client.complete(ASK)
     assert caught.value.code == "ERR_MODEL_OUTPUT"
-    assert route.call_count == 1
+    assert len(server.seen) == 1
 
 
-async def test_a_stream_is_retried_before_its_first_chunk_only(
-    respx_mock: respx.MockRouter, client: RetryingClient
-) -> None:
+async def test_a_stream_is_retried_before_its_first_chunk_only(server: CannedServer, client: RetryingClient) -> None:
     half = b'data: {"choices": [{"delta": {"content": "ha"}}]}\n\n'
-    route = answers(respx_mock, httpx.Response(503), httpx.Response(200, content=half))
+    server.load(Canned(503), Canned(body=half))
     seen: list[str] = []
 
     async def read() -> None:
@@ -126,12 +134,12 @@ async def test_a_stream_is_retried_before_its_first_chunk_only(
     with pytest.raises(ModelError):
         await read()
     assert seen == ["ha"]
-    assert route.call_count == 2
+    assert len(server.seen) == 2
 
 
-async def test_an_error_inside_a_stream_is_raised(respx_mock: respx.MockRouter, client: RetryingClient) -> None:
+async def test_an_error_inside_a_stream_is_raised(server: CannedServer, client: RetryingClient) -> None:
     body = b'data: {"choices": [{"delta": {"content": "a"}}]}\n\ndata: {"error": {"message": "overloaded"}}\n\n'
-    answers(respx_mock, httpx.Response(200, content=body))
+    server.load(Canned(body=body))
     with pytest.raises(ModelDownError, match="overloaded"):
         [chunk async for chunk in client.stream(ASK)]
 

@@ -1,6 +1,7 @@
 """The local embedder's floor of quality, and the endpoint's manners over HTTP."""
 
 import asyncio
+import contextlib
 import json
 import subprocess
 import sys
@@ -184,6 +185,7 @@ async def test_another_dimension_in_the_middle_is_refused() -> None:
 async def test_an_endpoint_that_drips_is_left_after_its_time() -> None:
     """Each byte comes in time, the whole never."""
     held = asyncio.Event()
+    left = asyncio.Event()
 
     async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -198,6 +200,9 @@ async def test_an_endpoint_that_drips_is_left_after_its_time() -> None:
             except ConnectionError:
                 break
         writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+        left.set()
 
     server = await asyncio.start_server(drip, "127.0.0.1", 0)
     host, port = server.sockets[0].getsockname()
@@ -206,5 +211,6 @@ async def test_an_endpoint_that_drips_is_left_after_its_time() -> None:
         await embedder.embed(["a"])
     held.set()
     await embedder.aclose()
+    await asyncio.wait_for(left.wait(), 30)
     server.close()
     await server.wait_closed()

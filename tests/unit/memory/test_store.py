@@ -162,3 +162,14 @@ async def test_a_memory_keeps_its_taint_and_a_long_one_is_cut(store: SqliteStore
     assert len(long.text) == MAX_CHARS
     odd = await memory.save("ann", "a\x00b\ud800", source="s")
     assert odd.text == "ab\N{REPLACEMENT CHARACTER}"
+
+
+async def test_an_embedder_of_another_space_is_told_when_it_is_refused(store: SqliteStore) -> None:
+    await memory_on(store, Topics()).save("ann", "My dog is called Fido.", source="run 1")
+    other = memory_on(store, Topics("another"))
+    assert "embedder" in await other.check()
+    assert (await other.search("ann", "dog")).fallback_reason
+    with pytest.raises(VectorSpaceError):
+        await other.check()
+    await other.reindex(lambda _, __: None)
+    assert "embedder" in await other.check()

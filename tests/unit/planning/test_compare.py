@@ -18,6 +18,10 @@ from agent.planning.compare import comparison, knowledge_args
         ("holidays vs travel", ["holidays", "travel"]),
         ("J\u00e4mf\u00f6r semester och tj\u00e4nsteresor", ["semester", "tj\u00e4nsteresor"]),
         ("Compare the price of the train and the price of the bus", ["price of the train", "price of the bus"]),
+        ("Compare the warranty of the Atlas 300 and the Borealis 200",
+         ["the warranty of Atlas 300", "the warranty of Borealis 200"]),
+        ("Compare the warranty of the Atlas 300 and the parental leave",
+         ["warranty of the Atlas 300", "parental leave"]),
     ],
 )  # fmt: skip
 def test_each_side_is_looked_up(question: str, queries: list[str]) -> None:

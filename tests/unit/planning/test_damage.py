@@ -199,7 +199,7 @@ def key_of(plan: Plan) -> str:
     return json.dumps(sorted(steps))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(data=wire_plans(), damage=st.sampled_from(DAMAGES), seed=st.integers(0, 2**32))
 def test_any_damage_gives_the_same_plan_or_a_refusal(
     data: dict[str, Any], damage: Callable[[str, random.Random], str], seed: int
@@ -216,7 +216,7 @@ def test_any_damage_gives_the_same_plan_or_a_refusal(
     assert understood == meant, f"{damage.__name__}: {hurt}"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     data=wire_plans(), damage=st.sampled_from((fenced, thinking, prose, integer_ids, bare_array)), seed=st.integers()
 )
@@ -228,7 +228,7 @@ def test_what_is_only_wrapped_or_spelt_otherwise_is_understood(
     assert key_of(plan_of_reply(damage(text, random.Random(seed)), "stop", REQUEST)) == meant
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=wire_plans(), seed=st.integers())
 def test_a_reply_that_hit_its_length_is_never_a_plan(data: dict[str, Any], seed: int) -> None:
     for text in (json.dumps(data), truncated(json.dumps(data), random.Random(seed))):

@@ -131,6 +131,45 @@ def test_steps_written_by_number_keep_their_dag() -> None:
     assert [(step.id, step.depends_on) for step in steps] == [("s1", ()), ("s2", ("s1",)), ("s3", ("s1", "s2"))]
 
 
+@pytest.mark.row("S002-24")
+@pytest.mark.parametrize(
+    ("ids", "written", "meant"),
+    [
+        ((None, None, None), ([], [0], [0, 1]), ((), ("s1",), ("s1", "s2"))),
+        ((None, None, None), ([], ["0"], "0, 1"), ((), ("s1",), ("s1", "s2"))),
+        (("a", "b", "c"), ([], [0], ["a", 1]), ((), ("a",), ("a", "b"))),
+        ((None, None, None), ([], [1], [1, 2]), ((), ("s1",), ("s1", "s2"))),
+        ((0, 1, 2), ([], [0], [0, 1]), ((), ("s0",), ("s0", "s1"))),
+        ((1, 2, 3), ([], [0], [1]), ((), ("s0",), ("s1",))),  # which they mean is not known: refused for "s0"
+        ((None, None, None), ([0], [1], [2]), (("s1",), ("s2",), ("s3",))),  # refused: each depends on itself
+        ((None, None, None), ([], [0], [3]), ((), ("s1",), ("s3",))),
+    ],
+)
+def test_dependencies_counted_from_zero(
+    ids: tuple[JsonValue, ...], written: tuple[JsonValue, ...], meant: tuple[tuple[str, ...], ...]
+) -> None:
+    steps: list[JsonObject] = [{"tool": "calculator", "depends_on": one} for one in written]
+    named: list[JsonObject] = [
+        step if name is None else {**step, "id": name} for name, step in zip(ids, steps, strict=True)
+    ]
+    assert tuple(step.depends_on for step in normal(*named).steps) == meant
+
+
+@pytest.mark.row("S002-24")
+def test_steps_in_the_words_action_target_and_parameters() -> None:
+    steps = normal(
+        {"action": "call", "target": "calculator", "parameters": {"expression": "1"}},
+        {"action": "calculator", "target": "", "depends_on": [0]},
+        {"action": "call", "target": "nothing like it"},
+    ).steps
+    assert [(step.tool, step.args, step.depends_on) for step in steps] == [
+        ("calculator", {"expression": "1"}, ()),
+        ("calculator", {}, ("s1",)),
+        ("nothing like it", {}, ()),
+    ]
+    assert "twice" in problems({"tool": "calculator", "target": "web_fetch"})[0]
+
+
 @pytest.mark.parametrize(
     ("written", "meant"),
     [

@@ -188,6 +188,40 @@ async def test_a_replan_refers_to_what_is_done(planning: Planning) -> None:
     assert "<replan>\nstep s2 failed\n</replan>" in prompt
 
 
+CALCULATED = BEFORE.steps[0].model_copy(update={"args": {"expression": "1+1"}, "effect": "effect"})
+
+
+async def test_what_has_succeeded_is_not_called_again(planning: Planning) -> None:
+    done = again(completed=(CompletedStep(CALCULATED, "1+1 = 2"),))
+    replanned = wire_plan(
+        wire_step("s7", "calculator", expression="1+1"),
+        wire_step("s8", "convert", "s7", amount="${s7.value}"),
+        wire_step("s9", "calculator", expression="1+2"),
+    )
+    plan = (await planning.plan(reply(replanned), request=done)).plan
+    assert [(step.id, step.depends_on) for step in plan.steps] == [
+        ("s1", ()),
+        ("s8", ("s1",)),
+        ("s9", ()),
+        ("answer", ("s8", "s9")),
+    ]
+    assert plan.step("s8").args == {"amount": "${s1.value}"}
+
+
+async def test_a_result_that_did_not_do_is_asked_for_again(planning: Planning) -> None:
+    repeated = wire_plan(wire_step("s7", "calculator"))
+    done = (CompletedStep(CALCULATED, "1+1 = 2"),)
+    asked = again(completed=done, redo=frozenset({"calculator"}))
+    assert [step.id for step in (await planning.plan(reply(repeated), request=asked)).plan.steps] == [
+        "s1",
+        "s7",
+        "answer",
+    ]
+    planned = await planning.plan(reply(repeated), reply(repeated), request=again(completed=done))
+    assert planned.effective == "rules"
+    assert "has succeeded already" in str(planned.fallback_reason)
+
+
 async def test_the_answer_of_a_replan_is_written_anew(planning: Planning) -> None:
     used = again(
         previous=Plan(goal="g", steps=(*BEFORE.steps, completion_step("answer"))),

@@ -82,16 +82,27 @@ def test_sums(question: str, expected: list[str]) -> None:
         "version 1.2.3-4",
         "room B-12",
         "there are 12 of them",
-        "2,5 * 4",
-        "vad är 12,5 - 4*3?",
         "1,000 * 2",
         "1 000 * 2",
-        "12,5% of 80",
         "12.5% of 1,000",
+        "round(2,5)",
     ],
 )
 def test_dates_phone_numbers_and_what_could_mean_two_numbers_are_no_sums(question: str) -> None:
     assert sums(question) == []
+
+
+@pytest.mark.parametrize(
+    ("question", "expressions"),
+    [
+        ("Vad är 17,5 * 240?", ["17.5 * 240"]),
+        ("vad är 12,5 - 4*3?", ["12.5 - 4*3"]),
+        ("12,5% of 80", ["80 * 12.5 / 100"]),
+        ("2,5 * 1,000", []),
+    ],
+)
+def test_a_comma_that_can_only_be_a_decimal_one_is_read(question: str, expressions: list[str]) -> None:
+    assert sums(question) == expressions
 
 
 def test_a_comma_between_numbers_spoils_no_other_sum() -> None:

@@ -53,4 +53,4 @@ def test_calls_of_the_clients_tools_are_passed_on_and_an_empty_text_is_null() ->
 
 def test_a_text_in_any_language_stays_readable_on_the_wire() -> None:
     events = log(created(), ev.AnswerFinished(text="räksmörgås 🦐"), ev.RunSucceeded())
-    assert "räksmörgås 🦐" in completion_body(events)
+    assert "räksmörgås 🦐".encode() in completion_body(events)

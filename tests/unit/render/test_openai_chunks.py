@@ -158,7 +158,10 @@ BROKEN: tuple[ev.EventBody | Placed, ...] = (
 
 
 def test_a_restarted_answer_is_announced_to_plain_clients() -> None:
-    assert text_of(stream(*BROKEN)) == f"Half of an ans{RESTARTED}The whole one"
+    frames = stream(*BROKEN)
+    assert text_of(frames) == f"Half of an ans{RESTARTED}The whole one"
+    begun_anew = [frame["event"] for frame in frames if frame["choices"][0]["delta"].get("content") == RESTARTED]
+    assert begun_anew == [{"type": "replace", "data": {"content": ""}}], "for clients that can take it back"
 
 
 def test_a_restarted_answer_replaces_the_old_one_in_open_webui() -> None:
@@ -187,7 +190,7 @@ def test_sources_stand_before_the_text_that_cites_them() -> None:
         {
             "source": {"name": "handbook.pdf", "url": "https://example.org/h"},
             "document": ["25 days a year"],
-            "metadata": [{"source": "https://example.org/h", "name": "handbook.pdf"}],
+            "metadata": [{"source": "source 1", "name": "handbook.pdf"}],
         }
     ]
     first_source = next(i for i, f in enumerate(frames) if f.get("event", {}).get("type") == "source")

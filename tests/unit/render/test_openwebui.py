@@ -4,7 +4,8 @@ import json
 from typing import Any
 
 from agent.core import events as ev
-from agent.core.models import Outcome
+from agent.core.errors import AgentError
+from agent.core.models import Outcome, Source
 from gateway.render.openai import OpenAIChunks
 from gateway.render.openwebui import CARD_CHARS
 from tests.support.builders import (
@@ -21,6 +22,7 @@ from tests.support.builders import (
     started,
     tool_step,
 )
+from tests.support.openwebui import Shown
 
 PLAN = planned(tool_step("s1", "search_docs"), tool_step("s2", "read_file", "s1"), completion_step("s3", "s2"))
 
@@ -88,6 +90,30 @@ def test_every_call_has_its_output_under_the_same_id_whatever_happens() -> None:
     assert set(outputs) == calls
     assert list(outputs.values()) == ["Error: no such page", "Discarded: s1 was not accepted", "Stopped."]
     assert items(frames, "function_call")[-1]["name"] == "1. search_docs (attempt 2)"
+
+
+def test_a_run_that_fails_or_is_left_has_no_card_open() -> None:
+    for ending in ("failed", "broken_off"):
+        chunks = OpenAIChunks(RUN_ID, "helper", include_usage=False, rich=True)
+        events = log(created(), PLAN, started("s1"), ev.RunFailed(failure=AgentError("lost").failure()))
+        told = [data for event in events[:-1] for data in chunks.frames(event)]
+        told += chunks.failed(events[-1]) if ending == "failed" else chunks.broken_off("The gateway is stopping")
+        found = Shown().read(told)
+        assert found.left_open == []
+        assert found.statuses[-1][1]
+        assert found.statuses[-1][0].startswith("Failed" if ending == "failed" else "The gateway")
+
+
+def test_sources_are_told_apart_by_number_and_named_without_a_scheme() -> None:
+    """Two of one name are two chips, and the page asks a search engine for the icon of a name that is a URL."""
+    first = Source(id=1, name="notes.md", quotes=("a",))
+    found = Source(id=2, name="notes.md", url="http://127.0.0.1/file", quotes=("b",))
+    page = Source(id=3, name="https://example.org/a", url="https://example.org/a", quotes=("c",))
+    answer = ev.AnswerFinished(text="x [1] y [2] z [3]", sources=(first, found, page))
+    shown = Shown().read(json.dumps(frame) for frame in stream(PLAN, answer, ev.RunSucceeded()))
+    assert shown.chips == ["notes.md", "notes.md", "example.org/a"]
+    assert shown.asks_the_net == []
+    assert [one["url"] for one in shown.sources.values()] == [None, "http://127.0.0.1/file", "https://example.org/a"]
 
 
 def test_an_attempt_that_is_gone_on_with_after_a_restart_keeps_its_card() -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 import pytest
 
@@ -24,7 +24,7 @@ def test_no_text_tears_a_frame_for_clients_that_split_by_unicodes_line_ends(text
 async def test_silence_is_filled_with_comments_and_nothing_is_lost() -> None:
     go_on = asyncio.Event()
 
-    async def frames() -> AsyncIterator[str]:
+    async def frames() -> AsyncGenerator[str, None]:
         yield "one"
         await go_on.wait()
         yield "two"
@@ -40,7 +40,7 @@ async def test_silence_is_filled_with_comments_and_nothing_is_lost() -> None:
 
 
 async def test_a_busy_stream_has_no_heartbeat() -> None:
-    async def frames() -> AsyncIterator[str]:
+    async def frames() -> AsyncGenerator[str, None]:
         for number in range(3):
             yield str(number)
 
@@ -50,7 +50,7 @@ async def test_a_busy_stream_has_no_heartbeat() -> None:
 async def test_a_client_that_hangs_up_ends_the_tail() -> None:
     ended = asyncio.Event()
 
-    async def frames() -> AsyncIterator[str]:
+    async def frames() -> AsyncGenerator[str, None]:
         try:
             yield "one"
             await asyncio.Event().wait()
@@ -72,7 +72,7 @@ async def test_a_client_that_hangs_up_ends_the_tail() -> None:
 
 
 async def test_an_error_of_the_source_reaches_the_reader() -> None:
-    async def frames() -> AsyncIterator[str]:
+    async def frames() -> AsyncGenerator[str, None]:
         yield "one"
         raise ValueError("broken")
 

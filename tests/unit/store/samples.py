@@ -19,6 +19,7 @@ from agent.core.events import (
     MemoryItem,
     MemoryRetrieved,
     ModelReturned,
+    OutputGuarded,
     PlanProposed,
     PlanRejected,
     RequestUnderstood,
@@ -157,7 +158,11 @@ SAMPLES: tuple[EventBody, ...] = (
     ),
     AnswerTranslated(language="fr", text="t", fallback_reason="f", duration=0.5),
     MemoryRetrieved(
-        history=(_MESSAGE,), items=(MemoryItem(text="t", source="s", score=0.1, tainted=True),), source="conversation"
+        history=(_MESSAGE,),
+        items=(MemoryItem(text="t", source="s", score=0.1, tainted=True),),
+        source="conversation",
+        placeholders={"EMAIL_1": "e"},
+        tainted=True,
     ),
     PlanRejected(problems=("a", "b"), excerpt="{"),
     PlanProposed(
@@ -237,6 +242,7 @@ SAMPLES: tuple[EventBody, ...] = (
         tainted=True,
         truncated=True,
         tries=2,
+        dropped=("y",),
         duration=1.5,
         sources=(_SOURCE,),
     ),
@@ -263,6 +269,11 @@ SAMPLES: tuple[EventBody, ...] = (
     ),
     StepDiscarded(reason="r"),
     StepUnknown(call_id="c", tool="t", key="k", message="m"),
+    OutputGuarded(
+        action="block",
+        findings=("f",),
+        failure=AgentFailure(agent_id="guardrails", error_code="ERR_GUARDRAIL_UNSAFE", message="m", recoverable=False),
+    ),
     GateChecked(gate="g", passed=False, reason="r", failures=("f",), redo=("t",)),
     AnswerStarted(tier="high", model="m", reason="r", restarted=True),
     AnswerDelta(text="t", kind="reasoning", sources=(_SOURCE,)),

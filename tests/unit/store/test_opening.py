@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent.core.errors import StoreError, StoreNewerError
-from agent.core.migrations import HEAD
+from agent.core.migrate import downgrade, sqlite_engine
+from agent.core.migrations import HEAD, REVISIONS
 from agent.core.sqlite import open_database, translate
 from tests.support.processes import start
 
@@ -17,6 +18,18 @@ from agent.core.sqlite import open_database
 database = open_database(pathlib.Path(sys.argv[1]))
 asyncio.run(database.close())
 print("loaded:", sorted({"alembic", "sqlalchemy"} & set(sys.modules)))
+"""
+
+FULL = """
+import pathlib, resource, signal, sys
+from agent.core.errors import StoreError
+from agent.core.sqlite import open_database
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+try:
+    open_database(pathlib.Path(sys.argv[1]))
+except StoreError as error:
+    print(error.message)
 """
 
 
@@ -39,6 +52,32 @@ async def test_a_fresh_folder_is_made_and_migrated(tmp_path: Path) -> None:
     await open_database(path).close()
     assert revision(path) == HEAD
     assert [file.name for file in path.parent.iterdir()] == ["stepgate.db"]
+
+
+@pytest.mark.row("S004-12")
+async def test_a_file_without_a_byte_is_made_a_database(tmp_path: Path) -> None:
+    path = tmp_path / "stepgate.db"
+    path.touch()
+    await open_database(path).close()
+    assert revision(path) == HEAD
+
+
+@pytest.mark.row("S004-12")
+@pytest.mark.parametrize("before", [REVISIONS[-2], REVISIONS[0]])
+async def test_a_store_of_an_earlier_version_is_brought_up_to_date_with_what_it_holds(
+    tmp_path: Path, before: str
+) -> None:
+    path = tmp_path / "stepgate.db"
+    await open_database(path).close()
+    engine = sqlite_engine(path)
+    downgrade(engine, before)
+    engine.dispose()
+    assert revision(path) == before
+    execute(path, "INSERT INTO blobs (checksum, data) VALUES ('d1', x'00')")
+    database = open_database(path)
+    kept = await database.read(lambda db: db.execute("SELECT checksum, data FROM blobs").fetchall())
+    await database.close()
+    assert (kept, revision(path)) == ([("d1", b"\x00")], HEAD)
 
 
 async def test_an_open_database_is_in_wal_mode_with_foreign_keys(tmp_path: Path) -> None:
@@ -92,7 +131,7 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
 def test_a_database_of_something_else_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "stepgate.db"
     execute(path, "CREATE TABLE turns (anything TEXT)")
-    with pytest.raises(StoreError, match="turns"):
+    with pytest.raises(StoreError, match="another program"):
         open_database(path)
     connection = sqlite3.connect(path)
     tables = connection.execute("SELECT name FROM sqlite_master").fetchall()
@@ -104,6 +143,13 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StoreError, match=r"data folder .*file.* cannot be made: .*AGENT_DATA_DIR"):
         open_database(tmp_path / "file" / "data" / "stepgate.db")
+
+
+def test_a_folder_on_a_full_disk_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "stepgate.db"
+    process = start([sys.executable, "-c", FULL, str(path)])
+    assert process.wait() == 0
+    assert f"the disk of {tmp_path}" in process.output[-1]
 
 
 def test_a_path_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
@@ -120,3 +166,8 @@ async def test_a_database_that_may_not_be_written_is_named(tmp_path: Path) -> No
         connection.execute("DELETE FROM blobs")
     connection.close()
     assert "cannot be written" in translate(caught.value, path).message
+
+
+def test_the_folder_that_is_made_is_for_its_owner_alone(tmp_path: Path) -> None:
+    open_database(tmp_path / "data" / "stepgate.db")
+    assert (tmp_path / "data").stat().st_mode & 0o077 == 0

@@ -1,5 +1,6 @@
 """The migrations and `schema.py` say the same, and every migration goes both ways."""
 
+import asyncio
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from agent.core import migrate, migrations, schema
 from agent.core.migrate import downgrade, sqlite_engine, upgrade
+from agent.core.sqlite import open_database
 
 
 @pytest.fixture
@@ -45,6 +47,20 @@ def test_they_make_it_to_the_letter(engine: Engine, tmp_path: Path) -> None:
     schema.metadata.create_all(direct)
     assert definitions(engine) == definitions(direct)
     direct.dispose()
+
+
+def test_empty_files_get_what_the_migrations_make(engine: Engine, tmp_path: Path) -> None:
+    assert migrations.FRESH.read_text("utf-8") == migrate.fresh_script(), "run `python -m agent.core.migrate`"
+    upgrade(engine)
+    database = open_database(tmp_path / "fresh.db")
+    fresh = sqlite_engine(tmp_path / "fresh.db")
+    assert definitions(fresh) == definitions(engine)
+    with fresh.connect() as connection:
+        assert connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one() == migrations.HEAD
+        tables = connection.execute(text("SELECT name FROM sqlite_master WHERE type = 'table'")).scalars().all()
+        rows = {name: connection.execute(text(f"SELECT count(*) FROM {name}")).scalar_one() for name in tables}
+    assert {name for name, count in rows.items() if count} == {"alembic_version"}
+    asyncio.run(database.close())
 
 
 def test_the_tables_can_be_written_for_postgresql() -> None:
@@ -93,11 +109,12 @@ def test_migrating_twice_is_migrating_once(engine: Engine) -> None:
 
 
 def test_every_stored_thing_has_an_owner() -> None:
-    """Directly or through its run. Blobs are found by the checksum in a run's events only."""
+    """Directly or through its run. Blobs are found by the checksum in a run's events only; foreign MCP servers, and
+    with them their pins, are the gateway's."""
     owned = {table.name for table in schema.metadata.tables.values() if "owner" in table.c}
     through_run = {
         table.name
         for table in schema.metadata.tables.values()
         if any(key.target_fullname in {"runs.run_id", "chunk_sets.id"} for key in table.foreign_keys)
     }
-    assert owned | through_run | {"blobs", "vector_sets"} == set(schema.metadata.tables)
+    assert owned | through_run | {"blobs", "vector_sets", "mcp_pins"} == set(schema.metadata.tables)

@@ -113,6 +113,19 @@ def test_one_type_can_be_read_otherwise_and_the_others_stay(template: str, file_
             assert (before.parser.plugin, before.parser.options) == (after.parser.plugin, after.parser.options)
 
 
+def test_a_type_that_was_left_out_is_taken_when_it_is_read_otherwise() -> None:
+    pipeline = from_template("documents")
+    (source,) = pipeline.of_kind("source")
+    without = pipeline.with_options(source.id, left_out=["docx", "eml"])
+    assert (route(without, "docx"), route(without, "eml")) == (None, None)
+    taken = read_otherwise(without, "docx")
+    assert problems(taken) == []
+    assert route(taken, "docx") is not None
+    assert route(taken, "eml") is None, "the others stay out"
+    nothing = pipeline.with_options(source.id, file_types=["pdf"], left_out=["pdf"])
+    assert any("nothing is left" in problem for problem in problems(nothing))
+
+
 def test_another_parser_takes_its_own_options() -> None:
     pipeline = read_otherwise(from_template("documents"), "docx", parser="python-docx", options={"timeout_s": 5})
     again = read_otherwise(pipeline, "docx", parser="kreuzberg")

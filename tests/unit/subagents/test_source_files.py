@@ -10,7 +10,7 @@ import pytest
 from agent.core.errors import ToolInputError
 from agent.knowledge.connectors.local import LocalConnector
 from agent.knowledge.connectors.port import Fetched, Missed
-from agent.knowledge.errors import ConnectorError, ConnectorNotFoundError
+from agent.knowledge.errors import ConnectorError, ConnectorNotFoundError, ParserError
 from agent.knowledge.models import ConnectorInput, ConnectorOutput, SourceType
 from agent.subagents import source_files
 from agent.subagents.source_files import SourceFiles, open_beneath
@@ -94,6 +94,15 @@ async def test_a_copy_keeps_the_bytes_and_the_ending_and_goes_with_the_stack(tmp
         assert (copy.suffix, copy.read_bytes()) == (".pdf", b"x" * 2_000)
         assert not copy.is_relative_to(tmp_path / "root")
     assert not copy.exists()
+
+
+async def test_what_is_said_of_a_copy_is_said_of_the_file(tmp_path: Path, stack: AsyncExitStack) -> None:
+    there = files(tree(tmp_path), stack)
+    with pytest.raises(ParserError) as raised:
+        async with there.copied("sub/b.pdf") as copy:
+            raise ParserError(f"{copy.path.name} is bad, 3{copy.path.name} and {copy.path.name}x are others")
+    assert raised.value.message == "sub/b.pdf is bad, 31.pdf and 1.pdfx are others"
+    assert not copy.path.exists()
 
 
 async def test_too_large_a_file_is_not_copied(

@@ -18,6 +18,7 @@ from mcp_tools.builtin.incident.text import sentences_of
 
 CONTEXT = ToolContext(run_id="run_1", owner="somebody")
 WEDNESDAY = datetime(2026, 11, 4, 10, 0, tzinfo=UTC)
+FRIDAY = datetime(2026, 11, 6, tzinfo=UTC)
 PROMPT = "P1 incident: user profile picture errors causing latency and failures."
 
 
@@ -137,12 +138,30 @@ def test_no_summary_is_longer_than_asked(text: str, max_words: int) -> None:
         ("before next Friday", "before next Friday", datetime(2026, 11, 13, 23, 59, tzinfo=UTC)),
         ("by the end of the month", "by the end of the month", datetime(2026, 11, 30, 23, 59, tzinfo=UTC)),
         ("by 31 February", "by 31 February", None),
+        ("by Friday 3 May 2024", "by Friday 3 May 2024", datetime(2024, 5, 3, 23, 59, tzinfo=UTC)),
+        ("due on Fri, 6 November 2026 at 5 pm", "due on Fri, 6 November 2026 at 5 pm", FRIDAY.replace(hour=17)),
+        ("EOD tomorrow", "EOD tomorrow", datetime(2026, 11, 5, 23, 59, tzinfo=UTC)),
+        ("by the end of the day on Friday", "by the end of the day on Friday", FRIDAY.replace(hour=23, minute=59)),
+        ("by tomorrow at 17:00", "by tomorrow at 17:00", datetime(2026, 11, 5, 17, 0, tzinfo=UTC)),
+        ("by Friday at noon", "by Friday at noon", FRIDAY.replace(hour=12)),
+        ("by noon on Friday", "by noon on Friday", FRIDAY.replace(hour=12)),
+        ("by 17:00 on 3 May 2027", "by 17:00 on 3 May 2027", datetime(2027, 5, 3, 17, 0, tzinfo=UTC)),
         ("within 99999 months", "within 99999 months", None),
     ],
 )
 def test_deadlines(text: str, words: str, due: datetime | None) -> None:
     (deadline,) = deadlines_of(text, WEDNESDAY)
     assert (deadline.text, deadline.due) == (words, due)
+
+
+def test_a_time_is_one_of_the_day_that_its_sentence_names() -> None:
+    text = "Send it by Friday 3 May 2024, at the latest before noon. The rest by 15:00, the review by Friday."
+    assert [(one.text, one.due) for one in deadlines_of(text, WEDNESDAY)] == [
+        ("by Friday 3 May 2024", datetime(2024, 5, 3, 23, 59, tzinfo=UTC)),
+        ("before noon", datetime(2024, 5, 3, 12, 0, tzinfo=UTC)),
+        ("by 15:00", WEDNESDAY.replace(hour=15)),
+        ("by Friday", FRIDAY.replace(hour=23, minute=59)),
+    ]
 
 
 @pytest.mark.parametrize("text", ["It started on 3 March.", "by the way", "the outage happened on Monday", "", "by 7"])
@@ -214,7 +233,7 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.one_of(st.text(), st.lists(PIECES, max_size=60).map(" ".join), st.lists(PIECES, max_size=60).map("".join)))
 def test_no_text_is_too_much_for_any_tool(text: str) -> None:
     for tool in TOOLS:

@@ -17,19 +17,6 @@ from agent.core.net.coding import PIECE, coding_of, decoded
 from tests.support.website import Page, Website
 
 
-@pytest.fixture
-async def site() -> AsyncIterator[Website]:
-    async with Website() as site:
-        yield site
-
-
-@pytest.fixture
-async def client(site: Website) -> AsyncIterator[SafeClient]:
-    client = site.client()
-    yield client
-    await client.aclose()
-
-
 async def body(client: SafeClient, url: str, *, silence_s: float = 5) -> bytes:
     async with client.open(url, silence_s=silence_s) as answer:
         return b"".join([piece async for piece in answer.body])

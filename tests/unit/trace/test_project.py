@@ -220,3 +220,71 @@ def test_long_results_are_shortened_and_say_by_how_much() -> None:
     assert isinstance(output, str)
     assert output.endswith("[1,500 more characters]")
     assert output.startswith("x" * SHOWN_CHARS + " [")
+
+
+@pytest.mark.row("S002-29", "S002-31")
+def test_what_was_planned_and_never_begun_is_skipped_and_says_over_what() -> None:
+    plan = planned(
+        tool_step("s1"), tool_step("s2", "fetch", "s1"), tool_step("s3", "mail"), tool_step("s4", "post", "s2"),
+        completion_step("s5", "s2", "s3"),
+    )  # fmt: skip
+    failed = (started("s1"), finished("s1", error_code="ERR_TOOL_FAILED", error="down"), judged("s1", Outcome.REPLAN))
+    end = ev.RunSucceeded(completeness="partial", reason="s1 failed")
+    steps = project(log(created(), plan, *failed, *done_step("s3"), ev.AnswerFinished(text="x"), end))
+    lines = [(one.step_id, one.type, one.status, one.detail.get("reason")) for one in steps if one.status == "skipped"]
+    why = "s1 failed: because"
+    assert lines == [
+        ("s2", "step", "skipped", why),
+        ("s4", "step", "skipped", why),
+        ("s5", "completion", "skipped", why),
+    ]
+    assert all(TraceStep.model_validate_json(step.model_dump_json()) == step for step in steps)
+    ended = project(log(created(), plan, started("s1"), ev.RunCancelled(reason="by the caller")))
+    assert [one.detail["reason"] for one in ended if one.step_id == "s3"] == ["the run ended before it could begin"]
+    retried = (
+        *failed[:2],
+        judged("s1", Outcome.RETRY),
+        started("s1", 2),
+        finished("s1", attempt=2),
+        judged("s1", attempt=2),
+    )
+    again = project(log(created(), plan, *retried, ev.RunCancelled(reason="by the caller")))
+    assert {one.detail["reason"] for one in again if one.status == "skipped"} == {"the run ended before it could begin"}
+
+
+@pytest.mark.row("S002-24")
+def test_a_plan_names_the_tools_it_means_to_use() -> None:
+    (line,) = project(log(created(), planned(tool_step("s1"), tool_step("s2"), completion_step("s3", "s1", "s2"))))
+    assert line.detail["estimated_tools"] == ["search"]
+
+
+@pytest.mark.row("S003-07")
+def test_each_line_names_its_agent_and_the_model_it_asked() -> None:
+    lines = project(
+        log(
+            created(), asked("planner"), planned(tool_step("s1"), tool_step("s2")),
+            started("s1"), called("s1"), returned("s1"), finished("s1"), asked("supervisor", step_id="s1", attempt=1),
+            judged("s1"), *done_step("s2"), ev.RunSucceeded(),
+        )
+    )  # fmt: skip
+    assert [(line.type, line.step_id, line.agent_id, line.model) for line in lines] == [
+        ("plan", None, "planner", "small"),
+        ("step", "s1", "executor", None),
+        ("tool", "s1", "executor", None),
+        ("supervision", "s1", "supervisor", "small"),
+        ("step", "s2", "executor", None),
+        ("tool", "s2", "executor", None),
+        ("supervision", "s2", "supervisor", None),
+    ], "a rule's verdict asks no model"
+    assert all(line.started_at.tzinfo for line in lines)
+
+
+@pytest.mark.row("S003-07")
+def test_a_step_that_asks_a_model_names_it() -> None:
+    lines = project(
+        log(created(), planned(tool_step("s1")), started("s1"), asked("skill", step_id="s1", attempt=1), finished("s1"))
+    )
+    assert [(line.type, line.agent_id, line.model) for line in lines] == [
+        ("plan", "planner", None),
+        ("step", "executor", "small"),
+    ]

@@ -44,7 +44,7 @@ def tool_lines(response: AgentResponse) -> list[str]:
 def test_the_response_carries_the_answer_and_the_executed_plan() -> None:
     response = over(*done_step("s1"))
     assert response.response == "42"
-    assert response.metadata["plan"] == PLAN.plan.model_dump(mode="json")
+    assert response.metadata["plan"] == {**PLAN.plan.model_dump(mode="json"), "estimated_tools": ["search"]}
     assert response.metadata["run_id"] == RUN_ID
     assert response.metadata["room"] == "r"
     assert response.metadata["status"] == "complete"

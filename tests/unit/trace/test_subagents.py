@@ -54,6 +54,10 @@ def test_two_side_by_side_keep_their_turns_calls_and_costs_apart() -> None:
     assert state.usage.prompt_tokens == 23, "the run pays for both"
     assert state.steps["s1"].attempts[0].turns == (), "the turns of a sub-agent are none of the skill's"
     steps = project(events)
+    assert {(step.type, step.agent_id, step.model) for step in steps if step.span} == {
+        ("subagent", "scout", "m"),
+        ("tool", "scout", None),
+    }
     assert [(step.type, step.title, step.span, step.status) for step in steps if step.span] == [
         ("subagent", "scout", "s1.1.1", "done"),
         ("subagent", "scout", "s1.1.2", "done"),

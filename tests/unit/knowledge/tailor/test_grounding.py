@@ -64,7 +64,7 @@ def test_what_stands(answer: str, quotes: list[str]) -> None:
         ("An employee has 28 days of 5% value [1].", "'5' does not stand"),
         ("An employee has 28 days [9].", r"there is no passage \[9\]"),
         ("An employee has 28 days [1][9].", r"there is no passage \[9\]"),
-        ("An employee has 28 days [2].", "'28' does not stand"),
+        ("An employee has 900 days [1].", "'900' does not stand"),
         ("An employee has 28 days.", "no citation"),
         ("Zidane won the cup [1].", "the name 'Zidane'"),
         ("Anna Berg leads the desk [2].", "the name 'Anna Berg'"),
@@ -109,7 +109,7 @@ def test_what_the_question_names_may_be_said_to_be_missing() -> None:
 def test_a_sentence_takes_the_next_citation_of_its_paragraph_and_of_no_other() -> None:
     assert quoted("Holidays are 28 days. The head of the department approves them. [1]")[0].startswith("Every employee")
     assert problem_of("Holidays are 28 days.\n\nThe head of the department approves them. [1]") == "it has no citation"
-    assert "28" in problem_of("Holidays are 28 days. Trains are booked by the travel desk. [2]")
+    assert "29" in problem_of("Holidays are 29 days. Trains are booked by the travel desk. [2]")
 
 
 def test_known_results_may_be_said_without_a_citation() -> None:
@@ -130,6 +130,48 @@ def test_instructions_in_a_passage_are_words_like_any_other() -> None:
     assert [bool(verdict.problem) for verdict in verdicts] == [True, True, False]
 
 
+def test_a_wrong_number_of_a_citation_is_corrected() -> None:
+    assert quoted("An employee has 28 days of paid holiday [2].")[0].startswith("Every employee has 28 days")
+    assert problem_of("They are booked by the travel desk [1].") != "", "nothing tells where it stands"
+
+
+PUMPS = passage(
+    "| Pump | Flow | Weight |\n| --- | --- | --- |\n| Atlas 300 | 85 | 17.2 kg |\n| Atlas 500 | 120 | 26.8 kg |\n\n"
+    "Leave may be carried over until 31 March. Requests are answered within 5 days. Full-time staff get 26 days of "
+    "leave, approved by a manager once a year."
+)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "They get 31 days of leave [1].",
+        "Requests are answered within 5 weeks [1].",
+        "The Atlas 300 weighs 26.8 kg [1].",
+        "The Atlas 300 weighs 26.8 kg and the Atlas 500 weighs 17.2 kg [1].",
+        "Leave is approved by twenty-six directors [1].",
+        "The Atlas 300 weighs 17.2 euros [1].",
+    ],
+)
+def test_a_number_belongs_to_what_it_is_a_number_of(answer: str) -> None:
+    assert "does not stand" in judged(answer, PUMPS)[0].problem
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Leave may be carried over until the 31st of March [1].",
+        "Requests are answered within five working days [1].",
+        "The Atlas 300 weighs 17.2 kg [1].",
+        "The Atlas 300 weighs 17.2 kg and the Atlas 500 weighs 26.8 kg [1].",
+        "The flow of the Atlas 500 is 120 [1].",
+        "Full-time staff get 26 holidays [1].",
+    ],
+)
+def test_a_number_that_is_put_differently_is_the_same(answer: str) -> None:
+    assert judged(answer, PUMPS)[0].problem == ""
+
+
 SENTENCE = st.builds(
     "{} costs {} {} in all.".format,
     st.sampled_from(["The train", "The bus", "A ticket", "The desk"]),
@@ -146,7 +188,8 @@ def test_a_number_stands_only_where_its_passage_has_it(sentences: list[str], at:
     assert true.problem == ""
     changed = re.sub(r"\d+", str(other), claim)
     (verdict,) = judged(f"{changed} [1]", chunk)
-    assert bool(verdict.problem) == (not Held(chunk.content).holds(mentions(changed)[0]))
+    held = any(Held(sentence).holds(mentions(changed)[0]) for sentence in sentences)
+    assert bool(verdict.problem) == (not held)
 
 
 @given(st.text(max_size=400), st.lists(st.text(min_size=1, max_size=200), min_size=1, max_size=3))

@@ -31,6 +31,12 @@ def test_what_may_be_shown_early_is_never_taken_back(parts: list[str], data: st.
     assert not early.text or early.sources, "what is shown brings its sources along"
 
 
+def test_what_leads_to_a_statement_made_before_is_not_shown_early() -> None:
+    said = "Holidays are approved by the department. [1]\n\n"
+    begun = ground().check(read(f"{said}# Holidays\n\nHello! {said}", finished=False))
+    assert render(presentable(begun), ground()).text == said.strip()
+
+
 def test_headings_and_openings_go_with_what_they_opened() -> None:
     assert (
         shown("# A\n\nHe has 99 days [1].\n\n# B\n\nEmployees have 28 days [1].")

@@ -1,0 +1,40 @@
+"""What all tests share: next to nothing."""
+
+import os
+import ssl
+from collections.abc import Callable, Iterator
+from functools import cache
+
+import httpx._transports.default
+import httpx2._transports.default
+import pytest
+from hypothesis import HealthCheck, settings
+
+# How long an example takes is the machine's business: on a busy one it would be a failure that says nothing.
+settings.register_profile("stepgate", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("stepgate")
+
+Making = Callable[..., ssl.SSLContext]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _certificates_read_once() -> Iterator[None]:
+    """A client of httpx reads 140 certificates when it is made, which takes 30 ms of processor time; tests make
+    thousands, nearly all of them for `http://127.0.0.1`. Those that ask for the same certificates share them."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (httpx._transports.default, httpx2._transports.default):
+            patch.setattr(module, "create_ssl_context", _kept(module.create_ssl_context))
+        yield
+
+
+def _kept(make: Making) -> Making:
+    @cache
+    def usual(trust_env: bool, *_: str | None) -> ssl.SSLContext:
+        return make(verify=True, cert=None, trust_env=trust_env)
+
+    def made(verify: ssl.SSLContext | str | bool = True, cert: object = None, trust_env: bool = True) -> ssl.SSLContext:
+        if verify is True and cert is None:
+            return usual(trust_env, os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+        return make(verify=verify, cert=cert, trust_env=trust_env)
+
+    return made

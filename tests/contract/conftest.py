@@ -1,0 +1,19 @@
+"""What the contracts of the stores run on: a clock that stands still, and a PostgreSQL database of one's own."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.contract.journal_stores import Clock
+from tests.support.postgres import fresh_database
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with fresh_database() as address:
+        yield address

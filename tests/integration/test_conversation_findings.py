@@ -1,0 +1,188 @@
+"""What sub-agents find becomes a conversation's: of its own source only, and of an unfinished one only what it saw."""
+
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from agent.knowledge.templates import from_template
+from tests.integration.conftest import Serve
+from tests.support.documents import encrypted_pdf
+from tests.support.script import Call, Rule, says, script
+from tests.support.scripted_server import ScriptedServer
+from tests.support.talks import papers, said, talk
+
+REPORTS = from_template("reports").model_dump(mode="json")
+
+
+@contextlib.asynccontextmanager
+async def client_of(serve: Serve, **options: Any) -> AsyncIterator[httpx.AsyncClient]:
+    async with serve(script(), **options) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        yield client
+
+
+def calls(tool: str, /, **args: Any) -> Rule:
+    """The next turn of the skill asks for this call."""
+    return says(to="skill", times=1, calls=(Call(tool, args, id=f"call_{tool}"),))
+
+
+def ends(about: str) -> Rule:
+    """Sub-agents of this task end at once, with a summary."""
+    return says(json.dumps({"summary": "Looked."}), to="subagent", about=about)
+
+
+ANALYSES, VALIDATES, DONE = (
+    ends("Analyse the source"),
+    ends("Validate this pipeline"),
+    says("Done.", to="skill", times=1),
+)
+
+
+def loops(about: str, tool: str, **args: Any) -> Rule:
+    """Sub-agents of this task never end by themselves."""
+    return says(to="subagent", about=about, calls=(Call(tool, args, id="again"),))
+
+
+def open_ones(known: dict[str, Any], severity: str) -> list[str]:
+    """The doubts of this severity that nobody has settled."""
+    return [one["message"] for one in known["uncertainties"] if one["severity"] == severity and not one["resolved"]]
+
+
+async def with_a_bad_folder(
+    client: httpx.AsyncClient, model_server: ScriptedServer, tmp_path: Path
+) -> tuple[Any, Path, str]:
+    """A conversation about a folder that is half unreadable, validated; the folder; another, clean source."""
+    clean = papers(tmp_path / "data", 4)
+    bad = clean.parent / "bad"
+    bad.mkdir()
+    for number in range(2):
+        (bad / f"fine{number}.md").write_text("# Kelp\n\nKelp grows in cold water.\n")
+        (bad / f"locked{number}.pdf").write_bytes(encrypted_pdf())
+    other = (await client.post("/v1/sources", json={"source_identifier": str(clean)})).json()["id"]
+    mine = await talk(client, bad)
+    model_server.load(
+        script(
+            ANALYSES,
+            VALIDATES,
+            calls("spawn_source_analyzer", source_id=mine.source_id),
+            calls("build_pipeline", template="reports"),
+            calls("spawn_pipeline_validator", pipeline=REPORTS, source_id=mine.source_id),
+            DONE,
+        )
+    )
+    await mine.say("Index the folder")
+    return mine, bad, other
+
+
+@pytest.mark.row("S000-09", "S000-12")
+@pytest.mark.parametrize("by", ["id", "path"])
+async def test_only_the_own_source_settles_doubts(
+    serve: Serve, model_server: ScriptedServer, tmp_path: Path, by: str
+) -> None:
+    async with client_of(serve) as client:
+        mine, bad, other = await with_a_bad_folder(client, model_server, tmp_path)
+        before = await mine.look()
+        assert open_ones(before, "blocking")
+        elsewhere = other if by == "id" else str(bad.parent / "papers")
+        model_server.load(
+            script(
+                ANALYSES,
+                VALIDATES,
+                calls("spawn_pipeline_validator", pipeline=REPORTS, source_id=elsewhere),
+                calls("spawn_source_analyzer", source_id=elsewhere),
+                DONE,
+            )
+        )
+        await mine.say("Try the other folder")
+        sent = json.dumps(model_server.requests()[-1]["body"])
+        assert f"Not kept: this is of another source than the conversation's, which is {mine.source_id}" in sent
+        after = await mine.look()
+        assert after["source_analysis"] == before["source_analysis"]
+        assert after["validation"] == before["validation"]
+        assert open_ones(after, "blocking") == open_ones(before, "blocking")
+        assert (await mine.apply("kelp")).status_code == 400
+        of = after["validation"]["of"]
+        assert (of["source_id"], of["sample_count"]) == (mine.source_id, 50)
+
+
+@pytest.mark.parametrize("by", ["id", "path", "nothing"])
+async def test_the_own_source_does_whatever_it_is_called(
+    serve: Serve, model_server: ScriptedServer, tmp_path: Path, by: str
+) -> None:
+    async with client_of(serve) as client:
+        mine, bad, _ = await with_a_bad_folder(client, model_server, tmp_path)
+        for number in range(2):
+            (bad / f"locked{number}.pdf").unlink()
+        own = {"id": mine.source_id, "path": str(bad), "nothing": ""}[by]
+        call = calls("spawn_pipeline_validator", pipeline=REPORTS, source_id=own, sample_count=7)
+        model_server.load(script(VALIDATES, call, DONE))
+        await mine.say("Try again")
+        known = await mine.look()
+        assert open_ones(known, "blocking") == []
+        assert known["validation"]["of"]["sample_count"] == 7
+        assert known["validation"]["success"] is True
+
+
+@pytest.mark.row("S000-21", "S000-24")
+async def test_an_analyzer_without_an_end_leaves_its_doubt(
+    serve: Serve, model_server: ScriptedServer, tmp_path: Path
+) -> None:
+    folder = papers(tmp_path / "data", 2)
+    async with client_of(serve) as client:
+        mine = await talk(client, folder)
+        looping = loops("Analyse the source", "enumerate_files")
+        model_server.load(script(looping, calls("spawn_source_analyzer", source_id=mine.source_id), DONE))
+        await mine.say("Index the folder")
+        known = await mine.look()
+        assert any("did not come to its end" in one for one in open_ones(known, "notable")), known["uncertainties"]
+        assert (known["source_analysis"]["success"], known["source_analysis"]["total_files"]) == (False, 2)
+        assert "Analysis (not finished)" in known["summary"]
+        model_server.load(script(ANALYSES, calls("spawn_source_analyzer", source_id=mine.source_id), DONE))
+        await mine.say("Look again")
+        assert open_ones(await mine.look(), "notable") == [], "the one that came to its end has settled it"
+
+
+@pytest.mark.row("S000-21", "S000-24")
+async def test_a_validator_without_an_end_settles_nothing_and_says_so(
+    serve: Serve, model_server: ScriptedServer, tmp_path: Path
+) -> None:
+    async with client_of(serve) as client:
+        mine, bad, _ = await with_a_bad_folder(client, model_server, tmp_path)
+        blocking = open_ones(await mine.look(), "blocking")
+        for number in range(2):
+            (bad / f"locked{number}.pdf").unlink()
+        looping = loops("Validate this pipeline", "run_dry_run")
+        call = calls("spawn_pipeline_validator", pipeline=REPORTS, source_id=mine.source_id)
+        model_server.load(script(looping, call, DONE))
+        assert said(await mine.say("Try again")) == "Done."
+        known = await mine.look()
+        assert open_ones(known, "blocking") == blocking
+        assert any("did not come to its end" in one for one in open_ones(known, "notable"))
+        assert (known["validation"]["success"], known["validation"]["success_rate"]) == (False, 1.0)
+        assert "Validation (not finished)" in known["summary"]
+        forced = await mine.apply("kelp", force=True)
+        assert forced.status_code == 200
+        known = await mine.look()
+        assert known["applied"]["validated"] is False
+        await client.get(f"/v1/jobs/{known['job_id']}", params={"wait_s": 30})
+
+
+async def test_a_validator_that_had_seen_failures_says_them(
+    serve: Serve, model_server: ScriptedServer, tmp_path: Path
+) -> None:
+    folder = papers(tmp_path / "data", 2)
+    for number in range(2):
+        (folder / f"locked{number}.pdf").write_bytes(encrypted_pdf())
+    async with client_of(serve) as client:
+        mine = await talk(client, folder)
+        looping = loops("Validate this pipeline", "run_dry_run")
+        build = calls("build_pipeline", template="reports")
+        call = calls("spawn_pipeline_validator", pipeline=REPORTS, source_id=mine.source_id)
+        model_server.load(script(looping, build, call, DONE))
+        await mine.say("Index the folder")
+        assert open_ones(await mine.look(), "blocking"), "half of the files were seen to fail"
+        assert (await mine.apply("kelp")).status_code == 400

@@ -1,0 +1,80 @@
+"""The contract of searches: defaults, filters asked of the index, and how much there is beyond what is shown."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from agent.core import events as ev
+from agent.core.errors import BadRequestError
+from agent.knowledge.models import MemoryQuery
+from tests.integration.conftest import Serve
+from tests.support.reading import library, read
+from tests.support.sources import Site, page
+
+QUESTION = "note about apples"
+
+
+def docs(tmp_path: Path, count: int) -> Path:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    for number in range(count):
+        (folder / f"{number}.md").write_text(f"# Note {number}\n\nA note about apples, written as number {number}.")
+    return folder
+
+
+@pytest.mark.row("S003-23")
+async def test_the_defaults_are_promised_in_the_api(serve: Serve) -> None:
+    query = MemoryQuery(query_text="x")
+    assert (query.top_k, query.min_relevance_score, query.filters) == (5, 0.7, None)
+    async with serve() as url, httpx.AsyncClient() as client:
+        body = (await client.get(f"{url}/openapi.json")).json()["components"]["schemas"]["SearchBody"]["properties"]
+    assert (body["top_k"]["default"], body["min_relevance_score"]["default"]) == (5, 0.7)
+
+
+@pytest.mark.row("S003-24")
+async def test_a_filter_is_asked_of_the_index_and_not_of_the_first_results(tmp_path: Path) -> None:
+    site = Site({page("web.md"): "# Fruit\n\nThe site has one note, about apples and pears and much else besides."})
+    async with library(tmp_path, site) as bench:
+        await bench.library.ingest("local", "work", docs(tmp_path, 8))
+        await read(bench)
+        query = MemoryQuery(query_text=QUESTION, top_k=1, min_relevance_score=0.0)
+        best = (await bench.library.search("local", "work", query)).results[0]
+        assert best.metadata["source_type"] == "local", "what is looked for is not among the first"
+        only = query.model_copy(update={"filters": {"source_type": "web"}})
+        found = await bench.library.search("local", "work", only)
+        assert [one.metadata["source_type"] for one in found.results] == ["web"]
+        with pytest.raises(BadRequestError, match="colour"):
+            await bench.library.search("local", "work", query.model_copy(update={"filters": {"colour": "red"}}))
+
+
+@pytest.mark.row("S003-24")
+async def test_the_tool_takes_filters_and_names_a_field_nobody_has(tmp_path: Path) -> None:
+    site = Site({page("web.md"): "# Fruit\n\nThe site has one note, about apples."})
+    async with library(tmp_path, site) as bench:
+        await bench.library.ingest("local", "work", docs(tmp_path, 3))
+        await bench.library.ingest("local", "other", tmp_path / "docs")
+        await read(bench)
+
+        async def called(filters: Any) -> ev.ToolReturned:
+            args = {"query": QUESTION, "filters": filters, "min_relevance_score": 0}
+            events = await bench.events("go", metadata={"tool_calls": [{"tool": "search_knowledge", "args": args}]})
+            return next(event.body for event in events if isinstance(event.body, ev.ToolReturned))
+
+        output: Any = (await called({"source_type": "web"})).output
+        assert [(one["collection"], one["metadata"]["source_type"]) for one in output["results"]] == [("work", "web")]
+        refused = await called({"colour": "red"})
+        assert (refused.error_code, "colour" in str(refused.error)) == ("ERR_TOOL_INPUT", True)
+
+
+@pytest.mark.row("S003-25")
+async def test_more_is_found_than_is_shown_and_that_is_counted(tmp_path: Path) -> None:
+    async with library(tmp_path) as bench:
+        await bench.library.ingest("local", "work", docs(tmp_path, 8))
+        found = await bench.library.search(
+            "local", "work", MemoryQuery(query_text=QUESTION, top_k=2, min_relevance_score=0.1)
+        )
+    assert (len(found.results), found.total_found) == (2, 8)
+    assert json.loads(found.model_dump_json())["total_found"] == 8

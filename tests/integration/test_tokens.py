@@ -1,0 +1,163 @@
+"""Bearer tokens of others: a real issuer's keys over HTTP, real signatures, real doors."""
+
+import base64
+import hmac
+import json
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import jwt
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from agent.core.config import Settings
+from agent.core.errors import AuthError, ConfigError, StoreError
+from gateway.tokens import Grant, JwtVerifier, verifier_of
+from tests.integration.conftest import Serve
+from tests.support.canned import Canned, CannedServer, canned_server
+
+ISSUER = "https://login.example"
+AUDIENCE = "stepgate"
+KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+OTHER = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
+def token(key: Any = KEY, algorithm: str = "RS256", **changes: Any) -> str:
+    claims = {"iss": ISSUER, "aud": AUDIENCE, "sub": "anna", "exp": time.time() + 600, "scope": "openid stepgate:agent"}
+    claims = {name: value for name, value in (claims | changes).items() if value is not None}
+    return jwt.encode(claims, key, algorithm=algorithm, headers={"kid": "k1"})
+
+
+def key_set() -> Canned:
+    jwk = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(KEY.public_key())) | {"kid": "k1", "use": "sig", "alg": "RS256"}
+    return Canned(body=json.dumps({"keys": [jwk]}).encode(), headers={"content-type": "application/json"})
+
+
+@pytest.fixture
+async def issuer() -> AsyncIterator[CannedServer]:
+    async with canned_server() as server:
+        server.load(*[key_set()] * 20)
+        yield server
+
+
+@pytest.fixture
+def verifier(issuer: CannedServer) -> JwtVerifier:
+    return JwtVerifier(ISSUER, AUDIENCE, f"{issuer.url}/jwks.json")
+
+
+async def test_a_signed_token_speaks_for_its_subject(verifier: JwtVerifier, issuer: CannedServer) -> None:
+    grant = await verifier.verify(token(name="Anna A."))
+    assert grant is not None
+    assert (grant.owner, grant.name, grant.scopes) == ("anna", "Anna A.", frozenset({"agent"}))
+    await verifier.verify(token())
+    assert len(issuer.seen) == 1, "the issuer's keys are fetched once"
+    unscoped = await verifier.verify(token(scope=None))
+    assert unscoped is not None
+    assert unscoped.scopes == {"chat", "agent", "mcp"}, "neither approving, nor ingesting, nor administration"
+
+
+def unsigned() -> str:
+    head, body, _ = token().split(".")
+    none = base64.urlsafe_b64encode(b'{"alg":"none","typ":"JWT","kid":"k1"}').rstrip(b"=").decode()
+    assert head != none
+    return f"{none}.{body}."
+
+
+def signed_with_the_public_key() -> str:
+    """The library refuses to make one; an attacker would not."""
+    public = KEY.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    head = base64.urlsafe_b64encode(b'{"alg":"HS256","typ":"JWT","kid":"k1"}').rstrip(b"=").decode()
+    signed = f"{head}.{token().split('.')[1]}"
+    mac = hmac.digest(public, signed.encode(), "sha256")
+    return f"{signed}.{base64.urlsafe_b64encode(mac).rstrip(b'=').decode()}"
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        lambda: token(OTHER),
+        lambda: token(exp=time.time() - 3600),
+        lambda: token(exp=None),
+        lambda: token(aud="another-service"),
+        lambda: token(aud=None),
+        lambda: token(iss="https://evil.example"),
+        lambda: token(nbf=time.time() + 3600),
+        lambda: token(sub=None),
+        lambda: token(sub="local"),
+        lambda: token(sub=["anna"]),
+        lambda: token()[:-8] + "AAAAAAAA",
+        lambda: "a.b.c",
+        lambda: f"{'a' * 20_000}.b.c",
+        unsigned,
+        signed_with_the_public_key,
+    ],
+)
+async def test_no_other_token_does(verifier: JwtVerifier, forged: Any) -> None:
+    with pytest.raises(AuthError):
+        await verifier.verify(forged())
+
+
+async def test_what_is_no_token_is_left_to_others_and_an_issuer_that_is_down_is_said(issuer: CannedServer) -> None:
+    verifier = JwtVerifier(ISSUER, AUDIENCE, "http://127.0.0.1:9/jwks.json")
+    assert await verifier.verify("ollama") is None
+    with pytest.raises(StoreError, match="cannot be fetched"):
+        await verifier.verify(token())
+
+
+async def test_the_doors_take_them_and_keep_their_owners_apart(serve: Serve, issuer: CannedServer) -> None:
+    settings = {
+        "require_key": "always", "jwt_issuer": ISSUER, "jwt_audience": AUDIENCE,
+        "jwt_keys_url": f"{issuer.url}/jwks.json",
+    }  # fmt: skip
+    async with serve(**settings) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+
+        def bearer(text: str) -> dict[str, str]:
+            return {"authorization": f"Bearer {text}"}
+
+        anna, bert = bearer(token()), bearer(token(sub="bert"))
+        answer = await client.post("/v1/agent", json={"prompt": "2+2"}, headers=anna)
+        run_id = answer.headers["x-stepgate-run-id"]
+        own = await client.get(f"/v1/runs/{run_id}", headers=anna)
+        others = await client.get(f"/v1/runs/{run_id}", headers=bert)
+        lacking = await client.post("/mcp", json={}, headers=anna)
+        refused = await client.post("/v1/agent", json={"prompt": "2+2"}, headers=bearer(token(aud="else")))
+        nobody = await client.post("/v1/agent", json={"prompt": "2+2"}, headers=bearer("something"))
+    assert (answer.status_code, own.status_code, others.status_code) == (200, 200, 404)
+    assert lacking.status_code == 403
+    assert refused.status_code == nobody.status_code == 401
+    assert "not valid here" in refused.json()["error"]["message"] if "error" in refused.json() else refused.text
+
+
+class _Plugged:
+    async def verify(self, token: str) -> Grant | None:
+        return Grant("carla", "Carla") if token == "opensesame" else None
+
+
+def plugged(_: Settings) -> _Plugged:
+    return _Plugged()
+
+
+async def test_a_verifier_of_ones_own_is_plugged_in_by_name(serve: Serve) -> None:
+    name = f"{__name__}:plugged"
+    async with serve(require_key="always", token_verifier=name) as url, httpx.AsyncClient(base_url=url) as client:
+        headers = {"authorization": "Bearer opensesame"}
+        assert (await client.post("/v1/agent", json={"prompt": "2+2"}, headers=headers)).status_code == 200
+        headers = {"authorization": "Bearer else"}
+        assert (await client.post("/v1/agent", json={"prompt": "2+2"}, headers=headers)).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"token_verifier": "no.such:thing"}, "package.module:factory"),
+        ({"token_verifier": "json"}, "package.module:factory"),
+        ({"jwt_issuer": ISSUER}, "AGENT_JWT_AUDIENCE"),
+        ({"jwt_issuer": ISSUER, "token_verifier": "a:b"}, "AGENT_JWT_ISSUER"),
+    ],
+)
+def test_settings_that_name_no_verifier_are_refused(settings: dict[str, str], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        verifier_of(Settings(_env_file=None, **settings))  # type: ignore[arg-type]

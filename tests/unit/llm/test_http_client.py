@@ -1,0 +1,53 @@
+"""`HttpModelClient` where a call cannot be begun, or is under way when the client is closed."""
+
+import asyncio
+
+import pytest
+
+from agent.core.errors import ModelDownError
+from agent.core.llm.http import HttpModelClient
+from agent.core.llm.port import ModelRequest
+
+REQUEST = ModelRequest(model="m", messages=({"role": "user", "content": "x"},), purpose="completion", timeout_s=30.0)
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+CHUNK = b'data: {"choices":[{"delta":{"content":"a"}}]}\n\n'
+
+
+async def all_of(client: HttpModelClient, begun: asyncio.Event | None = None) -> None:
+    async for _ in client.stream(REQUEST):
+        if begun is not None:
+            begun.set()
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 70 + ".test"])
+async def test_a_host_that_cannot_be_looked_up_is_a_failure_of_the_model(host: str) -> None:
+    client = HttpModelClient(f"http://{host}/v1")
+    try:
+        with pytest.raises(ModelDownError):
+            await client.complete(REQUEST)
+        with pytest.raises(ModelDownError):
+            await all_of(client)
+    finally:
+        await client.aclose()
+
+
+async def test_a_stream_ends_when_its_client_is_closed() -> None:
+    hung_up = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(HEAD + CHUNK)
+        await reader.read()  # until the client hangs up
+        writer.close()
+        await writer.wait_closed()
+        hung_up.set()
+
+    async with asyncio.timeout(10), await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        client = HttpModelClient(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+        begun = asyncio.Event()
+        reading = asyncio.create_task(all_of(client, begun))
+        await begun.wait()
+        await client.aclose()
+        with pytest.raises(ModelDownError, match="closed"):
+            await reading
+        await hung_up.wait()

@@ -1,0 +1,77 @@
+"""What providers say, well formed or not: a reply or `ModelOutputError`; never a defect, nor a budget that shrinks."""
+
+import json
+from typing import Any
+
+import pytest
+
+from agent.core.errors import ModelOutputError
+from agent.core.llm.faults import provider_message
+from agent.core.llm.replies import read_chunk, read_reply, read_usage
+from agent.core.llm.sse import data_events
+from agent.core.models import Usage
+
+DEEP = b"[" * 100_000
+
+
+def reply_with(**fields: Any) -> bytes:
+    return json.dumps({"choices": [{"message": {"content": "a"}}], **fields}).encode()
+
+
+def said(message: object) -> bytes:
+    return json.dumps({"choices": [{"message": message}]}).encode()
+
+
+@pytest.mark.parametrize("body", [DEEP, b"", b"{}", b"5", b'{"choices": [5]}', b'{"choices": {}}'])
+def test_what_is_no_completion_is_said_to_be_none(body: bytes) -> None:
+    with pytest.raises(ModelOutputError):
+        read_reply(body, "here")
+
+
+@pytest.mark.parametrize(
+    "message", ["hi", 5, {"tool_calls": 3}, {"tool_calls": {"a": 1}}, {"tool_calls": ["a"]}, {"content": 0}]
+)
+def test_parts_of_another_shape_are_left_out(message: object) -> None:
+    reply = read_reply(said(message), "here")
+    assert (reply.text, reply.tool_calls) == ("", ())
+
+
+def test_a_call_of_another_shape_has_no_name() -> None:
+    (call,) = read_reply(said({"tool_calls": [{"function": "f"}]}), "here").tool_calls
+    assert (call.name, call.arguments) == ("", "{}")
+
+
+@pytest.mark.parametrize(
+    "choices", [["a"], [{"delta": "a"}], [{"delta": {"tool_calls": 5}}], [{"delta": {"tool_calls": ["a"]}}], 5]
+)
+def test_chunks_of_another_shape_say_nothing(choices: object) -> None:
+    chunk = read_chunk({"choices": choices})
+    assert (chunk.text, chunk.reasoning, chunk.tool_calls) == ("", "", ())
+
+
+def test_content_in_parts_is_text() -> None:
+    assert read_chunk({"choices": [{"delta": {"content": ["a"]}}]}).text == '["a"]'
+
+
+@pytest.mark.parametrize("amount", ["x", -5, float("nan"), float("inf"), None, [], {}, 10**400])
+def test_what_is_no_amount_is_not_counted(amount: object) -> None:
+    usage = read_usage({"prompt_tokens": amount, "completion_tokens": amount, "cost": amount})
+    assert usage == Usage(model_calls=1)
+
+
+def test_amounts_are_counted() -> None:
+    usage = read_usage({"prompt_tokens": 7, "completion_tokens": "8", "cost": 0.5})
+    assert usage == Usage(model_calls=1, prompt_tokens=7, completion_tokens=8, cost_usd=0.5)
+    assert read_reply(reply_with(usage={"prompt_tokens": 7}), "here").usage.prompt_tokens == 7
+
+
+def test_the_words_of_an_error_without_an_end_are_shortened() -> None:
+    assert provider_message(DEEP).startswith("[[")
+
+
+async def test_an_event_without_an_end_is_no_event() -> None:
+    async def chunks() -> Any:
+        yield b"data: " + DEEP + b"\n\n"
+
+    with pytest.raises(ModelOutputError):
+        _ = [event async for event in data_events(chunks())]

@@ -1,0 +1,43 @@
+"""What a reply to a question about a call changes in it, where no model reads the reply."""
+
+import pytest
+
+from agent.core.models import JsonObject
+from agent.planning.amendments import amended, explained
+from agent.tools import ToolAnnotations, ToolSpec
+
+APPLY = ToolSpec("apply_pipeline", "Make it.", {}, None, ToolAnnotations(read_only=False), tainted=False)
+MAIL = ToolSpec("send_mail", "Send it.", {}, None, ToolAnnotations(read_only=False), tainted=False)
+ARGS: JsonObject = {"collection_name": "kelp"}
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        ("Use the collection name kelp-papers instead", "kelp-papers"),
+        ("use the name 'sea.weed'.", "sea.weed"),
+        ("please rename it to algae", "algae"),
+        ("call it algae", "algae"),
+        ("change the name to algae.", "algae"),
+        ("put it into algae", "algae"),
+        ("apply algae", "algae"),
+        ("what will this do?", "kelp"),
+        ("do not use the name algae", "kelp"),
+        ("use the name of the folder", "kelp"),
+        ("hm, I am not sure", "kelp"),
+        ("is the name algae free?", "kelp"),
+    ],
+)
+def test_a_name_is_read_off_a_reply(said: str, name: str) -> None:
+    assert amended(APPLY, ARGS, said) == {"collection_name": name}
+
+
+def test_force_is_taken_only_where_it_is_said() -> None:
+    assert amended(APPLY, ARGS, "apply kelp anyway") == {"collection_name": "kelp", "force": True}
+
+
+def test_other_tools_are_not_touched_and_every_one_is_explained() -> None:
+    assert amended(MAIL, {"to": "x"}, "use the name y") == {"to": "x"}
+    assert "Make it." in explained(APPLY)
+    assert "use the name NAME" in explained(APPLY)
+    assert "use the name" not in explained(MAIL)
