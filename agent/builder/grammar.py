@@ -152,85 +152,86 @@ def _tongues(found: re.Match[str]) -> Wish:
     return lambda pipeline: (in_languages(pipeline, codes), f"OCR in {codes}")
 
 
-_NAMES = "|".join(re.escape(one.name) for one in list_templates())
 _USE = r"(?:(?:use|take|try|prefer|choose|pick|go with|switch to|change to|apply) )?"
 Reading = Callable[[re.Match[str]], Wish]
 
 
 @cache
 def grammar() -> Sequence[tuple[re.Pattern[str], Reading]]:
-    """Clauses that are wishes, and what each means: the first that fits a whole clause is what is meant. Compiled when
-    somebody first talks: it takes longer than any other import, and most starts need none of it."""
-    return [(re.compile(rf"{pattern}(?!\w)", re.IGNORECASE), wish) for pattern, wish in _CLAUSES]
+    """Clauses that are wishes, and what each means: the first that fits a whole clause is what is meant. Made when
+    somebody first talks: templates and patterns take longer than any import, and most starts need none of them."""
+    return [(re.compile(rf"{pattern}(?!\w)", re.IGNORECASE), wish) for pattern, wish in _clauses()]
 
 
-_CLAUSES: Sequence[tuple[str, Reading]] = (
-    (
-        rf"{_USE}(?:the )?(?:template [\"'`]?(?P<before>{_NAMES})[\"'`]?|"
-        rf"[\"'`]?(?P<after>{_NAMES})[\"'`]? template)",
-        _template,
-    ),
-    (rf"{_MAKE}{_THE}{_CHUNK} (?:of|with|to|to be|at|have) {_NUMBER}{_CHARS}", _size),
-    (
-        rf"(?:(?:increase|raise|enlarge|decrease|reduce|lower|shrink|set|change|cut) ){_THE}{_CHUNK} "
-        rf"(?:down |up )?to {_NUMBER}{_CHARS}?",
-        _size,
-    ),
-    (rf"{_NUMBER}{_CHARS} (?:per|a|each|for each|in each) (?:chunk|passage|piece)", _size),
-    (
-        r"(?:(?:set|use|make|change|have|a|an) )*(?:the )?(?P<knob>" + "|".join(
-            name.replace(" ", "[ _-]") for name in sorted(_knobs(), key=len, reverse=True)
-        ) + rf")(?: (?:to|of|is|should be|at)|:| ?=)? {_NUMBER}(?:{_CHARS}| ?s| seconds| bytes)?",
-        _knob,
-    ),
-    (rf"{_MAKE}{_THE}{_CHUNK} {_BIT}{_LESS}", _scaled(0.5, "smaller")),
-    (rf"{_MAKE}{_BIT}{_LESS} {_CHUNK}", _scaled(0.5, "smaller")),
-    (rf"{_THE}{_CHUNK} (?:are|is|look) (?:still )?{_BIT}too (?:big|large|long)", _scaled(0.5, "smaller")),
-    (rf"(?:decrease|reduce|lower|shrink|halve) {_THE}{_CHUNK}", _scaled(0.5, "smaller")),
-    (rf"{_MAKE}{_THE}{_CHUNK} {_BIT}{_MORE}", _scaled(2, "bigger")),
-    (rf"{_MAKE}{_BIT}{_MORE} {_CHUNK}", _scaled(2, "bigger")),
-    (rf"{_THE}{_CHUNK} (?:are|is|look) (?:still )?{_BIT}too (?:small|short)", _scaled(2, "bigger")),
-    (rf"(?:increase|raise|enlarge|double) {_THE}{_CHUNK}", _scaled(2, "bigger")),
-    (rf"{_MAKE}{_NUMBER}{_CHARS} (?:of )?overlap", _overlap),
-    (rf"(?:{_MAKE}(?:no|zero)|without(?: any)?|(?:remove|drop) the) overlap", _overlap_by(0)),
-    (rf"{_MAKE}{_BIT}(?:more|bigger|larger) overlap", _overlap_by(2)),
-    (rf"{_MAKE}{_BIT}(?:less|smaller) overlap", _overlap_by(0.5)),
-    (
-        r"(?:use|try|take|prefer|choose|switch to|go with|cut by|chunk by) (?:the )?(?:whole |complete )?"
-        r"(?P<chunker>sentences?(?: chunk(?:er|ing))?|(?:structure|fixed)(?: chunk(?:er|ing))|headings|paragraphs|"
-        r"(?:even|equal|fixed)[ -](?:sized? )?(?:windows|chunks|pieces))",
-        _chunker,
-    ),
-    (
-        rf"(?:split|cut|chunk|break|divide)(?: (?:it|them|{_THE}(?:text|texts|documents|files)))?(?: up)? "
-        r"(?:by|at|into|on|along|between)(?: the)?(?: whole)? "
-        r"(?P<chunker>sentences?|headings?|paragraphs?|sections?|structure|(?:even|equal|fixed)(?:[ -]sized?)? "
-        r"(?:windows|pieces|chunks))",
-        _chunker,
-    ),
-    (rf"{_THE}{_LISTED} only", _only),
-    (rf"(?:{_DO} )?(?:only|just|nothing but) (?:{_DO} )?{_THE}{_LISTED}", _only),
-    (rf"leave {_THE}{_LISTED} out", _left_out),
-    (
-        rf"(?:skip|ignore|exclude|omit|drop|leave out|leave off|(?:do not|don't|don\u2019t|never) {_DO}|without|no|"
-        rf"except(?: for)?) {_THE}{_LISTED}",
-        _left_out,
-    ),
-    (rf"(?:also |again )(?:{_DO}|add) {_THE}{_LISTED}", _too),
-    (rf"(?:{_DO}|add) {_THE}{_LISTED} (?:too|as well|again|also)", _too),
-    (
-        r"(?:ocr|the ocr|scans|the scans|the scanned pages|the pdfs)(?: languages?)?"
-        rf"(?: (?:are|is))?(?: written)?(?: in|:| =)? {_TONGUES}",
-        _tongues,
-    ),
-    (rf"(?:the )?ocr[ _]languages?(?: (?:is|are|to)|:| ?=)? (?P<languages>{_TONGUE})", _tongues),
-    (r"(?:no|without|disable|turn off|stop|skip|do not use|don't use|don\u2019t use) (?:the )?ocr", _no_ocr),
-    (rf"read {_OVER} (?:by|with|using) ocr", _ocr),
-    (
-        rf"(?:(?:use|try|run|apply|enable|turn on|do|force|switch on) )?ocr(?: (?:for|on|over|to))?(?: {_OVER})?",
-        _ocr,
-    ),
-)  # fmt: skip
+def _clauses() -> Sequence[tuple[str, Reading]]:
+    names = _any([one.name for one in list_templates()])
+    return (
+        (
+            rf"{_USE}(?:the )?(?:template [\"'`]?(?P<before>{names})[\"'`]?|"
+            rf"[\"'`]?(?P<after>{names})[\"'`]? template)",
+            _template,
+        ),
+        (rf"{_MAKE}{_THE}{_CHUNK} (?:of|with|to|to be|at|have) {_NUMBER}{_CHARS}", _size),
+        (
+            rf"(?:(?:increase|raise|enlarge|decrease|reduce|lower|shrink|set|change|cut) ){_THE}{_CHUNK} "
+            rf"(?:down |up )?to {_NUMBER}{_CHARS}?",
+            _size,
+        ),
+        (rf"{_NUMBER}{_CHARS} (?:per|a|each|for each|in each) (?:chunk|passage|piece)", _size),
+        (
+            r"(?:(?:set|use|make|change|have|a|an) )*(?:the )?(?P<knob>" + "|".join(
+                name.replace(" ", "[ _-]") for name in sorted(_knobs(), key=len, reverse=True)
+            ) + rf")(?: (?:to|of|is|should be|at)|:| ?=)? {_NUMBER}(?:{_CHARS}| ?s| seconds| bytes)?",
+            _knob,
+        ),
+        (rf"{_MAKE}{_THE}{_CHUNK} {_BIT}{_LESS}", _scaled(0.5, "smaller")),
+        (rf"{_MAKE}{_BIT}{_LESS} {_CHUNK}", _scaled(0.5, "smaller")),
+        (rf"{_THE}{_CHUNK} (?:are|is|look) (?:still )?{_BIT}too (?:big|large|long)", _scaled(0.5, "smaller")),
+        (rf"(?:decrease|reduce|lower|shrink|halve) {_THE}{_CHUNK}", _scaled(0.5, "smaller")),
+        (rf"{_MAKE}{_THE}{_CHUNK} {_BIT}{_MORE}", _scaled(2, "bigger")),
+        (rf"{_MAKE}{_BIT}{_MORE} {_CHUNK}", _scaled(2, "bigger")),
+        (rf"{_THE}{_CHUNK} (?:are|is|look) (?:still )?{_BIT}too (?:small|short)", _scaled(2, "bigger")),
+        (rf"(?:increase|raise|enlarge|double) {_THE}{_CHUNK}", _scaled(2, "bigger")),
+        (rf"{_MAKE}{_NUMBER}{_CHARS} (?:of )?overlap", _overlap),
+        (rf"(?:{_MAKE}(?:no|zero)|without(?: any)?|(?:remove|drop) the) overlap", _overlap_by(0)),
+        (rf"{_MAKE}{_BIT}(?:more|bigger|larger) overlap", _overlap_by(2)),
+        (rf"{_MAKE}{_BIT}(?:less|smaller) overlap", _overlap_by(0.5)),
+        (
+            r"(?:use|try|take|prefer|choose|switch to|go with|cut by|chunk by) (?:the )?(?:whole |complete )?"
+            r"(?P<chunker>sentences?(?: chunk(?:er|ing))?|(?:structure|fixed)(?: chunk(?:er|ing))|headings|paragraphs|"
+            r"(?:even|equal|fixed)[ -](?:sized? )?(?:windows|chunks|pieces))",
+            _chunker,
+        ),
+        (
+            rf"(?:split|cut|chunk|break|divide)(?: (?:it|them|{_THE}(?:text|texts|documents|files)))?(?: up)? "
+            r"(?:by|at|into|on|along|between)(?: the)?(?: whole)? "
+            r"(?P<chunker>sentences?|headings?|paragraphs?|sections?|structure|(?:even|equal|fixed)(?:[ -]sized?)? "
+            r"(?:windows|pieces|chunks))",
+            _chunker,
+        ),
+        (rf"{_THE}{_LISTED} only", _only),
+        (rf"(?:{_DO} )?(?:only|just|nothing but) (?:{_DO} )?{_THE}{_LISTED}", _only),
+        (rf"leave {_THE}{_LISTED} out", _left_out),
+        (
+            rf"(?:skip|ignore|exclude|omit|drop|leave out|leave off|(?:do not|don't|don\u2019t|never) {_DO}|without|no|"
+            rf"except(?: for)?) {_THE}{_LISTED}",
+            _left_out,
+        ),
+        (rf"(?:also |again )(?:{_DO}|add) {_THE}{_LISTED}", _too),
+        (rf"(?:{_DO}|add) {_THE}{_LISTED} (?:too|as well|again|also)", _too),
+        (
+            r"(?:ocr|the ocr|scans|the scans|the scanned pages|the pdfs)(?: languages?)?"
+            rf"(?: (?:are|is))?(?: written)?(?: in|:| =)? {_TONGUES}",
+            _tongues,
+        ),
+        (rf"(?:the )?ocr[ _]languages?(?: (?:is|are|to)|:| ?=)? (?P<languages>{_TONGUE})", _tongues),
+        (r"(?:no|without|disable|turn off|stop|skip|do not use|don't use|don\u2019t use) (?:the )?ocr", _no_ocr),
+        (rf"read {_OVER} (?:by|with|using) ocr", _ocr),
+        (
+            rf"(?:(?:use|try|run|apply|enable|turn on|do|force|switch on) )?ocr(?: (?:for|on|over|to))?(?: {_OVER})?",
+            _ocr,
+        ),
+    )  # fmt: skip
 
 
 def _types(found: re.Match[str]) -> tuple[FileType, ...]:

@@ -38,11 +38,9 @@ async def run_server(settings: Settings) -> int:
 
 
 def _settle_garbage() -> None:
-    """Look for cycles of garbage less often, and never again among what the start has made: a turn allocates some
-    ten thousand objects, nearly none of them in cycles, and looking took a tenth of its CPU."""
+    """Look for cycles of garbage never again among what the start has made: it stays."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
 
 
 async def _check_keys(settings: Settings, stepgate: Stepgate) -> None:
