@@ -7,7 +7,6 @@ that floods, on whichever file, would fill the disk or keep the gateway busy. Th
 
 import asyncio
 import logging
-import os
 import signal
 from collections import deque
 from collections.abc import AsyncIterator, Callable
@@ -21,6 +20,7 @@ from mcp.client._transport import TransportStreams
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
+from agent.core.children import close_pipes, has_ended, signal_group
 from agent.core.errors import ToolError
 from mcp_tools.mcp_config import McpServerConfig
 from mcp_tools.sanitize import escaped
@@ -63,7 +63,7 @@ async def stdio(
     try:
         yield from_server, to_server
     except Exception as error:
-        if await _ended(process, 0.1):  # by itself: nobody has told it to
+        if await has_ended(process, 0.1):  # by itself: nobody has told it to
             raise ToolError(f"its process ended with {_code(process)}{words.told}", agent_id=name) from error
         if tasks[0].done() and tasks[0].result():
             raise ToolError(tasks[0].result(), agent_id=name) from error
@@ -74,11 +74,10 @@ async def stdio(
         try:
             await _end(process, tasks[1])
         finally:  # also where the wait was cancelled: nothing is left behind
-            _signal(process, signal.SIGKILL)
+            signal_group(process, signal.SIGKILL)
             for task in tasks:
                 task.cancel()
-            # Nothing public closes the pipes, which a grandchild may hold.
-            process._transport.close()  # type: ignore[attr-defined]
+            close_pipes(process)
 
 
 async def _started(name: str, config: McpServerConfig) -> asyncio.subprocess.Process:
@@ -196,25 +195,9 @@ async def _end(process: asyncio.subprocess.Process, writing: "asyncio.Task[None]
     assert process.stdin is not None
     await asyncio.wait([writing], timeout=0.5)
     process.stdin.close()
-    if not await _ended(process, GRACE_S):
-        _signal(process, signal.SIGTERM)
-        await _ended(process, GRACE_S)
-
-
-async def _ended(process: asyncio.subprocess.Process, within_s: float) -> bool:
-    """Not `process.wait()`: that waits for the pipes too, which a child of the server may hold."""
-    until = monotonic() + within_s
-    while process.returncode is None:
-        if monotonic() >= until:
-            return False
-        await asyncio.sleep(0.01)
-    return True
-
-
-def _signal(process: asyncio.subprocess.Process, number: int) -> None:
-    """To it and what it has started; these may live on when it has ended."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, number)
+    if not await has_ended(process, GRACE_S):
+        signal_group(process, signal.SIGTERM)
+        await has_ended(process, GRACE_S)
 
 
 def _code(process: asyncio.subprocess.Process) -> str:

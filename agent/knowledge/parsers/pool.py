@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Self
 
 import agent
+from agent.core.children import close_pipes, has_ended, signal_group
 from agent.core.errors import BusyError
 from agent.knowledge.errors import (
     ParserCorruptError,
@@ -30,6 +31,9 @@ WORKER: Sequence[str] = (sys.executable, "-m", "agent.knowledge.parsers.worker")
 
 _START_SECONDS = 60
 """Importing the parsers takes 1 s; on a machine that needs more than this, nothing will be read anyway."""
+
+_END_SECONDS = 10
+"""How long a killed worker may take to be gone, with half a gigabyte to give back."""
 
 _LOOK_SECONDS = 0.05
 """How often a worker's memory is looked at. A compressed stream unfolds by a gigabyte a second or two."""
@@ -180,10 +184,11 @@ class _Worker:
 
     async def kill(self) -> None:
         """End the process and its children at once."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        await self._process.wait()
-        self._transport_close()
+        signal_group(self._process, signal.SIGKILL)
+        try:
+            await has_ended(self._process, _END_SECONDS)
+        finally:
+            close_pipes(self._process)
 
     async def _exchange(self, request: Request) -> Reply:
         stdin = self._process.stdin
@@ -211,9 +216,7 @@ class _Worker:
         return Reply.model_validate_json(line)
 
     async def _died(self, name: str) -> ParserCorruptError:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(1):
-                await self._process.wait()
+        await has_ended(self._process, 1)
         if self._is_swollen:
             message = f"reading {name} needs more than {self._limits.memory_bytes // 2**20} MB of memory"
             return ParserCorruptError(message, reason="memory")
@@ -221,10 +224,6 @@ class _Worker:
         how = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
         message = f"reading {name} ended the parser ({how}): too much memory, or a defect it runs into"
         return ParserCorruptError(message, reason="parser died", signal=how)
-
-    def _transport_close(self) -> None:
-        if self._process.stdin is not None:
-            self._process.stdin.close()
 
 
 def _resident(pid: int) -> int:

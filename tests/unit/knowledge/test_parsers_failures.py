@@ -16,6 +16,7 @@ from agent.core.errors import BusyError
 from agent.knowledge.errors import ParserError, parser_error
 from agent.knowledge.models import FileType, ParserInput
 from agent.knowledge.parsers import ParserLimits, ParserPool
+from agent.knowledge.parsers import pool as parser_pool
 from agent.knowledge.parsers.pool import _environment
 from agent.knowledge.parsers.reading import read_file
 from tests.support import documents
@@ -145,6 +146,23 @@ async def test_files_and_results_have_a_largest_size(tmp_path: Path) -> None:
                 await pool.parse(wanted(tmp_path / "large.txt", data, "txt"))
             assert failure.value.code == "ERR_TOO_LARGE"
         assert (await pool.parse(wanted(tmp_path / "good.txt", b"fine", "txt"))).chunks[0].content == "fine"
+
+
+FLOOD = """print("{}", flush=True); input(); print('{"problem": {"code": "ERR_PARSER_CORRUPT", "message": "no"}}')
+print("word" * 2**20)"""
+"""A worker that goes on writing after its reply: more than its pipe and its reader together take."""
+
+
+async def test_a_worker_whose_pipe_nobody_empties_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parser_pool, "WORKER", (sys.executable, "-c", FLOOD))
+    async with asyncio.timeout(30), ParserPool(ParserLimits(output_bytes=2**16), processes=1) as pool:
+        with pytest.raises(ParserError, match="no"):
+            await pool.parse(wanted(tmp_path / "any.txt", b"words", "txt"))
+        (worker,) = pool._workers
+        while not worker._process.stdout._paused:  # type: ignore[union-attr]  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.01)
+    with pytest.raises(ProcessLookupError):
+        os.kill(worker._process.pid, 0)
 
 
 async def _busy_worker(pool: ParserPool) -> int:
