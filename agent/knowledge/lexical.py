@@ -55,13 +55,24 @@ class LexicalHit:
 @dataclass(frozen=True, slots=True)
 class LexicalResult:
     """Hits, best first; `total` passages hold one of the terms or more. `weights` says how much each term of the query
-    counts for coverage, `rarities` for the score; `means` are the mean lengths of titles and texts, in terms."""
+    counts for coverage, `rarities` for the score; `means` are the mean lengths of titles and texts, in terms. `forms`
+    says which of these a term stands for that passages in another language than English have instead."""
 
     hits: tuple[LexicalHit, ...] = ()
     total: int = 0
     weights: Mapping[str, float] = field(default_factory=dict)
     rarities: Mapping[str, float] = field(default_factory=dict)
     means: tuple[float, float] = (0.0, 0.0)
+    forms: Mapping[str, str] = field(default_factory=dict)
+
+    def told(self, indexed: Indexed) -> Indexed:
+        """A passage by the terms of this search; its hits are told so already."""
+        if not self.forms:
+            return indexed
+        title, text = (
+            tuple(self.forms.get(one, one) for one in row) for row in (indexed.title_terms, indexed.text_terms)
+        )
+        return Indexed(indexed.passage, title, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +112,10 @@ class LexicalIndex(Protocol):
 
     async def sample(self, collection: str, *, owner: str, limit: int) -> list[Passage]:
         """Passages from all over the collection, the same ones until it changes."""
+        ...
+
+    async def renew(self, collection: str, chunk_ids: Sequence[str], *, owner: str) -> int:
+        """Cut a document's passages into terms anew, as `put` would now; how many have other terms than before."""
         ...
 
     async def delete(self, collection: str, document_ids: Sequence[str], *, owner: str) -> int:

@@ -31,6 +31,12 @@ WHERE set_id = %(set)s AND words @@ %(query)s::tsquery AND seq > %(after)s ORDER
 """
 
 
+_STANDING = """
+SELECT word FROM unnest(%s::text[], %s::text[]) AS asked(word, query)
+WHERE EXISTS (SELECT 1 FROM chunks WHERE words @@ asked.query::tsquery)
+"""
+
+
 def postgres_index(database: PostgresDatabase) -> PostingsIndex:
     """A `LexicalIndex` on PostgreSQL."""
     rows: LexicalRows = PostgresLexicalRows(database)
@@ -99,6 +105,13 @@ class PostgresLexicalRows:
                 await db.execute("SELECT gin_clean_pending_list('chunks_words')")
         except StoreError as error:  # a role that does not own the index, a server that only reads
             log.info("searches are slower until PostgreSQL's vacuum has run: %s", error.message)
+
+    async def standing(self, collection_id: int, words: Sequence[str]) -> frozenset[str]:
+        """See `LexicalRows.standing`."""
+        asked = [(word, f"'{_mark(collection_id)}' & '{word}'") for word in words]
+        async with self._database.transaction() as db:
+            rows = await _all(db, _STANDING, ([word for word, _ in asked], [query for _, query in asked]))
+        return frozenset(str(row[0]) for row in rows)
 
     async def filtered(self, collection_id: int, filters: Sequence[Filter]) -> Places:
         """See `LexicalRows.filtered`."""

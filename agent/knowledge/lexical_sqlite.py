@@ -67,6 +67,17 @@ class SqliteLexicalRows:
 
         return await self._database.read(unit)
 
+    async def standing(self, collection_id: int, words: Sequence[str]) -> frozenset[str]:
+        """See `LexicalRows.standing`."""
+        query = f"SELECT 1 FROM chunk_vocabulary_{collection_id} WHERE term = ? LIMIT 1"  # noqa: S608 - a number
+
+        def unit(db: sqlite3.Connection) -> frozenset[str]:
+            if db.execute("SELECT 1 FROM chunk_sets WHERE id = ?", (collection_id,)).fetchone() is None:
+                return frozenset()  # dropped meanwhile, with its tables
+            return frozenset(word for word in words if db.execute(query, (word,)).fetchone() is not None)
+
+        return await self._database.read(unit)
+
     async def filtered(self, collection_id: int, filters: Sequence[Filter]) -> Places:
         """See `LexicalRows.filtered`."""
         return await self._database.read(lambda db: np.array(sorted(_allowed(db, collection_id, filters)), np.int64))

@@ -185,10 +185,11 @@ class Library:
         return report
 
     async def reindex(self, owner: str, collection: str, progress: Progress = lambda _, __, ___: None) -> ReindexReport:
-        """Make the vectors of a collection by the embedder that is set now, from its stored passages; those there are
-        serve until then. Interrupted, it goes on from there when it is called again.
+        """Make the terms of a collection as this release does, and its vectors by the embedder that is set now, from
+        its stored passages; those there are serve until then. Interrupted, it goes on from there when called again.
 
-        `NotFoundError`, `BadRequestError` without an embedder, `EmbedderError`, `ConflictError`, `StoreError`."""
+        `NotFoundError`, `BadRequestError` where the terms are right and there is no embedder, `EmbedderError`,
+        `ConflictError`, `StoreError`."""
         row = await self.collection(owner, collection)
         async with self._writing(owner, collection) as shelf:
             documents = await shelf.tidy(await self._documents.list(owner, collection))

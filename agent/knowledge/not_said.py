@@ -2,7 +2,7 @@
 nearest that they do say."""
 
 from agent.knowledge.models import NOT_IN_DOCUMENTS
-from agent.knowledge.stop_words import tongue
+from agent.knowledge.stop_words import tongue_asked
 from agent.knowledge.terms import script
 
 _NOT_SAID = {
@@ -51,6 +51,70 @@ _NOT_AS_WRITTEN = {
     "no": "Dokumentene sier ikke det som modellen skrev. Med deres egne ord:",
     "fi": "Asiakirjoissa ei sanota sit\u00e4, mit\u00e4 malli kirjoitti. Niiden omin sanoin:",
 }
+_MEANT = {
+    "en": (
+        "The nearest they have is about {it}: is that meant?",
+        "The nearest they have is about {it}: is one of these meant?",
+        "and",
+    ),
+    "sv": (
+        "N\u00e4rmast handlar de om {it}: menas det?",
+        "N\u00e4rmast handlar de om {it}: menas n\u00e5got av det?",
+        "och",
+    ),
+    "de": (
+        "Am n\u00e4chsten kommt {it}: ist das gemeint?",
+        "Am n\u00e4chsten kommen {it}: ist etwas davon gemeint?",
+        "und",
+    ),
+    "fr": (
+        "Le plus proche concerne {it}\u00a0: est-ce cela\u00a0?",
+        "Le plus proche concerne {it}\u00a0: est-ce l'un d'eux\u00a0?",
+        "et",
+    ),
+    "es": (
+        "Lo m\u00e1s cercano trata de {it}: \u00bfes eso?",
+        "Lo m\u00e1s cercano trata de {it}: \u00bfes algo de eso?",
+        "y",
+    ),
+    "it": (
+        "La cosa pi\u00f9 vicina \u00e8 {it}: si intende questo?",
+        "Le cose pi\u00f9 vicine sono {it}: si intende una di queste?",
+        "e",
+    ),
+    "nl": (
+        "Het dichtst in de buurt komt {it}: wordt dat bedoeld?",
+        "Het dichtst in de buurt komen {it}: wordt een daarvan bedoeld?",
+        "en",
+    ),
+    "pt": (
+        "O mais pr\u00f3ximo trata de {it}: \u00e9 isso?",
+        "O mais pr\u00f3ximo trata de {it}: \u00e9 algum destes?",
+        "e",
+    ),
+    "da": (
+        "Det n\u00e6rmeste handler om {it}: er det ment?",
+        "Det n\u00e6rmeste handler om {it}: er noget af det ment?",
+        "og",
+    ),
+    "no": (
+        "Det n\u00e6rmeste handler om {it}: menes det?",
+        "Det n\u00e6rmeste handler om {it}: menes noe av det?",
+        "og",
+    ),
+    "fi": (
+        "L\u00e4himp\u00e4n\u00e4 on {it}: tarkoititko sit\u00e4?",
+        "L\u00e4himp\u00e4n\u00e4 ovat {it}: tarkoititko jotakin niist\u00e4?",
+        "ja",
+    ),
+    "ar": (
+        "\u0623\u0642\u0631\u0628 \u0645\u0627 \u0641\u064a\u0647\u0627 \u0639\u0646 {it}"
+        ": \u0647\u0644 \u0647\u0630\u0627 \u0647\u0648 \u0627\u0644\u0645\u0642\u0635\u0648\u062f\u061f",
+        "\u0623\u0642\u0631\u0628 \u0645\u0627 \u0641\u064a\u0647\u0627 \u0639\u0646 {it}"
+        ": \u0647\u0644 \u0623\u062d\u062f\u0647\u0627 \u0647\u0648 \u0627\u0644\u0645\u0642\u0635\u0648\u062f\u061f",
+        "\u0648",
+    ),
+}
 _ALL = tuple(_NOT_SAID.values())
 
 
@@ -58,7 +122,7 @@ def not_said(question: str = "") -> str:
     """The sentence in the question's language, in English where there is none in it."""
     if script(question) == "ARABIC":
         return _NOT_SAID["ar"]
-    return _NOT_SAID.get(tongue(question), NOT_IN_DOCUMENTS)
+    return _NOT_SAID.get(tongue_asked(question), NOT_IN_DOCUMENTS)
 
 
 def holds_not_said(text: str) -> bool:
@@ -68,11 +132,20 @@ def holds_not_said(text: str) -> bool:
 
 def not_as_written(question: str) -> str:
     """What opens the documents' own words where nothing stands of what a model wrote."""
-    return _NOT_AS_WRITTEN.get(tongue(question), _NOT_AS_WRITTEN["en"])
+    return _NOT_AS_WRITTEN.get(tongue_asked(question), _NOT_AS_WRITTEN["en"])
 
 
 def nearest(question: str, words: tuple[str, ...] = ()) -> str:
     """What opens an answer that is not quite one: which words of the question the documents lack."""
-    lacking, vaguely, opening = _NEAREST.get(tongue(question), _NEAREST["en"])
+    lacking, vaguely, opening = _NEAREST.get(tongue_asked(question), _NEAREST["en"])
     quoted = ", ".join(f"\u201c{word}\u201d" for word in words)
     return f"{lacking.format(words=quoted) if words else vaguely} {opening}"
+
+
+def is_meant(question: str, subjects: tuple[str, ...]) -> str:
+    """Asks whether what comes nearest is meant, in the question's language."""
+    tongues = "ar" if script(question) == "ARABIC" else tongue_asked(question)
+    one, several, also = _MEANT.get(tongues, _MEANT["en"])
+    quoted = [f"\u201c{subject}\u201d" for subject in subjects]
+    listed = quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} {also} {quoted[-1]}"
+    return (one if len(quoted) == 1 else several).format(it=listed)

@@ -9,7 +9,7 @@ something was removed is a collection read anew.
 import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,9 @@ from agent.knowledge.bm25 import FILLER_SHARE, rarity, saturated, weight
 from agent.knowledge.filters import read_filters
 from agent.knowledge.lexical import Indexed, LexicalHit, LexicalResult, Passage, Selection
 from agent.knowledge.postings_rows import CollectionVersion, Lengths, LexicalRows, Numbers, Places, Postings
-from agent.knowledge.terms import is_filler, query_words, terms, was_small
+from agent.knowledge.snowball import STEMMED
+from agent.knowledge.stop_words import languages_of
+from agent.knowledge.terms import is_filler, mark, query_forms, query_words, terms, was_small
 
 CACHE_NUMBERS = 16_000_000
 """Numbers of four bytes kept in memory over all collections, 64 MB; what was searched least recently goes first."""
@@ -51,6 +53,8 @@ class _Loaded:
 
     version: CollectionVersion
     lengths: Lengths
+    languages: tuple[str, ...]
+    """Those of its passages that have stems of their own."""
     words: OrderedDict[str, _Word] = field(default_factory=OrderedDict)
 
     @property
@@ -77,16 +81,20 @@ class PostingsIndex:
         self, collection: str, query: str, *, owner: str, limit: int, filters: JsonObject | None = None
     ) -> LexicalResult:
         """See `LexicalIndex.search`."""
-        spoken = query_words(query)
-        loaded = await self._load(owner, collection, list(spoken))
+        loaded = await self._load(owner, collection, query)
         if loaded is None:
             return LexicalResult()
-        words = {word: loaded.words[word] for word in spoken}  # now: another search may make room for its own
+        spoken, forms = query_words(query), query_forms(query, loaded.languages)
+        # Now: another search may make room for its own.
+        words = {term: _joined(loaded, own) for term, own in forms.items()}
         allowed = None
         if filters:
             allowed = await self._rows.filtered(loaded.version.id, read_filters(filters))
         # That an index of before does not know a word it took for a small one says nothing.
-        little = [is_filler(word) or (was_small(word) and not words[term].places.size) for term, word in spoken.items()]
+        little = [
+            is_filler(spoken[term]) or (was_small(spoken[term]) and not held.places.size)
+            for term, held in words.items()
+        ]
         shares = [FILLER_SHARE if one else 1.0 for one in little]
         weights = {term: share * held.weight for (term, held), share in zip(words.items(), shares, strict=True)}
         if sum(len(word.places) for word in words.values()) > THREAD_NUMBERS:
@@ -94,13 +102,15 @@ class PostingsIndex:
         else:
             best = _best(loaded.lengths.numbers, words, weights, limit, allowed)
         found = await self._rows.by_number(loaded.version.id, [place.number for place in best.places])
+        rarities = {term: held.rarity for term, held in words.items()}
+        others = {form: term for term, own in forms.items() for form in own if form != term}
+        result = LexicalResult((), best.total, weights, rarities, loaded.lengths.means, others)
         hits = [
-            LexicalHit(found[place.number], place.score, place.coverage, place.strict)
+            LexicalHit(result.told(found[place.number]), place.score, place.coverage, place.strict)
             for place in best.places
             if place.number in found
         ]
-        rarities = {term: held.rarity for term, held in words.items()}
-        return LexicalResult(tuple(hits), best.total, weights, rarities, loaded.lengths.means)
+        return replace(result, hits=tuple(hits))
 
     async def select(self, collection: str, *, owner: str, filters: JsonObject) -> Selection:
         """See `LexicalIndex.select`."""
@@ -117,6 +127,16 @@ class PostingsIndex:
         version = await self._rows.version(owner, collection)
         return [] if version is None else await self._rows.sample(version.id, limit)
 
+    async def renew(self, collection: str, chunk_ids: Sequence[str], *, owner: str) -> int:
+        """See `LexicalIndex.renew`."""
+        kept = await self.passages(collection, chunk_ids, owner=owner)
+        there = [kept[one] for one in chunk_ids if one in kept]
+        made = await asyncio.to_thread(_indexed, [one.passage for one in there])
+        changed = [new for old, new in zip(there, made, strict=True) if new != old]
+        if changed:
+            await self._rows.put(owner, collection, changed)
+        return len(changed)
+
     async def delete(self, collection: str, document_ids: Sequence[str], *, owner: str) -> int:
         """See `LexicalIndex.delete`."""
         return await self._rows.delete(owner, collection, document_ids)
@@ -125,13 +145,19 @@ class PostingsIndex:
         """See `LexicalIndex.drop`."""
         await self._rows.drop(owner, collection)
 
-    async def _load(self, owner: str, collection: str, words: Sequence[str]) -> _Loaded | None:
-        """The collection with the postings of `words`; begun again when somebody changes it meanwhile."""
+    async def _load(self, owner: str, collection: str, query: str) -> _Loaded | None:
+        """The collection with the postings of what a query is searched by; begun again when somebody changes it
+        meanwhile."""
         while (version := await self._rows.version(owner, collection)) is not None:
             known = self._loaded.get(version.id)
             if known is not None and not version.grew_from(known.version):
                 known = None
             held = known.words if known is not None else {}
+            languages = known.languages if known is not None else ()
+            if known is None or known.version != version:
+                there = await self._rows.standing(version.id, [mark(one) for one in STEMMED])
+                languages = tuple(one for one in STEMMED if mark(one) in there)
+            words = [form for own in query_forms(query, languages).values() for form in own]
             last = known.lengths.last if known is not None else 0
             after = {word: held[word].last if word in held else 0 for word in words}
             is_current = known is not None and known.version == version
@@ -142,7 +168,7 @@ class PostingsIndex:
                 return known
             read = await self._rows.load(version, after, None if is_current else last)
             if read is not None:
-                return self._keep(await asyncio.to_thread(_updated, version, known, *read), words)
+                return self._keep(await asyncio.to_thread(_updated, version, languages, known, *read), words)
         return None
 
     def _keep(self, loaded: _Loaded, asked: Sequence[str]) -> _Loaded:
@@ -203,17 +229,22 @@ def _best(
 
 
 def _updated(
-    version: CollectionVersion, known: _Loaded | None, lengths: Lengths | None, read: Mapping[str, Postings]
+    version: CollectionVersion,
+    languages: tuple[str, ...],
+    known: _Loaded | None,
+    lengths: Lengths | None,
+    read: Mapping[str, Postings],
 ) -> _Loaded:
     """A collection with what was read of it. What is known is not changed: a search may be using it."""
     if known is None:
         assert lengths is not None
-        return _Loaded(version, lengths, OrderedDict((word, _word(lengths, held)) for word, held in read.items()))
+        fresh = OrderedDict((word, _word(lengths, held)) for word, held in read.items())
+        return _Loaded(version, lengths, languages, fresh)
     joined = known.lengths.joined(lengths) if lengths is not None else known.lengths
     words = OrderedDict(known.words)
     for word, held in read.items():
         words[word] = _word(joined, words[word].postings.joined(held) if word in words else held)
-    return _Loaded(version, joined, words)
+    return _Loaded(version, joined, languages, words)
 
 
 def _word(lengths: Lengths, postings: Postings) -> _Word:
@@ -229,12 +260,36 @@ def _word(lengths: Lengths, postings: Postings) -> _Word:
     )
 
 
+def _joined(loaded: _Loaded, forms: Sequence[str]) -> _Word:
+    """A word by all the terms it has in the languages of a collection, as if they were one."""
+    held = [loaded.words[form] for form in forms]
+    some = [one for one in held if one.places.size]
+    if len(some) < 2:
+        return some[0] if some else held[0]
+    numbers, at = np.unique(np.concatenate([one.postings.numbers for one in some]), return_inverse=True)
+    title, text = (
+        np.bincount(at, np.concatenate(counts)).astype(np.float32)
+        for counts in zip(*((one.postings.title, one.postings.text) for one in some), strict=True)
+    )
+    return _word(loaded.lengths, Postings(numbers, title, text))
+
+
 def _indexed(passages: Sequence[Passage]) -> list[Indexed]:
-    return [
-        Indexed(
-            Passage(storable(p.chunk_id), storable(p.document_id), storable(p.title), storable(p.text), p.metadata),
-            tuple(terms(storable(p.title))),
-            tuple(terms(storable(p.text))),
-        )
+    """The passages with their terms, each in the language that it, or else its document, is told to be in."""
+    stored = [
+        Passage(storable(p.chunk_id), storable(p.document_id), storable(p.title), storable(p.text), p.metadata)
         for p in passages
     ]
+    texts: dict[str, list[str]] = {}
+    for passage in stored:
+        texts.setdefault(passage.document_id, []).append(passage.text)
+    told = {document: iter(languages_of(parts)) for document, parts in texts.items()}
+    return [_in(next(told[passage.document_id]), passage) for passage in stored]
+
+
+def _in(language: str, passage: Passage) -> Indexed:
+    """A passage with its terms in a language, if that has stems of its own."""
+    if language not in STEMMED:
+        return Indexed(passage, tuple(terms(passage.title)), tuple(terms(passage.text)))
+    text = (*terms(passage.text, language), mark(language))
+    return Indexed(passage, tuple(terms(passage.title, language)), text)

@@ -85,6 +85,10 @@ class LexicalRows(Protocol):
         if they are asked for; None when the version has passed."""
         ...
 
+    async def standing(self, collection_id: int, words: Sequence[str]) -> frozenset[str]:
+        """Those of some terms that any passage holds."""
+        ...
+
     async def filtered(self, collection_id: int, filters: Sequence[Filter]) -> Places:
         """Numbers of the passages that every filter lets through. `BadRequestError` for an unknown field."""
         ...

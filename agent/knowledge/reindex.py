@@ -1,7 +1,9 @@
-"""`Reindexing`: the vectors of a collection, made anew from its stored passages after the embedder was changed.
+"""`Reindexing`: the terms and vectors of a collection, made anew from its stored passages, after a release that stems
+other words or the embedder was changed.
 
-They are made in a set of their own. The old set serves whoever still has its embedder until the new one is whole; then
-the two change places, and the old one goes.
+Terms take the place of the old ones document by document; a search finds either. Vectors are made in a set of their
+own. The old set serves whoever still has its embedder until the new one is whole; then the two change places, and the
+old one goes.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,18 +28,20 @@ _PROBE = "probe"
 
 @dataclass(slots=True)
 class ReindexReport:
-    """What was made: `chunks` passages of `documents` have vectors by `embedder` now."""
+    """What was made: `chunks` passages of `documents` have vectors by `embedder` now, and `words` passages have other
+    terms than before."""
 
     collection: str
     documents: int = 0
     chunks: int = 0
     seconds: float = 0.0
     embedder: str = ""
+    words: int = 0
 
 
 @dataclass(slots=True)
 class Reindexing:
-    """One collection's vectors made anew, by whoever holds it."""
+    """One collection's terms and vectors made anew, by whoever holds it."""
 
     collection: Collection
     documents: Sequence[Document]
@@ -48,12 +52,17 @@ class Reindexing:
         """To the end, or to the first error; what is made by then is not made again. Raises what `Library.reindex`
         does."""
         started = monotonic()
+        words = await self._renew(progress)
         embedder = self.shelf.embedder
         if embedder is None or isinstance(embedder, LocalEmbedder):
-            raise BadRequestError(f"no embedder is set ({EMBEDDER_SETTINGS}), so there are no vectors to make")
+            if words:
+                return ReindexReport(self.collection.name, seconds=monotonic() - started, words=words)
+            raise BadRequestError(
+                f"the words are up to date; no embedder is set ({EMBEDDER_SETTINGS}), so there are no vectors to make"
+            )
         space = (await embedder.embed([_PROBE])).space
         target = await self._begun(space)
-        report = ReindexReport(self.collection.name, embedder=str(space))
+        report = ReindexReport(self.collection.name, embedder=str(space), words=words)
         wanted = [one for one in self.documents if self._wants_vectors(one)]
         batch: list[str] = []
         for done, document in enumerate(wanted):
@@ -69,6 +78,15 @@ class Reindexing:
         progress("", len(wanted), len(wanted))
         report.seconds = monotonic() - started
         return report
+
+    async def _renew(self, progress: Callable[[str, int, int | None], None]) -> int:
+        """The terms of each document anew; how many passages have other ones now."""
+        owner, name = self.shelf.hold.owner, self.collection.name
+        changed = 0
+        for done, document in enumerate(self.documents):
+            progress(document.name, done, len(self.documents))
+            changed += await self.shelf.lexical.renew(name, document.chunk_ids, owner=owner)
+        return changed
 
     async def _begun(self, space: Space) -> str:
         """The set to be filled: the serving one where it is of this space already, and lacks some vectors."""

@@ -120,7 +120,8 @@ class Retriever:
         near = {hit.id: hit for hit in found.dense.hits}
         fused = fuse({"lexical": list(hits), "vector": list(near)}, {"vector": found.dense.weight})
         missing = [one.id for one in fused if one.id not in hits]
-        others = await self._lexical.passages(collection, missing, owner=owner) if missing else {}
+        stored = await self._lexical.passages(collection, missing, owner=owner) if missing else {}
+        others = {identity: found.lexical.told(indexed) for identity, indexed in stored.items()}
         for identity, indexed in others.items():
             hit = scored(found.lexical, indexed)
             if hit is not None:
@@ -151,7 +152,9 @@ def _results(found: _Found, candidates: Sequence[_Candidate], query: MemoryQuery
     scores = descending([relevance(candidate.evidence) for candidate in candidates])
     enough = sum(score >= query.min_relevance_score for score in scores)
     shown = min(enough, query.top_k)
-    words = query_words(query.query_text) if found.mode != "vector" else {}
+    weights = found.lexical.weights
+    spoken = query_words(query.query_text) if found.mode != "vector" else {}
+    words = {term: word for term, word in spoken.items() if term in weights or not weights}
     ranked = zip(candidates[:shown], scores[:shown], strict=True)
     return enough, [_context(one, score, found, words) for one, score in ranked]
 

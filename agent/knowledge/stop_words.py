@@ -2,11 +2,14 @@
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 
 _WORD = re.compile(r"[^\W\d_]+")
 _VOWELS = "aeiouy\u00e0\u00e5\u00e8\u00e9"
 """Single letters that are words; others are what apostrophes leave."""
 READ_CHARS = 2_000
+ENOUGH = 2
+"""Small words that tell the language of a passage. One alone is often a name's ("de", "van")."""
 
 ENGLISH = """
 a about after all also am an and any are as at be because been before being between both but by can cannot could did
@@ -25,10 +28,11 @@ EVERYWHERE = f"{ENGLISH} one ones {SWEDISH} {ARABIC}"
 """Small in every question. The other lists hold words that mean something in English ("die", "war", "son"), and count
 only where a question is in their language."""
 BY_LANGUAGE = {
-    "sv": f"""{SWEDISH} alla allt av blev bli blir där då eller er ett finns från få får genom han hon hos här i ingen
-        inom kan kunde man mellan mig mot mycket många mån ni någon något några nu sig sin ska skall skulle så under
-        upp ur ut utan varför vart vid vilka vilken vilket vi var vars över""",
-    "de": """aber alle als am an auch auf aus bei beim bin bis da damit dann das dass dein dem den der des die dies
+    "sv": f"""{SWEDISH} alla allt annars av blev bli blir bör dess dessa detta deras där då efter eller er ett finns
+        från få får före genom han hon hos här i ingen innan inom inte kan kunde kunna man mellan mig mot mycket många
+        mån måste ni någon något några nu samt sedan sig sin sina sitt ska skall skulle så under upp ur ut utan varför
+        varje vart vid vilka vilken vilket vi var vars än även över""",
+    "de": """ab aber alle als am an auch auf aus bei beim bin bis da damit dann das dass dein dem den der des die dies
         diese dieser dieses doch dort du durch ein eine einem einen einer eines er es für gegen gibt hat haben hatte
         ich ihm ihr ihre im in ist ja jede jeder jedes kann kein keine können man mein mit muss nach nicht noch nur
         ob oder ohne sein seine sich sie sind so soll um und uns unser unter vom von vor wann war waren warum was
@@ -66,10 +70,23 @@ BY_LANGUAGE = {
         onko ovat paljonko se sen siitä siinä sinä tai te tämä tässä vai vain voi voiko""",
 }
 """The languages told apart besides English, each by its small words."""
+_LETTERS = {
+    "da": "æøåé", "de": "äöüß", "en": "", "es": "áéíñóúü", "fi": "äöå", "fr": "àâæçéèêëîïôœùûüÿ", "it": "àèéìòù",
+    "nl": "ëïéèöü", "no": "æøåéò", "pt": "ãáàâçéêíóôõú", "sv": "åäöé",
+}  # fmt: skip
+"""The letters beyond a to z of each: "var" is Swedish, Danish and Norwegian, "var läggs" is Swedish."""
 _LISTS = {name: frozenset(words.split()) for name, words in {"en": ENGLISH, **BY_LANGUAGE}.items()}
 _OF = {
     word: tuple(name for name, words in _LISTS.items() if word in words) for word in frozenset().union(*_LISTS.values())
 }
+
+
+def languages_of(texts: Sequence[str]) -> list[str]:
+    """The language of each part of one document: its own, where enough small words tell it, else the one that most of
+    the others are told to be in; empty where nothing tells."""
+    own = [_told(text) for text in texts]
+    most = Counter(filter(None, own)).most_common(1)
+    return [one or (most[0][0] if most else "") for one in own]
 
 
 def tongue(text: str) -> str:
@@ -78,11 +95,33 @@ def tongue(text: str) -> str:
     return told[0] if len(told) == 1 or set(told) == {"da", "no"} else ""
 
 
+def tongue_asked(question: str) -> str:
+    """The language of a question, which has few small words: of several that share them, the one that writes its
+    letters."""
+    told = tongues(question)
+    letters = {letter for letter in question[:READ_CHARS].lower() if letter > "z" and letter.isalpha()}
+    may = [name for name in told if letters.issubset(_LETTERS[name])]
+    return may[0] if len(may) == 1 else tongue(question)
+
+
 def tongues(text: str) -> tuple[str, ...]:
     """The languages that a text's small words speak for equally."""
+    counts = _counts(text)
+    most = max(counts.values(), default=0)
+    return tuple(name for name in counts if counts[name] == most)
+
+
+def _told(text: str) -> str:
+    """The language that a passage's small words speak for, `ENOUGH` of them and more than for any other."""
+    counts = _counts(text)
+    told = max(counts, key=lambda name: (counts[name], name), default="")
+    others = [count for name, count in counts.items() if {name, told} not in ({told}, {"da", "no"})]
+    return told if counts[told] >= ENOUGH and counts[told] > max(others, default=0) else ""
+
+
+def _counts(text: str) -> Counter[str]:
     counts: Counter[str] = Counter()
     for word in _WORD.findall(text[:READ_CHARS].lower()):
         for name in _OF.get(word, ()) if len(word) > 1 or word in _VOWELS else ():
             counts[name] += 1
-    most = max(counts.values(), default=0)
-    return tuple(name for name in counts if counts[name] == most)
+    return counts

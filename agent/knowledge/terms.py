@@ -1,14 +1,18 @@
 """Text to search terms, the same for every driver, for chunks and queries: folded, cut into words, stemmed.
 
 English words are stemmed by Porter's algorithm, Arabic ones lightly; scripts that write no spaces become pairs of
-characters. Every other script is kept as whole words. Nothing of a query is syntax.
+characters. A passage that is told to be Swedish, German or in another of `STEMMED` has its language's stems, which
+begin with the language's code: they meet no English ones. A query is searched by both. Every other script is kept as
+whole words. Nothing of a query is syntax.
 """
 
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 
+from agent.knowledge.snowball import snowball
 from agent.knowledge.stemmer import arabic, porter
 from agent.knowledge.stop_words import BY_LANGUAGE, ENGLISH, EVERYWHERE, tongues
 
@@ -38,6 +42,10 @@ _UNSPACED = (
 _ASCII_WORD = re.compile("[a-z0-9]+")
 _WORD = re.compile(f"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])[^\\W_{_MARKS}][{_MARKS}]*)+")
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
+_IS_LATIN = re.compile("[a-z\u00df-\u024f]+")
+_OF = "\u00b7"
+"""What stands between a language and its stem: no letter, so that no word is taken for one, and no ASCII, at which FTS5
+would cut."""
 _IS_ARABIC = re.compile("[\u0620-\u06ff]")
 
 _FILLERS = """
@@ -45,14 +53,18 @@ according anybody anyone anything available describe detail details discuss docu
 explain file files find get give given happen happened happens info information know known list look many mean means
 much need often page pages people please question regarding related rule rules say says show someone something
 summarise summarize summary tell thing things understand use used using want work works
-beträgt dauert gilt gäller heißt heter hoch händer hög höchstens högst kostar kostet lange länge oft ofta passiert
-stänger öppnar öffnet schließt varar
+befinden befindet befinner behöver behövs beträgt braucht brauchen dauert findet gilt gäller heißt heter hoch händer hög
+höchstens högst kostar kostet krävs lange liegen ligger liegt länge oft ofta passiert sker stänger viel viele varar
+öppnar öffnet schließt
 """
 """Words of questions rather than of what they ask for: searched like others, but a passage need not hold them."""
 
 
-def terms(text: str) -> list[str]:
-    """The terms of a text in their order, stop words too: what an index holds."""
+def terms(text: str, language: str = "") -> list[str]:
+    """The terms of a text in their order, stop words too: what an index holds. `language` is one of `snowball.STEMMED`,
+    or empty where the text is not told to be in any of them."""
+    if language:
+        return [term for word in _WORD.findall(_written(text)) for term in _terms_in(language, word)]
     if text.isascii():
         return [_english(word[:MAX_TERM_CHARS]) for word in _ASCII_WORD.findall(text.lower())]
     found: list[str] = []
@@ -80,6 +92,26 @@ def query_words(query: str) -> dict[str, str]:
             spoken.setdefault(term, term if _IS_UNSPACED.match(word) else word)
     chosen = {term for term, _ in counts.most_common(MAX_QUERY_TERMS)}
     return {term: word for term, word in spoken.items() if term in chosen}
+
+
+def query_forms(query: str, languages: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The terms of `query_terms`, each with those it has in passages in these languages, itself among them. Two that
+    are one in a language are one here."""
+    spoken = query_words(query)
+    written = {fold(word): word for word in _WORD.findall(_written(query))} if languages else {}
+    forms: dict[str, tuple[str, ...]] = {}
+    taken: dict[str, str] = {}
+    for term, word in spoken.items():
+        own = [held for one in languages for held in _terms_in(one, written.get(word, word)) if is_spaced(word)]
+        key = next((taken[one] for one in own if one in taken), term)
+        forms[key] = tuple(dict.fromkeys((*forms.get(key, ()), term, *own)))
+        taken |= dict.fromkeys(forms[key], key)
+    return forms
+
+
+def mark(language: str) -> str:
+    """The term that every passage in a language holds beside those of its words."""
+    return f"{language}{_OF}"
 
 
 def is_filler(word: str) -> bool:
@@ -112,6 +144,20 @@ def script(text: str) -> str:
         unicodedata.name(letter, "OTHER").split(" ", 1)[0].split("-", 1)[0] for letter in text[:400] if letter.isalpha()
     )
     return letters.most_common(1)[0][0] if letters else "NONE"
+
+
+def _written(text: str) -> str:
+    """The text in small letters with the accents that stemmers go by, without optional signs."""
+    return unicodedata.normalize("NFC", text).casefold().translate(_DROPPED)
+
+
+def _terms_in(language: str, word: str) -> list[str]:
+    """The terms of a word, in small letters, of a passage in a language. Its small words, codes with digits and other
+    scripts are what they are anywhere: "var" (where) is not the stem of "varor" (goods)."""
+    folded = fold(word)
+    if folded in _SMALL[language] or not _IS_LATIN.fullmatch(word):
+        return _stems(folded)
+    return [f"{language}{_OF}{fold(snowball(language, word[:MAX_TERM_CHARS]))}"]
 
 
 def _stems(word: str) -> list[str]:

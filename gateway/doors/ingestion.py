@@ -118,7 +118,7 @@ async def ingest(name: str, body: SourceBody, stepgate: Gateway, caller: By) -> 
 
 @router.post("/v1/collections/{name}/reindex", status_code=202, responses=ERRORS)
 async def reindex(name: str, stepgate: Gateway, caller: By) -> JobEntry:
-    """Make the vectors of a collection by the embedder that is set now, from the stored passages: a job to follow at
+    """Make the stems and vectors of a collection as they are made now, from the stored passages: a job to follow at
     `/v1/jobs/{id}`. Until it is done, searches go by the words alone, and say so. 404 for an unknown collection."""
     await stepgate.library.collection(caller.owner, name)
     return _entry(await stepgate.jobs.submit(caller.owner, name, JobRequest()))

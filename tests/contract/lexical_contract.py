@@ -6,9 +6,14 @@ import pytest
 from agent.core.errors import BadRequestError
 from agent.core.models import JsonObject
 from agent.knowledge.bm25 import scored
-from agent.knowledge.lexical import LexicalIndex, LexicalResult, Passage
+from agent.knowledge.lexical import Indexed, LexicalIndex, LexicalResult, Passage
+from agent.knowledge.postings_rows import LexicalRows
+from agent.knowledge.terms import terms
 
 HOUSE = "house"
+SWEDISH = "Hotellkostnaden ers\u00e4tts med h\u00f6gst 1 450 kronor, och kvittot l\u00e4mnas till chefen."
+GERMAN = "Der Zuschuss zum Sportverein wird im Januar von der Leitung gezahlt."
+ENGLISH = "The policies of the house are that rates of hotels are paid."
 
 
 def passage(identity: str, text: str, title: str = "", document: str | None = None, **metadata: object) -> Passage:
@@ -48,6 +53,87 @@ class LexicalContract:
         )
         assert await found(index, "the ENGINE runs") == ["a"]
         assert await found(index, "volcano") == []
+
+    @pytest.fixture
+    def rows(self) -> LexicalRows:
+        raise AssertionError("a driver's test class gives its own `rows` fixture, on the store of `indexes`")
+
+    @pytest.mark.parametrize(
+        ("text", "query"),
+        [
+            (SWEDISH, "hotellkostnader"),
+            (SWEDISH, "Vilka hotellkostnader ers\u00e4tter ni?"),
+            (SWEDISH, "kvitto"),
+            (SWEDISH, "HOTELLKOSTNAD"),
+            (GERMAN, "Zusch\u00fcsse f\u00fcr Sportvereine"),
+            (GERMAN, "zuschuesse"),
+            ("La facture est approuv\u00e9e par la direction avec les re\u00e7us.", "factures approuv\u00e9es"),
+            ("Las facturas se pagan en el banco con los recibos de la casa.", "factura"),
+        ],
+    )
+    async def test_words_are_found_by_the_stems_of_their_language(
+        self, index: LexicalIndex, text: str, query: str
+    ) -> None:
+        await index.put(HOUSE, [passage("a", text), passage("b", ENGLISH)], owner="ann")
+        assert await found(index, query) == ["a"]
+
+    async def test_a_title_and_a_short_part_are_in_the_language_of_their_document(self, index: LexicalIndex) -> None:
+        parts = [passage("a", SWEDISH, "Fakturor", document="d"), passage("b", "Blanketter: 14", document="d")]
+        await index.put(HOUSE, parts, owner="ann")
+        assert await found(index, "fakturan") == ["a"]
+        assert await found(index, "blanketten") == ["b"]
+
+    async def test_english_is_stemmed_as_ever_beside_other_languages(self, index: LexicalIndex) -> None:
+        await index.put(HOUSE, [passage("e", ENGLISH), passage("s", SWEDISH), passage("g", GERMAN)], owner="ann")
+        kept = (await index.passages(HOUSE, ["e"], owner="ann"))["e"]
+        assert kept.text_terms == tuple(terms(ENGLISH))
+        assert await found(index, "policy") == ["e"]
+        # By the German stemmer "rates" is "rat".
+        assert await found(index, "rat") == []
+
+    async def test_a_word_of_several_languages_is_one_word(self, index: LexicalIndex) -> None:
+        held = [
+            passage("e", "The server is in the house."),
+            passage("s", "Det \u00e4r en server som st\u00e5r i huset och inte i garaget."),
+            passage("o", "The garden of the house."),
+        ]
+        await index.put(HOUSE, held, owner="ann")
+        result = await search(index, "server")
+        assert sorted(hit.id for hit in result.hits) == ["e", "s"]
+        assert [(hit.strict, hit.coverage) for hit in result.hits] == [(True, 1.0), (True, 1.0)]
+        assert len(result.weights) == 1
+        alone = scored(result, result.told((await index.passages(HOUSE, ["s"], owner="ann"))["s"]))
+        assert alone is not None
+        assert alone.score == pytest.approx(next(hit.score for hit in result.hits if hit.id == "s"), rel=1e-5)
+
+    async def test_two_forms_of_a_word_in_a_question_are_one(self, index: LexicalIndex) -> None:
+        await index.put(HOUSE, [passage("a", SWEDISH), passage("b", ENGLISH)], owner="ann")
+        result = await search(index, "Vad \u00e4r hotellkostnaden bland alla hotellkostnader?")
+        assert [(hit.id, len(result.weights)) for hit in result.hits] == [("a", 2)]  # "bland" is the other
+
+    async def test_a_language_that_another_process_brings_is_searched(
+        self, index: LexicalIndex, other: LexicalIndex
+    ) -> None:
+        await index.put(HOUSE, [passage("e", ENGLISH)], owner="ann")
+        assert await found(index, "hotellkostnader") == []
+        await other.put(HOUSE, [passage("s", SWEDISH)], owner="ann")
+        assert await found(index, "hotellkostnader") == ["s"]
+        await other.delete(HOUSE, ["doc-s"], owner="ann")
+        assert await found(index, "hotellkostnader") == []
+
+    async def test_what_was_indexed_before_is_found_as_before_until_it_is_renewed(
+        self, index: LexicalIndex, rows: LexicalRows
+    ) -> None:
+        old = passage("old", SWEDISH)
+        await rows.put("ann", HOUSE, [Indexed(old, tuple(terms(old.title)), tuple(terms(old.text)))])
+        assert (await found(index, "hotellkostnaden"), await found(index, "hotellkostnader")) == (["old"], [])
+        await index.put(HOUSE, [passage("new", f"{SWEDISH} Det g\u00e4ller i hela landet.")], owner="ann")
+        assert sorted(await found(index, "hotellkostnaden")) == ["new", "old"]
+        assert await found(index, "hotellkostnader") == ["new"]
+        assert await index.renew(HOUSE, ["old", "new", "gone"], owner="ann") == 1
+        assert sorted(await found(index, "hotellkostnader")) == ["new", "old"]
+        assert await index.renew(HOUSE, ["old", "new"], owner="ann") == 0
+        assert await index.renew("elsewhere", ["old"], owner="ann") == 0
 
     async def test_passages_with_every_word_come_first_and_others_fill_up(self, index: LexicalIndex) -> None:
         await index.put(

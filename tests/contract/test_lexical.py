@@ -8,8 +8,9 @@ import pytest
 from agent.core.journal_postgres import open_postgres
 from agent.core.journal_sqlite import open_sqlite
 from agent.knowledge.lexical import LexicalIndex
-from agent.knowledge.lexical_postgres import postgres_index
-from agent.knowledge.lexical_sqlite import sqlite_index
+from agent.knowledge.lexical_postgres import PostgresLexicalRows, postgres_index
+from agent.knowledge.lexical_sqlite import SqliteLexicalRows, sqlite_index
+from agent.knowledge.postings_rows import LexicalRows
 from tests.contract.lexical_contract import LexicalContract
 
 Pair = tuple[LexicalIndex, LexicalIndex]
@@ -23,6 +24,12 @@ class TestSqlite(LexicalContract):
         for store in stores:
             await store.close()
 
+    @pytest.fixture
+    async def rows(self, indexes: Pair, tmp_path: Path) -> AsyncIterator[LexicalRows]:
+        store = await open_sqlite(tmp_path / "stepgate.db")
+        yield SqliteLexicalRows(store.database)
+        await store.close()
+
 
 class TestPostgres(LexicalContract):
     @pytest.fixture
@@ -31,3 +38,9 @@ class TestPostgres(LexicalContract):
         yield postgres_index(stores[0].database), postgres_index(stores[1].database)
         for store in stores:
             await store.close()
+
+    @pytest.fixture
+    async def rows(self, indexes: Pair, url: str) -> AsyncIterator[LexicalRows]:
+        store = await open_postgres(url)
+        yield PostgresLexicalRows(store.database)
+        await store.close()

@@ -9,10 +9,14 @@ from agent.core.embedder import Embedded
 from agent.core.errors import BadRequestError, EmbedderError
 from agent.core.vectors import Space
 from agent.knowledge import reindex
+from agent.knowledge.errors_retrieval import MemoryNoResultsError
 from agent.knowledge.job_runner import IngestJobs
 from agent.knowledge.jobs import JobRequest, JobStore
+from agent.knowledge.lexical import Indexed
 from agent.knowledge.models import MemoryOutput, MemoryQuery
 from agent.knowledge.naming import vector_set
+from agent.knowledge.postings import PostingsIndex
+from agent.knowledge.terms import terms
 from tests.integration.conftest import Serve
 from tests.integration.test_ingestion_doors import HANDBOOK, client_of, done, files, post
 from tests.support.engine import Bench
@@ -140,6 +144,28 @@ async def test_without_an_embedder_there_is_nothing_to_make(tmp_path: Path) -> N
         await read_in(bench, tmp_path)
         with pytest.raises(BadRequestError, match="AGENT_EMBEDDER_MODEL_DIR"):
             await bench.library.reindex("local", "work")
+
+
+async def test_words_indexed_by_an_earlier_release_are_renewed_without_an_embedder_too(tmp_path: Path) -> None:
+    docs = folder_of(tmp_path, 2)
+    (docs / "resor.md").write_text("Hotellkostnaden ers\u00e4tts, och kvittot l\u00e4mnas till chefen.", "utf-8")
+    async with library(tmp_path) as bench:
+        await bench.library.ingest("local", "work", docs)
+        index = bench.library._lexical
+        assert isinstance(index, PostingsIndex)
+        chunk_ids = [one for document in await bench.library.documents("local", "work") for one in document.chunk_ids]
+        kept = await index.passages("work", chunk_ids, owner="local")
+        old = [Indexed(p, tuple(terms(p.title)), tuple(terms(p.text))) for p in (one.passage for one in kept.values())]
+        await index._rows.put("local", "work", old)
+        asked = MemoryQuery(query_text="hotellkostnader", min_relevance_score=0.1)
+        with pytest.raises(MemoryNoResultsError):
+            await bench.library.search("local", "work", asked)
+        report = await bench.library.reindex("local", "work")
+        assert (report.words, report.chunks, report.embedder) == (1, 0, "")
+        assert [one.metadata["source"] for one in (await bench.library.search("local", "work", asked)).results] == [
+            "resor.md"
+        ]
+        assert await consistent(bench)
 
 
 async def test_as_a_job_it_is_followed_like_any_other(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from agent.knowledge.stop_words import tongue
+from agent.knowledge.stop_words import tongue_asked
 from agent.knowledge.tailor.conditions import OF_AMOUNTS, VERSION, Condition, conditions_of
 from agent.knowledge.tailor.names import Name, names
 from agent.knowledge.tailor.sections import asked_section
@@ -97,7 +97,7 @@ class Asked:
 
 def asked_of(question: str, common: Iterable[str] = ()) -> Asked:
     """The question taken apart. `common` are words (folded) that are no names, whatever their first letter."""
-    years = tuple(dict.fromkeys(_YEAR.findall(question)))
+    years, told = tuple(dict.fromkeys(_YEAR.findall(question))), tongue_asked(question)
     common = SMALL_ANYWHERE.union(common)
     numbered = _numbered(question, years)
     within = {word for mark in numbered for word in mark.words[0].split()}
@@ -107,6 +107,7 @@ def asked_of(question: str, common: Iterable[str] = ()) -> Asked:
         if not within & set(mark.words)
         and mark.text not in years
         and (mark.start or mark.code or len(mark.words) > 1)  # the first word is written with a capital anyway
+        and not (told == "de" and not mark.code and common.intersection(mark.words))
     ]
     versions = _versions(question)
     marks = (*numbered, *named, *versions)
@@ -121,7 +122,7 @@ def asked_of(question: str, common: Iterable[str] = ()) -> Asked:
     }
     return Asked(
         question,
-        tongue(question),
+        told,
         marks,
         years,
         words,

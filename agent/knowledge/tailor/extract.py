@@ -8,9 +8,10 @@ relevance. Deterministic, and every sentence is the document's own.
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from agent.knowledge.snowball import STEMMED, snowball
 from agent.knowledge.tailor.asked import Asked, asked_of
 from agent.knowledge.tailor.grounding import Ground
 from agent.knowledge.tailor.listing import listed_rows
@@ -86,6 +87,7 @@ def found(question: str, ground: Ground, limit: int, *, must: frozenset[str] = f
     looked = _of_the_named(asked, [(pick, lack(asked, pick.passage, pick.at)) for pick in ranked[:LOOKED_AT]])
     if not looked:
         return Found()
+    looked = _whole_first(asked, looked)
     share = NEAR_BEST if must or asked.is_open else NEAR_ONE
     chosen = _near_the_best(looked, share, NEAR_TOPIC if asked.is_open else share, limit)
     if must:
@@ -96,7 +98,11 @@ def found(question: str, ground: Ground, limit: int, *, must: frozenset[str] = f
     if not _answers(asked, best, lacks):
         return Found()
     # What one of the sentences lacks, another may speak of ("holidays and travel"), the next one where it is one fact.
-    beside = [one for pick, one in chosen if asked.is_open or asked.is_between or _together(pick, best)]
+    beside = [
+        one
+        for pick, one in chosen
+        if asked.is_open or asked.is_between or (_together(pick, best) and _overlaps(asked, one, lacks))
+    ]
     lacks = replace(lacks, words=tuple(word for word in lacks.words if all(word in one.words for one in beside)))
     if asked.tongue != "en" and len(lacks.words) <= FORGIVEN * len(asked.words):
         lacks = replace(lacks, words=())
@@ -111,6 +117,20 @@ def _where_asked(asked: Asked, ranked: list[Pick]) -> list[Pick]:
     if asked.stance is not None:
         ranked = [pick for pick in ranked if takes(asked.stance, pick.part.text + pick.part.head)] or ranked
     return ranked
+
+
+def _whole_first(asked: Asked, looked: list[tuple[Pick, Lack]]) -> list[tuple[Pick, Lack]]:
+    """The sentences, first one that lacks nothing of the question where its language makes compounds, of which the
+    score knows nothing: "five days may be saved" for "how many holidays may be saved"."""
+    first = looked[0] if looked else None
+    if first is None or not first[1].words or asked.tongue not in STEMMED:
+        return looked
+    whole = [one for one in looked if one[1].nothing and one[0].score >= NEAR_BEST * first[0].score]
+    return (
+        [*whole, *(one for one in looked if one not in whole and one[0].score <= whole[0][0].score)]
+        if whole
+        else looked
+    )
 
 
 def _near_the_best(
@@ -146,19 +166,20 @@ def _of_the_named(asked: Asked, looked: Sequence[tuple[Pick, Lack]]) -> list[tup
 
 
 def _ranked(question: str, ground: Ground) -> Iterable[Pick]:
-    weights = _weights(question, ground)
+    asked = asked_of(question, ground.common)
+    forms = _forms(question, ground, asked.tongue)
+    weights = _weights(forms, ground)
     total = sum(weights.values()) or 1.0
-    asks_when = asked_of(question, ground.common).kind == "when"
+    asks_when = asked.kind == "when"
     asks_value, asks_name = bool(_ASKS_VALUE.search(question)), bool(_ASKS_NAME.search(question))
     for passage in ground.passages:
         for at, part in enumerate(passage.parts):
             if not _may_answer(passage, at, dated=asks_when):
                 continue
-            own = sum(weight * _share(term, part.told_terms) for term, weight in weights.items())
+            told = {term: _share(term, forms[term], part.told_terms) for term in weights}
+            own = sum(weight * told[term] for term, weight in weights.items())
             above = passage.place_terms | frozenset(terms(passage.label(at)))
-            more = sum(
-                weight * _share(term, above) for term, weight in weights.items() if not _share(term, part.told_terms)
-            )
+            more = sum(weight * _share(term, forms[term], above) for term, weight in weights.items() if not told[term])
             score = (own + PLACE_SHARE * more) / total
             if score <= 0:
                 continue
@@ -179,23 +200,34 @@ def _may_answer(passage: Passage, at: int, *, dated: bool) -> bool:
     return part.piece.kind in ("sentence", "row") and not passage.is_label(at)
 
 
-def _share(term: str, held: frozenset[str]) -> float:
+def _share(term: str, forms: frozenset[str], held: frozenset[str]) -> float:
     """How much of a term's weight a text has: all, less for a word that says the same, or nothing."""
-    if term in held:
+    if forms & held:
         return 1.0
     return SYNONYM_SHARE if same_as(term) & held else 0.0
 
 
-def _weights(question: str, ground: Ground) -> dict[str, float]:
-    """The question's terms by their rarity in the passages."""
+def _forms(question: str, ground: Ground, tongue: str) -> dict[str, frozenset[str]]:
+    """The question's terms, each with those of the passages that are another form of it in the question's language."""
     wanted = query_terms(question)
+    if tongue not in STEMMED:
+        return {term: frozenset((term,)) for term in wanted}
+    by_stem: dict[str, set[str]] = {}
+    held = (passage.place_terms.union(*(part.told_terms for part in passage.parts)) for passage in ground.passages)
+    for term in frozenset(wanted).union(*held):
+        by_stem.setdefault(snowball(tongue, term), set()).add(term)
+    return {term: frozenset(by_stem[snowball(tongue, term)]) for term in wanted}
+
+
+def _weights(forms: Mapping[str, frozenset[str]], ground: Ground) -> dict[str, float]:
+    """The question's terms by their rarity in the passages."""
     counts: Counter[str] = Counter()
     total = 0
     for passage in ground.passages:
         for part in passage.parts:
             total += 1
-            counts.update(term for term in wanted if term in part.told_terms)
-    return {term: math.log(1 + (total + 1) / (1 + counts[term])) for term in wanted}
+            counts.update(term for term, own in forms.items() if own & part.told_terms)
+    return {term: math.log(1 + (total + 1) / (1 + counts[term])) for term in forms}
 
 
 def _answers(asked: Asked, best: Pick, lacks: Lack) -> bool:
@@ -224,6 +256,14 @@ def _together(one: Pick, other: Pick) -> bool:
     return (
         one.part.piece.kind != "row" and one.passage is other.passage and one.part.piece.block == other.part.piece.block
     )
+
+
+def _overlaps(asked: Asked, one: Lack, other: Lack) -> bool:
+    """Whether two sentences speak of a word of the question both: "padlocks can be bought" and "towels are hired" do
+    not say between them what a towel costs to buy. English, whose sets were measured without this, is left as it is."""
+    if asked.tongue not in STEMMED or one is other:
+        return True
+    return not frozenset(asked.words.values()) <= {*one.words, *other.words}
 
 
 def _elsewhere(one: Pick, other: Pick) -> bool:

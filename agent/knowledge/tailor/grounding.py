@@ -17,7 +17,7 @@ from agent.knowledge.tailor.claims import Segment, Unit
 from agent.knowledge.tailor.columns import titles_of, wrong_column
 from agent.knowledge.tailor.layout import Kind
 from agent.knowledge.tailor.models import numbers_in, place_words
-from agent.knowledge.tailor.names import Spoken, names, small_words
+from agent.knowledge.tailor.names import Spoken, names, other_forms, small_words
 from agent.knowledge.tailor.passages import Passage, Quote, squeezed
 from agent.knowledge.tailor.quoting import Wanted, best_quote
 from agent.knowledge.tailor.values import Held, mentions
@@ -70,7 +70,9 @@ class Ground:
     @cached_property
     def common(self) -> frozenset[str]:
         """Words that passages or question write small, and so no names."""
-        return small_words((self.question, *self.known, *(chunk.content for chunk in self.chunks)))
+        texts = (*self.known, *(chunk.content for chunk in self.chunks))
+        places = (place_words(chunk) for chunk in self.chunks)
+        return small_words((self.question, *texts)) | other_forms(self.question, (*texts, *places))
 
     def check(self, units: Sequence[Unit]) -> list[Verdict]:
         """A verdict on each unit; the same unit is judged once, for answers are read again as they grow."""

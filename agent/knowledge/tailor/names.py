@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from agent.knowledge.snowball import snowball
+from agent.knowledge.stop_words import tongue_asked
 from agent.knowledge.terms import fold, terms
 
 _TOKEN = re.compile(r"[^\W_]+(?:['\u2019.&/_-](?=[^\W_])[^\W_]+)*\+{0,2}")
@@ -59,6 +61,8 @@ _OPENERS = frozenset(
     """).split()
 )
 """Words that sentences begin with, in English, Swedish and German."""
+PART_LETTERS = 6
+"""Letters of a noun that a longer one may begin or end with ("Urlaub", "Urlaubstage")."""
 _NO_NAMES = frozenset(
     {"i", "i'm", "i'll", "i've", "ok", "a", "e.g", "i.e", "etc", "am", "pm", "vs", "n/a", "no", "yes"}
 )
@@ -131,6 +135,22 @@ def names(text: str, common: Iterable[str] = ()) -> list[Name]:
     if run:
         found.append(_joined(run, plain))
     return sorted(found, key=lambda name: name.start)
+
+
+def other_forms(question: str, texts: Iterable[str]) -> frozenset[str]:
+    """The words of a German question, folded, that texts hold in another form only, or in a longer word. German writes
+    every noun with a capital: these are no names that the texts lack. A word they hold in no form may be one."""
+    asked = {fold(token) for token in _TOKEN.findall(question)} if tongue_asked(question) == "de" else set()
+    held = {fold(token) for text in texts for token in _TOKEN.findall(text)} if asked else set()
+    stems = {snowball("de", word) for word in held}
+    new = asked - held
+    found = {word for word in new if snowball("de", word) in stems}
+    parts = {word for word in new if len(word) >= PART_LETTERS and any(_is_part(word, one) for one in held)}
+    return frozenset(found | parts)
+
+
+def _is_part(word: str, longer: str) -> bool:
+    return longer.startswith(word) or longer.endswith(word)
 
 
 def small_words(texts: Iterable[str]) -> frozenset[str]:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from agent.knowledge.snowball import STEMMED, snowball
 from agent.knowledge.tailor.asked import Asked
 from agent.knowledge.tailor.conditions import Condition, contradicts
 from agent.knowledge.tailor.names import Name, names
@@ -245,7 +246,7 @@ def _by_letters(mark: Name, text: str) -> bool:
 
 
 def _holds(term: str, word: str, held: frozenset[str], words: Iterable[str], tongue: str) -> bool:
-    if same_as(term) & held:
+    if same_as(term) & held or (tongue in STEMMED and _stem(tongue, word) in {_stem(tongue, one) for one in words}):
         return True
     if tongue == "en" and _base(word) in {_base(other) for other in words}:
         return True
@@ -258,6 +259,10 @@ def _holds(term: str, word: str, held: frozenset[str], words: Iterable[str], ton
         if tongue in _COMPOUNDS and min(len(word), len(other)) >= LONG_PREFIX and (word in other or other in word):
             return True
     return False
+
+
+def _stem(tongue: str, word: str) -> str:
+    return word if word.isdigit() else snowball(tongue, word)
 
 
 def _base(word: str) -> str:
