@@ -4,6 +4,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from agent.builder.acceptance import numbered
+from agent.builder.questions import what_blocks
 from agent.builder.records import Doubt
 from agent.builder.summary import template_of
 from agent.core.models import JsonObject
@@ -113,22 +115,28 @@ def proposal(
     lines = [f"**Found**: {analysis.get('summary')}", "", f"**Proposed**: {name}{with_numbers}{reason}."]
     if validation is not None:
         lines += ["", f"**Validated**: {validation.get('summary')}"]
-    open_ones = [one for one in doubts if not one.resolved]
-    if open_ones:
-        said = dict.fromkeys(f"- {one.severity}: {one.message}" for one in open_ones)  # two may say the same
-        lines += ["", "**Doubtful**:", *said]
-    lines.append("")
-    if any(one.blocks for one in open_ones):
-        lines.append(
-            "A blocking issue is open: resolve it, say what to change, mend the files and say `analyse again`, or "
-            f"`apply {named or 'NAME'} anyway`."
-        )
-    else:
-        name = named or "NAME"
-        lines.append(
-            f"Say `apply {name}` to make the collection {name}, or what to change (`make the chunks smaller`)."
-        )
-    return "\n".join(lines)
+    return "\n".join([*lines, *_doubtful("Doubtful", doubts, named)])
+
+
+def settled_told(settled: Sequence[Doubt], before: Sequence[Doubt], after: Sequence[Doubt], *, named: str = "") -> str:
+    """That a person's word has settled these doubts, and what is doubtful still. `before` and `after` are all doubts of
+    the conversation."""
+    ids = {one.id for one in settled}
+    lines = ["**Settled**, and written down as your word:"]
+    lines += [f"- #{number} {one.severity}: {one.message}" for number, one in numbered(before) if one.id in ids]
+    return "\n".join([*lines, *_doubtful("Still doubtful", after, named)])
+
+
+def _doubtful(title: str, doubts: Sequence[Doubt], named: str) -> Iterator[str]:
+    """The open doubts with the numbers they are called by, and how it goes on."""
+    lines = [f"- #{number} {one.severity}: {one.message}" for number, one in numbered(doubts)]
+    if lines:
+        yield from ("", f"**{title}**:", *lines)
+    yield ""
+    name = named or "NAME"
+    yield what_blocks(doubts, named) or (
+        f"Say `apply {name}` to make the collection {name}, or what to change (`make the chunks smaller`)."
+    )
 
 
 def _is_scanned(analysis: JsonObject) -> bool:

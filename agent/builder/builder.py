@@ -13,7 +13,7 @@ from agent.builder.sources import PREFIX, NamedSource, SourceStore
 from agent.builder.store import BuilderStore
 from agent.builder.summary import briefing, summary_of
 from agent.core.audit import UNRECORDED, Act, AuditLog
-from agent.core.errors import AgentError, BadRequestError, ConflictError, NotFoundError
+from agent.core.errors import AgentError, BadRequestError, ConflictError, NotFoundError, StoreError
 from agent.core.models import JsonObject
 from agent.core.subagents import SubAgentResult, Uncertainty
 from agent.knowledge.collection_store import Collection, CollectionStore
@@ -96,6 +96,14 @@ class PipelineBuilder:
         source, doubts = await self.source(conversation), await self.store.doubts(conversation)
         return briefing(conversation, source, doubts, expired=expired), expired
 
+    async def last_answer(self, conversation: Conversation) -> str:
+        """What was answered last; empty where nothing was, or it has expired."""
+        try:
+            known = await self.messages.read(conversation.id)
+        except StoreError:  # their server is away, and the message can be read without them
+            return ""
+        return next((one.content for one in reversed(known) if one.role == "assistant"), "")
+
     async def build(self, conversation: Conversation, pipeline: PipelineDAG) -> None:
         """Keep a checked pipeline as the proposed one. `ConversationNotActiveError`."""
         self.must_be_active(conversation)
@@ -104,6 +112,10 @@ class PipelineBuilder:
             raise self._ended(conversation)
         await self._findings.proposed(conversation, pipeline)
         await self.summarise(conversation)
+
+    async def inherit(self, conversation: Conversation, known: Conversation) -> None:
+        """Take over into a new conversation what another one about the same source found doubtful."""
+        await self._findings.inherit(conversation, known)
 
     async def name_source(self, conversation: Conversation, words: str) -> Conversation:
         """The conversation, about the source that these words mean, where it had none; see `Findings.name_source`."""
@@ -152,7 +164,8 @@ class PipelineBuilder:
             if conversation.job_id is not None and await self._collections.get(conversation.owner, collection) is None:
                 raise ConversationNotActiveError(
                     f"Conversation is not active: {conversation.id} was applied to {collection!r}, which has been "
-                    "deleted since; begin another one to make it anew",
+                    "deleted since; begin another one to make it anew: POST /api/v2/agent/conversations "
+                    f'{{"from_conversation": "{conversation.id}"}}',
                     agent_id="builder",
                 )
             return await self._finish(conversation)

@@ -70,7 +70,7 @@ class BuilderConversations:
 
     async def create(self, source_id: str | None, *, owner: str, begun_from: str | None = None) -> Conversation:
         """Begin a conversation about a source; with what another one came to (`begun_from`): its pipeline, and, unless
-        another source is given, its source and what is known of that.
+        another source is given, its source and what is known and doubtful of that.
 
         `LLMNotConfiguredError`, `NotFoundError` for the source or the other conversation, `BadRequestError` where
         neither names a source."""
@@ -96,6 +96,8 @@ class BuilderConversations:
             analysis=known.analysis if is_same else None,
             tainted=known.tainted,
         )
+        if is_same:
+            await self.builder.inherit(made, known)
         await self.builder.summarise(made)
         return await self.builder.get(made.id, owner)
 

@@ -14,7 +14,8 @@ class LLMNotConfiguredError(AgentError):
 
 
 class ConversationNotActiveError(AgentError):
-    """Raised for a conversation that was applied or abandoned. Begin another one."""
+    """Raised for a conversation that was applied or abandoned. Begin another one, or one from its pipeline
+    (`from_conversation`)."""
 
     code = "ERR_CONVERSATION_NOT_ACTIVE"
 

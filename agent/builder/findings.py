@@ -26,6 +26,12 @@ ADJUSTED: Final[dict[Origin, str]] = {
     "conversation": "withdrawn",
 }
 """How a doubt is settled that its origin no longer has."""
+NARROW: Final = (
+    "This sample was smaller than {wanted} files and not all there are: it settles no doubt of a larger one. Validate "
+    "with sample_count {wanted} where the pipeline or the files were mended."
+)
+"""Else whoever may choose the sample could choose it until nothing fails."""
+_WANTED: Final[int] = ValidationTask.model_fields["sample_count"].default
 OTHER_SOURCE: Final = "Not kept: this is of another source than the conversation's, which is {source_id}."
 
 
@@ -40,7 +46,8 @@ class Findings:
     async def keep(
         self, agent_id: str, conversation: Conversation, task: JsonObject, result: SubAgentResult
     ) -> str | None:
-        """Keep a result of this sub-agent; why not, where it is of another source than the conversation's."""
+        """Keep a result of this sub-agent; what is to be told of that: why it is not kept, where it is of another
+        source than the conversation's, and that it settles nothing, where its sample is too small."""
         if agent_id not in (ANALYZER, VALIDATOR):
             return None
         if result.tainted:
@@ -51,9 +58,9 @@ class Findings:
             return OTHER_SOURCE.format(source_id=source_id)
         if agent_id == ANALYZER:
             await self._keep_analysis(conversation, result)
-        else:
-            await self._keep_report(conversation, task, source_id, result)
-        return None
+            return None
+        await self._keep_report(conversation, task, source_id, result)
+        return None if _is_wide(task, result) else NARROW.format(wanted=_WANTED)
 
     async def name_source(self, conversation: Conversation, words: str) -> str:
         """Make what a user or model calls by an id, a path or an address the source of a conversation that has none
@@ -71,6 +78,18 @@ class Findings:
         """Take up again what the validation says of this pipeline, which is proposed once more."""
         if is_validated(conversation, pipeline) and conversation.validation is not None:
             await self._doubt(conversation, VALIDATOR, said_in(conversation.validation))
+
+    async def inherit(self, conversation: Conversation, known: Conversation) -> None:
+        """Make what is doubtful in another conversation about the same source doubtful in this new one: whoever goes
+        on from there is past nothing that blocked it. What a person has settled stays settled, by them."""
+        for doubt in await self._store.doubts(known):
+            if doubt.resolved and doubt.resolver == doubt.origin:
+                continue
+            said = Uncertainty(severity=doubt.severity, message=doubt.message, context=doubt.context)
+            for made in await self._store.record_doubts(conversation, doubt.origin, [said], settled_by=None):
+                if doubt.resolved:
+                    how, by = doubt.resolved_by or "user_confirmed", doubt.resolver or doubt.origin
+                    await self._store.resolve(made, how=how, resolver=by, note=doubt.note or "")
 
     async def _means(self, words: str, source_id: str, conversation: Conversation) -> bool:
         """Whether these words mean the conversation's source; none at all do."""
@@ -110,11 +129,13 @@ class Findings:
             await self._store.set_validation(conversation, report)
         # The doubts of another pipeline than the proposed one settle none of its own.
         if conversation.pipeline is None or mark(read_pipeline(conversation.pipeline)) == mark(pipeline):
-            await self._take_up(conversation, VALIDATOR, result)
+            await self._take_up(conversation, VALIDATOR, result, settles=_is_wide(task, result))
 
-    async def _take_up(self, conversation: Conversation, origin: Origin, result: SubAgentResult) -> None:
+    async def _take_up(
+        self, conversation: Conversation, origin: Origin, result: SubAgentResult, *, settles: bool = True
+    ) -> None:
         """The doubts of a result. One that did not come to its end has not seen that anything is settled."""
-        await self._doubt(conversation, origin, _told(result), settles=result.success)
+        await self._doubt(conversation, origin, _told(result), settles=result.success and settles)
 
     async def _doubt(
         self, conversation: Conversation, origin: Origin, found: Iterable[Uncertainty], *, settles: bool = True
@@ -164,4 +185,10 @@ def _told(result: SubAgentResult) -> list[Uncertainty]:
 def _sampled(task: JsonObject) -> int:
     """How many files were to be tried."""
     count = task.get("sample_count")
-    return count if isinstance(count, int) else int(ValidationTask.model_fields["sample_count"].default)
+    return count if isinstance(count, int) else _WANTED
+
+
+def _is_wide(task: JsonObject, result: SubAgentResult) -> bool:
+    """Whether a validation tried as many files as one is meant to, or all there are."""
+    found = result.data.get("files_found")
+    return _sampled(task) >= (min(_WANTED, found) if isinstance(found, int) else _WANTED)

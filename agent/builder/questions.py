@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
+from agent.builder.acceptance import ORDINALS, numbered
 from agent.builder.records import Doubt
 from agent.core.models import JsonObject
 from agent.knowledge.dry_run_report import FailureCategory
@@ -62,6 +63,52 @@ _RESET = re.compile(
 _AGAIN = re.compile(r"\banaly[sz]e\b.{0,40}\b(?:again|anew)\b|\bre-?analy[sz]e\b", re.IGNORECASE)
 
 
+_ONE_TEMPLATE = "|".join(re.escape(one.name) for one in list_templates())
+_TAKE = r"(?:(?:let's |i(?:'d| would) )?(?:use|take|try|pick|choose|prefer|like|go with|switch to) )?(?:the )?"
+_TEMPLATE_ALONE = re.compile(
+    rf"{_TAKE}[\"'`]?(?P<name>{_ONE_TEMPLATE})[\"'`]?(?: one)?(?:,? please| then| instead)*[\s.!]*", re.IGNORECASE
+)
+_PLACE_ALONE = re.compile(
+    rf"{_TAKE}(?:(?P<ordinal>{'|'.join(ORDINALS)}|last)(?: one| template)?|(?:number |#)(?P<number>\d{{1,2}}))"
+    r"(?:,? please| then| instead)*[\s.!]*",
+    re.IGNORECASE,
+)
+_NAME_ALONE = re.compile(r"[\"'`]?(?P<name>\w[\w.-]{0,198}\w|\w)[\"'`]?[\s.!]*")
+_NO_NAMES = frozenset({"no", "nope", "stop", "cancel", "abandon", "later", "nothing", "why", "what", "how", "wait"})
+ASK_NAME = "Say `apply NAME`, with what the collection is to be called; you are asked once more before it is made."
+
+
+def said_in_full(request: str, last: str) -> str:
+    """A reply that is short because of what was answered before it (`last`), as it would be said without that: the
+    name that was asked for, a template, or its place in the list of them. Every other request is returned as it is."""
+    text = " ".join(request.replace("\u2019", "'").split())
+    asked_name = last.startswith(ASK_NAME)
+    if asked_name and (named := _NAME_ALONE.fullmatch(text)) is not None:
+        words = {word.lower() for word in _WORD.findall(text)}
+        if not words <= _VAGUE | _NO_NAMES and not _AGREES.match(text) and not asks_state(text):
+            return f"call it {named['name']}"
+    if (chosen := _TEMPLATE_ALONE.fullmatch(text)) is not None:
+        return f"use the template {chosen['name'].lower()}"
+    place = _PLACE_ALONE.fullmatch(text) if last == templates_told() else None
+    if place is not None:
+        names = [one.name for one in list_templates()]
+        said = (place["ordinal"] or "").lower()
+        at = len(names) if said == "last" else ORDINALS.index(said) + 1 if said else int(place["number"])
+        if 1 <= at <= len(names):
+            return f"use the template {names[at - 1]}"
+    return request
+
+
+def templates_told() -> str:
+    """The list of the templates, as it is answered."""
+    return "\n".join(f"- {one.name}: {one.description} For {', '.join(one.suggested_for)}." for one in list_templates())
+
+
+def agrees(request: str) -> bool:
+    """Whether the proposal is called good, and that is all that is said."""
+    return _AGREES.match(request) is not None
+
+
 def wants_again(request: str) -> bool:
     """Whether the source is to be analysed although it was."""
     return _AGAIN.search(request) is not None
@@ -85,9 +132,7 @@ def plain_answer(request: str) -> str | None:
     if not _ASKS.search(request):
         return None
     if _TEMPLATES.search(request):
-        return "\n".join(
-            f"- {one.name}: {one.description} For {', '.join(one.suggested_for)}." for one in list_templates()
-        )
+        return templates_told()
     for word, kind in _ABOUT.items():
         if re.search(rf"\b{word}(?:e?s)?\b", request, re.IGNORECASE):
             return "\n".join(_described(one) for one in plugins(kind))
@@ -115,16 +160,31 @@ def failures(validation: JsonObject | None, doubts: Sequence[Doubt]) -> str:
         return "Nothing was validated yet: say `validate`."
     categories = validation.get("failure_categories")
     lines = [_category(name, one) for name, one in categories.items()] if isinstance(categories, dict) else []
-    blocking = [f"- {one.message}" for one in doubts if one.blocks]
+    blocking = [f"- #{number} {one.message}" for number, one in numbered(doubts) if one.blocks]
     told = ["No file of the sample failed."] if not lines else ["What could not be read of the sample:", *lines]
     return "\n".join([*told, *(["", "What blocks:", *blocking] if blocking else [])])
 
 
-def how_to_apply(named: str) -> str:
-    """What to say to have the proposal applied; `named` where the user has said what to call the collection."""
-    if named:
-        return f"The collection gets its name when it is made: say `apply {named}`."
-    return "Say `apply NAME`, with what the collection is to be called; you are asked once more before it is made."
+def how_to_apply(named: str, doubts: Sequence[Doubt] = ()) -> str:
+    """What to say to have the proposal applied; `named` where the user has said what to call the collection. Where one
+    of these doubts blocks it, what to say first."""
+    asked = f"The collection gets its name when it is made: say `apply {named}`." if named else ASK_NAME
+    blocked = what_blocks(doubts, named)
+    return f"{asked}\n\n{blocked}" if blocked else asked
+
+
+def what_blocks(doubts: Sequence[Doubt], named: str) -> str:
+    """What can be done about the blocking issues among these doubts; empty where there are none."""
+    blocking = [number for number, one in numbered(doubts) if one.blocks]
+    if not blocking:
+        return ""
+    first, *more = blocking
+    listed = ", ".join(f"#{one}" for one in blocking)
+    is_open = "Blocking issues are open" if more else "A blocking issue is open"
+    return (
+        f"{is_open} ({listed}): say what to change, mend the files and say `analyse again`, settle it by your word "
+        f"(`doubt {first} is fine`), or `apply {named or 'NAME'} anyway`."
+    )
 
 
 def _category(name: str, told: JsonValue) -> str:

@@ -143,9 +143,11 @@ class BuilderStore:
         return [conversation_of(row) for row in await self._statements.read(query)]
 
     async def set_source(self, conversation: Conversation, source_id: str) -> None:
-        """Say which source it is about, where that is not known yet."""
+        """Say which source it is about, where that is not known; what was found out of one that was removed is not of
+        this one."""
         await self._statements.write(
-            "UPDATE agent_conversations SET source_id = ?, updated = ? WHERE id = ? AND source_id IS NULL",
+            "UPDATE agent_conversations SET source_id = ?, source_analysis = NULL, validation = NULL, updated = ? "
+            "WHERE id = ? AND source_id IS NULL",
             source_id, self._clock(), conversation.id,
         )  # fmt: skip
 

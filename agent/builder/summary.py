@@ -5,6 +5,7 @@ Both are made from what is kept, never by a model, so that they cannot say more 
 import json
 from collections.abc import Iterator, Sequence
 
+from agent.builder.acceptance import numbered
 from agent.builder.adjusting import deviations
 from agent.builder.records import Conversation, Doubt
 from agent.builder.sources import NamedSource
@@ -98,11 +99,12 @@ def _known(conversation: Conversation, source: NamedSource | None, doubts: Seque
         yield f"Validation{_unfinished(conversation.validation)}: {conversation.validation.get('summary')}"
     elif conversation.pipeline is not None:
         yield "The pipeline was not validated yet."
+    for number, doubt in numbered(doubts):
+        yield f"- #{number} {doubt.severity}, open: {doubt.message[:300]}"
     for doubt in doubts:
         how = doubt.resolved_by or ""
-        state = f"settled ({_SETTLED.get(how, how.replace('_', ' '))})" if doubt.resolved else "open"
-        if not doubt.resolved or doubt.severity == "blocking":
-            yield f"- {doubt.severity}, {state}: {doubt.message[:300]}"
+        if doubt.resolved and doubt.severity == "blocking":
+            yield f"- blocking, settled ({_SETTLED.get(how, how.replace('_', ' '))}): {doubt.message[:300]}"
 
 
 def _deviations(conversation: Conversation) -> Iterator[str]:

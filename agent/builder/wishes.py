@@ -73,11 +73,11 @@ def not_understood(pipeline: PipelineDAG, unread: Sequence[str] = ()) -> str:
         "- `analyse again`, once the files have changed; `which files fail?`; `start over`, to drop every wish",
         "- `validate`, for the proposal as it stands; `status`, for all that is known and doubtful",
         "- `list the templates`, `which parsers are there?`",
+        "- `doubt 3 is fine`, `never mind the languages`: settles what is doubtful, by its number or what it is about",
         "- `apply NAME`, to make the collection NAME; `apply NAME anyway`, over blocking issues",
         "",
         "Several wishes may stand in one message. Single files are left out by moving them out of the source. To "
-        "settle a doubt or to abandon the conversation, use its page, or POST `.../uncertainties/{id}/resolve` and "
-        "`.../abandon`.",
+        "abandon the conversation, use its page, or POST `.../abandon`.",
     ))  # fmt: skip
 
 

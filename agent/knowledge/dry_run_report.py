@@ -10,6 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from agent.core.models import Frozen, JsonObject
+from agent.core.plurals import many
 from agent.knowledge.models import Chunk, FileType
 from agent.knowledge.pipeline_diff import PipelineDiff
 
@@ -191,7 +192,7 @@ def _uncertainties(rate: float, tested: int, categories: Mapping[str, FailureCat
     if not tested:
         return [ReportUncertainty(severity="blocking", message="there is no file to try", context=context)]
     failed = round((1 - rate) * tested)
-    message = f"{failed} of {tested} files failed ({100 - rate * 100:.0f} %)"
+    message = f"{failed} of {many(tested, 'file')} failed ({100 - rate * 100:.0f} %)"
     severity: Literal["blocking", "notable"] = "blocking" if assessment == "blocking_issues" else "notable"
     return [ReportUncertainty(severity=severity, message=message, context=context)]
 
@@ -208,7 +209,7 @@ def _summary(
 ) -> str:
     if not files:
         return "No files: there is nothing at this source that could be tried."
-    parts = [f"{rate * 100:.0f} % of {len(files)} files are read."]
+    parts = [f"{rate * 100:.0f} % of {many(len(files), 'file')} {'is' if len(files) == 1 else 'are'} read."]
     if categories:
         parts.append("; ".join(f"{category.count} {name}" for name, category in categories.items()) + ".")
     parts += [f"{fix.description}." for fix in fixes]

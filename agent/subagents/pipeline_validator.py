@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agent.core.errors import ToolError
 from agent.core.models import JsonObject
+from agent.core.plurals import many
 from agent.core.subagents import SubAgentResult, Uncertainty
 from agent.knowledge.dry_run_report import PipelineFix, ValidationReport
 from agent.knowledge.pipeline import PipelineDAG
@@ -236,7 +237,8 @@ def _result(report: ValidationReport, extra: Sequence[Uncertainty], understood: 
 def _summary(base: ValidationReport, fixes: Sequence[PipelineFix]) -> str:
     """The figures, and the changes that help."""
     parts = [
-        f"{base.success_rate * 100:.0f} % of {base.files_tested} files are read ({base.assessment.replace('_', ' ')})."
+        f"{base.success_rate * 100:.0f} % of {many(base.files_tested, 'file')} "
+        f"{'is' if base.files_tested == 1 else 'are'} read ({base.assessment.replace('_', ' ')})."
     ]
     if not base.files_tested:
         parts = [base.summary]

@@ -136,7 +136,7 @@ def analysis(evidence: Evidence, final: AnalysisFinal | None = None) -> SourceAn
         content_characteristics=characteristics,
         parser_recommendations=tuple(_recommendations(evidence, counts, final)),
         uncertainties=(*found, *extra),
-        summary=_summary(counts, characteristics, found, final),
+        summary=_summary(evidence.counts, characteristics, found, final),
         complete=evidence.counts is not None and not counts.note,
         sampled=len({trial.file for trial in trials} | set(evidence.previews)),
     )
@@ -225,15 +225,16 @@ def counted(counts: EnumerateOutput) -> str:
 
 
 def _summary(
-    counts: EnumerateOutput,
+    counts: EnumerateOutput | None,
     characteristics: ContentCharacteristics,
     found: Sequence[Uncertainty],
     final: AnalysisFinal | None,
 ) -> str:
-    """The counted figures always come first."""
+    """The counted figures always come first; where nobody listed the source, there are none."""
+    figures = counted(counts) if counts is not None else "The files were not counted."
     if final is not None:
-        return f"{counted(counts)} {final.summary.strip()[:2_000]}"
-    parts = [counted(counts)]
+        return f"{figures} {final.summary.strip()[:2_000]}"
+    parts = [figures]
     if characteristics.document_types:
         parts.append(f"Mostly {characteristics.document_types[0]}.")
     if characteristics.languages:

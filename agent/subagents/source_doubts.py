@@ -11,6 +11,8 @@ from agent.subagents.reading_tools import LanguageFound, ParserTrial
 from agent.subagents.source_tools import EnumerateOutput
 
 EXAMPLES = 5
+SCANNED = "hold scanned pages; they have to be read by OCR"
+"""How a doubt about scans ends; whoever then wants OCR has settled it."""
 NOTABLE_SHARE = 0.1
 """Of all files, from which those that cannot be read are worth a decision."""
 
@@ -74,8 +76,7 @@ def _of_trials(trials: Sequence[ParserTrial]) -> Iterator[Uncertainty]:
     tried = len({trial.file for trial in trials})
     scanned = sorted({trial.file for trial in trials if trial.scanned})
     if scanned:
-        message = f"{len(scanned)} of {tried} files tried hold scanned pages; they have to be read by OCR"
-        yield _about("notable", message, scanned)
+        yield _about("notable", f"{len(scanned)} of {tried} files tried {SCANNED}", scanned)
     read = {trial.file for trial in trials if trial.success}
     for code, (_, what) in _FAULTS.items():
         files = sorted({trial.file for trial in trials if _fails_by(trial, code)} - read)

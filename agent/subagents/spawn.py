@@ -16,7 +16,7 @@ GRACE_S = 30.0
 
 Keep = Callable[[JsonObject, SubAgentResult, ToolContext], Awaitable[str | None]]
 """Told of each result with the task it is of: a conversation keeps them. What it returns is told with the result: why
-it was not kept."""
+it was not kept, or that it settles nothing."""
 
 SPAWN_TOOLS = frozenset(f"spawn_{kind.AGENT_ID}" for kind in SUBAGENTS)
 """Their names, in full: `spawn__x` may be the tool of anybody's server `spawn`."""

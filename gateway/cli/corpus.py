@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.core.models import LOCAL_OWNER
+from agent.core.plurals import many
 from gateway.cli import screen
 from gateway.cli.groups import Group
 from gateway.cli.session import with_stepgate
@@ -175,8 +176,10 @@ def _print_built(report: "BuildReport") -> None:
     """What became of the documents."""
     print(
         f"{report.collection}: {report.added} added, {report.changed} changed, {report.unchanged} unchanged, "
-        f"{report.removed} removed; {report.chunks} passages in {report.seconds:.1f} s"
+        f"{report.removed} removed; {many(report.chunks, 'passage')} in {report.seconds:.1f} s"
     )
+    if not (report.added or report.changed or report.unchanged):
+        print("  there is no document in it; `stepgate corpus prepare` makes documents of the rows of tables")
     _print_faults(report.faults)
     if report.absent:
         print(f"  note: {report.absent} documents of the collection are in none of these files; --prune removes them")

@@ -8,6 +8,7 @@ import typer
 
 from agent.core.errors import BadRequestError
 from agent.core.models import LOCAL_OWNER
+from agent.core.plurals import many
 from gateway.cli import screen
 from gateway.cli.groups import Group
 from gateway.cli.session import operator, with_stepgate
@@ -151,7 +152,8 @@ def delete(collection: Annotated[str, typer.Argument(help="The collection.")]) -
 
 @app.command()
 def reindex(collection: Annotated[str, typer.Argument(help="The collection.")]) -> None:
-    """Make the vectors of a collection by the embedder that is set now; interrupted, it goes on when called again."""
+    """Make a collection's stems and vectors as this release and its embedder do; interrupted, it goes on when called
+    again."""
 
     async def work(stepgate: "Stepgate") -> None:
         with reading_bar() as bar:
@@ -161,9 +163,13 @@ def reindex(collection: Annotated[str, typer.Argument(help="The collection.")]) 
                 bar.update(task, completed=done, total=total, file=screen.escape(name[-40:]))
 
             made = await stepgate.library.reindex(LOCAL_OWNER, collection, progress)
+        if made.words:
+            print(f"{made.collection}: {many(made.words, 'passage')} are found by other stems now")
+        if not made.embedder:
+            return
         print(
-            f"{made.collection}: {made.chunks} passages of {made.documents} documents have vectors by {made.embedder}, "
-            f"in {made.seconds:.1f} s"
+            f"{made.collection}: {many(made.chunks, 'passage')} of {many(made.documents, 'document')} have vectors by "
+            f"{made.embedder}, in {made.seconds:.1f} s"
         )
 
     with_stepgate(work)
@@ -197,7 +203,7 @@ def _print_report(report: "IngestReport") -> None:
     left = f", {report.left_out} left out by the pipeline" if report.left_out else ""
     print(
         f"{report.collection}: {report.read} read, {report.unchanged} unchanged, {report.removed} removed, "
-        f"{len(report.skipped)} skipped{left}; {report.chunks} passages in {report.seconds:.1f} s"
+        f"{len(report.skipped)} skipped{left}; {many(report.chunks, 'passage')} in {report.seconds:.1f} s"
     )
     for skipped in report.skipped[:SHOWN_SKIPPED]:
         print(f"  skipped {skipped.source}: {skipped.reason} ({skipped.code})")

@@ -6,6 +6,7 @@ from pathlib import Path
 from pydantic import BaseModel, Field
 
 from agent.core.errors import AgentError, ToolDeniedError, ToolError, ToolInputError
+from agent.core.plurals import many
 from agent.knowledge.errors import ConnectorAuthError
 from agent.knowledge.ingestion import ASKS
 from agent.knowledge.library import IngestReport, Library
@@ -102,7 +103,7 @@ class IngestTool(TypedTool[IngestInput, IngestOutput]):
         """As a sentence, and a line for each that was skipped."""
         first = (
             f"{output.collection}: {output.read} read, {output.unchanged} unchanged, {output.removed} removed, "
-            f"{output.skipped_count} skipped; {output.passages} passages."
+            f"{output.skipped_count} skipped; {many(output.passages, 'passage')}."
         )
         if not output.read and not output.unchanged and not output.skipped_count:
             first += " There is nothing in it that could be read."

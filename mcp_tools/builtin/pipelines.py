@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from agent.builder.builder import PipelineBuilder
+from agent.builder.errors import BlockingUncertaintyError
 from agent.core.errors import AgentError, ToolError, ToolInputError
 from agent.core.models import JsonObject
 from agent.knowledge.pipeline import NodeKind
@@ -13,6 +14,10 @@ from agent.knowledge.plugins import PluginInfo, plugin, plugins
 from agent.knowledge.templates import PipelineTemplate, chosen_pipeline, list_templates
 from agent.tools import Tool, ToolAnnotations, ToolContext, TypedTool
 
+SAY_THEN = (
+    "Say `status` for what is open and its numbers, then `doubt NUMBER is fine`, or what to change; or `apply NAME "
+    "anyway`"
+)
 APPLIES = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
 
 
@@ -260,7 +265,7 @@ class ApplyPipelineTool(TypedTool[ApplyInput, ApplyOutput]):
             conversation = await self._builder.of_call(context)
             await self._builder.may_apply(conversation, wanted.collection_name, force=wanted.force)
         except AgentError as error:
-            raise _told(error, self.name) from error
+            raise _told(error, self.name, by_rules=context.model is None) from error
 
     async def run(self, args: ApplyInput, context: ToolContext) -> ApplyOutput:
         """As the builder does it."""
@@ -268,7 +273,7 @@ class ApplyPipelineTool(TypedTool[ApplyInput, ApplyOutput]):
             conversation = await self._builder.of_call(context)
             applied = await self._builder.apply(conversation, args.collection_name, force=args.force, by=context.owner)
         except AgentError as error:
-            raise _told(error, self.name) from error
+            raise _told(error, self.name, by_rules=context.model is None) from error
         return ApplyOutput(
             collection_id=args.collection_name,
             collection_name=args.collection_name,
@@ -279,8 +284,8 @@ class ApplyPipelineTool(TypedTool[ApplyInput, ApplyOutput]):
     def text(self, output: ApplyOutput) -> str:
         """As a sentence."""
         return (
-            f"The collection {output.collection_name!r} is made and its documents are being read ({output.job_id}); "
-            f"GET /v1/jobs/{output.job_id} tells how far it is."
+            f"The collection {output.collection_name!r} is made, and its documents are being read now (job "
+            f"{output.job_id}). Ask it in the room `knowledge`: what has been read is found there at once."
         )
 
 
@@ -296,10 +301,13 @@ def pipeline_tools(builder: PipelineBuilder) -> Sequence[Tool]:
     )
 
 
-def _told(error: AgentError, tool: str) -> ToolError:
-    """A refusal as the model is told it: what is wrong with its call, or that it could not be done now."""
+def _told(error: AgentError, tool: str, *, by_rules: bool = False) -> ToolError:
+    """A refusal as the model is told it: what is wrong with its call, or that it could not be done now. Where rules
+    carry the conversation a person reads it, and is told what they can say."""
     if isinstance(error, ToolError):
         return error
+    if by_rules and isinstance(error, BlockingUncertaintyError):
+        return ToolInputError(f"{error.message}. {SAY_THEN}", agent_id=tool)
     if error.kind.http_status < 500:
         return ToolInputError(error.message, agent_id=tool)
     return ToolError(error.message, agent_id=tool)

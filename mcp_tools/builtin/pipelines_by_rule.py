@@ -1,26 +1,19 @@
 """`suggest_pipeline`: what a model does in a conversation, by rule: analyse, propose, validate, correct."""
 
+from collections.abc import Sequence
+
 from pydantic import BaseModel, Field
 
-from agent.builder.adjusting import deviations
-from agent.builder.advice import fitting, knobs, proposal
+from agent.builder.adjusting import deviations, forces_ocr
+from agent.builder.advice import fitting, knobs, proposal, settled_told
 from agent.builder.builder import PipelineBuilder
-from agent.builder.changes import Reading, made, read_wishes
+from agent.builder.changes import made, read_wishes
 from agent.builder.findings import ANALYZER, VALIDATOR, is_validated
-from agent.builder.questions import (
-    asks_failures,
-    asks_state,
-    clarifying,
-    failures,
-    how_to_apply,
-    plain_answer,
-    wants_again,
-    wants_applied,
-    wants_reset,
-)
-from agent.builder.records import Conversation
+from agent.builder.hearing import Heard, at_once, heard_as, is_analysed, named_before
+from agent.builder.questions import asks_state, clarifying, plain_answer, wants_again, wants_reset
+from agent.builder.records import Conversation, Doubt
 from agent.builder.summary import summary_of
-from agent.builder.wishes import goes_on, not_understood, sources_named
+from agent.builder.wishes import sources_named
 from agent.core.errors import AgentError, SubAgentFailedError, ToolError, ToolInputError
 from agent.core.models import JsonObject
 from agent.core.subagents import SubAgentResult
@@ -29,6 +22,7 @@ from agent.knowledge.pipeline import PipelineDAG
 from agent.knowledge.pipeline_check import PipelineInvalidError, checked, read_pipeline
 from agent.knowledge.pipeline_diff import applied
 from agent.knowledge.templates import from_template, template
+from agent.subagents.source_doubts import SCANNED
 from agent.tools import READ_ONLY_WEB, ToolContext, TypedTool
 
 TIMEOUT_S = 900.0
@@ -37,6 +31,7 @@ NO_SOURCE = (
     "Which documents is this about? Name a folder or file below {roots} (`index the folder papers`), a web address, or "
     "the id of a registered source (`src_...`)."
 )
+NOTE_CHARS = 2_000
 TRIED = "that was decided when this was interrupted; it went on from there"
 NOTHING_THERE = (
     "**Found**: {summary}\n\nThere is nothing to propose a pipeline for yet. Put documents there, then say "
@@ -106,27 +101,43 @@ class SuggestPipelineTool(TypedTool[SuggestInput, SuggestOutput]):
         conversation = await self._builder.of_call(context)
         if asks_state(request):
             return await self._told(conversation)
-        kept = conversation.pipeline if not wants_reset(request) else None
-        current = read_pipeline(kept) if kept is not None else None
-        reading = read_wishes(request)
-        tried = _tried(context)  # where this very call was cut short: what was wished for is done
-        if current is not None and tried is None:
-            answer = await self._at_once(request, reading, conversation, current)
-            if answer:
-                return SuggestOutput(answer=answer, pipeline=conversation.pipeline, tainted=conversation.tainted)
-        question = clarifying(request, proposed=conversation.pipeline is not None) if not wants_reset(request) else None
+        last = await self._builder.last_answer(conversation) if conversation.source_id is not None else ""
+        doubts, tried = await self._builder.store.doubts(conversation), _tried(context)
+        heard = heard_as(request, last, conversation, doubts, is_anew=tried is not None)
+        current = heard.current
+        answer = at_once(heard, conversation, current) if current is not None and tried is None else ""
+        if answer:
+            return SuggestOutput(answer=answer, pipeline=conversation.pipeline, tainted=conversation.tainted)
+        question = (
+            None if wants_reset(heard.request) else clarifying(heard.request, proposed=bool(conversation.pipeline))
+        )
         if question is not None:
             return SuggestOutput(answer=question, pipeline=conversation.pipeline)
         self._builder.must_be_active(conversation)
         if await self._builder.source(conversation) is None:
-            conversation, question = await self._named(request, conversation)
+            conversation, question = await self._named(heard.request, conversation)
             if question:
                 return SuggestOutput(answer=question)
         try:
-            change = made(current, reading.wishes) if current is not None and tried is None else tried
+            change = made(current, heard.reading.wishes) if current is not None and tried is None else tried
         except PipelineInvalidError as error:
             return SuggestOutput(answer=_impossible(error), pipeline=conversation.pipeline)
-        anew = wants_again(request) or not _is_analysed(conversation)
+        return await self._done(heard, change, conversation, context)
+
+    async def _done(
+        self, heard: Heard, change: tuple[PipelineDAG, str] | None, conversation: Conversation, context: ToolContext
+    ) -> SuggestOutput:
+        """What the message asks for, once it is read: doubts settled, the source analysed, a pipeline proposed."""
+        request, current, settled = heard.request, heard.current, heard.settlement.doubts
+        anew = wants_again(request) or not is_analysed(conversation)
+        if current is not None and change is not None and forces_ocr(change[0]) and not forces_ocr(current):
+            scans = [one for one in heard.doubts if not one.resolved and one.message.endswith(SCANNED)]
+            await self._settle(conversation, scans, "pipeline_adjusted", request, context)
+        await self._settle(conversation, settled, "user_confirmed", request, context)
+        if settled and change is None and not anew and not heard.settlement.unread:
+            after, named = await self._builder.store.doubts(conversation), named_before(conversation, heard.reading)
+            told = settled_told(settled, heard.doubts, after, named=named)
+            return SuggestOutput(answer=told, pipeline=conversation.pipeline, tainted=conversation.tainted)
         if anew:
             task: JsonObject = {"source_id": conversation.source_id or "", "user_intent": request}
             conversation = await self._delegated(ANALYZER, task, conversation, context)
@@ -166,7 +177,7 @@ class SuggestPipelineTool(TypedTool[SuggestInput, SuggestOutput]):
         conversation = await self._corrected(conversation, context)
         pipeline = read_pipeline(conversation.pipeline) if conversation.pipeline is not None else pipeline
         doubts = await self._builder.store.doubts(conversation)
-        named = _named_before(conversation, read_wishes(request))
+        named = named_before(conversation, read_wishes(request))
         told = proposal(
             analysis,
             pipeline,
@@ -178,19 +189,12 @@ class SuggestPipelineTool(TypedTool[SuggestInput, SuggestOutput]):
         )
         return SuggestOutput(answer=told, pipeline=conversation.pipeline, tainted=conversation.tainted)
 
-    async def _at_once(self, request: str, reading: Reading, conversation: Conversation, current: PipelineDAG) -> str:
-        """The answer to what changes nothing of a proposal: a question about it, agreement without a name, words that
-        no rule reads. Empty for all else."""
-        if reading.wishes:
-            unread = [one for one in reading.unread if not goes_on(one) and not wants_again(one)]
-            return not_understood(current, unread) if unread else ""
-        if wants_applied(request) or (reading.name and not reading.unread):
-            return how_to_apply(_named_before(conversation, reading))
-        if asks_failures(request):
-            return failures(conversation.validation, await self._builder.store.doubts(conversation))
-        if clarifying(request, proposed=True) or wants_again(request) or goes_on(request):
-            return ""
-        return not_understood(current) if _is_analysed(conversation) else ""
+    async def _settle(
+        self, conversation: Conversation, doubts: Sequence[Doubt], how: str, request: str, context: ToolContext
+    ) -> None:
+        """Settle open doubts by the user's word, which is kept with each."""
+        for one in doubts:
+            await self._builder.resolve(conversation, one.id, how=how, by=context.owner, note=request[:NOTE_CHARS])
 
     async def _told(self, conversation: Conversation) -> SuggestOutput:
         """What is known, in sentences."""
@@ -259,17 +263,5 @@ def _tried(context: ToolContext) -> tuple[PipelineDAG, str] | None:
     return (read_pipeline(pipeline), TRIED) if isinstance(pipeline, dict) else None
 
 
-def _named_before(conversation: Conversation, reading: Reading) -> str:
-    """What the user last said the collection is to be called; empty when they never did."""
-    earlier = (read_wishes(said).name for said in reversed(conversation.asked))
-    return reading.name or next((name for name in earlier if name), "")
-
-
 def _impossible(error: PipelineInvalidError) -> str:
     return f"That cannot be done: {'; '.join(error.problems)}. Nothing was changed."
-
-
-def _is_analysed(conversation: Conversation) -> bool:
-    """Whether it is known what is there; that nothing was there is worth another look."""
-    analysis = conversation.analysis
-    return analysis is not None and bool(analysis.get("total_files")) and analysis.get("success") is not False

@@ -186,3 +186,28 @@ async def test_a_validator_that_had_seen_failures_says_them(
         await mine.say("Index the folder")
         assert open_ones(await mine.look(), "blocking"), "half of the files were seen to fail"
         assert (await mine.apply("kelp")).status_code == 400
+
+
+@pytest.mark.row("S000-09", "S000-42")
+async def test_a_smaller_sample_settles_no_doubt_of_a_larger_one(
+    serve: Serve, model_server: ScriptedServer, tmp_path: Path
+) -> None:
+    async with client_of(serve) as client:
+        mine, bad, _ = await with_a_bad_folder(client, model_server, tmp_path)
+        before = open_ones(await mine.look(), "blocking")
+        assert before == ["2 of 4 files failed (50 %)"]
+        lucky = [
+            calls("spawn_pipeline_validator", pipeline=REPORTS, source_id="", sample_count=1, seed=seed)
+            for seed in range(4)
+        ]
+        model_server.load(script(VALIDATES, *lucky, DONE))
+        await mine.say("Try it with one file only, until it works")
+        assert before[0] in open_ones(await mine.look(), "blocking")
+        told = [str(request["body"]["messages"]) for request in model_server.requests()]
+        assert any("settles no doubt" in one for one in told), "the model is told why"
+        assert (await mine.apply("kelp")).status_code == 400
+        for locked in bad.glob("locked*"):
+            locked.unlink()
+        model_server.load(script(VALIDATES, calls("spawn_pipeline_validator", pipeline=REPORTS, sample_count=2), DONE))
+        await mine.say("I have taken the locked ones away; try all there are")
+        assert open_ones(await mine.look(), "blocking") == [], "a sample that is everything is as good"

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.integration.conftest import Serve
+from tests.support.documents import encrypted_pdf
 from tests.support.talks import API, Talk, papers, said, talk
 
 INDEX = "Help me index these research papers"
@@ -75,6 +77,33 @@ async def test_another_one_goes_on_from_its_pipeline(serve: Serve, tmp_path: Pat
         assert (await first.look())["current_pipeline"] == before["current_pipeline"], "the first one is as it was"
 
 
+@pytest.mark.row("S000-09", "S000-12")
+async def test_what_is_doubtful_is_no_less_so_in_another_one(serve: Serve, tmp_path: Path) -> None:
+    folder = papers(tmp_path / "data", 3)
+    for number in range(2):
+        (folder / f"locked{number}.pdf").write_bytes(encrypted_pdf())
+    async with client_of(serve) as client:
+        first = await talk(client, folder)
+        await first.say(INDEX)
+        assert (await first.apply("kelp")).status_code == 400
+        second = Talk(client, (await client.post(API, json={"from_conversation": first.id})).json()["id"], "")
+        carried = (await second.look())["uncertainties"]
+        assert [(one["severity"], one["message"], one["resolved"]) for one in carried] == [
+            (one["severity"], one["message"], one["resolved"]) for one in (await first.look())["uncertainties"]
+        ]
+        blocked = await second.apply("kelp")
+        assert (blocked.status_code, blocked.json()["error"]["error_code"]) == (400, "ERR_BLOCKING_UNCERTAINTY")
+        (doubt,) = [one for one in carried if one["severity"] == "blocking"]
+        path = f"{API}/{second.id}/uncertainties/{doubt['id']}/resolve"
+        assert (await client.post(path, json={"note": "nobody needs them"})).status_code == 200
+        third = Talk(client, (await client.post(API, json={"from_conversation": second.id})).json()["id"], "")
+        (settled,) = [one for one in (await third.look())["uncertainties"] if one["severity"] == "blocking"]
+        assert (settled["resolved_by"], settled["resolver"]) == ("user_confirmed", "local")
+        assert settled["note"] == "nobody needs them"
+        await third.say("validate")
+        assert (await third.apply("kelp")).status_code == 200, "a person's word stands"
+
+
 async def test_it_may_go_on_with_another_source_and_needs_one(serve: Serve, tmp_path: Path) -> None:
     folder = papers(tmp_path / "data", 2)
     letters = folder.parent / "letters"
@@ -94,6 +123,25 @@ async def test_it_may_go_on_with_another_source_and_needs_one(serve: Serve, tmp_
         await client.delete(f"/v1/sources/{first.source_id}")
         gone = await client.post(API, json={"from_conversation": first.id})
         assert (gone.status_code, "none any more" in gone.json()["error"]["message"]) == (400, True), gone.text
+
+
+async def test_another_source_in_the_place_of_a_removed_one_is_looked_into(serve: Serve, tmp_path: Path) -> None:
+    folder = papers(tmp_path / "data", 3)
+    (folder / "locked.pdf").write_bytes(encrypted_pdf())
+    letters = folder.parent / "letters"
+    letters.mkdir()
+    (letters / "one.txt").write_text("Dear kelp.")
+    async with client_of(serve) as client:
+        mine = await talk(client, folder)
+        assert "4 files" in said(await mine.say(INDEX))
+        assert (await client.delete(f"/v1/sources/{mine.source_id}")).status_code == 204
+        assert "Which documents" in said(await mine.say("go on"))
+        told = said(await mine.say("index the folder letters"))
+        assert "**Found**: 1 file," in told
+        known = await mine.look()
+        assert (known["source_analysis"]["total_files"], known["validation"]["files_found"]) == (1, 1)
+        open_ones = [one["message"] for one in known["uncertainties"] if not one["resolved"]]
+        assert not [one for one in open_ones if "password" in one or "failed" in one], open_ones
 
 
 async def test_whoever_comes_second_is_told_what_happens(serve: Serve, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from agent.core.events import Event, ToolCalled, ToolReturned
 from agent.core.models import Room
-from agent.subagents.source_analysis import SourceAnalysis
+from agent.subagents.source_analysis import Evidence, SourceAnalysis, analysis
 from tests.support.documents import Words, encrypted_pdf, pdf, scanned_pdf, word
 from tests.support.engine import engine_bench
 from tests.support.script import Call, says, script
@@ -204,3 +204,10 @@ async def test_a_single_file_is_a_source_too(tmp_path: Path) -> None:
     file.write_text(ENGLISH)
     made = data_of(await analysed(tmp_path, file))
     assert (made.total_files, made.sampled, made.content_characteristics.languages) == (1, 1, ("en",))
+
+
+def test_what_nobody_counted_is_not_said_to_be_none() -> None:
+    found = analysis(Evidence())
+    assert found.summary.startswith("The files were not counted.")
+    assert "0 files" not in found.summary
+    assert [one.severity for one in found.uncertainties] == ["notable"], "it is no empty folder"
