@@ -27,9 +27,11 @@ BRIEF: Final = "build_incident_brief"
 SUMMARY: Final = "summarize"
 
 _HINT = re.compile(
-    r"\b(?:incidents?|outages?|latenc(?:y|ies)|errors?|sev(?:[\s-]?\d|ere|erity|erities)?)\b", re.IGNORECASE
+    r"(?:(?<![^\W\d_])|(?<=[a-z\d])(?=[A-Z]))"
+    r"(?i:incidents?|outages?|latenc(?:y|ies)|error(?:s|ed|ing)?|sev(?:ere|erity|erities)?)"
+    r"(?:(?![^\W\d_])|(?<=[a-z])(?=[A-Z]))"
 )
-"""The hints of the documents, as words: "several" is no severity."""
+"""The hints of the documents, as words: "several" is no severity, but TimeoutError, error_rate and SEV2 hold one."""
 _URGENT = re.compile(r"^\s*(?:p\s?-?\d|sev)", re.IGNORECASE)
 _TEXTS = frozenset({"text", "prompt", "input"})
 _QUERIES = frozenset({"query", "question"})
@@ -90,8 +92,9 @@ def fitted(raw: RawPlan, request: PlanningRequest) -> tuple[RawPlan, tuple[str, 
     return replace(raw, steps=tuple(steps)), tuple(notes)
 
 
-def with_required(plan: Plan, request: PlanningRequest, *, has_model: bool) -> Adjusted:
-    """The plan with every required tool of the catalogue; steps that were done before are kept as they are.
+def with_required(plan: Plan, request: PlanningRequest, *, has_model: bool, named: Collection[str] = ()) -> Adjusted:
+    """The plan with every required tool of the catalogue; steps that were done before are kept as they are, and so are
+    the arguments of tools that the caller has `named` with their own.
 
     A tool that is not in the catalogue is left out: the gate over required tools will name it."""
     done = {completed.step.id for completed in request.completed}
@@ -106,7 +109,7 @@ def with_required(plan: Plan, request: PlanningRequest, *, has_model: bool) -> A
         steps[added.id] = added
         notes.append(f"{tool} is required here and was added" + (" again" if tool in request.redo else ""))
     _brief_after_retrieval(steps, request, done, notes)
-    summary = _summary_of_the_original(steps, request, done)
+    summary = _summary_of_the_original(steps, request, done) if SUMMARY not in named else None
     ordered = _listed(in_order(list(steps.values()), ()), done, summary)
     closing = [
         step.model_copy(update={"depends_on": tuple(other.id for other in ordered)})

@@ -260,6 +260,10 @@ def test_what_goes_wrong_is_one_clear_line_and_an_exit_code(tmp_path: Path) -> N
     assert code == 1
     assert "no row became a document: nothing was written" in output
     assert "left out: bad.csv line 2: 1 cell where the header has 2" in output
+    (tmp_path / "empty.jsonl").touch()
+    code, output = stepgate(tmp_path, "corpus", "build", tmp_path / "empty.jsonl")
+    assert code == 1
+    assert "there is no document in it" in output
     code, output = stepgate(tmp_path, "corpus", "prepare", tmp_path / "none.yaml", tmp_path / "bad.csv")
     assert code == 1
     assert output.strip().startswith(f"stepgate: {tmp_path / 'none.yaml'}: cannot be read")

@@ -22,6 +22,7 @@ from gateway.bootstrap import HOME
 from gateway.stores import corpus_of
 from mcp_tools.builtin.incident.brief import BuildIncidentBriefOutput
 from mcp_tools.builtin.incident.evidence import snippet
+from mcp_tools.builtin.incident.text import own_words
 from tests.support.engine import Bench, engine_bench
 
 PROMPT = "P1 incident: user profile picture errors causing latency and failures."
@@ -298,6 +299,29 @@ async def test_a_long_report_is_found_by_a_few_telling_words(tmp_path: Path) -> 
         assert "MED-101" in tickets
 
 
+LINES = [
+    f"2026-11-22T10:{at // 60:02}:{at % 60:02}.{at * 7 % 1000:03} {('INFO', 'WARN', 'ERROR')[at % 3]} [exec-{at % 16}] "
+    f"com.larkfield.web.RequestFilter id={at * 2654435761 % 2**32:08x} path=/members/{at * 31} took={at * 13 % 5000}ms"
+    for at in range(300)
+]
+FRAMES = [f"    at com.larkfield.pool.Handler{at % 7}.call(Handler.java:{at * 17})" for at in range(60)]
+
+
+@pytest.mark.parametrize("log", [LINES, FRAMES], ids=["log", "stack"])
+@pytest.mark.parametrize("first", [True, False], ids=["report-first", "report-last"])
+async def test_a_log_that_is_pasted_into_a_report_does_not_hide_it(
+    tmp_path: Path, log: list[str], *, first: bool
+) -> None:
+    parts = [PROMPT, "\n".join(log)]
+    report = "\n\n".join(parts if first else parts[::-1])
+    async with company(tmp_path) as bench:
+        for tool in ("search_previous_issues", "search_incident_knowledge"):
+            plain = results(await call(bench, tool, query=PROMPT, service="profile-media-api"))
+            pasted = results(await call(bench, tool, query=report, service="profile-media-api"))
+            names = "ticket" if tool == "search_previous_issues" else "source_id"
+            assert [one[names] for one in pasted] == [one[names] for one in plain]
+
+
 async def test_the_room_answers_the_sample_task_with_citations(tmp_path: Path) -> None:
     async with company(tmp_path) as bench:
         response = await bench.run(PROMPT)
@@ -307,6 +331,14 @@ async def test_the_room_answers_the_sample_task_with_citations(tmp_path: Path) -
         assert "**Named in the text**" in response.response
         assert "**Summary**" not in response.response, "a summary that only repeats the report is left out"
         assert "runbooks/profile-media.md" in {source["name"] for source in response.metadata["sources"]}
+
+
+async def test_a_text_the_caller_gives_to_a_call_is_the_one_that_is_summarized(tmp_path: Path) -> None:
+    calls = [{"tool": "summarize", "args": {"text": "The invoices went out. Anna is glad.", "max_words": 20}}]
+    async with company(tmp_path) as bench:
+        response = await bench.run("Shorten this for me.", metadata={"tool_calls": calls})
+    (result,) = [one for one in response.metadata["tool_results"] if one["tool"] == "summarize"]
+    assert result["output"]["summary"] == "The invoices went out. Anna is glad."
 
 
 async def test_other_rooms_do_not_see_the_tools_unless_they_are_asked_for_by_name(tmp_path: Path) -> None:
@@ -334,3 +366,19 @@ def test_a_snippet_is_a_part_of_its_text_within_its_length(text: str, query: str
     part = snippet(text, query, limit)
     assert part in text
     assert len(part) <= limit
+
+
+@pytest.mark.parametrize(
+    ("report", "kept"),
+    [
+        ("14:05 the pictures turn grey for everybody\n14:20 the release is rolled back", None),
+        ("Service: media-api\nStatus: 503\nP1", None),
+        ("\n".join(LINES), None),
+        ("\n".join(FRAMES), None),
+        ("It fails.\nIt fails.\nIt fails.", "It fails."),
+        ('It fails:\n  File "a/b.py", line 7, in get\n... 12 more\nSince noon.', "It fails:\nSince noon."),
+        ('Grey.\n10.0.0.1 - - [22/Nov/2026:10:00:01 +0000] "GET /avatars/7 HTTP/1.1" 503 12', "Grey."),
+    ],
+)
+def test_what_people_wrote_of_a_report_is_searched_for(report: str, kept: str | None) -> None:
+    assert own_words(report) == (report if kept is None else kept)

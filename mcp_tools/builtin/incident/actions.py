@@ -29,6 +29,7 @@ _VERBS = frozenset(_INSTRUCTIONS.split())
 _NAME = r"(?:@[\w.-]{1,40}|[A-Z][\w'-]{1,40}(?:\s[A-Z][\w'-]{1,40}){0,2}|[Tt]he\s[\w-]{1,30}(?:\s[\w-]{1,30}){0,3})"
 _POLITE = re.compile(
     r"^(?:please|kindly|then|next|first|finally|also|now|immediately|and|can you|could you|would you|let'?s|"
+    r"(?:don['\u2019]?t\sforget|remember|be\ssure)\sto|"
     r"(?:you|we|somebody|someone)\s(?:must|should|need(?:s)?\sto|have\sto|will|can))[\s,:]+",
     re.IGNORECASE,
 )
@@ -40,12 +41,18 @@ _OWNED = re.compile(
     rf"^(?P<owner>{_NAME})\s*(?::|,|\s(?:will|shall|must|should|needs?\sto|has\sto|have\sto|is\sto|to|please))\s+(?P<what>\S.*)",
     re.DOTALL,
 )
+_ASKED = re.compile(
+    rf"^(?:(?P<called>@[\w.-]{{1,40}})|(?i:can|could|would|will)\s(?P<able>{_NAME})"
+    rf"|(?i:we|i)(?:['\u2019]d|\swould)?\s(?i:need|want|like|ask)\s(?P<needed>{_NAME})\sto)\s+(?P<what>\S.*)",
+    re.DOTALL,
+)
+"""Somebody is called upon by name: "@bob update the page", "can Maria restart it?", "we need Sam to look"."""
 _ASSIGNED = re.compile(
     rf"(?:\(|\[|[\u2013-]\s*)?(?:owner|assignee|assigned to|responsible)\s*[:=]?\s*(?P<owner>{_NAME})", re.IGNORECASE
 )
 _DUE = re.compile(
     r"\b(?:by|before|until|within|due|no later than)\s+"
-    r"(?!(?:the\s)?(?:way|hand|default|us|them|design)\b)[^,;.()]{1,40}",
+    r"(?!(?:the\s)?(?:way|hand|default|us|them|design)\b)[^,;.()?!]{1,40}|\basap\b|\bas soon as possible\b",
     re.IGNORECASE,
 )
 _WANTED = re.compile(r"\b(?:please|must|should|need(?:s)?\sto|has\sto|have\sto)\s+(?P<verb>[a-z]+)\b", re.IGNORECASE)
@@ -122,6 +129,8 @@ def _item(sentence: Sentence) -> ActionItem | None:
     owner = None
     if is_instruction(said):
         pass
+    elif (asked := _ASKED.match(said)) is not None and is_instruction(asked["what"]):
+        owner = asked["called"] or asked["able"] or asked["needed"]
     elif owned is not None and is_instruction(owned["what"]):
         owner = owned["owner"]
     else:

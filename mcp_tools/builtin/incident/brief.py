@@ -18,6 +18,7 @@ from mcp_tools.builtin.incident.issues import NOTHING_LIKE_IT, Issue, cited_name
 from mcp_tools.builtin.incident.knowledge import Document, knowledge, policies, whole
 from mcp_tools.builtin.incident.priority import classify
 from mcp_tools.builtin.incident.summary import summary_of
+from mcp_tools.builtin.incident.text import own_words
 
 CAUSES, ACTIONS, ESCALATIONS = 4, 7, 3
 RUNBOOKS = 2
@@ -115,6 +116,7 @@ class BuildIncidentBriefTool(TypedTool[BuildIncidentBriefInput, BuildIncidentBri
         severity = args.severity or args.priority
         given = {"severity": args.severity, "priority": args.priority}
         level, _ = classify(args.query, {name: value for name, value in given.items() if value.strip()})
+        args = args.model_copy(update={"query": own_words(args.query)})
         library, owner = self._library.preferring(context.retrieval_mode), context.owner
         where = (library, owner, self._knowledge)
         documents, _ = await knowledge(*where, args.query, args.limit, args.service, severity)

@@ -25,6 +25,7 @@ from mcp_tools.builtin.incident.evidence import (
     title_of,
     unmarked,
 )
+from mcp_tools.builtin.incident.text import own_words
 
 CANDIDATES = 100
 """Passages of each search that are filtered and brought down to one a ticket."""
@@ -104,6 +105,7 @@ class SearchPreviousIssuesTool(TypedTool[SearchPreviousIssuesInput, SearchPrevio
 
     async def run(self, args: SearchPreviousIssuesInput, context: ToolContext) -> SearchPreviousIssuesOutput:
         """The nearest issues."""
+        args = args.model_copy(update={"query": own_words(args.query)})
         most = max(args.limit, CANDIDATES_OF_A_MODEL) if args.use_llm_rerank else args.limit
         issues, filters, note = await previous_issues(
             self._library.preferring(context.retrieval_mode),

@@ -21,6 +21,7 @@ from mcp_tools.builtin.incident.evidence import (
     title_of,
     unmarked,
 )
+from mcp_tools.builtin.incident.text import own_words
 
 CANDIDATES = 50
 """Passages among which the best of each document, and a policy, are looked for."""
@@ -97,6 +98,7 @@ class SearchIncidentKnowledgeTool(TypedTool[SearchIncidentKnowledgeInput, Search
 
     async def run(self, args: SearchIncidentKnowledgeInput, context: ToolContext) -> SearchIncidentKnowledgeOutput:
         """The documents, each with its best passage."""
+        args = args.model_copy(update={"query": own_words(args.query)})
         found, note = await knowledge(
             self._library.preferring(context.retrieval_mode),
             context.owner,

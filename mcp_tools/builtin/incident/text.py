@@ -20,6 +20,12 @@ _LINE = re.compile(r"[^\n\r\u2028\u2029]+")
 _BULLET = re.compile(r"\s*(?:[-*+\u2022]|\d{1,3}[.)]|\[[ xX]?\]|#{1,6}|>)\s+")
 _STARTS_ANEW = re.compile(r"\s*(?:(?:[-*+\u2022]|\d{1,3}[.)]|\[[ xX]?\]|#{1,6}|>)\s|\||[A-Z][A-Za-z ]{1,30}:\s|\Z)")
 
+_FRAME = re.compile(r"(?:at\s\S+\(.{0,200}\)|File \".{1,400}\", line \d+.{0,200}|\.\.\. \d+ more)\Z")
+"""A line of a stack, as Java, JavaScript and Python write it."""
+_SPOKEN = re.compile(r"[\"'(\[]{0,2}[^\W\d_]+(?:['\u2019-][^\W\d_]+){0,3}[.,;:!?)\"'\]]{0,3}")
+_LEAST_TOKENS = 6
+"""A shorter line may well be a service and its status."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
@@ -33,6 +39,24 @@ class Sentence:
 def read(text: str) -> str:
     """The part of a text that is read."""
     return text[:READ_CHARS]
+
+
+def own_words(report: str) -> str:
+    """What is searched for of a report: without the lines of a log or a stack that were pasted into it, whose numbers
+    and names are many and stand in no document, and with what is said again and again said once. The report itself
+    where there is nothing else."""
+    lines = dict.fromkeys(line.strip() for line in read(report).splitlines())
+    return "\n".join(line for line in lines if not _is_data(line)).strip() or report
+
+
+def _is_data(line: str) -> bool:
+    """Whether a line is a frame of a stack, or holds fewer words than numbers, ids and paths."""
+    if _FRAME.match(line):
+        return True
+    tokens = line.split()
+    return len(tokens) >= _LEAST_TOKENS and 2 * sum(_SPOKEN.fullmatch(token) is not None for token in tokens) < len(
+        tokens
+    )
 
 
 def sentences_of(text: str) -> list[Sentence]:

@@ -163,6 +163,9 @@ def test_the_tools_a_room_requires_must_have_succeeded() -> None:
     assert nothing.failures == ("never ran: extract_entities, summarize",)
     failing = checked(state_of("an invoice", *ran("s1", "extract_entities"), *broken), {"extract_entities": entities()})
     assert failing["required_tools"].failures == ("summarize failed: boom",)
+    refused = (*ran("s2", "summarize")[:-1], judged("s2", Outcome.REPLAN))
+    doubted = checked(state_of("an invoice", *ran("s1", "extract_entities"), *refused), {"extract_entities": {}})
+    assert doubted["required_tools"].failures == ("summarize failed: its result was not accepted (because)",)
     half = checked(state_of("an incident", *ran("s1", "extract_entities"), *ran("s2", "summarize")), fine)
     assert half["required_tools"].failures == ("never ran: search_incident_knowledge, search_previous_issues",)
 

@@ -208,6 +208,38 @@ def test_action_items_with_owner_and_time() -> None:
     ]
 
 
+@pytest.mark.row("S004-21")
+@pytest.mark.parametrize(
+    ("text", "item"),
+    [
+        ("@bob update the status page ASAP.", ("@bob update the status page ASAP", "@bob", "ASAP")),
+        ("We need Anna to rotate the keys until 2026-12-01.",
+         ("We need Anna to rotate the keys until 2026-12-01", "Anna", "until 2026-12-01")),
+        ("I'd like the media team to drain the queue today.",
+         ("I'd like the media team to drain the queue today", "the media team", None)),
+        ("Can Maria please restart the worker before noon?",
+         ("Can Maria please restart the worker before noon?", "Maria", "before noon")),
+        ("Could you send me the logs within 2 hours?", ("Could you send me the logs within 2 hours?", None,
+         "within 2 hours")),
+        ("Don't forget to renew the certificate.", ("Don't forget to renew the certificate", None, None)),
+        ("Make sure to check the disk.", ("Make sure to check the disk", None, None)),
+    ],
+)  # fmt: skip
+def test_other_ways_to_ask_for_something(text: str, item: tuple[str, str | None, str | None]) -> None:
+    assert [(one.text, one.owner, one.due) for one in action_items_of(text)] == [item]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "@bob is on holiday.", "We need more disks.", "I'd like the colour of the page.",
+        "Nobody forgot to pay.", "Due to the outage we met Anna.", "They wanted Sam to be there.",
+    ],
+)  # fmt: skip
+def test_what_asks_for_nothing(text: str) -> None:
+    assert action_items_of(text) == []
+
+
 def test_a_sentence_that_a_mail_has_wrapped_is_one() -> None:
     wrapped = "Turn on the flag for placeholders as soon as the latency of the pages is\nabove two seconds. Then wait."
     assert [sentence.text for sentence in sentences_of(wrapped)] == [
