@@ -28,7 +28,7 @@ in it is ever changed."""
 PATIENCE_SECONDS = 20.0
 """How long runs and jobs of theirs may take to stop."""
 LOOK_SECONDS = 0.1
-_BLOB = re.compile(r'"blob":\s*"([0-9a-f]{64})"')
+_BLOB = re.compile(r'"(?:content_)?blob":\s*"([0-9a-f]{64})"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class Owners:
         """The checksums of the long results in this owner's runs."""
         rows = await self.statements.read(
             "SELECT e.data FROM events e JOIN runs r ON r.run_id = e.run_id WHERE r.owner = ? AND e.data LIKE ?",
-            owner, '%"blob"%',
+            owner, '%blob":%',
         )  # fmt: skip
         return {checksum for (data,) in rows for checksum in _BLOB.findall(data)}
 

@@ -2,7 +2,7 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import ClassVar, Generic, Protocol, TypeVar, runtime_checkable
@@ -66,6 +66,10 @@ class Asker(Protocol):
         ...
 
 
+def _unheard(line: str) -> None:
+    """Nobody listens."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """What a tool may know of the call it serves."""
@@ -83,6 +87,8 @@ class ToolContext:
     """A model to ask; None outside of a run, and in rules mode."""
     retrieval_mode: RetrievalMode | None = None
     """How the room wants documents searched; None where it does not say."""
+    told: Callable[[str], None] = _unheard
+    """Takes a line about how far the call is, for who waits for the run; it waits for nobody, and nothing is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +113,8 @@ class ToolSpec:
     """Whether every call waits for a person, whatever the room says: the operator wants it so."""
     spawns: bool = False
     """Whether it works through sub-agents. It takes no place among the calls under way: theirs would wait for it."""
+    raises: bool = False
+    """Whether every failure of it is raised, so that what reads like an error in its results is quoted there."""
 
     @property
     def effect(self) -> Effect:
@@ -130,6 +138,9 @@ class ToolResult:
     sources: tuple[Source, ...] = ()
     tainted: bool = False
     """Whether this very result holds something from outside, although the tool's results do not always."""
+    content: tuple[JsonObject, ...] = ()
+    """What it returned as blocks (`agent.core.content`), where `text` only tells of them: pictures, sound, resources.
+    For who called this one tool by itself; plans and models have the text."""
 
 
 class Tool(Protocol):
@@ -187,6 +198,7 @@ class TypedTool(ABC, Generic[In, Out]):
             keywords=self.keywords,
             by_name=self.by_name,
             spawns=self.spawns,
+            raises=not self.annotations.open_world,  # out there, failures come as pages and as texts
         )
 
     @property

@@ -302,6 +302,7 @@ def _service(engine: Engine, rooms: Rooms, audit: AuditLog, purse: KeyPurse, pla
         screen=screen,
         afford=afford,
         places=places,
+        progress=engine.progress,
     )
 
 

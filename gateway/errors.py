@@ -172,7 +172,8 @@ def wire_error(faults: Sequence[Any]) -> WireError:
         if "type" in kind or "parsing" in kind
         else "invalid_value"
     )
-    message = str(fault["msg"]).replace("a valid tuple", "a valid list")  # JSON knows no tuples
+    message = str(fault["msg"]).removeprefix("Value error, ")
+    message = message.replace("a valid tuple", "a valid list")  # JSON knows no tuples
     if param is None:
         code = None
     elif kind == "extra_forbidden":

@@ -78,6 +78,7 @@ RUNS = (
     Bound("time of a tool call, seconds", "tool_timeout_s", "`ERR_TOOL_TIMEOUT`; the supervisor decides"),
     Bound("tries of a harmless call that broke", "tool_max_retries", "`ERR_TOOL_FAILED`; the supervisor decides"),
     Bound("result of a tool, characters", "tool_output_chars", "cut, and the result says so"),
+    Bound("its pictures, sound and files over MCP, bytes", "tool_content_bytes", "left out, and the result says so"),
     Bound("page that is fetched, bytes", "fetch_max_bytes", "cut, and the result says so"),
     Bound("time of a fetch, seconds", "fetch_timeout_s", "the fetch fails"),
 )

@@ -10,21 +10,18 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from agent.core import events as ev
 from agent.core.models import AgentRequest, JsonObject
 from agent.core.response import respond
 from agent.core.service import ENDED, AgentService
 from agent.execution.run import Run
 from agent.tools import ToolAnnotations, flat_schema
+from mcp_tools.server_attendance import HEARTBEAT_SECONDS, Steps, even_if_cancelled
 
-HEARTBEAT_SECONDS = 15.0
-"""Clients reset their time-out on progress; some give up after half a minute of silence."""
 TEXT_CHARS = 24_000
 """About 8,000 tokens: what a client puts into its model's context without being asked."""
 WORD_CHARS = 20_000
 """How much a person may say to a plan; as `POST /v1/runs/{id}/reply`."""
 
-Progress = Callable[[float, float | None, str], Awaitable[None]]
 Decision = Literal["approve", "reject", "answer"]
 
 
@@ -136,7 +133,7 @@ class AgentTool:
 class AgentTools:
     """Carries one call out on the service of this gateway. `wait_s` is for all its waiting for the run together."""
 
-    def __init__(self, service: AgentService[Run], steps: "Steps", wait_s: float) -> None:
+    def __init__(self, service: AgentService[Run], steps: Steps, wait_s: float) -> None:
         self._service, self._steps, self._left = service, steps, wait_s
 
     async def run(self, args: AgentRunInput) -> str:
@@ -204,66 +201,14 @@ class AgentTools:
             async with asyncio.timeout(self._left), following_it as events:
                 following = asyncio.ensure_future(anext(events, None))
                 try:
-                    while True:
-                        done, _ = await asyncio.wait([following], timeout=HEARTBEAT_SECONDS)
-                        if not done:
-                            await self._steps.tell(self._steps.last or "working")
-                            continue
-                        event = following.result()
-                        if event is None:
-                            break
-                        await self._steps.hear(event, silent=event.seq <= heard)
-                        following = asyncio.ensure_future(anext(events, None))
+                    with self._steps.attending(self._service, run_id, "working") as attendance:
+                        while (event := await attendance.until(following)) is not None:
+                            await self._steps.hear(event, silent=event.seq <= heard)
+                            following = asyncio.ensure_future(anext(events, None))
                 finally:
                     following.cancel()
                     await asyncio.wait([following])
         self._left = max(0.0, self._left - (time.monotonic() - began))
-
-
-class Steps:
-    """Progress as `step 2/5: search_files`; the number only grows, as the protocol asks. One for each call."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._titles: dict[str, str] = {}
-        self._numbers: dict[str, int] = {}
-        self._told = self._heard = 0
-        self.last = ""
-
-    async def hear(self, event: ev.Event, *, silent: bool) -> None:
-        """Take note of an event, and tell what it begins, once."""
-        line = self._line(event)
-        if line is not None and not silent and event.seq > self._heard:
-            await self.tell(line)
-        self._heard = max(self._heard, event.seq)
-
-    async def tell(self, message: str) -> None:
-        """Tell the client."""
-        self._told += 1
-        self.last = message
-        # How many lines there will be is not known (retries, new plans), so no total is promised.
-        await self._progress(float(self._told), None, message)
-
-    def _line(self, event: ev.Event) -> str | None:
-        match event.body:
-            case ev.PlanProposed(plan=plan):
-                self._titles = {step.id: step.title for step in plan.steps}
-                self._numbers = {step.id: number for number, step in enumerate(plan.steps, start=1)}
-                return f"plan: {len(plan.steps)} {'step' if len(plan.steps) == 1 else 'steps'}"
-            case ev.StepStarted() if event.step_id in self._numbers:
-                number = self._numbers[event.step_id]
-                return f"step {number}/{len(self._numbers)}: {self._titles[event.step_id]}"
-            case _:
-                return None
-
-
-async def even_if_cancelled(work: Awaitable[None]) -> None:
-    """Finish `work` although the caller is being cancelled; a run that has ended meanwhile is no error."""
-    task = asyncio.ensure_future(work)
-    with contextlib.suppress(asyncio.CancelledError):
-        await asyncio.shield(task)
-    await asyncio.wait([task])
-    task.exception()
 
 
 AGENT_TOOLS: Mapping[str, AgentTool] = {

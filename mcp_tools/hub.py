@@ -23,11 +23,11 @@ from agent.core.credentials import Credentials
 from agent.core.errors import ToolError
 from agent.tools import ToolRegistry
 from mcp_tools.hub_access import Access
-from mcp_tools.hub_client import CONNECT_SECONDS, make_client
+from mcp_tools.hub_client import CONNECT_SECONDS, asked, make_client, tools_of
 from mcp_tools.hub_demand import Demand
 from mcp_tools.hub_failures import ConnectionEndedError, NotTakenError, cause, failure_of
 from mcp_tools.hub_mount import Mount
-from mcp_tools.hub_said import progress_to
+from mcp_tools.hub_resources import resource_tools
 from mcp_tools.hub_tool import ForeignCall, patience_with, plain
 from mcp_tools.mcp_config import McpServerConfig
 from mcp_tools.pins_store import Pinning
@@ -47,7 +47,6 @@ LIST_PAUSE_S = 1.0
 """Between two lists, however often a server says that its list has changed."""
 PIN_SECONDS = 2.0
 """How soon a decision of `stepgate mcp-servers review` is known to a gateway that is running."""
-MAX_TOOLS = 500
 
 Status = Literal["connecting", "ready", "idle", "down", "disabled"]
 
@@ -81,6 +80,7 @@ class McpServer:
         self._access = Access(cache, credentials)
         self._demand = Demand(config.idle_stop)
         self._listed = 0.0
+        self._has_resources = False
         self._connection: _Connection | None = None
         self._ready = asyncio.Event()
         self._ended = asyncio.Event()
@@ -144,12 +144,9 @@ class McpServer:
     async def _call_once(self, call: ForeignCall) -> types.CallToolResult:
         connection = await self._connected()
         self._mount.must_be(call.tool, call.definition)
-        meta = types.RequestParamsMeta(**{"stepgate/idempotencyKey": call.key})  # type: ignore[typeddict-unknown-key]
-        limit, progress = self.config.timeout, progress_to(call.told)
+        limit = self.config.timeout
         try:
-            return await connection.client.call_tool(
-                call.tool, call.args, read_timeout_seconds=limit, meta=meta, progress_callback=progress
-            )
+            return await asked(connection.client, call, limit)
         except Exception as error:
             failure = failure_of(self.name, error, limit, self._access.problem, self._access.status)
             if isinstance(failure, NotTakenError | ConnectionEndedError):
@@ -248,16 +245,11 @@ class McpServer:
         await self._demand.comes(seconds - FIRST_PAUSE_S)
 
     async def _list(self, connection: _Connection) -> None:
-        tools: list[types.Tool] = []
-        cursor: str | None = None
-        while len(tools) < MAX_TOOLS:
-            page = await connection.client.list_tools(cursor=cursor, cache_mode="bypass")
-            tools += page.tools
-            cursor = page.next_cursor
-            if not cursor:
-                break
+        tools = await tools_of(connection.client)
+        resources = await resource_tools(connection.client, tools)
+        self._has_resources = bool(resources)
         self._listed = monotonic()
-        await self._mount.take(tools[:MAX_TOOLS])
+        await self._mount.take([*tools, *resources])
 
     async def _message(self, message: object) -> None:
         connection = self._connection
@@ -265,6 +257,8 @@ class McpServer:
             return
         if isinstance(message, types.ToolListChangedNotification):
             connection.changed.set()
+        elif isinstance(message, types.ResourceListChangedNotification) and not self._has_resources:
+            connection.changed.set()  # its first: from now on they can be read
         elif isinstance(message, Exception):
             connection.broken.set()
 

@@ -16,12 +16,15 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from mcp_tools.hub_access import Access
-from mcp_tools.hub_said import log_of
+from mcp_tools.hub_resources import answered, is_ours
+from mcp_tools.hub_said import log_of, progress_to
+from mcp_tools.hub_tool import ForeignCall
 from mcp_tools.mcp_config import McpServerConfig
 from mcp_tools.stdio import stdio
 
 CONNECT_SECONDS = 15.0
 """A server that has not answered `initialize` by then is tried again later."""
+MAX_TOOLS = 500
 
 Ended = Callable[[], None]
 
@@ -53,6 +56,29 @@ def make_client(
     if config.transport == "sse":
         return client(sse_client(config.url, headers, httpx_client_factory=access.client, auth=auth))
     return client(_http(config, headers, access, auth))
+
+
+async def tools_of(client: Client) -> list[types.Tool]:
+    """All tools of a server, up to `MAX_TOOLS`. Raises what the client raises."""
+    tools: list[types.Tool] = []
+    cursor: str | None = None
+    while len(tools) < MAX_TOOLS:
+        page = await client.list_tools(cursor=cursor, cache_mode="bypass")
+        tools += page.tools
+        if not (cursor := page.next_cursor):
+            break
+    return tools[:MAX_TOOLS]
+
+
+async def asked(client: Client, call: ForeignCall, limit: float) -> types.CallToolResult:
+    """What a call returns, within `limit` seconds. Raises what the client raises."""
+    if is_ours(call.definition):
+        return await answered(client, call.definition, call.args)
+    meta = types.RequestParamsMeta(**{"stepgate/idempotencyKey": call.key})  # type: ignore[typeddict-unknown-key]
+    progress = progress_to(call.told)
+    return await client.call_tool(
+        call.tool, call.args, read_timeout_seconds=limit, meta=meta, progress_callback=progress
+    )
 
 
 @asynccontextmanager

@@ -10,6 +10,7 @@ import mcp_types as types
 
 from agent.core.errors import AgentError, ToolQuarantinedError
 from agent.tools import ToolRegistry
+from mcp_tools.hub_resources import is_ours
 from mcp_tools.hub_tool import McpTool, ToolServer, arguments_of, definition_of, mounted_name, tool_problem
 from mcp_tools.pins import Definition, PinPolicy, ServerPins
 from mcp_tools.pins_store import Pinning, PinRow, PinsDamagedError
@@ -148,7 +149,7 @@ class Mount:
         self._definitions = {tool.name: definition_of(tool) for tool in tools}
         taken: dict[str, McpTool] = {}
         for tool in tools:
-            mounted = McpTool(self._server, tool)
+            mounted = McpTool(self._server, tool, believed=is_ours(self._definitions[tool.name]))
             taken.setdefault(mounted.spec.name, mounted)
         self._registry.replace(self._server.origin, taken.values())
         refused = {self._name_of(tool): self._refusal(tool, why) for tool, why in quarantined.items()}

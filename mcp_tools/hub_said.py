@@ -45,6 +45,6 @@ def progress_to(told: Told) -> ProgressFnT:
     async def heard(progress: float, total: float | None, message: str | None) -> None:
         share = f"{progress:g} of {total:g}" if total else f"{progress:g}"
         words = cleaned((message or "")[:_SHOWN]).text
-        await told(f"{words} ({share})" if words else share)
+        told(f"{words} ({share})" if words else share)
 
     return heard

@@ -3,13 +3,13 @@
 import hashlib
 import json
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import mcp_types as types
 
+from agent.core.content import is_told, told
 from agent.core.errors import ToolError
 from agent.core.models import JsonObject
 from agent.tools import ToolAnnotations, ToolContext, ToolResult, ToolSpec
@@ -18,7 +18,7 @@ from mcp_tools.pins import Definition
 from mcp_tools.sanitize import cleaned, cleaned_schema, hiding_problem
 from mcp_tools.schemas import MAX_CHARS, schema_problem
 
-Told = Callable[[str], Awaitable[None]]
+Told = Callable[[str], None]
 """Hears a line about what is being done."""
 
 WAIT_FOR_SERVER_S = 5.0
@@ -64,13 +64,13 @@ class ToolServer(Protocol):
 class McpTool:
     """A foreign tool as our own registry knows it. Its results come from outside."""
 
-    def __init__(self, server: ToolServer, tool: types.Tool) -> None:
+    def __init__(self, server: ToolServer, tool: types.Tool, *, believed: bool = False) -> None:
+        """`believed`: its hints hold, whether the server is trusted or not."""
         self._server = server
         self._tool = tool
         self._definition = definition_of(tool)
         choice = server.config.tools
         self._defaults = choice.defaults.get(tool.name, {})
-        self._followed: dict[str, Told] = {}
         self._spec = ToolSpec(
             name=mounted_name(server.name, choice.called(tool.name)),
             description=(choice.describe.get(tool.name) or _described(tool))[:MAX_DESCRIPTION],
@@ -79,7 +79,7 @@ class McpTool:
             ),
             asks=choice.asks(tool.name),
             output_schema=_clean(tool.output_schema),
-            annotations=_hints(tool.annotations, trusted=server.config.trusted),
+            annotations=_hints(tool.annotations, trusted=believed or server.config.trusted),
             tainted=True,
             timeout_s=server.config.timeout + patience_with(server.config),
             origin=server.origin,
@@ -90,31 +90,22 @@ class McpTool:
         """What is known of it."""
         return self._spec
 
-    @contextmanager
-    def followed(self, run_id: str, told: Told) -> Iterator[None]:
-        """Have `told` hear of the progress of this tool's calls in that run, as far as this process makes them."""
-        self._followed[run_id] = told
-        try:
-            yield
-        finally:
-            del self._followed[run_id]
-
     async def call(self, args: JsonObject, context: ToolContext) -> ToolResult:
         """Call it at its server."""
         given = {**self._defaults, **args}
 
-        async def tell(line: str) -> None:
-            follower = self._followed.get(context.run_id)  # it may come when the call is under way
-            if follower is not None:
-                await follower(line)
+        def tell(line: str) -> None:
+            context.told(f"{self._spec.name}: {line}")
 
         result = await self._server.call(ForeignCall(self._tool.name, self._definition, given, context.key, tell))
-        text = "\n".join(_block_text(block) for block in result.content)
+        content = blocks_of(result.content)
+        text = "\n".join(told(block) for block in content)
         if result.is_error:
-            told = cleaned(text[:MAX_ERROR]).text  # it reaches answers and terminals as it is
-            raise ToolError(told or f"{self._spec.name} failed without a message", agent_id=self._spec.name)
+            said = cleaned(text[:MAX_ERROR]).text  # it reaches answers and terminals as it is
+            raise ToolError(said or f"{self._spec.name} failed without a message", agent_id=self._spec.name)
         value: Any = result.structured_content if result.structured_content is not None else text
-        return ToolResult(value, text or ("" if self._is_hollow(value) else json.dumps(value, ensure_ascii=False)))
+        text = text or ("" if self._is_hollow(value) else json.dumps(value, ensure_ascii=False))
+        return ToolResult(value, text, content=() if is_told(content) else content)
 
     def _is_hollow(self, value: Any) -> bool:
         """Whether an object only wraps that there was nothing: some servers put a result that is no object under the
@@ -128,6 +119,11 @@ class McpTool:
     async def reconcile(self, key: str, context: ToolContext) -> ToolResult | None:
         """MCP has no way to ask what became of a call."""
         return None
+
+
+def blocks_of(content: Iterable[types.ContentBlock]) -> tuple[JsonObject, ...]:
+    """The blocks as they came over the wire."""
+    return tuple(block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in content)
 
 
 def patience_with(config: McpServerConfig) -> float:
@@ -218,23 +214,3 @@ def _hints(hints: types.ToolAnnotations | None, *, trusted: bool) -> ToolAnnotat
         idempotent=bool(hints.idempotent_hint),
         open_world=hints.open_world_hint is not False,
     )
-
-
-def _block_text(block: object) -> str:
-    if isinstance(block, types.TextContent):
-        return block.text
-    if isinstance(block, types.EmbeddedResource) and isinstance(block.resource, types.TextResourceContents):
-        return block.resource.text
-    if isinstance(block, types.ResourceLink):
-        return f"[{block.name}]({block.uri})"
-    if isinstance(block, types.ImageContent | types.AudioContent):
-        return _unshown(block.type, block.mime_type, block.data)
-    if isinstance(block, types.EmbeddedResource) and isinstance(block.resource, types.BlobResourceContents):
-        return _unshown(str(block.resource.uri), block.resource.mime_type, block.resource.blob)
-    return f"[{getattr(block, 'type', 'content')} that is no text]"
-
-
-def _unshown(what: str, mime_type: str | None, data: str) -> str:
-    """What a model is told instead of bytes it could not read."""
-    size = len(data) * 3 // 4 - data[-2:].count("=")
-    return f"[{what}, {mime_type or 'of no known type'}, {size:,} bytes: not shown, for it is no text]"

@@ -22,8 +22,9 @@ from agent.core.trace import shorten
 from agent.execution.run import Run
 from agent.skills import SkillLibrary
 from agent.tools import ToolRegistry, ToolSpec
-from mcp_tools.agent_tools import AGENT_TOOLS, Steps
+from mcp_tools.agent_tools import AGENT_TOOLS
 from mcp_tools.server_approval import Person, can_ask
+from mcp_tools.server_attendance import Steps
 from mcp_tools.server_caller import identified
 from mcp_tools.server_changes import Changes, SessionListener
 from mcp_tools.server_curated import OWN, View

@@ -23,7 +23,8 @@ from agent.core.fold import fold
 from agent.core.models import JsonObject
 from agent.core.service import AgentService
 from agent.execution.run import Run
-from mcp_tools.agent_tools import HEARTBEAT_SECONDS, WORD_CHARS, Decision, Steps
+from mcp_tools.agent_tools import WORD_CHARS, Decision
+from mcp_tools.server_attendance import HEARTBEAT_SECONDS, Steps
 from mcp_tools.server_sessions import Context
 
 log = logging.getLogger(__name__)
@@ -176,6 +177,11 @@ class Person:
     def resumed(self) -> str | None:
         """The run that an earlier round of this call (2026) began; what was sealed for a client is what we wrote."""
         return self._params.request_state
+
+    @property
+    def revision(self) -> str:
+        """The revision of the protocol their client speaks."""
+        return self._context.protocol_version
 
     @property
     def can_be_asked(self) -> bool:

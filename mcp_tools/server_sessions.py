@@ -33,7 +33,8 @@ class _Entry:
 
 
 class SessionLog(EventStore):
-    """The newest events of one session, over all its streams."""
+    """The newest events of one session, over all its streams. One that is larger than all that is kept is not, and
+    nothing before it: who resumes from there is told that it is gone."""
 
     def __init__(self, max_events: int = MAX_EVENTS, max_chars: int = MAX_CHARS) -> None:
         self._entries: deque[_Entry] = deque()
@@ -45,9 +46,12 @@ class SessionLog(EventStore):
         """Keep an event; None is the mark at the beginning of a stream."""
         self._last += 1
         chars = 0 if message is None else len(message.model_dump_json(by_alias=True, exclude_none=True))
+        if chars > self._max_chars:  # a picture would be held until the session ends: what is lost can be called again
+            self._entries.clear()
+            message, chars, self._chars = None, 0, 0
         self._entries.append(_Entry(self._last, stream_id, message, chars))
         self._chars += chars
-        while len(self._entries) > self._max_events or (self._chars > self._max_chars and len(self._entries) > 1):
+        while len(self._entries) > self._max_events or self._chars > self._max_chars:
             self._chars -= self._entries.popleft().chars
         return str(self._last)
 

@@ -14,9 +14,10 @@ from agent.core.response import respond
 from agent.core.service import AgentService
 from agent.execution.run import Run
 from agent.tools import Tool, ToolAnnotations, ToolSpec, flat_schema
-from mcp_tools.agent_tools import AGENT_TOOLS, TEXT_CHARS, AgentTool, AgentTools, Progress, RunReport, Steps
+from mcp_tools.agent_tools import AGENT_TOOLS, AgentTool, AgentTools, RunReport
 from mcp_tools.server_approval import Person, open_question
-from mcp_tools.server_attendance import AttendedCall
+from mcp_tools.server_attendance import AttendedCall, Progress, Steps
+from mcp_tools.server_content import content_of, shown
 from mcp_tools.server_extras import CallResult
 from mcp_tools.server_logging import log_to_client
 from mcp_tools.server_sessions import Context
@@ -111,9 +112,14 @@ async def call_registered(
     if returned.error_code is not None:
         return failed("\n".join([f"{returned.error} ({returned.error_code})", *ignored]))
     structured: object = returned.output if isinstance(returned.output, dict) else None
-    if structured is None and returned.blob is not None:
-        structured = await service.blob_value(returned.blob)
-    content = [shown(returned.text), *(shown(text) for text in ignored)]
+    text = returned.text
+    if returned.blob is not None:  # the log has only the beginning of the text
+        structured, text = await service.blob_result(returned.blob)
+    whole = structured is not None
+    content: list[types.ContentBlock] = [shown(text, whole=whole)]
+    if returned.content_blob is not None:
+        content = content_of(await service.blob_content(returned.content_blob), person.revision, whole=whole)
+    content += [shown(text) for text in ignored]
     return types.CallToolResult(content=content, structured_content=structured)
 
 
@@ -179,14 +185,6 @@ def progress_of(context: Context) -> Progress:
         await log_to_client(context, "info", message)
 
     return tell
-
-
-def shown(text: str) -> types.TextContent:
-    """Text a client can put into a context, cut where it is too long, saying how to go on."""
-    if len(text) > TEXT_CHARS:
-        cut = text.rfind("\n", TEXT_CHARS - 2_000, TEXT_CHARS)
-        text = text[: cut if cut > 0 else TEXT_CHARS] + "\n[cut here; the whole is in the structured content]"
-    return types.TextContent(type="text", text=text)
 
 
 def failed(message: str) -> types.CallToolResult:

@@ -14,6 +14,7 @@ from agent.planning.catalogue import Catalogue
 from agent.tools import READ_ONLY, ToolAnnotations, ToolRegistry, ToolSpec, flat_schema
 from mcp_tools.agent_tools import AGENT_TOOLS
 from mcp_tools.server_approval import Person
+from mcp_tools.server_content import shown
 from mcp_tools.server_curated import CALL, FIND, View
 from mcp_tools.server_extras import CallResult
 from mcp_tools.server_pages import PAGE
@@ -24,7 +25,6 @@ from mcp_tools.server_tools import (
     failed,
     fault_of,
     registered_tool,
-    shown,
 )
 
 _ANY_EFFECT = ToolAnnotations()

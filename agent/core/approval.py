@@ -76,9 +76,10 @@ def said_of_plan(state: RunState) -> str:
 
 
 def plan_items(state: RunState) -> tuple[ApprovalItem, ...]:
-    """What the plan in force is still to do."""
+    """What the plan in force is still to do, but for writing the answer, which there is nothing to allow about."""
     steps = state.plan.steps if state.plan else ()
-    return tuple(_item(step) for step in steps if state.step(step.id).status != "succeeded")
+    pending = (step for step in steps if state.step(step.id).status != "succeeded")
+    return tuple(_item(step) for step in pending if not step.is_completion)
 
 
 def request(

@@ -1,5 +1,6 @@
 """`Settings`: every knob of the gateway, read once from the environment and `.env`, validated, passed down."""
 
+import json
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, get_args
@@ -18,7 +19,7 @@ WorkMode = Literal["auto", "llm", "rules"]
 
 
 class Settings(BaseSettings):
-    """Each field is the setting `AGENT_<FIELD>`. Lists are separated by commas."""
+    """Each field is the setting `AGENT_<FIELD>`. Lists are separated by commas, or JSON."""
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX, env_file=".env", env_file_encoding="utf-8", extra="ignore", frozen=True
@@ -177,6 +178,12 @@ class Settings(BaseSettings):
         default=0.2, ge=0, le=60, description="wait before the first of them in seconds; doubled for each further one"
     )
     tool_output_chars: int = Field(default=200_000, ge=1000, description="longest tool result kept, in characters")
+    tool_content_bytes: int = Field(
+        default=5_000_000,
+        ge=0,
+        description="most of the pictures, sound and files of one tool result that its caller over MCP gets, in bytes "
+        "as they are sent (base64)",
+    )
 
     max_body_bytes: int = Field(default=5_000_000, gt=0, description="largest request body in bytes")
     max_upload_bytes: int = Field(
@@ -256,7 +263,14 @@ class Settings(BaseSettings):
     @field_validator("skills_dirs", "file_roots", "fetch_allow_hosts", "allowed_hosts", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
-        return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+        if not isinstance(value, str):
+            return value
+        if value.lstrip().startswith("["):  # as other programs want their lists
+            try:
+                return json.loads(value)
+            except ValueError:
+                raise ValueError("is no JSON list; separate what is in it by commas, without brackets") from None
+        return tuple(part.strip() for part in value.split(",") if part.strip())
 
     @field_validator("planner_mode", "executor_mode", mode="before")
     @classmethod

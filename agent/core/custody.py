@@ -16,6 +16,7 @@ from agent.core.events import Event, RunCreated
 from agent.core.fold import RunState
 from agent.core.journal import Claim, Journal
 from agent.core.models import JsonObject, Plan
+from agent.core.outage import Outage
 
 log = logging.getLogger(__name__)
 
@@ -166,6 +167,7 @@ class Custody(Generic[Live]):
 
         Without `recover`, runs of others are left alone; those this process had to drop are taken up all the same."""
         every = min(1.0, self._limits.lease_s / 3)
+        trouble = Outage(log, "the store cannot be used")
         while True:
             await asyncio.sleep(every)
             try:
@@ -174,8 +176,10 @@ class Custody(Generic[Live]):
                     await self._obey_signals()
                 if recover or self._dropped:
                     await self.recover(abandoned=recover)
+                if self._live or recover or self._dropped:  # else the store was not asked
+                    trouble.over()
             except StoreError as error:
-                log.error("the store cannot be used: %s", error.message)  # noqa: TRY400 - no defect of ours
+                trouble.met(error.message, error.code)
             except Exception:  # whatever it is, the leases of the live runs have to be renewed
                 log.exception("a defect in watching the runs")
 

@@ -118,7 +118,10 @@ FAILURES: dict[str, FailureKind] = {
         "no model is configured for conversations", "set one up, or AGENT_CONVERSATIONS_REQUIRE_LLM=false", 400, False
     ),
     "ERR_CONVERSATION_NOT_ACTIVE": FailureKind(
-        "the conversation was applied or abandoned", "begin another one", 400, False
+        "the conversation was applied or abandoned",
+        "begin another one, or one from its pipeline (`from_conversation`)",
+        400,
+        False,
     ),
     "ERR_PIPELINE_MISSING": FailureKind("the conversation has no pipeline yet", "ask for one first", 400, False),
     "ERR_BLOCKING_UNCERTAINTY": FailureKind(

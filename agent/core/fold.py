@@ -166,9 +166,14 @@ class RunState:
         return self._created.owner
 
     @property
+    def hidden(self) -> bool:
+        """Whether no list shows it: a call of one tool by itself, or a background prompt of a chat page."""
+        return self._created.hidden
+
+    @property
     def gated(self) -> bool:
         """Whether the room's required tools and gates apply: to all but the background prompts of a chat page."""
-        return not self._created.hidden
+        return not self.hidden
 
     @property
     def key(self) -> str | None:

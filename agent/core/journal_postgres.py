@@ -23,6 +23,7 @@ from agent.core.journal_rows import (
     ROW,
     WORDS,
     Wakeups,
+    ages,
     check_order,
     check_undecided,
     no_run,
@@ -152,6 +153,7 @@ class PostgresJournal:
     async def append(self, run_id: str, epoch: int, drafts: Sequence[Draft]) -> tuple[Event, ...]:
         """See `Journal.append`."""
         check_order(run_id, drafts)
+        past = ages(drafts)
         async with self._database.transaction() as db:
             cursor = await db.execute(
                 f"UPDATE runs SET last_seq = last_seq + %s, updated_at = COALESCE(%s, {NOW}) "  # noqa: S608
@@ -164,7 +166,7 @@ class PostgresJournal:
                 raise refusal(run_id, epoch, await cursor.fetchone())
             first, now = int(row[0]) - len(drafts) + 1, float(row[1])
             encoded = [
-                encode(Event(run_id, first + index, epoch, now, draft.body, draft.step_id, draft.attempt))
+                encode(Event(run_id, first + index, epoch, now - past[index], draft.body, draft.step_id, draft.attempt))
                 for index, draft in enumerate(drafts)
             ]
             async with db.cursor() as many:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from time import monotonic
 from typing import Any
 
 from agent.core.codec import whole
@@ -34,6 +35,13 @@ CHECK_BYTES = 65_536
 def title_of(prompt: str) -> str:
     """A run's title: the beginning of its prompt in one line."""
     return " ".join(whole(prompt[: 4 * TITLE_CHARS]).split())[:TITLE_CHARS]
+
+
+def ages(drafts: Sequence[Draft]) -> list[float]:
+    """How long ago each of them happened, in seconds. To be asked before the store's clock is: what was noted after the
+    last append then comes after it in time too."""
+    ticks = monotonic()
+    return [0.0 if draft.noted is None else max(0.0, ticks - draft.noted) for draft in drafts]
 
 
 def run_row(row: tuple[Any, ...]) -> RunRow:

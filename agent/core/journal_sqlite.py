@@ -24,6 +24,7 @@ from agent.core.journal_rows import (
     ROW,
     WORDS,
     Wakeups,
+    ages,
     check_order,
     check_undecided,
     no_run,
@@ -162,7 +163,7 @@ class SqliteJournal:
         check_order(run_id, drafts)
 
         def unit(db: sqlite3.Connection) -> tuple[Event, ...]:
-            now = self._clock()
+            past, now = ages(drafts), self._clock()
             row = db.execute(
                 "UPDATE runs SET last_seq = last_seq + ?, updated_at = ? WHERE run_id = ? AND epoch = ? "
                 "AND terminal = 0 RETURNING last_seq",
@@ -172,7 +173,7 @@ class SqliteJournal:
                 raise _refused(db, run_id, epoch)
             first = int(row[0]) - len(drafts) + 1
             encoded = [
-                encode(Event(run_id, first + index, epoch, now, draft.body, draft.step_id, draft.attempt))
+                encode(Event(run_id, first + index, epoch, now - past[index], draft.body, draft.step_id, draft.attempt))
                 for index, draft in enumerate(drafts)
             ]
             db.executemany(_INSERT_EVENT, [row for _, row in encoded])

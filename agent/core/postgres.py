@@ -14,6 +14,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from agent.core.codec import whole
 from agent.core.errors import StoreError, StoreFullError, StoreNewerError
 from agent.core.migrations import HEAD, REVISIONS
+from agent.core.outage import Outage
 
 log = logging.getLogger(__name__)
 
@@ -80,15 +81,17 @@ class PostgresDatabase:
 
     async def _listen(self, wake: Callable[[str], None], wake_all: Callable[[], None]) -> None:
         """Listen for ever; a broken connection is made again, and everybody looks for what was missed."""
+        trouble = Outage(log, f"listening at {self.where} broke off, and is tried again")
         while True:
             try:
                 async with await AsyncConnection.connect(self.url, autocommit=True) as connection:
                     await connection.execute(f"LISTEN {CHANNEL}")
+                    trouble.over()
                     wake_all()
                     async for notice in connection.notifies():
                         wake(notice.payload)
             except psycopg.Error as error:
-                log.warning("listening at %s broke off, trying again: %s", self.where, _line(error))
+                trouble.met(_line(error))
             await asyncio.sleep(_RECONNECT_SECONDS)
 
 

@@ -25,6 +25,7 @@ from agent.core.fold import fold
 from agent.core.journal import Claim, Journal, RunRow
 from agent.core.models import AgentRequest, AgentResponse, JsonObject, Room, RunStatus
 from agent.core.principal import Principal
+from agent.core.progress import RunProgress
 from agent.core.response import respond
 from agent.core.rooms import Rooms
 
@@ -101,7 +102,10 @@ class AgentService(Generic[Live]):
         screen: Callable[[AgentRequest], AgentRequest] = _as_it_is,
         afford: Callable[[str, AgentRequest, Room], Awaitable[None]] = _anything,
         places: Places | None = None,
+        progress: RunProgress | None = None,
     ) -> None:
+        self.progress = progress or RunProgress()
+        """What is said of the runs that this process carries out."""
         self._audit = audit
         self.screened = screen
         """The request as it may be stored: without secrets of this gateway."""
@@ -239,8 +243,18 @@ class AgentService(Generic[Live]):
 
     async def blob_value(self, checksum: str) -> dict[str, object] | None:
         """The object a long tool result was stored as; None when it was no object."""
-        value = json.loads(await self._journal.get_blob(checksum)).get("value")
-        return value if isinstance(value, dict) else None
+        return (await self.blob_result(checksum))[0]
+
+    async def blob_result(self, checksum: str) -> tuple[dict[str, object] | None, str]:
+        """The object a long tool result was stored as, None when it was no object; and its whole text."""
+        kept = json.loads(await self._journal.get_blob(checksum))
+        value = kept.get("value")
+        return value if isinstance(value, dict) else None, kept["text"]
+
+    async def blob_content(self, checksum: str) -> list[JsonObject]:
+        """The content blocks that a tool result has beside its text."""
+        blocks: list[JsonObject] = json.loads(await self._journal.get_blob(checksum))
+        return blocks
 
     async def get(self, run_id: str, *, owner: str | None = None) -> RunRow:
         """The run's row. `NotFoundError`."""

@@ -87,14 +87,20 @@ class TaskService:
         return await self._store.runs(task_id, owner, limit=limit, before=before)
 
     async def start(
-        self, task_id: str, *, owner: str = LOCAL_OWNER, key: str | None = None, principal: Principal | None = None
+        self,
+        task_id: str,
+        *,
+        owner: str = LOCAL_OWNER,
+        key: str | None = None,
+        principal: Principal | None = None,
+        run_id: str | None = None,
     ) -> str:
         """Begin to carry out a task; the id of the run, which is on disk. `principal` is on whose behalf, with the
-        tools and the runs their key allows.
+        tools and the runs their key allows. `run_id` is the id it is to have, where one was noted for it before.
 
         Raises `NotFoundError`, `ConflictError` while it is being carried out, and what `AgentService.start` raises."""
         task, latest = await self.get(task_id, owner=owner)
-        run_id = new_run_id()
+        run_id = run_id or new_run_id()
         run = await self._store.begin(task, run_id)
         if run is None:
             latest = await self._store.latest(task_id, owner)

@@ -1,4 +1,6 @@
-"""Arguments that a tool does not know: left out of the call, and told with its result."""
+"""What a tool's schema says of its arguments: which it does not know, and which take nothing but text."""
+
+from pydantic import JsonValue
 
 from agent.core.models import JsonObject
 from agent.tools import ToolSpec
@@ -19,3 +21,26 @@ def known_args(spec: ToolSpec, args: JsonObject) -> tuple[JsonObject, tuple[str,
         return args, ()
     dropped = tuple(name for name in args if name not in named)
     return {name: value for name, value in args.items() if name in named} if dropped else args, dropped
+
+
+def text_args(spec: ToolSpec) -> frozenset[str]:
+    """The arguments that take text, and neither an object nor a list."""
+    properties = spec.input_schema.get("properties")
+    named = properties if isinstance(properties, dict) else {}
+    return frozenset(name for name, schema in named.items() if _kinds(schema) & {"string", *_MANY} == {"string"})
+
+
+_MANY = frozenset({"object", "array"})
+
+
+def _kinds(schema: JsonValue) -> frozenset[str]:
+    """The JSON types a schema allows; those of many values too where it leaves them open."""
+    if not isinstance(schema, dict):
+        return _MANY
+    choices = schema.get("anyOf", schema.get("oneOf"))
+    if isinstance(choices, list):
+        return frozenset(kind for choice in choices for kind in _kinds(choice))
+    kinds = schema.get("type")
+    if isinstance(kinds, list):
+        return frozenset(str(kind) for kind in kinds)
+    return frozenset({kinds}) if isinstance(kinds, str) else _MANY

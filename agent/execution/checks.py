@@ -38,6 +38,9 @@ REPEATED_CHARS = 60
 """So much of what looks like an error message, found in the tool's own input, is a quotation."""
 VALUE_CHARS = 200
 """A longer text without words is no single number, time or date."""
+NAME_WORDS = 3
+"""An argument of more words is no name."""
+_SEARCHED = frozenset({"query", "question", "q", "search", "text", "task", "prompt", "pattern", "expression"})
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _VALUE_WORDS = re.compile(
     r"\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun)[a-z]*\b|\b[A-Z]\w+/[A-Z]\w+|"
@@ -54,7 +57,7 @@ _STOP = frozenset((
     "were", "will", "would", "can", "could", "should", "its", "use", "get", "find", "give", "make", "step", "result",
     "results", "output", "using", "about", "answer", "text", "user", "request", "please", "read", "fetch", "search",
     "look", "page", "file", "list", "show", "tell", "out", "all", "any", "each", "their", "there", "them", "they",
-    "you", "your", "our", "has", "have",
+    "you", "your", "our", "has", "have", "current", "currently", "today", "now", "latest",
 ))  # fmt: skip
 
 
@@ -76,13 +79,15 @@ def check(
     wants_sources: bool = False,
     may_repeat: bool = True,
     heard: bool = False,
+    raises: bool = False,
 ) -> Checked:
     """Judge an output by rules alone.
 
     `evidence` is everything the step had before it (task, inputs, tool results), empty for a completion whose figures
     need none; `previous` the output of the attempt before; `needed_by_later` whether a later step takes up this one's
     data; `wants_sources` whether the room asks for evidence; `may_repeat` whether the step has a further attempt;
-    `heard` whether somebody has read the output already, as it was written.
+    `heard` whether somebody has read the output already, as it was written; `raises` whether the tool raises its every
+    failure, so that no error hides in what it returns.
     """
     if output.error_code == "ERR_GUARDRAIL_UNSAFE":
         return Checked(_unsafe(step, output, may_repeat=may_repeat and previous is None))
@@ -91,7 +96,8 @@ def check(
     if _empty(output):
         return Checked(_verdict(Outcome.RETRY, "the result is empty", "do the step again and return a result", step))
     # An answer may well speak of errors ("HTTP 404 means ..."); whoever wrote it reports failures by their code.
-    if not step.is_completion and (hidden := hidden_error(output, _inputs(step))) is not None:
+    quotes = step.is_completion or raises
+    if not quotes and (hidden := hidden_error(output, _inputs(step))) is not None:
         return Checked(_verdict(Outcome.RETRY, f"the result is an error message: {hidden}", "try another way", step))
     if step.is_completion and (doubt := _doubt(step, output, evidence)) is not None:
         return _doubted_answer(doubt, again=may_repeat and not heard)
@@ -163,10 +169,16 @@ def _doubt(step: PlanStep, output: StepOutput, evidence: str) -> str | None:
     """What a rule cannot decide: does it fit the intent, is it invented?"""
     if figures := _figures(step, output, evidence):
         return "figures that stand nowhere in the evidence: " + ", ".join(figures[:5])
-    wanted = _words(step.intent)
-    if step.is_completion or len(wanted) < 2 or wanted & _words(output.text) or _is_value(step, output.text):
+    wanted, told = _words(step.intent), _words(output.text)
+    if step.is_completion or len(wanted) < 2 or _is_value(step, output.text):
         return None
-    return "the result shares no word with the intent"
+    if not wanted & told:
+        return "the result shares no word with the intent"
+    subject = _subject(step)
+    asked = wanted - subject
+    if not asked or asked & told or _is_value_of(subject, output.text):
+        return None
+    return "the result shares no word with the intent but what it was asked about"  # as the weather at ACME does
 
 
 def _figures(step: PlanStep, output: StepOutput, evidence: str) -> list[str]:
@@ -178,12 +190,28 @@ def _figures(step: PlanStep, output: StepOutput, evidence: str) -> list[str]:
     return invented_numbers(output.text, evidence) if step.action == "skill" else []
 
 
+def _subject(step: PlanStep) -> set[str]:
+    """The words of the arguments that only name something, such as a place or a customer. What is searched for says
+    what is wanted of it too; and who is told that something was done is told to whom."""
+    if step.effect != "read":
+        return set()
+    named = (value for name, value in step.args.items() if name not in _SEARCHED and isinstance(value, str))
+    return {word for value in named if len(value.split()) <= NAME_WORDS for word in _words(value)}
+
+
 def _is_value(step: PlanStep, text: str) -> bool:
     """Whether a text is no more than a number, a time, a date, or the word that something was done: such results share
     no words with any intent."""
     if step.effect != "read" and _ACKNOWLEDGED.fullmatch(text):
         return True
     return len(text) <= VALUE_CHARS and _WORD.search(_VALUE_WORDS.sub(" ", text)) is None
+
+
+def _is_value_of(subject: set[str], text: str) -> bool:
+    """Whether a text is no more than the name of what was asked about, with a figure."""
+    if len(text) > VALUE_CHARS or not any(sign.isdigit() for sign in text):
+        return False
+    return _words(_VALUE_WORDS.sub(" ", text)) <= subject
 
 
 def _of_error(step: PlanStep, output: StepOutput) -> StepOutcome:

@@ -12,8 +12,9 @@ from agent.core.language import ENGLISH, name_of
 from agent.core.llm.port import ModelChunk
 from agent.core.models import ChatMessage, JsonObject, PlanStep, Source, Tier
 from agent.execution.compose import compose, without_results
+from agent.execution.decide import given_up, reason_of
 from agent.execution.metering import MeteredModels
-from agent.execution.outputs import SKILL_CHARS, data_block, number_sources, results
+from agent.execution.outputs import JUDGE_CHARS, SKILL_CHARS, data_block, number_sources, results
 from agent.execution.run import Run
 from agent.execution.screening import tools_for_models
 from agent.execution.streaming import DeltaWriter
@@ -26,6 +27,7 @@ HISTORY_MESSAGES = 20
 """How many earlier messages a completion sees: enough for a conversation, little enough for an 8k context."""
 
 
+FAILED = "- What stands inside <failed> blocks could not be found out: say so, and do not fill it in."
 MEMORY_CHARS = 4_000
 """How much of what is remembered a completion sees."""
 
@@ -134,11 +136,19 @@ class CompletionWriter:
         kept = spoken[-HISTORY_MESSAGES:] if run.room.planning else spoken
         messages += [message.wire() for message in kept]
         question = run.state.question
-        if outcomes:
+        failed = given_up(run.state)
+        if outcomes or failed:
             blocks = [
                 data_block("result", output.text, limit=SKILL_CHARS, step=step.id, tool=step.tool, intent=step.intent)
                 for step, output in outcomes
             ]
+            blocks += [
+                data_block(
+                    "failed", reason_of(run.state, step), limit=JUDGE_CHARS, step=step.id, tool=step.tool,
+                    intent=step.intent,
+                )
+                for step in failed
+            ]  # fmt: skip
             question = data_block("user_request", question, limit=SKILL_CHARS) + "\n" + "\n".join(blocks)
         memories = run.state.retrieved.items if run.state.retrieved else ()
         if memories:
@@ -161,7 +171,8 @@ class CompletionWriter:
         recalled = self._run.state.retrieved.items if self._run.state.retrieved else ()
         memory = render("memory") if recalled else ""
         operator = "\n\n".join(part for part in (room.system_prompt, callers, memory, self._language()) if part)
-        if not outcomes:
+        failed = given_up(self._run.state)
+        if not outcomes and not failed:
             return "\n\n".join(part for part in (operator, room.persona) if part)
         citations = ""
         if sources:
@@ -173,6 +184,7 @@ class CompletionWriter:
             "completion",
             system=operator + "\n\n" if operator else "",
             persona=room.persona + "\n\n" if room.persona else "",
+            failed=FAILED + "\n" if failed else "",
             citations=citations,
         )
 

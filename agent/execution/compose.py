@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from agent.core.events import StepOutput
 from agent.core.models import JsonObject, Outcome, PlanStep
+from agent.core.plurals import many
 from agent.execution.decide import halting_step
 from agent.execution.outputs import cap, results
 from agent.execution.run import Run
@@ -161,7 +162,7 @@ def stop_reason(run: Run) -> str:
     verdict = attempt.verdict if attempt else None
     reason = verdict.reason if verdict else "it did not finish"
     if verdict is not None and verdict.outcome is Outcome.REPLAN:
-        tried = f" and {state.replans} new plans did not help" if state.replans else ""
+        tried = f" and {many(state.replans, 'new plan')} did not help" if state.replans else ""
         return f"step {step.id} ({step.title}) failed{tried}: {reason}"
     return f"step {step.id} ({step.title}) failed: {reason}"
 

@@ -119,6 +119,27 @@ def replan_reason(state: RunState) -> str:
     return "the result failed verification: " + "; ".join(failed)
 
 
+def given_up(state: RunState) -> tuple[PlanStep, ...]:
+    """The steps that did not serve their purpose, where the plan that came after them does nothing new, or is what the
+    rules read off the request because no planner could be asked: nobody found another way. What a person had planned
+    otherwise is no such thing."""
+    if len(state.plans) < 2 or state.plans[-1].asked_for:
+        return ()
+    before, last = state.plans[-2].plan, state.plans[-1]
+    known = {step.id for proposed in state.plans[:-1] for step in proposed.plan.steps}
+    found = any(step.id not in known and not step.is_completion for step in last.plan.steps)
+    if found and last.fallback_reason is None:
+        return ()
+    failed = (step for step in before.steps if state.step(step.id).status == "replan")
+    return tuple(step for step in failed if not step.is_completion)
+
+
+def reason_of(state: RunState, step: PlanStep) -> str:
+    """Why a step did not serve its purpose, as the supervisor said."""
+    verdict = _verdict(state.step(step.id))
+    return verdict.reason if verdict else "it did not finish"
+
+
 def is_complete(state: RunState) -> bool:
     """Whether every step of the plan in force was judged SUCCESS."""
     return state.plan is not None and all(state.step(s.id).status == "succeeded" for s in state.plan.steps)

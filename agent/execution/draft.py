@@ -6,7 +6,7 @@ from agent.core.language import name_of
 from agent.core.models import Citation, JsonObject, Outcome, Source, TailorOutput, Uncertainty
 from agent.execution.answer import answer_of
 from agent.execution.compose import partial_answer, stop_reason
-from agent.execution.decide import is_complete
+from agent.execution.decide import given_up, is_complete, reason_of
 from agent.execution.gates import cited_ids
 from agent.execution.outputs import number_sources, results
 from agent.execution.run import Run
@@ -64,8 +64,17 @@ async def _partial(run: Run) -> AnswerFinished:
 
 def _uncertainties(state: RunState) -> tuple[Uncertainty, ...]:
     """What the user should know: side effects of unknown outcome, fallbacks, searches that found nothing, figures of
-    the answer that nothing bears out."""
+    the answer that nothing bears out, what was given up."""
     found: list[Uncertainty] = _of_languages(state) + _of_answer(state)
+    if ended_well(state):  # an answer that is none says so by itself
+        found += [
+            Uncertainty(
+                level="notable",
+                message=f"given up: {step.intent or step.title} ({step.title} failed: {reason_of(state, step)})",
+                step_id=step.id,
+            )
+            for step in given_up(state)
+        ]
     for step_id, step in state.steps.items():
         for attempt in step.attempts:
             found += [

@@ -13,8 +13,10 @@ from agent.core.events import AssistantTurn, ModelReturned, Purpose
 from agent.core.llm.faults import for_strangers
 from agent.core.llm.port import ModelChunk, ModelReply, ModelRequest, ResponseSchema
 from agent.core.models import LOCAL_OWNER, JsonObject, Tier, Usage
+from agent.execution.asides import turn_kept
 from agent.execution.estimates import Bill, expected
 from agent.execution.run import Run
+from agent.execution.screening import options_for_models
 from agent.execution.shield import configured_secrets, for_models, without_own_secrets
 from agent.execution.tool_deltas import tool_calls_of
 
@@ -60,7 +62,7 @@ class MeteredModels:
                 raise self._told(error) from error.__cause__
             bill.reply(reply)
             reply = replace(without_own_secrets(self._run, reply), usage=bill.spent)
-            message = _turn(reply) if keep_message else None
+            message = await turn_kept(self._run, _turn(reply)) if keep_message else None
             await self._record(request, tier, reply.usage, started, reply=reply, message=message)
         return reply
 
@@ -127,7 +129,8 @@ class MeteredModels:
             calls = tool_calls_of(deltas)
             whole = ModelReply("".join(text), request.model, finish, bill.spent, calls, requests=requests)
             reply = without_own_secrets(self._run, whole)
-            await self._record(request, tier, reply.usage, started, reply=reply, message=_turn(reply))
+            message = await turn_kept(self._run, _turn(reply))
+            await self._record(request, tier, reply.usage, started, reply=reply, message=message)
         return reply
 
     @asynccontextmanager
@@ -162,7 +165,7 @@ class MeteredModels:
         formed: bool,
     ) -> ModelRequest:
         run, models = self._run, self._run.engine.models
-        options = run.state.request.options if purpose == "completion" else {}
+        options = options_for_models(run) if purpose == "completion" else {}
         if not formed:
             options = {name: value for name, value in options.items() if name != "response_format"}
         model = models.name(tier, run.room)

@@ -7,12 +7,14 @@ cannot find in pieces (personal data, words of hate) is looked for in rooms that
 
 import asyncio
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 from pydantic import JsonValue
 
+from agent.core.content import left_out, with_bytes, without_bytes
 from agent.core.errors import AgentFailure, UnsafeAnswerError
 from agent.core.events import Draft, OutputGuarded, StepOutput
 from agent.core.fold import RunState
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 OUTSIDE_CHARS = 200_000
 """How much of what was read is held against the links of an answer."""
+PIECE_CHARS, LONGEST_KEY = 50_000, 10_000
+"""Bytes are looked through in such pieces, each with the beginning of the next, where a secret may go on."""
 
 
 class Stream(Protocol):
@@ -129,18 +133,27 @@ async def released_step(run: Run, step: PlanStep, attempt: int, output: StepOutp
     written once more, under a stricter instruction. And what is to be told of it."""
     if step.action not in ("completion", "skill") or output.error_code is not None:
         return [], output
-    if not run.room.guard_output.whole or not _answers(run.state, step):
-        return [], _without(secrets_of(run), output)
+    if not run.room.guard_output.whole or not answers(run.state, step):
+        clean = Cleaner(run, secrets_of(run))
+        return [], _with_text(output, clean.text(output.text))
     answer = await released(run, output.text)
     if answer.told is None:
         return [], _with_text(output, answer.text)
     if answer.failure is None:
         return [Draft(answer.told, step.id, attempt)], _with_text(output, answer.text)
-    strict = answer.told.model_copy(update={"action": "retry_strict"}) if attempt == 1 else answer.told
-    refused = StepOutput(
-        error_code=answer.failure.error_code, error=answer.failure.message, tainted=output.tainted
-    )  # fmt: skip
-    return [Draft(strict, step.id, attempt)], refused
+    return refused(answer.told, step, attempt, output)
+
+
+def refused(told: OutputGuarded, step: PlanStep, attempt: int, output: StepOutput) -> tuple[list[Draft], StepOutput]:
+    """The end of an attempt whose words the room refuses: unsafe, and what is told of it."""
+    failure = told.failure
+    unsafe = StepOutput(
+        error_code=failure.error_code if failure else UnsafeAnswerError.code,
+        error=failure.message if failure else "",
+        tainted=output.tainted,
+    )
+    strict = told.model_copy(update={"action": "retry_strict"}) if attempt == 1 else told
+    return [Draft(strict, step.id, attempt)], unsafe
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +172,7 @@ async def released_result(run: Run, text: str, value: JsonValue, sources: tuple[
         encoded = json.dumps(value, ensure_ascii=False, default=str)
     except (ValueError, TypeError, RecursionError):
         return Returned(text, value, sources)
-    clean = _Cleaner(run)
+    clean = Cleaner(run)
     seen = "\n".join(
         (text, encoded, *(part for source in sources for part in (source.name, source.url or "", *source.quotes)))
     )
@@ -168,24 +181,54 @@ async def released_result(run: Run, text: str, value: JsonValue, sources: tuple[
     return await asyncio.to_thread(clean.result, text, value, sources)
 
 
+async def released_content(run: Run, blocks: Sequence[JsonObject]) -> list[JsonObject]:
+    """A tool's content blocks, their words as `released_result` lets them out. Of bytes it is only known whether they
+    hold a secret of this gateway, plain or encoded: then the block stays here."""
+    bare, parts = without_bytes(blocks)
+    words: JsonValue = [*bare]
+    clean = (await released_result(run, "", words, ())).value
+    kept = [block for block in clean if isinstance(block, dict)] if isinstance(clean, list) else []
+    whole = with_bytes(kept, parts)
+    if not run.engine.settings.secret_values():
+        return whole
+    secrets = configured_secrets(run, "known")
+    telling = await asyncio.to_thread(lambda: [_holds(secrets, part) for part in parts])
+    why = "it holds a secret of this gateway"
+    return [left_out(block, why) if tells else block for block, tells in zip(whole, telling, strict=True)]
+
+
+def _holds(secrets: "Secrets", data: str) -> bool:
+    """Whether bytes hold a secret; looked through in pieces, so that others get their turn."""
+    places = range(0, len(data), PIECE_CHARS)
+    return any(secrets.suspects(data[at : at + PIECE_CHARS + LONGEST_KEY]) for at in places)
+
+
+def released_line(run: Run, line: str) -> str:
+    """A short text of a tool, as `released_result` would let it out."""
+    return Cleaner(run).text(line)
+
+
 def without_secrets(run: Run, text: str) -> str:
     """A message about a failure, without this gateway's secrets and what looks like one."""
     return configured_secrets(run, "forms").redact(text)
 
 
-class _Cleaner:
-    """Takes out of results what this room lets out of none."""
+class Cleaner:
+    """Takes out of a text what this room lets out of none: of results, and of what models write besides the answer."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, secrets: "Secrets | None" = None) -> None:
         guards = run.room.guard_output
-        self._secrets = configured_secrets(run, "forms" if guards.secret in ("redact", "block") else "known")
+        forms = guards.secret in ("redact", "block")
+        self._secrets = secrets or configured_secrets(run, "forms" if forms else "known")
         self._personal = guards.pii in ("redact", "block")
         self._own = _own(run.state) if self._personal else ""
 
     def suspects(self, text: str) -> bool:
+        """Whether there may be anything to take out; False is certain."""
         return self._personal or self._secrets.suspects(text)
 
     def result(self, text: str, value: JsonValue, sources: tuple[Source, ...]) -> Returned:
+        """A tool's result without it."""
         from agent.guardrails.spans import mapped  # noqa: PLC0415 - loaded with the first request
 
         kept = tuple(
@@ -201,6 +244,7 @@ class _Cleaner:
         return Returned(self.text(text), mapped(value, lambda part, _: self.text(part)), kept)
 
     def text(self, text: str) -> str:
+        """The text without it."""
         text = self._secrets.redact(text)
         if not self._personal:
             return text
@@ -241,16 +285,11 @@ def _own(state: RunState) -> str:
     return "\n".join((state.request.prompt, *(message.content for message in state.request.messages or ())))
 
 
-def _answers(state: RunState, step: PlanStep) -> bool:
+def answers(state: RunState, step: PlanStep) -> bool:
     """Whether what this step says is the answer, or a part of it, as it stands."""
     return step.is_completion or not any(
         step.id in other.depends_on for other in (state.plan.steps if state.plan else ())
     )
-
-
-def _without(secrets: "Secrets", output: StepOutput) -> StepOutput:
-    clean = secrets.redact(output.text)
-    return output if clean == output.text else _with_text(output, clean)
 
 
 def _with_text(output: StepOutput, text: str) -> StepOutput:

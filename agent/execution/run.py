@@ -22,6 +22,7 @@ from agent.core.language import LanguageDetector
 from agent.core.llm.tiers import ModelTiers
 from agent.core.memory import MemoryStore
 from agent.core.models import Room, Usage
+from agent.core.progress import RunProgress
 from agent.execution.flag import Flag
 from agent.execution.site import CallSite
 from agent.planning.catalogue import Catalogue
@@ -76,6 +77,8 @@ class Engine:
     purse: Purse | None = None
     catalogues: dict[Hashable, Catalogue] = field(default_factory=dict)
     """Catalogues that were made already, by what they are made of."""
+    progress: RunProgress = field(default_factory=RunProgress)
+    """Who listens to what the tools of a run say."""
 
 
 class Run:
@@ -184,7 +187,8 @@ class Run:
         ]
         for event in events:
             self.state = apply(self.state, event)
-        self._pending.append(([Draft(event.body, event.step_id, event.attempt) for event in events], None))
+        noted = monotonic()  # what is told of its time is when it happened, not when it was written down
+        self._pending.append(([Draft(event.body, event.step_id, event.attempt, noted) for event in events], None))
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(NOTE_SECONDS, self._start_writer)
 

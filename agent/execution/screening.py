@@ -105,6 +105,12 @@ def tools_for_models(run: Run) -> tuple[JsonObject, ...]:
     return tools if guards.injection != "redact" else tuple(_tree_without_attacks(guards, tool) for tool in tools)
 
 
+def options_for_models(run: Run) -> JsonObject:
+    """What a client asks of the answer's form, without them too: the descriptions of a schema are read by a model."""
+    options, guards = run.state.request.options, run.room.guard_input
+    return options if guards.injection != "redact" else _tree_without_attacks(guards, options)
+
+
 def _tree_without_attacks(guards: RoomGuards, tree: JsonObject) -> JsonObject:
     from agent.guardrails.spans import mapped  # noqa: PLC0415 - loaded with the first request
 
@@ -143,6 +149,8 @@ def _texts(request: AgentRequest) -> Iterator[_Text]:
             yield _Text(f"messages[{number}].tool_calls", "\n".join(_strings(call)))
     for number, tool in enumerate(request.client_tools):
         yield _Text(f"tools[{number}]", "\n".join(_strings(tool)), orders=True)
+    for name, value in request.options.items():
+        yield _Text(f"options.{name}", "\n".join(_strings(value)), orders=True)
     for name, value in request.caller_metadata().items():
         yield _Text(f"metadata.{name}", "\n".join(_strings(value)))
 

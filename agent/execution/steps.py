@@ -6,10 +6,12 @@ from agent.core.errors import AgentError, ModelError, StaleEpochError, StoreErro
 from agent.core.events import Draft, StepFinished, StepJudged, StepOutput, StepSpeculative, StepStarted
 from agent.core.models import JsonObject, PlanStep
 from agent.execution.approvals import ApprovalPendingError
+from agent.execution.arguments import text_args
+from agent.execution.asides import attempt_shown
 from agent.execution.completion import CompletionWriter
 from agent.execution.decide import Start, confirmed
 from agent.execution.outputs import load, shown_args, step_output, tainted_inputs
-from agent.execution.release import released_step, without_secrets
+from agent.execution.release import without_secrets
 from agent.execution.rewriting import rewritten
 from agent.execution.run import Run
 from agent.execution.site import CallSite
@@ -36,7 +38,7 @@ async def run_attempt(run: Run, start: Start) -> None:
         wait = error.retry_after_s if isinstance(error, ModelError) else None
         said = without_secrets(run, error.message)
         output = StepOutput(error_code=error.code, error=said, text="", retry_after_s=wait)
-    told, output = await released_step(run, step, number, output)
+    told, output = await attempt_shown(run, step, number, output)
     finished = StepFinished(output=output, duration=monotonic() - started)
     bodies += [*told, Draft(finished, step.id, number)]
     if not _is_unknown(run, step, number):
@@ -101,7 +103,9 @@ async def _resolved(run: Run, start: Start) -> tuple[JsonObject, bool]:
         output = attempt.output if attempt else None
         if output is not None:
             outputs[dependency] = await load(run, output)
-    resolved = resolve(dict(step.args), outputs.__getitem__)
+    tools = run.engine.registry
+    texts = text_args(tools.get(step.tool).spec) if step.action != "skill" and step.tool in tools else ()
+    resolved = resolve(dict(step.args), outputs.__getitem__, texts=texts)
     tainted = resolved.tainted or (step.action == "skill" and tainted_inputs(run.state, step))
     return resolved.args, tainted or run.state.tainted
 

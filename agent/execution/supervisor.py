@@ -13,7 +13,9 @@ from agent.core.events import AnswerDelta, StepJudged, StepOutput
 from agent.core.fold import AttemptState
 from agent.core.llm.port import ResponseSchema
 from agent.core.models import JsonObject, Outcome, PlanStep, StepOutcome
+from agent.execution.asides import verdict_shown
 from agent.execution.checks import Checked, check
+from agent.execution.decide import given_up, reason_of
 from agent.execution.figures import asks_to_invent
 from agent.execution.metering import MeteredModels
 from agent.execution.outputs import JUDGE_CHARS, args_text, data_block, load, results, step_output
@@ -54,7 +56,7 @@ class StepSupervisorAgent:
         previous = next((a for a in reversed(attempts) if a.number < number and not a.discarded), None)
         later = state.plan.steps if state.plan else ()
         return check(
-            step,
+            step if step.intent else step.model_copy(update={"intent": state.question}),
             output,
             evidence=await self._grounds(step, attempt),
             previous=previous.output if previous else None,
@@ -62,6 +64,7 @@ class StepSupervisorAgent:
             wants_sources=self._run.room.citations,
             may_repeat=state.step(step.id).retries < self._run.room.budgets.max_retries,
             heard=self._heard(step, number),
+            raises=self._raises(step),
         )
 
     def needs_judge(self, step: PlanStep, checked: Checked) -> bool:
@@ -130,6 +133,7 @@ class StepSupervisorAgent:
         verdict = read_verdict(reply.text) if reply.finish_reason != "length" else None
         if verdict is None:
             return closed
+        verdict = verdict_shown(self._run, verdict)
         return verdict if _SEVERITY[verdict.outcome] >= _SEVERITY[rule.outcome] else rule
 
     def _heard(self, step: PlanStep, number: int) -> bool:
@@ -139,6 +143,11 @@ class StepSupervisorAgent:
             isinstance(event.body, AnswerDelta) and event.step_id == step.id and event.attempt == number
             for event in self._run.events
         )
+
+    def _raises(self, step: PlanStep) -> bool:
+        """Whether the step's tool raises its every failure; one that is gone by now is not known to."""
+        tools = self._run.engine.registry
+        return step.action != "skill" and step.tool in tools and tools.get(step.tool).spec.raises
 
     async def _grounds(self, step: PlanStep, attempt: AttemptState | None) -> str:
         """What the figures of an output are held against. Only what a model wrote can be invented; the evidence of a
@@ -158,6 +167,7 @@ class StepSupervisorAgent:
             message.content for message in (*(state.request.messages or ()), *(recalled.history if recalled else ()))
         ]
         parts += [item.text for item in (recalled.items if recalled else ())]
+        parts += [reason_of(state, step) for step in given_up(state)]
         for done, output in found:
             parts += [done.intent, args_text(dict(done.args)), output.text]
             parts += [json.dumps(output.value, ensure_ascii=False, default=str)]

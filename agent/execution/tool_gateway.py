@@ -8,7 +8,7 @@ import asyncio
 import json
 import logging
 from contextlib import AbstractAsyncContextManager, nullcontext
-from functools import lru_cache
+from functools import lru_cache, partial
 from time import monotonic
 from typing import Any
 
@@ -17,13 +17,14 @@ from jsonschema.exceptions import SchemaError
 from jsonschema.exceptions import ValidationError as SchemaViolation
 from pydantic import JsonValue, ValidationError
 
+from agent.core.content import within
 from agent.core.errors import AgentError, StaleEpochError, ToolError, ToolInputError, ToolOutputError, ToolTimeoutError
 from agent.core.events import Draft, StepUnknown, ToolCalled, ToolReturned
 from agent.core.fold import CallState
 from agent.core.models import JsonObject
 from agent.execution.approvals import allowed
 from agent.execution.arguments import known_args
-from agent.execution.release import released_result, without_secrets
+from agent.execution.release import released_content, released_line, released_result, without_secrets
 from agent.execution.run import Run
 from agent.execution.shield import restored_args
 from agent.execution.site import CallSite
@@ -149,7 +150,13 @@ def _context(run: Run, site: CallSite, key: str, *, tainted: bool = False) -> To
         subagents,
         model=model_at(run, site),
         retrieval_mode=run.room.retrieval_mode,
+        told=partial(_told, run),
     )
+
+
+def _told(run: Run, line: str) -> None:
+    """Pass on what a tool says of its progress, without what may not leave."""
+    run.engine.progress.tell(run.run_id, lambda: released_line(run, line))
 
 
 async def _carry_out(run: Run, tool: Tool, args: JsonObject, site: CallSite, context: ToolContext) -> ToolReturned:
@@ -222,6 +229,7 @@ async def _returned(
     else:
         clean = await released_result(run, result.text, result.value, result.sources)
         text, value = clean.text, clean.value
+    content = await _kept_content(run, result)
     encoded = json.dumps(value, ensure_ascii=False, default=str)
     blob = None
     if len(encoded) + len(text) > BLOB_CHARS:
@@ -235,6 +243,7 @@ async def _returned(
             output=value,
             text=text,
             blob=blob,
+            content_blob=content,
             tainted=spec.tainted or result.tainted,
             truncated=truncated,
             tries=tries,
@@ -245,6 +254,16 @@ async def _returned(
     except ValidationError:  # nested deeper than an event can hold
         broken = ToolOutputError(f"{spec.name} returned a value that is nested too deeply", agent_id=spec.name)
         return _failed(spec, site, broken, started, tries)
+
+
+async def _kept_content(run: Run, result: ToolResult) -> str | None:
+    """The blob with the blocks of a result, as far as they may leave; None where nobody would be handed them: a plan
+    goes on with the text, and pictures of its steps would fill the store."""
+    settings = run.engine.settings
+    if not result.content or not run.state.hidden:
+        return None
+    room = within(result.content, settings.tool_output_chars, settings.tool_content_bytes)
+    return await run.engine.journal.put_blob(json.dumps(await released_content(run, room)).encode())
 
 
 async def _reconcile(run: Run, tool: Tool, site: CallSite, called: ToolCalled) -> ToolReturned:

@@ -191,7 +191,7 @@ class Ingestion:
             except StoreError:
                 raise
             except AgentError as error:
-                self._skip(one.found.name, error)
+                self._skip(one.found.name, error, called=Path(one.output.file_path).name)
             else:
                 await self._put(one, made)
             self._ahead.popleft()
@@ -249,8 +249,10 @@ class Ingestion:
         way = self.workshop.route(file_type)
         return way is not None and way.wants_vectors
 
-    def _skip(self, name: str, error: AgentError) -> None:
-        self.report.skipped.append(Skipped(name, error.code, error.message))
+    def _skip(self, name: str, error: AgentError, called: str = "") -> None:
+        """`called` is what the error may call it: a download has a name of ours where it lies."""
+        said = error.message.replace(called, name) if called and called not in name else error.message
+        self.report.skipped.append(Skipped(name, error.code, said))
 
     def _note(self, *notes: str) -> None:
         self.report.notes += [note for note in dict.fromkeys(notes) if note and note not in self.report.notes]

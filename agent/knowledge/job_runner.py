@@ -15,6 +15,7 @@ from time import monotonic
 
 from agent.core.errors import AgentError, StoreError
 from agent.core.models import JsonObject
+from agent.core.outage import Outage
 from agent.knowledge.hold import CollectionHeldError
 from agent.knowledge.jobs import Job, JobOutcome, JobProgress, JobRequest, JobStore, reindex_json, report_json
 from agent.knowledge.library import Library
@@ -78,6 +79,7 @@ class IngestJobs:
                     await ended.wait()
 
     async def _take_up(self) -> None:
+        trouble = Outage(log, "jobs cannot be looked for")
         while True:
             self._wake.clear()
             try:
@@ -85,8 +87,9 @@ class IngestJobs:
                     task = asyncio.create_task(self._do(job), name=job.id)
                     self._tasks.add(task)
                     task.add_done_callback(self._done)
+                trouble.over()
             except StoreError as error:
-                log.warning("jobs cannot be looked for: %s", error.message)
+                trouble.met(error.message, error.code)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_SECONDS):
                     await self._wake.wait()

@@ -121,16 +121,22 @@ def plan_of_reply(
 
 def _without_repeats(raw: RawPlan, request: PlanningRequest) -> RawPlan:
     """The reply without the steps that call again what has succeeded, with the same arguments: what would build on them
-    builds on what is there. A message that was sent must not be sent again because something else failed.
+    builds on what is there. A message that was sent must not be sent again because something else failed, be it another
+    call of the same tool.
 
-    Raises `PlanInvalidError` when nothing is left. Tools whose results did not do may be called again."""
+    Raises `PlanInvalidError` when nothing is left, or where a call would be made again that changed something already.
+    Results that did not do are none of `completed`."""
     succeeded = {(c.step.tool, _canonical(c.step.args)): c.step.id for c in request.completed}
+    happened = {(step.tool, _canonical(step.args)) for step in request.happened}
     names: dict[str, str] = {}
     steps = []
     for step in raw.steps:
         args = rename(step.args, names)
-        known = succeeded.get((step.tool, _canonical(args)))
-        if known is not None and step.tool not in request.redo:
+        call = (step.tool, _canonical(args))
+        if call in happened:
+            raise PlanInvalidError([f"step {step.id} calls {step.tool} as it has been done already; do not repeat it"])
+        known = succeeded.get(call)
+        if known is not None:
             names[step.id] = known
         else:
             steps.append(step)

@@ -1,13 +1,14 @@
 """References to earlier results in a step's arguments, found, resolved and renamed.
 
 `{"$from": "s1", "path": "output.items[0]"}` in plans; `$s1.output.items[0]` or `${s1}` where a model writes them
-into text. `$5` is money. A whole-value reference keeps the type, otherwise it is spliced as text.
+into text. `$5` is money. A whole-value reference keeps the type, otherwise it is spliced as text: a whole result as the
+text that people are shown of it.
 `{"$literal": "..."}` is a text in which nothing is a reference.
 """
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -22,6 +23,13 @@ _TEXT = re.compile(rf"\$\{{(?P<braced>{_ID})(?P<bpath>{_PATH})\}}|\$(?P<bare>s\d
 _STEP = re.compile(r"\.([A-Za-z_][\w-]*)|\[(\d+)\]")
 SPLICE_CHARS = 8_000
 """Spliced output is data in somebody's prompt: capped as everything a skill reads."""
+
+_WRAPPED = "result"
+"""MCP sends objects only; its servers put a text, a number or a list under this name to send it."""
+_ECHOED = frozenset({"expression", "query", "input"})
+"""Fields of a result that only repeat what was asked."""
+_NAMED = ("output", "result", "value")
+"""What planners call a whole result that has no field of that name."""
 
 Lookup = Callable[[str], StepOutput]
 
@@ -74,12 +82,13 @@ def references_in(value: JsonValue) -> list[Reference]:
     return []
 
 
-def resolve(args: JsonObject, lookup: Lookup) -> ResolvedArgs:
-    """Fill in every reference; `lookup` gives a step's output, KeyError for one that has none.
+def resolve(args: JsonObject, lookup: Lookup, *, texts: Collection[str] = ()) -> ResolvedArgs:
+    """Fill in every reference; `lookup` gives a step's output, KeyError for one that has none. `texts` names the
+    arguments that take nothing but text: a whole result goes in as its text.
 
     Raises `ReferenceMissingError` naming what is there when a path leads nowhere."""
     resolver = _Resolver(lookup)
-    filled = {key: resolver.fill(value) for key, value in args.items()}
+    filled = {key: resolver.fill(value, as_said=key in texts) for key, value in args.items()}
     return ResolvedArgs(filled, resolver.tainted, tuple(dict.fromkeys(resolver.used)))
 
 
@@ -105,7 +114,7 @@ class _Resolver:
         self.tainted = False
         self.used: list[str] = []
 
-    def fill(self, value: JsonValue) -> JsonValue:
+    def fill(self, value: JsonValue, *, as_said: bool = False) -> JsonValue:
         if isinstance(value, list):
             return [self.fill(item) for item in value]
         if isinstance(value, dict):
@@ -113,16 +122,16 @@ class _Resolver:
                 return value["$literal"]
             whole = _whole(value)
             if whole is not None:
-                return self._get(whole)
+                return self._get(whole, as_said=as_said)
             return {key: self.fill(item) for key, item in value.items()}
         if not isinstance(value, str):
             return value
         match = _TEXT.fullmatch(value.strip())
         if match is not None:
-            return self._get(_of_match(match))
-        return _TEXT.sub(lambda found: as_text(self._get(_of_match(found))), value)
+            return self._get(_of_match(match), as_said=as_said)
+        return _TEXT.sub(lambda found: as_text(self._get(_of_match(found), as_said=True)), value)
 
-    def _get(self, reference: Reference) -> JsonValue:
+    def _get(self, reference: Reference, *, as_said: bool) -> JsonValue:
         try:
             output = self._lookup(reference.step_id)
         except KeyError:
@@ -131,7 +140,8 @@ class _Resolver:
             ) from None
         self.used.append(reference.step_id)
         self.tainted = self.tainted or output.tainted
-        return follow(output, reference)
+        value = follow(output, reference)
+        return _said(output, value) if as_said else value
 
 
 def follow(output: StepOutput, reference: Reference) -> JsonValue:
@@ -141,8 +151,10 @@ def follow(output: StepOutput, reference: Reference) -> JsonValue:
     if parts and parts[0] == "text" and not (isinstance(value, dict) and "text" in value):
         return output.text
     named = parts[0] if parts else None
-    if named in ("output", "result", "value") and not (isinstance(value, dict) and named in value):
+    if named in _NAMED and not (isinstance(value, dict) and named in value):
         parts = parts[1:]
+    if not parts or not _at(value, parts[0])[0]:
+        value = _unwrapped(value)
     if parts == ["text"] and isinstance(value, str):
         return value
     for part in parts:
@@ -152,6 +164,21 @@ def follow(output: StepOutput, reference: Reference) -> JsonValue:
                 f"step {reference.step_id!r} has nothing at {reference.path!r}: {_there(value)}", agent_id="references"
             )
     return value
+
+
+def _unwrapped(value: JsonValue) -> JsonValue:
+    """A result without the object that it was only sent in."""
+    return value[_WRAPPED] if isinstance(value, dict) and list(value) == [_WRAPPED] else value
+
+
+def _said(output: StepOutput, value: JsonValue) -> JsonValue:
+    """What stands for `value` in a text: of a whole result its one plain field besides what was asked, or the text
+    that people are shown; of a part of it the part."""
+    if not isinstance(value, dict | list) or value != _unwrapped(output.value):
+        return value
+    told = {name: value[name] for name in value if name not in _ECHOED} if isinstance(value, dict) else {}
+    plain = [one for name, one in told.items() if name in _NAMED and not isinstance(one, dict | list)]
+    return plain[0] if len(told) == len(plain) == 1 else output.text or value
 
 
 def as_text(value: JsonValue) -> str:

@@ -39,5 +39,7 @@ class PlanningRequest:
     """What the caller's system says of the request: service, priority, severity, status."""
     redo: frozenset[str] = frozenset()
     """Tools whose results did not do: they are called again, more broadly."""
+    happened: tuple[PlanStep, ...] = ()
+    """Calls that changed something, although a judge thought little of what they returned: not to be made again."""
     tainted: bool = False
     needs_completion: bool = False

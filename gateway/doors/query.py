@@ -15,9 +15,10 @@ from gateway.auth import By, requires
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.attendance import while_heard
-from gateway.doors.beginning import start_run
+from gateway.doors.beginning import begun
 from gateway.doors.body import JsonRoute
 from gateway.doors.wiring import Gateway
+from gateway.idempotency import begun_once
 
 router = APIRouter(tags=["agent"], route_class=JsonRoute, dependencies=[requires("agent")])
 
@@ -71,11 +72,13 @@ class OrchestratorOutput(BaseModel):
 
 @router.post("/query", response_model=OrchestratorOutput, responses=ERRORS)
 async def query(body: OrchestratorInput, http: Request, stepgate: Gateway, caller: By) -> Response:
-    """Carry out a message as a run; its id is in `x-stepgate-run-id`."""
+    """Carry out a message as a run, or tell it to the session's run that waits for an answer; the run's id is in
+    `x-stepgate-run-id`."""
     started = monotonic()
-    run_id = await start_run(stepgate, caller, _request(stepgate, body))
+    request = _request(stepgate, body)
+    run_id, heard = await begun_once(http, lambda new: begun(stepgate, caller, request, run_id=new))
     http.state.run_started, http.state.run_id = True, run_id
-    events = await while_heard(http, stepgate.service.finished(run_id, owner=caller.owner))
+    events = await while_heard(http, stepgate.service.finished(run_id, owner=caller.owner, heard=heard))
     state = fold(run_id, events)
     output = OrchestratorOutput(
         final_response=_response(state, respond(events).response),

@@ -130,8 +130,8 @@ async def run_task(
     """Carry out a task, and return it when it has ended; 202 at once with `wait=false`. A task that is being carried
     out already is a 409 that names its run."""
 
-    async def start(_: str | None) -> tuple[str, int]:
-        return await stepgate.tasks.start(task_id, owner=caller.owner, principal=caller.principal), 0
+    async def start(new: str | None) -> tuple[str, int]:
+        return await stepgate.tasks.start(task_id, owner=caller.owner, principal=caller.principal, run_id=new), 0
 
     run_id, _ = await begun_once(http, start)
     http.state.run_started = True

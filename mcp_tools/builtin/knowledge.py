@@ -13,6 +13,7 @@ from agent.knowledge.errors_retrieval import MemoryNoResultsError
 from agent.knowledge.library import Library
 from agent.knowledge.llm_rerank import CANDIDATES, order_of
 from agent.knowledge.models import NOT_IN_DOCUMENTS, MemoryQuery, RetrievedContext
+from agent.knowledge.not_said import is_meant
 from agent.knowledge.tailor.form_words import parts_of, without_form
 from agent.tools import READ_ONLY, Asker, ToolContext, TypedTool
 
@@ -118,7 +119,7 @@ async def search(
         near, noted = await _found(library, args, owner, list(there), None, min(BROADER, args.min_relevance_score))
         # What is found beside the filters and the collection that were asked for is no answer, but it makes a question.
         notes = [*noted, BROADENED.format(least=args.min_relevance_score)]
-        clarify = _clarifying([result for _, result in near])
+        clarify = _clarifying(args.query, [result for _, result in near])
     if args.use_llm_rerank and found:
         order, told = await order_of(args.query, [one.content for _, one in found], model.ask if model else None)
         found = [found[at] for at in order]
@@ -185,14 +186,10 @@ async def _found(
     return list(once.values()), notes
 
 
-def _clarifying(near: Sequence[RetrievedContext]) -> str:
+def _clarifying(query: str, near: Sequence[RetrievedContext]) -> str:
     """A question by what comes nearest; none where nothing does."""
     subjects = dict.fromkeys(subject for one in near if (subject := _subject(one)))
-    named = [f"\u201c{subject}\u201d" for subject in list(subjects)[:SUBJECTS]]
-    if not named:
-        return ""
-    listed = named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
-    return f"The nearest they have is about {listed}: is {'that' if len(named) == 1 else 'one of these'} meant?"
+    return is_meant(query, tuple(subjects)[:SUBJECTS]) if subjects else ""
 
 
 def _subject(found: RetrievedContext) -> str:

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+from dataclasses import replace
+from time import monotonic
 
 import pytest
 from pydantic import JsonValue
@@ -55,6 +57,17 @@ class LogContract(OnStores):
         assert [(event.seq, event.epoch) for event in log] == [(1, 1), (2, 1), (3, 1), (4, 1)]
         assert (log[1].step_id, log[1].attempt, log[1].at) == ("s1", 2, stores.clock.now)
         assert (await journal.get(run_id, owner="local")).last_seq == 4
+
+    async def test_what_was_noted_before_it_is_appended_keeps_its_time(self, journal: Journal, stores: Stores) -> None:
+        run_id = await new_run(journal)
+        stores.clock.now += 100
+        earlier, ahead = (replace(note(name), noted=monotonic() + age) for name, age in (("one", -7.0), ("two", 7.0)))
+        appended = await journal.append(run_id, 1, [earlier, ahead, note("three")])
+        assert appended == tuple((await journal.read(run_id))[1:])
+        one, two, three = (event.at for event in appended)
+        assert stores.clock.now - 8 < one <= stores.clock.now - 7
+        assert two == three == stores.clock.now, "nothing has happened that is still to come"
+        assert (await journal.get(run_id, owner="local")).updated_at == stores.clock.now
 
     async def test_reading_goes_on_from_a_position(self, journal: Journal) -> None:
         run_id = await new_run(journal)

@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
@@ -98,6 +100,74 @@ async def test_a_server_that_drops_every_connection_costs_one_error_and_nothing_
             break
     assert (await seqs(store.journal, "run_1"))[-1] == 3
     await store.close()
+
+
+class Line:
+    """The way to the server, over a port of its own, which can be `cut`: who comes then is sent away, and counted."""
+
+    def __init__(self, url: str) -> None:
+        self._url = urlsplit(url)
+        self._open = set[asyncio.StreamWriter]()
+        self.cut = False
+        self.sent_away = 0
+
+    @asynccontextmanager
+    async def url(self) -> AsyncIterator[str]:
+        """The server's address through this line."""
+        server = await asyncio.start_server(self._come, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        try:
+            who, at, _ = self._url.netloc.rpartition("@")
+            yield urlunsplit(self._url._replace(netloc=f"{who}{at}127.0.0.1:{port}"))
+        finally:
+            self.hang_up()
+            server.close()
+
+    def hang_up(self) -> None:
+        """Break every connection."""
+        for writer in self._open:
+            writer.transport.abort()
+
+    async def _come(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.cut:
+            self.sent_away += 1
+            writer.close()
+            return
+        far = await asyncio.open_connection(self._url.hostname, self._url.port or 5432)
+        self._open |= {writer, far[1]}
+        await asyncio.gather(self._pass(reader, far[1]), self._pass(far[0], writer))
+
+    @staticmethod
+    async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(65_536):
+                writer.write(data)
+        writer.close()
+
+
+async def test_a_server_that_is_away_for_long_is_told_of_once_and_its_return_too(
+    url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent.core.postgres._RECONNECT_SECONDS", 0.01)
+
+    def told() -> list[str]:
+        return [record.message for record in caplog.records if record.name == "agent.core.postgres"]
+
+    line = Line(url)
+    async with line.url() as through, asyncio.timeout(60):
+        store = await open_postgres(through)
+        line.cut = True
+        line.hang_up()
+        while line.sent_away < 30:  # noqa: ASYNC110 - the pool comes back too, but ever more rarely
+            await asyncio.sleep(0.01)
+        assert len(told()) == 1
+        line.cut = False
+        while len(told()) < 2:  # noqa: ASYNC110 - a log line wakes nobody
+            await asyncio.sleep(0.01)
+        await store.close()
+    began, over = told()
+    assert began.startswith("listening at ")
+    assert over.startswith("over after ")
 
 
 async def test_a_database_of_a_newer_version_is_refused(url: str) -> None:

@@ -22,6 +22,10 @@ CHAT: tuple[str, dict[str, Any]] = (
     {"model": "stepgate", "messages": [{"role": "user", "content": "search and compute"}]},
 )
 STREAM = (CHAT[0], {**CHAT[1], "stream": True})
+QUERY: tuple[str, dict[str, Any]] = (
+    "/query",
+    {"user_message": "search and compute", "session_id": "s", "user_id": "u", "room": "stepgate"},
+)
 RULES: tuple[Rule, ...] = (
     plans({"tool": "calculator", "inputs": {"expression": "2*21"}}, {"tool": "completion"}),
     says("Never sent.", to="completion", fault="hang", times=1),
@@ -56,13 +60,15 @@ def said(answer: httpx.Response) -> str:
     """The answer's text, whichever door gave it."""
     if "event-stream" not in answer.headers["content-type"]:
         body = answer.json()
+        if "final_response" in body:
+            return str(body["final_response"]["content"])
         return str(body["choices"][0]["message"]["content"] if "choices" in body else body["response"])
     lines = [line.removeprefix("data: ") for line in answer.text.splitlines() if line.startswith("data: {")]
     choices = [choice for line in lines for choice in json.loads(line)["choices"]]
     return "".join(choice["delta"].get("content") or "" for choice in choices)
 
 
-@pytest.mark.parametrize("door", [AGENT, CHAT, STREAM], ids=["agent", "chat", "stream"])
+@pytest.mark.parametrize("door", [AGENT, CHAT, STREAM, QUERY], ids=["agent", "chat", "stream", "query"])
 def test_what_was_sent_before_a_crash_is_answered_after_it_and_not_begun_again(
     tmp_path: Path, door: tuple[str, dict[str, Any]]
 ) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from agent.core.errors import StoreFullError
+from agent.core.errors import StoreError, StoreFullError
 from agent.core.models import AgentRequest
 from agent.core.sqlite import Database
 from tests.faults.gateway import DEADLINE_S, ROOM, FaultyGateway, faulty_gateway
@@ -105,6 +105,38 @@ async def test_a_store_that_fails_for_a_while_loses_no_run_and_repeats_no_effect
     assert faults == []
     assert len(send.calls) == 1
     assert after.status_code == 200
+
+
+async def test_a_store_that_fails_for_long_is_told_of_once_and_its_return_too(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    looked, is_away, back = 0, True, asyncio.Event()
+    async with faulty_gateway(tmp_path, None, lease_seconds=0.3) as gateway:
+        journal: Any = gateway.stepgate.journal
+        workers = journal.workers
+
+        async def away() -> Any:
+            nonlocal looked
+            looked += 1
+            if is_away:
+                raise StoreError("the store is away", agent_id="store")
+            back.set()
+            return await workers()
+
+        journal.workers = away
+        async with asyncio.timeout(DEADLINE_S):
+            while looked < 10:  # noqa: ASYNC110 - how often it looks is not told
+                await asyncio.sleep(0.01)
+            is_away = False
+            await back.wait()
+            told = [record for record in caplog.records if record.name == "agent.core.custody"]
+            while len(told) < 2:
+                await asyncio.sleep(0.01)
+                told = [record for record in caplog.records if record.name == "agent.core.custody"]
+    began, over = (record.message for record in told)
+    assert began == "the store cannot be used: the store is away"
+    assert over.startswith("over after ")
+    assert over.endswith("times: the store cannot be used")
 
 
 async def test_a_clock_that_jumps_by_hours_disturbs_no_run(tmp_path: Path) -> None:

@@ -16,6 +16,35 @@ MODEL = script(
 )
 
 
+@pytest.mark.row("S001-48")
+async def test_arguments_under_a_name_nobody_reads_are_refused_by_name(serve: Serve) -> None:
+    """Without them, another call than the one that was meant would be carried out."""
+    calls = [{"tool": "calculator", "args": {"expression": "1+1"}, "id": "call_1"},
+             {"tool": "current_time", "parameters": {"timezone": "Asia/Tokyo"}}]  # fmt: skip
+    async with serve(None) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        refused = await client.post("/v1/agent", json={"metadata": {"tool_calls": calls}})
+        taken = await client.post("/v1/agent", json={"metadata": {"tool_calls": calls[:1]}})
+        both = await client.post("/v1/agent", json={"prompt": "6*7", "conversation_id": "a", "session_id": "b"})
+    assert refused.status_code == 400
+    assert "metadata.tool_calls[1]: unknown field 'parameters'" in refused.json()["error"]["message"]
+    assert taken.json()["response"] == "1+1 = 2"
+    assert both.json()["error"]["message"].startswith("'session_id' is another name of")
+
+
+@pytest.mark.row("S001-12", "S001-50")
+@pytest.mark.parametrize("name", ["", " ", None])
+async def test_a_conversation_without_a_name_is_none(serve: Serve, name: str | None) -> None:
+    """Else all who leave the field empty would read each other's."""
+    body = {"prompt": "6*7", "conversation_id": name, "session_id": name, "metadata": None, "messages": None}
+    async with serve(None) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        await client.post("/v1/agent", json=body)
+        again = (await client.post("/v1/agent", json=body)).json()
+        runs = (await client.get("/v1/runs")).json()["data"]
+    assert again["response"] == "6*7 = 42"
+    assert again["metadata"]["runtime"]["retrieval"]["history"] == {"source": "none", "messages": 0}
+    assert [run["conversation_id"] for run in runs] == [None, None]
+
+
 @pytest.mark.row("S001-12", "S001-43")
 async def test_the_json_door_answers_with_the_three_sections(serve: Serve) -> None:
     async with serve(MODEL) as url, httpx.AsyncClient(timeout=30) as client:
@@ -77,6 +106,11 @@ async def test_a_run_is_listed_shown_and_replayed_from_any_point(serve: Serve) -
         ({"prompt": "x", "metadata": {"tools": "all"}}, 400, "ERR_BAD_REQUEST"),
         ({"prompt": "x", "metadata": {"tool_calls": [{"tool": "nope"}]}}, 400, "ERR_BAD_REQUEST"),
         ({"prompt": "x", "metadata": {"tool_calls": {"tool": "calculator"}}}, 400, "ERR_BAD_REQUEST"),
+        (
+            {"prompt": "x", "metadata": {"tool_calls": [{"tool": "current_time", "parameters": {}}]}},
+            400,
+            "ERR_BAD_REQUEST",
+        ),
         ({"prompt": "x", "images": ["data:x"]}, 400, "ERR_BAD_REQUEST"),
         ({"prompt": "x" * 1_000_001}, 413, "ERR_TOO_LARGE"),
     ],

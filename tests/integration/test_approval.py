@@ -63,9 +63,8 @@ async def test_a_plan_that_changes_something_waits_and_does_nothing_until_it_is_
         (approval,) = waiting(asked)
         assert approval["plan_version"] == 0
         assert [(item["tool"], item["args"], item["changes"]) for item in approval["items"]] == [  # type: ignore[attr-defined]
-            ("send_mail", {"x": "hello"}, True),
-            ("completion", {}, False),
-        ]
+            ("send_mail", {"x": "hello"}, True)
+        ], "writing the answer is nothing to allow"
         assert "`send_mail`" in asked.response
         assert "hello" in asked.response
         assert "Reply `approve` or `reject`" in asked.response

@@ -157,3 +157,20 @@ async def test_a_conversation_goes_on_with_the_run_that_waits_in_it(serve: Serve
             lines = [line async for line in stream.aiter_lines() if line.startswith("event: ")]
     assert lines[-1] == "event: response"
     assert "event: plan.proposed" not in lines, "what was sent before is not sent again"
+
+
+@pytest.mark.row("S003-35", "S002-26")
+async def test_a_message_of_a_session_answers_the_run_that_waits_in_it(serve: Serve, rooms: Path) -> None:
+    body = {"user_message": ASK, "session_id": "s", "user_id": "anna", "room": "careful"}
+    async with serve(MODEL, rooms_dir=rooms) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        asked = await client.post("/query", json=body)
+        assert "Approval needed" in asked.json()["final_response"]["content"]
+        assert {step["status"] for step in asked.json()["execution_plan"]} == {"pending"}
+        other = await client.post("/query", json={**body, "user_message": "approve", "user_id": "bob"})
+        done = await client.post("/query", json={**body, "user_message": "approve"})
+        runs = (await client.get("/v1/runs")).json()["data"]
+    assert done.headers["x-stepgate-run-id"] == asked.headers["x-stepgate-run-id"], "the same run went on"
+    assert done.json()["final_response"]["content"] == "It is 42, as computed."
+    assert {step["status"] for step in done.json()["execution_plan"]} == {"completed"}
+    assert other.headers["x-stepgate-run-id"] != asked.headers["x-stepgate-run-id"], "it is nobody else's session"
+    assert len(runs) == 2

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from agent.core import events as ev
 from agent.core.errors import BadRequestError, ToolError
-from agent.core.models import AgentRequest, AgentResponse, Budgets, Room
+from agent.core.models import AgentRequest, AgentResponse, Budgets, JsonObject, Room
 from tests.support.engine import engine_bench
 from tests.support.script import Call, judges, plans, says, script
 from tests.support.tools import EFFECT, FunctionTool, Latch, returning
@@ -49,6 +49,8 @@ async def test_a_request_is_planned_executed_supervised_and_answered(tmp_path: P
     assert response.response == "It is 42."
     assert bench.client.purposes() == ["planner", "completion"], "no model call is wasted in a plan that goes well"
     assert "tools" not in bench.client.requests[0]["body"], "the planner executes nothing"
+    began = [step.started_at for step in response.steps]
+    assert began == sorted(began), "in time order, whenever their events were written down"
     assert response.metadata["mine"] == 1
     assert [step["id"] for step in response.metadata["plan"]["steps"]] == ["s1", "s2", "s3"]
     assert [step["provider"] for step in response.metadata["plan"]["steps"]] == [None, None, "large"]
@@ -326,6 +328,55 @@ async def test_references_pass_values_and_taint_between_steps(tmp_path: Path) ->
     assert sink.calls == [{"x": "beta"}]
     started = next(e.body for e in events if e.step_id == "s2" and isinstance(e.body, ev.StepStarted))
     assert started.tainted
+
+
+@pytest.mark.row("S001-20", "S002-24")
+async def test_a_whole_result_goes_into_the_next_step_as_its_text(tmp_path: Path) -> None:
+    """Planners are told to write `$s1`; the fields of a result they do not know."""
+    properties = {"x": {"anyOf": [{"type": "string"}, {"type": "null"}]}, "rows": {"type": "array"}}
+    wrapped = returning("wrapped", {"result": "kelp"})
+    page = FunctionTool("page", _page)
+    sink = returning("sink", "ok then", properties=properties)
+    model = script(
+        plans(
+            {"tool": "calculator", "inputs": {"expression": "6*7"}},
+            {"tool": "calculator", "inputs": {"expression": "$s1 + 1"}},
+            {"tool": "wrapped"},
+            {"tool": "page"},
+            {"tool": "sink", "inputs": {"x": "$s3"}},
+            {"tool": "sink", "inputs": {"x": "$s4"}},
+            {"tool": "completion"},
+        ),
+        says("fine", to="completion"),
+    )
+    async with engine_bench(tmp_path, model, tools=[wrapped, page, sink], room=CHECKS) as bench:
+        response = await bench.run("search the page and compute the sum then")
+    assert response.metadata["status"] == "complete"
+    assert [one["text"] for one in response.metadata["tool_results"] if one["tool"] == "calculator"][1] == "42 + 1 = 43"
+    assert sorted(str(call["x"]) for call in sink.calls) == ["kelp", "{'title': 'Kelp'}"]
+
+
+async def _page(_: JsonObject) -> JsonValue:
+    return {"title": "Kelp"}
+
+
+@pytest.mark.row("S001-21", "S001-24")
+async def test_a_plan_that_says_nothing_of_its_intents_is_held_to_the_question(tmp_path: Path) -> None:
+    step = {"executor": "agent", "action": "tool", "tool": "stock", "args": {"symbol": "ACME"}}
+    model = script(
+        says(json.dumps({"goal": "the price", "steps": [step]}), to="planner", times=1),
+        says(json.dumps({"goal": "the price", "steps": [{**step, "tool": "quote"}]}), to="planner", times=1),
+        judges("REPLAN", "it is weather, and no price", about="sunny"),
+        judges("SUCCESS"),
+        says("ACME stands at 12.50.", to="completion"),
+    )
+    properties = {"symbol": {"type": "string"}}
+    stock = returning("stock", "It is sunny in ACME, 21 degrees.", properties=properties)
+    quote = returning("quote", "12.50", properties=properties)
+    async with engine_bench(tmp_path, model, tools=[stock, quote]) as bench:
+        response = await bench.run("search for the share price of ACME")
+    assert outcomes(response)[0] == ("s1", "REPLAN")
+    assert [one["tool"] for one in response.metadata["tool_results"]] == ["stock", "quote"]
 
 
 @pytest.mark.row("S001-47", "S001-48")

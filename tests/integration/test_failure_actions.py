@@ -142,3 +142,26 @@ async def test_what_a_filter_keeps_out_is_asked_about_and_never_given(tmp_path: 
     output: Any = next(event.body.output for event in events if isinstance(event.body, ev.ToolReturned))
     assert output["results"] == []
     assert output["clarify"] == "The nearest they have is about \u201cParking permits\u201d: is that meant?"
+
+
+@pytest.mark.row("S003-47")
+@pytest.mark.parametrize(
+    ("query", "asked"),
+    [
+        ("Vem ger ut parking permits till oss?", "N\u00e4rmast handlar de om \u201cParking permits\u201d: menas det?"),
+        (
+            "Wer vergibt die parking permits?",
+            "Am n\u00e4chsten kommt \u201cParking permits\u201d: ist das gemeint?",
+        ),
+    ],
+)
+async def test_it_is_asked_in_the_language_of_the_question(tmp_path: Path, query: str, asked: str) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "handbook.md").write_text(HANDBOOK)
+    async with library(tmp_path) as bench:
+        await bench.library.ingest("local", "work", folder)
+        args = {"query": query, "filters": {"source_type": "web"}}
+        events = await bench.events("go", metadata={"tool_calls": [{"tool": "search_knowledge", "args": args}]})
+    output: Any = next(event.body.output for event in events if isinstance(event.body, ev.ToolReturned))
+    assert output["clarify"] == asked

@@ -5,11 +5,13 @@ import time
 from pathlib import Path
 
 import httpx
+import pytest
 
 from agent.core.journal_sqlite import open_sqlite
 from agent.core.keys import KeyStore
 from agent.core.statements import SqliteStatements
 from gateway.gatekeeper import CACHE_SECONDS
+from gateway.idempotency_store import IdempotencyStore
 from tests.integration.conftest import Serve
 from tests.support.script import says, script
 
@@ -144,3 +146,24 @@ async def test_a_revoked_key_reads_nothing_that_was_kept_for_it(serve: Serve, tm
         await store.close()
     assert (first.status_code, again.headers["idempotent-replayed"]) == (200, "true")
     assert (refused.status_code, nobody.status_code) == (401, 401)
+
+
+async def test_a_run_of_a_task_has_the_id_that_was_noted_before_it_began(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Noted after, it would be lost where the process dies in between, and the task carried out again."""
+    noted: list[str] = []
+
+    async def note(_: IdempotencyStore, __: str, ___: str, run_id: str) -> None:
+        noted.append(run_id)
+
+    monkeypatch.setattr(IdempotencyStore, "note", note)
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
+        task_id = (await client.post("/tasks", json={"prompt": "2+2"})).json()["task_id"]
+        first = await client.post(f"/tasks/{task_id}/run", headers=KEY)
+        again = await client.post(f"/tasks/{task_id}/run", headers=KEY)
+        runs = (await client.get(f"/tasks/{task_id}/runs")).json()["data"]
+    assert (first.status_code, first.json()["status"]) == (200, "completed")
+    assert again.content == first.content
+    assert [run["run_id"] for run in runs] == [first.headers["x-stepgate-run-id"]]
+    assert noted == []

@@ -166,6 +166,16 @@ async def test_a_slow_file_is_tried_once_more_and_then_skipped(tmp_path: Path, m
     assert (report.skipped[0].code, report.skipped[0].source) == ("ERR_TIMEOUT", "b.md")
 
 
+async def test_a_downloaded_file_that_cannot_be_read_is_told_by_its_own_name(tmp_path: Path) -> None:
+    """The copy that is read has a name of ours, which says nothing to anybody."""
+    site = Site({page("a.md"): "# A", page("locked.docx"): "no zip at all, but long enough to be looked at"})
+    async with library(tmp_path, site) as bench:
+        (skipped,) = (await read(bench)).skipped
+    assert skipped.source == "locked.docx"
+    assert skipped.reason.startswith("locked.docx ")
+    assert "page.docx" not in skipped.reason
+
+
 async def test_a_file_that_changes_while_it_is_read_is_what_was_read_and_looked_at_again(tmp_path: Path) -> None:
     site = Site({page("a.md"): "# A\n\nBefore."}, versions={page("a.md"): "1"})
     async with library(tmp_path, site) as bench:

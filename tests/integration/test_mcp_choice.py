@@ -20,10 +20,11 @@ from mcp_tools.hub import McpHub
 from mcp_tools.mcp_config import McpServerConfig, read_servers
 from mcp_tools.pins import Definition
 from mcp_tools.pins_store import Pinning
-from tests.integration.test_mcp_hub import stdio, until
+from tests.integration.test_mcp_hub import stdio
 from tests.integration.test_mcp_supply import pins_of
 from tests.support.engine import engine_bench
 from tests.support.mcp_fixture import build
+from tests.support.mcp_hub import until
 from tests.support.serving import running
 
 CONTEXT = ToolContext(run_id="run_1", owner="local", key="k")

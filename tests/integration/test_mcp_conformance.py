@@ -162,6 +162,7 @@ async def test_the_log_of_a_session_keeps_the_newest_of_each_stream() -> None:
     marks = [await small.store_event("1", message) for _ in range(3)]
     assert await _replay(small, marks[0]) == (None, [])
     assert await _replay(small, marks[2]) == ("1", [])
+    assert not [entry for entry in small._entries if entry.message is not None], "no more than it may hold"
 
 
 async def _replay(kept: SessionLog, after: str) -> tuple[str | None, list[str]]:

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from mcp_tools.hub_tool import mounted_name
 from mcp_tools.mcp_config import McpServerConfig, add_server, read_servers
 from tests.support import warm
 from tests.support.engine import engine_bench
+from tests.support.mcp_hub import until
 from tests.support.processes import start
 from tests.support.script import plans, says, script
 
@@ -37,12 +38,6 @@ async def hub_of(folder: Path, **servers: McpServerConfig) -> AsyncIterator[McpH
         yield hub
     finally:
         await hub.aclose()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(40):
-        while not condition():  # noqa: ASYNC110 - a status without an event of its own
-            await asyncio.sleep(0.02)
 
 
 def tool(hub: McpHub, name: str) -> Tool:

@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from agent.core.errors import ToolError
-from agent.tools import ToolContext, ToolRegistry
-from mcp_tools.hub import McpHub, McpServer
+from agent.tools import ToolContext
+from mcp_tools.hub import McpServer
 from mcp_tools.mcp_config import McpServerConfig
 from tests.integration.conftest import Serve
 from tests.support.mcp_asking import ASKS
+from tests.support.mcp_hub import hub_with, until
 from tests.support.processes import ROOT
 from tests.support.serving import running
 
@@ -78,22 +79,6 @@ async def server_of(folder: Path, **options: Any) -> AsyncIterator[McpServer]:
     process = program(sys.executable, folder)
     async with hub_with(folder, McpServerConfig.model_validate({**process, "timeout": 20, **options})) as server:
         yield server
-
-
-@asynccontextmanager
-async def hub_with(folder: Path, config: McpServerConfig) -> AsyncIterator[McpServer]:
-    hub = McpHub({"srv": config}, ToolRegistry(), folder, None)
-    await hub.start()
-    try:
-        yield hub.servers["srv"]
-    finally:
-        await hub.aclose()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(40):
-        while not condition():  # noqa: ASYNC110 - a status without an event of its own
-            await asyncio.sleep(0.02)
 
 
 async def call(server: McpServer, tool: str, **args: Any) -> str:
@@ -222,7 +207,7 @@ async def test_what_a_server_asks_of_us_in_the_middle_of_a_call_is_refused(tmp_p
 async def test_who_calls_a_tool_over_mcp_hears_of_its_progress_and_can_end_it(
     tmp_path: Path, serve: Serve, era: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcp_tools.agent_tools.HEARTBEAT_SECONDS", 0.3)
+    monkeypatch.setattr("mcp_tools.server_attendance.HEARTBEAT_SECONDS", 0.3)
     servers = tmp_path / "servers.json"
     servers.write_text(json.dumps({"mcpServers": {"srv": program(sys.executable, tmp_path)}}))
     lines: list[str | None] = []

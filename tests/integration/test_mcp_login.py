@@ -3,8 +3,6 @@
 import asyncio
 import json
 import stat
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +11,14 @@ import pytest
 from typer.testing import CliRunner
 
 from agent.core.config import Settings
-from agent.core.credentials import Credentials
 from agent.core.errors import ConfigError, ToolError
-from agent.tools import ToolContext, ToolRegistry
+from agent.tools import ToolContext
 from gateway.cli import mcp_servers, mcp_servers_login
-from mcp_tools.hub import McpHub, McpServer
+from mcp_tools.hub import McpServer
 from mcp_tools.login import log_in
 from mcp_tools.logins import LoginFile
 from mcp_tools.mcp_config import McpServerConfig
+from tests.support.mcp_hub import hub_with, until
 from tests.support.oauth_server import Authority, guarded
 
 CONTEXT = ToolContext(run_id="run_1", owner="local", key="k")
@@ -40,24 +38,6 @@ async def logged_in(folder: Path, config: McpServerConfig) -> None:
     LoginFile(folder, "srv").write(await log_in("srv", config, agreeing))
 
 
-@asynccontextmanager
-async def server_of(folder: Path, config: McpServerConfig, credentials: Path | None = None) -> AsyncIterator[McpServer]:
-    """The client side of one server, running."""
-    known = Credentials(credentials) if credentials else None
-    hub = McpHub({"srv": config}, ToolRegistry(), folder, None, known)
-    await hub.start()
-    try:
-        yield hub.servers["srv"]
-    finally:
-        await hub.aclose()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(40):
-        while not condition():  # noqa: ASYNC110 - a status without an event of its own
-            await asyncio.sleep(0.02)
-
-
 async def echo(server: McpServer) -> str:
     return (await server._mount._registry.get("srv__echo").call({"text": "x"}, CONTEXT)).text
 
@@ -67,7 +47,7 @@ async def test_after_a_login_the_tools_are_there_and_the_tokens_are_renewed(tmp_
     authority = Authority(life_s=3600)
     async with guarded(authority) as url:
         config = entry(url, auth="oauth")
-        async with server_of(tmp_path, config) as server:
+        async with hub_with(tmp_path, config) as server:
             await until(lambda: server.status == "down")
             assert server.reason == "nobody is logged in there: run `stepgate mcp-servers login srv`"
             await logged_in(tmp_path, config)
@@ -77,7 +57,7 @@ async def test_after_a_login_the_tools_are_there_and_the_tokens_are_renewed(tmp_
             assert await echo(server) == "echo: x"
         authority.life_s = 1  # those that are issued from now on end at once
         authority.good.clear()
-        async with server_of(tmp_path, config) as again:
+        async with hub_with(tmp_path, config) as again:
             await until(lambda: again.status == "ready")
             await asyncio.gather(*(echo(again) for _ in range(3)))
     assert authority.grants[:2] == ["authorization_code", "refresh_token"]
@@ -91,7 +71,7 @@ async def test_two_processes_renew_one_login_one_after_the_other(tmp_path: Path)
     async with guarded(authority) as url:
         config = entry(url, auth="oauth")
         await logged_in(tmp_path, config)
-        async with server_of(tmp_path, config) as one, server_of(tmp_path, config) as other:
+        async with hub_with(tmp_path, config) as one, hub_with(tmp_path, config) as other:
             await until(lambda: one.status == other.status == "ready")
             authority.good.clear()
             assert set(await asyncio.gather(echo(one), echo(other))) == {"echo: x"}
@@ -103,7 +83,7 @@ async def test_a_login_that_ends_is_told_with_what_to_do(tmp_path: Path) -> None
     async with guarded(authority) as url:
         config = entry(url, auth="oauth")
         await logged_in(tmp_path, config)
-        async with server_of(tmp_path, config) as server:
+        async with hub_with(tmp_path, config) as server:
             await until(lambda: server.status == "ready")
             authority.good.clear()
             authority.knows_tokens = False
@@ -118,7 +98,7 @@ async def test_a_login_is_never_sent_to_another_server(tmp_path: Path) -> None:
     authority, other = Authority(), Authority()
     async with guarded(authority) as url, guarded(other) as elsewhere:
         await logged_in(tmp_path, entry(url, auth="oauth"))
-        async with server_of(tmp_path, entry(elsewhere, auth="oauth")) as server:
+        async with hub_with(tmp_path, entry(elsewhere, auth="oauth")) as server:
             await until(lambda: server.status == "down")
             assert "nobody is logged in" in server.reason
     assert not other.seen
@@ -130,7 +110,7 @@ async def test_a_login_with_a_client_that_was_registered_by_hand(tmp_path: Path)
         config = entry(url, auth={"CLIENT_ID": "by-hand", "CLIENT_SECRET": "hush"})
         await logged_in(tmp_path, config)
         authority.good.clear()
-        async with server_of(tmp_path, config) as server:
+        async with hub_with(tmp_path, config) as server:
             await until(lambda: server.status == "ready")
     assert authority.grants == ["authorization_code", "refresh_token"]
 
@@ -182,7 +162,7 @@ async def test_a_named_credential_is_read_anew_and_a_refusal_is_told(tmp_path: P
 
     keep("old")
     authority = Authority(good={"old": 2**40})
-    async with guarded(authority) as url, server_of(tmp_path, entry(url, credential="notes"), path) as server:
+    async with guarded(authority) as url, hub_with(tmp_path, entry(url, credential="notes"), path) as server:
         await until(lambda: server.status == "ready")
         authority.good = {"new": 2**40}
         with pytest.raises(ToolError, match="refuses us with HTTP 401: check `headers` or `credential` of its entry"):
@@ -195,7 +175,7 @@ async def test_a_named_credential_is_read_anew_and_a_refusal_is_told(tmp_path: P
 
 
 async def test_a_server_that_wants_a_login_says_so_where_none_is_configured(tmp_path: Path) -> None:
-    async with guarded(Authority()) as url, server_of(tmp_path, entry(url)) as server:
+    async with guarded(Authority()) as url, hub_with(tmp_path, entry(url)) as server:
         await until(lambda: server.status == "down")
     assert "it refuses us with HTTP 401" in server.reason
     assert 'give the entry "auth": "oauth", and run `stepgate mcp-servers login srv`' in server.reason

@@ -8,8 +8,9 @@ import pytest
 
 from agent.core.models import Room
 from mcp_tools.hub import McpHub
-from tests.integration.test_mcp_hub import server, stdio, until
+from tests.integration.test_mcp_hub import server, stdio
 from tests.support.engine import Bench, engine_bench
+from tests.support.mcp_hub import until
 from tests.support.script import Call, plans, says, script
 
 SKILL = "---\nname: repeat\ndescription: Repeats what it is told, with care.\nallowed-tools: {tools}\n---\nRepeat it.\n"

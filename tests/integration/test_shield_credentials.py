@@ -115,10 +115,13 @@ EARLIER: tuple[JsonObject, ...] = (
     {"messages": [{"role": "assistant", "content": "", "tool_calls": [{"function": {"arguments": ATTACK}}]}]},
     {"metadata": {"tool_calls": [{"tool": "calculator", "args": {"expression": ATTACK}}]}},
     {"client_tools": [{"type": "function", "function": {"name": "t", "description": ATTACK}}]},
+    {"options": {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "description": ATTACK}}}},
+    {"options": {"stop": ["\n", ATTACK]}},
 )
+PLACES = ["user", "system", "call", "explicit call", "client tool", "response format", "stop"]
 
 
-@pytest.mark.parametrize("request_", EARLIER, ids=["user", "system", "call", "explicit call", "client tool"])
+@pytest.mark.parametrize("request_", EARLIER, ids=PLACES)
 async def test_an_attack_is_blocked_wherever_a_caller_puts_it(tmp_path: Path, request_: JsonObject) -> None:
     room = Room(id="test", guard_input=RoomGuards(injection="block"))
     async with engine_bench(tmp_path, script(says("never")), room=room) as bench:
@@ -143,6 +146,19 @@ async def test_an_attack_in_an_earlier_message_is_told_of_or_taken_out(tmp_path:
         await bench.run(asks, messages=earlier)
         asked = str([request["body"] for request in bench.client.requests])
     assert "Ignore all previous" not in asked
+
+
+async def test_an_attack_in_the_form_of_the_answer_is_taken_out_and_the_form_stays(tmp_path: Path) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer", "description": ATTACK}}, "required": ["n"]}
+    form = {"type": "json_schema", "json_schema": {"name": "numbers", "schema": schema}}
+    room = Room(id="test", planning=False, guard_input=RoomGuards(injection="redact"))
+    async with engine_bench(tmp_path, script(says('{"n": 1}')), room=room) as bench:
+        response = await bench.run("What is a good number?", options={"response_format": form})
+        (asked,) = [request["body"]["response_format"] for request in bench.client.requests]
+    assert any("options.response_format" in str(step.detail) for step in response.steps if step.type == "guard")
+    assert "Ignore all previous" not in str(asked)
+    kept = asked["json_schema"]["schema"]
+    assert (asked["type"], kept["required"], kept["properties"]["n"]["type"]) == ("json_schema", ["n"], "integer")
 
 
 async def test_what_fails_before_the_first_byte_of_a_stream_is_a_status(serve: Serve, tmp_path: Path) -> None:

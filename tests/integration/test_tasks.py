@@ -190,6 +190,7 @@ async def test_a_company_without_documents_is_told_what_to_do(serve: Serve) -> N
     assert "required_tools" in task["failure"]["details"]["gates"]
     assert "stepgate ingest" in task["failure"]["message"]
     assert task["verification"]["retry_budget"]["count"] == 1, "a third plan would have been the second"
+    assert "after 1 new plan, and another would be the same: required_tools: " in task["failure"]["message"]
 
 
 @pytest.mark.usefixtures("company")

@@ -15,7 +15,7 @@ META = {
 BEGIN = {"task": "search, compute", "wait_s": 0}
 SLOW = script(
     plans({"tool": "calculator", "inputs": {"expression": "2*21"}}, {"tool": "completion"}),
-    says("It is 42.", to="completion", delay_s=2),
+    says("It is 42.", to="completion", delay_s=5),  # others at work on the machine included
 )
 
 

@@ -5,6 +5,8 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+from pydantic import JsonValue
+
 from agent.core.errors import ModelDownError, ModelError, ModelOutputError, ModelTimeoutError
 from agent.core.llm.faults import fault_of
 from agent.core.llm.port import ModelChunk, ModelReply, ModelRequest, ModelToolCall
@@ -57,6 +59,9 @@ class ScriptedClient:
             await asyncio.sleep(reply.pause_s)
         if reply.fault == "half_stream":
             raise ModelOutputError("the stream ended in the middle", agent_id="models")
+        for index, call in enumerate(reply.calls):
+            function: JsonValue = {"name": call.name, "arguments": json.dumps(call.args)}
+            yield ModelChunk(tool_calls=({"index": index, "id": call.id, "function": function},))
         yield ModelChunk(finish_reason=reply.finish)
         yield ModelChunk(usage=_usage(reply))
 
@@ -67,7 +72,7 @@ class ScriptedClient:
         """Nothing to close."""
 
     def _answer(self, request: ModelRequest, *, schema: bool) -> Reply:
-        body: dict[str, Any] = {"model": request.model, "messages": list(request.messages)}
+        body: dict[str, Any] = {**request.options, "model": request.model, "messages": list(request.messages)}
         if request.tools:
             body["tools"] = list(request.tools)
         self.requests.append({"purpose": request.purpose, "body": body, "schema": schema})

@@ -24,6 +24,11 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("LLM_MAX_TOKENS", "1", "must be a whole number of at least 16, not '1'"),
         ("LOG_LEVEL", "loud", "must be one of debug, info, warning, error, not 'loud'"),
         ("TRUST_PROJECT_SKILLS", "maybe", "must be true or false, not 'maybe'"),
+        (
+            "FILE_ROOTS",
+            "[/srv/docs]",
+            "is no JSON list; separate what is in it by commas, without brackets, not '[/srv/docs]'",
+        ),
         ("LLM_BASE_URL", "localhost", "must begin with http:// or https://, not 'localhost'"),
     ],
 )
@@ -45,6 +50,12 @@ def test_an_empty_setting_is_the_default(monkeypatch: pytest.MonkeyPatch, name: 
     Path(".env").write_text(f"AGENT_{name}=8081\n")
     monkeypatch.setenv(f"AGENT_{name}", " ")
     assert load_settings() == usual
+
+
+@pytest.mark.parametrize("value", ["/srv/docs, /srv/more", '["/srv/docs", "/srv/more"]'])
+def test_a_list_is_separated_by_commas_or_json(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("AGENT_FILE_ROOTS", value)
+    assert load_settings().file_roots == (Path("/srv/docs"), Path("/srv/more"))
 
 
 def test_unknown_names_and_lines_that_set_nothing_are_told(tmp_path: Path) -> None:

@@ -49,7 +49,8 @@ class ToolCalled(EventBody):
 
 
 class ToolReturned(EventBody):
-    """The result of the intent with the same `call_id`. A value of more than 16 kB lies in `blob`."""
+    """The result of the intent with the same `call_id`. A value of more than 16 kB lies in `blob`; in `content_blob`
+    lie the content blocks of a call by itself, of which `text` only tells."""
 
     type = "tool.returned"
     call_id: str
@@ -57,6 +58,7 @@ class ToolReturned(EventBody):
     output: JsonValue = None
     text: str = ""
     blob: str | None = None
+    content_blob: str | None = None
     error_code: str | None = None
     error: str | None = None
     tainted: bool = False

@@ -54,8 +54,10 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An event that has no place in the log yet."""
+    """An event that has no place in the log yet. `noted` is when it happened, by `time.monotonic`, where it is appended
+    later than that; the log's `at` says so, by the store's clock."""
 
     body: EventBody
     step_id: str | None = None
     attempt: int | None = None
+    noted: float | None = None

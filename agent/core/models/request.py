@@ -1,6 +1,8 @@
 """What is asked: a conversation so far, a prompt, and what the caller wants of its tools and models."""
 
-from pydantic import ConfigDict, Field, JsonValue, model_validator
+from typing import Annotated
+
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
 from agent.core.models.words import Frozen, JsonObject, Role
 
@@ -60,7 +62,9 @@ class AgentRequest(Frozen):
     session_id: str | None = Field(
         default=None, max_length=NAME_CHARS, exclude=True, description="another name of conversation_id"
     )
-    metadata: JsonObject = Field(default_factory=dict)
+    metadata: Annotated[JsonObject, BeforeValidator(lambda given: {} if given is None else given)] = Field(
+        default_factory=dict, json_schema_extra={"type": ["object", "null"]}
+    )
     messages: tuple[ChatMessage, ...] | None = None
     room: str | None = None
     images: tuple[str, ...] = ()
@@ -79,9 +83,14 @@ class AgentRequest(Frozen):
     @model_validator(mode="before")
     @classmethod
     def _one_name(cls, data: object) -> object:
-        """`session_id` becomes `conversation_id`."""
-        session = data.get("session_id") if isinstance(data, dict) else None
-        if not isinstance(data, dict) or not isinstance(session, str) or len(session) > NAME_CHARS:
+        """`session_id` becomes `conversation_id`. An empty name is none: all who send one would share what is said."""
+        if not isinstance(data, dict):
+            return data
+        unnamed = [name for name in ("conversation_id", "session_id") if _is_blank(data.get(name))]
+        if unnamed:
+            data = {**data, **dict.fromkeys(unnamed)}
+        session = data.get("session_id")
+        if not isinstance(session, str) or len(session) > NAME_CHARS:
             return data
         if data.get("conversation_id") not in (None, session):
             raise ValueError("'session_id' is another name of 'conversation_id': give one of them, or both the same")
@@ -90,3 +99,7 @@ class AgentRequest(Frozen):
     def caller_metadata(self) -> JsonObject:
         """The caller's metadata without the keys the engine writes."""
         return {key: value for key, value in self.metadata.items() if key not in RESERVED_METADATA}
+
+
+def _is_blank(name: object) -> bool:
+    return isinstance(name, str) and not name.strip()

@@ -32,12 +32,19 @@ class Lines:
     def __init__(self) -> None:
         self.calls = ModelCalls()
         self._lines: list[TraceStep] = []
+        self._began: list[float] = []
+        """When each line began, in seconds by a clock that never goes back."""
+        self._latest = 0.0
         self._open: dict[LineKey, int] = {}
         self._agent_of: dict[str, str] = {}
 
     def all(self) -> tuple[TraceStep, ...]:
         """Every line, in the order they began."""
-        return tuple(self._lines)
+        return tuple(self._lines[index] for index in self.order())
+
+    def order(self) -> list[int]:
+        """The lines' indices in the order they began: some are made of the event that ends them."""
+        return sorted(range(len(self._lines)), key=self._began.__getitem__)
 
     def running(self) -> list[tuple[LineKey, int, TraceStep]]:
         """The open lines whose end has not come: key, index, line."""
@@ -62,6 +69,8 @@ class Lines:
         parent: str | None = None,
     ) -> int:
         """A line made of this event, which is the end of `duration` seconds of work. Its index."""
+        self._latest = max(self._latest, event.at)
+        self._began.append(self._latest - (duration or 0.0))
         self._lines.append(
             TraceStep.model_construct(
                 type=kind,

@@ -58,7 +58,7 @@ class Projection:
 
     def tool_results(self) -> list[JsonObject]:
         """What became of every tool call that is over, in the order of the tool lines."""
-        return [self._results[index] for index in sorted(self._results)]
+        return [self._results[index] for index in self._lines.order() if index in self._results]
 
     def add(self, event: ev.Event) -> None:  # noqa: C901, PLR0912, PLR0915 - one case an event
         """One more event."""

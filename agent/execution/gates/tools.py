@@ -1,6 +1,7 @@
 """The gate over the tools: those that were asked for have run."""
 
-from agent.core.fold import RunState
+from agent.core.fold import AttemptState, RunState
+from agent.core.models import Outcome
 from agent.execution.gates.context import GateContext, GateResult, failed, passed
 
 
@@ -40,7 +41,7 @@ def _ran(state: RunState) -> dict[str, str]:
         for attempt in step.attempts:
             for call in attempt.calls:
                 if call.returned is not None:
-                    ran[call.called.tool] = call.returned.error or "its result was not accepted"
+                    ran[call.called.tool] = call.returned.error or _refused(attempt)
             # Arguments that do not fit are refused without a call; the attempt's own output tells it.
     for proposed in state.plans:
         for planned in proposed.plan.steps:
@@ -48,3 +49,10 @@ def _ran(state: RunState) -> dict[str, str]:
             if planned.action == "tool" and output is not None and output.error is not None:
                 ran[planned.tool] = output.error
     return ran
+
+
+def _refused(attempt: AttemptState) -> str:
+    """Why what a tool returned does not count, in the words of whoever judged it."""
+    verdict = attempt.verdict
+    because = "" if verdict is None or verdict.outcome is Outcome.SUCCESS else f" ({verdict.reason})"
+    return f"its result was not accepted{because}"

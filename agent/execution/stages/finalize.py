@@ -2,7 +2,7 @@
 
 import logging
 
-from agent.core.errors import FAILURES, AgentError, AgentFailure
+from agent.core.errors import FAILURES, AgentError, AgentFailure, UnsafeAnswerError
 from agent.core.events import (
     AnswerFinished,
     AnswerStarted,
@@ -14,6 +14,7 @@ from agent.core.events import (
 )
 from agent.core.fold import RunState
 from agent.core.models import Completeness
+from agent.core.plurals import many
 from agent.execution.compose import stop_reason
 from agent.execution.decide import halting_step
 from agent.execution.draft import draft_answer, ended_well
@@ -94,8 +95,9 @@ def _failure(state: RunState) -> AgentFailure | None:
     plain = state.room.requires_model or all(step.is_completion for step in state.plan.steps)
     if output.error_code not in _REFUSED and not (plain and output.error_code.startswith(_NOT_ASKED)):
         return None
+    by = step.tool if step is not None and not step.is_completion else "completion"
     return AgentFailure(
-        agent_id=step.tool if step is not None and not step.is_completion else "completion",
+        agent_id="guardrails" if output.error_code == UnsafeAnswerError.code else by,
         error_code=output.error_code,
         message=output.error or FAILURES[output.error_code].meaning,
         recoverable=FAILURES[output.error_code].recoverable,
@@ -105,7 +107,9 @@ def _failure(state: RunState) -> AgentFailure | None:
 
 def _unverified(state: RunState, gates: tuple[GateChecked, ...]) -> AgentFailure:
     said = "; ".join(f"{gate.gate}: {gate.reason}" for gate in gates)
-    tried = f" after {state.replans} new plans" if state.replans else ""
+    tried = f" after {many(state.replans, 'new plan')}" if state.replans else ""
+    if tried and state.replans < state.room.budgets.max_replans and state.plans[-1].final:
+        tried += ", and another would be the same"
     return AgentFailure(
         agent_id="verifier",
         error_code="ERR_VERIFICATION",

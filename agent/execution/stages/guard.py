@@ -16,6 +16,9 @@ from agent.execution.shield import blocked_by, check_prompt
 from agent.skills import SkillLibrary
 from agent.tools import ToolRegistry
 
+_CALL_FIELDS = frozenset({"tool", "name", "args", "arguments", "id"})
+_CALL_FORM = 'each call is {"tool": name, "args": {...}}'
+
 
 def admit(
     request: AgentRequest,
@@ -42,6 +45,7 @@ def admit(
     if not isinstance(request.metadata.get("approve_plan", False), bool):
         raise BadRequestError("metadata.approve_plan must be true or false", param="metadata.approve_plan")
     calls = explicit_tool_calls(request)
+    _check_call_fields(request)
     if len(calls) > room.budgets.max_steps:
         raise BadRequestError(
             f"{len(calls)} tool calls are asked for; the room {room.id!r} carries out at most {room.budgets.max_steps}",
@@ -100,12 +104,23 @@ def _check_sizes(request: AgentRequest, settings: Settings) -> None:
             raise TooLargeError(told, param=where)
 
 
+def _check_call_fields(request: AgentRequest) -> None:
+    """Refuse arguments under a name nobody reads: the call without them would be another."""
+    calls = request.metadata.get("tool_calls")
+    for index, call in enumerate(calls if isinstance(calls, list) else ()):
+        unknown = next((name for name in call if name not in _CALL_FIELDS), None) if isinstance(call, dict) else None
+        if unknown is not None:
+            raise BadRequestError(
+                f"metadata.tool_calls[{index}]: unknown field {unknown!r}; {_CALL_FORM}", param="metadata.tool_calls"
+            )
+
+
 def explicit_tool_calls(request: AgentRequest) -> tuple[ToolCallRequest, ...]:
     """`metadata.tool_calls`, each `{"tool": ..., "args": {...}}`; `name` and `arguments` are accepted too."""
     calls = request.metadata.get("tool_calls")
     if calls is None:
         return ()
-    form = 'metadata.tool_calls must be a list of {"tool": name, "args": {...}}'
+    form = f"metadata.tool_calls must be a list; {_CALL_FORM}"
     if not isinstance(calls, list):
         raise BadRequestError(form, param="metadata.tool_calls")
     parsed = []

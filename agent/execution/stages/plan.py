@@ -5,13 +5,15 @@ from time import monotonic
 
 from agent.core.approval import changes, said_of_plan
 from agent.core.events import Draft, PlanProposed, PlanRejected
-from agent.core.fold import RunState
+from agent.core.fold import AttemptState, RunState
 from agent.core.llm.port import ModelReply, ResponseSchema
-from agent.core.models import JsonObject, Plan, PlanStep
+from agent.core.models import JsonObject, Outcome, Plan, PlanStep
+from agent.execution.asides import plan_shown
 from agent.execution.catalogue import catalogue_of, worst_effect
 from agent.execution.decide import replan_reason
 from agent.execution.metering import MeteredModels
 from agent.execution.outputs import cap, load
+from agent.execution.release import Cleaner
 from agent.execution.run import Run
 from agent.execution.skill_executor import allowed_tools, scoped_tools
 from agent.execution.stages.guard import explicit_tool_calls
@@ -40,12 +42,16 @@ async def plan(run: Run) -> None:
     reason = replan_reason(run.state) if run.state.plan is not None else None
     planned = await _replanned(run, reason) if reason is not None else await _first(run)
     planned = await _with_what_is_required(run, planned, reason)
-    rejected = [Draft(PlanRejected(problems=tuple(r.problems), excerpt=r.excerpt)) for r in planned.rejected]
+    clean = Cleaner(run)
+    rejected = [
+        Draft(PlanRejected(problems=tuple(map(clean.text, r.problems)), excerpt=clean.text(r.excerpt)))
+        for r in planned.rejected
+    ]
     proposed = PlanProposed(
-        plan=_annotated(run, planned.plan),
+        plan=plan_shown(run, _annotated(run, planned.plan)),
         requested=planned.requested,
         effective=planned.effective,
-        fallback_reason=planned.fallback_reason,
+        fallback_reason=clean.text(planned.fallback_reason) if planned.fallback_reason else None,
         replan_reason=reason,
         adjusted=planned.adjusted,
         tainted=run.state.tainted or (reason is not None and _has_read_outside(run.state)),
@@ -81,7 +87,9 @@ async def _with_what_is_required(run: Run, planned: Planned, reason: str | None)
     what failed is tried once more, and searched for more broadly."""
     if not _requires_tools(run):
         return planned
-    adjusted = with_required(planned.plan, await _planning_request(run, reason), has_model=run.works_with_model)
+    named = {call.tool for call in explicit_tool_calls(run.state.request)}
+    asked = await _planning_request(run, reason)
+    adjusted = with_required(planned.plan, asked, has_model=run.works_with_model, named=named)
     return replace(planned, plan=adjusted.plan, adjusted=(*planned.adjusted, *adjusted.notes))
 
 
@@ -181,10 +189,23 @@ async def _planning_request(run: Run, reason: str | None) -> PlanningRequest:
         failed=tuple(step for step in previous if state.step(step.id).status != "succeeded"),
         original=state.prompt,
         context=context_of(state.request.metadata),
+        happened=_happened(state),
         redo=_tools_to_redo(state) | {step.tool for step in previous if state.step(step.id).status == "replan"},
         tainted=state.tainted,
         needs_completion=bool(room.persona) or room.citations or "response_format" in state.request.options,
     )
+
+
+def _happened(state: RunState) -> tuple[PlanStep, ...]:
+    """The calls that changed something and returned, and whose result a model found fault with. Where a rule saw an
+    error in it, the planner may try again."""
+    calls = (step for proposed in state.plans for step in proposed.plan.steps if step.action != "skill")
+    return tuple(step for step in calls if step.effect == "effect" and _only_judged_away(state.step(step.id).last))
+
+
+def _only_judged_away(attempt: AttemptState | None) -> bool:
+    verdict = attempt.verdict if attempt is not None else None
+    return verdict is not None and verdict.outcome is not Outcome.SUCCESS and verdict.by == "model"
 
 
 def _tools_to_redo(state: RunState) -> frozenset[str]:

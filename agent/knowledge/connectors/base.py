@@ -16,7 +16,7 @@ from typing import TypeVar
 import httpx
 from pydantic import JsonValue
 
-from agent.core.errors import ToolDeniedError, ToolError, ToolInputError
+from agent.core.errors import ToolDeniedError, ToolError, ToolInputError, ToolTimeoutError
 from agent.core.net import MAX_REDIRECTS, Answer, NoHostError, SafeClient
 from agent.knowledge.connectors.partial import Partial
 from agent.knowledge.errors import (
@@ -40,17 +40,22 @@ PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 NOT_MODIFIED = 304
 OUT_OF_RANGE = 416
 """What is there is shorter than what we have of it."""
+SILENCES = 2
+"""How often a source may not begin to answer."""
 _SAID_BYTES = 8_192
 """How much of an error's body is looked at."""
 
 
 class ConnectorPassingError(ConnectorError):
     """Raised for what may be different the next time: too many requests, a server in trouble, a broken connection.
-    `retry_after_s` is how long the source asks to wait, in seconds."""
+    `retry_after_s` is how long the source asks to wait, in seconds; one that is `silent` has not begun to answer."""
 
-    def __init__(self, message: str, *, retry_after_s: float | None = None, **details: JsonValue) -> None:
+    def __init__(
+        self, message: str, *, retry_after_s: float | None = None, silent: bool = False, **details: JsonValue
+    ) -> None:
         super().__init__(message, **details)
         self.retry_after_s = retry_after_s
+        self.silent = silent
 
 
 def _now() -> datetime:
@@ -59,8 +64,9 @@ def _now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class BackOff:
-    """How often and how patiently a source is asked again. Waits double, give or take a quarter, so that many who
-    were refused together do not come back together, and each is still longer than the one before."""
+    """How often and how patiently a source is asked again; one that stays silent twice is given up, for each silence
+    costs its whole time. Waits double, give or take a quarter, so that many who were refused together do not come back
+    together, and each is still longer than the one before."""
 
     attempts: int = 5
     first_s: float = 1.0
@@ -73,12 +79,14 @@ class BackOff:
 
     async def run(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """The result of `attempt`, which is made anew after each `ConnectorPassingError`; the last one is raised."""
+        silences = 0
         for number in range(self.attempts):
             try:
                 return await attempt()
             except ConnectorPassingError as error:
                 asked = error.retry_after_s or 0.0
-                if number + 1 == self.attempts or asked > self.longest_retry_after_s:
+                silences += error.silent
+                if number + 1 == self.attempts or silences == SILENCES or asked > self.longest_retry_after_s:
                     raise
                 await self.sleep(max(asked, self.wait_s(number)))
         raise ValueError("attempts must be at least 1")
@@ -239,7 +247,7 @@ class Wire:
         content: bytes | None = None,
     ) -> AsyncIterator[Answer]:
         """The answer at the end of the redirects, its status below 400; all failures as errors of connectors."""
-        hop = url
+        hop, answered = url, False
         try:
             for _ in range(MAX_REDIRECTS + 1):
                 own = await headers(hop)
@@ -249,6 +257,7 @@ class Wire:
                         hop, headers={**own, **more}, method=method, content=content, silence_s=self.silence_s
                     ) as answer,
                 ):
+                    answered = True
                     if answer.redirect is None or method != "GET":
                         if not (answer.status == OUT_OF_RANGE and "range" in more):
                             await self._refuse(answer)
@@ -262,7 +271,8 @@ class Wire:
         except ToolInputError as error:
             raise ConnectorError(error.message, url=url) from error
         except ToolError as error:
-            raise ConnectorPassingError(error.message, url=url) from error
+            silent = isinstance(error, ToolTimeoutError) and not answered
+            raise ConnectorPassingError(error.message, silent=silent, url=url) from error
         raise ConnectorError(f"{url} redirects more than {MAX_REDIRECTS} times", url=url)
 
     @asynccontextmanager

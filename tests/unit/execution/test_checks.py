@@ -158,6 +158,9 @@ def test_a_skill_must_cite_where_evidence_is_asked_for() -> None:
 
 
 ABOUT_ACME = "The revenue of Acme was 98765 euros"
+STOCK = tool_step("s1", "stock").model_copy(
+    update={"args": {"symbol": "ACME", "days": 3}, "intent": "find out the share price of ACME"}
+)
 
 
 @pytest.mark.parametrize(
@@ -172,6 +175,24 @@ ABOUT_ACME = "The revenue of Acme was 98765 euros"
         (
             tool_step("s1").model_copy(update={"intent": "find the stock price of Volvo"}),
             said("Sunny, 21 degrees."),
+            "",
+            "shares no word",
+        ),
+        (STOCK, said("It is sunny in ACME, 21 degrees."), "", "but what it was asked about"),
+        (STOCK, said("The share price of ACME is 12.50 euros."), "", None),
+        (STOCK, said("ACME: 12.50 EUR"), "", None),
+        (STOCK, said("ACME"), "", "but what it was asked about"),
+        (STOCK.model_copy(update={"effect": "effect"}), said("Sent to ACME."), "", None),
+        (STOCK.model_copy(update={"intent": "look at ACME"}), said("It is sunny in ACME."), "", None),
+        (
+            STOCK.model_copy(update={"args": {"query": "ACME share price"}}),
+            said("ACME is the largest employer of the valley."),
+            "",
+            None,
+        ),
+        (
+            tool_step("s1").model_copy(update={"intent": "get the current price of gold today"}),
+            said("The current weather of today is sunny."),
             "",
             "shares no word",
         ),

@@ -302,6 +302,41 @@ async def test_a_source_that_never_ends_is_left(
     assert len(site.asked) == 2
 
 
+@pytest.mark.row("S003-49")
+@pytest.mark.parametrize("whole", [True, False], ids=["a download", "read"])
+async def test_a_source_that_does_not_answer_at_all_is_asked_once_more_and_then_left(
+    site: Website, client: SafeClient, clock: FakeClock, tmp_path: Path, whole: bool
+) -> None:
+    """Trouble that tells of itself is over in a moment; silence costs its whole time each time."""
+
+    async def silent(_: web.Request) -> web.StreamResponse:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    site.put("/a", silent)
+    wire = Wire(client, BackOff(sleep=clock.sleep), timeout_s=10, silence_s=0.3)
+    with pytest.raises(ConnectorPassingError, match=r"silent for longer than 0\.3 s") as told:
+        await (
+            wire.download(site.at("/a"), tmp_path / "a", max_bytes=9)
+            if whole
+            else wire.read(site.at("/a"), max_bytes=9)
+        )
+    assert (len(site.asked), told.value.failure().recoverable) == (2, True)
+
+
+async def test_a_source_that_answers_the_second_time_is_read(
+    site: Website, client: SafeClient, clock: FakeClock
+) -> None:
+    async def at_first_silent(_: web.Request) -> web.StreamResponse:
+        if len(site.asked) == 1:
+            await asyncio.Event().wait()
+        return web.Response(body=b"here")
+
+    site.put("/a", at_first_silent)
+    wire = Wire(client, BackOff(sleep=clock.sleep), timeout_s=30, silence_s=1)
+    assert (await wire.read(site.at("/a"), max_bytes=9)).body == b"here"
+
+
 # Redirects and refused addresses
 
 

@@ -27,11 +27,7 @@ async def test_log_messages_reach_our_log_and_a_flood_is_counted(caplog: pytest.
 
 async def test_progress_is_a_line_of_words_and_figures() -> None:
     lines: list[str] = []
-
-    async def told(line: str) -> None:
-        lines.append(line)
-
-    heard = progress_to(told)
+    heard = progress_to(lines.append)
     await heard(1, 4, "reading\u202e")
     await heard(2, None, None)
     assert lines == ["reading (1 of 4)", "2"]

@@ -208,18 +208,22 @@ async def test_what_has_succeeded_is_not_called_again(planning: Planning) -> Non
     assert plan.step("s8").args == {"amount": "${s1.value}"}
 
 
-async def test_a_result_that_did_not_do_is_asked_for_again(planning: Planning) -> None:
-    repeated = wire_plan(wire_step("s7", "calculator"))
-    done = (CompletedStep(CALCULATED, "1+1 = 2"),)
-    asked = again(completed=done, redo=frozenset({"calculator"}))
-    assert [step.id for step in (await planning.plan(reply(repeated), request=asked)).plan.steps] == [
-        "s1",
-        "s7",
-        "answer",
-    ]
-    planned = await planning.plan(reply(repeated), reply(repeated), request=again(completed=done))
+async def test_a_plan_that_only_repeats_what_has_succeeded_is_refused(planning: Planning) -> None:
+    repeated = wire_plan(wire_step("s7", "calculator", expression="1+1"))
+    done = again(completed=(CompletedStep(CALCULATED, "1+1 = 2"),))
+    planned = await planning.plan(reply(repeated), reply(repeated), request=done)
     assert planned.effective == "rules"
     assert "has succeeded already" in str(planned.fallback_reason)
+
+
+async def test_a_call_that_succeeded_is_not_made_again_because_another_of_its_tool_failed(planning: Planning) -> None:
+    done = again(completed=(CompletedStep(CALCULATED, "1+1 = 2"),), redo=frozenset({"calculator"}))
+    replanned = wire_plan(
+        wire_step("s7", "calculator", expression="1+1"), wire_step("s8", "calculator", "s7", expression="${s7.value}+1")
+    )
+    plan = (await planning.plan(reply(replanned), request=done)).plan
+    assert [step.id for step in plan.steps] == ["s1", "s8", "answer"]
+    assert plan.step("s8").args == {"expression": "${s1.value}+1"}
 
 
 async def test_the_answer_of_a_replan_is_written_anew(planning: Planning) -> None:

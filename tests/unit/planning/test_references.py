@@ -20,6 +20,11 @@ OUTPUTS = {
     "s3": StepOutput(value={"text": "inner", "output": {"n": 1}}, text="outer"),
     "s4": StepOutput(value=[[1, 2], [3]], text="a matrix", tainted=True),
     "fetch-it": StepOutput(text="only text"),
+    "s5": StepOutput(value={"result": "kept"}, text="kept"),
+    "s6": StepOutput(value={"result": [{"n": 1}, {"n": 2}]}, text='{"n": 1}\n{"n": 2}'),
+    "s7": StepOutput(value={"expression": "6*7", "value": "42"}, text="6*7 = 42"),
+    "s8": StepOutput(value={"value": 21, "unit": "C"}, text="21 degrees Celsius"),
+    "s10": StepOutput(value={"expression": "6*7", "value": {"re": 1}}),
 }
 
 
@@ -85,6 +90,47 @@ def test_a_reference_that_is_the_whole_value_keeps_its_type(reference: JsonValue
 )
 def test_a_reference_inside_a_text_is_spliced_and_money_stays(text: str, expected: str) -> None:
     assert filled(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("reference", "value"),
+    [
+        ("$s5", "kept"),
+        ("$s5.output", "kept"),
+        ("$s5.result", "kept"),
+        ("$s5.value", "kept"),
+        ({"$from": "s5", "path": "text"}, "kept"),
+        ("$s6", [{"n": 1}, {"n": 2}]),
+        ("$s6[1].n", 2),
+        ("$s6.output[1].n", 2),
+        ("$s6.result[1].n", 2),
+        ("say $s5 and ${s5.output}", "say kept and kept"),
+        ("say $s6[0]", 'say {"n": 1}'),
+    ],
+)
+def test_what_a_server_only_wrapped_to_send_it_is_taken_out(reference: JsonValue, value: JsonValue) -> None:
+    assert filled(reference) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("$s7 + 1", "42 + 1"),
+        ("$s7.output + 1", "42 + 1"),
+        ("about $s1", "about two pages"),
+        ("it is $s8", "it is 21 degrees Celsius"),
+        ("it is $s10", 'it is {"expression": "6*7", "value": {"re": 1}}'),
+    ],
+)
+def test_a_whole_result_inside_a_text_is_what_people_are_shown_of_it(text: str, expected: str) -> None:
+    assert filled(text) == expected
+
+
+def test_an_argument_that_takes_only_text_gets_a_whole_result_as_text() -> None:
+    args: JsonObject = {"a": "$s1", "b": "$s7", "c": {"$from": "s5"}, "d": "$s1.total", "e": "$s1", "f": ["$s1"]}
+    assert resolve(args, OUTPUTS.__getitem__, texts={"a", "b", "c", "d", "f"}).args == {
+        "a": "two pages", "b": "42", "c": "kept", "d": 2, "e": PAGES, "f": [PAGES],
+    }  # fmt: skip
 
 
 def test_references_are_filled_at_any_depth() -> None:

@@ -1,10 +1,12 @@
 """The `steps` trace: what a person can read off it about every kind of run."""
 
+from dataclasses import replace
+
 import pytest
 
 from agent.core import events as ev
 from agent.core.models import Effect, Outcome, TraceStep
-from agent.core.trace import SHOWN_CHARS, project
+from agent.core.trace import SHOWN_CHARS, project, projected
 from tests.support.builders import (
     answered,
     asked,
@@ -26,6 +28,28 @@ PLAN = planned(tool_step("s1"), completion_step("s2", "s1"), duration=2.0)
 
 def shown(steps: tuple[TraceStep, ...]) -> list[tuple[str, str, str]]:
     return [(step.type, step.title, step.status) for step in steps]
+
+
+@pytest.mark.row("S001-34", "S001-43")
+def test_a_line_that_is_known_by_its_end_stands_where_it_began() -> None:
+    """A judge takes its time, while other steps go on beside it."""
+    events = log(
+        created(), planned(tool_step("s1"), tool_step("s2")), started("s1"), started("s2"), called("s1"), called("s2"),
+        returned("s1"), finished("s1"), returned("s2"), finished("s2"), judged("s2"), judged("s1", duration=2.5),
+    )  # fmt: skip
+    projection = projected(events)
+    steps = projection.steps()
+    assert shown(steps)[5:] == [("supervision", "s1: SUCCESS", "done"), ("supervision", "s2: SUCCESS", "done")]
+    began = [step.started_at for step in steps]
+    assert began == sorted(began)
+    assert [one["step_id"] for one in projection.tool_results()] == ["s1", "s2"]
+
+
+@pytest.mark.row("S001-34")
+def test_a_clock_that_is_set_back_turns_no_run_upside_down() -> None:
+    events = log(created(), PLAN, *done_step("s1"), started("s2"))
+    back = [replace(event, at=event.at - 100) if event.seq > 4 else event for event in events]
+    assert shown(project(back)) == shown(project(events))
 
 
 @pytest.mark.row("S001-43", "S001-38")

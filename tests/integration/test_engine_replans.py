@@ -1,0 +1,117 @@
+"""New plans: what has succeeded or has been done is not done again, and what is given up is told."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+
+from agent.core.errors import ToolError
+from agent.core.models import JsonObject, Room
+from tests.support.engine import engine_bench
+from tests.support.script import Rule, judges, plans, says, script
+from tests.support.tools import EFFECT, FunctionTool, returning
+
+ALWAYS = Room(id="test", supervision="always")
+CHECKS = Room(id="test", supervision="checks")
+
+
+@pytest.mark.row("S001-29", "S001-31")
+@pytest.mark.parametrize(
+    "again",
+    [plans({"tool": "completion"}), says("no plan", to="planner"), says("", to="planner", fault="status_401")],
+    ids=["nothing new", "no plan", "no planner"],
+)
+async def test_what_a_new_plan_gives_up_is_told(tmp_path: Path, again: Rule) -> None:
+    """Nobody is to take the rest for the whole, and no model to fill it in."""
+    model = script(
+        plans(
+            {"tool": "weather", "intent": "look up the weather in Lund"},
+            {"tool": "notes", "intent": "read the notes"},
+            {"tool": "completion"},
+            times=1,
+        ),
+        again,
+        says("The notes say kelp.", to="completion"),
+    )
+    tools = [returning("weather", ToolError("quota exceeded")), returning("notes", "kelp, say the notes")]
+    async with engine_bench(tmp_path, model, tools=tools, room=CHECKS) as bench:
+        response = await bench.run("search the notes, and what is the weather in Lund?")
+        asked = [one["body"]["messages"] for one in bench.client.requests if one["purpose"] == "completion"]
+    assert response.response == "The notes say kelp."
+    doubts = response.metadata["uncertainties"]
+    assert [(one["level"], one["step_id"]) for one in doubts if one["level"] == "notable"] == [("notable", "s1")]
+    assert doubts[0]["message"].startswith("given up: look up the weather in Lund (weather failed: quota exceeded")
+    [messages] = asked
+    assert "Use only what the results show" in messages[0]["content"]
+    assert '<failed step="s1" tool="weather" intent="look up the weather in Lund">' in messages[1]["content"]
+
+
+@pytest.mark.row("S001-29")
+async def test_what_another_way_was_found_for_is_no_doubt(tmp_path: Path) -> None:
+    model = script(
+        plans({"tool": "weather", "intent": "look up the weather in Lund"}, times=1),
+        plans({"tool": "notes", "intent": "read the notes"}),
+        says("The notes say it is mild.", to="completion"),
+    )
+    tools = [returning("weather", ToolError("quota exceeded")), returning("notes", "mild, say the notes")]
+    async with engine_bench(tmp_path, model, tools=tools, room=CHECKS) as bench:
+        response = await bench.run("search: what is the weather in Lund?")
+        asked = [one["body"]["messages"] for one in bench.client.requests if one["purpose"] == "completion"]
+    assert response.metadata["uncertainties"] == []
+    assert "<failed" not in str(asked)
+
+
+@pytest.mark.row("S001-29")
+async def test_a_step_that_succeeded_is_not_done_again_because_another_of_its_tool_failed(tmp_path: Path) -> None:
+    """Models give the whole plan again when they are asked for a new one."""
+    sent: list[JsonValue] = []
+
+    async def send(args: JsonObject) -> JsonValue:
+        sent.append(args["x"])
+        if args["x"] == "Bert":
+            raise ToolError("there is no Bert")
+        return f"sent to {args['x']}"
+
+    model = script(
+        plans(
+            {"tool": "send", "inputs": {"x": "Anna"}},
+            {"tool": "send", "inputs": {"x": "Bert"}, "depends_on": ["s1"]},
+            {"tool": "completion"},
+        ),
+        says("fine", to="completion"),
+    )
+    async with engine_bench(tmp_path, model, tools=[FunctionTool("send", send, annotations=EFFECT)]) as bench:
+        response = await bench.run("search for both and send them the news then")
+    assert sent.count("Anna") == 1
+    assert sent.count("Bert") == 4, "planned once, and again three times"
+    assert response.metadata["status"] == "partial"
+
+
+@pytest.mark.row("S001-29", "Scard-09")
+async def test_what_was_done_is_not_done_again_because_the_judge_thinks_little_of_it(tmp_path: Path) -> None:
+    """The letter has gone out, whatever is thought of the receipt; only another one may follow it."""
+    send = returning("send", "receipt 77", annotations=EFFECT)
+    again = plans({"tool": "send", "inputs": {"x": "Anna"}}, {"tool": "completion"}, times=2)
+    other = plans({"tool": "send", "inputs": {"x": "Bert"}}, {"tool": "completion"})
+    verdicts = (judges("REPLAN", "this is a mere receipt", about="x: Anna"), judges("SUCCESS"))
+    model = script(again, other, *verdicts, says("Bert has it.", to="completion"))
+    async with engine_bench(tmp_path, model, tools=[send], room=ALWAYS) as bench:
+        response = await bench.run("search for Anna and send the letter then")
+    assert [call["x"] for call in send.calls] == ["Anna", "Bert"]
+    assert response.metadata["status"] == "complete"
+    refused = [step.detail["rejected"] for step in response.steps if step.type == "plan" and "rejected" in step.detail]
+    assert "calls send as it has been done already" in str(refused)
+
+
+@pytest.mark.row("S001-29")
+async def test_an_effect_that_failed_may_be_planned_again(tmp_path: Path) -> None:
+    send = returning("send", "Error: service unavailable", "sent", annotations=EFFECT)
+    model = script(
+        plans({"tool": "send", "inputs": {"x": "Anna"}}, {"tool": "completion"}),
+        judges("SUCCESS"),
+        says("Anna has it.", to="completion"),
+    )
+    async with engine_bench(tmp_path, model, tools=[send]) as bench:
+        response = await bench.run("search for Anna and send the letter then")
+    assert len(send.calls) == 2
+    assert response.metadata["status"] == "complete"

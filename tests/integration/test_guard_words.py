@@ -1,0 +1,150 @@
+"""What models write on the way to an answer, by the output policy of the room: plans, turns of skills, verdicts, and
+the calls of a client's own tools. The answer itself is in test_guard_output.py."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.core import events as ev
+from agent.core.models import Room, RoomGuards
+from agent.core.response import respond
+from tests.integration.test_guard_output import BOB, CODED, FOREIGN, OWN, room, shown
+from tests.support.engine import engine_bench
+from tests.support.script import Call, plans, says, script
+from tests.support.tools import returning
+
+SAID = f"Ask {BOB} with {FOREIGN}, or {OWN}, or {CODED}."
+PARTS = (FOREIGN, OWN, CODED[4:-4])
+SEND = {"type": "function", "function": {"name": "send", "parameters": {"type": "object", "properties": {}}}}
+POLICIES: list[dict[str, str]] = [{}, {"pii": "redact"}, {"pii": "block", "secret": "block"}]
+JUDGED = json.dumps({"reason": f"good: {SAID}", "evidence": SAID, "outcome": "SUCCESS", "suggested_fix": SAID})
+
+
+def kept(guards: dict[str, str]) -> tuple[str, ...]:
+    """What such a room shows to nobody."""
+    return (*PARTS, BOB) if "pii" in guards else PARTS
+
+
+def plain(**guards: str) -> Room:
+    """A room that hands a client's tools to its model."""
+    return room(**guards).model_copy(update={"planning": False})
+
+
+@pytest.mark.row("S003-02")
+@pytest.mark.parametrize("guards", POLICIES)
+async def test_what_a_plan_a_skill_and_a_verdict_quote_is_shown_to_nobody(
+    tmp_path: Path, guards: dict[str, str]
+) -> None:
+    step = {"tool": "summarize", "inputs": {"task": "sum it up"}, "intent": f"sum up: {SAID}"}
+    wire: Any = json.loads(plans(step, {"tool": "completion", "depends_on": ["s1"]}).reply.text)
+    wire |= {"goal": SAID, "reasoning": SAID}
+    model = script(
+        says(json.dumps(wire), to="planner"),
+        says(SAID, to="skill"),
+        says(JUDGED, to="supervisor"),
+        says("Ask the office.", to="completion"),
+    )
+    chosen = room(**guards).model_copy(update={"supervision": "always"})
+    async with engine_bench(tmp_path, model, room=chosen, llm_api_key=OWN) as bench:
+        events = await bench.events("please sum it up and report")
+        purposes = bench.client.purposes()
+    assert purposes == ["planner", "skill", "supervisor", "completion"]
+    assert respond(events).response == "Ask the office."
+    whole = shown(events)
+    assert [part for part in kept(guards) if part in whole] == []
+    assert "sum up: Ask" in whole, "the rest of the plan's words stays"
+
+
+@pytest.mark.row("S003-02", "S003-42")
+@pytest.mark.parametrize("guards", [*POLICIES, {"hate_speech": "block"}])
+async def test_the_words_of_a_skill_that_is_the_answer_are_not_in_its_log(
+    tmp_path: Path, guards: dict[str, str]
+) -> None:
+    hate = "immigrants are vermin"
+    said = hate if "hate_speech" in guards else SAID
+    model = script(
+        plans({"tool": "summarize", "inputs": {"task": "sum it up"}}),
+        says(said, to="skill", times=1),
+        says("Ask the office.", to="skill"),
+    )
+    async with engine_bench(tmp_path, model, room=room(**guards), llm_api_key=OWN) as bench:
+        events = await bench.events("please sum it up and report")
+    response, whole = respond(events), shown(events)
+    assert [part for part in (*kept(guards), hate) if part in whole] == []
+    blocks = "block" in guards.values()
+    assert (response.response == "Ask the office.") is blocks
+    assert [step.status for step in response.steps if step.type == "guard" and blocks] == ["retried"] * blocks
+
+
+@pytest.mark.row("S003-02")
+async def test_a_plan_that_is_refused_is_quoted_without_keys(tmp_path: Path) -> None:
+    model = script(
+        says(f"no plan: {SAID}", to="planner", times=1),
+        plans({"tool": FOREIGN}, times=1),
+        says("Ask the office."),
+    )
+    async with engine_bench(tmp_path, model, room=room(pii="redact"), llm_api_key=OWN) as bench:
+        events = await bench.events("please search the page and report")
+    assert [event.type for event in events].count("plan.rejected") == 2
+    assert [part for part in kept({"pii": "redact"}) if part in shown(events)] == []
+
+
+async def test_what_the_caller_wrote_stays_in_the_words_of_the_plan(tmp_path: Path) -> None:
+    step = {"tool": "read_it", "inputs": {"x": BOB}, "intent": f"write to {BOB}"}
+    model = script(plans(step, {"tool": "completion", "depends_on": ["s1"]}), says("Done.", to="completion"))
+    tool = returning("read_it", "a page")
+    async with engine_bench(tmp_path, model, tools=[tool], room=room(pii="redact")) as bench:
+        events = await bench.events(f"please search the page of {BOB} and report")
+    (proposed,) = [event.body.plan for event in events if isinstance(event.body, ev.PlanProposed)]
+    assert (proposed.steps[0].intent, tool.calls) == (f"write to {BOB}", [{"x": BOB}])
+
+
+@pytest.mark.row("S003-02")
+@pytest.mark.parametrize("guards", [{}, {"pii": "redact"}])
+async def test_a_call_of_a_clients_tool_carries_no_key(tmp_path: Path, guards: dict[str, str]) -> None:
+    call = Call("send", {"to": [BOB], "text": f'said "{SAID}"', OWN: 1})
+    model = script(says("Sending.", calls=(call,)))
+    async with engine_bench(tmp_path, model, room=plain(**guards), llm_api_key=OWN) as bench:
+        events = await bench.events("send it", client_tools=(SEND,))
+    assert [part for part in kept(guards) if part in shown(events)] == []
+    (finished,) = [event.body for event in events if isinstance(event.body, ev.AnswerFinished)]
+    (function,) = [told["function"] for told in finished.tool_calls]
+    assert isinstance(function, dict)
+    told = json.loads(str(function["arguments"]))
+    assert function["name"] == "send"
+    assert told["to"] == (["[removed: EMAIL]"] if guards else [BOB])
+    assert told["text"].startswith('said "Ask ')
+
+
+@pytest.mark.row("S003-02", "S003-04")
+async def test_a_call_of_a_clients_tool_carries_what_the_caller_wrote(tmp_path: Path) -> None:
+    call = Call("send", {"to": "<EMAIL_1>", "key": "<CREDENTIAL_1>"})
+    chosen = plain(pii="redact").model_copy(update={"guard_input": RoomGuards.model_validate({"pii": "redact"})})
+    async with engine_bench(tmp_path, script(says(calls=(call,))), room=chosen) as bench:
+        events = await bench.events(f"send it to {BOB} with the token {FOREIGN}", client_tools=(SEND,))
+    (finished,) = [event.body for event in events if isinstance(event.body, ev.AnswerFinished)]
+    assert json.loads(str(finished.tool_calls[0]["function"]["arguments"])) == {"to": BOB, "key": FOREIGN}  # type: ignore[index, call-overload]
+
+
+@pytest.mark.row("S003-42")
+@pytest.mark.parametrize("by", ["pii", "secret"])
+async def test_a_call_that_a_room_refuses_is_made_anew_and_then_refused(tmp_path: Path, by: str) -> None:
+    bad = Call("send", {"text": f"Ask {BOB}." if by == "pii" else FOREIGN})
+    for again in (False, True):
+        good = bad if again else Call("send", {"text": "Ask the office."})
+        model = script(says(calls=(bad,), times=1), says(calls=(good,)))
+        async with engine_bench(tmp_path / str(again), model, room=plain(**{by: "block"})) as bench:
+            events = await bench.events("send it", client_tools=(SEND,))
+            second = str(bench.client.requests[-1]["body"])
+            assert bench.client.purposes() == ["completion", "completion"]
+        assert "This is strict" in second
+        assert [part for part in (BOB, FOREIGN) if part in shown(events)] == []
+        last = events[-1].body
+        if again:
+            assert isinstance(last, ev.RunFailed)
+            assert (last.failure.error_code, last.failure.agent_id) == ("ERR_GUARDRAIL_UNSAFE", "guardrails")
+        else:
+            (finished,) = [event.body for event in events if isinstance(event.body, ev.AnswerFinished)]
+            assert "Ask the office." in str(finished.tool_calls)

@@ -1,0 +1,40 @@
+"""What a schema says of a tool's arguments."""
+
+import pytest
+from pydantic import JsonValue
+
+from agent.core.models import JsonObject
+from agent.execution.arguments import text_args
+from agent.tools import READ_ONLY, ToolSpec
+
+
+def spec_of(schema: JsonObject) -> ToolSpec:
+    return ToolSpec("t", "A tool.", schema, output_schema=None, annotations=READ_ONLY, tainted=False)
+
+
+@pytest.mark.parametrize(
+    ("schema", "is_text"),
+    [
+        ({"type": "string"}, True),
+        ({"type": ["string", "null"]}, True),
+        ({"anyOf": [{"type": "string", "format": "uri"}, {"type": "null"}]}, True),
+        ({"anyOf": [{"type": "string"}, {"type": "number"}]}, True),
+        ({"oneOf": [{"type": "string"}, {"type": "array"}]}, False),
+        ({"type": ["string", "object"]}, False),
+        ({"anyOf": [{"type": "string"}, {}]}, False),
+        ({"type": "integer"}, False),
+        ({"type": "object"}, False),
+        ({"enum": ["a", "b"]}, False),
+        ({}, False),
+        (True, False),
+    ],
+)
+def test_an_argument_takes_text_where_its_schema_takes_a_string_and_nothing_of_many_values(
+    schema: JsonValue, *, is_text: bool
+) -> None:
+    spec = spec_of({"type": "object", "properties": {"x": schema}})
+    assert text_args(spec) == ({"x"} if is_text else set())
+
+
+def test_a_tool_without_named_arguments_has_none_that_take_text() -> None:
+    assert text_args(spec_of({"type": "object"})) == frozenset()
