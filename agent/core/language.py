@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from functools import cache
 from typing import Protocol
 
 ENGLISH = "en"
@@ -129,7 +130,9 @@ def _told_by_words(words: list[str]) -> str:
     return language if enough and found > len(own & _ENGLISH_WORDS) else ENGLISH
 
 
+@cache
 def _load() -> Identifier:
+    """The model, once a process, however many gateways are in it: classifying changes nothing in it."""
     from py3langid.langid import MODEL_FILE, LanguageIdentifier  # type: ignore[import-untyped]  # noqa: PLC0415
 
     identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
