@@ -80,10 +80,12 @@ class Attendance:
             hearing = self._hearing = self._hearing or asyncio.ensure_future(self._listener.next())
             first = asyncio.FIRST_COMPLETED
             done, _ = await asyncio.wait((work, hearing), timeout=HEARTBEAT_SECONDS, return_when=first)
+            if work in done:
+                break  # a step is told before what its tool says
             if hearing in done:
                 self._hearing = None
                 await self._steps.tell(hearing.result())
-            elif not done:
+            else:
                 await self._steps.tell(self._steps.last or self._otherwise)
         return work.result()
 
