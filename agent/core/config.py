@@ -1,6 +1,7 @@
 """`Settings`: every knob of the gateway, read once from the environment and `.env`, validated, passed down."""
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, get_args
@@ -16,6 +17,8 @@ PREFIX = "AGENT_"
 PathList = Annotated[tuple[Path, ...], NoDecode]
 NameList = Annotated[tuple[str, ...], NoDecode]
 WorkMode = Literal["auto", "llm", "rules"]
+_ADDRESS = re.compile(r"\s*\[[0-9a-fA-F]*:[^],]*\]")
+"""An IPv6 address as hosts are written."""
 
 
 class Settings(BaseSettings):
@@ -269,7 +272,8 @@ class Settings(BaseSettings):
             try:
                 return json.loads(value)
             except ValueError:
-                raise ValueError("is no JSON list; separate what is in it by commas, without brackets") from None
+                if _ADDRESS.match(value) is None:
+                    raise ValueError("is no JSON list; separate what is in it by commas, without brackets") from None
         return tuple(part.strip() for part in value.split(",") if part.strip())
 
     @field_validator("planner_mode", "executor_mode", mode="before")

@@ -2,15 +2,16 @@
 a client's own tools. Whatever the answer may not hold, by the policy of its room, they may not either."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pydantic import JsonValue
 
 from agent.core.events import AssistantTurn, Draft, StepOutput
-from agent.core.models import Plan, PlanStep, StepOutcome
+from agent.core.models import JsonObject, Plan, PlanStep, StepOutcome
 from agent.execution.release import Cleaner, answers, refused, released, released_step
 from agent.execution.run import Run
 from agent.execution.shield import secrets_of
+from agent.execution.tool_deltas import written_call
 
 
 def plan_shown(run: Run, plan: Plan) -> Plan:
@@ -36,10 +37,11 @@ def verdict_shown(run: Run, verdict: StepOutcome) -> StepOutcome:
     return verdict.model_copy(update={**told, "suggested_fix": clean.text(fix) if fix else fix})
 
 
-async def turn_kept(run: Run, turn: AssistantTurn) -> AssistantTurn | None:
-    """A model's turn as the log keeps it, which everybody who follows the run reads. One that the room refuses as an
-    answer is not kept: after a crash the model is asked again."""
-    if not turn.text:
+async def turn_kept(run: Run, turn: AssistantTurn, tools: Sequence[JsonObject]) -> AssistantTurn | None:
+    """A model's turn as the log keeps it, which everybody who follows the run reads; `tools` are those it was given.
+    One that the room refuses as an answer is not kept: after a crash the model is asked again. One that is a call of a
+    tool, written as text, stays as it is: those are arguments, and the run goes on with them from the log."""
+    if not turn.text or (not turn.tool_calls and _is_call(turn.text, tools)):
         return turn
     if not run.room.guard_output.whole:
         return turn.model_copy(update={"text": secrets_of(run).redact(turn.text)})
@@ -66,6 +68,14 @@ async def attempt_shown(run: Run, step: PlanStep, attempt: int, output: StepOutp
     clean = Cleaner(run)
     shown = [_call(clean, call) for call in calls]
     return told, output.model_copy(update={"value": {**value, "tool_calls": shown}})
+
+
+def _is_call(text: str, tools: Sequence[JsonObject]) -> bool:
+    written = written_call(text)
+    if written is None:
+        return False
+    functions = (tool.get("function") for tool in tools)
+    return any(isinstance(function, dict) and function.get("name") == written[0] for function in functions)
 
 
 def _call(clean: Cleaner, call: JsonValue) -> JsonValue:

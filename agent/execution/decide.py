@@ -120,18 +120,19 @@ def replan_reason(state: RunState) -> str:
 
 
 def given_up(state: RunState) -> tuple[PlanStep, ...]:
-    """The steps that did not serve their purpose, where the plan that came after them does nothing new, or is what the
+    """The steps that did not serve their purpose, where the plans that came after them do nothing new, or are what the
     rules read off the request because no planner could be asked: nobody found another way. What a person had planned
     otherwise is no such thing."""
-    if len(state.plans) < 2 or state.plans[-1].asked_for:
-        return ()
-    before, last = state.plans[-2].plan, state.plans[-1]
-    known = {step.id for proposed in state.plans[:-1] for step in proposed.plan.steps}
-    found = any(step.id not in known and not step.is_completion for step in last.plan.steps)
-    if found and last.fallback_reason is None:
-        return ()
-    failed = (step for step in before.steps if state.step(step.id).status == "replan")
-    return tuple(step for step in failed if not step.is_completion)
+    lost: list[PlanStep] = []
+    for number in range(len(state.plans) - 1, 0, -1):
+        before, after = state.plans[:number], state.plans[number]
+        known = {step.id for proposed in before for step in proposed.plan.steps}
+        found = any(step.id not in known and not step.is_completion for step in after.plan.steps)
+        if after.asked_for or (found and after.fallback_reason is None):
+            break
+        failed = (step for step in before[-1].plan.steps if state.step(step.id).status == "replan")
+        lost[:0] = (step for step in failed if not step.is_completion)
+    return tuple(lost)
 
 
 def reason_of(state: RunState, step: PlanStep) -> str:

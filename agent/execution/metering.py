@@ -62,7 +62,7 @@ class MeteredModels:
                 raise self._told(error) from error.__cause__
             bill.reply(reply)
             reply = replace(without_own_secrets(self._run, reply), usage=bill.spent)
-            message = await turn_kept(self._run, _turn(reply)) if keep_message else None
+            message = await turn_kept(self._run, _turn(reply), tools) if keep_message else None
             await self._record(request, tier, reply.usage, started, reply=reply, message=message)
         return reply
 
@@ -129,7 +129,7 @@ class MeteredModels:
             calls = tool_calls_of(deltas)
             whole = ModelReply("".join(text), request.model, finish, bill.spent, calls, requests=requests)
             reply = without_own_secrets(self._run, whole)
-            message = await turn_kept(self._run, _turn(reply))
+            message = await turn_kept(self._run, _turn(reply), tools)
             await self._record(request, tier, reply.usage, started, reply=reply, message=message)
         return reply
 

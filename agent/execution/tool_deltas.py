@@ -1,4 +1,6 @@
-"""Whole tool calls from the pieces of a stream. Pure."""
+"""Tool calls from what a model said: from the pieces of a stream, and from a text. Pure."""
+
+import json
 
 from agent.core.llm.port import ModelToolCall
 from agent.core.models import JsonObject
@@ -30,3 +32,18 @@ def join_tool_calls(deltas: list[JsonObject]) -> list[JsonObject]:
         {"id": c["id"], "type": "function", "function": {"name": c["name"], "arguments": c["arguments"]}}
         for _, c in sorted(calls.items())
     ]
+
+
+def written_call(text: str) -> tuple[str, str] | None:
+    """Name and arguments of `{"name": ..., "arguments"|"parameters": {...}}` as the whole text, fenced or not."""
+    body = text.strip().removeprefix("```json").removeprefix("```").removesuffix("```").strip()
+    if not body.startswith("{"):
+        return None
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    args = value.get("arguments", value.get("parameters"))
+    if not isinstance(value.get("name"), str) or not isinstance(args, dict):
+        return None
+    return value["name"], json.dumps(args)

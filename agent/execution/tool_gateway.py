@@ -74,6 +74,7 @@ async def _called(
         return await lost_effect(run, site) or _failed(tool.spec, site, ToolError(why), monotonic())
     if earlier.returned is not None:
         return earlier.returned
+    args = earlier.called.args  # what was begun under this key, however references are filled in by now
     problem = argument_problem(tool.spec, args)
     if problem is not None:
         return _failed(tool.spec, site, ToolInputError(problem), monotonic())

@@ -16,6 +16,7 @@ from agent.execution.approvals import ApprovalPendingError
 from agent.execution.outputs import SKILL_CHARS, cap, data_block, load, step_output
 from agent.execution.run import Run
 from agent.execution.site import CallSite
+from agent.execution.tool_deltas import written_call
 from agent.execution.tool_gateway import call_tool, lost_effect
 from agent.tools import Tool
 
@@ -64,7 +65,7 @@ class ToolTurns:
         calls = [_parse(str(c["id"]), str(c["name"]), str(c["arguments"])) for c in said.tool_calls]
         if calls:
             return calls
-        written = _written_call(said.text)
+        written = written_call(said.text)
         if written is not None and written[0] in self._tools:
             return [_parse(f"text_{self._count + 1}", *written)]
         return []
@@ -166,18 +167,3 @@ def _parse(call_id: str, name: str, raw: str) -> AskedCall:
     except (ValueError, RecursionError):
         args = None
     return AskedCall(call_id, name, args if isinstance(args, dict) else None, raw or "{}")
-
-
-def _written_call(text: str) -> tuple[str, str] | None:
-    """`{"name": ..., "arguments"|"parameters": {...}}` as the whole text, fenced or not."""
-    body = text.strip().removeprefix("```json").removeprefix("```").removesuffix("```").strip()
-    if not body.startswith("{"):
-        return None
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    args = value.get("arguments", value.get("parameters"))
-    if not isinstance(value.get("name"), str) or not isinstance(args, dict):
-        return None
-    return value["name"], json.dumps(args)

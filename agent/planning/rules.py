@@ -101,7 +101,7 @@ class RulePlanner:
         """The tool calls that can be read off the question, all at once, then a completion where one is due.
 
         On a replan, calls that have been made are not made again."""
-        made = [(step.tool, step.args) for step in request.failed]
+        made = [(step.tool, step.args) for step in (*request.failed, *request.happened)]
         made += [(completed.step.tool, completed.step.args) for completed in request.completed]
         allowed = {spec.name: spec for spec in request.catalogue.tools}
         found = [call for call in read_calls(request.question, allowed) if (call.tool, call.args) not in made]

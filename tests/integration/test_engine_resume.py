@@ -15,7 +15,7 @@ from tests.integration.test_engine import ALWAYS, write_skill
 from tests.support.engine import Bench
 from tests.support.faulty import Gate, at_event, bounded_bench, disturbed, failing
 from tests.support.script import Call, Script, judges, plans, says, script
-from tests.support.tools import EFFECT, FunctionTool, returning
+from tests.support.tools import EFFECT, IDEMPOTENT, FunctionTool, returning
 
 UNKNOWN = "may or may not have happened"
 RETRIED = '<output step="s1" tool="ground">\nground number 1'
@@ -112,6 +112,21 @@ async def test_a_call_of_the_model_does_not_take_up_the_result_of_a_call_by_rule
     assert told == ["the CEO is Ada"], "not what the calculator said"
     assert response.response == "Ada it is."
     assert lookup.calls == [{"x": "CEO"}]
+
+
+async def test_a_call_that_is_repeated_under_its_key_is_the_call_that_was_begun(tmp_path: Path) -> None:
+    """The next process may fill in references otherwise: an upgrade, or another schema of the tool."""
+    book, gate = returning("look", {"text": "page 7", "n": 7}), Gate()
+    first = FunctionTool("file_it", gate.work, annotations=IDEMPOTENT)
+    then = returning("file_it", "filed", annotations=IDEMPOTENT, properties={"x": {}})
+    model = script(
+        plans({"tool": "look", "inputs": {"x": "u"}}, {"tool": "file_it", "inputs": {"x": "$s1"}}),
+        says("It is filed.", to="completion"),
+    )
+    run_id = await interrupted(tmp_path, model, "look it up and file it", gate, [book, first])
+    async with bounded_bench(tmp_path, model, tools=[book, then]) as bench:
+        await resumed(bench, run_id)
+    assert (then.keys, then.calls) == (first.keys, first.calls)
 
 
 async def test_calls_that_were_not_made_are_recorded_once_over_resumes(tmp_path: Path) -> None:

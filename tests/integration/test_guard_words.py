@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from agent.core import events as ev
-from agent.core.models import Room, RoomGuards
+from agent.core.models import AgentRequest, Room, RoomGuards
 from agent.core.response import respond
+from tests.integration.test_engine import write_skill
 from tests.integration.test_guard_output import BOB, CODED, FOREIGN, OWN, room, shown
 from tests.support.engine import engine_bench
 from tests.support.script import Call, plans, says, script
-from tests.support.tools import returning
+from tests.support.tools import EFFECT, returning
 
 SAID = f"Ask {BOB} with {FOREIGN}, or {OWN}, or {CODED}."
 PARTS = (FOREIGN, OWN, CODED[4:-4])
@@ -76,6 +77,30 @@ async def test_the_words_of_a_skill_that_is_the_answer_are_not_in_its_log(
     blocks = "block" in guards.values()
     assert (response.response == "Ask the office.") is blocks
     assert [step.status for step in response.steps if step.type == "guard" and blocks] == ["retried"] * blocks
+
+
+@pytest.mark.row("S002-27", "S003-02")
+@pytest.mark.parametrize("guards", POLICIES)
+async def test_a_call_that_a_model_wrote_as_text_goes_on_as_it_was_allowed(
+    tmp_path: Path, guards: dict[str, str]
+) -> None:
+    """Such a turn is arguments, not words: without them the run would ask again, or do something else."""
+    args = {"x": f"to {BOB}, with {FOREIGN}"}
+    mail = returning("send_mail", "sent", annotations=EFFECT)
+    root = write_skill(tmp_path / "skills", "mailing", "send_mail")
+    model = script(
+        says(json.dumps({"name": "send_mail", "arguments": args}), to="skill", times=1),
+        says("Mailed.", to="skill"),
+    )
+    chosen = room(**guards).model_copy(update={"approval": "side_effects"})
+    async with engine_bench(tmp_path / "d", model, tools=[mail], skill_roots=[root], room=chosen) as bench:
+        run_id = await bench.service.start(AgentRequest(prompt="/mailing mail Bob"))
+        asked = await bench.service.response(run_id)
+        assert asked.metadata["status"] == "awaiting_approval"
+        heard = await bench.service.decide(run_id, "approve")
+        done = await bench.service.response(run_id, heard=heard)
+        assert bench.client.purposes() == ["skill", "skill"], "no turn is asked again"
+    assert (done.response, mail.calls) == ("Mailed.", [args])
 
 
 @pytest.mark.row("S003-02")

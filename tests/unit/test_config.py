@@ -58,6 +58,12 @@ def test_a_list_is_separated_by_commas_or_json(monkeypatch: pytest.MonkeyPatch, 
     assert load_settings().file_roots == (Path("/srv/docs"), Path("/srv/more"))
 
 
+@pytest.mark.parametrize("hosts", [("[fd00::5]", "gateway.lan"), ("[::1]:8080",)])
+def test_a_list_may_begin_with_an_address_in_brackets(monkeypatch: pytest.MonkeyPatch, hosts: tuple[str, ...]) -> None:
+    monkeypatch.setenv("AGENT_ALLOWED_HOSTS", ",".join(hosts))
+    assert load_settings().allowed_hosts == hosts
+
+
 def test_unknown_names_and_lines_that_set_nothing_are_told(tmp_path: Path) -> None:
     env_file = tmp_path / "settings.env"
     env_file.write_text("# a comment\nAGENT_PORT=1\nexport AGENT_PROT=1\nFOO\nLONG='two\nlines'\n")

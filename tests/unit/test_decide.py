@@ -1,5 +1,7 @@
 """Every rule of the scheduler's pure half, as a table of logs; and that any DAG is carried out within its order."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +9,17 @@ from hypothesis import strategies as st
 from agent.core import events as ev
 from agent.core.fold import RunState, fold
 from agent.core.models import AgentRequest, Budgets, Effect, Outcome, Plan, PlanStep, Room, StepOutcome
-from agent.execution.decide import Discard, Judge, Start, confirmed, decide, is_complete, replan_reason, wants_replan
+from agent.execution.decide import (
+    Discard,
+    Judge,
+    Start,
+    confirmed,
+    decide,
+    given_up,
+    is_complete,
+    replan_reason,
+    wants_replan,
+)
 from agent.execution.workflow import next_stage
 
 Body = tuple[ev.EventBody, str | None, int | None]
@@ -192,6 +204,28 @@ def test_a_side_effect_of_unknown_outcome_halts_the_plan_and_is_not_planned_arou
     assert decide(state) == ()
     assert not wants_replan(state)
     assert next_stage(state) == "finalize"
+
+
+@pytest.mark.row("S001-29")
+@pytest.mark.parametrize(
+    ("second", "lost"),
+    [({}, ["s1"]), ({"fallback_reason": "no model"}, ["s1"]), ({"asked_for": True}, [])],
+    ids=["nothing new", "by rules", "as a person wants it"],
+)
+def test_what_was_given_up_stays_so_when_the_answer_is_planned_anew(second: dict[str, Any], lost: list[str]) -> None:
+    def planned(version: int, *steps: PlanStep, **more: Any) -> Body:
+        plan = Plan(goal="g", steps=steps, version=version)
+        return ev.PlanProposed(plan=plan, requested="llm", effective="llm", **more), None, None
+
+    def answer(number: int) -> PlanStep:
+        return PlanStep(id=f"a{number}", executor="litellm", action="completion", tool="completion")
+
+    failed = (started("s1"), finished("s1"), judged("s1", Outcome.REPLAN))
+    doubted = (started("a1"), finished("a1"), judged("a1", Outcome.REPLAN))
+    state = log((step("s1"), answer(0)), *failed, planned(1, answer(1), **second), *doubted, planned(2, answer(2)))
+    assert [one.id for one in given_up(state)] == lost
+    state = log((step("s1"),), *failed, planned(1, step("s2"), answer(1)), *doubted, planned(2, answer(2)))
+    assert given_up(state) == (), "another way was found"
 
 
 @pytest.mark.row("S001-31")

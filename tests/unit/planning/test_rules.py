@@ -212,6 +212,15 @@ def test_a_replan_with_nothing_left_to_try_ends_in_a_completion() -> None:
     assert [step.id for step in replanned("1+1", failed={"expression": "1+1"}).steps] == ["answer2"]
 
 
+def test_what_an_earlier_plan_did_is_not_done_again() -> None:
+    """It changed something, whatever was thought of its result; the plan in between asked for something else."""
+    saved = tool_calls_for("remember that tea is at four", [SAVE])
+    before = tool_step("s1", saved[0].tool).model_copy(update={"args": saved[0].args, "effect": "effect"})
+    between = Plan(goal="g", steps=(tool_step("s2", "web_fetch"),), version=1)
+    request = asking("remember that tea is at four", happened=(before,), previous=between, failed=between.steps)
+    assert [step.action for step in RulePlanner().plan(request).steps] == ["completion"]
+
+
 def test_calls_are_read_for_the_given_tools_in_order() -> None:
     found = tool_calls_for("https://a.se then 2+2 then the current time", [TIME, CALCULATOR, SAVE])
     assert [(call.tool, call.args) for call in found] == [("calculator", {"expression": "2+2"}), ("current_time", {})]
