@@ -9,28 +9,30 @@ from agent.core.fold import AttemptState, RunState
 from agent.core.llm.port import ModelReply, ResponseSchema
 from agent.core.models import JsonObject, Outcome, Plan, PlanStep
 from agent.execution.asides import plan_shown
-from agent.execution.catalogue import catalogue_of, worst_effect
+from agent.execution.catalogue import catalogue_of
 from agent.execution.decide import replan_reason
 from agent.execution.metering import MeteredModels
-from agent.execution.outputs import cap, load
+from agent.execution.outputs import load
+from agent.execution.ready_plans import (
+    KNOWLEDGE_TOOL,
+    LISTING_TOOL,
+    explicit,
+    listed,
+    looked_up,
+    one_completion,
+    one_skill,
+)
 from agent.execution.release import Cleaner
 from agent.execution.run import Run
-from agent.execution.skill_executor import allowed_tools, scoped_tools
+from agent.execution.skill_executor import allowed_tools
 from agent.execution.stages.guard import explicit_tool_calls
 from agent.planning.catalogue import Catalogue
-from agent.planning.compare import comparison, knowledge_args
 from agent.planning.planner import Planned, PlannerAgent
-from agent.planning.references import literal
 from agent.planning.request import CompletedStep, PlanningRequest
 from agent.planning.required import context_of, with_required
 from agent.planning.routing import asks_for_listing
 from agent.planning.rules import RulePlanner
-from agent.planning.wire import action_of, asked_for
-from agent.skills import Skill
 
-KNOWLEDGE_TOOL, LISTING_TOOL = "search_knowledge", "list_documents"
-SAID_MESSAGES, SAID_CHARS = 8, 400
-"""How much of what was said before the skill of a room is told; its briefing has the rest."""
 _LASTING = frozenset({"ERR_TOOL_INPUT", "ERR_TOOL_UNKNOWN", "ERR_TOOL_DENIED"})
 """Failures of a tool that the same call ends in again."""
 NO_MODEL = "no model is configured; set AGENT_LLM_BASE_URL and AGENT_MODEL_FAST"
@@ -118,15 +120,15 @@ async def _first(run: Run) -> Planned:
     route = understood.route if understood else "plan"
     why = understood.reason if understood else ""
     if route == "tool_calls":
-        return _by_rule(_explicit(run, why))
+        return _by_rule(explicit(run, why))
     if route == "skill" and understood is not None and understood.skill is not None:
-        return _by_rule(_one_skill(run, understood.skill, understood.question, why))
+        return _by_rule(one_skill(run, understood.skill, understood.question, why))
     if run.room.knowledge and asks_for_listing(run.state.question) and LISTING_TOOL in allowed_tools(run):
-        return _by_rule(_listed(run))
+        return _by_rule(listed(run))
     if run.room.knowledge and route in ("plan", "direct") and KNOWLEDGE_TOOL in run.engine.registry:
-        return _by_rule(_looked_up(run))
+        return _by_rule(looked_up(run))
     if route in ("task", "greeting", "direct") and not _requires_tools(run):
-        return _by_rule(_one_completion(run, why))
+        return _by_rule(one_completion(run, why))
     request = await _planning_request(run, None)
     if route == "command" and not _requires_tools(run):
         return _by_rule(RulePlanner().plan(request).model_copy(update={"origin_reason": why}))
@@ -239,119 +241,3 @@ def _catalogue(run: Run, reason: str | None) -> Catalogue:
 def _by_rule(ruled: Plan) -> Planned:
     """A plan that no planner was asked for: nothing was requested that fell back."""
     return Planned(plan=ruled, requested="rules", effective="rules", fallback_reason=None, rejected=())
-
-
-def _one_completion(run: Run, why: str) -> Plan:
-    step = PlanStep(id="answer", executor="litellm", action="completion", tool="completion", intent="answer the user")
-    return Plan(goal=_goal(run), steps=(step,), origin="rules", origin_reason=why)
-
-
-def _listed(run: Run) -> Plan:
-    """The plan of who asks which documents there are: no passage of any of them says so."""
-    args = {name: value for name, value in knowledge_args(run.state.request.metadata, "").items() if name != "query"}
-    intent = "list the documents"
-    step = PlanStep(id="s1", executor="agent", action="tool", tool=LISTING_TOOL, args=args, intent=intent)
-    return Plan(goal=_goal(run), steps=(step,), origin="rules", origin_reason="a room of knowledge, asked what it has")
-
-
-def _looked_up(run: Run) -> Plan:
-    """The plan of every question in a room of knowledge: look it up, answer from what was found."""
-    topics = comparison(run.state.question)
-    queries = [topic.query for topic in topics] or [cap(run.state.question, 4_000)]
-    searches = tuple(
-        PlanStep(
-            id=f"s{number}",
-            executor="agent",
-            action="tool",
-            tool=KNOWLEDGE_TOOL,
-            args=knowledge_args(run.state.request.metadata, literal(query)),
-            intent=f"find what the documents say about {topics[number - 1].name}"
-            if topics
-            else "find what the documents say",
-        )
-        for number, query in enumerate(queries, start=1)
-    )
-    why = "a room of knowledge" + (", asked to compare" if topics else "")
-    return Plan(goal=_goal(run), steps=_with_answer(run, searches, always=True), origin="rules", origin_reason=why)
-
-
-def _by_the_rooms_skill(run: Run, skill: Skill, task: str, why: str) -> Plan:
-    """The plan of every request in a room with a skill of its own: what is known, then the skill, which is told that
-    and what was said before. It answers by itself."""
-    before: tuple[PlanStep, ...] = ()
-    told: JsonObject = {}
-    if skill.briefing is not None:
-        before = (PlanStep(id="s1", executor="agent", action="tool", tool=skill.briefing, intent="see what is known"),)
-        told["state"] = {"$from": "s1"}
-    said = run.state.retrieved.history if run.state.retrieved is not None else ()
-    lines = [f"{one.role}: {cap(one.content, SAID_CHARS)}" for one in said[-SAID_MESSAGES:] if one.content]
-    if lines:
-        told["conversation"] = literal("\n".join(lines))
-    last = PlanStep(
-        id=f"s{len(before) + 1}",
-        executor="skill",
-        action="skill",
-        tool=skill.name,
-        args={"task": literal(task), **told},
-        depends_on=tuple(step.id for step in before),
-        intent=cap(task, 200),
-        effect=worst_effect(tool.spec.effect for tool in scoped_tools(run, skill).values()),
-    )
-    return Plan(goal=_goal(run), steps=(*before, last), origin="rules", origin_reason=why)
-
-
-def _one_skill(run: Run, name: str, task: str, why: str) -> Plan:
-    skill = run.engine.skills.get(name)
-    if skill.name == run.room.skill:
-        return _by_the_rooms_skill(run, skill, task, why)
-    step = PlanStep(
-        id="s1",
-        executor="skill",
-        action="skill",
-        tool=skill.name,
-        args={"task": task},
-        intent=cap(task, 200) or skill.description[:200],
-        effect=worst_effect(tool.spec.effect for tool in scoped_tools(run, skill).values()),
-    )
-    return Plan(goal=_goal(run), steps=_with_answer(run, (step,)), origin="request", origin_reason=why)
-
-
-def _explicit(run: Run, why: str) -> Plan:
-    steps = tuple(
-        PlanStep(
-            id=f"s{number}",
-            executor="agent",
-            action=action_of(call.tool),
-            tool=call.tool,
-            args=call.args,
-            intent=asked_for(call.tool),
-            effect=run.engine.registry.get(call.tool).spec.effect,
-        )
-        for number, call in enumerate(explicit_tool_calls(run.state.request), start=1)
-    )
-    answered = bool(run.state.prompt.strip())
-    return Plan(
-        goal=_goal(run),
-        steps=_with_answer(run, steps, always=answered and run.works_with_model),
-        origin="request",
-        origin_reason=why,
-    )
-
-
-def _with_answer(run: Run, steps: tuple[PlanStep, ...], *, always: bool = False) -> tuple[PlanStep, ...]:
-    """The steps, and a completion where several results, a persona or citations call for one."""
-    if not (always or len(steps) > 1 or run.room.persona or run.room.citations):
-        return steps
-    answer = PlanStep(
-        id="answer",
-        executor="litellm",
-        action="completion",
-        tool="completion",
-        depends_on=tuple(step.id for step in steps),
-        intent="answer the user from the results",
-    )
-    return (*steps, answer)
-
-
-def _goal(run: Run) -> str:
-    return cap(run.state.question, 300) or "carry out the requested tool calls"
