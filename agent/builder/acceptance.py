@@ -61,14 +61,24 @@ _IT = re.compile(r"(?:it|this|that)", re.IGNORECASE)
 _THE = re.compile(r"(?:the|all the|all of the|these|those|this|that|my|your|about|with)\s+", re.IGNORECASE)
 _AND = re.compile(r"\s*,\s*(?:and |or )?|\s+(?:and|or|plus)\s+", re.IGNORECASE)
 _LEADING = re.compile(
-    r"(?:please|ok|okay|yes|yeah|well|so|now|just|actually|fine|but|and|also|then|(?:can|could) you)(?!\w)[\s,;:.!]*",
+    r"(?:please|ok|okay|yes|yeah|well|so|now|just|actually|fine|but|and|also|then)(?!\w)[\s,;:.!]*",
     re.IGNORECASE,
 )
+_ASKS = re.compile(r"[^?]*\?|\s*(?:please\W+)?(?:can|could|will|would) you\b", re.IGNORECASE)
+"""A question; who asks whether we can resolve something has not settled it."""
 _WORD = re.compile(r"[^\W_]+")
+_DENIES = re.compile(
+    r"\b(?:no|not|never|none|nothing|neither|nor|cannot|hardly|only|but|except|\w+n't)\b"
+    r"|^(?:is|are|was|were|does|did|should|shall)\b",
+    re.IGNORECASE,
+)
+"""A denial, or a question without its mark. Doubts hold such words too ("types that are not read"): "the types are not
+ok" would be taken for their name."""
 _EMPTY = frozenset({
     "a", "an", "the", "of", "that", "which", "who", "with", "in", "to", "be", "are", "is", "they", "them", "one",
     "ones", "file", "files", "document", "documents", "page", "pages", "doubt", "doubts", "issue", "issues", "problem",
     "several", "different", "many", "some", "few", "about", "there", "these", "those", "have", "has", "having",
+    "it", "its", "this", "i", "we", "you", "he", "she", "so",
 })  # fmt: skip
 """Words that tell no doubt from another."""
 _SAME = {
@@ -101,7 +111,7 @@ def settles(request: str, unread: Sequence[str], doubts: Sequence[Doubt]) -> Set
     """What a message settles of these doubts. `unread` are the clauses of it that are read as nothing else; where they
     are the whole of it, it is looked at as one first, for commas stand also between numbers."""
     clauses, shown = tuple(unread), numbered(doubts)
-    if "?" in request or not clauses or not shown:
+    if _ASKS.match(request) or not clauses or not shown:
         return Settlement(unread=clauses)
     if sum(map(len, clauses)) > len(request) // 2 and _meant(request, shown) is not None:
         clauses = (request,)
@@ -132,11 +142,11 @@ class _Meant(NamedTuple):
 def _meant(clause: str, shown: Sequence[_Numbered]) -> _Meant | None:
     """The doubts that a clause settles; None for one that settles nothing."""
     text = " ".join(clause.replace("\u2019", "'").split())
+    if len(text) > MOST_READ:
+        return None
     while (more := _LEADING.match(text)) is not None:
         text = text[more.end() :]
     text = re.sub(r"(?:,? (?:please|then|too|thanks|thank you|for now))*[\s.!]*$", "", text, flags=re.IGNORECASE)
-    if len(text) > MOST_READ:
-        return None
     for pattern in _PATTERNS:
         read = pattern.fullmatch(text)
         if read is None:
@@ -146,9 +156,10 @@ def _meant(clause: str, shown: Sequence[_Numbered]) -> _Meant | None:
             return _the_one(shown)
         meant = [_part(part, shown) for part in _AND.split(read["what"])]
         parts = [one for one in meant if one is not None]
-        if len(parts) == len(meant):
-            unsure = next((one.unsure for one in parts if one.unsure), ())
-            return _Meant([one for part in parts for one in part.sure], unsure)
+        if len(parts) != len(meant):
+            return None  # another way to read it would find in "doubt 8 is", of which there is none, "8 files failed"
+        unsure = next((one.unsure for one in parts if one.unsure), ())
+        return _Meant([one for part in parts for one in part.sure], unsure)
     return None
 
 
@@ -167,8 +178,11 @@ def _part(said: str, shown: Sequence[_Numbered]) -> _Meant | None:
         return _some([one for one in shown if one[1].severity == read["severity"].lower()])
     if _ALL.fullmatch(text) is not None:
         return _some([one for one in shown if not one[1].blocks])
+    if _DENIES.search(text) is not None:
+        return None
     wanted = [_SAME.get(word, word) for word in map(str.lower, _WORD.findall(text)) if word.lower() not in _EMPTY]
-    found = [one for one in shown if wanted and all(_holds(one[1].message, word) for word in wanted)]
+    is_told = not all(map(str.isdigit, wanted))  # "2 of them" are two, and not "2 of 19 files ..."
+    found = [one for one in shown if is_told and all(_holds(one[1].message, word) for word in wanted)]
     return _Meant(found) if len(found) == 1 else (_Meant((), found) if found else None)
 
 

@@ -36,7 +36,7 @@ class Heard(NamedTuple):
 
 def heard_as(request: str, last: str, conversation: Conversation, doubts: Sequence[Doubt], *, is_anew: bool) -> Heard:
     """The message, after the answer `last`. One that is carried out anew, after a crash, has settled its doubts."""
-    if conversation.source_id is not None:
+    if conversation.source_id is not None and not _is_read(request):
         request = said_in_full(request, last)
     kept = conversation.pipeline if not wants_reset(request) else None
     reading = read_wishes(request)
@@ -44,6 +44,12 @@ def heard_as(request: str, last: str, conversation: Conversation, doubts: Sequen
     if kept is not None and not is_anew:
         settlement = settles(request, reading.unread, doubts)
     return Heard(request, reading, settlement, doubts, read_pipeline(kept) if kept is not None else None)
+
+
+def _is_read(request: str) -> bool:
+    """Whether a message is one word that means something by itself, such as `validate` or `OCR`: it is no name."""
+    is_one = len(request.split()) == 1
+    return is_one and (goes_on(request) or wants_reset(request) or bool(read_wishes(request).wishes))
 
 
 def at_once(heard: Heard, conversation: Conversation, current: PipelineDAG) -> str:

@@ -74,7 +74,10 @@ _PLACE_ALONE = re.compile(
     re.IGNORECASE,
 )
 _NAME_ALONE = re.compile(r"[\"'`]?(?P<name>\w[\w.-]{0,198}\w|\w)[\"'`]?[\s.!]*")
-_NO_NAMES = frozenset({"no", "nope", "stop", "cancel", "abandon", "later", "nothing", "why", "what", "how", "wait"})
+_NO_NAMES = frozenset({
+    "no", "nope", "not", "none", "never", "nothing", "stop", "cancel", "abandon", "abort", "quit", "exit", "skip",
+    "back", "undo", "delete", "wrong", "later", "wait", "why", "what", "which", "how",
+})  # fmt: skip
 ASK_NAME = "Say `apply NAME`, with what the collection is to be called; you are asked once more before it is made."
 
 

@@ -116,3 +116,13 @@ async def test_a_short_reply_answers_what_was_asked(serve: Serve, tmp_path: Path
         assert "What I understand" in said(await mine.say("kelp")), "nobody had asked for a name"
         assert "`apply NAME`" in said(await mine.say("looks good, do it"))
         assert "say `apply kelp`" in said(await mine.say("kelp"))
+
+
+async def test_a_word_that_is_a_wish_or_a_refusal_is_no_name(serve: Serve, tmp_path: Path) -> None:
+    async with client_of(serve) as client:
+        mine = await talk(client, papers(tmp_path / "data", 2))
+        await mine.say(INDEX)
+        for word in ("validate", "OCR", "reset", "undo", "never", "abort"):
+            assert "`apply NAME`" in said(await mine.say("looks good, do it")), word
+            answer = said(await mine.say(word))
+            assert f"`apply {word}" not in answer, word

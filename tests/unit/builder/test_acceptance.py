@@ -1,5 +1,7 @@
 """Which doubts a person settles in words; whatever does not surely mean one settles none."""
 
+from time import process_time
+
 import pytest
 
 from agent.builder.acceptance import numbered, settles
@@ -85,6 +87,28 @@ def test_what_does_not_surely_settle_one_settles_none(text: str) -> None:
     assert settled(text) == []
 
 
+TYPES = "5 of 5 files are of types that are not read: .xyz (5)"
+NOT_LISTED = "the source was not listed to its end"
+ITALIAN = "the documents are in several languages, by files: Italian (14), German (1)"
+
+
+@pytest.mark.parametrize("message", [TYPES, NOT_LISTED, ITALIAN, FAILED, SCANS])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no, that is not fine", "not ok", "that's not ok", "it's not ok", "it is not ok", "no, it is not acceptable",
+        "the types are not ok", "the files are not fine", "the listing isn't ok", "it is fine", "this is fine",
+        "ignore it", "doubt 8 is fine", "8 is fine", "doubt 5 is not fine", "5 of these are fine", "1 of them is fine",
+        "2 and not 1 are fine", "can you resolve the blocking issue", "could you settle doubt 1",
+        "are the languages ok", "ok, are the scans fine", "is the type ok", "was the listing accepted",
+    ],
+)  # fmt: skip
+def test_a_refusal_or_a_number_of_nothing_settles_no_doubt_that_has_its_words(message: str, text: str) -> None:
+    alone = [doubt(1, "blocking", message)]
+    found = settles(text, read_wishes(text).unread, alone)
+    assert not found.doubts or found.unread
+
+
 def test_what_may_mean_either_is_asked_about() -> None:
     found = settles("never mind the files tried", ("never mind the files tried",), DOUBTS)
     assert found.doubts == ()
@@ -112,5 +136,9 @@ def test_numbers_stay_when_others_are_settled_and_one_said_twice_has_one() -> No
 
 
 def test_it_is_read_in_no_time_whatever_it_is() -> None:
+    started = process_time()
     for text in ("accept " * 140, "1 and " * 160, "the " * 250, "a is fine " * 99, "\u00e5" * 4000, "is ok " * 160):
         settles(text, (text,), DOUBTS)
+    for text in ("!" * 50_000 + "x", " thanks" * 20_000 + "x", "ok " * 50_000, "1, " * 50_000 + "are fine"):
+        settles(text, (text,), DOUBTS)
+    assert process_time() - started < 10
