@@ -136,11 +136,11 @@ class PipelineValidator(SubAgent[ValidationTask, ValidationFinal]):
         fixes: list[PipelineFix] = []
         dry_runs = 0
         for wanted in _candidates(bench, final) if base.files_failed else ():
-            tried = _tried(bench, wanted.pipeline_diff)
+            tried = bench.tried(wanted.pipeline_diff)
             if tried is None and dry_runs < MOST_TRIED:
                 dry_runs += 1
                 await calls("run_dry_run", {"pipeline_diff": wanted.pipeline_diff.model_dump(mode="json")})
-                tried = _tried(bench, wanted.pipeline_diff)
+                tried = bench.tried(wanted.pipeline_diff)
             if tried is not None and tried.success_rate > base.success_rate:
                 helped = (
                     f"{tried.files_succeeded} of {tried.files_tested} files are read then, not {base.files_succeeded}"
@@ -156,7 +156,7 @@ class PipelineValidator(SubAgent[ValidationTask, ValidationFinal]):
                 output = DryRunOutput.model_validate(value)
                 if output.pipeline_diff is None:
                     bench.base = output.report
-                else:
+                elif bench.tried(output.pipeline_diff) is None:
                     bench.changed.append(output)
             case "try_alternative_config":
                 bench.alternatives.append(AlternativeOutput.model_validate(value))
@@ -195,10 +195,6 @@ def _wanted(bench: ValidationBench, final: ValidationFinal | None) -> Iterator[P
         except ValidationError:
             continue  # advice in words alone; it stands in the summary
         yield PipelineFix(description=one.description.strip() or "As the validator proposes", pipeline_diff=diff)
-
-
-def _tried(bench: ValidationBench, diff: PipelineDiff) -> ValidationReport | None:
-    return next((one.report for one in bench.changed if one.pipeline_diff == diff), None)
 
 
 def _contradiction(final: ValidationFinal, report: ValidationReport) -> Uncertainty | None:

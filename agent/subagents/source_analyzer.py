@@ -37,7 +37,9 @@ class SourceTask(BaseModel):
     """What is to be analysed, and what for."""
 
     source_id: str = Field(
-        min_length=1, max_length=4_000, description="the source: its id, a path, a URL, or gdrive:<id>"
+        default="",
+        max_length=4_000,
+        description="the source: its id, a path, a URL, or gdrive:<id>; empty for the conversation's own",
     )
     user_intent: str = Field(default="", max_length=4_000, description="what the user wants to do with it, if known")
 
@@ -80,7 +82,7 @@ class SourceAnalyzer(SubAgent[SourceTask, AnalysisFinal]):
         """Source and intent."""
         intent = self.task.user_intent.strip() or "Not specified; infer it from the content."
         return (
-            f"Analyse the source {self.task.source_id} for a pipeline.\n\n"
+            f"Analyse the source {self.task.source_id or 'of the conversation'} for a pipeline.\n\n"
             + block("task", intent)
             + "\n\nProduce an analysis that a pipeline can be recommended by."
         )

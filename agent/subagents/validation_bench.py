@@ -19,10 +19,12 @@ MESSAGE_CHARS = 300
 
 
 class DryRunOutput(Frozen):
-    """A dry run's report, of the pipeline itself or with a change. `files` has those that failed."""
+    """A dry run's report, of the pipeline itself or with a change. `files` has those that failed; `note` says that it
+    is one of before."""
 
     pipeline_diff: PipelineDiff | None = None
     report: ValidationReport
+    note: str = ""
 
 
 class AlternativeOutput(Frozen):
@@ -53,6 +55,12 @@ class ValidationBench:
     base: ValidationReport | None = None
     changed: list[DryRunOutput] = field(default_factory=list)
     alternatives: list[AlternativeOutput] = field(default_factory=list)
+
+    def tried(self, diff: PipelineDiff | None) -> ValidationReport | None:
+        """The report of the dry run with this change, or of the pipeline itself, where there was one."""
+        if diff is None:
+            return self.base
+        return next((one.report for one in self.changed if one.pipeline_diff == diff), None)
 
     async def dry_run(self, pipeline: PipelineDAG) -> ValidationReport:
         """A dry run on the sample; only what failed is listed file by file. Raises what `Library.dry_run` does."""

@@ -15,6 +15,10 @@ from agent.tools import READ_ONLY, ToolContext, TypedTool
 
 DRY_RUN_SECONDS = 280.0
 """Nearly all the time the sub-agent has: a sample of scans takes minutes."""
+KNOWN = (
+    "This is the report of before: the same pipeline on the same sample gives the same, and nothing was run again. Try "
+    "a change, or end with your report."
+)
 FILE_SECONDS = 150.0
 FILE = "name or source of a file, as the dry run gives it"
 
@@ -41,10 +45,13 @@ class RunDryRunTool(TypedTool[DryRunInput, DryRunOutput]):
         self._bench = bench
 
     async def run(self, args: DryRunInput, context: ToolContext) -> DryRunOutput:
-        """Try. `ToolInputError` for a change that does not fit the pipeline."""
-        if args.pipeline_diff is None:
+        """Try, what was tried already not again. `ToolInputError` for a change that does not fit the pipeline."""
+        diff = diff_of(args.pipeline_diff) if args.pipeline_diff is not None else None
+        known = self._bench.tried(diff)
+        if known is not None:
+            return DryRunOutput(pipeline_diff=diff, report=known, note=KNOWN)
+        if diff is None:
             return DryRunOutput(report=await self._bench.dry_run(self._bench.pipeline))
-        diff = diff_of(args.pipeline_diff)
         try:
             pipeline = checked(applied(self._bench.pipeline, diff))
         except (ConflictError, PipelineInvalidError, ValueError) as error:

@@ -226,13 +226,17 @@ class SuggestPipelineTool(TypedTool[SuggestInput, SuggestOutput]):
         return await self._delegated(VALIDATOR, task, conversation, context)
 
     async def _corrected(self, conversation: Conversation, context: ToolContext) -> Conversation:
-        """The first change that was seen to help is made, and validated; once, for it is the user's pipeline."""
+        """The first change that was seen to help is made, and validated; once, for it is the user's pipeline. What a
+        validation that did not come to its end recommends was seen to help by nobody."""
         fixes = (conversation.validation or {}).get("recommended_fixes")
         if not isinstance(fixes, list) or not fixes or conversation.pipeline is None:
             return conversation
+        pipeline = read_pipeline(conversation.pipeline)
+        if not is_validated(conversation, pipeline):
+            return conversation
         fix = PipelineFix.model_validate(fixes[0])
         try:
-            better = checked(applied(read_pipeline(conversation.pipeline), fix.pipeline_diff))
+            better = checked(applied(pipeline, fix.pipeline_diff))
         except AgentError:  # it is recommended all the same, and the user decides
             return conversation
         return await self._proposed(conversation, better, context)

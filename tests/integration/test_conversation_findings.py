@@ -211,3 +211,17 @@ async def test_a_smaller_sample_settles_no_doubt_of_a_larger_one(
         model_server.load(script(VALIDATES, calls("spawn_pipeline_validator", pipeline=REPORTS, sample_count=2), DONE))
         await mine.say("I have taken the locked ones away; try all there are")
         assert open_ones(await mine.look(), "blocking") == [], "a sample that is everything is as good"
+
+
+async def test_an_analysis_of_no_source_by_name_is_of_the_conversations_own(
+    serve: Serve, model_server: ScriptedServer, tmp_path: Path
+) -> None:
+    async with client_of(serve) as client:
+        mine = await talk(client, papers(tmp_path / "data", 3))
+        for args in ({}, {"source_id": ""}):
+            model_server.load(script(ANALYSES, calls("spawn_source_analyzer", **args, user_intent=str(args)), DONE))
+            await mine.say("What is in it?")
+            sent = json.dumps(model_server.requests()[-1]["body"])
+            assert "3 files" in sent
+            assert "ERR_TOOL_INPUT" not in sent
+        assert (await mine.look())["source_analysis"]["total_files"] == 3

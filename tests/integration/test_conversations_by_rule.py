@@ -1,5 +1,6 @@
 """Conversations about pipelines over HTTP without a model: the rules carry the whole flow."""
 
+import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator
@@ -12,6 +13,10 @@ import pytest
 from agent.core.journal_sqlite import open_sqlite
 from agent.core.keys import KeyStore
 from agent.core.statements import SqliteStatements
+from agent.knowledge.dry_run_report import ValidationReport
+from agent.knowledge.pipeline import PipelineDAG
+from agent.subagents.pipeline_validator import PipelineValidator
+from agent.subagents.validation_bench import ValidationBench
 from tests.integration.conftest import Serve
 from tests.support.documents import encrypted_pdf
 from tests.support.talks import API, kinds, papers, said, talk
@@ -153,6 +158,29 @@ async def test_a_pipeline_that_fails_is_corrected_by_what_was_seen_to_help(serve
         settled = [one for one in known["uncertainties"] if one["severity"] == "blocking"]
         assert [(one["resolved"], one["resolved_by"]) for one in settled] == [(True, "pipeline_adjusted")]
         assert (await mine.apply("sheets")).status_code == 200
+
+
+async def test_a_validation_that_did_not_end_is_followed_by_no_correction(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = ValidationBench.dry_run
+
+    async def endless_with_a_change(bench: ValidationBench, pipeline: PipelineDAG) -> ValidationReport:
+        if pipeline != bench.pipeline:
+            await asyncio.Event().wait()
+        return await run(bench, pipeline)
+
+    monkeypatch.setattr(ValidationBench, "dry_run", endless_with_a_change)
+    monkeypatch.setattr(PipelineValidator, "TIMEOUT_SECONDS", 5)
+    folder = papers(tmp_path / "data", 4)
+    for number in range(8):
+        (folder / f"sheet{number}.csv").write_text("place,metres\nkelp,1\n")
+    async with client_of(serve) as client:
+        mine = await talk(client, folder)
+        found = await mine.say("Index this folder")
+        begun = [one["agent"] for one in found if one["type"] == "subagent" and one["status"] == "started"]
+        assert begun == ["source_analyzer", "pipeline_validator"]
+        assert "did not come to its end" in said(found)
 
 
 async def test_a_rejected_application_changes_nothing(serve: Serve, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from agent.knowledge.pipeline import PipelineDAG
 from agent.knowledge.pipeline_check import checked
 from agent.knowledge.pipeline_diff import applied
 from agent.knowledge.templates import from_template
+from agent.subagents.validation_bench import ValidationBench
 from tests.support.engine import Bench, engine_bench
 from tests.support.script import Call, Rule, says, script
 from tests.support.subagents import ended, ends
@@ -112,6 +113,33 @@ async def test_a_validator_that_never_ran_anything_is_run_for(tmp_path: Path) ->
     assert report_of(events).files_tested == 3
     assert [event.body.tool for event in events if isinstance(event.body, ToolCalled)][1:] == ["run_dry_run"]
     assert ended(events)[0].result.summary.endswith("Looks fine.")
+
+
+async def test_what_was_tried_is_not_tried_again_and_the_validator_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, tried = ValidationBench.dry_run, []
+
+    async def counted(bench: ValidationBench, pipeline: PipelineDAG) -> ValidationReport:
+        tried.append(pipeline)
+        return await run(bench, pipeline)
+
+    monkeypatch.setattr(ValidationBench, "dry_run", counted)
+    smaller: JsonObject = {"changed": [{"node": "chunker", "field": "options.size", "before": 900, "after": 500}]}
+    turns: list[JsonObject] = [{}, {"pipeline_diff": smaller}, {}, {"pipeline_diff": smaller}]
+    asked = (
+        says("", to="subagent", times=1, calls=(Call("run_dry_run", args, id=f"call{number}"),))
+        for number, args in enumerate(turns)
+    )
+    model = script(*asked, ends(summary="It stays as it is."))
+    events = await validated(tmp_path, folder(tmp_path, good=2, bad=1), model=model)
+    first, other, again, other_again = values(events, "run_dry_run")
+    assert len(tried) == 2
+    assert tried[0] != tried[1]
+    assert [again["report"], other_again["report"]] == [first["report"], other["report"]]
+    assert [one["note"] for one in (first, other)] == ["", ""]
+    assert all("nothing was run again" in one["note"] for one in (again, other_again))
+    assert report_of(events).files_tested == 3
 
 
 def short_of_breath() -> PipelineDAG:
