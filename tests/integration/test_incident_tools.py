@@ -377,8 +377,17 @@ def test_a_snippet_is_a_part_of_its_text_within_its_length(text: str, query: str
         ("\n".join(FRAMES), None),
         ("It fails.\nIt fails.\nIt fails.", "It fails."),
         ('It fails:\n  File "a/b.py", line 7, in get\n... 12 more\nSince noon.', "It fails:\nSince noon."),
+        ("[P1] checkout-api eu-west-1 p95 4000ms err 12% since 10:02\n\n" + "\n".join(LINES),
+         "[P1] checkout-api eu-west-1 p95 4000ms err 12% since 10:02"),
+        ("P1: payments-db-01 CPU 98% disk 91% io 88%\nCustomers cannot pay.", None),
+        ("Status: 503\n\u0938\u0930\u094d\u0935\u0930 \u0915\u093e\u092e \u0928\u0939\u0940\u0902 \u0915\u0930 "
+         "\u0930\u0939\u093e \u0939\u0948", None),
+        ("P1\n\u0627\u0644\u062e\u064e\u0627\u062f\u0650\u0645\u064f \u0644\u0627 "
+         "\u064a\u064e\u0639\u0652\u0645\u064e\u0644\u064f \u0645\u064f\u0646\u0652\u0630\u064f "
+         "\u0627\u0644\u0635\u0651\u064e\u0628\u064e\u0627\u062d\u0650 "
+         "\u062c\u0650\u062f\u0651\u064b\u0627", None),
         ('Grey.\n10.0.0.1 - - [22/Nov/2026:10:00:01 +0000] "GET /avatars/7 HTTP/1.1" 503 12', "Grey."),
     ],
-)
+)  # fmt: skip
 def test_what_people_wrote_of_a_report_is_searched_for(report: str, kept: str | None) -> None:
     assert own_words(report) == (report if kept is None else kept)

@@ -7,12 +7,13 @@ than a word that is put differently. German writes every noun with a capital; th
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from agent.knowledge.snowball import snowball
 from agent.knowledge.stop_words import tongue_asked
-from agent.knowledge.terms import fold, terms
+from agent.knowledge.terms import MAX_TERM_CHARS, fold, terms
 
 _TOKEN = re.compile(r"[^\W_]+(?:['\u2019.&/_-](?=[^\W_])[^\W_]+)*\+{0,2}")
 _CODE = re.compile(
@@ -140,17 +141,24 @@ def names(text: str, common: Iterable[str] = ()) -> list[Name]:
 def other_forms(question: str, texts: Iterable[str]) -> frozenset[str]:
     """The words of a German question, folded, that texts hold in another form only, or in a longer word. German writes
     every noun with a capital: these are no names that the texts lack. A word they hold in no form may be one."""
-    asked = {fold(token) for token in _TOKEN.findall(question)} if tongue_asked(question) == "de" else set()
-    held = {fold(token) for text in texts for token in _TOKEN.findall(text)} if asked else set()
+    asked = _words((question,)) if tongue_asked(question) == "de" else set()
+    held = _words(texts) if asked else set()
     stems = {snowball("de", word) for word in held}
     new = asked - held
     found = {word for word in new if snowball("de", word) in stems}
-    parts = {word for word in new if len(word) >= PART_LETTERS and any(_is_part(word, one) for one in held)}
-    return frozenset(found | parts)
+    long = {word for word in new if len(word) >= PART_LETTERS}
+    endings = _begun({word[::-1] for word in long}, {word[::-1] for word in held})
+    return frozenset(found | _begun(long, held) | {word[::-1] for word in endings})
 
 
-def _is_part(word: str, longer: str) -> bool:
-    return longer.startswith(word) or longer.endswith(word)
+def _words(texts: Iterable[str]) -> set[str]:
+    return {fold(token)[:MAX_TERM_CHARS] for text in texts for token in _TOKEN.findall(text)}
+
+
+def _begun(words: Iterable[str], longer: Iterable[str]) -> set[str]:
+    """The words that one of the longer ones begins with; that one stands next behind it in the alphabet."""
+    ordered = [*sorted(longer), ""]
+    return {word for word in words if ordered[bisect_left(ordered, word, hi=len(ordered) - 1)].startswith(word)}
 
 
 def small_words(texts: Iterable[str]) -> frozenset[str]:

@@ -1,6 +1,7 @@
 """A text as the incident tools read it: cut to what is read, divided into sentences that stand in it word for word."""
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -43,16 +44,21 @@ def read(text: str) -> str:
 
 def own_words(report: str) -> str:
     """What is searched for of a report: without the lines of a log or a stack that were pasted into it, whose numbers
-    and names are many and stand in no document, and with what is said again and again said once. The report itself
-    where there is nothing else."""
-    lines = dict.fromkeys(line.strip() for line in read(report).splitlines())
-    return "\n".join(line for line in lines if not _is_data(line)).strip() or report
+    and names are many and stand in no document, and with what is said again and again said once. A first line by itself
+    is the title, and stays. The report itself where there is nothing else."""
+    title, *lines = dict.fromkeys(line.strip() for line in read(report).strip().splitlines()) or [""]
+    kept = [line for line in lines if not _is_data(line)]
+    if not _is_data(title) or not lines or lines[0] in kept[:1]:
+        kept.insert(0, title)
+    return "\n".join(kept).strip() or report
 
 
 def _is_data(line: str) -> bool:
     """Whether a line is a frame of a stack, or holds fewer words than numbers, ids and paths."""
     if _FRAME.match(line):
         return True
+    if not line.isascii():  # vowel signs are no letters to `re`
+        line = "".join(one for one in line if not unicodedata.category(one).startswith("M"))
     tokens = line.split()
     return len(tokens) >= _LEAST_TOKENS and 2 * sum(_SPOKEN.fullmatch(token) is not None for token in tokens) < len(
         tokens

@@ -1,8 +1,11 @@
 """Proper names and identifiers, and whether a text holds them."""
 
+from itertools import product
+from time import process_time
+
 import pytest
 
-from agent.knowledge.tailor.names import Spoken, names, small_words
+from agent.knowledge.tailor.names import Spoken, names, other_forms, small_words
 
 
 def said(text: str) -> list[str]:
@@ -49,3 +52,18 @@ def test_a_first_word_that_the_passages_write_small_is_no_name() -> None:
 def test_whether_a_text_holds_a_name(name: str, text: str, held: bool) -> None:
     (found,) = names(name)
     assert Spoken(text).holds(found) is held
+
+
+def test_a_german_noun_in_another_form_or_a_longer_word_is_no_name() -> None:
+    question = "Wie viel Urlaub haben die Kollegen, und was sagt Frau Zander zu den Reisekosten?"
+    texts = ["Die Urlaubstage. Ein Kollege hat Auslandsreisekosten, Zanderfilet gibt es auch."]
+    assert other_forms(question, texts) == {"urlaub", "kollegen", "reisekosten", "zander"}
+    assert other_forms("How much leave is there for the staff?", ["leaves"]) == frozenset()
+
+
+def test_a_question_of_any_length_is_held_against_the_texts_in_no_time() -> None:
+    letters = ["".join(one) for one in product("bdfgklmnrst", repeat=4)]
+    question = "Wie viel ist das und was ist der " + " ".join(f"{one}{one}" for one in letters)
+    started = process_time()
+    other_forms(question, [" ".join(f"{one}ax" for one in letters), "a" * 500_000])
+    assert process_time() - started < 20
