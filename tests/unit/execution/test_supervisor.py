@@ -44,6 +44,7 @@ async def running(
         run = Run(bench.engine, claim)
         await run.emit(planned(STEP, completion_step("s9", "s1")), *(Draft(*event) for event in events))
         yield run, bench
+        await run.flush()  # what was noted is written before the loop ends
 
 
 async def verdict_of(folder: Path, *rules: Rule, text: str = "found", policy: JudgePolicy = "always") -> StepJudged:
