@@ -54,8 +54,8 @@ explain file files find get give given happen happened happens info information 
 much need often page pages people please question regarding related rule rules say says show someone something
 summarise summarize summary tell thing things understand use used using want work works
 befinden befindet befinner behöver behövs beträgt braucht brauchen dauert findet gilt gäller heißt heter hoch händer hög
-höchstens högst kostar kostet krävs lange liegen ligger liegt länge oft ofta passiert sker stänger viel viele varar
-öppnar öffnet schließt
+höchstens högst kosta kostar kostet krävs lange liegen ligger liegt länge oft ofta passiert sker stänger viel viele
+varar öppnar öffnet schließt
 """
 """Words of questions rather than of what they ask for: searched like others, but a passage need not hold them."""
 
