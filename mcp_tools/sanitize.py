@@ -6,10 +6,11 @@ changed: where one hides something, the tool is left out. `escaped` shows all of
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from agent.core.models import JsonObject
+from agent.core.trees import texts_of
 from agent.guardrails import Shown, without_invisible
 
 _COMMENT: Final = re.compile(r"<!--.*?(?:--!?>|\Z)", re.DOTALL)
@@ -78,22 +79,10 @@ def _cleaned_all(value: Any) -> Any:
 
 def hiding_problem(schema: Mapping[str, Any] | None) -> str | None:
     """What is wrong with a cleaned schema whose names or values hide something; None for a sound one."""
-    for text in _texts_of(schema):
+    for text in texts_of(schema):
         if "\x1b" in text or without_invisible(text).hidden:
             return f"its schema hides characters in the name or value {escaped(text)[:100]!r}"
     return None
-
-
-def _texts_of(node: object) -> Iterator[str]:
-    if isinstance(node, str):
-        yield node
-    elif isinstance(node, list):
-        for item in node:
-            yield from _texts_of(item)
-    elif isinstance(node, Mapping):
-        for key, item in node.items():
-            yield str(key)
-            yield from _texts_of(item)
 
 
 def escaped(text: str) -> str:

@@ -4,9 +4,10 @@ A block is the JSON object of the protocol (`ContentBlock`, revisions 2025-06-18
 `told` says of it; the whole block is kept within limits for who asked for the call, and never in the log.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from agent.core.models import JsonObject
+from agent.core.trees import texts_of
 
 NAME_CHARS = 200
 """How much of a name, kind or address a description repeats: it is somebody else's, and can be of any length."""
@@ -46,7 +47,7 @@ def within(blocks: Sequence[JsonObject], chars: int, size: int) -> tuple[JsonObj
     for block in blocks:
         held = _held(block)
         text, data = _text_of(held) or "", _bytes_of(held) or ""
-        rest = sum(len(part) for part in _strings(block)) - len(text) - len(data)
+        rest = sum(len(part) for part in texts_of(block)) - len(text) - len(data)
         if len(data) > size or rest > written or (text and not chars):
             missing += 1
             if missing <= NAMED:
@@ -128,16 +129,3 @@ def _worded(text: str) -> JsonObject:
 def _short(value: object, limit: int = NAME_CHARS) -> str:
     text = str(value)
     return text if len(text) <= limit else text[:limit] + "…"
-
-
-def _strings(node: object) -> Iterator[str]:
-    """Every text in a block, names too."""
-    if isinstance(node, str):
-        yield node
-    elif isinstance(node, list):
-        for item in node:
-            yield from _strings(item)
-    elif isinstance(node, dict):
-        for name, item in node.items():
-            yield name
-            yield from _strings(item)

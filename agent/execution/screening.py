@@ -10,9 +10,8 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pydantic import JsonValue
-
 from agent.core.models import AgentRequest, ChatMessage, JsonObject, RoomGuards
+from agent.core.trees import texts_of
 from agent.execution.run import Run
 from agent.execution.shield import guardrails_of, secret_finder
 
@@ -39,7 +38,7 @@ def screened(request: AgentRequest, values: tuple[str, ...]) -> AgentRequest:
         return request
     secrets = secret_finder(values, "known")
     texts = (request.prompt, *(text for _, text, _ in _texts(request)))
-    if not secrets.suspects("\n".join((*texts, *_strings(request.options), *_strings(request.metadata)))):
+    if not secrets.suspects("\n".join((*texts, *texts_of(request.options), *texts_of(request.metadata)))):
         return request
 
     def clean(tree: JsonObject) -> JsonObject:
@@ -146,27 +145,13 @@ def _texts(request: AgentRequest) -> Iterator[_Text]:
     for number, message in enumerate(request.messages or ()):
         yield _Text(f"messages[{number}]", message.content, message.role in ("system", "developer", "assistant"))
         for call in message.tool_calls:
-            yield _Text(f"messages[{number}].tool_calls", "\n".join(_strings(call)))
+            yield _Text(f"messages[{number}].tool_calls", "\n".join(texts_of(call, but=_WIRE)))
     for number, tool in enumerate(request.client_tools):
-        yield _Text(f"tools[{number}]", "\n".join(_strings(tool)), orders=True)
+        yield _Text(f"tools[{number}]", "\n".join(texts_of(tool, but=_WIRE)), orders=True)
     for name, value in request.options.items():
-        yield _Text(f"options.{name}", "\n".join(_strings(value)), orders=True)
+        yield _Text(f"options.{name}", "\n".join(texts_of(value, but=_WIRE)), orders=True)
     for name, value in request.caller_metadata().items():
-        yield _Text(f"metadata.{name}", "\n".join(_strings(value)))
-
-
-def _strings(value: JsonValue) -> Iterator[str]:
-    """Every text of a tree, names too. Bodies are no deeper than the doors let them be."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
-        for part in value:
-            yield from _strings(part)
-    elif isinstance(value, dict):
-        for name, part in value.items():
-            if name not in _WIRE:
-                yield name
-            yield from _strings(part)
+        yield _Text(f"metadata.{name}", "\n".join(texts_of(value, but=_WIRE)))
 
 
 def _all_found(guards: RoomGuards, texts: Sequence[_Text]) -> "list[tuple[str, GuardrailsOutput]]":
