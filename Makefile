@@ -3,6 +3,10 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+DEV_STAMP := $(VENV)/.installed-dev
+# Python compiles what it imports; compiling all 130 packages would take a third of the time and 170 MB.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
 # Tests wait more than they compute: one worker more than there are processors. WORKERS=0 runs them one after another.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
@@ -14,7 +18,7 @@ FUZZ_SEED ?= $(shell date +%s)
 SOAK_MINUTES ?= 30
 
 .DEFAULT_GOAL := help
-.PHONY: help run test format lint type unit bench eval-retrieval fuzz soak docs lock clean
+.PHONY: help run dev test format lint type unit bench eval-retrieval fuzz soak docs lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -22,42 +26,45 @@ help: ## Show this list
 run: $(STAMP) ## Start the gateway on http://127.0.0.1:8080 (no key and no server needed)
 	@$(BIN)/stepgate serve
 
-test: $(STAMP) lint type ## Format check, lint, strict types, then the whole test suite
+dev: $(DEV_STAMP) ## Install the optional parts and the development tools too
+
+test: $(DEV_STAMP) lint type ## Format check, lint, strict types, then the whole test suite
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-unit: $(STAMP) ## The quick tests only
+unit: $(DEV_STAMP) ## The quick tests only
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal tests/unit tests/contract
 
-lint: $(STAMP) ## Check formatting, lint and import contracts
+lint: $(DEV_STAMP) ## Check formatting, lint, import contracts, names and prose
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/lint-imports
+	@$(BIN)/python -m tests.lint_names
 
-format: $(STAMP) ## Format the code and apply safe fixes
+format: $(DEV_STAMP) ## Format the code and apply safe fixes
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-type: $(STAMP) ## Strict types, tests included
+type: $(DEV_STAMP) ## Strict types, tests included
 	@$(BIN)/mypy
 
-bench: $(STAMP) ## Print the benchmark tables (not part of the tests)
+bench: $(DEV_STAMP) ## Print the benchmark tables (not part of the tests)
 	@$(BIN)/python -m tests.bench
 
-eval-retrieval: $(STAMP) ## Print nDCG, recall and times of each retrieval mode (RETRIEVAL_MODE, EVAL_DATASET)
+eval-retrieval: $(DEV_STAMP) ## Print nDCG, recall and times of each retrieval mode (RETRIEVAL_MODE, EVAL_DATASET)
 	@$(BIN)/python -m tests.bench.retrieval
 
-fuzz: $(STAMP) ## Send made-up requests to every door (FUZZ_CASES each, FUZZ_SEED to repeat); minutes, not a test
+fuzz: $(DEV_STAMP) ## Send made-up requests to every door (FUZZ_CASES each, FUZZ_SEED to repeat); minutes, not a test
 	@FUZZ_CASES=$(FUZZ_CASES) FUZZ_SEED=$(FUZZ_SEED) $(BIN)/python -m pytest -n0 -s tests/integration/test_fuzz.py
 
-soak: $(STAMP) ## Kill a gateway under load again and again, and judge it (SOAK_MINUTES, SOAK_SEED to repeat)
+soak: $(DEV_STAMP) ## Kill a gateway under load again and again, and judge it (SOAK_MINUTES, SOAK_SEED to repeat)
 	@$(BIN)/python -m tests.soak --minutes $(SOAK_MINUTES) $(if $(SOAK_SEED),--seed $(SOAK_SEED))
 
-docs: $(STAMP) ## Write the settings table and the failure table into docs/
-	@$(BIN)/python -m gateway.reference docs
+docs: $(DEV_STAMP) ## Write the settings table and the failure table into docs/
+	@$(BIN)/python -m gateway.reference_pages docs
 
-lock: $(STAMP) ## Resolve pyproject.toml into requirements.lock, with hashes
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	  --no-header --all-extras pyproject.toml -o requirements.lock
+lock: $(DEV_STAMP) ## Resolve pyproject.toml into requirements.lock and requirements-dev.lock, with hashes
+	@$(LOCK) --extra build pyproject.toml -o requirements.lock
+	@$(LOCK) --all-extras -c requirements.lock pyproject.toml -o requirements-dev.lock
 
 clean: ## Remove the environment and caches (your data folder stays)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -66,7 +73,12 @@ clean: ## Remove the environment and caches (your data folder stays)
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Stepgate needs Python 3.11 or newer, this is %d.%d; set PYTHON=..." % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "Installing the locked dependencies into $(VENV) (once; about a minute)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@echo "Installing what running needs into $(VENV) (once; about a minute)"
+	@$(PIP) --require-hashes -r requirements.lock
+	@$(PIP) --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(DEV_STAMP): requirements-dev.lock $(STAMP)
+	@echo "Installing the optional parts and the development tools into $(VENV) (once)"
+	@$(PIP) --require-hashes -r requirements-dev.lock
 	@touch $@

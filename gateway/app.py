@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
-from agent.core.config import Settings
+from agent.core.settings import Settings
 from gateway import errors
-from gateway.awaited import AwaitedMiddleware
-from gateway.bootstrap import Stepgate, build
+from gateway.auth.authentication import read_key
+from gateway.bootstrap import Stepgate, build_gateway
+from gateway.deferred_response import DeferredResponseMiddleware
 from gateway.doors import (
     agent,
     audit,
@@ -22,36 +23,39 @@ from gateway.doors import (
     ingestion,
     memories,
     openai,
-    pages,
     query,
     runs,
     sessions,
     sources,
     tasks,
     users,
+    web_page,
 )
-from gateway.doors.mcp_on_demand import McpOnDemand
-from gateway.gatekeeper import key_of
-from gateway.idempotency import IdempotencyMiddleware
-from gateway.limits import BodyLimitMiddleware, HeaderLimitMiddleware, RequestIdMiddleware
-from gateway.observe.lines import RequestLogMiddleware
+from gateway.doors.lazy_mcp import LazyMcpDoor
+from gateway.idempotency.middleware import IdempotencyMiddleware
+from gateway.limits.http_limits import BodyLimitMiddleware, HeaderLimitMiddleware, RequestIdMiddleware
+from gateway.observe.access_log import RequestLogMiddleware
 from gateway.observe.metrics import MetricsMiddleware
 
 if TYPE_CHECKING:
-    from mcp_tools.server_extras import ExtrasOf
+    from mcp_tools.server.extras import ExtrasFactory
 
 
-def create_app(settings: Settings, stepgate: Stepgate | None = None, mcp_extras: "ExtrasOf | None" = None) -> FastAPI:
-    """The ASGI application over `stepgate`; without one, its lifespan wires a gateway and drains it.
+def create_app(
+    settings: Settings, stepgate: Stepgate | None = None, mcp_extras: "ExtrasFactory | None" = None
+) -> FastAPI:
+    """Returns the ASGI application over `stepgate`; without one, its lifespan builds a gateway and drains it at the
+    end.
 
-    `mcp_extras` adds tools, prompts and resources to the MCP server: the seam of the conformance tests."""
+    `mcp_extras` adds tools, prompts and resources to the MCP server. Only the conformance tests use it.
+    """
 
-    mcp = McpOnDemand(settings, mcp_extras)
+    mcp = LazyMcpDoor(settings, mcp_extras)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
-            wired = await stack.enter_async_context(build(settings)) if stepgate is None else stepgate
+            wired = await stack.enter_async_context(build_gateway(settings)) if stepgate is None else stepgate
             app.state.stepgate = wired
             await stack.enter_async_context(mcp.serve(wired))
             yield
@@ -60,10 +64,10 @@ def create_app(settings: Settings, stepgate: Stepgate | None = None, mcp_extras:
         title="Stepgate",
         version=version("stepgate"),
         lifespan=lifespan,
-        # These pages load their scripts from the net; /openapi.json is there for any local viewer.
+        # FastAPI's pages load scripts from other hosts; any local viewer can read /openapi.json.
         docs_url=None,
         redoc_url=None,
-        # A client that follows a redirect of a POST may lose its body: such a path is told instead.
+        # A client that follows the redirect of a POST may lose its body: a 404 with a hint is better.
         redirect_slashes=False,
     )
     served = (
@@ -72,17 +76,17 @@ def create_app(settings: Settings, stepgate: Stepgate | None = None, mcp_extras:
     )  # fmt: skip
     doors = [door.router for door in served]
     if settings.web:
-        doors.insert(0, pages.router)  # before the door that answers `/` with JSON
-    # Not `include_router`: each router in the other is matched once more, and waits for its answers as well.
+        doors.insert(0, web_page.router)  # before the door that answers `/` with JSON
+    # Not `include_router`: nested routers add a match and a frame to every request.
     app.router.routes.extend([*(route for router in doors for route in router.routes), *mcp.routes])
-    errors.install(app, [*(route for router in doors for route in router.routes), *mcp.routes])
-    # The last added is the outermost: every answer carries a request id, the refused ones too.
-    uploads = {documents.PATH: settings.max_upload_bytes + documents.FORM_BYTES}
-    app.add_middleware(AwaitedMiddleware)
+    errors.install_error_handlers(app, [*(route for router in doors for route in router.routes), *mcp.routes])
+    # The last one added is the outermost: every response has a request id, refusals too.
+    uploads = {documents.UPLOAD_PATH: settings.max_upload_bytes + documents.FORM_BYTES}
+    app.add_middleware(DeferredResponseMiddleware)
     app.add_middleware(
         IdempotencyMiddleware,
         store=lambda: app.state.stepgate.idempotency,
-        admit=lambda headers: app.state.stepgate.gatekeeper.caller(key_of(headers)),
+        authenticate=lambda headers: app.state.stepgate.authenticator.authenticate(read_key(headers)),
     )
     app.add_middleware(
         BodyLimitMiddleware, max_bytes=settings.max_body_bytes, uploads=uploads, seconds=settings.body_seconds

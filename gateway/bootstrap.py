@@ -1,4 +1,4 @@
-"""The composition root: the only place that picks adapters from settings and wires them together."""
+"""The composition root: the only module that chooses adapters from settings and connects them."""
 
 import asyncio
 import logging
@@ -9,157 +9,169 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from agent.builder.conversations import BuilderConversations
-from agent.core.audit import AuditLog, StoredAudit
-from agent.core.config import Settings
-from agent.core.credentials import Credentials
-from agent.core.custody import ServiceLimits, worker_name
+from agent.core.entry_points import InstalledExtension
 from agent.core.errors import ConfigError, ModelError
-from agent.core.journal import Journal
-from agent.core.key_budgets import KeyBudgets
-from agent.core.keys import KeyStore
-from agent.core.language import LanguageDetector
-from agent.core.llm.port import ModelClient
-from agent.core.llm.prices import Prices
-from agent.core.llm.retrying import RetryingClient
-from agent.core.llm.sdk import LiteLLMClient
-from agent.core.llm.tiers import ModelTiers
-from agent.core.memory import MemoryStore
 from agent.core.models import AgentRequest, Room
-from agent.core.net import SafeClient
-from agent.core.rooms import Rooms, load_rooms
-from agent.core.service import AgentService
-from agent.core.sessions import SessionStore
-from agent.core.statements import Statements
-from agent.core.tasks import TaskService
-from agent.execution.estimates import first_call
+from agent.core.settings import Settings
 from agent.execution.executor import RunExecutor
-from agent.execution.gates import refuse_unknown_gates
-from agent.execution.graph import langgraph_driver
-from agent.execution.run import Engine, Observer, Run
-from agent.execution.screening import screened
-from agent.execution.stages.guard import admit
+from agent.execution.gates import validate_room_gates
+from agent.execution.graph import build_langgraph_driver
+from agent.execution.stages.guard import validate_request
 from agent.execution.workflow import drive
-from agent.knowledge.corpus_index import CorpusIndexer
-from agent.knowledge.job_runner import IngestJobs
-from agent.knowledge.jobs import JobStore
-from agent.knowledge.library import Library
-from agent.owners import Owners
-from agent.skills import SkillLibrary, refuse_unknown_skills, skill_roots
+from agent.ingest.collections import Library
+from agent.ingest.corpus_index import CorpusIndexer
+from agent.ingest.job_runner import IngestJobs
+from agent.ingest.jobs import JobStore
+from agent.llm.port import ModelClient
+from agent.llm.prices import Prices
+from agent.llm.retrying import RetryingClient
+from agent.llm.sdk import LiteLLMClient
+from agent.llm.tiers import ModelTiers
+from agent.memory.store import MemoryStore
+from agent.net import SafeClient
+from agent.owners import OwnerDeletion
+from agent.pipeline_builder.conversations import BuilderConversations
+from agent.policy.redaction.requests import redact_request
+from agent.rooms import Rooms, load_rooms
+from agent.run_context.extensions import Extensions, merge_extensions
+from agent.run_context.run import Engine, Observer, Run
+from agent.run_context.token_estimates import estimate_first_call_tokens
+from agent.runs.run_intake import RunIntake
+from agent.runs.run_worker import ServiceLimits, worker_name
+from agent.runs.service import AgentService
+from agent.runs.sessions import SessionStore
+from agent.runs.tasks import TaskService
+from agent.skills import SkillLibrary, check_room_skills, list_skill_roots
+from agent.storage.api_keys import KeyStore
+from agent.storage.audit import AuditLog, StoredAuditLog
+from agent.storage.credentials import Credentials
+from agent.storage.journal import Journal
+from agent.storage.key_budgets import KeyBudgets
+from agent.storage.sql import SqlClient
+from agent.text.language import LanguageDetector
 from agent.tools import ToolRegistry
-from gateway.builder import builder_of, builder_tools, conversations_of, ephemeral_of, rooms_of
-from gateway.gatekeeper import CACHE_SECONDS, Gatekeeper, demands_key
-from gateway.home import HOME as HOME  # noqa: PLC0414 - told on to those who wire a part of it
-from gateway.home import SHIPPED_VIEWS
-from gateway.idempotency_store import IdempotencyStore
-from gateway.observe.lines import log_run
-from gateway.observe.metrics import Metrics
-from gateway.observe.traces import RunTraces, provider
-from gateway.places import RunPlaces
-from gateway.purse import KeyPurse
-from gateway.stores import (
-    corpus_of,
-    embedder_of,
-    library_of,
-    meters_of,
-    open_store,
-    staff_of,
-    statements_of,
-    tasks_of,
-    vectors_of,
+from gateway.auth.authentication import CACHE_SECONDS, Authenticator, is_key_required
+from gateway.auth.external_tokens import build_token_verifier
+from gateway.bootstrap_extensions import InstalledExtensions
+from gateway.bootstrap_pipeline_builder import (
+    allow_rooms_without_model,
+    build_conversations,
+    build_pipeline_builder,
+    build_pipeline_tools,
+    build_ttl_store,
 )
-from gateway.tokens import verifier_of
-from mcp_tools.builtin import builtin_tools
-from mcp_tools.mcp_config import read_servers
-from mcp_tools.server_curated import check_rooms, views_of
+from gateway.bootstrap_stores import (
+    build_connectors,
+    build_corpus_indexer,
+    build_embedder,
+    build_library,
+    build_rate_limiter,
+    build_statements,
+    build_subagent_runner,
+    build_task_store,
+    build_vector_index,
+    open_store,
+)
+from gateway.idempotency.store import IdempotencyStore
+from gateway.limits.quota_reservations import KeyQuotas
+from gateway.limits.run_concurrency import MeteredRunConcurrency
+from gateway.observe.access_log import log_run
+from gateway.observe.metrics import Metrics
+from gateway.observe.traces import RunTraces, build_tracer_provider
+from gateway.packaged_files import PACKAGE_ROOT as PACKAGE_ROOT  # noqa: PLC0414 - re-exported for callers that build a part of the gateway
+from gateway.packaged_files import SHIPPED_VIEWS
+from mcp_tools.builtin import BUILTIN_EXTENSIONS, builtin_tools
+from mcp_tools.client.config import read_servers
+from mcp_tools.server.views import check_rooms, load_configured_views
 
 if TYPE_CHECKING:
-    from agent.core.llm.http import HttpModelClient
-    from mcp_tools.hub import McpHub, McpServer
+    from agent.llm.http import HttpModelClient
+    from mcp_tools.client.hub import McpHub, McpServer
 
 log = logging.getLogger(__name__)
 
-Foreign = Literal["started", "remembered", "ignored"]
-"""What is done with other people's MCP servers: connect to them, take their tools from the last good lists without
-starting anything, or nothing at all."""
+McpServersMode = Literal["started", "remembered", "ignored"]
+"""How foreign MCP servers are treated: `started` connects to them, `remembered` takes their tools from the last lists,
+`ignored` leaves them out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stepgate:
-    """The wired gateway."""
+    """The assembled gateway."""
 
     settings: Settings
     service: AgentService[Run]
+    intake: RunIntake
     rooms: Rooms
     skills: SkillLibrary
     registry: ToolRegistry
     journal: Journal
     models: ModelTiers
     servers: Mapping[str, "McpServer"]
-    """Other people's MCP servers by name."""
+    """Foreign MCP servers by name."""
     memory: MemoryStore
     library: Library
     corpus: CorpusIndexer
     tasks: TaskService
     metrics: Metrics
     keys: KeyStore
-    gatekeeper: Gatekeeper
+    authenticator: Authenticator
     idempotency: IdempotencyStore
     jobs: IngestJobs
     conversations: BuilderConversations
-    audit: StoredAudit
+    audit: StoredAuditLog
     sessions: SessionStore
-    owners: Owners
+    owners: OwnerDeletion
+    extensions: tuple[InstalledExtension, ...]
+    """Tools, gates, connectors and parsers of installed packages, those that were skipped included."""
 
 
 @asynccontextmanager
-async def build(settings: Settings, *, recover: bool = True, foreign: Foreign = "started") -> AsyncIterator[Stepgate]:
-    """Wire the gateway and take it down again. `recover` also takes up abandoned runs, now and while it lives.
+async def build_gateway(
+    settings: Settings, *, recover: bool = True, foreign: McpServersMode = "started"
+) -> AsyncIterator[Stepgate]:
+    """Builds the gateway and shuts it down on exit. With `recover` it also resumes abandoned runs, now and while it
+    lives.
 
-    Raises `ConfigError`, `StoreNewerError` and `StoreError` with one clear line each."""
+    Raises `ConfigError`, `StoreNewerError` and `StoreError`, each with a one-line message.
+    """
     async with AsyncExitStack() as stack:
         store = await open_store(settings)
         stack.push_async_callback(store.close)
-        rooms = load_rooms(
-            HOME / "config" / "rooms",
-            *([settings.rooms_dir] if settings.rooms_dir else []),
-            default=settings.default_room,
-            guard_input={"injection": settings.guard_injection, "pii": settings.guard_pii},
-        )
-        _check(rooms, settings)
-        rooms = rooms_of(rooms, settings)
-        skills = SkillLibrary.load(skill_roots(settings, shipped=HOME / "skills", cwd=Path.cwd(), home=Path.home()))
-        for diagnostic in skills.diagnostics:
-            log.warning("%s", diagnostic)
-        refuse_unknown_skills(rooms, skills)
-        vectors, embedder = vectors_of(settings, store), embedder_of(settings)
-        audit = StoredAudit(statements_of(store), time.time)
+        installed = InstalledExtensions.with_parsers()
+        extensions = installed.add_gates(merge_extensions(BUILTIN_EXTENSIONS))
+        rooms = _load_rooms(settings, extensions)
+        skills = _load_skills(settings, rooms)
+        vectors, embedder = build_vector_index(settings, store), build_embedder(settings)
+        audit = StoredAuditLog(build_statements(store), time.time)
         memory = MemoryStore(vectors, embedder, time.time, audit)
         stack.push_async_callback(memory.close)
         client = SafeClient(settings.fetch_allow_hosts)
         stack.push_async_callback(client.aclose)
-        library = library_of(settings, store, vectors, embedder, client, audit)
+        connectors = installed.add_connectors(build_connectors(settings, client), client)
+        library = build_library(settings, store, vectors, embedder, client, audit, connectors)
         builtins = builtin_tools(settings, memory, library)
         stack.push_async_callback(builtins.aclose)
         registry = ToolRegistry()
-        jobs = IngestJobs(JobStore(statements_of(store), time.time), library, settings.readable_roots)
+        jobs = IngestJobs(JobStore(build_statements(store), time.time), library, settings.readable_roots)
         stack.push_async_callback(jobs.aclose)
-        ephemeral = ephemeral_of(settings)
+        ephemeral = build_ttl_store(settings)
         stack.push_async_callback(ephemeral.aclose)
-        builder = builder_of(settings, store, library, jobs, ephemeral, audit)
-        registry.register(*builtins.tools, *builder_tools(builder))
-        hub = _hub(settings, registry, statements_of(store), audit) if foreign != "ignored" else None
+        builder = build_pipeline_builder(settings, store, library, jobs, ephemeral, audit)
+        registry.register(*builtins.tools, *build_pipeline_tools(builder))
+        installed.add_tools(registry)
+        hub = _build_mcp_hub(settings, registry, build_statements(store), audit) if foreign != "ignored" else None
         if hub is not None:
             stack.push_async_callback(hub.aclose)
-        models = await _models(settings)
+        models = await _build_models(settings)
         if models.client is not None:
             stack.push_async_callback(models.client.aclose)
         metrics, languages = Metrics(), LanguageDetector()
-        keys = KeyStore(statements_of(store), time.time, audit)
-        meters = meters_of(settings)
-        stack.push_async_callback(meters.aclose)
-        places = RunPlaces(meters)
-        purse = KeyPurse(keys, KeyBudgets(keys, statements_of(store), time.time), meters=meters)
+        keys = KeyStore(build_statements(store), time.time, audit)
+        rate_limiter = build_rate_limiter(settings)
+        stack.push_async_callback(rate_limiter.aclose)
+        run_concurrency = MeteredRunConcurrency(rate_limiter)
+        quotas = KeyQuotas(keys, KeyBudgets(keys, build_statements(store), time.time), rate_limiter=rate_limiter)
         engine = Engine(
             settings,
             store.journal,
@@ -169,18 +181,25 @@ async def build(settings: Settings, *, recover: bool = True, foreign: Foreign = 
             skills,
             memory,
             languages,
-            subagents=staff_of(settings, library, client, languages, builder.find_source),
-            observers=(metrics.observe, log_run, places.observe, *_traces(settings, stack)),
-            purse=purse,
+            subagents=build_subagent_runner(settings, library, client, languages, builder.find_source, connectors),
+            observers=(
+                metrics.observe_event,
+                log_run,
+                run_concurrency.observe_event,
+                *_build_trace_observers(settings, stack),
+            ),
+            quota_reservations=quotas,
+            extensions=extensions,
         )
-        service = _service(engine, rooms, audit, purse, places)
-        tasks = TaskService(tasks_of(store), service, room=settings.task_room, clock=time.time)
+        service = _build_agent_service(engine, rooms, audit, quotas, run_concurrency)
+        tasks = TaskService(build_task_store(store), service, room=settings.task_room, clock=time.time)
         stack.push_async_callback(tasks.aclose)
-        conversations = conversations_of(settings, builder, service, models, follows=recover)
+        conversations = build_conversations(settings, builder, service, models, follows=recover)
         stack.push_async_callback(conversations.aclose)
         gateway = Stepgate(
             settings,
             service,
+            RunIntake(service, tasks, conversations),
             rooms,
             skills,
             registry,
@@ -189,135 +208,167 @@ async def build(settings: Settings, *, recover: bool = True, foreign: Foreign = 
             hub.servers if hub else {},
             memory,
             library,
-            corpus_of(store, vectors, embedder),
+            build_corpus_indexer(store, vectors, embedder),
             tasks,
             metrics,
             keys,
-            Gatekeeper(
+            Authenticator(
                 keys,
-                demanded=demands_key(settings),
+                requires_key=is_key_required(settings),
                 max_streams=settings.max_open_streams,
-                tokens=verifier_of(settings),
-                minutes=purse.minutes,
-                meters=meters,
+                token_verifier=build_token_verifier(settings),
+                token_rates=quotas.token_rates,
+                rate_limiter=rate_limiter,
             ),
-            IdempotencyStore(statements_of(store)),
+            IdempotencyStore(build_statements(store)),
             jobs,
             conversations,
             audit,
-            SessionStore(statements_of(store)),
-            Owners(statements_of(store), service, library, memory, builder.messages, audit, CACHE_SECONDS),
+            SessionStore(build_statements(store)),
+            OwnerDeletion(build_statements(store), service, library, memory, builder.messages, audit, CACHE_SECONDS),
+            installed.list_all(),
         )
         if hub is not None:
-            await (hub.start() if foreign == "started" else hub.recall())
-        async with _carried_on(gateway, places, recover=recover):
+            await (hub.start() if foreign == "started" else hub.restore_cached_tools())
+        async with _run_background_work(gateway, run_concurrency, recover=recover):
             yield gateway
 
 
 @asynccontextmanager
-async def _carried_on(gateway: Stepgate, places: RunPlaces, *, recover: bool) -> AsyncIterator[None]:
-    """Carry on what earlier processes left, watch over the runs meanwhile, and let them finish at the end."""
-    custody = gateway.service.custody
+async def _run_background_work(
+    gateway: Stepgate, run_concurrency: MeteredRunConcurrency, *, recover: bool
+) -> AsyncIterator[None]:
+    """Resumes what earlier processes left, maintains leases meanwhile, and drains the runs at the end."""
+    worker = gateway.service.worker
     if recover:
         gateway.jobs.start()
-        resumed = await custody.recover()
-        await gateway.tasks.resume()
+        resumed = await worker.recover_runs()
+        await gateway.tasks.resume_watching()
         await gateway.conversations.resume()
         if resumed:
-            log.info("%s", "1 unfinished run goes on" if resumed == 1 else f"{resumed} unfinished runs go on")
-    watch = asyncio.create_task(custody.watch(recover=recover), name="watch")
-    keep = asyncio.create_task(places.keep(custody.paid), name="places")
+            log.info("resumed %d unfinished %s", resumed, "run" if resumed == 1 else "runs")
+    leases = asyncio.create_task(worker.maintain_leases(recover=recover), name="leases of runs")
+    slots = asyncio.create_task(run_concurrency.renew_slots(worker.list_billed_runs), name="slots of parallel runs")
     try:
         yield
     finally:
-        left = await custody.begin_drain(gateway.settings.drain_seconds)
+        left = await worker.begin_drain(gateway.settings.drain_seconds)
         if left:
-            log.warning("%d %s left for the next start", left, "run is" if left == 1 else "runs are")
-        for task in (watch, keep):
+            log.warning("%d unfinished %s left for the next start", left, "run" if left == 1 else "runs")
+        for task in (leases, slots):
             task.cancel()
-        await asyncio.wait([watch, keep])
+        await asyncio.wait([leases, slots])
 
 
-def _check(rooms: Rooms, settings: Settings) -> None:
-    """Raise `ConfigError` for a room's gate, or a room of the tasks or of an MCP view, that there is not."""
-    refuse_unknown_gates(rooms)
+def _load_rooms(settings: Settings, extensions: Extensions) -> Rooms:
+    """Loads the rooms. Raises `ConfigError` for a broken file and for what `_check_rooms` finds."""
+    rooms = load_rooms(
+        PACKAGE_ROOT / "config" / "rooms",
+        *([settings.rooms_dir] if settings.rooms_dir else []),
+        default=settings.default_room,
+        guard_input={"injection": settings.guard_injection, "pii": settings.guard_pii},
+    )
+    _check_rooms(rooms, settings, extensions)
+    return allow_rooms_without_model(rooms, settings)
+
+
+def _load_skills(settings: Settings, rooms: Rooms) -> SkillLibrary:
+    """Loads the skills and logs their problems. Raises `ConfigError` for a room whose skill does not exist."""
+    roots = list_skill_roots(settings, shipped=PACKAGE_ROOT / "skills", cwd=Path.cwd(), home=Path.home())
+    skills = SkillLibrary.load(roots)
+    for diagnostic in skills.diagnostics:
+        log.warning("%s", diagnostic)
+    check_room_skills(rooms, skills)
+    return skills
+
+
+def _check_rooms(rooms: Rooms, settings: Settings, extensions: Extensions) -> None:
+    """Raises `ConfigError` for an unknown gate of a room, and for an unknown room of tasks or of an MCP view."""
+    validate_room_gates(rooms, extensions)
     if settings.task_room not in (known := [room.id for room in rooms]):
         raise ConfigError(f"AGENT_TASK_ROOM: there is no room {settings.task_room!r}; known rooms: {', '.join(known)}")
-    check_rooms(views_of(settings, SHIPPED_VIEWS).values(), rooms)
+    check_rooms(load_configured_views(settings, SHIPPED_VIEWS).values(), rooms)
 
 
-def _traces(settings: Settings, stack: AsyncExitStack) -> tuple[Observer, ...]:
-    """Who turns runs into OpenTelemetry spans, where an endpoint is set. `ConfigError` without the extra."""
+def _build_trace_observers(settings: Settings, stack: AsyncExitStack) -> tuple[Observer, ...]:
+    """Returns the observer that exports OpenTelemetry spans, if an endpoint is set. Raises `ConfigError` without the
+    extra.
+    """
     if settings.otel_endpoint is None:
         return ()
-    made = provider(settings.otel_endpoint)
+    made = build_tracer_provider(settings.otel_endpoint)
     stack.callback(made.shutdown)
-    return (RunTraces(made.get_tracer("stepgate"), content=settings.otel_content).observe,)
+    return (RunTraces(made.get_tracer("stepgate"), content=settings.otel_content).observe_event,)
 
 
-def _hub(settings: Settings, registry: ToolRegistry, statements: Statements, audit: AuditLog) -> "McpHub | None":
-    """The client side of MCP, where servers are configured."""
+def _build_mcp_hub(
+    settings: Settings, registry: ToolRegistry, statements: SqlClient, audit: AuditLog
+) -> "McpHub | None":
+    """Returns the MCP client hub, if servers are configured."""
     servers, problems = read_servers(settings.mcp_servers_path)
     for problem in problems:
         log.warning("%s", problem)
     if not servers:
         return None
-    from mcp_tools.hub import McpHub  # noqa: PLC0415 - the SDK is a third of the start-up, and most have no servers
-    from mcp_tools.pins_store import Pinning, PinStore  # noqa: PLC0415 - likewise
+    from mcp_tools.client.hub import McpHub  # noqa: PLC0415 - the SDK is a third of the start-up time, and few gateways have servers
+    from mcp_tools.client.tool_pin_store import PinSettings, PinStore  # noqa: PLC0415 - likewise
 
-    pinning = Pinning(PinStore(statements, time.time, audit), settings.mcp_pin)
+    pinning = PinSettings(PinStore(statements, time.time, audit), settings.mcp_pin)
     return McpHub(servers, registry, settings.data_dir / "mcp", pinning, Credentials(settings.credentials_file))
 
 
-def _driver(settings: Settings) -> Callable[[Run], Awaitable[None]]:
-    """Who walks runs through their stages. `ConfigError` where LangGraph is asked for and not installed."""
-    return langgraph_driver() if settings.workflow == "langgraph" else drive
+def _choose_workflow_driver(settings: Settings) -> Callable[[Run], Awaitable[None]]:
+    """Returns the function that drives a run through its stages. Raises `ConfigError` if LangGraph is set but not
+    installed.
+    """
+    return build_langgraph_driver() if settings.workflow == "langgraph" else drive
 
 
-def _service(engine: Engine, rooms: Rooms, audit: AuditLog, purse: KeyPurse, places: RunPlaces) -> AgentService[Run]:
+def _build_agent_service(
+    engine: Engine, rooms: Rooms, audit: AuditLog, quotas: KeyQuotas, run_concurrency: MeteredRunConcurrency
+) -> AgentService[Run]:
     worker = worker_name()
     settings = engine.settings
 
-    def admit_here(request: AgentRequest, room: Room, narrowed: bool) -> None:
-        admit(request, room, engine.registry, engine.skills, settings, narrowed=narrowed)
+    secrets = settings.list_secrets()
 
-    def screen(request: AgentRequest) -> AgentRequest:
-        return screened(request, secrets)
+    def validate(request: AgentRequest, room: Room) -> None:
+        validate_request(request, room, engine.registry, engine.skills, settings)
 
-    async def afford(key: str, request: AgentRequest, room: Room) -> None:
-        if engine.models.configured:
-            await purse.afford(key, first_call(request, room, settings.llm_max_tokens))
+    def remove_secrets(request: AgentRequest) -> AgentRequest:
+        return redact_request(request, secrets)
 
-    secrets = settings.secret_values()
-    limits = ServiceLimits(settings.max_concurrent_runs, settings.max_queued_runs, settings.lease_seconds)
-    executor = RunExecutor(engine, worker, _driver(settings))
+    async def check_quota(key: str, request: AgentRequest, room: Room) -> None:
+        if engine.models.is_configured:
+            await quotas.check_token_rate(key, estimate_first_call_tokens(request, room, settings.llm_max_tokens))
+
     return AgentService(
         engine.journal,
-        executor,
+        RunExecutor(engine, worker, _choose_workflow_driver(settings)),
         rooms,
-        admit_here,
+        validate,
         worker=worker,
-        limits=limits,
+        limits=ServiceLimits(settings.max_concurrent_runs, settings.max_queued_runs, settings.lease_seconds),
         audit=audit,
-        screen=screen,
-        afford=afford,
-        places=places,
+        redact_request=remove_secrets,
+        check_quota=check_quota,
+        run_concurrency=run_concurrency,
         progress=engine.progress,
     )
 
 
-async def _models(settings: Settings) -> ModelTiers:
-    """The lean client for an endpoint by URL, LiteLLM's SDK for a provider by name, nothing in rules mode."""
-    if not settings.llm_configured:
+async def _build_models(settings: Settings) -> ModelTiers:
+    """Returns the model client: HTTP for an endpoint by URL, LiteLLM for a provider by name, none in rules mode."""
+    if not settings.is_llm_configured:
         return ModelTiers()
     key = settings.llm_api_key.get_secret_value() if settings.llm_api_key else None
     adapter: ModelClient
     fast = settings.model_fast
     if settings.llm_base_url is not None:
-        from agent.core.llm.http import HttpModelClient  # noqa: PLC0415 - aiohttp, which rules mode does not need
+        from agent.llm.http import HttpModelClient  # noqa: PLC0415 - aiohttp, which rules mode does not need
 
         endpoint = HttpModelClient(settings.llm_base_url, key)
-        fast = fast or await _first_model(endpoint)
+        fast = fast or await _find_first_model(endpoint)
         adapter = endpoint
     else:
         adapter = LiteLLMClient(api_key=key)
@@ -331,14 +382,16 @@ async def _models(settings: Settings) -> ModelTiers:
     )
 
 
-async def _first_model(endpoint: "HttpModelClient") -> str:
-    """The endpoint's first model. `ConfigError` when it cannot be asked: then a person has to name one."""
+async def _find_first_model(endpoint: "HttpModelClient") -> str:
+    """Returns the endpoint's first model. Raises `ConfigError` if its list cannot be read: then AGENT_MODEL_FAST must
+    be set.
+    """
     try:
-        names = await endpoint.models()
+        names = await endpoint.list_models()
     except ModelError as error:
         await endpoint.aclose()
         raise ConfigError(
-            f"AGENT_MODEL_FAST: name a model; the endpoint's list is out of reach: {error.message}"
+            f"AGENT_MODEL_FAST: name a model; the endpoint's list of models cannot be read: {error.message}"
         ) from error
     if not names:
         await endpoint.aclose()

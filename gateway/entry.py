@@ -1,22 +1,22 @@
-"""Where the `stepgate` command begins: Ctrl-C must not show a traceback, not even in the first moment."""
+"""Entry point of the `stepgate` command. Ctrl-C never prints a traceback, not even during start-up."""
 
 import gc
 import sys
 
-from gateway.loading import INTERRUPTED, Loading
+from gateway.quiet_interrupt import INTERRUPTED_EXIT_CODE, QuietInterrupt
 
-# httpx brings a command line of its own, and loads pygments, rich and click for it: 2 MB that nothing here uses.
+# httpx imports pygments, rich and click for its own command line: 2 MB that nothing here uses.
 sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
 
 
 def main() -> None:
-    """Load the command line and run it; Ctrl-C ends it without a word, unless the command has one to say."""
-    # Hardly anything that loading makes, or a turn, is in cycles: looking for them as often as Python does by itself
-    # took a tenth of a start, and of a turn.
+    """Imports the command line and runs it."""
+    # Imports and requests create few reference cycles: at Python's default thresholds the garbage collector took a
+    # tenth of the start and of each request (docs/adr/0007-notes-and-model-calls.md).
     gc.set_threshold(50_000, 20, 50)
     try:
-        with Loading():
-            from gateway.cli import main as command  # noqa: PLC0415 - loading it is what may be interrupted
+        with QuietInterrupt():
+            from gateway.cli import main as command  # noqa: PLC0415 - this import may be interrupted
         command()
     except KeyboardInterrupt:
-        raise SystemExit(INTERRUPTED) from None
+        raise SystemExit(INTERRUPTED_EXIT_CODE) from None

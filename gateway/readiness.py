@@ -1,4 +1,4 @@
-"""Whether requests can be served, and what stands in the way: for `/ready` and `stepgate doctor`."""
+"""Readiness checks of every component, for `/ready` and `stepgate doctor`."""
 
 from collections.abc import Awaitable
 from dataclasses import dataclass
@@ -12,39 +12,41 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ComponentStatus:
-    """One line of `/ready` and `stepgate doctor`."""
+    """One component's status."""
 
     ok: bool
     detail: str
 
 
-async def readiness(stepgate: "Stepgate") -> dict[str, ComponentStatus]:
-    """Component by component. Models being down is no reason not to serve: the gateway then works by rules; it is
-    reported all the same."""
+async def check_readiness(stepgate: "Stepgate") -> dict[str, ComponentStatus]:
+    """Returns the status of every component.
+
+    A model that is down is reported but does not stop the gateway from serving: it then works in rules mode.
+    """
     status = {
-        "store": await _store(stepgate),
-        "models": await _models(stepgate),
-        "memory": await _told(stepgate.memory.check()),
-        "gateway": _gateway(stepgate),
+        "store": await _check_store(stepgate),
+        "models": await _check_models(stepgate),
+        "memory": await _run_check(stepgate.memory.check()),
+        "gateway": _check_gateway(stepgate),
     }
     if stepgate.settings.redis_url is not None:
-        status["redis"] = await _told(stepgate.conversations.builder.messages.check())
+        status["redis"] = await _run_check(stepgate.conversations.builder.messages.check())
     for name, server in stepgate.servers.items():
-        status[f"mcp:{name}"] = ComponentStatus(server.status in ("ready", "idle", "disabled"), server.standing)
+        status[f"mcp:{name}"] = ComponentStatus(server.status in ("ready", "idle", "disabled"), server.status_line)
     return status
 
 
-async def _told(check: Awaitable[str]) -> ComponentStatus:
-    """What a component says of itself, or what is wrong with it."""
+async def _run_check(check: Awaitable[str]) -> ComponentStatus:
+    """Returns what a component's check says, or its error."""
     try:
         return ComponentStatus(True, await check)
     except AgentError as error:
         return ComponentStatus(False, error.message)
 
 
-async def _store(stepgate: "Stepgate") -> ComponentStatus:
+async def _check_store(stepgate: "Stepgate") -> ComponentStatus:
     try:
-        await stepgate.journal.check()
+        await stepgate.journal.check_writable()
     except AgentError as error:
         return ComponentStatus(False, error.message)
     if stepgate.settings.database_url is not None:
@@ -52,7 +54,7 @@ async def _store(stepgate: "Stepgate") -> ComponentStatus:
     return ComponentStatus(True, f"SQLite at {stepgate.settings.database_path}")
 
 
-async def _models(stepgate: "Stepgate") -> ComponentStatus:
+async def _check_models(stepgate: "Stepgate") -> ComponentStatus:
     models = stepgate.models
     if models.client is None:
         return ComponentStatus(True, "no model is configured: rules mode (set AGENT_MODEL_FAST)")
@@ -64,8 +66,8 @@ async def _models(stepgate: "Stepgate") -> ComponentStatus:
     return ComponentStatus(True, f"{where}: fast={models.fast}, high={models.high or models.fast}")
 
 
-def _gateway(stepgate: "Stepgate") -> ComponentStatus:
-    custody = stepgate.service.custody
+def _check_gateway(stepgate: "Stepgate") -> ComponentStatus:
+    custody = stepgate.service.worker
     if custody.draining:
         return ComponentStatus(False, "draining: the gateway is stopping")
-    return ComponentStatus(True, f"{custody.live_count} runs under way")
+    return ComponentStatus(True, f"{custody.live_count} runs in progress")

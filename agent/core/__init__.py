@@ -1,1 +1,1 @@
-"""The vocabulary and the few things everybody needs: settings, models, events, errors, journal, model client."""
+"""The shared vocabulary: models, events, run state, trace, errors, settings."""

@@ -1,31 +1,45 @@
-"""`Principal`: on whose behalf something is done."""
+"""`Principal`: on whose behalf the engine works, and with which limits."""
 
 from dataclasses import dataclass
+from typing import Final
 
-from agent.core.errors import BadRequestError
+from agent.core.errors import BadRequestError, ScopeError
 from agent.core.models import LOCAL_OWNER, AgentRequest
 
-STATE = "principal"
-"""Where a door leaves it, in the state of a request, for the server behind."""
+STATE_KEY = "principal"
+"""Attribute of an HTTP request's state in which a door leaves the principal for the MCP server behind it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The owner of what is reached, the id of the API key that pays, the tools that key allows and how many runs at the
-    same time (None: all of them, any number)."""
+    """The owner of what is read and written, and the limits of their API key.
+
+    `key_id` is the API key that pays; None without one. `tools` and `parallel_runs` are None without such a limit.
+    `display_name` names a person who has no key, such as the one at a terminal.
+    """
 
     owner: str = LOCAL_OWNER
-    key: str | None = None
+    key_id: str | None = None
     tools: tuple[str, ...] | None = None
     parallel_runs: int | None = None
+    may_approve: bool = True
+    display_name: str = ""
 
     @property
     def name(self) -> str:
-        """Who it is, for a person who reads what was done."""
-        return f"{self.owner} (key {self.key})" if self.key else self.owner
+        """Returns the principal's name for audit records and approvals."""
+        return self.display_name or (f"{self.owner} (key {self.key_id})" if self.key_id else self.owner)
 
-    def narrowed(self, request: AgentRequest) -> AgentRequest:
-        """The request with no more tools than the key allows. `BadRequestError` for a call of another one."""
+    def require_approval_right(self) -> None:
+        """Raises `ScopeError` if the principal may not decide on approvals."""
+        if not self.may_approve:
+            who = f"the API key {self.key_id}" if self.key_id else f"the token of {self.owner}"
+            raise ScopeError(f"{who} lacks the scope 'approve'", scope="approve")
+
+    def restrict_request(self, request: AgentRequest) -> AgentRequest:
+        """Returns the request with no more tools than the key allows. Raises `BadRequestError` for a call of
+        another.
+        """
         if self.tools is None:
             return request
         calls = request.metadata.get("tool_calls")
@@ -39,3 +53,7 @@ class Principal:
         wanted = request.metadata.get("tools")
         tools = [name for name in self.tools if name in wanted] if isinstance(wanted, list) else list(self.tools)
         return request.model_copy(update={"metadata": {**request.metadata, "tools": tools}})
+
+
+LOCAL: Final = Principal()
+"""The principal of callers on this machine without a key."""

@@ -1,31 +1,32 @@
-"""What tools say of their progress, for those who wait for the run in this process. Nothing of it is kept: a run is its
-log, and how far a call was half a minute ago is no part of it."""
+"""Progress messages of tools, for callers that wait for the run in this process. They are not stored: a run is its log,
+and past progress is not part of it.
+"""
 
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
 
-Line = Callable[[], str]
-"""Makes one line: most are never read."""
+LineFactory = Callable[[], str]
+"""Formats one line when it is read. Most lines never are."""
 
 
-class Listener:
-    """What is said of one run, for one who listens: the newest line, at most one in `pause_s` seconds."""
+class ProgressListener:
+    """Receives the newest progress line of one run, at most one per `pause_s` seconds."""
 
     def __init__(self, pause_s: float) -> None:
         self._pause = pause_s
         self._again = 0.0
-        self._newest: Line | None = None
+        self._newest: LineFactory | None = None
         self._said = asyncio.Event()
 
-    def put(self, line: Line) -> None:
-        """Let this be the newest; one that was not read by now is forgotten."""
+    def put(self, line: LineFactory) -> None:
+        """Makes this the newest line. Replaces one that was not read yet."""
         self._newest = line
         self._said.set()
 
     async def next(self) -> str:
-        """The newest line, once there is one and the pause since the last is over."""
+        """Waits for a line and for the pause since the last one, and returns the newest line."""
         await asyncio.sleep(max(0.0, self._again - monotonic()))
         await self._said.wait()
         self._said.clear()
@@ -34,15 +35,15 @@ class Listener:
 
 
 class RunProgress:
-    """Who listens to which run of this process."""
+    """The listeners of this process, by run."""
 
     def __init__(self) -> None:
-        self._listeners: dict[str, list[Listener]] = {}
+        self._listeners: dict[str, list[ProgressListener]] = {}
 
     @contextmanager
-    def heard(self, run_id: str, pause_s: float) -> Iterator[Listener]:
-        """Listen to what is said of a run from now on, whoever of this process carries it out."""
-        listener = Listener(pause_s)
+    def listen(self, run_id: str, pause_s: float) -> Iterator[ProgressListener]:
+        """Listens to a run from now on, whichever part of this process executes it."""
+        listener = ProgressListener(pause_s)
         self._listeners.setdefault(run_id, []).append(listener)
         try:
             yield listener
@@ -51,7 +52,7 @@ class RunProgress:
             if not self._listeners[run_id]:
                 del self._listeners[run_id]
 
-    def tell(self, run_id: str, line: Line) -> None:
-        """Say something of a run to everybody who listens; it waits for nobody."""
+    def publish(self, run_id: str, line: LineFactory) -> None:
+        """Sends a line to all listeners of a run without waiting."""
         for listener in self._listeners.get(run_id, ()):
             listener.put(line)

@@ -1,1 +1,1 @@
-"""From a plan to results: the stages of a run, the loop that drives them, and who carries out and judges a step."""
+"""Runs a plan: the stages of a run, the loop that drives them, and the execution and judging of steps."""

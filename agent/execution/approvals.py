@@ -1,57 +1,65 @@
-"""Calls a person has to allow: asked about before they are made, once for each."""
+"""Asks a person to allow a tool call before it is made, once per call."""
 
 import time
 from collections.abc import Awaitable, Callable
 
-from agent.core.approval import Pin, approved, call_decision, changes, digest, request
-from agent.core.events import ApprovalDecided, ApprovalItem, Draft, ToolReturned
+from agent.core.events import ApprovalDecided, ApprovalItem, EventDraft, ToolReturned
 from agent.core.models import JsonObject
-from agent.execution.run import Run
-from agent.execution.site import CallSite
-from agent.planning.amendments import explained
+from agent.planning.amendments import explain_pending_call
 from agent.planning.references import find_references
+from agent.policy.approval import (
+    ToolFingerprint,
+    build_approval_request,
+    compute_digest,
+    get_call_decision,
+    has_side_effect,
+    is_plan_approved,
+)
+from agent.run_context.call_site import CallSite
+from agent.run_context.run import Run
 from agent.tools import Tool
 
 
 class ApprovalPendingError(Exception):
-    """Raised where a call has to wait for a person. No failure: the attempt goes on once they have decided."""
+    """Raised when a call waits for a person. It is no failure: the attempt goes on after the decision."""
 
 
-def pin_of(run: Run) -> Pin:
-    """What is known of a tool or skill in this process."""
+def tool_pin(run: Run) -> ToolFingerprint:
+    """Returns a function that describes a tool or skill of this process; an approval is bound to the description."""
     engine = run.engine
 
     def pin(name: str) -> JsonObject:
         if name in engine.registry:
             spec = engine.registry.get(name).spec
             return {"description": spec.description, "input": spec.input_schema, "effect": spec.effect}
-        found = next((skill for skill in engine.skills.visible(None) if skill.name == name), None)
+        found = next((skill for skill in engine.skills.list_visible(None) if skill.name == name), None)
         return {"description": found.description} if found is not None else {}
 
     return pin
 
 
-def expiry(run: Run) -> float:
-    """Until when a question asked now can be answered, UTC seconds."""
+def approval_deadline(run: Run) -> float:
+    """Returns when a question asked now expires, in UTC seconds since 1970."""
     return time.time() + run.engine.settings.approval_seconds
 
 
-async def allowed(
+async def check_approval(
     run: Run,
     tool: Tool,
     args: JsonObject,
     site: CallSite,
-    before: tuple[Draft, ...],
+    before: tuple[EventDraft, ...],
     *,
     tainted: bool,
-    foreseen: Callable[[], Awaitable[ToolReturned | None]],
+    foresee_failure: Callable[[], Awaitable[ToolReturned | None]],
 ) -> ToolReturned | None:
-    """None when this call may be made; what it ends in where a person refused it, or where it is `foreseen` to fail:
-    then nobody is asked.
+    """Returns None if this call may be made, else the result it ends in: a person refused it, or it must fail anyway.
 
-    Raises `ApprovalPendingError` once a person has been asked. `before` is emitted with the question. A reply that is
-    neither yes nor no is told to the model; rules ask again, and say what they understand."""
-    reason = _why(run, tool, site, tainted=tainted)
+    `foresee_failure` is called first, so that no person is asked about a call that cannot succeed. Emits `before`
+    with the question. Raises `ApprovalPendingError` after asking. A reply that is neither yes nor no goes to the
+    model; rules ask again and say what they understand.
+    """
+    reason = _approval_reason(run, tool, site, tainted=tainted)
     if reason is None:
         return None
     spec = tool.spec
@@ -59,15 +67,15 @@ async def allowed(
         step_id=site.step_id,
         tool=spec.name,
         args=args,
-        intent=_intent(run, site),
+        intent=_step_intent(run, site),
         effect=spec.effect,
-        changes=changes(spec.name, spec.effect),
+        changes=has_side_effect(spec.name, spec.effect),
     )
-    decision, refusal = _reply(run, site, item)
+    decision, refusal = _recorded_decision(run, site, item)
     if decision == "approved":
         return None
     waits = decision == "waiting"
-    ended = refusal if refusal is not None or waits else await foreseen()
+    ended = refusal if refusal is not None or waits else await foresee_failure()
     if before and (waits or ended is not None):
         await run.emit(*before)
     if ended is not None:
@@ -75,35 +83,42 @@ async def allowed(
     if waits:
         raise ApprovalPendingError
     if decision == "answered":
-        reason = explained(spec)
+        reason = explain_pending_call(spec)
     version = run.state.plan.version if run.state.plan else 0
-    asked = request(
-        (item,), reason, plan_version=version, pin=pin_of(run), expires_at=expiry(run), call_id=site.call_id
+    asked = build_approval_request(
+        (item,),
+        reason,
+        plan_version=version,
+        pin=tool_pin(run),
+        expires_at=approval_deadline(run),
+        call_id=site.call_id,
     )
-    await run.emit(*before, Draft(asked, site.step_id, site.attempt))
+    await run.emit(*before, EventDraft(asked, site.step_id, site.attempt))
     raise ApprovalPendingError
 
 
-def _reply(run: Run, site: CallSite, item: ApprovalItem) -> tuple[str, ToolReturned | None]:
-    """What a person last said of this very call: the decision, `waiting` while there is none, empty where they were not
-    asked; and what the call ends in by it."""
-    found = call_decision(run.state, run.state.step(site.step_id).attempt(site.attempt), site.call_id)
-    if found is None or found[0].digest != digest((item,), found[0].plan_version, pin_of(run)):
+def _recorded_decision(run: Run, site: CallSite, item: ApprovalItem) -> tuple[str, ToolReturned | None]:
+    """Returns the person's last decision on this call, and the result the call ends in because of it.
+
+    The decision is `waiting` while there is none, and empty if nobody was asked.
+    """
+    found = get_call_decision(run.state, run.state.get_step(site.step_id).find_attempt(site.attempt), site.call_id)
+    if found is None or found[0].digest != compute_digest((item,), found[0].plan_version, tool_pin(run)):
         return "", None
     asked, decision = found
-    if decision == "rejected" or (decision == "answered" and site.by != "rules"):
-        return decision, _refused(site, item.tool, run.state.decisions[asked.approval_id])
+    if decision == "rejected" or (decision == "answered" and site.origin != "rules"):
+        return decision, _denied_return(site, item.tool, run.state.decisions[asked.approval_id])
     return decision or "waiting", None
 
 
-def _why(run: Run, tool: Tool, site: CallSite, *, tainted: bool) -> str | None:
-    """Why a person must allow this call; None when they need not, or allowed the plan it stands in."""
+def _approval_reason(run: Run, tool: Tool, site: CallSite, *, tainted: bool) -> str | None:
+    """Returns why a person must allow this call, or None if nobody has to, or the approved plan showed it."""
     spec = tool.spec
-    if spec.asks and not _seen_in_plan(run, spec.name, site):
+    if spec.requires_approval and not _was_shown_in_plan(run, spec.name, site):
         return "whoever runs this gateway wants every call of this tool allowed by a person"
-    if not changes(spec.name, spec.effect):
+    if not has_side_effect(spec.name, spec.effect):
         return None
-    if tainted and not _seen_in_plan(run, spec.name, site):
+    if tainted and not _was_shown_in_plan(run, spec.name, site):
         return "something is to be changed with arguments that come from outside"
     plan = run.state.plan
     of_skill = plan is not None and any(s.id == site.step_id and s.action == "skill" for s in plan.steps)
@@ -112,20 +127,20 @@ def _why(run: Run, tool: Tool, site: CallSite, *, tainted: bool) -> str | None:
     return None
 
 
-def _seen_in_plan(run: Run, tool: str, site: CallSite) -> bool:
-    """Whether whoever allowed the plan was shown this very call: nothing in its arguments was filled in since."""
+def _was_shown_in_plan(run: Run, tool: str, site: CallSite) -> bool:
+    """Returns whether the person who approved the plan saw this call with all of its arguments."""
     plan = run.state.plan
     step = next((step for step in (plan.steps if plan else ()) if step.id == site.step_id), None)
     own = step is not None and step.tool == tool and not site.span
-    return own and step is not None and not find_references(step.args) and approved(run.state)
+    return own and step is not None and not find_references(step.args) and is_plan_approved(run.state)
 
 
-def _intent(run: Run, site: CallSite) -> str:
+def _step_intent(run: Run, site: CallSite) -> str:
     steps = run.state.plan.steps if run.state.plan else ()
     return next((step.intent for step in steps if step.id == site.step_id), "")
 
 
-def _refused(site: CallSite, tool: str, decided: ApprovalDecided) -> ToolReturned:
+def _denied_return(site: CallSite, tool: str, decided: ApprovalDecided) -> ToolReturned:
     said = f": {decided.reason}" if decided.reason else ""
     message = f"the user did not allow this call{said}"
     return ToolReturned(call_id=site.call_id, tool=tool, error_code="ERR_TOOL_DENIED", error=message, text=message)

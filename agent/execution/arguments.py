@@ -1,4 +1,4 @@
-"""What a tool's schema says of its arguments: which it does not know, and which take nothing but text."""
+"""Compares a call's arguments with the tool's schema: unknown ones, and those that take only text."""
 
 from pydantic import JsonValue
 
@@ -6,12 +6,13 @@ from agent.core.models import JsonObject
 from agent.tools import ToolSpec
 
 
-def known_args(spec: ToolSpec, args: JsonObject) -> tuple[JsonObject, tuple[str, ...]]:
-    """The arguments the tool takes, and the names of the others.
+def drop_unknown_args(spec: ToolSpec, args: JsonObject) -> tuple[JsonObject, tuple[str, ...]]:
+    """Returns the arguments the tool takes, and the names of those that were dropped.
 
-    Our own tools take what their schemas name. A foreign tool may take more than it names, unless it says that it
-    does not; and a foreign tool that changes something refuses such a call, for nobody knows what the argument that is
-    missing then was to prevent."""
+    Our own tools take what their schemas name. A foreign tool may take more than it names, unless it says otherwise. A
+    foreign tool with side effects gets all arguments and refuses the call itself: a dropped argument might have
+    prevented something.
+    """
     properties = spec.input_schema.get("properties")
     named = properties if isinstance(properties, dict) else {}
     open_ended = spec.input_schema.get("additionalProperties", spec.origin != "builtin")
@@ -23,24 +24,26 @@ def known_args(spec: ToolSpec, args: JsonObject) -> tuple[JsonObject, tuple[str,
     return {name: value for name, value in args.items() if name in named} if dropped else args, dropped
 
 
-def text_args(spec: ToolSpec) -> frozenset[str]:
-    """The arguments that take text, and neither an object nor a list."""
+def text_arg_names(spec: ToolSpec) -> frozenset[str]:
+    """Returns the arguments that take text, and neither an object nor a list."""
     properties = spec.input_schema.get("properties")
     named = properties if isinstance(properties, dict) else {}
-    return frozenset(name for name, schema in named.items() if _kinds(schema) & {"string", *_MANY} == {"string"})
+    return frozenset(
+        name for name, schema in named.items() if _json_types(schema) & {"string", *_CONTAINER_TYPES} == {"string"}
+    )
 
 
-_MANY = frozenset({"object", "array"})
+_CONTAINER_TYPES = frozenset({"object", "array"})
 
 
-def _kinds(schema: JsonValue) -> frozenset[str]:
-    """The JSON types a schema allows; those of many values too where it leaves them open."""
+def _json_types(schema: JsonValue) -> frozenset[str]:
+    """Returns the JSON types a schema allows, with objects and lists where the schema leaves the type open."""
     if not isinstance(schema, dict):
-        return _MANY
+        return _CONTAINER_TYPES
     choices = schema.get("anyOf", schema.get("oneOf"))
     if isinstance(choices, list):
-        return frozenset(kind for choice in choices for kind in _kinds(choice))
+        return frozenset(kind for choice in choices for kind in _json_types(choice))
     kinds = schema.get("type")
     if isinstance(kinds, list):
         return frozenset(str(kind) for kind in kinds)
-    return frozenset({kinds}) if isinstance(kinds, str) else _MANY
+    return frozenset({kinds}) if isinstance(kinds, str) else _CONTAINER_TYPES

@@ -3,17 +3,17 @@
 from collections.abc import Iterable, Sequence
 
 from agent.core.models import Effect
-from agent.execution.run import Run
-from agent.execution.skill_executor import allowed_tools
-from agent.planning.catalogue import Catalogue, SkillCard
+from agent.run_context.run import Run
+from agent.run_context.run_tools import allowed_tools
 from agent.tools import ToolSpec
+from agent.tools.catalogue import Catalogue, SkillCard
 
-KEPT = 100
+CACHED_CATALOGUES = 100
 """How many catalogues are kept; there is one for each room and each choice of tools that callers make."""
 _WORST: tuple[Effect, ...] = ("read", "idempotent", "effect")
 
 
-def catalogue_of(run: Run) -> Catalogue:
+def build_catalogue(run: Run) -> Catalogue:
     """Skills in order of name, then tools in order of name: the same bytes for the same room (prompt caches)."""
     wanted = run.state.request.metadata.get("skills")
     names = allowed_tools(run)
@@ -21,19 +21,19 @@ def catalogue_of(run: Run) -> Catalogue:
     key = (registry.version, *names, "/", *(skills or ()), skills is None, repr(wanted))
     catalogues = run.engine.catalogues
     if key not in catalogues:
-        if len(catalogues) >= KEPT:
+        if len(catalogues) >= CACHED_CATALOGUES:
             catalogues.clear()
-        catalogues[key] = _made(run, registry.specs(names), wanted if isinstance(wanted, list) else None)
+        catalogues[key] = _make_catalogue(run, registry.list_specs(names), wanted if isinstance(wanted, list) else None)
     return catalogues[key]
 
 
-def _made(run: Run, specs: Sequence[ToolSpec], wanted: Sequence[object] | None) -> Catalogue:
+def _make_catalogue(run: Run, specs: Sequence[ToolSpec], wanted: Sequence[object] | None) -> Catalogue:
     effects = {spec.name: spec.effect for spec in specs}
     allowed = tuple(effects)
     cards = []
-    for skill in run.engine.skills.visible(run.room.skills):
+    for skill in run.engine.skills.list_visible(run.room.skills):
         if skill.model_invocable and (wanted is None or skill.name in wanted):
-            tools = skill.scope(allowed)
+            tools = skill.select_tools(allowed)
             cards.append(
                 SkillCard(
                     name=skill.name,

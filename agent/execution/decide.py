@@ -1,12 +1,13 @@
-"""`decide(state)`: what is to be done next with the plan in force. Pure: a table of states is its whole test."""
+"""`decide(state)`: the commands that come next for the plan in force. Pure, so a table of states tests it."""
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from agent.core.approval import said_of_plan
-from agent.core.fold import RunState, StepState
-from agent.core.models import Outcome, PlanStep, StepOutcome
+from agent.core.models import Outcome, PlanStep
+from agent.core.plan_outcome import find_halting_step, get_last_verdict
+from agent.core.run_state import RunState, StepState
+from agent.policy.approval import get_plan_feedback
 
 Attempt = tuple[str, int]
 """A step's id and the number of the attempt, from 1."""
@@ -14,14 +15,17 @@ Attempt = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Carry out an attempt. `waiting_for` names steps whose judge is still thinking (speculation); `grounds` holds the
-    number of the attempt whose output each dependency lends."""
+    """Start an attempt of a step.
+
+    `waiting_for` names dependencies whose judge has not answered yet (speculation). `depends_on_attempts` holds, for
+    each dependency, the number of the attempt whose output is used.
+    """
 
     step: PlanStep
     attempt: int
     feedback: str | None = None
     waiting_for: tuple[str, ...] = ()
-    grounds: Mapping[str, int] = field(default_factory=dict)
+    depends_on_attempts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,7 @@ class Judge:
 
 @dataclass(frozen=True, slots=True)
 class Discard:
-    """Drop a speculative attempt whose ground does not hold."""
+    """Drop a speculative attempt because a dependency did not succeed."""
 
     step_id: str
     attempt: int
@@ -45,19 +49,19 @@ Command = Start | Judge | Discard
 
 
 def decide(state: RunState, in_flight: AbstractSet[Attempt] = frozenset()) -> tuple[Command, ...]:
-    """The commands that may be carried out now, given the attempts already `in_flight` (running or being judged).
+    """Returns the commands that may be executed now. `in_flight` are the attempts that run or are being judged.
 
-    Discards come first, so that nothing is started on a ground that is about to be taken away. None, with nothing in
-    flight, means that the plan in force is over: done, halted, or to be planned again.
+    Discards come first, so that nothing starts on an output that is about to be dropped. No commands and nothing in
+    flight means that the plan in force is over: done, halted, or to be replaced.
     """
     plan = state.plan
-    if plan is None or state.cancel is not None:
+    if plan is None or state.cancel_request is not None:
         return ()
-    halted = _holds_back(state)
+    halted = _is_halted(state)
     free = state.room.budgets.max_parallel - len(in_flight)
     commands: list[Command] = []
     for step in plan.steps:
-        command = _next(state, step, in_flight, halted=halted)
+        command = _next_command(state, step, in_flight, halted=halted)
         if isinstance(command, Start) and free <= 0:
             continue
         if command is not None:
@@ -66,52 +70,50 @@ def decide(state: RunState, in_flight: AbstractSet[Attempt] = frozenset()) -> tu
     return tuple(sorted(commands, key=lambda command: not isinstance(command, Discard)))
 
 
-def confirmed(state: RunState, step: PlanStep, grounds: Mapping[str, int]) -> bool:
-    """Whether every dependency was judged SUCCESS in the very attempt that `grounds` names (any, where it names
-    none)."""
+def dependencies_succeeded(state: RunState, step: PlanStep, attempts: Mapping[str, int]) -> bool:
+    """Returns whether every dependency succeeded, in the attempt that `attempts` names for it.
+
+    A dependency without an entry may have succeeded in any attempt.
+    """
     return all(
-        (ground := state.step(dependency)).status == "succeeded" and _same(ground, grounds)
+        (own := state.get_step(dependency)).status == "succeeded" and _is_same_attempt(own, attempts)
         for dependency in step.depends_on
     )
 
 
-def halting_step(state: RunState) -> PlanStep | None:
-    """The step that keeps the plan in force from going on: judged REPLAN or ABORT, or of unknown outcome."""
-    if state.plan is None:
-        return None
-    return next((s for s in state.plan.steps if state.step(s.id).status in ("replan", "aborted", "unknown")), None)
+def _is_halted(state: RunState) -> bool:
+    """Returns whether nothing new may start.
 
-
-def _holds_back(state: RunState) -> bool:
-    """Whether nothing new may start. A step that did not serve its purpose holds the others back as long as the planner
-    can be asked again; after that, what does not depend on it is still done: the answer is then all there can be."""
-    if state.plan is None or halting_step(state) is None:
+    A failed step halts the others as long as the planner can be asked again. After that, independent steps still
+    run: the answer is then made from what there is.
+    """
+    if state.plan is None or find_halting_step(state) is None:
         return False
-    final = any(state.step(step.id).status in ("aborted", "unknown") for step in state.plan.steps)
-    return final or wants_replan(state)
+    final = any(state.get_step(step.id).status in ("aborted", "unknown") for step in state.plan.steps)
+    return final or needs_replan(state)
 
 
-def wants_replan(state: RunState) -> bool:
-    """Whether the planner is to be asked again, within the budget."""
-    if state.plan is None or state.cancel is not None or state.plans[-1].final:
+def needs_replan(state: RunState) -> bool:
+    """Returns whether the planner is to be asked again, within the budget."""
+    if state.plan is None or state.cancel_request is not None or state.plans[-1].final:
         return False
-    if said_of_plan(state):
+    if get_plan_feedback(state):
         return True
-    if state.replans >= state.room.budgets.max_replans:
+    if state.replan_count >= state.room.budgets.max_replans:
         return False
-    statuses = {state.step(step.id).status for step in state.plan.steps}
+    statuses = {state.get_step(step.id).status for step in state.plan.steps}
     if statuses & {"aborted", "unknown"}:
         return False
     return "replan" in statuses or any(not gate.passed for gate in state.gates)
 
 
 def replan_reason(state: RunState) -> str:
-    """Why the plan must change, for the planner and the trace."""
-    said = said_of_plan(state)
-    if said:
-        return f"the user was shown the plan before it was carried out, and said: {said}"
-    step = halting_step(state)
-    verdict = _verdict(state.step(step.id)) if step else None
+    """Returns why the plan must change, for the planner and the trace."""
+    feedback = get_plan_feedback(state)
+    if feedback:
+        return f"the user was shown the plan before it was carried out, and said: {feedback}"
+    step = find_halting_step(state)
+    verdict = get_last_verdict(state.get_step(step.id)) if step else None
     if step is not None and verdict is not None:
         fix = f" Suggested: {verdict.suggested_fix}" if verdict.suggested_fix else ""
         return f"step {step.id} ({step.tool}) did not serve its purpose: {verdict.reason}.{fix}"
@@ -119,60 +121,37 @@ def replan_reason(state: RunState) -> str:
     return "the result failed verification: " + "; ".join(failed)
 
 
-def given_up(state: RunState) -> tuple[PlanStep, ...]:
-    """The steps that did not serve their purpose, where the plans that came after them do nothing new, or are what the
-    rules read off the request because no planner could be asked: nobody found another way. What a person had planned
-    otherwise is no such thing."""
-    lost: list[PlanStep] = []
-    for number in range(len(state.plans) - 1, 0, -1):
-        before, after = state.plans[:number], state.plans[number]
-        known = {step.id for proposed in before for step in proposed.plan.steps}
-        found = any(step.id not in known and not step.is_completion for step in after.plan.steps)
-        if after.asked_for or (found and after.fallback_reason is None):
-            break
-        failed = (step for step in before[-1].plan.steps if state.step(step.id).status == "replan")
-        lost[:0] = (step for step in failed if not step.is_completion)
-    return tuple(lost)
-
-
-def reason_of(state: RunState, step: PlanStep) -> str:
-    """Why a step did not serve its purpose, as the supervisor said."""
-    verdict = _verdict(state.step(step.id))
-    return verdict.reason if verdict else "it did not finish"
-
-
-def is_complete(state: RunState) -> bool:
-    """Whether every step of the plan in force was judged SUCCESS."""
-    return state.plan is not None and all(state.step(s.id).status == "succeeded" for s in state.plan.steps)
-
-
-def _next(state: RunState, step: PlanStep, in_flight: AbstractSet[Attempt], *, halted: bool) -> Command | None:
-    """The one command this step calls for."""
-    own = state.step(step.id)
+def _next_command(state: RunState, step: PlanStep, in_flight: AbstractSet[Attempt], *, halted: bool) -> Command | None:
+    """Returns the one command this step needs now, or None."""
+    own = state.get_step(step.id)
     last = own.last
     # By step, not by attempt: a task that was started has perhaps not yet written its first event.
     busy = any(step_id == step.id for step_id, _ in in_flight)
-    grounds = [state.step(dependency) for dependency in step.depends_on]
-    if last is not None and last.speculative and last.verdict is None:
-        broken = next((g for g in grounds if _is_broken(g, last.grounds)), None)
+    dependencies = [state.get_step(dependency) for dependency in step.depends_on]
+    if last is not None and last.is_speculative and last.verdict is None:
+        broken = next((one for one in dependencies if _is_invalidated(one, last.depends_on_attempts)), None)
         if broken is not None:
-            return Discard(step.id, last.number, f"step {broken.step_id} was judged {_word(broken, last.grounds)}")
+            return Discard(
+                step.id,
+                last.number,
+                f"step {broken.step_id} was judged {_outcome_name(broken, last.depends_on_attempts)}",
+            )
     if busy or own.status in ("succeeded", "replan", "aborted", "unknown"):
         return None
     if own.status == "executed" and last is not None:
-        return Judge(step, last.number) if confirmed(state, step, last.grounds) else None
-    if halted or (last is not None and last.asked):
+        return Judge(step, last.number) if dependencies_succeeded(state, step, last.depends_on_attempts) else None
+    if halted or (last is not None and last.pending_approvals):
         return None
-    number, feedback = _attempt(own)
-    rests_on = {ground.step_id: ground.last.number for ground in grounds if ground.last is not None}
-    if confirmed(state, step, {}):
-        return Start(step, number, feedback, grounds=rests_on)
-    waiting = _speculative_grounds(state, step, grounds)
-    return Start(step, number, feedback, waiting, rests_on) if waiting else None
+    number, feedback = _next_attempt(own)
+    attempts = {one.step_id: one.last.number for one in dependencies if one.last is not None}
+    if dependencies_succeeded(state, step, {}):
+        return Start(step, number, feedback, depends_on_attempts=attempts)
+    waiting = _unjudged_dependencies(state, step, dependencies)
+    return Start(step, number, feedback, waiting, attempts) if waiting else None
 
 
-def _attempt(step: StepState) -> tuple[int, str | None]:
-    """The attempt to carry out: the interrupted one again, or the next with the supervisor's feedback."""
+def _next_attempt(step: StepState) -> tuple[int, str | None]:
+    """Returns the number of the attempt to start and the supervisor's feedback for it; an interrupted one goes on."""
     last = step.last
     if last is not None and last.output is None:
         return last.number, last.feedback
@@ -183,38 +162,36 @@ def _attempt(step: StepState) -> tuple[int, str | None]:
     return len(step.attempts) + 1, feedback
 
 
-def _speculative_grounds(state: RunState, step: PlanStep, grounds: list[StepState]) -> tuple[str, ...]:
-    """The dependencies a read-only step may run ahead of: executed, with only the judge's word missing."""
+def _unjudged_dependencies(state: RunState, step: PlanStep, dependencies: list[StepState]) -> tuple[str, ...]:
+    """Returns the dependencies without a verdict that a read-only step may run ahead of."""
     if step.effect != "read" or step.is_completion:
         return ()
     waiting: list[str] = []
-    for ground in grounds:
-        if ground.status == "succeeded":
+    for dependency in dependencies:
+        if dependency.status == "succeeded":
             continue
-        if ground.status != "executed" or state.plan is None:
+        if dependency.status != "executed" or state.plan is None:
             return ()
-        deep = any(state.step(below).status != "succeeded" for below in state.plan.step(ground.step_id).depends_on)
-        if deep or ground.output is None or ground.output.error_code is not None:
+        deep = any(
+            state.get_step(below).status != "succeeded" for below in state.plan.get_step(dependency.step_id).depends_on
+        )
+        if deep or dependency.output is None or dependency.output.error_code is not None:
             return ()
-        waiting.append(ground.step_id)
+        waiting.append(dependency.step_id)
     return tuple(waiting)
 
 
-def _is_broken(ground: StepState, grounds: Mapping[str, int]) -> bool:
-    """Whether what an attempt rests on was judged away, or is being done again since."""
-    return ground.status in ("retry", "replan", "aborted", "unknown") or not _same(ground, grounds)
+def _is_invalidated(dependency: StepState, attempts: Mapping[str, int]) -> bool:
+    """Returns whether the output an attempt uses failed its verdict, or is being produced again."""
+    return dependency.status in ("retry", "replan", "aborted", "unknown") or not _is_same_attempt(dependency, attempts)
 
 
-def _same(ground: StepState, grounds: Mapping[str, int]) -> bool:
-    number = grounds.get(ground.step_id)
-    return number is None or (ground.last is not None and ground.last.number == number)
+def _is_same_attempt(dependency: StepState, attempts: Mapping[str, int]) -> bool:
+    number = attempts.get(dependency.step_id)
+    return number is None or (dependency.last is not None and dependency.last.number == number)
 
 
-def _verdict(step: StepState) -> StepOutcome | None:
-    return step.last.verdict if step.last else None
-
-
-def _word(step: StepState, grounds: Mapping[str, int]) -> str:
-    attempt = step.attempt(grounds.get(step.step_id, 0)) or step.last
+def _outcome_name(step: StepState, attempts: Mapping[str, int]) -> str:
+    attempt = step.find_attempt(attempts.get(step.step_id, 0)) or step.last
     verdict = attempt.verdict if attempt else None
     return verdict.outcome.value if verdict else step.status.upper()

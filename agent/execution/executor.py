@@ -1,4 +1,4 @@
-"""`RunExecutor`: from a claim to the terminal event, and what becomes of a run that cannot get there here."""
+"""`RunExecutor`: drives a claimed run to its terminal event, or leaves it in a state another process can resume."""
 
 import asyncio
 import logging
@@ -6,34 +6,37 @@ from collections.abc import Awaitable, Callable
 
 from agent.core.errors import AgentError, AgentFailure, ConflictError, StaleEpochError, StoreError
 from agent.core.events import CancelRequested, RunClaimed, RunFailed, RunSuspended, RunWaiting
-from agent.core.journal import Claim
 from agent.core.models import JsonObject, Plan
-from agent.execution.decisions import expire, obey, revised
-from agent.execution.run import Engine, Run
+from agent.execution.signals import apply_signal, expire_approvals, revise_plan
 from agent.execution.workflow import drive
+from agent.run_context.run import Engine, Run
+from agent.storage.journal import Claim
 
 log = logging.getLogger(__name__)
 
 
 class RunExecutor:
-    """Carries out claimed runs on one engine."""
+    """Executes claimed runs on one engine."""
 
     def __init__(self, engine: Engine, worker: str, drive: Callable[[Run], Awaitable[None]] = drive) -> None:
         self._engine = engine
         self._worker = worker
         self._drive = drive
 
-    def open(self, claim: Claim) -> Run:
-        """The claimed run, folded and ready to be followed."""
+    def open_run(self, claim: Claim) -> Run:
+        """Returns the claimed run with its state folded."""
         return Run(self._engine, claim)
 
-    async def carry_out(self, run: Run) -> None:
-        """Drive a run to its end. A cancelled caller leaves it resumable; a lost claim or a failing store ends the
-        work here without a word in the log, because the log is no longer ours or cannot be written."""
-        run.begin()
+    async def execute_run(self, run: Run) -> None:
+        """Drives a run to its end.
+
+        A cancelled caller leaves the run resumable. A lost claim or a failing store ends the work without an event:
+        the log belongs to another process, or cannot be written.
+        """
+        run.start_clock()
         try:
             await run.note(RunClaimed(worker=self._worker, resumed=run.epoch > 1))
-            await self._drive_or_wait(run)
+            await self._drive_until_end_or_wait(run)
         except StaleEpochError:
             log.warning("run %s was claimed by another process; it goes on there", run.run_id)
         except ConflictError:
@@ -41,89 +44,90 @@ class RunExecutor:
         except StoreError as error:
             log.error("run %s is left to be resumed: %s", run.run_id, error.message)  # noqa: TRY400 - no defect
         except asyncio.CancelledError:
-            await self._let_go(run)
+            await self._release(run)
             raise
         except AgentError as error:
-            await self._fail(run, error.failure())
+            await self._record_failure(run, error.to_failure())
         except Exception:
             log.exception("run %s failed by a defect", run.run_id)
             message = "a defect of Stepgate ended this run; the log of the gateway has the details"
             failure = AgentFailure(agent_id="gateway", error_code="ERR_INTERNAL", message=message, recoverable=False)
-            await self._fail(run, failure)
+            await self._record_failure(run, failure)
         finally:
             run.close()
 
-    async def let_go(self, run: Run) -> None:
-        """Leave a run that was not begun to whoever comes next."""
+    async def release_run(self, run: Run) -> None:
+        """Releases a run that was not started, so that another process can claim it."""
         try:
-            await self._let_go(run)
+            await self._release(run)
         finally:
             run.close()
 
-    async def cancel(self, run: Run, reason: str) -> None:
-        """Stop a run of this process: what is under way ends now, and the answer says what is known."""
-        if run.state.finished or run.state.cancel is not None:
+    async def cancel_run(self, run: Run, reason: str) -> None:
+        """Stops a run of this process. What is under way ends now, and the answer says what is known."""
+        if run.state.is_finished or run.state.cancel_request is not None:
             return
         await run.emit(CancelRequested(reason=reason))
-        run.stopping.set()
+        run.stop_requested.set()
 
-    async def obey(self, run: Run) -> bool:
-        """Take up what was said to the run since it was last looked at, also while nobody held it.
+    async def apply_signals(self, run: Run) -> bool:
+        """Applies the signals that arrived since the last call, also those from before this process held the run.
 
-        False once it has been put down to wait: whoever takes it up then has to obey."""
-        async with run.hearing:
+        Returns False once the run is parked: the process that resumes it applies them.
+        """
+        async with run.signal_lock:
             if run.parked:
                 return False
-            for signal in await self._engine.journal.take_signals(run.run_id, after=run.last_signal):
+            for signal in await self._engine.journal.read_signals(run.run_id, after=run.last_signal):
                 run.last_signal = signal.id
-                if run.state.finished or run.state.cancel is not None:
+                if run.state.is_finished or run.state.cancel_request is not None:
                     continue
                 if signal.kind == "cancel":
-                    await self.cancel(run, str(signal.payload.get("reason") or "cancelled by the caller"))
-                elif await obey(run, signal):
-                    run.stopping.set()
-                run.nudged.set()
+                    await self.cancel_run(run, str(signal.payload.get("reason") or "cancelled by the caller"))
+                elif await apply_signal(run, signal):
+                    run.stop_requested.set()
+                run.decision_made.set()
         return True
 
-    def review(self, claim: Claim, plan: JsonObject) -> Plan:
-        """The plan that a person's edit makes. Raises `BadRequestError`."""
-        return revised(Run(self._engine, claim), plan)
+    def validate_edited_plan(self, claim: Claim, plan: JsonObject) -> Plan:
+        """Returns the plan made from a person's edit. Raises `BadRequestError`."""
+        return revise_plan(Run(self._engine, claim), plan)
 
-    async def _drive_or_wait(self, run: Run) -> None:
-        """To the end, or until only a person can say how it goes on: then the run is put down, and nobody holds it."""
+    async def _drive_until_end_or_wait(self, run: Run) -> None:
+        """Drives the run until it ends or waits for a person; a waiting run is parked and held by nobody."""
         while True:
-            await self.obey(run)
-            await expire(run)
+            await self.apply_signals(run)
+            await expire_approvals(run)
             await self._drive(run)
-            if run.state.finished:
+            if run.state.is_finished:
                 return
-            waiting = run.state.waiting
+            waiting = run.state.pending_approvals
             await run.emit(RunWaiting(approvals=tuple(asked.approval_id for asked in waiting)))
-            if await self._put_down(run):
+            if await self._park(run):
                 return
 
-    async def _put_down(self, run: Run) -> bool:
-        """Give the run out of hand while it waits for a person; False when they have spoken meanwhile."""
-        until = min((asked.expires_at for asked in run.state.waiting), default=0.0)
-        async with run.hearing:
+    async def _park(self, run: Run) -> bool:
+        """Releases the run while it waits for a person. Returns False if a decision arrived in the meantime."""
+        until = min((asked.expires_at for asked in run.state.pending_approvals), default=0.0)
+        async with run.signal_lock:
             heard = run.last_signal
             run.parked = run.parked or await self._engine.journal.park(
                 run.run_id, run.epoch, until=until, after_signal=heard
             )
         return run.parked
 
-    async def _fail(self, run: Run, failure: AgentFailure) -> None:
+    async def _record_failure(self, run: Run, failure: AgentFailure) -> None:
         try:
             await run.emit(RunFailed(failure=failure))
         except AgentError as error:
             log.error("the failure of run %s could not be stored: %s", run.run_id, error.message)  # noqa: TRY400
 
-    async def _let_go(self, run: Run) -> None:
-        """Leave the run to be claimed at once by whoever comes next."""
-        if run.state.finished:
+    async def _release(self, run: Run) -> None:
+        """Releases the run so that another process can claim it at once."""
+        if run.state.is_finished:
             return
         try:
-            if run.state.status == "awaiting_approval" and await asyncio.shield(self._put_down(run)):
+            if run.state.status == "awaiting_approval" and await asyncio.shield(self._park(run)):
                 return
             await asyncio.shield(run.emit(RunSuspended(reason="the gateway is stopping")))
             await asyncio.shield(self._engine.journal.release(run.run_id, run.epoch))

@@ -1,7 +1,7 @@
 """The workflow as a LangGraph `StateGraph` (`AGENT_WORKFLOW=langgraph`, the extra `langgraph`).
 
-The same stages, the same `next_stage`, the same log: only who walks from stage to stage differs. The graph's state
-holds where the walk stands and nothing else; what a run is stands in its log, so no checkpointer is needed.
+The stages, `next_stage` and the log are the same; only the loop that calls the stages differs. The graph's state holds
+the position in the workflow and nothing else. The run's state is in its log, so no checkpointer is needed.
 """
 
 from collections.abc import Awaitable, Callable
@@ -9,57 +9,58 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from agent.core.errors import ConfigError
-from agent.execution.run import Run
+from agent.core.extras import format_install_hint
 from agent.execution.workflow import ROUTES, StageName, next_stage, run_stage
+from agent.run_context.run import Run
 
 MAX_STAGES = 200
 """A run of three replans passes 20 stages; more is a defect of the routing, not a long run."""
 
 
-class Walk(TypedDict):
-    """The graph's state: the stages passed, and the one to come."""
+class GraphState(TypedDict):
+    """The graph's state: the stages passed, and the next one."""
 
     passed: list[StageName]
     next: StageName | None
 
 
 @dataclass(frozen=True, slots=True)
-class Walker:
-    """Who walks: the run the stages work on."""
+class GraphContext:
+    """The run that the stages work on."""
 
     run: Run
 
 
-def langgraph_driver() -> Callable[[Run], Awaitable[None]]:
-    """Drives runs through the compiled graph. `ConfigError` without the extra."""
-    graph = compiled_graph()
+def build_langgraph_driver() -> Callable[[Run], Awaitable[None]]:
+    """Returns a driver that runs the compiled graph. Raises `ConfigError` without the extra."""
+    graph = compile_graph()
 
     async def drive(run: Run) -> None:
-        start: Walk = {"passed": [], "next": next_stage(run.state)}
-        await graph.ainvoke(start, context=Walker(run), config={"recursion_limit": MAX_STAGES})
+        start: GraphState = {"passed": [], "next": next_stage(run.state)}
+        await graph.ainvoke(start, context=GraphContext(run), config={"recursion_limit": MAX_STAGES})
 
     return drive
 
 
-def compiled_graph() -> Any:
-    """The graph: a node a stage, and from each a conditional edge to the stages that may follow it."""
+def compile_graph() -> Any:
+    """Compiles the graph: one node per stage, and conditional edges to the stages that may follow."""
     try:
         from langgraph.graph import END, START, StateGraph  # noqa: PLC0415 - an extra, and half a second of imports
     except ImportError as error:
         raise ConfigError(
-            "AGENT_WORKFLOW: langgraph is not installed; install the extra `stepgate[langgraph]`, or unset it"
+            f"AGENT_WORKFLOW: langgraph is not installed; {format_install_hint('langgraph')}, or unset it"
         ) from error
-    graph = StateGraph(Walk, context_schema=Walker)
+    graph = StateGraph(GraphState, context_schema=GraphContext)
     for stage, followers in ROUTES.items():
-        graph.add_node(stage, _node(stage))
-        graph.add_conditional_edges(stage, _where_to, [follower or END for follower in followers])
-    graph.add_conditional_edges(START, _where_to, [*ROUTES, END])  # a resumed run begins where its log ends
+        graph.add_node(stage, _build_node(stage))
+        graph.add_conditional_edges(stage, _route, [follower or END for follower in followers])
+    graph.add_conditional_edges(START, _route, [*ROUTES, END])  # a resumed run begins where its log ends
     return graph.compile()
 
 
-def _node(stage: StageName) -> Any:
+def _build_node(stage: StageName) -> Any:
     # The annotation must not be a forward reference: LangGraph reads it to know what to inject.
-    async def node(state: Walk, runtime: Any) -> Walk:
+    async def node(state: GraphState, runtime: Any) -> GraphState:
         run: Run = runtime.context.run
         await run_stage(run, stage)
         return {"passed": [*state["passed"], stage], "next": next_stage(run.state)}
@@ -67,5 +68,5 @@ def _node(stage: StageName) -> Any:
     return node
 
 
-def _where_to(state: Walk) -> str:
+def _route(state: GraphState) -> str:
     return state["next"] or "__end__"

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 
 from agent.core.errors import ModelNotConfiguredError
-from agent.core.events import Draft, StepOutput
+from agent.core.events import EventDraft, StepOutput
 from agent.core.models import JsonObject, PlanStep, Source
-from agent.execution.outputs import SKILL_CHARS, cap, load, step_output
-from agent.execution.run import Run
-from agent.execution.site import CallSite
 from agent.execution.tool_gateway import call_tool
-from agent.planning.amendments import amended
+from agent.planning.amendments import apply_reply_to_args
 from agent.planning.rules import tool_calls_for
+from agent.run_context.call_site import CallSite
+from agent.run_context.outputs import SKILL_CHARS, cut_text, load_output, to_step_output
+from agent.run_context.run import Run
 from agent.tools import Tool, ToolSpec
 
 
@@ -29,24 +29,24 @@ async def run_by_rules(
     texts: list[str] = []
     sources: list[Source] = []
     for ordinal, call in enumerate(calls, start=1):
-        site = CallSite(step.id, attempt, ordinal, by="rules")
-        args = _as_replied(run, tools[call.tool].spec, call.args, site)
+        site = CallSite(step.id, attempt, ordinal, origin="rules")
+        args = _apply_replies(run, tools[call.tool].spec, call.args, site)
         returned = await call_tool(run, tools[call.tool], args, site, tainted=tainted)
-        await run.emit(Draft(returned, step.id, attempt))
-        output = await load(run, step_output(returned))
+        await run.emit(EventDraft(returned, step.id, attempt))
+        output = await load_output(run, to_step_output(returned))
         if output.error_code is not None:
             return output
-        texts.append(cap(output.text, SKILL_CHARS))
+        texts.append(cut_text(output.text, SKILL_CHARS))
         sources += output.sources
         tainted = tainted or output.tainted
     text = "\n\n".join(texts)
     return StepOutput(value=text, text=text, tainted=tainted, sources=tuple(dict.fromkeys(sources)))
 
 
-def _as_replied(run: Run, spec: ToolSpec, args: JsonObject, site: CallSite) -> JsonObject:
+def _apply_replies(run: Run, spec: ToolSpec, args: JsonObject, site: CallSite) -> JsonObject:
     """The arguments of a call with what people have said when they were asked about it."""
     for asked in run.state.approvals:
         decided = run.state.decisions.get(asked.approval_id) if asked.call_id == site.call_id else None
         if decided is not None and decided.decision == "answered":
-            args = amended(spec, args, decided.reason)
+            args = apply_reply_to_args(spec, args, decided.reason)
     return args

@@ -1,4 +1,4 @@
-"""`read_skill_file`: a skill's own references and assets, on demand, confined to its folder."""
+"""`read_skill_file`: reads a skill's own references and assets, confined to its folder."""
 
 import asyncio
 
@@ -22,7 +22,7 @@ class SkillFileOutput(BaseModel):
 
 
 class SkillFileTool(TypedTool[SkillFileInput, SkillFileOutput]):
-    """Reads the files of one skill; offered to that skill only."""
+    """Reads the files of one skill. Offered to that skill only."""
 
     name = "read_skill_file"
     description = "Read one of this skill's own files (references, assets)."
@@ -35,9 +35,9 @@ class SkillFileTool(TypedTool[SkillFileInput, SkillFileOutput]):
         self._skill = skill
 
     async def run(self, args: SkillFileInput, context: ToolContext) -> SkillFileOutput:
-        """Read the file off the event loop."""
+        """Reads the file in a thread."""
         return SkillFileOutput(path=args.path, text=await asyncio.to_thread(self._skill.read_file, args.path))
 
-    def text(self, output: SkillFileOutput) -> str:
-        """Just the text."""
+    def format_text(self, output: SkillFileOutput) -> str:
+        """Returns the file's text alone."""
         return output.text

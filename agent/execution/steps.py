@@ -1,58 +1,79 @@
-"""One attempt of a step: arguments resolved, carried out by whom it belongs to, its end recorded with the verdict."""
+"""One attempt of a step: resolves the arguments, executes it, and records its end with the verdict."""
 
+from collections.abc import Sequence
 from time import monotonic
 
+from agent.answers.completion import CompletionWriter
 from agent.core.errors import AgentError, ModelError, StaleEpochError, StoreError
-from agent.core.events import Draft, StepFinished, StepJudged, StepOutput, StepSpeculative, StepStarted
+from agent.core.events import EventDraft, StepOutput, StepSpeculative, StepStarted
 from agent.core.models import JsonObject, PlanStep
 from agent.execution.approvals import ApprovalPendingError
-from agent.execution.arguments import text_args
-from agent.execution.asides import attempt_shown
-from agent.execution.completion import CompletionWriter
-from agent.execution.decide import Start, confirmed
-from agent.execution.outputs import load, shown_args, step_output, tainted_inputs
-from agent.execution.release import without_secrets
-from agent.execution.rewriting import rewritten
-from agent.execution.run import Run
-from agent.execution.site import CallSite
-from agent.execution.skill_executor import SkillExecutor, allowed_tools
+from agent.execution.arguments import text_arg_names
+from agent.execution.decide import Start, dependencies_succeeded
+from agent.execution.repeated_calls import find_lasting_failure
+from agent.execution.result_refining import refine_result
+from agent.execution.skill_executor import SkillExecutor
 from agent.execution.supervisor import StepSupervisorAgent
-from agent.execution.tool_gateway import call_tool, lost_effect
-from agent.planning.references import resolve
+from agent.execution.tool_gateway import call_tool, report_lost_effect
+from agent.planning.references import resolve_references
+from agent.run_context.call_site import CallSite
+from agent.run_context.outputs import has_tainted_inputs, load_output, shorten_args, to_step_output
+from agent.run_context.run import Run
+from agent.run_context.run_tools import allowed_tools
 
 
 async def run_attempt(run: Run, start: Start) -> None:
-    """Carry out an attempt and record how it ended; with the rule's verdict, unless the judge is to be asked.
+    """Executes an attempt and records its end; with the rules' verdict, unless the judge is to be asked.
 
-    Failures of the work become the step's output. `StaleEpochError` and `StoreError` end the run here instead."""
-    step, number = start.step, start.attempt
+    Failures of the work become the step's output. `StaleEpochError` and `StoreError` are raised: the run ends here.
+    """
     started = monotonic()
-    bodies: list[Draft] = []
+    bodies: list[EventDraft] = []
     try:
-        bodies, output = await _carry_out(run, start)
+        bodies, output = await _execute(run, start)
     except ApprovalPendingError:
         return  # the attempt goes on when a person has decided
     except (StaleEpochError, StoreError):
         raise
     except AgentError as error:
-        wait = error.retry_after_s if isinstance(error, ModelError) else None
-        said = without_secrets(run, error.message)
-        output = StepOutput(error_code=error.code, error=said, text="", retry_after_s=wait)
-    told, output = await attempt_shown(run, step, number, output)
-    finished = StepFinished(output=output, duration=monotonic() - started)
-    bodies += [*told, Draft(finished, step.id, number)]
-    if not _is_unknown(run, step, number):
-        bodies += await _verdict_by_rule(run, start, output)
-    # What a model wrote can be written again; what a tool did cannot be done again.
-    written = step.is_completion and isinstance(output.value, str)
-    await (run.note if written else run.emit)(*bodies)
+        output = _failed_output(error)
+    await record_output(run, start, output, bodies, duration=monotonic() - started)
 
 
-async def _carry_out(run: Run, start: Start) -> tuple[list[Draft], StepOutput]:
-    """The output of the attempt, and drafts that belong into the same transaction as its end."""
+async def record_output(
+    run: Run, start: Start, output: StepOutput, before: Sequence[EventDraft] = (), *, duration: float
+) -> None:
+    """Records the end of an attempt after `before`, in one transaction with the verdict where the rules give one."""
     step, number = start.step, start.attempt
-    args, tainted = await _resolved(run, start)
-    begin = await _beginning(run, start, args, tainted=tainted)
+    found, finished = await run.redaction.finish_step(step, number, output, duration)
+    drafts = [*before, *found, EventDraft(finished, step.id, number)]
+    if not _has_unknown_outcome(run, step, number):
+        drafts += await _rule_verdict_events(run, start, finished.output)
+    # What a model wrote can be written again; what a tool did cannot be done again.
+    can_be_lost = step.is_completion and isinstance(finished.output.value, str)
+    await (run.note if can_be_lost else run.emit)(*drafts)
+
+
+def _failed_output(error: AgentError) -> StepOutput:
+    """Returns the output of an attempt that ended with an error, with what a provider said of it."""
+    output = StepOutput(error_code=error.code, error=error.message, text="")
+    if not isinstance(error, ModelError):
+        return output
+    param, code = error.details.get("param"), error.details.get("code")
+    return output.model_copy(
+        update={
+            "retry_after_s": error.retry_after_s,
+            "error_param": param if isinstance(param, str) else None,
+            "error_detail": code if isinstance(code, str) else None,
+        }
+    )
+
+
+async def _execute(run: Run, start: Start) -> tuple[list[EventDraft], StepOutput]:
+    """Returns the output of the attempt, and drafts for the same transaction as its end."""
+    step, number = start.step, start.attempt
+    args, tainted = await _resolve_args(run, start)
+    begin = await _start_events(run, start, args, tainted=tainted)
     if step.action in ("tool", "memory"):
         return await StepExecutorAgent(run, step, number).execute(args, begin, tainted=tainted)
     await run.note(*begin)
@@ -64,7 +85,7 @@ async def _carry_out(run: Run, start: Start) -> tuple[list[Draft], StepOutput]:
 
 
 class StepExecutorAgent:
-    """Runs a single tool or memory step."""
+    """Executes a single tool or memory step."""
 
     def __init__(self, run: Run, step: PlanStep, attempt: int) -> None:
         self._run = run
@@ -72,68 +93,75 @@ class StepExecutorAgent:
         self._site = CallSite(step.id, attempt)
 
     async def execute(
-        self, args: JsonObject, begin: tuple[Draft, ...], *, tainted: bool
-    ) -> tuple[list[Draft], StepOutput]:
-        """The tool's return, to be committed with the end of the attempt, and the output it makes."""
+        self, args: JsonObject, begin: tuple[EventDraft, ...], *, tainted: bool
+    ) -> tuple[list[EventDraft], StepOutput]:
+        """Returns the tool's return, to be committed with the attempt's end, and the output made from it."""
         if self._step.tool not in allowed_tools(self._run):
             await self._run.emit(*begin)
-            lost = await lost_effect(self._run, self._site)
+            lost = await report_lost_effect(self._run, self._site)
             if lost is not None:
-                return [], step_output(lost)
-            withheld = self._run.engine.registry.withheld(self._step.tool or "")
+                return [], to_step_output(lost)
+            withheld = self._run.engine.registry.get_withheld_reason(self._step.tool or "")
             message = withheld or f"{self._step.tool!r} is not allowed in this run"
+            return [], StepOutput(error_code="ERR_TOOL_DENIED", error=message)
+        failure = find_lasting_failure(self._run.state, self._step, args)
+        if begin and failure is not None:  # without `begin` the attempt is resumed: its call may have been made
+            await self._run.emit(*begin)
+            message = f"not called again, because the same call failed before: {failure}"
             return [], StepOutput(error_code="ERR_TOOL_DENIED", error=message)
         tool = self._run.engine.registry.get(self._step.tool)
         returned = await call_tool(self._run, tool, args, self._site, begin, tainted=tainted)
-        returned, kept = await rewritten(self._run, tool, args, returned, self._site)
-        output = step_output(returned).model_copy(update={"fallback_reason": kept})
+        returned, kept = await refine_result(self._run, tool, args, returned, self._site)
+        output = to_step_output(returned).model_copy(update={"fallback_reason": kept})
         if returned.error_code == "ERR_TOOL_UNKNOWN_OUTCOME":
             return [], output
-        return [Draft(returned, self._site.step_id, self._site.attempt)], output
+        return [EventDraft(returned, self._site.step_id, self._site.attempt)], output
 
 
-async def _resolved(run: Run, start: Start) -> tuple[JsonObject, bool]:
-    """The step's arguments with references filled in, and whether anything in them came from outside.
+async def _resolve_args(run: Run, start: Start) -> tuple[JsonObject, bool]:
+    """Returns the step's arguments with references filled in, and whether any of them came from outside.
 
-    The outputs are those of the attempts the step rests on, even when one is repeated meanwhile."""
+    References read the attempts named in `start`, even if a dependency is being repeated.
+    """
     step = start.step
     outputs: dict[str, StepOutput] = {}
-    for dependency, number in start.grounds.items():
-        attempt = run.state.step(dependency).attempt(number)
+    for dependency, number in start.depends_on_attempts.items():
+        attempt = run.state.get_step(dependency).find_attempt(number)
         output = attempt.output if attempt else None
         if output is not None:
-            outputs[dependency] = await load(run, output)
+            outputs[dependency] = await load_output(run, output)
     tools = run.engine.registry
-    texts = text_args(tools.get(step.tool).spec) if step.action != "skill" and step.tool in tools else ()
-    resolved = resolve(dict(step.args), outputs.__getitem__, texts=texts)
-    tainted = resolved.tainted or (step.action == "skill" and tainted_inputs(run.state, step))
+    texts = text_arg_names(tools.get(step.tool).spec) if step.action != "skill" and step.tool in tools else ()
+    resolved = resolve_references(dict(step.args), outputs.__getitem__, texts=texts)
+    tainted = resolved.tainted or (step.action == "skill" and has_tainted_inputs(run.state, step))
     return resolved.args, tainted or run.state.tainted
 
 
-async def _beginning(run: Run, start: Start, args: JsonObject, *, tainted: bool) -> tuple[Draft, ...]:
-    """`step.started` (and `step.speculative`), unless an earlier process has recorded them."""
+async def _start_events(run: Run, start: Start, args: JsonObject, *, tainted: bool) -> tuple[EventDraft, ...]:
+    """Returns `step.started` (and `step.speculative`), or nothing if an earlier process recorded them."""
     step, number = start.step, start.attempt
-    if any(attempt.number == number for attempt in run.state.step(step.id).attempts):
+    if any(attempt.number == number for attempt in run.state.get_step(step.id).attempts):
         return ()
-    begin = [Draft(StepStarted(args=shown_args(args), feedback=start.feedback, tainted=tainted), step.id, number)]
+    begin = [
+        EventDraft(StepStarted(args=shorten_args(args), feedback=start.feedback, tainted=tainted), step.id, number)
+    ]
     if start.waiting_for:
-        ahead = StepSpeculative(waiting_for=start.waiting_for, grounds=dict(start.grounds))
-        begin.append(Draft(ahead, step.id, number))
+        ahead = StepSpeculative(waiting_for=start.waiting_for, grounds=dict(start.depends_on_attempts))
+        begin.append(EventDraft(ahead, step.id, number))
     return tuple(begin)
 
 
-async def _verdict_by_rule(run: Run, start: Start, output: StepOutput) -> list[Draft]:
-    """The verdict, when rules decide and nothing the attempt rests on is still unjudged."""
+async def _rule_verdict_events(run: Run, start: Start, output: StepOutput) -> list[EventDraft]:
+    """Returns the verdict if the rules decide and no dependency is still unjudged."""
     step = start.step
-    if not confirmed(run.state, step, start.grounds):
+    if not dependencies_succeeded(run.state, step, start.depends_on_attempts):
         return []
     supervisor = StepSupervisorAgent(run)
-    checked = await supervisor.by_rule(step, await load(run, output), start.attempt)
+    checked = await supervisor.check_by_rule(step, await load_output(run, output), start.attempt)
     if supervisor.needs_judge(step, checked):
         return []
-    verdict = StepJudged(verdict=supervisor.final(step, checked.verdict), rule=checked.doubt or "")
-    return [Draft(verdict, step.id, start.attempt)]
+    return [EventDraft(supervisor.by_rule(step, checked), step.id, start.attempt)]
 
 
-def _is_unknown(run: Run, step: PlanStep, number: int) -> bool:
-    return any(a.number == number and a.unknown is not None for a in run.state.step(step.id).attempts)
+def _has_unknown_outcome(run: Run, step: PlanStep, number: int) -> bool:
+    return any(a.number == number and a.unknown_outcome is not None for a in run.state.get_step(step.id).attempts)

@@ -1,7 +1,6 @@
-"""The one way to a tool: validation, intent before the call, time limit, retries by effect class, output cap.
+"""The only way to call a tool: validation, intent before the call, time limit, retries by effect class, output cap.
 
-A call never raises for what a tool does wrong: the failure comes back as data (`ToolReturned.error_code`), for
-the supervisor and the model to act on.
+A tool's failure never raises: it comes back as data (`ToolReturned.error_code`) for the supervisor and the model.
 """
 
 import asyncio
@@ -12,24 +11,25 @@ from functools import lru_cache, partial
 from time import monotonic
 from typing import Any
 
+import httpcore
+import httpx
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 from jsonschema.exceptions import ValidationError as SchemaViolation
 from pydantic import JsonValue, ValidationError
 
-from agent.core.content import within
+from agent.core.content_blocks import limit_blocks
 from agent.core.errors import AgentError, StaleEpochError, ToolError, ToolInputError, ToolOutputError, ToolTimeoutError
-from agent.core.events import Draft, StepUnknown, ToolCalled, ToolReturned
-from agent.core.fold import CallState
+from agent.core.events import EventDraft, StepUnknown, ToolCalled, ToolReturned
 from agent.core.models import JsonObject
-from agent.execution.approvals import allowed
-from agent.execution.arguments import known_args
-from agent.execution.release import released_content, released_line, released_result, without_secrets
-from agent.execution.run import Run
-from agent.execution.shield import restored_args
-from agent.execution.site import CallSite
-from agent.execution.tool_models import model_at
-from agent.tools import Foreseeing, Tool, ToolContext, ToolResult, ToolSpec
+from agent.core.run_state import CallState
+from agent.execution.approvals import check_approval
+from agent.execution.arguments import drop_unknown_args
+from agent.execution.tool_models import tool_model_for
+from agent.policy.redaction.inbound import restore_args
+from agent.run_context.call_site import CallSite
+from agent.run_context.run import Run
+from agent.tools import PreflightTool, Tool, ToolContext, ToolResult, ToolSpec
 
 log = logging.getLogger(__name__)
 
@@ -44,104 +44,110 @@ async def call_tool(
     tool: Tool,
     args: JsonObject,
     site: CallSite,
-    before: tuple[Draft, ...] = (),
+    before: tuple[EventDraft, ...] = (),
     *,
     tainted: bool = False,
 ) -> ToolReturned:
-    """Call `tool` once for `site`, or take the recorded return of an earlier process. `tainted` says that something
-    in the arguments came from outside. Arguments the tool does not know are left out, and told in the return.
+    """Calls `tool` once for `site`, or returns what an earlier process recorded.
 
-    Emits `before` and the intent, but not the return: the caller commits it together with what follows from it.
-    Raises `ApprovalPendingError` where a person must allow the call first.
-    A side effect that began before a crash is reconciled by the tool, or reported as `step.unknown`.
+    Emits `before` and the intent, but not the return: the caller commits it together with what follows from it. The
+    return
+    is redacted. Unknown arguments are dropped and named in it. `tainted` says that an argument came from outside.
+
+    Raises `ApprovalPendingError` if a person must allow the call first. A side effect that began before a crash is
+    reconciled by the tool, or reported as `step.unknown`.
     """
-    args, dropped = known_args(tool.spec, args)
-    returned = await _called(run, tool, args, site, before, tainted=tainted)
-    return returned.model_copy(update={"dropped": dropped}) if dropped else returned
+    args, dropped = drop_unknown_args(tool.spec, args)
+    returned = await _call_or_resume(run, tool, args, site, before, tainted=tainted)
+    if returned.error is not None:
+        returned = run.redaction.redact(returned)
+    return run.redaction.mark_redacted(returned.model_copy(update={"dropped": dropped})) if dropped else returned
 
 
-async def _called(
-    run: Run, tool: Tool, args: JsonObject, site: CallSite, before: tuple[Draft, ...], *, tainted: bool
+async def _call_or_resume(
+    run: Run, tool: Tool, args: JsonObject, site: CallSite, before: tuple[EventDraft, ...], *, tainted: bool
 ) -> ToolReturned:
-    """The call, or what the log has of it."""
-    earlier = _recorded(run, site)
+    """Makes the call, or returns what the log holds of it."""
+    earlier = _recorded_call(run, site)
     if earlier is None:
         return await _first_call(run, tool, args, site, before, tainted=tainted)
     if before:
         await run.emit(*before)
-    if earlier.called.tool != tool.spec.name:  # an upgrade has changed what is called here
-        why = f"another tool ({earlier.called.tool}) was called in this place before the interruption"
-        return await lost_effect(run, site) or _failed(tool.spec, site, ToolError(why), monotonic())
-    if earlier.returned is not None:
-        return earlier.returned
-    args = earlier.called.args  # what was begun under this key, however references are filled in by now
-    problem = argument_problem(tool.spec, args)
+    if earlier.intent.tool != tool.spec.name:  # an upgrade has changed what is called here
+        why = f"another tool ({earlier.intent.tool}) was called in this place before the interruption"
+        return await report_lost_effect(run, site) or _failed_return(tool.spec, site, ToolError(why), monotonic())
+    if earlier.result is not None:
+        return earlier.result
+    args = earlier.intent.args  # what was begun under this key, however references are filled in by now
+    problem = find_argument_problem(tool.spec, args)
     if problem is not None:
-        return _failed(tool.spec, site, ToolInputError(problem), monotonic())
-    if earlier.called.effect == "effect":
-        return await _reconcile(run, tool, site, earlier.called)
-    return await _carry_out(run, tool, args, site, _context(run, site, earlier.called.key, tainted=tainted))
+        return _failed_return(tool.spec, site, ToolInputError(problem), monotonic())
+    if earlier.intent.effect == "effect":
+        return await _reconcile(run, tool, site, earlier.intent)
+    return await _execute(run, tool, args, site, _tool_context(run, site, earlier.intent.key, tainted=tainted))
 
 
 async def _first_call(
-    run: Run, tool: Tool, args: JsonObject, site: CallSite, before: tuple[Draft, ...], *, tainted: bool
+    run: Run, tool: Tool, args: JsonObject, site: CallSite, before: tuple[EventDraft, ...], *, tainted: bool
 ) -> ToolReturned:
-    """A call that no process has begun yet: checked, allowed, its intent recorded, then made."""
-    problem = argument_problem(tool.spec, args)
+    """Makes a call that no process has begun: validates it, checks the approval, records the intent, calls."""
+    problem = find_argument_problem(tool.spec, args)
     if problem is not None:
         if before:
             await run.emit(*before)
-        return _failed(tool.spec, site, ToolInputError(problem), monotonic())
+        return _failed_return(tool.spec, site, ToolInputError(problem), monotonic())
     plan_version = run.state.plan.version if run.state.plan else 0
     key = f"{run.run_id}:{plan_version}:{site.step_id}:{site.attempt}:{site.place}"
-    context = _context(run, site, key, tainted=tainted)
+    context = _tool_context(run, site, key, tainted=tainted)
 
-    async def foreseen() -> ToolReturned | None:
-        return await _foreseen(run, tool, args, site, context)
+    async def foresee_failure() -> ToolReturned | None:
+        return await _foresee_failure(run, tool, args, site, context)
 
-    refused = await allowed(run, tool, args, site, before, tainted=tainted, foreseen=foreseen)
+    refused = await check_approval(run, tool, args, site, before, tainted=tainted, foresee_failure=foresee_failure)
     if refused is not None:
         return refused
     intent = ToolCalled(
         call_id=site.call_id, tool=tool.spec.name, args=args, effect=tool.spec.effect, key=key, span=site.span
     )
-    await run.emit(*before, Draft(intent, site.step_id, site.attempt))
-    return await _carry_out(run, tool, args, site, context)
+    await run.emit(*before, EventDraft(intent, site.step_id, site.attempt))
+    return await _execute(run, tool, args, site, context)
 
 
-async def _foreseen(
+async def _foresee_failure(
     run: Run, tool: Tool, args: JsonObject, site: CallSite, context: ToolContext
 ) -> ToolReturned | None:
-    """What the call would end in now, where its tool knows that it must fail."""
-    if not isinstance(tool, Foreseeing):
+    """Returns the failure the call would end in, if its tool knows one in advance."""
+    if not isinstance(tool, PreflightTool):
         return None
     try:
-        await tool.foresee(restored_args(run.state, args), context)
+        await tool.preflight(restore_args(run.state, args), context)
     except ToolError as error:
-        error.message = without_secrets(run, error.message)
-        return _failed(tool.spec, site, error, monotonic())
+        return _failed_return(tool.spec, site, error, monotonic())
     return None
 
 
-async def lost_effect(run: Run, site: CallSite) -> ToolReturned | None:
-    """For a call that cannot be taken up because its tool is no longer there: None, unless a side effect had begun.
+async def report_lost_effect(run: Run, site: CallSite) -> ToolReturned | None:
+    """Returns None, unless a side effect had begun for a call that cannot be resumed.
 
-    That one is recorded as `step.unknown`: whoever sees it as refused would do it again."""
-    earlier = _recorded(run, site)
-    if earlier is None or earlier.returned is not None or earlier.called.effect != "effect":
+    Its tool is no longer there. The call is recorded as `step.unknown`: reported as refused, it would be made again.
+    """
+    earlier = _recorded_call(run, site)
+    if earlier is None or earlier.result is not None or earlier.intent.effect != "effect":
         return None
-    return await _unknown(run, site, earlier.called)
+    return await _record_unknown(run, site, earlier.intent)
 
 
-def _recorded(run: Run, site: CallSite) -> CallState | None:
-    """What the log holds of the call at this place."""
-    attempt = run.state.step(site.step_id).attempt(site.attempt)
-    return attempt.call(site.call_id) if attempt else None
+def _recorded_call(run: Run, site: CallSite) -> CallState | None:
+    """Returns the recorded call at this site, if there is one."""
+    attempt = run.state.get_step(site.step_id).find_attempt(site.attempt)
+    return attempt.find_call(site.call_id) if attempt else None
 
 
-def _context(run: Run, site: CallSite, key: str, *, tainted: bool = False) -> ToolContext:
+def _tool_context(run: Run, site: CallSite, key: str, *, tainted: bool = False) -> ToolContext:
     conversation = run.state.request.conversation_id
-    subagents = run.engine.subagents.at(run, site, tainted=tainted) if run.engine.subagents is not None else None
+    subagents = (
+        run.engine.subagents.spawner_for(run, site, tainted=tainted) if run.engine.subagents is not None else None
+    )
     return ToolContext(
         run.run_id,
         run.state.owner,
@@ -149,88 +155,102 @@ def _context(run: Run, site: CallSite, key: str, *, tainted: bool = False) -> To
         conversation,
         tainted,
         subagents,
-        model=model_at(run, site),
+        model=tool_model_for(run, site),
         retrieval_mode=run.room.retrieval_mode,
-        told=partial(_told, run),
+        report_progress=partial(_report_progress, run),
     )
 
 
-def _told(run: Run, line: str) -> None:
-    """Pass on what a tool says of its progress, without what may not leave."""
-    run.engine.progress.tell(run.run_id, lambda: released_line(run, line))
+def _report_progress(run: Run, line: str) -> None:
+    """Publishes a tool's line of progress, redacted."""
+    run.engine.progress.publish(run.run_id, lambda: run.redaction.redact_text(line))
 
 
-async def _carry_out(run: Run, tool: Tool, args: JsonObject, site: CallSite, context: ToolContext) -> ToolReturned:
-    """Call with a time limit; again after a broken connection, where repeating is harmless."""
+async def _execute(run: Run, tool: Tool, args: JsonObject, site: CallSite, context: ToolContext) -> ToolReturned:
+    """Calls with a time limit; repeats after a broken connection if repeating is harmless."""
     spec = tool.spec
     limit = min(spec.timeout_s or run.engine.settings.tool_timeout_s, max(0.1, run.seconds_left))
     started = monotonic()
     tries = 0
-    place = _place(run, spec)
+    place = _call_slot(run, spec)
     while True:
         tries += 1
+        is_broken = False
         try:
             async with place, asyncio.timeout(limit):
-                result = await tool.call(restored_args(run.state, args), context)
+                result = await tool.call(restore_args(run.state, args), context)
         except TimeoutError:
             error: ToolError = ToolTimeoutError(f"{spec.name} did not finish within {limit:g} s", agent_id=spec.name)
         except ToolError as failure:
-            error = failure
+            error, is_broken = failure, _is_broken_connection(failure)
         except AgentError as failure:
-            error = _own_failure(spec, failure)
+            error, is_broken = _wrap_agent_error(spec, failure), _is_broken_connection(failure)
         except OSError as failure:
-            settings = run.engine.settings
-            if tries <= settings.tool_max_retries and spec.effect != "effect":
-                await asyncio.sleep(min(settings.tool_retry_backoff_s * 2 ** (tries - 1), run.seconds_left))
-                continue
-            error = ToolError(f"{spec.name} failed: {failure}", agent_id=spec.name)
+            error, is_broken = ToolError(f"{spec.name} failed: {failure}", agent_id=spec.name), True
         except ValidationError as failure:
             error = ToolOutputError(f"{spec.name} broke its own schema: {failure.error_count()} problems")
         except Exception as failure:  # noqa: BLE001 - the border to foreign code: any defect of a tool is data
-            error = ToolError(f"{spec.name} failed with {type(failure).__name__}: {_short(str(failure))}")
+            error = ToolError(f"{spec.name} failed with {type(failure).__name__}: {_shorten(str(failure))}")
+            is_broken = _is_broken_connection(failure)
         else:
             # Not inside the `try`: that our own store fails is no failure of the tool, which has done its work.
-            return await _returned(run, spec, site, result, started, tries)
-        error.message = without_secrets(run, error.message)
-        return _failed(spec, site, error, started, tries)
+            return await _build_return(run, spec, site, result, started, tries)
+        if is_broken and tries <= run.engine.settings.tool_max_retries and spec.effect != "effect":
+            pause = run.engine.settings.tool_retry_backoff_s * 2 ** (tries - 1)
+            await asyncio.sleep(min(pause, run.seconds_left))
+            continue
+        return _failed_return(spec, site, error, started, tries)
 
 
-def _own_failure(spec: ToolSpec, failure: AgentError) -> ToolError:
-    """A failure of a store or an endpoint of the tool's own. That the run is no longer ours, which a sub-agent notices
-    when its event is refused, is nobody's failure and is raised again."""
+def _is_broken_connection(error: BaseException) -> bool:
+    """Returns whether a broken connection caused the error, however often it was wrapped. A time-out is none."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, TimeoutError | httpx.TimeoutException):
+            return False
+        if isinstance(cause, ConnectionError | httpx.NetworkError | httpx.RemoteProtocolError | httpcore.NetworkError):
+            return True
+        cause = cause.__cause__
+    return False
+
+
+def _wrap_agent_error(spec: ToolSpec, failure: AgentError) -> ToolError:
+    """Returns the failure of a tool's own store or endpoint as a tool error.
+
+    Raises `StaleEpochError` again: a sub-agent notices it when its event is refused, and it is no failure of the tool.
+    """
     if isinstance(failure, StaleEpochError):
         raise failure
     return ToolError(f"{spec.name} failed: {failure.message}", agent_id=spec.name)
 
 
-def _place(run: Run, spec: ToolSpec) -> AbstractAsyncContextManager[object]:
-    """A place among the calls under way; none for a tool whose sub-agents' calls need places of their own."""
-    return nullcontext() if spec.spawns else run.tool_slots
+def _call_slot(run: Run, spec: ToolSpec) -> AbstractAsyncContextManager[object]:
+    """Returns a slot for a call under way; none for a tool that works through sub-agents, whose calls need slots."""
+    return nullcontext() if spec.uses_subagents else run.tool_slots
 
 
-async def _returned(
+async def _build_return(
     run: Run, spec: ToolSpec, site: CallSite, result: ToolResult, started: float, tries: int
 ) -> ToolReturned:
-    """The result, checked against the schema, without what may not leave, and capped."""
+    """Returns the result: checked against the schema, redacted and capped."""
     cap = run.engine.settings.tool_output_chars
     try:
-        problem = output_problem(spec, result)
+        problem = find_output_problem(spec, result)
         size = len(json.dumps(result.value, ensure_ascii=False, default=str))
     except (ValueError, TypeError, RecursionError, SchemaError) as error:  # a result or a schema that is none
         problem, size = f"{spec.name} returned what cannot be read: {type(error).__name__}", 0
     if problem is not None:
-        problem = without_secrets(run, problem)
-        return _failed(spec, site, ToolOutputError(problem, agent_id=spec.name), started, tries)
+        return _failed_return(spec, site, ToolOutputError(problem, agent_id=spec.name), started, tries)
     truncated = len(result.text) > cap or size > 2 * cap
     if truncated:  # before secrets are looked for: in megabytes that takes seconds
         told = f"the result had {len(result.text):,} characters, the limit is {cap:,} (AGENT_TOOL_OUTPUT_CHARS)"
-        clean = await released_result(run, result.text[: cap + MARGIN_CHARS], None, result.sources)
+        clean = await run.redaction.redact_result(result.text[: cap + MARGIN_CHARS], None, result.sources)
         text = f"{clean.text[:cap]}\n[cut: {told}]"
         value: JsonValue = text
     else:
-        clean = await released_result(run, result.text, result.value, result.sources)
+        clean = await run.redaction.redact_result(result.text, result.value, result.sources)
         text, value = clean.text, clean.value
-    content = await _kept_content(run, result)
+    content = await _store_content(run, result)
     encoded = json.dumps(value, ensure_ascii=False, default=str)
     blob = None
     if len(encoded) + len(text) > BLOB_CHARS:
@@ -238,7 +258,7 @@ async def _returned(
         blob = await run.engine.journal.put_blob(payload.encode())
         value, text = None, text[: BLOB_CHARS // 8]
     try:
-        return ToolReturned(
+        returned = ToolReturned(
             call_id=site.call_id,
             tool=spec.name,
             output=value,
@@ -254,48 +274,51 @@ async def _returned(
         )
     except ValidationError:  # nested deeper than an event can hold
         broken = ToolOutputError(f"{spec.name} returned a value that is nested too deeply", agent_id=spec.name)
-        return _failed(spec, site, broken, started, tries)
+        return _failed_return(spec, site, broken, started, tries)
+    return run.redaction.mark_redacted(returned)
 
 
-async def _kept_content(run: Run, result: ToolResult) -> str | None:
-    """The blob with the blocks of a result, as far as they may leave; None where nobody would be handed them: a plan
-    goes on with the text, and pictures of its steps would fill the store."""
+async def _store_content(run: Run, result: ToolResult) -> str | None:
+    """Returns the blob with the content blocks of a result, or None where nobody reads them.
+
+    A plan continues with the text alone, and the pictures of its steps would fill the store.
+    """
     settings = run.engine.settings
-    if not result.content or not run.state.hidden:
+    if not result.content or not run.state.is_hidden:
         return None
-    room = within(result.content, settings.tool_output_chars, settings.tool_content_bytes)
-    return await run.engine.journal.put_blob(json.dumps(await released_content(run, room)).encode())
+    room = limit_blocks(result.content, settings.tool_output_chars, settings.tool_content_bytes)
+    return await run.engine.journal.put_blob(json.dumps(await run.redaction.redact_content_blocks(room)).encode())
 
 
 async def _reconcile(run: Run, tool: Tool, site: CallSite, called: ToolCalled) -> ToolReturned:
-    """A side effect whose return was never recorded: ask the tool, else say that nobody knows. Never repeat it."""
+    """Resolves a side effect without a recorded return: asks the tool, else records it as unknown. Never repeats it."""
     spec, started = tool.spec, monotonic()
-    context = _context(run, site, called.key)
+    context = _tool_context(run, site, called.key)
     try:
         async with asyncio.timeout(run.engine.settings.tool_timeout_s):
             result = await tool.reconcile(called.key, context)
     except Exception as error:  # noqa: BLE001 - the border to foreign code: whatever it raises, nobody knows
-        log.warning("%s could not say what became of %s: %s", spec.name, called.key, _short(str(error)))
+        log.warning("%s could not say what became of %s: %s", spec.name, called.key, _shorten(str(error)))
         result = None
     if result is not None:
-        return await _returned(run, spec, site, result, started, 1)
-    return await _unknown(run, site, called)
+        return await _build_return(run, spec, site, result, started, 1)
+    return await _record_unknown(run, site, called)
 
 
-async def _unknown(run: Run, site: CallSite, called: ToolCalled) -> ToolReturned:
-    """Record that nobody knows whether a side effect happened."""
+async def _record_unknown(run: Run, site: CallSite, called: ToolCalled) -> ToolReturned:
+    """Records that it is unknown whether a side effect happened."""
     message = (
         f"{called.tool} was called before an interruption and its result was never recorded; it may or may not have "
         f"happened. It was not repeated (key {called.key}): look at its target before you ask again."
     )
     unknown = StepUnknown(call_id=site.call_id, tool=called.tool, key=called.key, message=message)
-    await run.emit(Draft(unknown, site.step_id, site.attempt))
+    await run.emit(EventDraft(unknown, site.step_id, site.attempt))
     return ToolReturned(
         call_id=site.call_id, tool=called.tool, error_code="ERR_TOOL_UNKNOWN_OUTCOME", error=message, text=message
     )
 
 
-def _failed(spec: ToolSpec, site: CallSite, error: ToolError, started: float, tries: int = 1) -> ToolReturned:
+def _failed_return(spec: ToolSpec, site: CallSite, error: ToolError, started: float, tries: int = 1) -> ToolReturned:
     return ToolReturned(
         call_id=site.call_id,
         tool=spec.name,
@@ -308,27 +331,27 @@ def _failed(spec: ToolSpec, site: CallSite, error: ToolError, started: float, tr
     )
 
 
-def argument_problem(spec: ToolSpec, args: JsonObject) -> str | None:
-    """What is wrong with the arguments, in one sentence, or None."""
-    fault = _first_fault(spec.input_schema, args)
+def find_argument_problem(spec: ToolSpec, args: JsonObject) -> str | None:
+    """Returns what is wrong with the arguments, in one sentence, or None."""
+    fault = _first_violation(spec.input_schema, args)
     if fault is None:
         return None
     where = ".".join(str(part) for part in fault.absolute_path) or "arguments"
-    return f"{spec.name}: {where}: {_short(fault.message)}"
+    return f"{spec.name}: {where}: {_shorten(fault.message)}"
 
 
-def output_problem(spec: ToolSpec, result: ToolResult) -> str | None:
-    """How the result breaks the tool's output schema, or None."""
+def find_output_problem(spec: ToolSpec, result: ToolResult) -> str | None:
+    """Returns how the result violates the tool's output schema, or None."""
     if spec.output_schema is None:
         return None
-    fault = _first_fault(spec.output_schema, result.value)
+    fault = _first_violation(spec.output_schema, result.value)
     if fault is None:
         return None
     where = ".".join(str(part) for part in fault.absolute_path) or "result"
-    return f"{spec.name} returned something else than it promises: {where}: {_short(fault.message)}"
+    return f"{spec.name} returned something else than it promises: {where}: {_shorten(fault.message)}"
 
 
-def _first_fault(schema: JsonObject, instance: object) -> SchemaViolation | None:
+def _first_violation(schema: JsonObject, instance: object) -> SchemaViolation | None:
     validator = _validator(json.dumps(schema, sort_keys=True))
     return next(iter(validator.iter_errors(instance)), None)
 
@@ -338,5 +361,5 @@ def _validator(schema: str) -> Any:
     return Draft202012Validator(json.loads(schema))
 
 
-def _short(text: str, limit: int = 300) -> str:
+def _shorten(text: str, limit: int = 300) -> str:
     return text if len(text) <= limit else text[:limit] + "…"

@@ -3,24 +3,24 @@
 from dataclasses import dataclass
 
 from agent.core.models import JsonObject, Tier
-from agent.execution.metering import MeteredModels
-from agent.execution.run import Run
-from agent.execution.site import CallSite
+from agent.run_context.call_site import CallSite
+from agent.run_context.model_calls import MeteredModels
+from agent.run_context.run import Run
 
 
 @dataclass(frozen=True, slots=True)
 class RunModel:
-    """Implements `Asker` for one call of a tool."""
+    """Implements `ToolModel` for one call of a tool."""
 
     run: Run
     site: CallSite
 
     async def ask(self, messages: tuple[JsonObject, ...], *, tier: Tier = "fast") -> str:
-        """See `Asker.ask`."""
+        """See `ToolModel.ask`."""
         models = MeteredModels(self.run, self.site.step_id, self.site.attempt, span=self.site.span)
         return (await models.complete("tool", messages, tier=tier)).text
 
 
-def model_at(run: Run, site: CallSite) -> RunModel | None:
-    """The model of a call; None where the run works by rules."""
+def tool_model_for(run: Run, site: CallSite) -> RunModel | None:
+    """Returns the model for a call, or None if the run works by rules."""
     return RunModel(run, site) if run.works_with_model else None

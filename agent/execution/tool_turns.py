@@ -1,45 +1,51 @@
-"""`ToolTurns`: the tool calls that a model asks for turn by turn, as skills and sub-agents carry them out.
+"""`ToolTurns`: executes the tool calls a model asks for turn by turn, in skills and sub-agents.
 
-The calls of a turn run at once. One outside the scope is refused, recorded, and told to the model; what a tool did
-wrong is told too, and raises nothing.
+The calls of a turn run concurrently. A call outside the scope, or one that failed for good before, is refused and
+recorded, and the model is told. A tool's failure is told too, and raises nothing.
 """
 
 import asyncio
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from agent.core.errors import ToolError
-from agent.core.events import AssistantTurn, Draft, StepOutput, ToolRefused, ToolReturned
+from agent.core.events import AssistantTurn, EventDraft, StepOutput, ToolRefused, ToolReturned
 from agent.core.models import JsonObject, Source
 from agent.execution.approvals import ApprovalPendingError
-from agent.execution.outputs import SKILL_CHARS, cap, data_block, load, step_output
-from agent.execution.run import Run
-from agent.execution.site import CallSite
-from agent.execution.tool_deltas import written_call
-from agent.execution.tool_gateway import call_tool, lost_effect
+from agent.execution.repeated_calls import LASTING_ERRORS
+from agent.execution.tool_gateway import call_tool, report_lost_effect
+from agent.llm.tool_calls import parse_written_call, to_openai_call
+from agent.run_context.call_site import CallSite
+from agent.run_context.outputs import SKILL_CHARS, cut_text, data_block, load_output, to_step_output
+from agent.run_context.run import Run
 from agent.tools import Tool
 
 MAX_CALLS_A_TURN = 16
 """Tools called for one turn of a model; one that asks for hundreds is in a loop."""
 
-Seen = Callable[[str, JsonObject, StepOutput], None]
+ResultObserver = Callable[[str, JsonObject, StepOutput], None]
 """Told of each call that returned: the tool, its arguments, what came of it."""
 
 
 @dataclass(frozen=True, slots=True)
-class AskedCall:
-    """One tool call of a turn. `args` is None when the model's arguments are no JSON object."""
+class RequestedCall:
+    """One tool call of a turn. `args` is None if the model's arguments are no JSON object."""
 
     id: str
     name: str
     args: JsonObject | None
     raw: str
+    extra: JsonObject = field(default_factory=dict)
+    """The provider's own fields, which go back with the result."""
 
 
 class ToolTurns:
-    """The calls of one conversation with a model. `whose` names the one who calls, as refusals do; `site` says where
-    the n-th call stands. `tainted` turns true with the first result from outside; `sources` collects what was found."""
+    """The calls of one conversation with a model.
+
+    `caller_kind` names the caller in refusals; `site` returns where the n-th call stands. `tainted` becomes true with
+    the first result from outside; `sources` collects the sources of all results.
+    """
 
     def __init__(
         self,
@@ -47,37 +53,40 @@ class ToolTurns:
         tools: Mapping[str, Tool],
         site: Callable[[int], CallSite],
         *,
-        whose: str,
+        caller_kind: str,
         tainted: bool,
-        seen: Seen | None = None,
+        observer: ResultObserver | None = None,
     ) -> None:
         self._run = run
         self._tools = tools
-        self._site = site
-        self._whose = whose
-        self._seen = seen
+        self._call_site = site
+        self._caller_kind = caller_kind
+        self._observer = observer
         self._count = 0
+        self._lasting_failures: dict[tuple[str, str], str] = {}
+        """Calls that failed for good, by tool and arguments, with the reason."""
         self.tainted = tainted
         self.sources: list[Source] = []
 
-    def calls_of(self, said: AssistantTurn) -> list[AskedCall]:
-        """The calls of a turn; also the one that a small model wrote as JSON into its text."""
-        calls = [_parse(str(c["id"]), str(c["name"]), str(c["arguments"])) for c in said.tool_calls]
-        if calls:
-            return calls
-        written = written_call(said.text)
+    def parse_calls(self, said: AssistantTurn) -> list[RequestedCall]:
+        """Returns the calls of a turn, also one that a small model wrote as JSON into its text."""
+        if said.tool_calls:
+            return [_parse_requested_call(call) for call in said.tool_calls]
+        written = parse_written_call(said.text)
         if written is not None and written[0] in self._tools:
-            return [_parse(f"text_{self._count + 1}", *written)]
+            return [_parse_call(f"text{self._count + 1:05}", *written)]
         return []
 
-    async def carry_out(self, calls: list[AskedCall]) -> list[JsonObject]:
-        """The turn's calls, at once; their results as messages, in the order of the calls. Raises
-        `ApprovalPendingError` once all others are done where a person must allow one of them."""
+    async def execute_calls(self, calls: list[RequestedCall]) -> list[JsonObject]:
+        """Executes a turn's calls concurrently. Returns their results as messages, in the order of the calls.
+
+        Raises `ApprovalPendingError` after all other calls are done, if a person must allow one of them.
+        """
         first = self._count + 1
         self._count += len(calls)
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._one(call, first, place)) for place, call in enumerate(calls)]
+                tasks = [group.create_task(self._execute_call(call, first, place)) for place, call in enumerate(calls)]
         except BaseExceptionGroup as failures:  # the first cause, as the rest of the engine knows it
             raise failures.exceptions[0] from None
         told = [task.result() for task in tasks]
@@ -87,45 +96,60 @@ class ToolTurns:
             {"role": "tool", "tool_call_id": call.id, "content": text} for call, text in zip(calls, told, strict=True)
         ]
 
-    async def _one(self, call: AskedCall, first: int, place: int) -> str | None:
-        """One call: refused, or carried out; the text the model is told, None while a person has to decide. `place`
-        counts within the turn, from 0."""
-        site = self._site(first + place)
+    async def _execute_call(self, call: RequestedCall, first: int, place: int) -> str | None:
+        """Executes or refuses one call. Returns the text for the model, or None while a person has to decide.
+
+        `place` is the call's position in its turn, from 0.
+        """
+        site = self._call_site(first + place)
         tool = self._tools.get(call.name)
         if tool is None:
-            lost = await lost_effect(self._run, site)
+            lost = await report_lost_effect(self._run, site)
             if lost is not None:
                 raise ToolError(lost.error or "the outcome of a call is unknown", agent_id=call.name)
             allowed = ", ".join(self._tools) or "none"
-            return await self._refuse(call, site, f"{call.name!r} is not among this {self._whose}'s tools ({allowed})")
+            return await self._refuse(
+                call, site, f"{call.name!r} is not among this {self._caller_kind}'s tools ({allowed})"
+            )
         if place >= MAX_CALLS_A_TURN:
             return await self._refuse(call, site, f"at most {MAX_CALLS_A_TURN} calls are made in one turn")
         if call.args is None:
-            return f"Error: the arguments are no JSON object: {cap(call.raw, 200)}"
+            return f"Error: the arguments are no JSON object: {cut_text(call.raw, 200)}"
+        failure = self._lasting_failures.get(_key(call))
+        if failure is not None and not _has_started(self._run, site):
+            return await self._refuse(call, site, f"the same call failed before ({failure})")
         try:
             returned = await call_tool(self._run, tool, call.args, site, tainted=self.tainted)
         except ApprovalPendingError:
             return None
         if not is_recorded(self._run, site):
-            await self._note(returned, site)
+            await self._emit(returned, site)
         if returned.error_code == "ERR_TOOL_UNKNOWN_OUTCOME":
             raise ToolError(returned.error or "the outcome of a call is unknown", agent_id=call.name)
-        return await self._told(returned, call.args)
+        self._note_failure(call, tool, returned)
+        return await self._format_result(returned, call.args)
 
-    async def _refuse(self, call: AskedCall, site: CallSite, why: str) -> str:
+    def _note_failure(self, call: RequestedCall, tool: Tool, returned: ToolReturned) -> None:
+        """Remembers a failure that a repetition would not change, until something else is changed."""
+        if returned.error_code in LASTING_ERRORS:
+            self._lasting_failures[_key(call)] = returned.error or returned.error_code
+        elif tool.spec.effect != "read" and returned.error_code is None:
+            self._lasting_failures.clear()
+
+    async def _refuse(self, call: RequestedCall, site: CallSite, why: str) -> str:
         reason = f"{why}; it was not called"
         if not is_recorded(self._run, site):
             refused = ToolRefused(
                 call_id=site.call_id, tool=call.name, args=call.args or {}, reason=reason, span=site.span
             )
-            await self._note(refused, site)
+            await self._emit(refused, site)
         return f"Refused: {reason}."
 
-    async def _told(self, returned: ToolReturned, args: JsonObject) -> str:
-        """A result as the model reads it: capped, and marked as data when it came from outside."""
-        output = await load(self._run, step_output(returned))
-        if self._seen is not None:
-            self._seen(returned.tool, args, output)
+    async def _format_result(self, returned: ToolReturned, args: JsonObject) -> str:
+        """Returns a result as the model reads it: capped, and marked as data if it came from outside."""
+        output = await load_output(self._run, to_step_output(returned))
+        if self._observer is not None:
+            self._observer(returned.tool, args, output)
         ignored = f"[ignored, for {returned.tool} does not know them: {', '.join(returned.dropped)}]\n"
         ignored = ignored if returned.dropped else ""
         if returned.error_code is not None:
@@ -133,37 +157,51 @@ class ToolTurns:
         self.tainted = self.tainted or output.tainted
         self.sources += output.sources
         if not output.tainted:
-            return ignored + cap(output.text, SKILL_CHARS)
+            return ignored + cut_text(output.text, SKILL_CHARS)
         return ignored + data_block("data", output.text, limit=SKILL_CHARS, source=returned.tool)
 
-    async def _note(self, body: ToolRefused | ToolReturned, site: CallSite) -> None:
-        await self._run.emit(Draft(body, site.step_id, site.attempt))
+    async def _emit(self, body: ToolRefused | ToolReturned, site: CallSite) -> None:
+        await self._run.emit(EventDraft(body, site.step_id, site.attempt))
 
 
 def is_recorded(run: Run, site: CallSite) -> bool:
-    """Whether the end of this call stands in the log already: an earlier process was here before."""
-    attempt = run.state.step(site.step_id).attempt(site.attempt)
-    call = attempt.call(site.call_id) if attempt else None
+    """Returns whether the end of this call is in the log: an earlier process recorded it."""
+    attempt = run.state.get_step(site.step_id).find_attempt(site.attempt)
+    call = attempt.find_call(site.call_id) if attempt else None
     if call is not None:
-        return call.returned is not None or call.unknown is not None
-    return attempt is not None and site.call_id in attempt.refused
+        return call.result is not None or call.unknown_outcome is not None
+    return attempt is not None and site.call_id in attempt.refused_calls
 
 
-def assistant_message(said: AssistantTurn, calls: list[AskedCall]) -> JsonObject:
-    """The turn as the model is shown it again."""
+def _has_started(run: Run, site: CallSite) -> bool:
+    """Returns whether the intent of this call is in the log."""
+    attempt = run.state.get_step(site.step_id).find_attempt(site.attempt)
+    return attempt is not None and attempt.find_call(site.call_id) is not None
+
+
+def _key(call: RequestedCall) -> tuple[str, str]:
+    return call.name, json.dumps(call.args, sort_keys=True, ensure_ascii=False)
+
+
+def assistant_message(said: AssistantTurn, calls: list[RequestedCall]) -> JsonObject:
+    """Returns the turn as the model is shown it again."""
     return {
         "role": "assistant",
         "content": said.text or None,
-        "tool_calls": [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.raw}}
-            for call in calls
-        ],
+        "tool_calls": [to_openai_call(call.id, call.name, call.raw, call.extra) for call in calls],
+        **said.provider_fields,
     }
 
 
-def _parse(call_id: str, name: str, raw: str) -> AskedCall:
+def _parse_requested_call(call: JsonObject) -> RequestedCall:
+    extra = call.get("extra")
+    parsed = _parse_call(str(call["id"]), str(call["name"]), str(call["arguments"]))
+    return replace(parsed, extra=extra) if isinstance(extra, dict) else parsed
+
+
+def _parse_call(call_id: str, name: str, raw: str) -> RequestedCall:
     try:
         args = json.loads(raw or "{}")
     except (ValueError, RecursionError):
         args = None
-    return AskedCall(call_id, name, args if isinstance(args, dict) else None, raw or "{}")
+    return RequestedCall(call_id, name, args if isinstance(args, dict) else None, raw or "{}")

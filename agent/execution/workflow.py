@@ -1,21 +1,21 @@
-"""The workflow: which stage comes next, and the loop that drives a run through them.
+"""The workflow: the next stage of a run, and the loop that drives a run through its stages.
 
-Resuming after a crash, a restart or a long wait is the same operation as starting: fold the log, ask
-`next_stage`, go on.
+Resuming after a crash, a restart or a long wait is the same as starting: fold the log, ask `next_stage`, continue.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Literal
 
-from agent.core.approval import asks, waits
 from agent.core.errors import BudgetError
 from agent.core.events import CancelRequested, RequestUnderstood
-from agent.core.fold import RunState
+from agent.core.plan_outcome import find_halting_step, is_complete
+from agent.core.run_state import RunState
 from agent.execution import stages
-from agent.execution.decide import decide, halting_step, is_complete, wants_replan
-from agent.execution.gates import insists
-from agent.execution.run import Run
+from agent.execution.decide import decide, needs_replan
+from agent.execution.gates import has_room_gates
+from agent.policy.approval import find_approval_reason, is_plan_awaiting_approval
+from agent.run_context.run import Run
 
 StageName = Literal["guard", "understand", "retrieve", "plan", "approve", "execute", "verify", "translate", "finalize"]
 
@@ -47,60 +47,61 @@ ROUTES: Mapping[StageName, tuple[StageName | None, ...]] = {
 
 For those who draw or compile the workflow."""
 
-_LONG = frozenset({"understand", "plan", "execute", "translate"})
+_INTERRUPTIBLE = frozenset({"understand", "plan", "execute", "translate"})
 """The stages that wait for models and tools; only these are raced against a stop."""
 
 
 def next_stage(state: RunState) -> StageName | None:
-    """The stage this run needs now; None when it is finished, or waits for a person. Pure."""
-    if state.finished:
+    """Returns the stage this run needs now; None if it is finished or waits for a person. Pure."""
+    if state.is_finished:
         return None
-    if state.guarded is None:
+    if state.input_guard is None:
         return "guard"
-    if state.cancel is not None:
+    if state.cancel_request is not None:
         return "finalize"
-    if state.understood is None:
+    if state.understanding is None:
         return "understand"
-    if state.retrieved is None:
+    if state.retrieval is None:
         return "retrieve"
-    if state.plan is None or wants_replan(state):
+    if state.plan is None or needs_replan(state):
         return "plan"
-    return _of_plan(state, state.understood)
+    return _next_plan_stage(state, state.understanding)
 
 
-def _of_plan(state: RunState, understood: RequestUnderstood) -> StageName | None:
-    """What the plan in force calls for."""
-    if asks(state):
-        return None if waits(state) else "approve"
+def _next_plan_stage(state: RunState, understood: RequestUnderstood) -> StageName | None:
+    """Returns the stage that the plan in force needs."""
+    if find_approval_reason(state):
+        return None if is_plan_awaiting_approval(state) else "approve"
     if decide(state):
         return "execute"
-    if state.waiting and halting_step(state) is None:
+    if state.pending_approvals and find_halting_step(state) is None:
         return None
-    if not state.gates and (is_complete(state) or insists(state)):
+    if not state.gates and (is_complete(state) or has_room_gates(state)):
         return "verify"
-    if understood.translate_answer and state.translated is None:
+    if understood.translate_answer and state.translation is None:
         return "translate"
     return "finalize"
 
 
 async def drive(run: Run) -> None:
-    """Carry the run through its stages to its terminal event. Raises what a stage raises.
+    """Drives the run through its stages to its terminal event. Raises what a stage raises.
 
-    A stage is cut short when a person cancels the run or its wall time is spent; the answer says so."""
+    A stage is cut short when a person cancels the run or its time is spent; the answer says so.
+    """
     while (stage := next_stage(run.state)) is not None:
         await run_stage(run, stage)
 
 
 async def run_stage(run: Run, stage: StageName) -> None:
-    """Carry out one stage; the long ones until they end or the run is stopped."""
-    if stage in _LONG:
-        await _until_stopped(run, stage)
+    """Runs one stage. A long one ends early if the run is stopped."""
+    if stage in _INTERRUPTIBLE:
+        await _run_until_stopped(run, stage)
     else:
         await STAGES[stage](run)
 
 
-def mermaid() -> str:
-    """The workflow as a Mermaid flow chart. A resumed run enters at the stage its log calls for."""
+def render_mermaid() -> str:
+    """Returns the workflow as a Mermaid flow chart. A resumed run enters at the stage its log calls for."""
     lines = ["flowchart TD", "    start([request]) --> guard"]
     for stage, followers in ROUTES.items():
         end = "done([answer])" if stage == "finalize" else "wait([a person decides])"
@@ -108,17 +109,19 @@ def mermaid() -> str:
     return "\n".join(lines)
 
 
-async def _until_stopped(run: Run, stage: StageName) -> None:
+async def _run_until_stopped(run: Run, stage: StageName) -> None:
     work = asyncio.ensure_future(STAGES[stage](run))
     try:
-        await asyncio.wait((work, run.stopping.seen()), timeout=run.seconds_left, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(
+            (work, run.stop_requested.when_set()), timeout=run.seconds_left, return_when=asyncio.FIRST_COMPLETED
+        )
         if work.done():
             try:
                 work.result()
             except BudgetError as error:  # no step's own: the planner's; what is known is the answer
                 await run.emit(CancelRequested(reason=error.message, by="budget"))
             return
-        if not run.stopping.is_set():
+        if not run.stop_requested.is_set():
             reason = f"the run has used its {run.room.budgets.max_seconds:g} seconds (budgets.max_seconds of the room)"
             await run.emit(CancelRequested(reason=reason, by="budget"))
     finally:

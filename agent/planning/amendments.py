@@ -6,7 +6,7 @@ from agent.core.models import JsonObject
 from agent.planning.rules import tool_calls_for
 from agent.tools import ToolSpec
 
-_NAMED = re.compile(
+_COLLECTION_NAME = re.compile(
     r"\b(?:(?:use|take|choose|pick|prefer|want|with)\b[^.?!]{0,40}?\bname|"
     r"(?:re)?name(?: it| the collection)(?: to| as)?|rename to|"
     r"change (?:it|the name|the collection|the collection name) to|call (?:it|the collection)|"
@@ -15,24 +15,24 @@ _NAMED = re.compile(
 )
 _NEGATED = re.compile(r"\b(?:not|never|no)\b|n't\b", re.IGNORECASE)
 _NO_NAMES = frozenset({"of", "for", "it", "that", "this", "the", "a", "an", "instead", "please", "else", "something"})
-_UNDERSTOOD = {"apply_pipeline": "`use the name NAME`, or `apply NAME anyway` over blocking issues"}
+_ACCEPTED_REPLIES = {"apply_pipeline": "`use the name NAME`, or `apply NAME anyway` over blocking issues"}
 
 
-def amended(spec: ToolSpec, args: JsonObject, said: str) -> JsonObject:
+def apply_reply_to_args(spec: ToolSpec, args: JsonObject, said: str) -> JsonObject:
     """The arguments of a call as a reply wants them; as they were, where no rule reads a change off it."""
-    if spec.name not in _UNDERSTOOD or said.rstrip().endswith("?") or _NEGATED.search(said):
+    if spec.name not in _ACCEPTED_REPLIES or said.rstrip().endswith("?") or _NEGATED.search(said):
         return args
     again = tool_calls_for(said, [spec])
     if again:
         return {**args, **again[0].args}
-    named = _NAMED.search(said)
+    named = _COLLECTION_NAME.search(said)
     if named is None or named["name"].lower() in _NO_NAMES:
         return args
     return {**args, "collection_name": named["name"].rstrip(".")}
 
 
-def explained(spec: ToolSpec) -> str:
+def explain_pending_call(spec: ToolSpec) -> str:
     """Why a person is asked about a call once more: what it does, and which replies are understood."""
-    others = _UNDERSTOOD.get(spec.name)
+    others = _ACCEPTED_REPLIES.get(spec.name)
     wishes = f" Besides yes and no I understand {others}." if others else ""
     return f"no model carries this, and your words were neither yes nor no. What it does: {spec.description}{wishes}"

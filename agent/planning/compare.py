@@ -51,7 +51,7 @@ class Topic:
     query: str
 
 
-def comparison(question: str) -> tuple[Topic, ...]:
+def parse_comparison(question: str) -> tuple[Topic, ...]:
     """The sides a question compares, in its order; none where it compares nothing, or more than four things."""
     text = question.strip()
     if len(text) > READ_CHARS:
@@ -61,27 +61,27 @@ def comparison(question: str) -> tuple[Topic, ...]:
         if match is None:
             continue
         sides = match["all"] if "all" in match.groupdict() else f"{match['one']} and {match['other']}"
-        found = _topics(_TAIL.sub("", sides, count=1))
+        found = _parse_topics(_TAIL.sub("", sides, count=1))
         if found:
             return found
     return ()
 
 
-def knowledge_args(metadata: JsonObject, query: JsonValue) -> JsonObject:
+def build_search_args(metadata: JsonObject, query: JsonValue) -> JsonObject:
     """The arguments of a search: where the request names a collection (`metadata.collection`), only there."""
     collection = metadata.get("collection")
     args: JsonObject = {"query": query}
     return args | {"collection": collection} if isinstance(collection, str) and collection else args
 
 
-def _topics(sides: str) -> tuple[Topic, ...]:
+def _parse_topics(sides: str) -> tuple[Topic, ...]:
     """ "the holidays of Sweden and Norway" is "the holidays of Sweden" and "the holidays of Norway"."""
-    things = _things(sides)
+    things = _split_things(sides)
     what = ""
     shared = _SHARED.match(sides)
     if shared is not None:
-        inner = _things(shared["things"])
-        apart = any(map(_SHARED.match, inner)) or not _alike(inner)
+        inner = _split_things(shared["things"])
+        apart = any(map(_SHARED.match, inner)) or not _are_alike(inner)
         if len(inner) > 1 and not apart and not _SPLIT.search(shared["what"]):
             what, things = shared["what"], inner
     if not 2 <= len(things) <= MAX_TOPICS:
@@ -89,13 +89,13 @@ def _topics(sides: str) -> tuple[Topic, ...]:
     return tuple(Topic(thing, f"{what} {thing}".strip()) for thing in things)
 
 
-def _alike(things: list[str]) -> bool:
+def _are_alike(things: list[str]) -> bool:
     """Whether all are names ("Atlas 300", "Norway") or none is: of a name and a matter only the first can be what the
     words before both speak of."""
     return len({any(letter.isupper() or letter.isdigit() for letter in thing) for thing in things}) == 1
 
 
-def _things(text: str) -> list[str]:
+def _split_things(text: str) -> list[str]:
     parts = [part.strip(" \t\n\"'\u201c\u201d?.!,;:") for part in _SPLIT.split(text)]
     named = [_ARTICLE.sub("", part) for part in parts if part]
     return list(dict.fromkeys(named)) if all(len(part) <= TOPIC_CHARS for part in named) else []

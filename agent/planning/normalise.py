@@ -14,8 +14,8 @@ from pydantic import JsonValue
 
 from agent.core.errors import PlanInvalidError
 from agent.core.models import JsonObject, Tier
-from agent.planning.catalogue import Catalogue
 from agent.planning.wire import COMPLETION
+from agent.tools.catalogue import Catalogue
 
 _STEP_KEYS = {
     "id": "id", "step_id": "id", "step": "id",
@@ -55,26 +55,26 @@ class RawPlan:
     steps: tuple[RawStep, ...] = field(default_factory=tuple)
 
 
-def normalise(data: JsonObject, catalogue: Catalogue) -> RawPlan:
+def normalise_plan(data: JsonObject, catalogue: Catalogue) -> RawPlan:
     """The public form of a parsed reply. Raises `PlanInvalidError` with every problem."""
     problems: list[str] = []
     raw_steps = data.get("steps")
     entries = [entry for entry in raw_steps if isinstance(entry, dict)] if isinstance(raw_steps, list) else []
-    keyed = [_keyed(entry, index, problems) for index, entry in enumerate(entries, start=1)]
-    ids = [_id(entry.get("id"), index) for index, entry in enumerate(keyed, start=1)]
+    keyed = [_map_keys(entry, index, problems) for index, entry in enumerate(entries, start=1)]
+    ids = [_normalise_id(entry.get("id"), index) for index, entry in enumerate(keyed, start=1)]
     from_zero = _counts_from_zero(keyed)
     steps = []
     for index, entry in enumerate(keyed):
-        tool = _tool(entry.get("tool"), entry.get("action"), catalogue)
+        tool = _normalise_tool(entry.get("tool"), entry.get("action"), catalogue)
         label = f"step {ids[index]}"
         steps.append(
             RawStep(
                 id=ids[index],
                 tool=tool,
-                args=_args(entry.get("args"), tool, catalogue, label, problems),
-                depends_on=_depends_on(entry.get("depends_on"), ids, label, problems, from_zero=from_zero),
+                args=_normalise_args(entry.get("args"), tool, catalogue, label, problems),
+                depends_on=_normalise_dependencies(entry.get("depends_on"), ids, label, problems, from_zero=from_zero),
                 intent=str(entry.get("intent") or "").strip()[:500],
-                tier=_tier(entry.get("tier")),
+                tier=_normalise_tier(entry.get("tier")),
             )
         )
     if problems:
@@ -83,12 +83,12 @@ def normalise(data: JsonObject, catalogue: Catalogue) -> RawPlan:
         goal=str(data.get("goal") or "").strip()[:1000],
         language=str(data.get("language") or "en").strip()[:16] or "en",
         reasoning=str(data.get("reasoning") or "").strip()[:2000],
-        answer_tier=_tier(data.get("answer_tier")),
+        answer_tier=_normalise_tier(data.get("answer_tier")),
         steps=tuple(steps),
     )
 
 
-def _keyed(entry: Mapping[str, JsonValue], index: int, problems: list[str]) -> dict[str, JsonValue]:
+def _map_keys(entry: Mapping[str, JsonValue], index: int, problems: list[str]) -> dict[str, JsonValue]:
     """A step under our own keys. A near miss of a key that matters is refused: its value must not be dropped."""
     keyed: dict[str, JsonValue] = {}
     for key, value in entry.items():
@@ -105,14 +105,14 @@ def _keyed(entry: Mapping[str, JsonValue], index: int, problems: list[str]) -> d
     return keyed
 
 
-def _id(value: JsonValue, index: int) -> str:
+def _normalise_id(value: JsonValue, index: int) -> str:
     if value is None or value == "" or isinstance(value, bool):
         return f"s{index}"
     text = str(value).strip()
     return f"s{text}" if text.isdigit() else re.sub(r"[^A-Za-z0-9_-]", "_", text)
 
 
-def _tool(value: JsonValue, action: JsonValue, catalogue: Catalogue) -> str:
+def _normalise_tool(value: JsonValue, action: JsonValue, catalogue: Catalogue) -> str:
     """The name as the catalogue spells it; unknown names pass, for the validator to name them."""
     if value in (None, "") and isinstance(action, str):
         value = action
@@ -126,18 +126,18 @@ def _tool(value: JsonValue, action: JsonValue, catalogue: Catalogue) -> str:
     return text
 
 
-def _args(value: JsonValue, tool: str, catalogue: Catalogue, label: str, problems: list[str]) -> JsonObject:
+def _normalise_args(value: JsonValue, tool: str, catalogue: Catalogue, label: str, problems: list[str]) -> JsonObject:
     """Arguments from an object or from name/value pairs, with the types the tool's schema asks for."""
     if value is None or value in ("", [], {}):
         return {}
     if isinstance(value, str):
-        return {"task": value} if catalogue.skill(tool) else _from_text(value, label, problems)
+        return {"task": value} if catalogue.skill(tool) else _parse_args_text(value, label, problems)
     if isinstance(value, dict):
         pairs = list(value.items())
         if set(value) == {"name", "value"}:
             pairs = [(str(value["name"]), value["value"])]
     elif isinstance(value, list):
-        pairs = _pairs(value, label, problems)
+        pairs = _read_pairs(value, label, problems)
     else:
         problems.append(f"{label}: inputs must be a list of name/value pairs, not {json.dumps(value)}")
         return {}
@@ -148,11 +148,11 @@ def _args(value: JsonValue, tool: str, catalogue: Catalogue, label: str, problem
         if name in args:
             problems.append(f'{label} has the input "{name}" twice')
         schema = properties.get(name) if isinstance(properties, dict) else None
-        args[name] = _typed(item, schema)
+        args[name] = _coerce_type(item, schema)
     return args
 
 
-def _from_text(value: str, label: str, problems: list[str]) -> JsonObject:
+def _parse_args_text(value: str, label: str, problems: list[str]) -> JsonObject:
     try:
         parsed = json.loads(value)
     except (ValueError, RecursionError):
@@ -163,7 +163,7 @@ def _from_text(value: str, label: str, problems: list[str]) -> JsonObject:
     return parsed
 
 
-def _pairs(value: list[JsonValue], label: str, problems: list[str]) -> list[tuple[str, JsonValue]]:
+def _read_pairs(value: list[JsonValue], label: str, problems: list[str]) -> list[tuple[str, JsonValue]]:
     """Name and value of each input; one of which half was lost ({"name": "task"}) is refused, not guessed."""
     pairs: list[tuple[str, JsonValue]] = []
     for item in value:
@@ -176,7 +176,7 @@ def _pairs(value: list[JsonValue], label: str, problems: list[str]) -> list[tupl
     return pairs
 
 
-def _typed(value: JsonValue, schema: JsonValue) -> JsonValue:
+def _coerce_type(value: JsonValue, schema: JsonValue) -> JsonValue:
     """A text as the type its schema asks for, where it reads as one; pairs carry texts only."""
     if not isinstance(value, str) or not isinstance(schema, dict):
         return value
@@ -204,10 +204,10 @@ def _counts_from_zero(steps: list[dict[str, JsonValue]]) -> bool:
     could mean. Read otherwise, they would lead to other steps."""
     if any(re.fullmatch(r"s?\d+", str(step.get("id", "")).strip()) for step in steps):
         return False
-    return any(str(item).strip() == "0" for step in steps for item in _listed(step.get("depends_on")))
+    return any(str(item).strip() == "0" for step in steps for item in _as_list(step.get("depends_on")))
 
 
-def _listed(value: JsonValue) -> list[JsonValue]:
+def _as_list(value: JsonValue) -> list[JsonValue]:
     """Dependencies as a list, however they were written."""
     if value is None:
         return []
@@ -216,13 +216,13 @@ def _listed(value: JsonValue) -> list[JsonValue]:
     return value if isinstance(value, list) else [value]
 
 
-def _depends_on(
+def _normalise_dependencies(
     value: JsonValue, ids: list[str], label: str, problems: list[str], *, from_zero: bool
 ) -> tuple[str, ...]:
     """Ids of steps. Numbers are ids where one reads so ("s2"), places counted from 0 with `from_zero`; an empty entry
     is refused, not skipped."""
     found: list[str] = []
-    for item in _listed(value):
+    for item in _as_list(value):
         if isinstance(item, bool) or item is None or not isinstance(item, str | int) or str(item).strip() == "":
             problems.append(f"{label}: depends_on holds {json.dumps(item)}, which is no step id")
             continue
@@ -234,5 +234,5 @@ def _depends_on(
     return tuple(dict.fromkeys(found))
 
 
-def _tier(value: JsonValue) -> Tier | None:
+def _normalise_tier(value: JsonValue) -> Tier | None:
     return "fast" if value == "fast" else "high" if value == "high" else None

@@ -34,35 +34,35 @@ def parse_reply(text: str, finish_reason: str = "stop") -> JsonObject:
     if len(text) > MAX_REPLY_CHARS:
         raise PlanInvalidError([f"the reply is longer than {MAX_REPLY_CHARS:,} characters"])
     body = text.strip().lstrip("\ufeff").strip()
-    if _strict(body) is None:  # in a reply that is JSON from end to end, such a tag is part of a value
-        body = _without_thinking(body)
+    if _parse_strict(body) is None:  # in a reply that is JSON from end to end, such a tag is part of a value
+        body = _strip_thinking(body)
     if not body:
         raise PlanInvalidError(["the reply is empty"])
-    for candidate in _candidates(body):
+    for candidate in _iterate_candidates(body):
         return _plan_object(candidate)
-    return _plan_object(_repaired(body))
+    return _plan_object(_repair(body))
 
 
-def _candidates(body: str) -> Iterator[object]:
+def _iterate_candidates(body: str) -> Iterator[object]:
     """What the reply may mean, strictest reading first; only readings that are plans or clearly meant to be."""
-    whole = _strict(body)
+    whole = _parse_strict(body)
     if whole is not None:
         yield whole
         return
     fences = list(_FENCE.finditer(body))
-    plans = [fence for fence in fences if _looks_like_plan(_strict(fence[1].strip()))]
+    plans = [fence for fence in fences if _looks_like_plan(_parse_strict(fence[1].strip()))]
     if plans:
         if any("{" in fence[1] for fence in fences[fences.index(plans[-1]) + 1 :]):
-            raise _half_corrected()
-        list(_objects(body[fences[-1].end() :], found=True))  # a later plan that was cut off is not overlooked
-        yield _strict(plans[-1][1].strip())
+            raise _half_corrected_error()
+        list(_iterate_objects(body[fences[-1].end() :], found=True))  # a later plan that was cut off is not overlooked
+        yield _parse_strict(plans[-1][1].strip())
         return
-    objects = [value for value in _objects(body) if isinstance(value, dict) and "steps" in value]
+    objects = [value for value in _iterate_objects(body) if isinstance(value, dict) and "steps" in value]
     if objects:
         yield objects[-1]
         return
     start, end = body.find("["), body.rfind("]")
-    array = _strict(body[start : end + 1]) if 0 <= start < end else None
+    array = _parse_strict(body[start : end + 1]) if 0 <= start < end else None
     if array is not None and _looks_like_plan(array) and "{" not in body[:start] and "}" not in body[end:]:
         yield array
 
@@ -84,7 +84,7 @@ def _plan_object(value: object) -> JsonObject:
 
 
 def _check_steps(steps: object) -> None:
-    """Raise `PlanInvalidError` for what is no list of steps."""
+    """Raises `PlanInvalidError` unless the steps are a list of objects."""
     if isinstance(steps, dict) and "items" in steps:
         raise PlanInvalidError(["the reply repeats the schema; fill it in instead"])
     if not isinstance(steps, list):
@@ -93,31 +93,31 @@ def _check_steps(steps: object) -> None:
         raise PlanInvalidError(["the plan has no steps; it needs at least one"])
     if not all(isinstance(step, dict) for step in steps):
         raise PlanInvalidError(["every step must be an object"])
-    if any(_LOST_BACKSLASH.search(text) for text in _strings(steps)):
+    if any(_LOST_BACKSLASH.search(text) for text in _iterate_strings(steps)):
         raise PlanInvalidError(["a backslash in a value is not escaped; write it twice"])
 
 
-def _strict(text: str) -> object:
+def _parse_strict(text: str) -> object:
     """The value of strict JSON, or None. A key written twice is no strict JSON: one of them would be lost."""
     try:
-        return json.loads(text, object_pairs_hook=_unique)
+        return json.loads(text, object_pairs_hook=_reject_duplicate_keys)
     except (ValueError, RecursionError):
         return None
 
 
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _reject_duplicate_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     value = dict(pairs)
     if len(value) != len(pairs):
         raise ValueError("a key is written twice")
     return value
 
 
-def _objects(body: str, *, found: bool = False) -> Iterator[object]:
+def _iterate_objects(body: str, *, found: bool = False) -> Iterator[object]:
     """Every outermost object in the text that is strict JSON, up to one that does not read at the very first place.
 
     Its inner ones are parts of another plan. Raises `PlanInvalidError` where a good object is followed by a broken
     one: the earlier is then a draft of the one that was cut off."""
-    decoder = json.JSONDecoder(object_pairs_hook=_unique)
+    decoder = json.JSONDecoder(object_pairs_hook=_reject_duplicate_keys)
     position = body.find("{")
     while position != -1:
         prose = _PROSE_BRACES.match(body, position)
@@ -126,7 +126,7 @@ def _objects(body: str, *, found: bool = False) -> Iterator[object]:
         except (ValueError, RecursionError):
             if prose is None:
                 if found:
-                    raise _half_corrected() from None
+                    raise _half_corrected_error() from None
                 return
             end = prose.end()
         else:
@@ -135,11 +135,11 @@ def _objects(body: str, *, found: bool = False) -> Iterator[object]:
         position = body.find("{", end)
 
 
-def _half_corrected() -> PlanInvalidError:
+def _half_corrected_error() -> PlanInvalidError:
     return PlanInvalidError(["the reply holds a plan and then a broken one; answer with one complete plan"])
 
 
-def _without_thinking(text: str) -> str:
+def _strip_thinking(text: str) -> str:
     """The reply without the thinking blocks before its first bracket; later tags may be part of a value."""
     while (opened := _THINKING.search(text)) is not None:
         bracket = re.search(r"[{\[]", text)
@@ -158,7 +158,7 @@ def _looks_like_plan(value: object) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(item, dict) and "tool" in item for item in value)
 
 
-def _repaired(body: str) -> object:
+def _repair(body: str) -> object:
     """The reply through the repair library, when nothing can have been lost or added by it."""
     fences = _FENCE.findall(body)
     text = fences[-1] if fences else body
@@ -167,7 +167,7 @@ def _repaired(body: str) -> object:
         raise PlanInvalidError(["the reply holds no JSON; answer with the JSON plan only"])
     end = max(text.rfind("}"), text.rfind("]"))
     part = text[start : end + 1]
-    if end < start or not balanced(part):
+    if end < start or not has_balanced_brackets(part):
         raise PlanInvalidError(["the brackets of the reply do not balance; it was cut off or damaged"])
     if "\\" in _ESCAPE.sub("", part):
         raise PlanInvalidError(["a backslash in a value is not escaped; write it twice"])
@@ -177,13 +177,13 @@ def _repaired(body: str) -> object:
         value = json_repair.loads(part)
     except (ValueError, RecursionError) as error:
         raise PlanInvalidError([f"the reply is no JSON: {error}"]) from error
-    problem = _loss(part, value)
+    problem = _describe_loss(part, value)
     if problem is not None:
         raise PlanInvalidError([problem])
     return value
 
 
-def balanced(text: str) -> bool:
+def has_balanced_brackets(text: str) -> bool:
     """Whether brackets and quotes of JSON-like text pair up. Both kinds of quotes count; escapes are honoured."""
     stack: list[str] = []
     quote = ""
@@ -205,19 +205,19 @@ def balanced(text: str) -> bool:
     return not stack and not quote
 
 
-def _loss(part: str, value: object) -> str | None:
+def _describe_loss(part: str, value: object) -> str | None:
     """How the repaired value differs from the text, or None: the same words in the same order, no JSON in values."""
-    before = _TOKEN.findall(_unescaped(part))
+    before = _TOKEN.findall(_remove_escapes(part))
     after: list[str] = []
-    _collect(value, after)
-    if [_literal(word) for word in before] != [_literal(word) for word in after]:
+    _collect_words(value, after)
+    if [_normalise_literal(word) for word in before] != [_normalise_literal(word) for word in after]:
         return "the reply is no valid JSON and could not be repaired without changing it"
-    if any(_JSON_IN_VALUE.search(text) for text in _strings(value)):
+    if any(_JSON_IN_VALUE.search(text) for text in _iterate_strings(value)):
         return "a value of the reply holds JSON of its own; quote or escape it properly"
     return None
 
 
-def _unescaped(text: str) -> str:
+def _remove_escapes(text: str) -> str:
     return (
         re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
         .replace("\\n", " ")
@@ -226,32 +226,32 @@ def _unescaped(text: str) -> str:
     )
 
 
-def _collect(value: object, words: list[str]) -> None:
+def _collect_words(value: object, words: list[str]) -> None:
     """The words of a value, in order."""
     if isinstance(value, dict):
         for key, item in value.items():
             words += _TOKEN.findall(str(key))
-            _collect(item, words)
+            _collect_words(item, words)
     elif isinstance(value, list):
         for item in value:
-            _collect(item, words)
+            _collect_words(item, words)
     elif value is None or isinstance(value, bool):
         words.append(json.dumps(value))
     else:
         words += _TOKEN.findall(str(value))
 
 
-def _strings(value: object) -> Iterator[str]:
+def _iterate_strings(value: object) -> Iterator[str]:
     if isinstance(value, dict):
         for item in value.values():
-            yield from _strings(item)
+            yield from _iterate_strings(item)
     elif isinstance(value, list):
         for item in value:
-            yield from _strings(item)
+            yield from _iterate_strings(item)
     elif isinstance(value, str):
         yield value
 
 
-def _literal(word: str) -> str:
+def _normalise_literal(word: str) -> str:
     """Python's literals are JSON's, written otherwise."""
     return {"True": "true", "False": "false", "None": "null"}.get(word, word)

@@ -11,22 +11,24 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from agent.core.errors import ModelError, PlanInvalidError
-from agent.core.llm.port import ModelReply, ResponseSchema
 from agent.core.models import JsonObject, Mode, Plan
-from agent.planning.catalogue import Catalogue
-from agent.planning.normalise import RawPlan, normalise
+from agent.llm.port import ModelReply, ResponseSchema
+from agent.planning.normalise import RawPlan, normalise_plan
 from agent.planning.parse import parse_reply
-from agent.planning.references import rename
+from agent.planning.references import rename_references
 from agent.planning.request import PlanningRequest
-from agent.planning.required import fitted
+from agent.planning.required import fit_arguments
 from agent.planning.rules import RulePlanner
-from agent.planning.validate import describe, finish_plan, validate
+from agent.planning.validate import finish_plan, format_problems, validate_plan
 from agent.planning.wire import plan_schema
 from agent.prompts import render
 from agent.prompts.blocks import block
+from agent.tools.catalogue import Catalogue
 
 HISTORY_MESSAGES = 6
+HISTORY_RESULTS = 6
 MESSAGE_CHARS = 1_000
+CALL_CHARS = 200
 RESULT_CHARS = 2_000
 QUESTION_CHARS = 8_000
 
@@ -103,9 +105,9 @@ def plan_of_reply(
     """The plan a reply stands for, joined with what is done already. Raises `PlanInvalidError`.
 
     `notes` takes up what was dropped of a reply in a room that requires tools."""
-    raw = normalise(parse_reply(text, finish_reason), request.catalogue)
+    raw = normalise_plan(parse_reply(text, finish_reason), request.catalogue)
     if request.room.required_tools:
-        raw, dropped = fitted(raw, request)
+        raw, dropped = fit_arguments(raw, request)
         if notes is not None:
             notes += dropped
     raw = _without_repeats(raw, request)
@@ -115,7 +117,7 @@ def plan_of_reply(
     names = _fresh_names(clashes, taken | {step.id for step in raw.steps})
     if names:
         raw = _renamed_plan(raw, names)
-    plan = validate(raw, request.catalogue, max_steps=request.room.budgets.max_steps, known_ids=done)
+    plan = validate_plan(raw, request.catalogue, max_steps=request.room.budgets.max_steps, known_ids=done)
     return join(finish_new(plan, request, has_model=has_writer), request)
 
 
@@ -131,7 +133,7 @@ def _without_repeats(raw: RawPlan, request: PlanningRequest) -> RawPlan:
     names: dict[str, str] = {}
     steps = []
     for step in raw.steps:
-        args = rename(step.args, names)
+        args = rename_references(step.args, names)
         call = (step.tool, _canonical(args))
         if call in happened:
             raise PlanInvalidError([f"step {step.id} calls {step.tool} as it has been done already; do not repeat it"])
@@ -175,7 +177,7 @@ def _renamed_plan(raw: RawPlan, names: Mapping[str, str]) -> RawPlan:
     """The reply with ids that an earlier plan had used renamed throughout: within it they mean its own steps."""
     steps = []
     for step in raw.steps:
-        args = rename(step.args, names)
+        args = rename_references(step.args, names)
         steps.append(
             replace(
                 step,
@@ -208,9 +210,8 @@ def _messages(request: PlanningRequest, catalogue: Catalogue) -> tuple[JsonObjec
         max_steps=str(request.room.budgets.max_steps),
     )
     parts = []
-    spoken = [message for message in request.history if message.role in ("user", "assistant") and message.content]
-    if spoken:
-        lines = [f"{m.role}: {_cut(m.content, MESSAGE_CHARS)}" for m in spoken[-HISTORY_MESSAGES:]]
+    lines = _history_lines(request)
+    if lines:
         parts.append(block("history", "\n".join(lines)))
     if request.memories:
         parts.append(block("memory", "\n".join(f"- {_cut(m.text, MESSAGE_CHARS)}" for m in request.memories)))
@@ -223,9 +224,30 @@ def _messages(request: PlanningRequest, catalogue: Catalogue) -> tuple[JsonObjec
     return ({"role": "system", "content": system}, {"role": "user", "content": "\n".join(parts)})
 
 
+def _history_lines(request: PlanningRequest) -> list[str]:
+    """What was said before, and what the client's own tools returned: the newest of each."""
+    names: dict[object, str] = {}
+    lines: list[tuple[bool, str]] = []
+    for message in request.history:
+        for call in message.tool_calls:
+            function = call.get("function")
+            if isinstance(function, dict):
+                names[call.get("id")] = (
+                    f"{function.get('name', '')}({_cut(str(function.get('arguments')), CALL_CHARS)})"
+                )
+        if message.role == "tool":
+            called = names.get(message.tool_call_id) or message.name or "a tool of the client"
+            lines.append((True, f"result of {called}: {_cut(message.content, MESSAGE_CHARS)}"))
+        elif message.role in ("user", "assistant") and message.content:
+            lines.append((False, f"{message.role}: {_cut(message.content, MESSAGE_CHARS)}"))
+    spoken = [place for place, (is_result, _) in enumerate(lines) if not is_result][-HISTORY_MESSAGES:]
+    returned = [place for place, (is_result, _) in enumerate(lines) if is_result][-HISTORY_RESULTS:]
+    return [lines[place][1] for place in sorted((*spoken, *returned))]
+
+
 def _reask(messages: tuple[JsonObject, ...], reply: str, problems: list[str]) -> tuple[JsonObject, ...]:
     said: JsonObject = {"role": "assistant", "content": _cut(reply, 4_000) or "(nothing)"}
-    asked: JsonObject = {"role": "user", "content": render("planner_reask", problems=describe(problems))}
+    asked: JsonObject = {"role": "user", "content": render("planner_reask", problems=format_problems(problems))}
     return (*messages[:2], said, asked)
 
 

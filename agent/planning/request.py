@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from agent.core.events import MemoryItem
 from agent.core.models import ChatMessage, Plan, PlanStep, Room
-from agent.planning.catalogue import Catalogue
+from agent.tools.catalogue import Catalogue
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,8 @@ class PlanningRequest:
     """What the caller's system says of the request: service, priority, severity, status."""
     redo: frozenset[str] = frozenset()
     """Tools whose results did not do: they are called again, more broadly."""
+    topics: frozenset[str] = frozenset()
+    """The topics of the request; the room may require further tools for them."""
     happened: tuple[PlanStep, ...] = ()
     """Calls that changed something, although a judge thought little of what they returned: not to be made again."""
     tainted: bool = False

@@ -1,10 +1,9 @@
-"""The tools a room requires: whatever plan was made, by a model or by rules, they are in it, with arguments that fit.
+"""The tools a room requires: every plan, by a model or by rules, contains them with arguments that fit.
 
-The normalisation of the source documents (004, section 6): missing tools are added, retrieval before the brief that
-is built from it, arguments merged with defaults, unknown ones dropped, and the summary made of the user's own words.
+Missing tools are added, after the tools that their results are built from (`PlanHints` of the tools); arguments are
+merged with defaults, and unknown ones are dropped.
 """
 
-import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -13,32 +12,22 @@ from pydantic import JsonValue
 
 from agent.core.models import JsonObject, Plan, PlanStep
 from agent.planning.normalise import RawPlan
-from agent.planning.references import find_references, literal
+from agent.planning.references import find_references, quote_literal
 from agent.planning.request import PlanningRequest
-from agent.planning.validate import argument_problems, finish_plan, in_order
+from agent.planning.validate import find_argument_problems, finish_plan, sort_by_dependencies
 from agent.planning.wire import action_of
+from agent.run_context.extensions import list_required_tools
 from agent.tools import ToolSpec
 
 CONTEXT_KEYS: Final = ("service", "priority", "severity", "status")
 """What a caller's system may say of a task beside its prompt."""
 CONTEXT_CHARS = 200
-RETRIEVAL: Final = ("search_incident_knowledge", "search_previous_issues")
-BRIEF: Final = "build_incident_brief"
-SUMMARY: Final = "summarize"
-
-_HINT = re.compile(
-    r"(?:(?<![^\W\d_])|(?<=[a-z\d])(?=[A-Z]))"
-    r"(?i:incidents?|outages?|latenc(?:y|ies)|error(?:s|ed|ing)?|sev(?:ere|erity|erities)?)"
-    r"(?:(?![^\W\d_])|(?<=[a-z])(?=[A-Z]))"
-)
-"""The hints of the documents, as words: "several" is no severity, but TimeoutError, error_rate and SEV2 hold one."""
-_URGENT = re.compile(r"^\s*(?:p\s?-?\d|sev)", re.IGNORECASE)
 _TEXTS = frozenset({"text", "prompt", "input"})
 _QUERIES = frozenset({"query", "question"})
 _FILTERS = frozenset({"service", "severity"})
 
 
-def context_of(metadata: Mapping[str, JsonValue]) -> dict[str, str]:
+def extract_context(metadata: Mapping[str, JsonValue]) -> dict[str, str]:
     """The known facts of `metadata.context`, trimmed; empty ones and others are left out."""
     given = metadata.get("context")
     return split_context(given)[0] if isinstance(given, dict) else {}
@@ -57,29 +46,15 @@ def split_context(given: Mapping[str, JsonValue]) -> tuple[dict[str, str], list[
     return kept, dropped
 
 
-def is_incident(text: str, context: Mapping[str, str]) -> bool:
-    """Whether a request speaks of an incident: by a hint in its words, or by its priority or severity."""
-    if _HINT.search(text):
-        return True
-    return any(_URGENT.match(context.get(name, "")) for name in ("priority", "severity"))
-
-
-def required_here(request: PlanningRequest) -> tuple[str, ...]:
-    """The tools this request must not go without, in the room's order."""
-    room = request.room
-    incident = is_incident(f"{request.original}\n{request.question}", request.context)
-    return room.required_tools + (room.incident_tools if incident else ())
-
-
 @dataclass(frozen=True, slots=True)
-class Adjusted:
+class AdjustedPlan:
     """A plan that holds what the room requires, and what was changed for that, in sentences."""
 
     plan: Plan
     notes: tuple[str, ...] = ()
 
 
-def fitted(raw: RawPlan, request: PlanningRequest) -> tuple[RawPlan, tuple[str, ...]]:
+def fit_arguments(raw: RawPlan, request: PlanningRequest) -> tuple[RawPlan, tuple[str, ...]]:
     """A model's steps with the arguments their tools know: what is unknown or does not fit is dropped, what is missing
     takes its default. Not yet validated."""
     notes: list[str] = []
@@ -87,12 +62,14 @@ def fitted(raw: RawPlan, request: PlanningRequest) -> tuple[RawPlan, tuple[str, 
     for step in raw.steps:
         spec = request.catalogue.tool(step.tool)
         if spec is not None:
-            step = replace(step, args=_fitting(spec, step.args, request, step.id, notes))  # noqa: PLW2901
+            step = replace(step, args=_fit_step_args(spec, step.args, request, step.id, notes))  # noqa: PLW2901
         steps.append(step)
     return replace(raw, steps=tuple(steps)), tuple(notes)
 
 
-def with_required(plan: Plan, request: PlanningRequest, *, has_model: bool, named: Collection[str] = ()) -> Adjusted:
+def add_required_tools(
+    plan: Plan, request: PlanningRequest, *, has_model: bool, named: Collection[str] = ()
+) -> AdjustedPlan:
     """The plan with every required tool of the catalogue; steps that were done before are kept as they are, and so are
     the arguments of tools that the caller has `named` with their own.
 
@@ -101,16 +78,16 @@ def with_required(plan: Plan, request: PlanningRequest, *, has_model: bool, name
     steps = {step.id: step for step in plan.steps if not step.is_completion}
     notes: list[str] = []
     names = _fresh_ids({*(step.id for step in plan.steps), *request.used_ids, *done})
-    for tool in required_here(request):
+    for tool in list_required_tools(request.room, request.topics):
         spec = request.catalogue.tool(tool)
         if spec is None or any(step.tool == tool for step in steps.values()):
             continue
         added = _step(spec, next(names), request)
         steps[added.id] = added
         notes.append(f"{tool} is required here and was added" + (" again" if tool in request.redo else ""))
-    _brief_after_retrieval(steps, request, done, notes)
-    summary = _summary_of_the_original(steps, request, done) if SUMMARY not in named else None
-    ordered = _listed(in_order(list(steps.values()), ()), done, summary)
+    _order_after_prerequisites(steps, request, done, notes)
+    request_readers = _use_request_text(steps, request, done, named)
+    ordered = _order_steps(sort_by_dependencies(list(steps.values()), ()), done, request_readers)
     closing = [
         step.model_copy(update={"depends_on": tuple(other.id for other in ordered)})
         for step in plan.steps
@@ -118,7 +95,7 @@ def with_required(plan: Plan, request: PlanningRequest, *, has_model: bool, name
     ]
     adjusted = plan.model_copy(update={"steps": (*ordered, *closing)})
     finished = finish_plan(adjusted, needs_completion=True, has_model=has_model, used_ids=request.used_ids)
-    return Adjusted(finished, tuple(notes))
+    return AdjustedPlan(finished, tuple(notes))
 
 
 def _step(spec: ToolSpec, step_id: str, request: PlanningRequest) -> PlanStep:
@@ -127,59 +104,59 @@ def _step(spec: ToolSpec, step_id: str, request: PlanningRequest) -> PlanStep:
         executor="agent",
         action=action_of(spec.name),
         tool=spec.name,
-        args=_defaults(spec, request),
-        intent=_INTENTS.get(spec.name, f"call {spec.name}, which is required here"),
+        args=_default_args(spec, request),
+        intent=spec.hints.intent or f"call {spec.name}, which is required here",
         effect=spec.effect,
     )
 
 
-_INTENTS: Final[Mapping[str, str]] = {
-    "extract_entities": "name what the text speaks of",
-    "classify_priority": "say how urgent it is",
-    "search_incident_knowledge": "find policies, runbooks and documents",
-    "search_previous_issues": "find similar tickets and incidents",
-    BRIEF: "brief those who handle the incident",
-    SUMMARY: "summarize the request",
-}
-
-
-def _brief_after_retrieval(
+def _order_after_prerequisites(
     steps: dict[str, PlanStep], request: PlanningRequest, done: set[str], notes: list[str]
 ) -> None:
-    """Let every new brief wait for the searches: where they find nothing, there is nothing to brief on."""
-    briefs = [step for step in steps.values() if step.tool == BRIEF and step.id not in done]
-    searches = [step for step in steps.values() if step.tool in RETRIEVAL]
-    for brief in briefs:
+    """Lets every new step wait for the steps of the tools that its result is built from (`PlanHints.runs_after`)."""
+    for step in [step for step in steps.values() if step.id not in done]:
+        spec = request.catalogue.tool(step.tool)
+        sources = spec.hints.runs_after if spec is not None else ()
+        searches = [other for other in steps.values() if other.tool in sources]
         for search in searches:
-            spec = request.catalogue.tool(search.tool)
-            if spec is not None and search.id not in done and brief.id in _grounds(search, steps):
+            search_spec = request.catalogue.tool(search.tool)
+            waits = search.id not in done and step.id in _transitive_dependencies(search, steps)
+            if search_spec is not None and waits:
                 own = {name: value for name, value in search.args.items() if not find_references(value)}
-                fresh = _step(spec, search.id, request)
+                fresh = _step(search_spec, search.id, request)
                 steps[search.id] = fresh.model_copy(update={"args": {**fresh.args, **own}})
-                notes.append(f"{search.tool} no longer waits for the brief that is built from it")
-        waits = dict.fromkeys((*brief.depends_on, *(search.id for search in searches)))
-        steps[brief.id] = brief.model_copy(update={"depends_on": tuple(waits)})
+                notes.append(f"{search.tool} no longer waits for {step.tool}, which is built from it")
+        if searches:
+            depends_on = dict.fromkeys((*step.depends_on, *(search.id for search in searches)))
+            steps[step.id] = step.model_copy(update={"depends_on": tuple(depends_on)})
 
 
-def _summary_of_the_original(steps: dict[str, PlanStep], request: PlanningRequest, done: set[str]) -> str | None:
-    """Let the last summary, if it is new, be one of the user's own words; it has nothing to wait for then. Its id."""
-    last = next((step for step in reversed(list(steps.values())) if step.tool == SUMMARY), None)
-    spec = request.catalogue.tool(SUMMARY)
-    if last is None or spec is None or last.id in done:
-        return None
-    own = {name: value for name, value in _defaults(spec, request).items() if name in _TEXTS}
-    steps[last.id] = last.model_copy(update={"args": {**last.args, **own}, "depends_on": ()})
-    return last.id
+def _use_request_text(
+    steps: dict[str, PlanStep], request: PlanningRequest, done: set[str], named: Collection[str]
+) -> frozenset[str]:
+    """Gives the last step of each tool with `PlanHints.reads_request` the user's own words. Returns the steps' ids.
+
+    Such a step waits for nothing. A step that was done, and a tool whose arguments the caller has `named`, stay."""
+    last = {step.tool: step for step in steps.values() if step.action != "skill"}
+    readers = set()
+    for tool, step in last.items():
+        spec = request.catalogue.tool(tool)
+        if spec is None or not spec.hints.reads_request or step.id in done or tool in named:
+            continue
+        own = {name: value for name, value in _default_args(spec, request).items() if name in _TEXTS}
+        steps[step.id] = step.model_copy(update={"args": {**step.args, **own}, "depends_on": ()})
+        readers.add(step.id)
+    return frozenset(readers)
 
 
-def _listed(ordered: list[PlanStep], done: set[str], summary: str | None) -> list[PlanStep]:
-    """Dependencies first, what is done before what is new, and the summary at the end where nothing builds on it."""
+def _order_steps(ordered: list[PlanStep], done: set[str], last: frozenset[str]) -> list[PlanStep]:
+    """Orders dependencies first, done steps before new ones, and the steps `last` at the end if nothing needs them."""
     ordered = sorted(ordered, key=lambda step: step.id not in done)
     used = {name for step in ordered for name in step.depends_on}
-    return sorted(ordered, key=lambda step: step.id == summary and step.id not in used)
+    return sorted(ordered, key=lambda step: step.id in last and step.id not in used)
 
 
-def _grounds(step: PlanStep, steps: Mapping[str, PlanStep]) -> set[str]:
+def _transitive_dependencies(step: PlanStep, steps: Mapping[str, PlanStep]) -> set[str]:
     """The ids of everything a step builds on."""
     found: set[str] = set()
     waiting = list(step.depends_on)
@@ -191,13 +168,15 @@ def _grounds(step: PlanStep, steps: Mapping[str, PlanStep]) -> set[str]:
     return found
 
 
-def _fitting(spec: ToolSpec, given: JsonObject, request: PlanningRequest, step_id: str, notes: list[str]) -> JsonObject:
+def _fit_step_args(
+    spec: ToolSpec, given: JsonObject, request: PlanningRequest, step_id: str, notes: list[str]
+) -> JsonObject:
     """The arguments a tool knows and can take, over its defaults."""
-    args = _defaults(spec, request)
+    args = _default_args(spec, request)
     for name, value in given.items():
         if value in ("", None):  # a strict schema of pairs makes models name what they know nothing of
             continue
-        problem = _problem(spec, name, value)
+        problem = _find_argument_problem(spec, name, value)
         if problem is None:
             args[name] = value
         else:
@@ -205,7 +184,7 @@ def _fitting(spec: ToolSpec, given: JsonObject, request: PlanningRequest, step_i
     return args
 
 
-def _defaults(spec: ToolSpec, request: PlanningRequest) -> JsonObject:
+def _default_args(spec: ToolSpec, request: PlanningRequest) -> JsonObject:
     """What is known of a tool's arguments without being told: the text, the question, the caller's context."""
     broadly = spec.name in request.redo
     args: JsonObject = {}
@@ -221,18 +200,18 @@ def _defaults(spec: ToolSpec, request: PlanningRequest) -> JsonObject:
             value = schema["maximum"]
         if isinstance(value, str):
             longest = schema.get("maxLength")
-            value = literal(value[:longest] if isinstance(longest, int) else value)
-        if value is not None and _problem(spec, name, value) is None:
+            value = quote_literal(value[:longest] if isinstance(longest, int) else value)
+        if value is not None and _find_argument_problem(spec, name, value) is None:
             args[name] = value
     return args
 
 
-def _problem(spec: ToolSpec, name: str, value: JsonValue) -> str | None:
+def _find_argument_problem(spec: ToolSpec, name: str, value: JsonValue) -> str | None:
     """Why a tool cannot take this argument; None when it can."""
     schema = _properties(spec).get(name)
     if schema is None:
         return "there is no such input"
-    problems = argument_problems({"type": "object", "properties": {name: schema}}, {name: value})
+    problems = find_argument_problems({"type": "object", "properties": {name: schema}}, {name: value})
     return problems[0] if problems else None
 
 

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 
 from agent.core.models import Room, RouteKind
-from agent.planning.catalogue import Catalogue
 from agent.planning.rules import is_expression, read_calls
+from agent.tools.catalogue import Catalogue
 
 TASK_PREFIX = "### Task:"
 RELATED = 2.4

@@ -51,7 +51,7 @@ _APPLY = re.compile(
     re.IGNORECASE,
 )
 _NO_COLLECTIONS = frozenset({"it", "this", "that", "them", "now", "please", "anyway", "again", "the", "everything"})
-"""Behind "apply", these name no collection: whoever says one has yet to name it."""
+"""Behind "apply", these words do not name a collection."""
 _SEARCH_FILLER = re.compile(
     r"\b(?:search|find|look|grep|for|in|inside|within|through|my|the|all|our|local|files?|documents?|notes|folders?|"
     r"where|that|which|mentions?|mentioning|contains?|containing|about|of|and|any|every|please|lines?|with)\b",
@@ -85,7 +85,7 @@ _CITIES = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _RuleCall:
     """A tool call read off the request: where it stood, and what it does."""
 
     position: int
@@ -134,40 +134,40 @@ def tool_calls_for(text: str, specs: Iterable[ToolSpec]) -> list[ToolCallRequest
     return [ToolCallRequest(tool=call.tool, args=call.args) for call in read_calls(text, allowed)]
 
 
-def read_calls(text: str, allowed: dict[str, ToolSpec]) -> list[_Found]:
+def read_calls(text: str, allowed: dict[str, ToolSpec]) -> list[_RuleCall]:
     """Every call a rule reads off the text (its first 10,000 characters), once each, in the order of the text."""
     if len(text) > READ_CHARS:
         cut = max(text.rfind(" ", 0, READ_CHARS), text.rfind("\n", 0, READ_CHARS))  # no link cut in half
         text = text[: cut if cut > 0 else READ_CHARS]
-    found: list[_Found] = []
+    found: list[_RuleCall] = []
     for reader in _READERS:
         found += reader(text)
-    unique: dict[tuple[str, str], _Found] = {}
+    unique: dict[tuple[str, str], _RuleCall] = {}
     for call in sorted(found, key=lambda call: call.position):
         if call.tool in allowed:
             unique.setdefault((call.tool, str(call.args)), call)
     return list(unique.values())
 
 
-def _urls(text: str) -> list[_Found]:
+def _urls(text: str) -> list[_RuleCall]:
     return [
-        _Found(match.start(), "web_fetch", {"url": match[0].rstrip(".,;:!?")}, f"read {match[0].rstrip('.,;:!?')}")
+        _RuleCall(match.start(), "web_fetch", {"url": match[0].rstrip(".,;:!?")}, f"read {match[0].rstrip('.,;:!?')}")
         for match in _URL.finditer(text)
     ]
 
 
-def _sums(text: str) -> list[_Found]:
+def _sums(text: str) -> list[_RuleCall]:
     plain = _URL.sub(lambda match: " " * len(match[0]), text)
     plain = _ARITHMETIC.sub(_without_commas, plain)
     found = [
-        _Found(match.start(), "calculator", {"expression": f"{match['base']} * {match['rate']} / 100"}, match[0])
+        _RuleCall(match.start(), "calculator", {"expression": f"{match['base']} * {match['rate']} / 100"}, match[0])
         for match in _PERCENT.finditer(plain)
     ]
     plain = _PERCENT.sub(lambda match: " " * len(match[0]), plain)
     for match in _EXPRESSION.finditer(plain):
         expression = match[0].strip()
         if is_expression(expression):
-            found.append(_Found(match.start(), "calculator", {"expression": expression}, f"calculate {expression}"))
+            found.append(_RuleCall(match.start(), "calculator", {"expression": expression}, f"calculate {expression}"))
     return found
 
 
@@ -191,7 +191,7 @@ def is_expression(text: str) -> bool:
     return bool(re.search(r"\d\s*\)?\s*(?:[-+*/%^]|\*\*)\s*[-(\s]*(?:\d|sqrt|log|ln|abs)", text) or "(" in text)
 
 
-def _times(text: str) -> list[_Found]:
+def _times(text: str) -> list[_RuleCall]:
     """A call for each place named; one for the default zone where none is. A place without a zone goes to the tool as
     it is: an honest "there is no time zone 'Atlantis'" is better than the time of somewhere else."""
     match = _TIME.search(text)
@@ -199,7 +199,7 @@ def _times(text: str) -> list[_Found]:
         return []
     wanted: list[JsonObject] = [{"timezone": zone} for zone in _zones_in(text)]
     return [
-        _Found(match.start() + index, "current_time", args, f"tell the time{' in ' + str(zone) if zone else ''}")
+        _RuleCall(match.start() + index, "current_time", args, f"tell the time{' in ' + str(zone) if zone else ''}")
         for index, args in enumerate(wanted or [{}])
         for zone in [args.get("timezone", "")]
     ]
@@ -239,25 +239,25 @@ def _zones() -> dict[str, str]:
     return found
 
 
-def _files(text: str) -> list[_Found]:
+def _files(text: str) -> list[_RuleCall]:
     plain = _URL.sub(lambda match: " " * len(match[0]), text)
-    return [_Found(m.start(), "read_file", {"path": m[0]}, f"read {m[0]}") for m in _FILE.finditer(plain)]
+    return [_RuleCall(m.start(), "read_file", {"path": m[0]}, f"read {m[0]}") for m in _FILE.finditer(plain)]
 
 
-def _lists(text: str) -> list[_Found]:
+def _lists(text: str) -> list[_RuleCall]:
     match = _LIST.search(text)
     if match is None or _search_query(text):
         return []
     pattern = re.search(r"\*\.\w+", text)
     args: JsonObject = {"pattern": pattern[0]} if pattern else {}
-    return [_Found(match.start(), "list_files", args, "list the files")]
+    return [_RuleCall(match.start(), "list_files", args, "list the files")]
 
 
-def _searches(text: str) -> list[_Found]:
+def _searches(text: str) -> list[_RuleCall]:
     query = _search_query(text)
     match = _SEARCH.search(text)
     return (
-        [_Found(match.start(), "search_files", {"query": query}, f"search the files for {query}")]
+        [_RuleCall(match.start(), "search_files", {"query": query}, f"search the files for {query}")]
         if match and query
         else []
     )
@@ -273,30 +273,30 @@ def _search_query(text: str) -> str:
     return " ".join(_SEARCH_FILLER.sub(" ", f"{match['middle']} {match['tail']}").split())[:200]
 
 
-def _memories(text: str) -> list[_Found]:
+def _memories(text: str) -> list[_RuleCall]:
     """ "Remember that ..." saves; "what do you remember about ..." searches."""
     asked = _RECALL.search(text)
     if asked is not None:
         about = asked["about"].strip(" ?.!") or text.strip()
-        return [_Found(asked.start(), "memory_search", {"query": about[:1000]}, f"recall {about[:80]}")]
+        return [_RuleCall(asked.start(), "memory_search", {"query": about[:1000]}, f"recall {about[:80]}")]
     told = _REMEMBER.match(text)
     if told is None or not told["fact"].strip():
         return []
-    return [_Found(0, "memory_save", {"text": told["fact"].strip()}, "remember it")]
+    return [_RuleCall(0, "memory_save", {"text": told["fact"].strip()}, "remember it")]
 
 
-def _pipelines(text: str) -> list[_Found]:
+def _pipelines(text: str) -> list[_RuleCall]:
     """In a room that builds pipelines: "apply NAME" applies what was proposed, everything else goes on building."""
     told = _APPLY.match(" ".join(text.split())) if len(text) <= APPLY_CHARS else None
     if told is None or told["name"].rstrip(".").lower() in _NO_COLLECTIONS:
-        return [_Found(0, "suggest_pipeline", {"request": text.strip()[:4000]}, "go on building the pipeline")]
+        return [_RuleCall(0, "suggest_pipeline", {"request": text.strip()[:4000]}, "go on building the pipeline")]
     args: JsonObject = {"collection_name": told["name"].rstrip(".").strip(_QUOTE)}
     if told["force"]:
         args["force"] = True
-    return [_Found(0, "apply_pipeline", args, f"apply the pipeline to {args['collection_name']}")]
+    return [_RuleCall(0, "apply_pipeline", args, f"apply the pipeline to {args['collection_name']}")]
 
 
-_READERS: Sequence[Callable[[str], list[_Found]]] = (
+_READERS: Sequence[Callable[[str], list[_RuleCall]]] = (
     _urls, _sums, _times, _files, _lists, _searches, _memories, _pipelines,
 )  # fmt: skip
 

@@ -9,36 +9,36 @@ from pydantic import JsonValue
 
 from agent.core.errors import PlanInvalidError
 from agent.core.models import STEP_ID_PATTERN, JsonObject, Plan, PlanStep
-from agent.planning.catalogue import Catalogue
 from agent.planning.normalise import RawPlan, RawStep
 from agent.planning.references import find_references, is_literal
 from agent.planning.wire import COMPLETION, action_of
+from agent.tools.catalogue import Catalogue
 
 
-def validate(raw: RawPlan, catalogue: Catalogue, *, max_steps: int, known_ids: Collection[str] = ()) -> Plan:
+def validate_plan(raw: RawPlan, catalogue: Catalogue, *, max_steps: int, known_ids: Collection[str] = ()) -> Plan:
     """The plan, with implicit dependencies added and effects set. Raises `PlanInvalidError` with every problem.
 
     `known_ids` are steps that are done already: they may be referred to, not defined again."""
     problems: list[str] = []
     if not 1 <= len(raw.steps) <= max_steps:
         problems.append(f"the plan has {len(raw.steps)} steps; it may have 1 to {max_steps}")
-    steps = [_step(raw_step, raw, catalogue, known_ids, problems) for raw_step in raw.steps]
-    problems += _id_problems(steps, known_ids)
-    problems += _completion_problems(steps)
+    steps = [_build_step(raw_step, raw, catalogue, known_ids, problems) for raw_step in raw.steps]
+    problems += _find_id_problems(steps, known_ids)
+    problems += _find_completion_problems(steps)
     if not problems:
-        problems += _cycle_problems(steps, known_ids)
+        problems += _find_cycle_problems(steps, known_ids)
     if problems:
         raise PlanInvalidError(list(dict.fromkeys(problems)))
     return Plan(
         goal=raw.goal,
         language=raw.language,
-        steps=tuple(in_order(steps, known_ids)),
+        steps=tuple(sort_by_dependencies(steps, known_ids)),
         origin="llm",
         reasoning=raw.reasoning,
     )
 
 
-def _step(
+def _build_step(
     raw: RawStep, plan: RawPlan, catalogue: Catalogue, known_ids: Collection[str], problems: list[str]
 ) -> PlanStep:
     """The public form of one step; what is wrong with it goes to `problems`."""
@@ -74,7 +74,7 @@ def _step(
         update = {"executor": "skill", "action": "skill", "args": args, "effect": card.effect}
         return step.model_copy(update=update)
     if (spec := catalogue.tool(raw.tool)) is not None:
-        problems += [f"{label}: {problem}" for problem in argument_problems(spec.input_schema, raw.args)]
+        problems += [f"{label}: {problem}" for problem in find_argument_problems(spec.input_schema, raw.args)]
         return step.model_copy(update={"action": action_of(raw.tool), "effect": spec.effect})
     near = difflib.get_close_matches(raw.tool, catalogue.names(), n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
@@ -82,24 +82,27 @@ def _step(
     return step
 
 
-def argument_problems(schema: JsonObject, args: JsonObject) -> list[str]:
+def find_argument_problems(schema: JsonObject, args: JsonObject) -> list[str]:
     """What is wrong with the arguments of a tool; a reference fits any type."""
     properties = schema.get("properties")
     known = properties if isinstance(properties, dict) else {}
     problems = [f"unknown input {name!r}; known: {', '.join(known) or 'none'}" for name in args if name not in known]
-    relaxed = {**schema, "properties": {name: _relaxed(prop, args.get(name)) for name, prop in known.items()}}
+    relaxed = {
+        **schema,
+        "properties": {name: _relax_reference_schema(prop, args.get(name)) for name, prop in known.items()},
+    }
     for fault in Draft202012Validator(relaxed).iter_errors(args):
         where = ".".join(str(part) for part in fault.absolute_path)
         problems.append(f"input {where!r}: {fault.message[:200]}" if where else fault.message[:200])
     return problems
 
 
-def _relaxed(schema: JsonValue, value: JsonValue) -> JsonValue:
+def _relax_reference_schema(schema: JsonValue, value: JsonValue) -> JsonValue:
     """Accept anything where the value is, or holds, a reference: its type is known only at run time."""
     return {} if find_references(value) or is_literal(value) else schema
 
 
-def _id_problems(steps: Iterable[PlanStep], known_ids: Collection[str]) -> list[str]:
+def _find_id_problems(steps: Iterable[PlanStep], known_ids: Collection[str]) -> list[str]:
     steps = list(steps)
     ids = [step.id for step in steps]
     problems = [f"the id {name!r} is used twice" for name in sorted({name for name in ids if ids.count(name) > 1})]
@@ -116,7 +119,7 @@ def _id_problems(steps: Iterable[PlanStep], known_ids: Collection[str]) -> list[
     return problems
 
 
-def _completion_problems(steps: list[PlanStep]) -> list[str]:
+def _find_completion_problems(steps: list[PlanStep]) -> list[str]:
     completions = [step for step in steps if step.is_completion]
     if len(completions) > 1:
         return ["a plan has at most one completion, which writes the answer"]
@@ -128,17 +131,17 @@ def _completion_problems(steps: list[PlanStep]) -> list[str]:
     ]
 
 
-def _cycle_problems(steps: list[PlanStep], known_ids: Collection[str]) -> list[str]:
-    ordered = {step.id for step in in_order(steps, known_ids)}
+def _find_cycle_problems(steps: list[PlanStep], known_ids: Collection[str]) -> list[str]:
+    ordered = {step.id for step in sort_by_dependencies(steps, known_ids)}
     stuck = [step.id for step in steps if step.id not in ordered]
     return [f"the steps {', '.join(stuck)} depend on one another in a circle"] if stuck else []
 
 
-def in_order(steps: list[PlanStep], known_ids: Collection[str]) -> list[PlanStep]:
+def sort_by_dependencies(steps: list[PlanStep], known_ids: Collection[str]) -> list[PlanStep]:
     """The steps with dependencies first, otherwise as written; steps in a circle are left out. A completion waits
     for everything: it is given the results of all steps."""
     done = set(known_ids)
-    rest = [_after_all(step, steps) for step in steps]
+    rest = [_let_completion_wait(step, steps) for step in steps]
     ordered: list[PlanStep] = []
     while ready := [step for step in rest if set(step.depends_on) <= done]:
         ordered += ready
@@ -147,14 +150,14 @@ def in_order(steps: list[PlanStep], known_ids: Collection[str]) -> list[PlanStep
     return ordered
 
 
-def _after_all(step: PlanStep, steps: list[PlanStep]) -> PlanStep:
+def _let_completion_wait(step: PlanStep, steps: list[PlanStep]) -> PlanStep:
     if not step.is_completion:
         return step
     others = [other.id for other in steps if other.id != step.id]
     return step.model_copy(update={"depends_on": tuple(dict.fromkeys((*step.depends_on, *others)))})
 
 
-def leaves(steps: Iterable[PlanStep]) -> list[PlanStep]:
+def find_leaf_steps(steps: Iterable[PlanStep]) -> list[PlanStep]:
     """The steps no other step builds on."""
     steps = list(steps)
     used = {name for step in steps for name in step.depends_on}
@@ -170,7 +173,7 @@ def finish_plan(
     `used_ids` are those of earlier plans: a completion under one of them would count as written already."""
     if any(step.is_completion for step in plan.steps):
         return plan
-    ends = leaves(plan.steps)
+    ends = find_leaf_steps(plan.steps)
     raw = len(ends) == 1 and ends[0].action != "skill" and has_model
     if len(ends) == 1 and not needs_completion and not raw:
         return plan
@@ -187,6 +190,6 @@ def finish_plan(
     return plan.model_copy(update={"steps": (*plan.steps, answer)})
 
 
-def describe(problems: Iterable[str]) -> str:
+def format_problems(problems: Iterable[str]) -> str:
     """Problems as the list a re-ask shows."""
     return "\n".join(f"- {problem}" for problem in problems)

@@ -3,10 +3,10 @@
 An open `args` object fails the strict rules of OpenAI-style schemas; name/value pairs pass.
 """
 
-from agent.core.approval import OWN_MEMORY
-from agent.core.llm.port import ResponseSchema
 from agent.core.models import Action, JsonObject
-from agent.planning.catalogue import Catalogue
+from agent.llm.port import ResponseSchema
+from agent.policy.approval import MEMORY_TOOLS
+from agent.tools.catalogue import Catalogue
 
 COMPLETION = "completion"
 _TEXT: JsonObject = {"type": "string"}
@@ -48,9 +48,9 @@ def _closed(properties: JsonObject) -> JsonObject:
 
 def action_of(tool: str) -> Action:
     """How a step with this tool is called in a plan: the memory's own tools are memory steps."""
-    return "memory" if tool in OWN_MEMORY else "tool"
+    return "memory" if tool in MEMORY_TOOLS else "tool"
 
 
-def asked_for(tool: str) -> str:
+def describe_requested_call(tool: str) -> str:
     """The intent of a call that the request itself names: nothing more is known of what it is for."""
     return f"call {tool} as the request asks"

@@ -1,8 +1,16 @@
-"""Skills: folders in the open Agent Skills format, loaded leniently, used as their authors wrote them."""
+"""Skills: folders in the open Agent Skills format. Loaded leniently and used unchanged."""
 
-from agent.skills.library import SkillLibrary, SkillRoot, refuse_unknown_skills, skill_roots
+from agent.skills.library import SkillLibrary, SkillRoot, check_room_skills, list_skill_roots
 from agent.skills.model import Skill
 from agent.skills.parse import read_skill
 from agent.skills.validate import validate_skill
 
-__all__ = ["Skill", "SkillLibrary", "SkillRoot", "read_skill", "refuse_unknown_skills", "skill_roots", "validate_skill"]
+__all__ = [
+    "Skill",
+    "SkillLibrary",
+    "SkillRoot",
+    "read_skill",
+    "check_room_skills",
+    "list_skill_roots",
+    "validate_skill",
+]

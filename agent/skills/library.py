@@ -1,33 +1,39 @@
-"""`SkillLibrary`: the skills found beneath the roots, the first of a name wins, what is odd is noted."""
+"""`SkillLibrary`: finds skills below the roots. The first of a name wins; problems are collected."""
 
 import difflib
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
-from agent.core.config import Settings
 from agent.core.errors import ConfigError, SkillUnknownError
 from agent.core.models import Room
+from agent.core.settings import Settings
 from agent.skills.model import Skill, is_skill_md
 from agent.skills.parse import read_skill
+from agent.text.plurals import format_count
 
 MAX_DEPTH = 6
 MAX_FOLDERS = 2_000
-"""A root that was set to a home folder by mistake must not stall the start."""
+"""A root that is a home folder by mistake must not delay the start."""
+MAX_HIDDEN_FOLDERS = 500
+"""Folders below a dot folder that are searched for skills, to report them."""
 
 
 @dataclass(frozen=True, slots=True)
 class SkillRoot:
-    """A folder of skills, and what to call it. One that is `required` is noted when it is missing."""
+    """A folder of skills and its label. A missing `required` folder is reported."""
 
     path: Path
     origin: str
     required: bool = False
 
 
-def skill_roots(settings: Settings, *, shipped: Path, cwd: Path, home: Path) -> list[SkillRoot]:
-    """The roots in order of precedence: the operator's, the project's (where trusted), the user's, ours."""
+def list_skill_roots(settings: Settings, *, shipped: Path, cwd: Path, home: Path) -> list[SkillRoot]:
+    """Returns the roots in order of precedence: the operator's, the project's (if trusted), the user's, the shipped
+    one.
+    """
     roots = [SkillRoot(path, "project", required=True) for path in settings.skills_dirs]
     if settings.trust_project_skills:
         roots += [SkillRoot(cwd / ".agents" / "skills", "project"), SkillRoot(cwd / ".claude" / "skills", "project")]
@@ -37,7 +43,7 @@ def skill_roots(settings: Settings, *, shipped: Path, cwd: Path, home: Path) -> 
 
 
 class SkillLibrary:
-    """The skills of this gateway, by name and alias. Of skills that share a name or alias the first given has it."""
+    """The skills of this gateway, by name and alias. If several share a name or alias, the first has it."""
 
     def __init__(self, skills: Sequence[Skill], diagnostics: Sequence[str] = ()) -> None:
         firsts: dict[str, Skill] = {}
@@ -49,15 +55,15 @@ class SkillLibrary:
             for alias in skill.aliases:
                 self._aliases.setdefault(alias, skill.name)
         self.diagnostics = tuple(diagnostics)
-        """What was skipped, shadowed or odd, one line each, by name."""
+        """What was skipped, shadowed or malformed, one line each, with its name."""
 
     @classmethod
     def load(cls, roots: Sequence[SkillRoot]) -> "SkillLibrary":
-        """Read every skill beneath the roots. A malformed one is noted and skipped, never an error."""
+        """Reads every skill below the roots. Reports and skips malformed ones."""
         found: dict[str, Skill] = {}
         notes: list[str] = []
         for root in roots:
-            for path in _skill_files(root, notes):
+            for path in _find_skill_files(root, notes):
                 skill = read_skill(path, root.origin)
                 if isinstance(skill, str):
                     notes.append(skill)
@@ -69,7 +75,7 @@ class SkillLibrary:
         return cls(list(found.values()), notes)
 
     def get(self, name: str) -> Skill:
-        """The skill of this name or alias; `SkillUnknownError` with near names."""
+        """Returns the skill of this name or alias. Raises `SkillUnknownError` with similar names."""
         try:
             return self._skills[self._resolve(name)]
         except KeyError:
@@ -83,51 +89,54 @@ class SkillLibrary:
     def __iter__(self) -> Iterator[Skill]:
         return iter(self._skills.values())
 
-    def visible(self, allowed: Collection[str] | None) -> list[Skill]:
-        """The skills a room allows by name or alias, in order of name; all for None."""
+    def list_visible(self, allowed: Collection[str] | None) -> list[Skill]:
+        """Returns the skills that a room allows by name or alias, in order of name; all for None."""
         names = None if allowed is None else {self._resolve(name) for name in allowed}
         return [skill for skill in self if names is None or skill.name in names]
 
     def _resolve(self, name: str) -> str:
-        """A skill's own name for its alias; what is no alias stays."""
+        """Returns the skill's own name for an alias, and any other name unchanged."""
         return name if name in self._skills else self._aliases.get(name, name)
 
 
-def refuse_unknown_skills(rooms: Iterable[Room], skills: SkillLibrary) -> None:
-    """Raise `ConfigError` for a room whose skill there is none of."""
+def check_room_skills(rooms: Iterable[Room], skills: SkillLibrary) -> None:
+    """Raises `ConfigError` for a room whose skill does not exist."""
     for room in rooms:
         if room.skill is not None and room.skill not in skills:
             near = ", ".join(difflib.get_close_matches(room.skill, [skill.name for skill in skills], n=3))
-            known = f"did you mean {near}?" if near else "`stepgate skills list` shows those there are"
+            known = f"did you mean {near}?" if near else "`stepgate skills list` shows them all"
             raise ConfigError(f"room {room.id!r}: skill: there is no skill {room.skill!r}; {known}")
 
 
-def _skill_files(root: SkillRoot, notes: list[str]) -> list[Path]:
-    """Every SKILL.md beneath the root, and the flat `*.md` directly in it, in order.
+def _find_skill_files(root: SkillRoot, notes: list[str]) -> list[Path]:
+    """Returns every SKILL.md below the root, and the flat `*.md` files directly in it, in order.
 
-    Symlinks are followed (installers link skills from one client's folder to another's); a folder that was seen is
-    not entered again, which ends loops."""
+    Follows symlinks, since installers link skills between the folders of several clients. Enters each folder once,
+    which ends loops.
+    """
     if not os.path.isdir(root.path):  # noqa: PTH112 - Path.is_dir raises where permission is missing
         if root.required:
             notes.append(f"the skills folder {root.path} does not exist or cannot be entered")
         return []
 
     def unreadable(error: OSError) -> None:
-        notes.append(f"the folder {error.filename} cannot be looked into ({error.strerror})")
+        notes.append(f"the folder {error.filename} cannot be read ({error.strerror})")
 
     files: list[Path] = []
     seen: set[str] = set()
     for count, (current, folders, names) in enumerate(os.walk(root.path, followlinks=True, onerror=unreadable)):
         if count >= MAX_FOLDERS:
-            notes.append(f"skills below {root.path} beyond {MAX_FOLDERS:,} folders are not looked at")
+            notes.append(f"skills below {root.path} beyond {MAX_FOLDERS:,} folders are ignored")
             break
         here, real = Path(current), os.path.realpath(current)
         card = next((name for name in sorted(names) if is_skill_md(name)), None)
         deepest = len(here.relative_to(root.path).parts) >= MAX_DEPTH
         known = real in seen
         seen.add(real)
-        # What lies below a SKILL.md belongs to that skill.
+        # Everything below a SKILL.md belongs to that skill.
         enter = card is None and not deepest and not known
+        hidden = [here / name for name in sorted(folders) if name.startswith(".")] if enter else []
+        notes += [note for folder in hidden if (note := _describe_hidden_skills(folder)) is not None]
         folders[:] = sorted(name for name in folders if not name.startswith(".")) if enter else []
         if known:
             continue
@@ -138,6 +147,18 @@ def _skill_files(root: SkillRoot, notes: list[str]) -> list[Path]:
     return sorted(files)
 
 
+def _describe_hidden_skills(folder: Path) -> str | None:
+    """Returns a note if skills are ignored because their folder's name starts with a dot; None if there are none."""
+    walk = islice(os.walk(folder), MAX_HIDDEN_FOLDERS)
+    count = sum(any(is_skill_md(name) for name in names) for _, _, names in walk)
+    if not count:
+        return None
+    return (
+        f"{format_count(count, 'skill')} below {folder} ignored, because the folder's name starts with a dot; add the "
+        "folder to AGENT_SKILLS_DIRS"
+    )
+
+
 def _is_flat_skill(name: Path) -> bool:
-    """A file of an older system; documents such as README.md and CHANGELOG.md are no skills."""
+    """Returns whether this is a single-file skill of an older system. README.md, CHANGELOG.md and the like are not."""
     return name.suffix == ".md" and not name.stem.isupper() and not name.stem.startswith(".")

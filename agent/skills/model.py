@@ -1,4 +1,4 @@
-"""A `Skill`: its card in memory, its body and files on disk until they are used."""
+"""A `Skill`: its fields in memory, its body and files on disk until they are used."""
 
 import os
 from collections.abc import Collection, Mapping
@@ -7,22 +7,22 @@ from pathlib import Path
 
 from agent.core.errors import SkillUnknownError, ToolError, ToolInputError
 from agent.core.models import Tier
-from agent.skills.front import split_front
+from agent.skills.front import split_front_matter
 
 MAX_FILES = 200
 MAX_FILE_BYTES = 200_000
-"""More than a model's context takes; a skill that needs more should say which part to read."""
+"""More than a model's context holds. A skill with larger files should say which part to read."""
 DEFAULT_TURNS = 8
 
 
 def is_skill_md(name: str) -> bool:
-    """Whether a file of this name makes its folder a skill; some authors write it in lower case."""
+    """Returns whether a file of this name makes its folder a skill. Some authors write it in lower case."""
     return name in ("SKILL.md", "skill.md")
 
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """One skill. `allowed_tools` are our tool names; empty when the skill declares none."""
+    """One skill. `allowed_tools` are names of our tools; empty if the skill declares none."""
 
     name: str
     description: str
@@ -40,9 +40,9 @@ class Skill:
     tier: Tier | None = None
     max_turns: int = DEFAULT_TURNS
     briefing: str | None = None
-    """The tool whose result a room's skill is told first (`metadata.agent-briefing`)."""
+    """The tool that runs before the skill of a room and whose result the skill gets (`metadata.agent-briefing`)."""
     rules_tools: tuple[str, ...] = ()
-    """Tools that carry out the skill where no model does (`metadata.agent-rules-tools`)."""
+    """Tools that do the work of the skill without a model (`metadata.agent-rules-tools`)."""
     diagnostics: tuple[str, ...] = ()
 
     @property
@@ -52,19 +52,21 @@ class Skill:
 
     @property
     def is_flat(self) -> bool:
-        """Whether this is a single file of an older system, which has no folder of its own."""
+        """Whether this is a single file of an older system, without a folder of its own."""
         return not is_skill_md(self.path.name)
 
-    def scope(self, available: Collection[str]) -> tuple[str, ...]:
-        """The tools this skill may call where `available` are allowed."""
+    def select_tools(self, available: Collection[str]) -> tuple[str, ...]:
+        """Returns the tools this skill may call, out of `available`."""
         return tuple(name for name in self.allowed_tools if name in available)
 
-    def scope_by_rules(self, available: Collection[str]) -> tuple[str, ...]:
-        """The tools that rules may call in its place: those named for it first, then its own."""
+    def select_rules_tools(self, available: Collection[str]) -> tuple[str, ...]:
+        """Returns the tools that rules may call in the skill's place, out of `available`: those named for rules first,
+        then its own.
+        """
         return tuple(name for name in dict.fromkeys((*self.rules_tools, *self.allowed_tools)) if name in available)
 
-    def body(self) -> str:
-        """The instructions, read now. `SkillUnknownError` when the file has gone since it was loaded."""
+    def read_body(self) -> str:
+        """Reads the instructions. Raises `SkillUnknownError` if the file has gone since it was loaded."""
         try:
             text = self.path.read_text("utf-8-sig", errors="replace")
         except OSError as error:
@@ -73,15 +75,15 @@ class Skill:
                 "restore the file or restart without it",
                 agent_id=self.name,
             ) from error
-        parts = split_front(text)
+        parts = split_front_matter(text)
         return parts[1] if parts else text.strip()
 
-    def instructions(self, arguments: str) -> str:
-        """The body with `$ARGUMENTS` and `{baseDir}` filled in. Embedded commands stay what they are: text."""
-        return self.body().replace("{baseDir}", ".").replace("$ARGUMENTS", arguments)
+    def render_instructions(self, arguments: str) -> str:
+        """Returns the body with `$ARGUMENTS` and `{baseDir}` filled in. Embedded commands stay text."""
+        return self.read_body().replace("{baseDir}", ".").replace("$ARGUMENTS", arguments)
 
-    def files(self) -> list[str]:
-        """The folder's other files, as relative paths in order, at most 200."""
+    def list_files(self) -> list[str]:
+        """Returns the folder's other files as relative paths in order, at most 200."""
         if self.is_flat:
             return []
         found: list[str] = []
@@ -96,30 +98,31 @@ class Skill:
         return found
 
     def read_file(self, relative: str) -> str:
-        """One of the skill's files. `ToolInputError` for anything but a file inside the folder, `ToolError` for one
-        that is too large or no text."""
-        path = self._confined(relative)
+        """Returns one of the skill's files. Raises `ToolInputError` for anything but a file inside of the folder,
+        `ToolError` for one that is too large or no text.
+        """
+        path = self._resolve_inside_folder(relative)
         try:
             if path.stat().st_size > MAX_FILE_BYTES:
                 raise ToolError(
-                    f"{relative} is larger than the {MAX_FILE_BYTES:,} bytes a skill's file may have; go on without it",
+                    f"{relative} is larger than the limit of {MAX_FILE_BYTES:,} bytes; continue without it",
                     agent_id=self.name,
                 )
             return path.read_text("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise ToolError(f"{relative} is no UTF-8 text; go on without it", agent_id=self.name) from error
+            raise ToolError(f"{relative} is not UTF-8 text; continue without it", agent_id=self.name) from error
         except OSError as error:
             raise ToolError(f"{relative} cannot be read ({error.strerror})", agent_id=self.name) from error
 
-    def _confined(self, relative: str) -> Path:
-        """The file meant, with every symlink followed first, so that none leads out of the folder."""
+    def _resolve_inside_folder(self, relative: str) -> Path:
+        """Returns the file's path. Resolves every symlink first, so that none leads out of the folder."""
         try:
             path = self.folder.joinpath(relative).resolve(strict=True)
             inside = not self.is_flat and path.is_relative_to(self.folder.resolve()) and path.is_file()
-        except (OSError, RuntimeError, ValueError):  # absent; a symlink loop; NUL or half a character
+        except (OSError, RuntimeError, ValueError):  # absent; a symlink loop; NUL or a lone surrogate
             inside = False
         if not inside:
-            listed = ", ".join(self.files()[:20]) or "none"
+            listed = ", ".join(self.list_files()[:20]) or "none"
             raise ToolInputError(
                 f"skill {self.name!r} has no file {relative[:200]!r}; its files: {listed}", agent_id=self.name
             )
@@ -129,5 +132,5 @@ class Skill:
 def _is_plain_file(path: Path) -> bool:
     try:
         return path.is_file() and not path.is_symlink()
-    except OSError:  # its folder may be listed but not entered
+    except OSError:  # its folder can be listed but not entered
         return False

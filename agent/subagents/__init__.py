@@ -1,1 +1,1 @@
-"""Sub-agents: investigations that a conversation hands on, each with its own tools, prompt and limits."""
+"""Sub-agents: delegated investigations, each with its own tools, prompt and limits."""

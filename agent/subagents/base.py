@@ -1,7 +1,7 @@
-"""`SubAgent`: somebody with one task, tools and a conversation of its own, started by a tool call of another.
+"""`SubAgent`: one task with its own tools and conversation, started by a tool call of another agent.
 
-A sub-agent is one class here and one entry in `registry.py`. It knows no run: `agent/execution/subagents.py` asks the
-model, makes the calls and keeps the time, and tells it what came back.
+A sub-agent is one class here and one entry in `registry.py`. It knows no run: `agent/execution/subagent_runner.py` asks
+the model, makes the calls, keeps the time, and reports results back.
 """
 
 import asyncio
@@ -15,12 +15,12 @@ from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from agent.core.events import StepOutput
-from agent.core.language import LanguageDetector
 from agent.core.models import JsonObject
-from agent.core.subagents import SubAgentResult
-from agent.knowledge.connectors.port import Connector
-from agent.knowledge.library import Library
-from agent.knowledge.models import ConnectorInput, SourceType
+from agent.core.subagent_result import SubAgentResult
+from agent.ingest.collections import Library
+from agent.ingest.connectors.port import Connector
+from agent.search.models import ConnectorInput, SourceType
+from agent.text.language import LanguageDetector
 from agent.tools import Tool
 
 In = TypeVar("In", bound=BaseModel)
@@ -29,20 +29,19 @@ Out = TypeVar("Out", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """For whom a sub-agent works: whose documents it sees, and in which conversation."""
+    """For whom a sub-agent works: the owner of the documents, and the conversation."""
 
     owner: str
     conversation_id: str | None = None
 
 
 FindSource = Callable[[str, Caller], Awaitable[ConnectorInput]]
-"""From a source's name to the source. Raises an `AgentError` for one that is not there or not the caller's."""
+"""Resolves a source name. Raises an `AgentError` if it does not exist or is not the caller's."""
 
 
 @dataclass(frozen=True, slots=True)
-class Materials:
-    """What sub-agents work with. Local files are read beneath `roots` only; `folder` is for what has to be downloaded
-    or copied meanwhile."""
+class SubAgentResources:
+    """What sub-agents work with. Local files are read beneath `roots` only; `folder` is for downloads and copies."""
 
     library: Library
     connectors: Mapping[SourceType, Connector]
@@ -52,26 +51,29 @@ class Materials:
     find_source: FindSource
 
 
-class Called(NamedTuple):
-    """What came of a call: the tool's value, or the error it ended in."""
+class CallResult(NamedTuple):
+    """The result of a call: the tool's value, or its error."""
 
     value: JsonValue
     error: str | None = None
 
 
-class Calls(Protocol):
-    """Calls a sub-agent's tools without a model; each is recorded as a model's is, and told to `SubAgent.seen`. Which
-    calls are made, and in which order, may depend on what calls before them returned and on nothing else."""
+class ToolCalls(Protocol):
+    """Calls a sub-agent's tools without a model. Each call is recorded and passed to `SubAgent.record_call`.
 
-    def __call__(self, tool: str, args: JsonObject) -> Awaitable[Called]:
-        """One call, numbered now and made when it is awaited. Never raises for what the tool did wrong."""
+    Which calls are made, and in which order, may depend only on the results of earlier calls, so that a resumed
+    sub-agent repeats them.
+    """
+
+    def __call__(self, tool: str, args: JsonObject) -> Awaitable[CallResult]:
+        """Makes one call, numbered now and executed when awaited. Never raises for a tool's failure."""
         ...
 
 
-async def together(calls: Iterable[Awaitable[Called]]) -> list[Called]:
-    """What came of calls that are made at once, in their order."""
+async def gather_calls(calls: Iterable[Awaitable[CallResult]]) -> list[CallResult]:
+    """Makes calls concurrently; returns their results in order."""
 
-    async def made(call: Awaitable[Called]) -> Called:
+    async def made(call: Awaitable[CallResult]) -> CallResult:
         return await call
 
     try:
@@ -83,11 +85,12 @@ async def together(calls: Iterable[Awaitable[Called]]) -> list[Called]:
 
 
 class SubAgent(ABC, Generic[In, Out]):
-    """The base. Its system prompt is `agent/prompts/subagent_<AGENT_ID>.md`, unless `PROMPT` names another.
+    """The base class. Its system prompt is `agent/prompts/subagent_<AGENT_ID>.md`, or `PROMPT`.
 
-    Everything it keeps is made of what its tools returned (`seen`), so that a resumed one, which is told the recorded
-    returns again, knows what it knew. Its own tools only read; they come with the permission to start it. Tools it
-    `BORROWS` it gets as far as its parent has them, and only those that read."""
+    Its state consists of what its tools returned (`record_call`), so a resumed sub-agent gets the same state from the
+    recorded results. Its own tools are read-only and come with the permission to start it. Tools in `BORROWS` are
+    available if the parent has them and they are read-only.
+    """
 
     AGENT_ID: ClassVar[str]
     DESCRIPTION: ClassVar[str]
@@ -97,53 +100,52 @@ class SubAgent(ABC, Generic[In, Out]):
     MAX_TURNS: ClassVar[int] = 20
     TIMEOUT_SECONDS: ClassVar[float] = 300
     Task: type[In]
-    """What it is asked to do; the parameters of the tool that starts it."""
+    """What it is asked to do: the parameters of the tool that starts it."""
     Final: type[Out]
-    """The JSON its model ends with."""
+    """The JSON that its model ends with."""
 
-    def __init__(self, task: In, caller: Caller, materials: Materials) -> None:
+    def __init__(self, task: In, caller: Caller, resources: SubAgentResources) -> None:
         self.task = task
         self.caller = caller
-        self.materials = materials
-        self.closing = AsyncExitStack()
+        self.resources = resources
+        self.exit_stack = AsyncExitStack()
         """What has to be closed with it."""
 
     async def prepare(self) -> None:
-        """Look at the task before anything begins. Raises an `AgentError` for one that cannot be done."""
+        """Checks the task before anything starts. Raises an `AgentError` if it cannot be done."""
 
     @abstractmethod
     def tools(self) -> Sequence[Tool]:
-        """Its own tools. They may only read."""
+        """Returns its own tools, which must be read-only."""
 
     @abstractmethod
-    def message(self) -> str:
-        """What its model is asked, in one message; there is no other history."""
+    def first_message(self) -> str:
+        """Returns the one message its model is asked; there is no other history."""
 
-    def seen(self, tool: str, args: JsonObject, output: StepOutput) -> None:
-        """A call has returned, now or in an earlier process: keep what the result will be made of. Of a call that went
-        well that is its value (`keep`); whoever wants more of it says so here."""
+    def record_call(self, tool: str, args: JsonObject, output: StepOutput) -> None:
+        """Records a returned call, live or from the log. By default passes a successful value to `record_value`."""
         if output.error_code is not None or not isinstance(output.value, dict):
             return
         try:
-            self.keep(tool, output.value)
+            self.record_value(tool, output.value)
         except ValidationError:  # recorded by an older version: it is found out again where it is needed
             return
 
-    def keep(self, tool: str, value: JsonObject) -> None:
-        """Keep what a tool has returned. May raise Pydantic's `ValidationError`: then nothing of it is kept."""
+    def record_value(self, tool: str, value: JsonObject) -> None:
+        """Records what a tool returned. May raise Pydantic's `ValidationError`; nothing is recorded then."""
 
     @abstractmethod
-    def partial(self) -> JsonObject:
-        """What is known by now, as data of a result; for one that ends before its end."""
+    def partial_data(self) -> JsonObject:
+        """Returns what is known so far as result data, for a sub-agent that is cut short."""
 
     @abstractmethod
-    async def conclude(self, final: Out, calls: Calls) -> SubAgentResult:
-        """The result. What can be counted is counted here and not taken from the model's word."""
+    async def conclude(self, final: Out, calls: ToolCalls) -> SubAgentResult:
+        """Returns the result. Figures are counted here and never taken from the model."""
 
     @abstractmethod
-    async def by_rules(self, calls: Calls) -> SubAgentResult:
-        """The result without a model."""
+    async def run_by_rules(self, calls: ToolCalls) -> SubAgentResult:
+        """Returns the result without a model."""
 
     async def aclose(self) -> None:
-        """Close what it has opened."""
-        await self.closing.aclose()
+        """Closes what it has opened."""
+        await self.exit_stack.aclose()

@@ -1,4 +1,4 @@
-"""The tools that look closer at one file: two parsers compared, and the passages the pipeline makes of it."""
+"""Tools that look closer at one file: compare two parsers, show the pipeline's passages."""
 
 from difflib import SequenceMatcher
 from statistics import median
@@ -6,10 +6,10 @@ from statistics import median
 from pydantic import BaseModel, Field
 
 from agent.core.errors import ToolInputError
-from agent.knowledge.errors import ParserError
-from agent.knowledge.models import ParserOutput
-from agent.knowledge.plugins import AUTO, readable_types
-from agent.subagents.validation_bench import ValidationBench
+from agent.ingest.errors import ParserError
+from agent.ingest.plugins import AUTO, types_read_by
+from agent.search.models import ParserOutput
+from agent.subagents.validation_session import ValidationSession
 from agent.subagents.validation_tools import FILE, FILE_SECONDS
 from agent.tools import READ_ONLY, ToolContext, TypedTool
 
@@ -26,7 +26,7 @@ class CompareInput(BaseModel):
 
 
 class ParsedBy(BaseModel):
-    """What one parser made of the file, or why it could not."""
+    """What one parser made of the file, or its error."""
 
     parser: str
     success: bool
@@ -41,7 +41,7 @@ class ParsedBy(BaseModel):
 
 
 class Comparison(BaseModel):
-    """Both, and how b differs from a; `similarity` of the texts from 0 to 1, None where one of them failed."""
+    """Both results, and how b differs from a. `similarity` is 0 to 1, or None if one failed."""
 
     file: str
     a: ParsedBy
@@ -53,7 +53,7 @@ class Comparison(BaseModel):
 
 
 class CompareParserOutputTool(TypedTool[CompareInput, Comparison]):
-    """Reads a file by two parsers."""
+    """Reads a file with two parsers."""
 
     name = "compare_parser_output"
     description = "Read one file by two parsers and compare what they made of it: characters, tables, blocks, text."
@@ -63,15 +63,15 @@ class CompareParserOutputTool(TypedTool[CompareInput, Comparison]):
     Input = CompareInput
     Output = Comparison
 
-    def __init__(self, bench: ValidationBench) -> None:
+    def __init__(self, bench: ValidationSession) -> None:
         super().__init__()
-        self._bench = bench
+        self._session = bench
 
     async def run(self, args: CompareInput, context: ToolContext) -> Comparison:
-        """Both, one after the other. `ToolInputError` for a file or a parser that there is not."""
-        name = await self._bench.name(args.file)
-        one, text = await self._by(name, args.parser_a)
-        other, text_other = await self._by(name, args.parser_b)
+        """Compares the two. Raises `ToolInputError` for an unknown file or parser."""
+        name = await self._session.resolve_name(args.file)
+        one, text = await self._parse_with(name, args.parser_a)
+        other, text_other = await self._parse_with(name, args.parser_b)
         similarity = None
         if one.success and other.success:
             ratio = SequenceMatcher(None, text.split(), text_other.split(), autojunk=False).ratio()
@@ -86,18 +86,18 @@ class CompareParserOutputTool(TypedTool[CompareInput, Comparison]):
             similarity=similarity,
         )
 
-    async def _by(self, name: str, parser: str) -> tuple[ParsedBy, str]:
-        if not readable_types(parser):
+    async def _parse_with(self, name: str, parser: str) -> tuple[ParsedBy, str]:
+        if not types_read_by(parser):
             raise ToolInputError(f"there is no parser {parser!r}; {AUTO} takes the best one of the type")
         try:
-            output, seconds = await self._bench.readings.parse(name, parser)
+            output, seconds = await self._session.readings.parse(name, parser)
         except ParserError as error:
             return ParsedBy(parser=parser, success=False, error=error.message), ""
-        return _figures(parser, output, seconds), _text(output)
+        return _parse_summary(parser, output, seconds), _text(output)
 
 
 class InspectInput(BaseModel):
-    """Which file, and how many of its passages are shown."""
+    """Which file, and how many passages to show."""
 
     file: str = Field(min_length=1, max_length=4_000, description=FILE)
     limit: int = Field(default=5, ge=1, le=20, description="passages that are shown")
@@ -114,7 +114,7 @@ class PassageShown(BaseModel):
 
 
 class ChunkInspection(BaseModel):
-    """A file as the pipeline cuts it; sizes in characters."""
+    """A file as the pipeline splits it; sizes in characters."""
 
     file: str
     count: int
@@ -125,7 +125,7 @@ class ChunkInspection(BaseModel):
 
 
 class InspectChunksTool(TypedTool[InspectInput, ChunkInspection]):
-    """Cuts a file by the pipeline."""
+    """Splits a file by the pipeline."""
 
     name = "inspect_chunks"
     description = "Cut one file by the pipeline and show its passages: how many, how large, how they begin."
@@ -135,15 +135,15 @@ class InspectChunksTool(TypedTool[InspectInput, ChunkInspection]):
     Input = InspectInput
     Output = ChunkInspection
 
-    def __init__(self, bench: ValidationBench) -> None:
+    def __init__(self, bench: ValidationSession) -> None:
         super().__init__()
-        self._bench = bench
+        self._session = bench
 
     async def run(self, args: InspectInput, context: ToolContext) -> ChunkInspection:
-        """One file. `ToolInputError` for one that cannot be read."""
-        name = await self._bench.name(args.file)
+        """Inspects one file. Raises `ToolInputError` if it cannot be read."""
+        name = await self._session.resolve_name(args.file)
         try:
-            made = await self._bench.made(self._bench.pipeline, name)
+            made = await self._session.process_file(self._session.pipeline, name)
         except ParserError as error:
             raise ToolInputError(f"{name} cannot be read by this pipeline: {error.message}") from error
         lengths = [len(chunk.text) for chunk in made.chunks] or [0]
@@ -171,7 +171,7 @@ def _text(output: ParserOutput) -> str:
     return "\n".join(chunk.content for chunk in output.chunks)[:COMPARED_CHARS]
 
 
-def _figures(parser: str, output: ParserOutput, seconds: float) -> ParsedBy:
+def _parse_summary(parser: str, output: ParserOutput, seconds: float) -> ParsedBy:
     kinds = [chunk.layout_type for chunk in output.chunks]
     return ParsedBy(
         parser=str(output.metadata.get("parser") or parser),

@@ -1,29 +1,30 @@
-"""The tools that look into files of a source: what parsers make of one, its language, its bytes."""
+"""Tools that look into files of a source: parser results, language, bytes."""
 
 import codecs
 
 from pydantic import BaseModel, Field
 
 from agent.core.errors import ToolInputError
-from agent.core.language import LanguageDetector, name_of
-from agent.knowledge.errors import ParserError
-from agent.knowledge.parsers.sniff import found as looks_like
-from agent.knowledge.plugins import AUTO, readable_types
-from agent.subagents.characteristics import CODE, code_share, document_types
-from agent.subagents.readings import Readings
+from agent.core.languages import get_language_name
+from agent.ingest.errors import ParserError
+from agent.ingest.parsers.sniff import detect_kind as looks_like
+from agent.ingest.plugins import AUTO, types_read_by
+from agent.subagents.document_kinds import CODE, code_share, detect_document_types
+from agent.subagents.parsed_files import ParsedFiles
 from agent.subagents.source_files import SourceFiles
+from agent.text.language import LanguageDetector
 from agent.tools import READ_ONLY, ToolContext, TypedTool
 
 PARSER_SECONDS = 150.0
-"""A parser may take 60 s, and waits for its turn behind others of the same moment."""
+"""A parser may take 60 s, and may wait behind others."""
 EXCERPT_CHARS = 400
 PASSAGE_CHARS = 600
 MIXED_SHARE = 0.2
-"""Of a document's passages, from which a second language is no quotation any more."""
+"""Share of a document's passages from which a second language counts as more than a quotation."""
 
 
 class TryParserInput(BaseModel):
-    """Which file, and who is to read it."""
+    """Which file, and which parser."""
 
     file: str = Field(max_length=4_000, description="name of a file, as sample_files gives it")
     parser: str = Field(default=AUTO, max_length=100, description="name of a parser; auto takes the best of the type")
@@ -31,7 +32,7 @@ class TryParserInput(BaseModel):
 
 
 class ParserTrial(BaseModel):
-    """What a parser made of a file. Where it failed, `error` says why."""
+    """What a parser made of a file, or its error."""
 
     file: str
     extension: str
@@ -55,7 +56,7 @@ class ParserTrial(BaseModel):
 
 
 class TryParserTool(TypedTool[TryParserInput, ParserTrial]):
-    """Parses a file, and tells how that went."""
+    """Parses a file and reports the result."""
 
     name = "try_parser"
     description = "Parse one file with a parser and report success, figures and an excerpt; a failure is a result too."
@@ -65,15 +66,15 @@ class TryParserTool(TypedTool[TryParserInput, ParserTrial]):
     Input = TryParserInput
     Output = ParserTrial
 
-    def __init__(self, files: SourceFiles, readings: Readings) -> None:
+    def __init__(self, files: SourceFiles, readings: ParsedFiles) -> None:
         super().__init__()
         self._files = files
         self._readings = readings
 
     async def run(self, args: TryParserInput, context: ToolContext) -> ParserTrial:
-        """One trial. `ToolInputError` for a file or parser that there is not."""
+        """Makes one trial. Raises `ToolInputError` for an unknown file or parser."""
         file = await self._files.file(args.file)
-        if not readable_types(args.parser):
+        if not types_read_by(args.parser):
             raise ToolInputError(f"there is no parser {args.parser!r}; auto takes the best one of the type")
         trial = ParserTrial(file=file.name, extension=file.extension, parser=args.parser, success=False)
         try:
@@ -101,7 +102,7 @@ class TryParserTool(TypedTool[TryParserInput, ParserTrial]):
             images=read.images,
             headings=read.headings,
             scanned=read.scanned,
-            document_types=document_types(read.samples, file.file_type, file.extension),
+            document_types=detect_document_types(read.samples, file.file_type, file.extension),
             code_share=round(code_share("\n".join(read.samples)), 2),
             uncertainties=list(read.uncertainties[:5]),
             seconds=round(read.seconds, 3),
@@ -116,8 +117,8 @@ class DetectLanguageInput(BaseModel):
     text: str = Field(default="", max_length=20_000, description="a text instead")
 
 
-class LanguageFound(BaseModel):
-    """The language of a text. `shares` has the part of its passages in each language, from 0 to 1."""
+class LanguageResult(BaseModel):
+    """The language of a text. `shares` has the share of its passages in each language, from 0 to 1."""
 
     file: str = ""
     language: str
@@ -126,8 +127,8 @@ class LanguageFound(BaseModel):
     mixed: bool = Field(description="whether a second language has at least a fifth of the passages")
 
 
-class DetectLanguageTool(TypedTool[DetectLanguageInput, LanguageFound]):
-    """Tells the language of each passage."""
+class DetectLanguageTool(TypedTool[DetectLanguageInput, LanguageResult]):
+    """Detects the language of each passage."""
 
     name = "detect_language"
     description = "Detect which language a file or a text is written in, and whether it mixes several."
@@ -135,31 +136,31 @@ class DetectLanguageTool(TypedTool[DetectLanguageInput, LanguageFound]):
     tainted = True
     timeout_s = PARSER_SECONDS
     Input = DetectLanguageInput
-    Output = LanguageFound
+    Output = LanguageResult
 
-    def __init__(self, readings: Readings, languages: LanguageDetector) -> None:
+    def __init__(self, readings: ParsedFiles, languages: LanguageDetector) -> None:
         super().__init__()
         self._readings = readings
         self._languages = languages
 
-    async def run(self, args: DetectLanguageInput, context: ToolContext) -> LanguageFound:
-        """Passage by passage. `ToolInputError` where there is no text."""
+    async def run(self, args: DetectLanguageInput, context: ToolContext) -> LanguageResult:
+        """Detects the languages. Raises `ToolInputError` if there is no text."""
         samples = [args.text]
         if args.file:
             try:
                 samples = list((await self._readings.read(args.file)).samples)
             except ParserError as error:
                 raise ToolInputError(f"{args.file} has no text to look at: {error.message}") from error
-        passages = [passage for sample in samples for passage in _passages(sample)]
+        passages = [passage for sample in samples for passage in _split_passages(sample)]
         if not passages:
             raise ToolInputError("there is no text to look at; give a file that a parser can read, or a text")
         spoken = [await self._languages.detect(passage) for passage in passages]
         shares = {code: round(spoken.count(code) / len(spoken), 2) for code in sorted(set(spoken))}
         first, *others = sorted(shares, key=lambda code: (-shares[code], code))
-        return LanguageFound(
+        return LanguageResult(
             file=args.file,
             language=first,
-            language_name=name_of(first),
+            language_name=get_language_name(first),
             shares=shares,
             mixed=bool(others) and shares[others[0]] >= MIXED_SHARE,
         )
@@ -174,7 +175,7 @@ class PreviewInput(BaseModel):
 
 
 class PreviewOutput(BaseModel):
-    """Some of a file. Binary data are shown as hexadecimal digits, of the first 64 bytes."""
+    """A piece of a file. Binary data is shown in hexadecimal, the first 64 bytes."""
 
     file: str
     size_bytes: int
@@ -201,14 +202,14 @@ class PreviewTool(TypedTool[PreviewInput, PreviewOutput]):
         self._files = files
 
     async def run(self, args: PreviewInput, context: ToolContext) -> PreviewOutput:
-        """Read and show."""
+        """Reads and shows them."""
         file = await self._files.file(args.file)
-        data = await self._files.head(args.file, args.start, args.max_bytes + 1)
+        data = await self._files.read_bytes(args.file, args.start, args.max_bytes + 1)
         more, data = len(data) > args.max_bytes, data[: args.max_bytes]
         kind = looks_like(data) if data else "nothing"
         text, encoding = ("", "")
         if kind in ("text", "html"):
-            text, encoding = _as_text(data, begins=args.start == 0, ends=not more)
+            text, encoding = _decode(data, begins=args.start == 0, ends=not more)
         return PreviewOutput(
             file=file.name,
             size_bytes=file.size,
@@ -221,8 +222,8 @@ class PreviewTool(TypedTool[PreviewInput, PreviewOutput]):
         )
 
 
-def _passages(text: str) -> list[str]:
-    """The paragraphs of a text, short ones together, long ones in pieces."""
+def _split_passages(text: str) -> list[str]:
+    """Returns the paragraphs of a text; long ones in pieces, short ones dropped."""
     passages: list[str] = []
     for paragraph in text.split("\n\n"):
         for start in range(0, len(paragraph), PASSAGE_CHARS):
@@ -233,8 +234,8 @@ def _passages(text: str) -> list[str]:
     return passages[:30] or ([whole[:PASSAGE_CHARS]] if any(letter.isalpha() for letter in whole) else [])
 
 
-def _as_text(data: bytes, *, begins: bool, ends: bool) -> tuple[str, str]:
-    """Bytes as text, and their encoding. Characters that the piece cuts in two at its ends are left out."""
+def _decode(data: bytes, *, begins: bool, ends: bool) -> tuple[str, str]:
+    """Decodes bytes and returns the encoding. Characters cut at the ends of the piece are dropped."""
     if begins:
         for mark, encoding in ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig")):
             if data.startswith(mark):

@@ -1,4 +1,4 @@
-"""The sub-agents there are. To add one, write a class and name it here."""
+"""The sub-agents. To add one, write a class and name it here."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,14 +8,14 @@ from agent.subagents.pipeline_validator import PipelineValidator
 from agent.subagents.researcher import Researcher
 from agent.subagents.source_analyzer import SourceAnalyzer
 
-Kind = type[SubAgent[Any, Any]]
+SubAgentClass = type[SubAgent[Any, Any]]
 
-SUBAGENTS: tuple[Kind, ...] = (SourceAnalyzer, PipelineValidator, Researcher)
+SUBAGENTS: tuple[SubAgentClass, ...] = (SourceAnalyzer, PipelineValidator, Researcher)
 
 
-def by_id(kinds: Iterable[Kind] = SUBAGENTS) -> dict[str, Kind]:
-    """The sub-agents by their ids; ValueError when two have the same."""
-    found: dict[str, Kind] = {}
+def subagents_by_id(kinds: Iterable[SubAgentClass] = SUBAGENTS) -> dict[str, SubAgentClass]:
+    """Returns the sub-agents by id. Raises ValueError if two have the same id."""
+    found: dict[str, SubAgentClass] = {}
     for kind in kinds:
         if kind.AGENT_ID in found:
             raise ValueError(f"two sub-agents are called {kind.AGENT_ID!r}")

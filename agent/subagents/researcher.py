@@ -1,5 +1,7 @@
-"""`Researcher`: answers a question from the web and the user's collections in findings, each with the words it rests
-on. A finding whose words stand in nothing that was read is left out."""
+"""`Researcher`: answers a question from the web and the user's collections in findings, each with a quotation.
+
+A finding whose quotation is in nothing that was read is dropped.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,18 +10,18 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from agent.core.events import StepOutput
-from agent.core.models import Frozen, JsonObject
-from agent.core.subagents import SubAgentResult, Uncertainty
+from agent.core.models import FrozenModel, JsonObject
+from agent.core.subagent_result import SubAgentResult, Uncertainty
 from agent.prompts.blocks import block
-from agent.subagents.base import Caller, Calls, Materials, SubAgent, together
-from agent.subagents.source_analysis import SaidUncertainty
+from agent.subagents.base import Caller, SubAgent, SubAgentResources, ToolCalls, gather_calls
+from agent.subagents.source_analysis import ModelUncertainty
 from agent.tools import Tool
 
 SEARCH, FETCH = "search_knowledge", "web_fetch"
-LEAST_QUOTE = 12
-"""Characters; shorter words stand somewhere in anything."""
+MIN_QUOTE_CHARS = 12
+"""Characters. Shorter quotations match almost anything."""
 QUOTE_CHARS = 400
-MOST_FINDINGS = 30
+MAX_FINDINGS = 30
 
 
 class ResearchTask(BaseModel):
@@ -30,8 +32,8 @@ class ResearchTask(BaseModel):
     urls: list[str] = Field(default_factory=list, max_length=5, description="pages to read")
 
 
-class Finding(Frozen):
-    """A claim with the words it rests on, and where they stand."""
+class Finding(FrozenModel):
+    """A claim with its quotation and source."""
 
     claim: str
     quote: str
@@ -39,7 +41,7 @@ class Finding(Frozen):
     url: str | None = None
 
 
-class SaidFinding(BaseModel):
+class ModelFinding(BaseModel):
     """A finding as a model writes it."""
 
     claim: str = Field(min_length=1)
@@ -51,8 +53,8 @@ class ResearchFinal(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    findings: list[SaidFinding] = Field(default_factory=list)
-    uncertainties: list[SaidUncertainty] = Field(default_factory=list)
+    findings: list[ModelFinding] = Field(default_factory=list)
+    uncertainties: list[ModelUncertainty] = Field(default_factory=list)
     summary: str = Field(min_length=1)
 
 
@@ -64,7 +66,7 @@ class _Passage:
 
 
 class Researcher(SubAgent[ResearchTask, ResearchFinal]):
-    """Has no tools of its own: it borrows its parent's."""
+    """Has no tools of its own; it borrows its parent's."""
 
     AGENT_ID = "researcher"
     DESCRIPTION = (
@@ -76,67 +78,69 @@ class Researcher(SubAgent[ResearchTask, ResearchFinal]):
     Task = ResearchTask
     Final = ResearchFinal
 
-    def __init__(self, task: ResearchTask, caller: Caller, materials: Materials) -> None:
-        super().__init__(task, caller, materials)
+    def __init__(self, task: ResearchTask, caller: Caller, resources: SubAgentResources) -> None:
+        super().__init__(task, caller, resources)
         self._read: list[_Passage] = []
 
     def tools(self) -> Sequence[Tool]:
-        """None: all are borrowed."""
+        """Returns nothing: all tools are borrowed."""
         return ()
 
-    def message(self) -> str:
-        """The question, and where to look."""
+    def first_message(self) -> str:
+        """Returns the question, and where to look."""
         where = [f"Collection: {self.task.collection}"] if self.task.collection else []
         where += [f"Page: {url}" for url in self.task.urls]
         return "\n".join(["Research this question.", block("task", self.task.question), *where])
 
-    def seen(self, tool: str, args: JsonObject, output: StepOutput) -> None:
-        """Keep what was read, by its source."""
+    def record_call(self, tool: str, args: JsonObject, output: StepOutput) -> None:
+        """Records what was read, by source."""
         if output.error_code is None:
             self._read += [one for one in _passages(output) if one not in self._read]
 
-    def partial(self) -> JsonObject:
-        """What was read, as findings in their sources' own words."""
-        return self._data(self._own_words())
+    def partial_data(self) -> JsonObject:
+        """Returns what was read as verbatim findings."""
+        return self._data(self._passage_findings())
 
-    async def conclude(self, final: ResearchFinal, calls: Calls) -> SubAgentResult:
-        """The findings whose words were found again in what was read."""
-        findings = [one for one in map(self._found, final.findings[:MOST_FINDINGS]) if one is not None]
-        doubts = [Uncertainty(severity=one.severity, message=one.message[:500]) for one in final.uncertainties[:20]]
-        lost = len(final.findings[:MOST_FINDINGS]) - len(findings)
+    async def conclude(self, final: ResearchFinal, calls: ToolCalls) -> SubAgentResult:
+        """Returns the findings whose quotations are in what was read."""
+        findings = [one for one in map(self._verify_finding, final.findings[:MAX_FINDINGS]) if one is not None]
+        uncertainties = [
+            Uncertainty(severity=one.severity, message=one.message[:500]) for one in final.uncertainties[:20]
+        ]
+        lost = len(final.findings[:MAX_FINDINGS]) - len(findings)
         if lost:
             message = f"{lost} findings were left out: their quotes stand in nothing that was read"
-            doubts.insert(0, Uncertainty(severity="notable", message=message))
+            uncertainties.insert(0, Uncertainty(severity="notable", message=message))
         if not findings:
-            return self._result((), doubts, "Nothing that was read bears out an answer.")
-        return self._result(findings, doubts, final.summary.strip()[:2_000])
+            return self._result((), uncertainties, "Nothing that was read bears out an answer.")
+        return self._result(findings, uncertainties, final.summary.strip()[:2_000])
 
-    async def by_rules(self, calls: Calls) -> SubAgentResult:
-        """Passages that fit the question, in their own words."""
+    async def run_by_rules(self, calls: ToolCalls) -> SubAgentResult:
+        """Returns passages that match the question, verbatim."""
         asked = [calls(SEARCH, {"query": self.task.question, "collection": self.task.collection})]
         asked += [calls(FETCH, {"url": url}) for url in self.task.urls]
-        failed = [called.error for called in await together(asked) if called.error is not None]
-        doubts = [Uncertainty(severity="info", message=error[:500]) for error in failed]
-        findings = self._own_words()
+        failed = [called.error for called in await gather_calls(asked) if called.error is not None]
+        uncertainties = [Uncertainty(severity="info", message=error[:500]) for error in failed]
+        findings = self._passage_findings()
         count = len(findings)
         summary = (
             f"{count} passage{'s' if count != 1 else ''} found for the question." if count else "Nothing was found."
         )
-        return self._result(findings, doubts, summary)
+        return self._result(findings, uncertainties, summary)
 
-    def _found(self, said: SaidFinding) -> Finding | None:
-        quote = _plain(said.quote)
-        if len(quote) < LEAST_QUOTE:
+    def _verify_finding(self, said: ModelFinding) -> Finding | None:
+        quote = _normalise_quote(said.quote)
+        if len(quote) < MIN_QUOTE_CHARS:
             return None
         for one in self._read:
-            if quote in _plain(one.text):
+            if quote in _normalise_quote(one.text):
                 return Finding(claim=said.claim[:1_000], quote=said.quote[:2_000], source=one.source, url=one.url)
         return None
 
-    def _own_words(self) -> list[Finding]:
+    def _passage_findings(self) -> list[Finding]:
         return [
             Finding(claim=text, quote=text, source=one.source, url=one.url)
-            for one in self._read[:MOST_FINDINGS]
+            for one in self._read[:MAX_FINDINGS]
             if (text := one.text.strip()[:QUOTE_CHARS])
         ]
 
@@ -145,15 +149,17 @@ class Researcher(SubAgent[ResearchTask, ResearchFinal]):
         sources: list[JsonValue] = [*dict.fromkeys(one.source for one in self._read)]
         return {"question": self.task.question, "findings": shown, "sources_read": sources}
 
-    def _result(self, findings: Sequence[Finding], doubts: Sequence[Uncertainty], summary: str) -> SubAgentResult:
+    def _result(
+        self, findings: Sequence[Finding], uncertainties: Sequence[Uncertainty], summary: str
+    ) -> SubAgentResult:
         missing = [] if findings else [Uncertainty(severity="notable", message="nothing was found that can be cited")]
         return SubAgentResult(
-            success=True, data=self._data(findings), uncertainties=(*missing, *doubts), summary=summary
+            success=True, data=self._data(findings), uncertainties=(*missing, *uncertainties), summary=summary
         )
 
 
 def _passages(output: StepOutput) -> Iterator[_Passage]:
-    """The passages of a search, the text of a page, or whatever text came back."""
+    """Yields the passages of a search result, the text of a page, or any other text."""
     value = output.value if isinstance(output.value, dict) else {}
     results = value.get("results")
     if isinstance(results, list):
@@ -170,6 +176,6 @@ def _passages(output: StepOutput) -> Iterator[_Passage]:
     yield _Passage(str(value.get("text") or output.text), name, url if isinstance(url, str) else None)
 
 
-def _plain(text: str) -> str:
-    """A text as quotes are compared: without line breaks, small differences of quotation marks and case."""
+def _normalise_quote(text: str) -> str:
+    """Normalises a text for comparing quotations: line breaks, quotation marks, case."""
     return " ".join(text.replace("\u2019", "'").replace("\u201c", '"').replace("\u201d", '"').casefold().split())

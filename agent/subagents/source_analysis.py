@@ -1,4 +1,4 @@
-"""`SourceAnalysis`: what is known of a source, made of what the tools of the `SourceAnalyzer` returned.
+"""`SourceAnalysis`: what is known of a source, from the results of the `SourceAnalyzer`'s tools.
 
 A model may add what it understood; it cannot change what was counted or tried.
 """
@@ -9,31 +9,31 @@ from dataclasses import dataclass, field
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent.core.language import NAMES, name_of
-from agent.core.models import Frozen, JsonObject
-from agent.core.subagents import Severity, Uncertainty
-from agent.knowledge.local_files import TYPES
-from agent.knowledge.plugins import AUTO, readable_types
-from agent.subagents.reading_tools import LanguageFound, ParserTrial, PreviewOutput
-from agent.subagents.source_doubts import doubts, issues
+from agent.core.languages import LANGUAGE_NAMES, get_language_name
+from agent.core.models import FrozenModel, JsonObject
+from agent.core.subagent_result import Severity, Uncertainty
+from agent.ingest.local_files import TYPES
+from agent.ingest.plugins import AUTO, types_read_by
+from agent.subagents.reading_tools import LanguageResult, ParserTrial, PreviewOutput
 from agent.subagents.source_tools import EnumerateOutput
+from agent.subagents.source_uncertainties import find_quality_issues, find_uncertainties
 
-MOST_SAID = 20
-"""Of anything a model adds to a list."""
+MAX_MODEL_ITEMS = 20
+"""Items that a model may add to a list."""
 SHOWN_TRIALS = 5
-UNTRIED = 0.5
-"""The most confidence a parser can have that nobody has tried."""
+UNTRIED_CONFIDENCE = 0.5
+"""The highest confidence in a parser that was not tried."""
 
 
-class FileTypeStats(Frozen):
-    """The files of one ending, and how the trials of some of them went."""
+class FileTypeStats(FrozenModel):
+    """The files of one extension, and the results of some trials."""
 
     count: int
     total_size_bytes: int
     sample_results: tuple[JsonObject, ...] = ()
 
 
-class ContentCharacteristics(Frozen):
+class ContentCharacteristics(FrozenModel):
     """What the content is like. Languages are ISO 639-1 codes."""
 
     languages: tuple[str, ...] = ()
@@ -41,8 +41,8 @@ class ContentCharacteristics(Frozen):
     quality_issues: tuple[str, ...] = ()
 
 
-class ParserRecommendation(Frozen):
-    """Which parser is to read the files of an ending. The confidence is never above what the trials bear out."""
+class ParserRecommendation(FrozenModel):
+    """The parser for an extension. The confidence is never above what the trials support."""
 
     extension: str
     parser_id: str
@@ -50,8 +50,8 @@ class ParserRecommendation(Frozen):
     notes: str | None = None
 
 
-class SourceAnalysis(Frozen):
-    """The result. `complete` is false where not everything could be listed; `sampled` files were looked into."""
+class SourceAnalysis(FrozenModel):
+    """The result. `complete` is false if not everything was listed; `sampled` counts the files that were opened."""
 
     total_files: int
     total_size_bytes: int
@@ -64,7 +64,7 @@ class SourceAnalysis(Frozen):
     sampled: int = 0
 
 
-class SaidCharacteristics(BaseModel):
+class ModelCharacteristics(BaseModel):
     """Characteristics as a model writes them."""
 
     languages: list[str] = Field(default_factory=list)
@@ -72,54 +72,54 @@ class SaidCharacteristics(BaseModel):
     quality_issues: list[str] = Field(default_factory=list)
 
 
-class SaidRecommendation(BaseModel):
+class ModelRecommendation(BaseModel):
     """A recommendation as a model writes it."""
 
     extension: str
     parser_id: str
-    confidence: float = Field(default=UNTRIED, ge=0, le=1)
+    confidence: float = Field(default=UNTRIED_CONFIDENCE, ge=0, le=1)
     notes: str | None = None
 
 
-class SaidUncertainty(BaseModel):
-    """A doubt as a model writes it."""
+class ModelUncertainty(BaseModel):
+    """An uncertainty as a model writes it."""
 
     severity: Severity
     message: str = Field(min_length=1)
 
 
 class AnalysisFinal(BaseModel):
-    """What the model ends with. Figures it gives are not looked at: they are counted."""
+    """What the model ends with. Its figures are ignored; they are counted."""
 
     model_config = ConfigDict(extra="ignore")
 
-    content_characteristics: SaidCharacteristics = SaidCharacteristics()
-    parser_recommendations: list[SaidRecommendation] = Field(default_factory=list)
-    uncertainties: list[SaidUncertainty] = Field(default_factory=list)
+    content_characteristics: ModelCharacteristics = ModelCharacteristics()
+    parser_recommendations: list[ModelRecommendation] = Field(default_factory=list)
+    uncertainties: list[ModelUncertainty] = Field(default_factory=list)
     summary: str = Field(min_length=1)
 
 
 @dataclass
-class Evidence:
+class SourceEvidence:
     """What the tools returned, by file."""
 
     counts: EnumerateOutput | None = None
     trials: dict[tuple[str, str], ParserTrial] = field(default_factory=dict)
-    languages: dict[str, LanguageFound] = field(default_factory=dict)
+    languages: dict[str, LanguageResult] = field(default_factory=dict)
     previews: dict[str, PreviewOutput] = field(default_factory=dict)
 
-    def of_extension(self, extension: str) -> list[ParserTrial]:
-        """The trials of files of one ending, by name."""
+    def trials_of_extension(self, extension: str) -> list[ParserTrial]:
+        """Returns the trials of files with this extension, by name."""
         return [trial for _, trial in sorted(self.trials.items()) if trial.extension == extension]
 
 
-def analysis(evidence: Evidence, final: AnalysisFinal | None = None) -> SourceAnalysis:
-    """What is known by now; with `final`, also what the model understood of it."""
+def build_analysis(evidence: SourceEvidence, final: AnalysisFinal | None = None) -> SourceAnalysis:
+    """Builds the analysis from what is known; with `final`, adds what the model understood."""
     counts = evidence.counts or EnumerateOutput(total_files=0, total_size_bytes=0, by_extension={}, by_size={})
     trials = [trial for _, trial in sorted(evidence.trials.items())]
-    found = doubts(evidence.counts, trials, list(evidence.languages.values()))
+    found = find_uncertainties(evidence.counts, trials, list(evidence.languages.values()))
     characteristics = _characteristics(trials, list(evidence.languages.values()), final)
-    said = final.uncertainties[:MOST_SAID] if final is not None else []
+    said = final.uncertainties[:MAX_MODEL_ITEMS] if final is not None else []
     known = {one.message for one in found}
     extra = [Uncertainty(severity=one.severity, message=one.message[:500]) for one in said if one.message not in known]
     return SourceAnalysis(
@@ -129,7 +129,9 @@ def analysis(evidence: Evidence, final: AnalysisFinal | None = None) -> SourceAn
             extension: FileTypeStats(
                 count=one.count,
                 total_size_bytes=one.total_size_bytes,
-                sample_results=tuple(_shown(trial) for trial in evidence.of_extension(extension)[:SHOWN_TRIALS]),
+                sample_results=tuple(
+                    _trial_summary(trial) for trial in evidence.trials_of_extension(extension)[:SHOWN_TRIALS]
+                ),
             )
             for extension, one in counts.by_extension.items()
         },
@@ -143,48 +145,50 @@ def analysis(evidence: Evidence, final: AnalysisFinal | None = None) -> SourceAn
 
 
 def _characteristics(
-    trials: Sequence[ParserTrial], languages: Sequence[LanguageFound], final: AnalysisFinal | None
+    trials: Sequence[ParserTrial], languages: Sequence[LanguageResult], final: AnalysisFinal | None
 ) -> ContentCharacteristics:
-    said = final.content_characteristics if final is not None else SaidCharacteristics()
+    said = final.content_characteristics if final is not None else ModelCharacteristics()
     spoken = Counter(code for one in languages for code, share in one.shares.items() if share >= 0.1)
     kinds = Counter(kind for trial in trials for kind in trial.document_types)
     return ContentCharacteristics(
-        languages=_joined([code for code, _ in spoken.most_common()], [one for one in said.languages if one in NAMES]),
-        document_types=_joined([kind for kind, _ in kinds.most_common()], said.document_types),
-        quality_issues=_joined(issues(trials, languages), said.quality_issues),
+        languages=_merge(
+            [code for code, _ in spoken.most_common()], [one for one in said.languages if one in LANGUAGE_NAMES]
+        ),
+        document_types=_merge([kind for kind, _ in kinds.most_common()], said.document_types),
+        quality_issues=_merge(find_quality_issues(trials, languages), said.quality_issues),
     )
 
 
-def _joined(seen: Sequence[str], said: Sequence[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys([*seen, *(one[:100] for one in said[:MOST_SAID] if one.strip())]))
+def _merge(seen: Sequence[str], said: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([*seen, *(one[:100] for one in said[:MAX_MODEL_ITEMS] if one.strip())]))
 
 
 def _recommendations(
-    evidence: Evidence, counts: EnumerateOutput, final: AnalysisFinal | None
+    evidence: SourceEvidence, counts: EnumerateOutput, final: AnalysisFinal | None
 ) -> Iterator[ParserRecommendation]:
-    """One for each ending that can be read: the model's, where it names a parser that reads the type, else ours."""
+    """Yields one recommendation per readable extension: the model's if its parser reads the type, else ours."""
     said = {one.extension.lower(): one for one in (final.parser_recommendations if final is not None else [])}
     for extension, count in counts.by_extension.items():
-        file_type = TYPES.get(extension)
-        if not count.readable or file_type is None:
+        if not count.readable:
             continue
-        own = _by_trials(extension, evidence.of_extension(extension))
+        file_type = TYPES.get(extension, "txt")
+        own = _recommend_from_trials(extension, evidence.trials_of_extension(extension))
         wanted = said.get(extension)
-        if wanted is None or file_type not in readable_types(wanted.parser_id):
+        if wanted is None or file_type not in types_read_by(wanted.parser_id):
             yield own
             continue
-        tried = evidence.of_extension(extension)
+        tried = evidence.trials_of_extension(extension)
         if wanted.parser_id != AUTO:  # where `auto` failed, all the parsers of the type did
             tried = [one for one in tried if one.parser in (AUTO, wanted.parser_id)]
         yield ParserRecommendation(
             extension=extension,
             parser_id=wanted.parser_id,
-            confidence=min(wanted.confidence, _most(tried)),
+            confidence=min(wanted.confidence, _max_confidence(tried)),
             notes=(wanted.notes or own.notes or "")[:500] or None,
         )
 
 
-def _by_trials(extension: str, trials: Sequence[ParserTrial]) -> ParserRecommendation:
+def _recommend_from_trials(extension: str, trials: Sequence[ParserTrial]) -> ParserRecommendation:
     good = Counter(trial.parser for trial in trials if trial.success)
     parser = good.most_common(1)[0][0] if good else AUTO
     notes = None
@@ -201,27 +205,27 @@ def _by_trials(extension: str, trials: Sequence[ParserTrial]) -> ParserRecommend
     )
 
 
-def _most(trials: Sequence[ParserTrial]) -> float:
-    """The highest confidence that the trials bear out."""
+def _max_confidence(trials: Sequence[ParserTrial]) -> float:
+    """Returns the highest confidence that the trials support."""
     if not trials:
-        return UNTRIED
+        return UNTRIED_CONFIDENCE
     return round((sum(trial.success for trial in trials) + 1) / (len(trials) + 1), 2)
 
 
-def _shown(trial: ParserTrial) -> JsonObject:
+def _trial_summary(trial: ParserTrial) -> JsonObject:
     shown: JsonObject = trial.model_dump(
         mode="json", include={"file", "parser", "success", "error_code", "error", "pages", "characters", "scanned"}
     )
     return {key: value for key, value in shown.items() if value is not None}
 
 
-def counted(counts: EnumerateOutput) -> str:
-    """The figures as a sentence."""
+def describe_counts(counts: EnumerateOutput) -> str:
+    """Returns the figures as a sentence."""
     kinds = [f"{extension} {one.count:,}" for extension, one in list(counts.by_extension.items())[:5]]
     more = len(counts.by_extension) - len(kinds)
     listed = ", ".join(kinds) + (f" and {more} more kinds" if more > 0 else "")
     files = f"{counts.total_files:,} file{'s' if counts.total_files != 1 else ''}"
-    return f"{files}, {_bytes(counts.total_size_bytes)}" + (f": {listed}." if listed else ".")
+    return f"{files}, {_format_bytes(counts.total_size_bytes)}" + (f": {listed}." if listed else ".")
 
 
 def _summary(
@@ -230,20 +234,20 @@ def _summary(
     found: Sequence[Uncertainty],
     final: AnalysisFinal | None,
 ) -> str:
-    """The counted figures always come first; where nobody listed the source, there are none."""
-    figures = counted(counts) if counts is not None else "The files were not counted."
+    """Summarises the analysis; counted figures come first."""
+    figures = describe_counts(counts) if counts is not None else "The files were not counted."
     if final is not None:
         return f"{figures} {final.summary.strip()[:2_000]}"
     parts = [figures]
     if characteristics.document_types:
         parts.append(f"Mostly {characteristics.document_types[0]}.")
     if characteristics.languages:
-        parts.append(f"In {', '.join(name_of(code) for code in characteristics.languages[:4])}.")
+        parts.append(f"In {', '.join(get_language_name(code) for code in characteristics.languages[:4])}.")
     parts += [f"{one.message}." for one in found if one.severity != "info"]
     return " ".join(parts)
 
 
-def _bytes(size: int) -> str:
+def _format_bytes(size: int) -> str:
     for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if size >= factor:
             return f"{size / factor:.1f} {unit}"

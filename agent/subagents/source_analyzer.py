@@ -1,4 +1,4 @@
-"""`SourceAnalyzer`: looks into a source and says what is there, how it can be read, and what is doubtful."""
+"""`SourceAnalyzer`: examines a source and reports its files, parsers that read them, and uncertainties."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -7,34 +7,33 @@ from pydantic import BaseModel, Field
 
 from agent.core.errors import ToolError
 from agent.core.models import JsonObject
-from agent.core.subagents import SubAgentResult
+from agent.core.subagent_result import SubAgentResult
 from agent.prompts.blocks import block
-from agent.subagents.base import Called, Caller, Calls, Materials, SubAgent, together
+from agent.subagents.base import Caller, CallResult, SubAgent, SubAgentResources, ToolCalls, gather_calls
+from agent.subagents.parsed_files import ParsedFiles
 from agent.subagents.reading_tools import (
     DetectLanguageTool,
-    LanguageFound,
+    LanguageResult,
     ParserTrial,
     PreviewOutput,
     PreviewTool,
     TryParserTool,
 )
-from agent.subagents.readings import Readings
-from agent.subagents.source_analysis import AnalysisFinal, Evidence, SourceAnalysis, analysis
+from agent.subagents.source_analysis import AnalysisFinal, SourceAnalysis, SourceEvidence, build_analysis
+from agent.subagents.source_context import open_source_files
 from agent.subagents.source_files import SourceFiles
 from agent.subagents.source_tools import OTHER, EnumerateFilesTool, EnumerateOutput, SampleFilesTool
-from agent.subagents.sources import files_of
 from agent.tools import Tool
 
 KINDS_TRIED = 12
 FILES_A_KIND = 3
-"""By rules: of each of the most frequent endings a few files, from the smallest to the largest, whatever the source's
-size."""
+"""By rules: a few files of each frequent extension, from the smallest to the largest, whatever the source's size."""
 KINDS_SHOWN = 4
-"""By rules: of endings nobody reads, how many are looked at."""
+"""By rules: how many unreadable extensions are previewed."""
 
 
 class SourceTask(BaseModel):
-    """What is to be analysed, and what for."""
+    """What to analyse, and for which purpose."""
 
     source_id: str = Field(
         default="",
@@ -45,7 +44,7 @@ class SourceTask(BaseModel):
 
 
 class SourceAnalyzer(SubAgent[SourceTask, AnalysisFinal]):
-    """Samples instead of reading everything. After a crash it lists the source again where it needs names."""
+    """Samples instead of reading everything. After a crash it lists the source again."""
 
     AGENT_ID = "source_analyzer"
     DESCRIPTION = (
@@ -57,29 +56,29 @@ class SourceAnalyzer(SubAgent[SourceTask, AnalysisFinal]):
     Task = SourceTask
     Final = AnalysisFinal
 
-    def __init__(self, task: SourceTask, caller: Caller, materials: Materials) -> None:
-        super().__init__(task, caller, materials)
-        self._evidence = Evidence()
+    def __init__(self, task: SourceTask, caller: Caller, resources: SubAgentResources) -> None:
+        super().__init__(task, caller, resources)
+        self._evidence = SourceEvidence()
         self._files: SourceFiles | None = None
 
     async def prepare(self) -> None:
-        """Find the source."""
-        self._files = await files_of(self.task.source_id, self.caller, self.materials, self.closing)
+        """Finds the source."""
+        self._files = await open_source_files(self.task.source_id, self.caller, self.resources, self.exit_stack)
 
     def tools(self) -> Sequence[Tool]:
-        """The five tools, on this source alone."""
+        """Returns the five tools, limited to this source."""
         assert self._files is not None
-        readings = Readings(self._files, self.closing)
+        readings = ParsedFiles(self._files, self.exit_stack)
         return (
             EnumerateFilesTool(self._files),
             SampleFilesTool(self._files),
             TryParserTool(self._files, readings),
-            DetectLanguageTool(readings, self.materials.languages),
+            DetectLanguageTool(readings, self.resources.languages),
             PreviewTool(self._files),
         )
 
-    def message(self) -> str:
-        """Source and intent."""
+    def first_message(self) -> str:
+        """Returns source and purpose."""
         intent = self.task.user_intent.strip() or "Not specified; infer it from the content."
         return (
             f"Analyse the source {self.task.source_id or 'of the conversation'} for a pipeline.\n\n"
@@ -87,47 +86,47 @@ class SourceAnalyzer(SubAgent[SourceTask, AnalysisFinal]):
             + "\n\nProduce an analysis that a pipeline can be recommended by."
         )
 
-    def partial(self) -> JsonObject:
-        """The analysis as far as it goes."""
-        return analysis(self._evidence).model_dump(mode="json")
+    def partial_data(self) -> JsonObject:
+        """Returns the analysis so far."""
+        return build_analysis(self._evidence).model_dump(mode="json")
 
-    async def conclude(self, final: AnalysisFinal, calls: Calls) -> SubAgentResult:
-        """The analysis, counted by us and understood by the model."""
-        await self._counted(calls)
-        return _result(analysis(self._evidence, final))
+    async def conclude(self, final: AnalysisFinal, calls: ToolCalls) -> SubAgentResult:
+        """Returns the counted analysis with the model's additions."""
+        await self._ensure_counts(calls)
+        return _result(build_analysis(self._evidence, final))
 
-    async def by_rules(self, calls: Calls) -> SubAgentResult:
-        """The same by rule: a few files of each ending are parsed, and their language told."""
-        counts = await self._counted(calls)
+    async def run_by_rules(self, calls: ToolCalls) -> SubAgentResult:
+        """Returns the analysis by rule: parses a few files of each extension and detects their language."""
+        counts = await self._ensure_counts(calls)
         readable = [extension for extension, one in counts.by_extension.items() if one.readable]
         others = [
             extension for extension, one in counts.by_extension.items() if not one.readable and extension != OTHER
         ]
-        files = await self._sampled(calls, readable[:KINDS_TRIED], FILES_A_KIND)
-        odd = await self._sampled(calls, others[:KINDS_SHOWN], 1)
-        await together(calls("get_file_content_preview", {"file": name}) for name in odd)
-        await together(calls("try_parser", {"file": name}) for name in (*files, *odd))
+        files = await self._sample_names(calls, readable[:KINDS_TRIED], FILES_A_KIND)
+        odd = await self._sample_names(calls, others[:KINDS_SHOWN], 1)
+        await gather_calls(calls("get_file_content_preview", {"file": name}) for name in odd)
+        await gather_calls(calls("try_parser", {"file": name}) for name in (*files, *odd))
         read = sorted(trial.file for trial in self._evidence.trials.values() if trial.success and trial.characters)
-        await together(calls("detect_language", {"file": name}) for name in read)
-        return _result(analysis(self._evidence))
+        await gather_calls(calls("detect_language", {"file": name}) for name in read)
+        return _result(build_analysis(self._evidence))
 
-    async def _counted(self, calls: Calls) -> EnumerateOutput:
-        """The counts; asked for if the model has not."""
+    async def _ensure_counts(self, calls: ToolCalls) -> EnumerateOutput:
+        """Returns the file counts; lists the source if the model has not."""
         if self._evidence.counts is None:
             called = await calls("enumerate_files", {})
             if self._evidence.counts is None:
                 raise ToolError(called.error or "the source could not be listed", agent_id=self.AGENT_ID)
         return self._evidence.counts
 
-    async def _sampled(self, calls: Calls, extensions: Sequence[str], count: int) -> list[str]:
-        found = await together(
+    async def _sample_names(self, calls: ToolCalls, extensions: Sequence[str], count: int) -> list[str]:
+        found = await gather_calls(
             calls("sample_files", {"extension": extension, "count": count, "pick": "spread"})
             for extension in extensions
         )
-        return [name for called in found for name in _names(called)]
+        return [name for called in found for name in _file_names(called)]
 
-    def keep(self, tool: str, value: JsonObject) -> None:
-        """What was counted and tried, by file."""
+    def record_value(self, tool: str, value: JsonObject) -> None:
+        """Records counts and trials, by file."""
         match tool:
             case "enumerate_files":
                 self._evidence.counts = EnumerateOutput.model_validate(value)
@@ -135,14 +134,14 @@ class SourceAnalyzer(SubAgent[SourceTask, AnalysisFinal]):
                 trial = ParserTrial.model_validate(value)
                 self._evidence.trials[trial.file, trial.parser] = trial
             case "detect_language" if value.get("file"):
-                spoken = LanguageFound.model_validate(value)
+                spoken = LanguageResult.model_validate(value)
                 self._evidence.languages[spoken.file] = spoken
             case "get_file_content_preview":
                 preview = PreviewOutput.model_validate(value)
                 self._evidence.previews[preview.file] = preview
 
 
-def _names(called: Called) -> list[str]:
+def _file_names(called: CallResult) -> list[str]:
     files = called.value.get("files") if isinstance(called.value, dict) else None
     return [str(one["file"]) for one in files if isinstance(one, dict)] if isinstance(files, list) else []
 

@@ -1,5 +1,4 @@
-"""`SourceFiles`: what lies at a source, listed without reading it, and its files opened beneath the source and nowhere
-else."""
+"""`SourceFiles`: lists the files of a source without reading them, and opens files beneath the source only."""
 
 import asyncio
 import os
@@ -15,31 +14,30 @@ from pathlib import Path
 from time import monotonic
 
 from agent.core.errors import ToolInputError
-from agent.knowledge.connectors.kinds import suffix
-from agent.knowledge.connectors.port import Connector, Fetched, Missed
-from agent.knowledge.connectors.workspace import workspace
-from agent.knowledge.errors import ConnectorError, ConnectorNotFoundError, ParserError
-from agent.knowledge.ingestion import closed
-from agent.knowledge.local_files import Candidate, PassedOver, walk
-from agent.knowledge.models import ConnectorInput, FileType
+from agent.ingest.connectors.content_types import suffix
+from agent.ingest.connectors.port import Connector, FetchedDocument, MissedDocument
+from agent.ingest.connectors.workspace import open_workspace
+from agent.ingest.errors import ConnectorError, ConnectorNotFoundError, ParserError
+from agent.ingest.ingestion import closing_walk
+from agent.ingest.local_files import LocalFile, NonFileEntry, list_files
+from agent.search.models import ConnectorInput, FileType
 
-MOST_NAMED = 100_000
-"""Files that are kept by name, to be sampled; all are counted."""
+MAX_NAMED = 100_000
+"""Files that are kept by name for sampling; all are counted."""
 REMOTE_FILES = 200
 REMOTE_BYTES = 200 * 2**20
 REMOTE_SECONDS = 120.0
-"""A source of the net has to be fetched to be looked at; beyond any of these its beginning stands for the whole."""
+"""A remote source has to be fetched to be examined; beyond any of these limits its beginning stands for the whole."""
 NO_EXTENSION = "(none)"
 _SIZES = ((1_000, "below 1 kB"), (100_000, "1 to 100 kB"), (1_000_000, "100 kB to 1 MB"),
           (10_000_000, "1 to 10 MB"), (100_000_000, "10 to 100 MB"))  # fmt: skip
-MOST_COPIED = 100 * 2**20
-"""Bytes of a file that is handed to a parser; those open no larger ones either."""
+MAX_COPY_BYTES = 100 * 2**20
+"""Bytes of a file that is given to a parser; parsers open no larger ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file of a source. `name` tells it from the others; `extension` is in small letters with its dot, or
-    `NO_EXTENSION`."""
+    """A file of a source. `name` identifies it; `extension` is lower case with its dot, or `NO_EXTENSION`."""
 
     name: str
     extension: str
@@ -48,19 +46,19 @@ class SourceFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class FileCopy:
     """A copy of the file `name` at `path`."""
 
     path: Path
     name: str
 
-    def told(self, text: str) -> str:
-        """What a parser says of the copy, said of the file itself."""
+    def rename_in(self, text: str) -> str:
+        """Replaces the copy's name by the file's name in a parser's message."""
         return re.sub(rf"(?<![\w.]){re.escape(self.path.name)}(?!\w)", lambda _: self.name, text)
 
 
 @dataclass(slots=True)
-class Tally:
+class SizeTally:
     """How many files of a kind there are, and their sizes in bytes."""
 
     count: int = 0
@@ -69,7 +67,7 @@ class Tally:
     largest: int = 0
 
     def add(self, size: int) -> None:
-        """One more file."""
+        """Adds a file."""
         self.smallest = size if not self.count else min(self.smallest, size)
         self.largest = max(self.largest, size)
         self.count += 1
@@ -78,33 +76,33 @@ class Tally:
 
 @dataclass(slots=True)
 class Listing:
-    """What is at a source. `note` says why it is not everything, if it is not."""
+    """The files of a source. `note` tells why the listing is incomplete, if it is."""
 
     files: dict[str, SourceFile] = field(default_factory=dict)
-    by_extension: dict[str, Tally] = field(default_factory=dict)
+    by_extension: dict[str, SizeTally] = field(default_factory=dict)
     by_size: Counter[str] = field(default_factory=Counter)
-    total: Tally = field(default_factory=Tally)
+    total: SizeTally = field(default_factory=SizeTally)
     unreadable: list[str] = field(default_factory=list)
     unreadable_count: int = 0
     note: str = ""
 
     def add(self, file: SourceFile) -> None:
-        """One more file."""
+        """Adds a file."""
         self.total.add(file.size)
         self.by_size[_magnitude(file.size)] += 1
-        self.by_extension.setdefault(file.extension, Tally()).add(file.size)
-        if len(self.files) < MOST_NAMED:
+        self.by_extension.setdefault(file.extension, SizeTally()).add(file.size)
+        if len(self.files) < MAX_NAMED:
             self.files[file.name] = file
 
-    def miss(self, name: str) -> None:
-        """Something that could not be looked at."""
+    def add_unreadable(self, name: str) -> None:
+        """Adds an entry that could not be read."""
         self.unreadable_count += 1
         if len(self.unreadable) < 20:
             self.unreadable.append(name)
 
 
 class SourceFiles:
-    """The files of one source. It is listed once, when that is first asked for."""
+    """The files of one source, listed once on first use."""
 
     def __init__(self, request: ConnectorInput, connector: Connector, folder: Path, stack: AsyncExitStack) -> None:
         self.request = request
@@ -118,49 +116,52 @@ class SourceFiles:
         self._copies: Path | None = None
         self._copied = 0
 
-    async def listing(self) -> Listing:
-        """Everything there. Raises `ConnectorError` when the source cannot be had, `StoreError` for the workspace."""
+    async def list_files(self) -> Listing:
+        """Returns the listing. Raises `ConnectorError` if the source cannot be read, `StoreError` for the workspace."""
         async with self._lock:
             if self._listing is None:
                 local = self.request.source_type == "local"
-                self._listing = await (asyncio.to_thread(self._list_local) if local else self._fetch())
+                self._listing = await (asyncio.to_thread(self._list_local) if local else self._fetch_remote())
             return self._listing
 
     async def file(self, name: str) -> SourceFile:
-        """The file of this name. `ToolInputError` for any other: only what was listed can be opened."""
-        found = (await self.listing()).files.get(name)
+        """Returns the file of this name. Raises `ToolInputError` for a name that was not listed."""
+        found = (await self.list_files()).files.get(name)
         if found is None:
             raise ToolInputError(
                 f"there is no file {name[:200]!r} at this source; take the names that sample_files gives"
             )
         return found
 
-    async def head(self, name: str, start: int, count: int) -> bytes:
-        """Some bytes of a file. `ToolInputError` for one that is not there or cannot be opened any more."""
+    async def read_bytes(self, name: str, start: int, count: int) -> bytes:
+        """Returns some bytes of a file. Raises `ToolInputError` if it cannot be opened any more."""
         await self.file(name)
-        return await asyncio.to_thread(self._head, name, start, count)
+        return await asyncio.to_thread(self._read_bytes, name, start, count)
 
-    async def copy(self, name: str) -> Path:
-        """A copy of a file with its ending, for those who are given paths: the file itself may be replaced meanwhile.
-        Raises what `head` does, also for one of more than `MOST_COPIED` bytes."""
+    async def copy_file(self, name: str) -> Path:
+        """Copies a file, keeping its suffix, because the original may be replaced while a parser reads it.
+
+        Raises what `read_bytes` raises, also for more than `MAX_COPY_BYTES`.
+        """
         file = await self.file(name)
         async with self._lock:
             if self._copies is None:
-                self._copies = await self._stack.enter_async_context(workspace(self._folder))
+                self._copies = await self._stack.enter_async_context(open_workspace(self._folder))
             self._copied += 1
             ending = "" if file.extension == NO_EXTENSION else file.extension
             target = self._copies / f"{self._copied}{ending}"
-        await asyncio.to_thread(self._copy, name, target)
+        await asyncio.to_thread(self._copy_file, name, target)
         return target
 
     @asynccontextmanager
-    async def copied(self, name: str) -> AsyncIterator[Copy]:
-        """A copy that is removed afterwards; a `ParserError` about it names the file. Raises what `copy` does."""
-        copy = Copy(await self.copy(name), name)
+    async def open_copy(self, name: str) -> AsyncIterator[FileCopy]:
+        """Yields a copy and deletes it afterwards; a `ParserError` about it names the original. Raises what `copy_file`
+        raises."""
+        copy = FileCopy(await self.copy_file(name), name)
         try:
             yield copy
         except ParserError as error:
-            error.message = copy.told(error.message)
+            error.message = copy.rename_in(error.message)
             raise
         finally:
             copy.path.unlink(missing_ok=True)
@@ -169,26 +170,26 @@ class SourceFiles:
         top = Path(self.request.source_identifier).expanduser()
         try:
             self._root = top.resolve(strict=True)
-            return self._walked(walk(self._root, recursive=self.request.recursive))
+            return self._build_listing(list_files(self._root, recursive=self.request.recursive))
         except FileNotFoundError as error:
             raise ConnectorNotFoundError(f"there is no file or folder {top}") from error
         except (OSError, RuntimeError, ValueError) as error:  # not ours to read; a loop of links, a NUL in the name
             raise ConnectorError(f"{top} cannot be read: {error}") from error
 
-    def _walked(self, found: Iterator[object]) -> Listing:
+    def _build_listing(self, found: Iterator[object]) -> Listing:
         listing = Listing()
         single = self._root.is_file()
         root = self._root.parent if single else self._root
         for one in found:
-            if isinstance(one, PassedOver):
+            if isinstance(one, NonFileEntry):
                 continue
-            if not isinstance(one, Candidate):
-                listing.miss(str(getattr(one, "name", "")))
+            if not isinstance(one, LocalFile):
+                listing.add_unreadable(str(getattr(one, "name", "")))
                 continue
             try:
                 size = one.path.lstat().st_size
             except OSError:
-                listing.miss(one.name)
+                listing.add_unreadable(one.name)
                 continue
             listing.add(SourceFile(one.name, _extension(one.name), size, one.file_type))
             if one.name in listing.files:
@@ -196,27 +197,27 @@ class SourceFiles:
         self._root = root
         return listing
 
-    async def _fetch(self) -> Listing:
-        """Fetch the source, or its beginning; the files stay until all is closed."""
-        folder = await self._stack.enter_async_context(workspace(self._folder))
+    async def _fetch_remote(self) -> Listing:
+        """Fetches the source, or its beginning; the files stay until the sub-agent is closed."""
+        folder = await self._stack.enter_async_context(open_workspace(self._folder))
         downloads, kept = folder / "fetched", folder / "kept"
         for one in (downloads, kept):
             one.mkdir()
         self._root = kept
         listing, until = Listing(), monotonic() + REMOTE_SECONDS
         fetching = self._connector.fetch(self.request, downloads, {})
-        async with closed(fetching):
+        async with closing_walk(fetching):
             async for found in fetching:
-                if isinstance(found, Missed):
-                    listing.miss(found.name)
+                if isinstance(found, MissedDocument):
+                    listing.add_unreadable(found.name)
                 else:
-                    await self._keep(found, listing, kept)
+                    await self._keep_fetched(found, listing, kept)
                 if listing.total.count >= REMOTE_FILES or listing.total.size >= REMOTE_BYTES or monotonic() >= until:
                     listing.note = f"only the first {listing.total.count} files were fetched; there may be more"
                     break
         return listing
 
-    async def _keep(self, found: Fetched, listing: Listing, kept: Path) -> None:
+    async def _keep_fetched(self, found: FetchedDocument, listing: Listing, kept: Path) -> None:
         name = found.source if found.name in listing.files else found.name
         size = found.output.file_size_bytes if found.output is not None else 0
         extension = f".{found.file_type}" if found.file_type is not None else _extension(name)
@@ -226,20 +227,20 @@ class SourceFiles:
             self._places[name] = place
             await asyncio.to_thread(shutil.copyfile, found.output.file_path, kept / place)
 
-    def _head(self, name: str, start: int, count: int) -> bytes:
+    def _read_bytes(self, name: str, start: int, count: int) -> bytes:
         with closing(self._open(name)) as file:
             file.seek(start)
             return file.read(count)
 
-    def _copy(self, name: str, target: Path) -> None:
+    def _copy_file(self, name: str, target: Path) -> None:
         with closing(self._open(name)) as file:
-            if os.fstat(file.fileno()).st_size > MOST_COPIED:
-                raise ToolInputError(f"{name} has more than {MOST_COPIED:,} bytes, the most that is parsed")
+            if os.fstat(file.fileno()).st_size > MAX_COPY_BYTES:
+                raise ToolInputError(f"{name} has more than {MAX_COPY_BYTES:,} bytes, the most that is parsed")
             with target.open("xb") as out:
                 shutil.copyfileobj(file, out)
 
     def _open(self, name: str) -> BufferedReader:
-        """Folder by folder from the root, so that no link leads out of it that may have come in a folder's place."""
+        """Opens a file folder by folder from the root, so that a link that replaced a folder cannot lead outside."""
         place = self._places.get(name)
         if place is None:
             raise ToolInputError(f"{name} was listed, but its bytes were not fetched")
@@ -250,7 +251,7 @@ class SourceFiles:
 
 
 def open_beneath(root: Path, place: Path) -> BufferedReader:
-    """A regular file below `root`; no link is followed on the way. Raises `OSError`."""
+    """Opens a regular file below `root` without following links. Raises `OSError`."""
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in place.parts[:-1]:

@@ -1,25 +1,25 @@
-"""The tools that look at a source from outside: what is there, and a sample of it."""
+"""Tools that look at a source from outside: counts, and a sample of names."""
 
 import hashlib
 from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from agent.knowledge.models import FileType
+from agent.search.models import FileType
 from agent.subagents.source_files import Listing, SourceFile, SourceFiles
 from agent.tools import READ_ONLY, ToolContext, TypedTool
 
-MOST_EXTENSIONS = 100
+MAX_EXTENSIONS = 100
 OTHER = "(other)"
-"""Under this, the files of all endings beyond the most frequent ones are counted together."""
+"""Counts all files beyond the most frequent extensions."""
 
 
 class EnumerateInput(BaseModel):
-    """Nothing to choose: it is all listed."""
+    """No parameters."""
 
 
 class ExtensionCount(BaseModel):
-    """The files of one ending; sizes in bytes."""
+    """The files of one extension; sizes in bytes."""
 
     count: int
     total_size_bytes: int
@@ -29,7 +29,7 @@ class ExtensionCount(BaseModel):
 
 
 class EnumerateOutput(BaseModel):
-    """What is at the source. `note` says why it is not everything, if it is not."""
+    """What is at the source. `note` tells why the listing is incomplete, if it is."""
 
     total_files: int
     total_size_bytes: int
@@ -41,7 +41,7 @@ class EnumerateOutput(BaseModel):
 
 
 class EnumerateFilesTool(TypedTool[EnumerateInput, EnumerateOutput]):
-    """Counts everything; names nothing but what cannot be looked at."""
+    """Counts everything; names only unreadable entries."""
 
     name = "enumerate_files"
     description = "Count all files of the source, by extension and by size."
@@ -56,8 +56,8 @@ class EnumerateFilesTool(TypedTool[EnumerateInput, EnumerateOutput]):
         self._files = files
 
     async def run(self, args: EnumerateInput, context: ToolContext) -> EnumerateOutput:
-        """List, once."""
-        return _counts(await self._files.listing())
+        """Lists the source once."""
+        return _to_output(await self._files.list_files())
 
 
 class SampleInput(BaseModel):
@@ -82,14 +82,14 @@ class SampledFile(BaseModel):
 
 
 class SampleOutput(BaseModel):
-    """The sample, and how many files it was taken from."""
+    """The sample, and how many files matched."""
 
     files: list[SampledFile]
     matching: int
 
 
 class SampleFilesTool(TypedTool[SampleInput, SampleOutput]):
-    """Takes a few files by their ending and size."""
+    """Picks a few files by extension and size."""
 
     name = "sample_files"
     description = "Name a few files of the source: by extension, by size, at random with a seed."
@@ -104,8 +104,8 @@ class SampleFilesTool(TypedTool[SampleInput, SampleOutput]):
         self._files = files
 
     async def run(self, args: SampleInput, context: ToolContext) -> SampleOutput:
-        """Filter, order, take."""
-        listing = await self._files.listing()
+        """Filters, orders, picks."""
+        listing = await self._files.list_files()
         wanted = args.extension.lower()
         matching = [
             file
@@ -114,16 +114,16 @@ class SampleFilesTool(TypedTool[SampleInput, SampleOutput]):
             and file.size >= args.min_size
             and (args.max_size is None or file.size <= args.max_size)
         ]
-        chosen = _chosen(matching, args)
+        chosen = _pick_files(matching, args)
         shown = [SampledFile(file=file.name, extension=file.extension, size_bytes=file.size) for file in chosen]
         return SampleOutput(files=shown, matching=len(matching))
 
 
-def _counts(listing: Listing) -> EnumerateOutput:
+def _to_output(listing: Listing) -> EnumerateOutput:
     ranked = sorted(listing.by_extension.items(), key=lambda pair: (-pair[1].count, pair[0]))
     types: dict[str, FileType | None] = {}
     for file in listing.files.values():
-        types.setdefault(file.extension, file.file_type)
+        types[file.extension] = types.get(file.extension) or file.file_type
     shown = {
         extension: ExtensionCount(
             count=tally.count,
@@ -132,9 +132,9 @@ def _counts(listing: Listing) -> EnumerateOutput:
             largest=tally.largest,
             readable=types.get(extension) is not None,
         )
-        for extension, tally in ranked[:MOST_EXTENSIONS]
+        for extension, tally in ranked[:MAX_EXTENSIONS]
     }
-    rest = [tally for _, tally in ranked[MOST_EXTENSIONS:]]
+    rest = [tally for _, tally in ranked[MAX_EXTENSIONS:]]
     if rest:
         shown[OTHER] = ExtensionCount(
             count=sum(tally.count for tally in rest),
@@ -154,8 +154,8 @@ def _counts(listing: Listing) -> EnumerateOutput:
     )
 
 
-def _chosen(matching: list[SourceFile], args: SampleInput) -> list[SourceFile]:
-    """The sample; which files are taken depends on seed and names alone, not on the order they were found in."""
+def _pick_files(matching: list[SourceFile], args: SampleInput) -> list[SourceFile]:
+    """Picks the sample, which depends on seed and names only, not on the order of the listing."""
     by_size = sorted(matching, key=lambda file: (file.size, file.name))
     match args.pick:
         case "smallest":

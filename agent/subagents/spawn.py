@@ -1,4 +1,4 @@
-"""`spawn_<sub-agent>`: the tools that start sub-agents, one for each that is registered."""
+"""`spawn_<sub-agent>`: the tools that start sub-agents."""
 
 import json
 from collections.abc import Awaitable, Callable, Iterable
@@ -7,49 +7,52 @@ from pydantic import BaseModel
 
 from agent.core.errors import SubAgentFailedError, ToolError
 from agent.core.models import JsonObject
-from agent.core.subagents import SubAgentResult
-from agent.subagents.registry import SUBAGENTS, Kind
-from agent.tools import READ_ONLY_WEB, ToolContext, ToolResult, ToolSpec, flat_schema
+from agent.core.subagent_result import SubAgentResult
+from agent.subagents.registry import SUBAGENTS, SubAgentClass
+from agent.tools import READ_ONLY_WEB, ToolContext, ToolResult, ToolSpec, build_flat_schema
 
 GRACE_S = 30.0
-"""What a sub-agent may take longer than its own limit to put its partial result together."""
+"""Seconds that a sub-agent may exceed its limit to build its partial result."""
 
-Keep = Callable[[JsonObject, SubAgentResult, ToolContext], Awaitable[str | None]]
-"""Told of each result with the task it is of: a conversation keeps them. What it returns is told with the result: why
-it was not kept, or that it settles nothing."""
+KeepResult = Callable[[JsonObject, SubAgentResult, ToolContext], Awaitable[str | None]]
+"""Stores a result with its task; conversations do. Returns a note for the caller: why it was not stored, or that it
+resolves nothing."""
 
 SPAWN_TOOLS = frozenset(f"spawn_{kind.AGENT_ID}" for kind in SUBAGENTS)
-"""Their names, in full: `spawn__x` may be the tool of anybody's server `spawn`."""
+"""Their full names; `spawn__x` may be a tool of a foreign server called `spawn`."""
 
 
 class SpawnTool:
-    """A `Tool` that starts one kind of sub-agent and returns its result, the partial one where it did not get to its
-    end. It reads only, so that an interrupted call goes on with the sub-agent it had begun."""
+    """Starts one kind of sub-agent and returns its result, partial if it was cut short.
 
-    def __init__(self, kind: Kind, keep: Keep | None = None) -> None:
+    It is read-only, so an interrupted call continues with the sub-agent it started.
+    """
+
+    def __init__(self, kind: SubAgentClass, keep: KeepResult | None = None) -> None:
         self._kind = kind
         self._keep = keep
         task: type[BaseModel] = kind.Task
         self._spec = ToolSpec(
             name=f"spawn_{kind.AGENT_ID}",
             description=kind.DESCRIPTION,
-            input_schema=flat_schema(task),
-            output_schema=flat_schema(SubAgentResult),
+            input_schema=build_flat_schema(task),
+            output_schema=build_flat_schema(SubAgentResult),
             annotations=READ_ONLY_WEB,
             tainted=False,
             timeout_s=kind.TIMEOUT_SECONDS + GRACE_S,
             keywords=kind.KEYWORDS,
-            by_name=True,
-            spawns=True,
+            is_opt_in=True,
+            uses_subagents=True,
         )
 
     @property
     def spec(self) -> ToolSpec:
-        """What is known of this tool."""
+        """The tool's description."""
         return self._spec
 
     async def call(self, args: JsonObject, context: ToolContext) -> ToolResult:
-        """Start it, wait for it. `ToolError` outside of a run, and what `Spawner.spawn` raises but for its failure."""
+        """Starts the sub-agent and waits for it. Raises `ToolError` outside of a run, and what `Spawner.spawn` raises
+        except its failure."""
         if context.subagents is None:
             raise ToolError(f"{self._spec.name} works within a run only", agent_id=self._spec.name)
         try:
@@ -58,21 +61,23 @@ class SpawnTool:
             # What it had read by then is not known here: it counts as from outside.
             result = SubAgentResult(success=False, data=error.partial_result, summary=error.message, tainted=True)
         note = await self._keep(args, result, context) if self._keep is not None else None
-        text = f"{note}\n{shown(result)}" if note else shown(result)
+        text = f"{note}\n{format_result(result)}" if note else format_result(result)
         return ToolResult(result.model_dump(mode="json"), text, tainted=result.tainted)
 
     async def reconcile(self, key: str, context: ToolContext) -> ToolResult | None:
-        """Never asked: a call that only reads is repeated."""
+        """Never called: a read-only call is repeated."""
         return None
 
 
-def spawn_tools(kinds: Iterable[Kind] = SUBAGENTS, keeper: Callable[[str], Keep] | None = None) -> list[SpawnTool]:
-    """A tool for each sub-agent; `keeper` makes the one who keeps its results, of its id."""
+def spawn_tools(
+    kinds: Iterable[SubAgentClass] = SUBAGENTS, keeper: Callable[[str], KeepResult] | None = None
+) -> list[SpawnTool]:
+    """Returns a tool for each sub-agent; `keeper` returns the callback that stores a sub-agent's results."""
     return [SpawnTool(kind, keeper(kind.AGENT_ID) if keeper is not None else None) for kind in kinds]
 
 
-def shown(result: SubAgentResult) -> str:
-    """A result as the one who asked reads it: what came of it, what is doubtful, then the data."""
+def format_result(result: SubAgentResult) -> str:
+    """Formats a result for the caller: summary, uncertainties, data."""
     lines = [result.summary if result.success else f"Not finished: {result.summary} What it found by then:"]
     lines += [f"- {one.severity}: {one.message}" for one in result.uncertainties]
     return "\n".join([*lines, json.dumps(result.data, ensure_ascii=False)])

@@ -1,4 +1,4 @@
-"""The tools that try a pipeline: dry runs, what failed and why, other ways to read a file."""
+"""Tools that try a pipeline: dry runs, failure details, alternatives."""
 
 from time import monotonic
 
@@ -6,15 +6,15 @@ from pydantic import BaseModel, Field
 
 from agent.core.errors import ConflictError, ToolInputError
 from agent.core.models import JsonObject
-from agent.knowledge.errors import ParserError
-from agent.knowledge.pipeline_check import PipelineInvalidError, checked
-from agent.knowledge.pipeline_diff import applied, difference
-from agent.subagents.alternatives import cut_otherwise, read_otherwise
-from agent.subagents.validation_bench import AlternativeOutput, DryRunOutput, ValidationBench, diff_of
+from agent.ingest.errors import ParserError
+from agent.ingest.pipeline_check import PipelineInvalidError, check_pipeline
+from agent.ingest.pipeline_diff import apply_diff, diff_pipelines
+from agent.subagents.alternatives import with_chunker_for_type, with_parser_for_type
+from agent.subagents.validation_session import AlternativeOutput, DryRunOutput, ValidationSession, parse_diff
 from agent.tools import READ_ONLY, ToolContext, TypedTool
 
 DRY_RUN_SECONDS = 280.0
-"""Nearly all the time the sub-agent has: a sample of scans takes minutes."""
+"""Nearly all of the sub-agent's time: a sample of scans takes minutes."""
 KNOWN = (
     "This is the report of before: the same pipeline on the same sample gives the same, and nothing was run again. Try "
     "a change, or end with your report."
@@ -24,7 +24,7 @@ FILE = "name or source of a file, as the dry run gives it"
 
 
 class DryRunInput(BaseModel):
-    """Which pipeline: the one under validation, or that one with a change."""
+    """The pipeline under validation, or a change of it."""
 
     pipeline_diff: JsonObject | None = Field(default=None, description="a change, as try_alternative_config gives it")
 
@@ -40,23 +40,23 @@ class RunDryRunTool(TypedTool[DryRunInput, DryRunOutput]):
     Input = DryRunInput
     Output = DryRunOutput
 
-    def __init__(self, bench: ValidationBench) -> None:
+    def __init__(self, bench: ValidationSession) -> None:
         super().__init__()
-        self._bench = bench
+        self._session = bench
 
     async def run(self, args: DryRunInput, context: ToolContext) -> DryRunOutput:
-        """Try, what was tried already not again. `ToolInputError` for a change that does not fit the pipeline."""
-        diff = diff_of(args.pipeline_diff) if args.pipeline_diff is not None else None
-        known = self._bench.tried(diff)
+        """Runs the trial unless it was made before. Raises `ToolInputError` for a change that does not fit."""
+        diff = parse_diff(args.pipeline_diff) if args.pipeline_diff is not None else None
+        known = self._session.find_report(diff)
         if known is not None:
             return DryRunOutput(pipeline_diff=diff, report=known, note=KNOWN)
         if diff is None:
-            return DryRunOutput(report=await self._bench.dry_run(self._bench.pipeline))
+            return DryRunOutput(report=await self._session.dry_run(self._session.pipeline))
         try:
-            pipeline = checked(applied(self._bench.pipeline, diff))
+            pipeline = check_pipeline(apply_diff(self._session.pipeline, diff))
         except (ConflictError, PipelineInvalidError, ValueError) as error:
             raise ToolInputError(f"the change does not fit the pipeline: {error}") from error
-        return DryRunOutput(pipeline_diff=diff, report=await self._bench.dry_run(pipeline))
+        return DryRunOutput(pipeline_diff=diff, report=await self._session.dry_run(pipeline))
 
 
 class FileInput(BaseModel):
@@ -66,7 +66,7 @@ class FileInput(BaseModel):
 
 
 class FailureDetails(BaseModel):
-    """Why a file failed. `traceback_summary` says where, with what the parser knew of it."""
+    """Why a file failed. `traceback_summary` tells the stage and what the parser knew."""
 
     file: str
     stage: str
@@ -80,7 +80,7 @@ class FailureDetails(BaseModel):
 
 
 class FailureDetailsTool(TypedTool[FileInput, FailureDetails]):
-    """Tells all that is known of a failure."""
+    """Reports everything known about a failure."""
 
     name = "get_failure_details"
     description = "Tell at which stage a file failed, by which error, and what is known of the cause."
@@ -89,13 +89,13 @@ class FailureDetailsTool(TypedTool[FileInput, FailureDetails]):
     Input = FileInput
     Output = FailureDetails
 
-    def __init__(self, bench: ValidationBench) -> None:
+    def __init__(self, bench: ValidationSession) -> None:
         super().__init__()
-        self._bench = bench
+        self._session = bench
 
     async def run(self, args: FileInput, context: ToolContext) -> FailureDetails:
-        """From the last dry run of the pipeline. `ToolInputError` for a file that did not fail in it."""
-        failed = self._bench.failure(args.file)
+        """Reads the last dry run of the pipeline. Raises `ToolInputError` for a file that did not fail in it."""
+        failed = self._session.get_failure(args.file)
         code, stage = failed.error_code or "ERR_INTERNAL", failed.stage or "parser"
         known = "".join(f"; {key}: {value}" for key, value in failed.details.items())
         return FailureDetails(
@@ -112,7 +112,7 @@ class FailureDetailsTool(TypedTool[FileInput, FailureDetails]):
 
 
 class AlternativeInput(BaseModel):
-    """A file, and how it is to be read or cut instead. Options go over those the pipeline has."""
+    """A file, and how to read or split it instead. Options are added to the pipeline's."""
 
     file: str = Field(min_length=1, max_length=4_000, description=FILE)
     parser: str = Field(default="", max_length=100, description="name of another parser; empty keeps the pipeline's")
@@ -122,7 +122,7 @@ class AlternativeInput(BaseModel):
 
 
 class TryAlternativeConfigTool(TypedTool[AlternativeInput, AlternativeOutput]):
-    """Reads one file another way. What helps can be tried on the whole sample by its `pipeline_diff`."""
+    """Reads one file another way. A change that helps can be tried on the whole sample by its `pipeline_diff`."""
 
     name = "try_alternative_config"
     description = "Read one failed file with another parser, chunker or other options; returns the change as a diff."
@@ -132,26 +132,26 @@ class TryAlternativeConfigTool(TypedTool[AlternativeInput, AlternativeOutput]):
     Input = AlternativeInput
     Output = AlternativeOutput
 
-    def __init__(self, bench: ValidationBench) -> None:
+    def __init__(self, bench: ValidationSession) -> None:
         super().__init__()
-        self._bench = bench
+        self._session = bench
 
     async def run(self, args: AlternativeInput, context: ToolContext) -> AlternativeOutput:
-        """One file. `ToolInputError` for a way that there is not."""
-        bench = self._bench
-        name = await bench.name(args.file)
+        """Tries one file. Raises `ToolInputError` for an invalid alternative."""
+        bench = self._session
+        name = await bench.resolve_name(args.file)
         file_type = (await bench.files.file(name)).file_type
         if file_type is None:
             raise ToolInputError(f"{name} is of a type that no parser reads; leave such files out")
         try:
-            changed = read_otherwise(bench.pipeline, file_type, parser=args.parser, options=args.parser_options)
-            changed = cut_otherwise(changed, file_type, chunker=args.chunker, options=args.chunker_options)
+            changed = with_parser_for_type(bench.pipeline, file_type, parser=args.parser, options=args.parser_options)
+            changed = with_chunker_for_type(changed, file_type, chunker=args.chunker, options=args.chunker_options)
         except PipelineInvalidError as error:
             raise ToolInputError(error.message) from error
-        output = AlternativeOutput(file=name, success=False, pipeline_diff=difference(bench.pipeline, changed))
+        output = AlternativeOutput(file=name, success=False, pipeline_diff=diff_pipelines(bench.pipeline, changed))
         started = monotonic()
         try:
-            made = await bench.made(changed, name)
+            made = await bench.process_file(changed, name)
         except ParserError as error:
             failed = {"error_code": error.code, "error": error.message, "seconds": round(monotonic() - started, 3)}
             return output.model_copy(update=failed)

@@ -1,7 +1,7 @@
-"""The `stepgate` command: one file a command group. `main` turns our errors into one clear line and an exit code.
+"""The `stepgate` command, one module a command group. `main` turns our errors into one line and an exit code.
 
-The files import what they need to say what they do; what they need to do it is imported when it is done, for loading
-all of the gateway takes a second, and `stepgate --help` needs none of it.
+Modules import at the top only what `--help` needs. What a command needs to work is imported when it runs: importing
+the whole gateway takes a second.
 """
 
 import sys
@@ -17,7 +17,6 @@ from gateway.cli import (
     backup,
     corpus,
     doctor,
-    embedder,
     graph,
     ingest,
     keys,
@@ -31,13 +30,13 @@ from gateway.cli import (
     tools,
     users,
 )
-from gateway.cli.groups import Group
-from gateway.cli.pipes import tolerate_closed_pipes
+from gateway.cli.closed_pipes import tolerate_closed_pipes
+from gateway.cli.groups import HelpfulGroup
 
 app = typer.Typer(
     name="stepgate",
     help="A self-hosted agent gateway: plans a request, runs the plan under supervision, answers with its trace.",
-    cls=Group,
+    cls=HelpfulGroup,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
@@ -60,7 +59,6 @@ app.command("ingest")(ingest.ingest)
 app.add_typer(ingest.app, name="collections")
 app.add_typer(sources.app, name="sources")
 app.add_typer(corpus.app, name="corpus")
-app.add_typer(embedder.app, name="embedder")
 
 
 def _print_version(wanted: bool) -> None:
@@ -75,11 +73,11 @@ def options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Take the options that stand before a command."""
+    """Accept the options before a command."""
 
 
 def main() -> None:
-    """Run the command line; exit code 1 with one line on stderr for every error of ours."""
+    """Runs the command line; an `AgentError` becomes one line on stderr and exit code 1."""
     tolerate_closed_pipes()
     try:
         app()

@@ -1,4 +1,4 @@
-"""A tool's arguments as words on a command line: read by the tool's schema, and explained by it."""
+"""Tool arguments on a command line, read and explained by the tool's schema."""
 
 import difflib
 import json
@@ -11,17 +11,17 @@ from agent.core.models import JsonObject
 from agent.tools import ToolSpec
 
 
-def parsed(spec: ToolSpec, words: list[str]) -> JsonObject:
-    """`{"a": 1}` or `a=1 b=text`; a value that reads as JSON is taken as such, unless the tool wants a text."""
+def parse_arguments(spec: ToolSpec, words: list[str]) -> JsonObject:
+    """Parses `{"a": 1}` or `a=1 b=text`. A value that is valid JSON is parsed, unless the tool expects a string."""
     if len(words) == 1 and words[0].lstrip().startswith("{"):
-        return _object(words[0])
+        return _parse_object(words[0])
     arguments: JsonObject = {}
     for word in words:
         name, equals, text = word.partition("=")
         if not equals:
-            raise typer.BadParameter(f"{word!r} is no key=value pair")
+            raise typer.BadParameter(f"{word!r}: expected key=value")
         arguments[name] = text
-        if _properties(spec).get(name, {}).get("type") != "string":
+        if _schema_properties(spec).get(name, {}).get("type") != "string":
             try:
                 arguments[name] = json.loads(text)
             except json.JSONDecodeError:
@@ -29,22 +29,24 @@ def parsed(spec: ToolSpec, words: list[str]) -> JsonObject:
     return arguments
 
 
-def checked(spec: ToolSpec, arguments: JsonObject) -> JsonObject:
-    """The arguments. Raises `ToolInputError` naming those the tool does not know, or the ones that are missing."""
-    known = _properties(spec)
+def check_arguments(spec: ToolSpec, arguments: JsonObject) -> JsonObject:
+    """Returns the arguments. Raises `ToolInputError` naming those that are unknown or missing."""
+    known = _schema_properties(spec)
     unknown = [name for name in arguments if name not in known] if _is_closed(spec) else []
     for name in unknown:
         near = difflib.get_close_matches(name, known, n=1)
         meant = f"; did you mean {near[0]!r}?" if near else ""
-        raise ToolInputError(f"{spec.name}: it has no argument {name!r}{meant} ({_takes(spec)})", agent_id=spec.name)
-    missing = [name for name in _required(spec) if name not in arguments]
+        raise ToolInputError(
+            f"{spec.name}: there is no argument {name!r}{meant} ({_describe_arguments(spec)})", agent_id=spec.name
+        )
+    missing = [name for name in _required_names(spec) if name not in arguments]
     if missing:
-        told = ", ".join(map(repr, missing))
-        raise ToolInputError(f"{spec.name}: {told} is missing ({_takes(spec)})", agent_id=spec.name)
+        names = ", ".join(map(repr, missing))
+        raise ToolInputError(f"{spec.name}: {names} is missing ({_describe_arguments(spec)})", agent_id=spec.name)
     return arguments
 
 
-def _object(text: str) -> JsonObject:
+def _parse_object(text: str) -> JsonObject:
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
@@ -52,7 +54,7 @@ def _object(text: str) -> JsonObject:
     return dict(value)
 
 
-def _properties(spec: ToolSpec) -> Mapping[str, JsonObject]:
+def _schema_properties(spec: ToolSpec) -> Mapping[str, JsonObject]:
     properties = spec.input_schema.get("properties")
     return {
         name: rules if isinstance(rules, dict) else {}
@@ -60,19 +62,21 @@ def _properties(spec: ToolSpec) -> Mapping[str, JsonObject]:
     }
 
 
-def _required(spec: ToolSpec) -> list[str]:
+def _required_names(spec: ToolSpec) -> list[str]:
     required = spec.input_schema.get("required")
     return [str(name) for name in required] if isinstance(required, list) else []
 
 
 def _is_closed(spec: ToolSpec) -> bool:
-    """Whether only named arguments make sense: unless the schema says otherwise, or a foreign one names none."""
+    """Returns whether only named arguments are allowed: unless the schema says otherwise, or a foreign one
+    names none.
+    """
     others = spec.input_schema.get("additionalProperties", False) or spec.input_schema.get("patternProperties")
-    return not others and (bool(_properties(spec)) or spec.origin == "builtin")
+    return not others and (bool(_schema_properties(spec)) or spec.origin == "builtin")
 
 
-def _takes(spec: ToolSpec) -> str:
-    """The arguments in a few words; those in brackets may be left out."""
-    required = _required(spec)
-    names = [name if name in required else f"[{name}]" for name in _properties(spec)]
-    return f"it takes {', '.join(names)}" if names else "it takes none"
+def _describe_arguments(spec: ToolSpec) -> str:
+    """Lists the arguments; optional ones are in brackets."""
+    required = _required_names(spec)
+    names = [name if name in required else f"[{name}]" for name in _schema_properties(spec)]
+    return f"arguments: {', '.join(names)}" if names else "it has no arguments"

@@ -1,4 +1,4 @@
-"""`stepgate ask`: a request from the terminal, its steps live on stderr, its answer on stdout."""
+"""`stepgate ask`: sends a request from the terminal; shows its steps on stderr and prints its answer on stdout."""
 
 import asyncio
 import json
@@ -10,30 +10,31 @@ from pydantic import ValidationError
 
 from agent.core.errors import AgentError, BadRequestError, ConflictError
 from agent.core.models import AgentRequest, AgentResponse
-from gateway.cli import screen
-from gateway.cli.indexing import indexed
+from agent.core.principal import Principal
+from gateway.cli import lazy_rich
+from gateway.cli.ingestion_progress import follow_ingestion
 from gateway.cli.interrupts import Interrupts
-from gateway.cli.progress import follow
-from gateway.cli.session import operator, with_stepgate
-from gateway.loading import INTERRUPTED
+from gateway.cli.progress import follow_run
+from gateway.cli.session import operator_name, run_with_gateway
+from gateway.quiet_interrupt import INTERRUPTED_EXIT_CODE
 
 if TYPE_CHECKING:
-    from agent.core.service import Decision
+    from agent.runs.service import Decision
     from gateway.bootstrap import Stepgate
 
-WAITING = "awaiting_approval"
+WAITING_STATUS = "awaiting_approval"
 DECISIONS: "dict[str, Decision]" = {"approved": "approve", "rejected": "reject", "answered": "answer"}
-LAST_MOMENT_S = 1.0
-"""How long an impatient person still waits: most runs end within milliseconds of being cancelled."""
+CANCEL_WAIT_SECONDS = 1.0
+"""How long the command waits after a second Ctrl-C; most runs end within milliseconds of being cancelled."""
 
 
 def ask(
-    prompt: Annotated[list[str], typer.Argument(help="What you want; `-` reads it from stdin.")],
-    room: Annotated[str | None, typer.Option(help="The room to ask.")] = None,
-    conversation: Annotated[str | None, typer.Option(help="Continue the conversation of this id.")] = None,
+    prompt: Annotated[list[str], typer.Argument(help="The request; `-` reads it from stdin.")],
+    room: Annotated[str | None, typer.Option(help="The room that answers.")] = None,
+    conversation: Annotated[str | None, typer.Option(help="Continue the conversation with this id.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole response as JSON.")] = False,
 ) -> None:
-    """Ask for something; watch the steps; get the answer. Ctrl-C cancels it."""
+    """Send a request, show its steps, print its answer. Ctrl-C cancels it."""
     text = sys.stdin.read() if prompt == ["-"] else " ".join(prompt)
     try:
         request = AgentRequest(prompt=text, room=room, conversation_id=conversation)
@@ -42,55 +43,50 @@ def ask(
         option = {"conversation_id": "--conversation"}.get(str(fault["loc"][0]), str(fault["loc"][0]))
         raise BadRequestError(f"{option}: {fault['msg']}", param=option) from error
 
+    principal = Principal(display_name=operator_name())
+
     async def work(stepgate: "Stepgate") -> int:
         with Interrupts() as interrupts:
-            run_id, heard = await _begun(stepgate, request)
+            run = await stepgate.intake.accept(principal, request)
             while True:
-                following = asyncio.create_task(follow(stepgate.service, run_id, quiet=as_json, heard=heard))
-                if not await _before(interrupts.first, following) and await _cancelled(stepgate, run_id):
-                    return await _given_up(stepgate, run_id, following, interrupts)
-                reply = await _replied(following, run_id, as_json=as_json)
+                following = asyncio.create_task(follow_run(stepgate.service, run, quiet=as_json))
+                interrupted = not await _finishes_before(interrupts.first, following)
+                if interrupted and await _cancel_run(stepgate, run.run_id):
+                    return await _wait_for_cancel(stepgate, run.run_id, following, interrupts)
+                reply = await _ask_for_decision(following, run.run_id, as_json=as_json)
                 if reply is None:
-                    code = await _answered(following, as_json=as_json)
-                    row = await stepgate.service.get(run_id)
-                    read = await indexed(stepgate, row.conversation_id or run_id, interrupts.first)
+                    code = await _print_result(following, as_json=as_json)
+                    row = await stepgate.service.get_run(run.run_id)
+                    read = await follow_ingestion(stepgate, row.conversation_id or run.run_id, interrupts.first)
                     return code if read else code or 1
-                heard = await stepgate.service.decide(run_id, reply[0], by=operator(), reason=reply[1])
+                decision, reason = reply
+                run = await stepgate.service.submit_decision(run.run_id, decision, principal=principal, reason=reason)
 
-    raise SystemExit(with_stepgate(work, foreign="started"))
-
-
-async def _begun(stepgate: "Stepgate", request: AgentRequest) -> tuple[str, int]:
-    """The run that answers, and the seq it had come to, as the doors begin it: a message of a builder's conversation is
-    one of its messages here too."""
-    from gateway.doors.beginning import begun  # noqa: PLC0415 - loaded with the engine
-    from gateway.gatekeeper import Caller  # noqa: PLC0415
-
-    return await begun(stepgate, Caller(told_as=operator()), request)
+    raise SystemExit(run_with_gateway(work, foreign="started"))
 
 
-async def _replied(
+async def _ask_for_decision(
     following: "asyncio.Task[AgentResponse]", run_id: str, *, as_json: bool
 ) -> "tuple[Decision, str] | None":
-    """What the person at the terminal says to the question a run waits with; None when there is none, or nobody."""
-    if following.exception() is not None or following.result().metadata.get("status") != WAITING:
+    """Asks the person at the terminal for their decision; None if the run does not wait or nobody can answer."""
+    if following.exception() is not None or following.result().metadata.get("status") != WAITING_STATUS:
         return None
     if as_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         print(f"waiting: `stepgate runs approve {run_id}`, or `runs reject`", file=sys.stderr)
         return None
 
-    from agent.core.approval import decision_of  # noqa: PLC0415 - loaded with the engine
+    from agent.policy.approval import parse_decision  # noqa: PLC0415 - loaded with the engine
 
-    screen.Console(stderr=True).print(screen.Markdown(following.result().response))
+    lazy_rich.Console(stderr=True).print(lazy_rich.Markdown(following.result().response))
     said = ""
     while not said.strip():
-        said = await asyncio.to_thread(input, "approve, reject, or what should be different: ")
-    decision, text = decision_of(said)
+        said = await asyncio.to_thread(input, "approve, reject, or describe a change: ")
+    decision, text = parse_decision(said)
     return DECISIONS[decision], text
 
 
-async def _answered(following: "asyncio.Task[AgentResponse]", *, as_json: bool) -> int:
-    """Print the answer; the exit code."""
+async def _print_result(following: "asyncio.Task[AgentResponse]", *, as_json: bool) -> int:
+    """Prints the answer. Returns the exit code."""
     try:
         response = await following
     except AgentError as error:
@@ -100,33 +96,35 @@ async def _answered(following: "asyncio.Task[AgentResponse]", *, as_json: bool) 
     return 0 if response.metadata.get("status") == "complete" else 2
 
 
-async def _cancelled(stepgate: "Stepgate", run_id: str) -> bool:
-    """Cancel the run, so that it stays cancelled whatever happens to this process; False when it has just ended."""
+async def _cancel_run(stepgate: "Stepgate", run_id: str) -> bool:
+    """Cancels the run durably: it stays cancelled even if this process dies. Returns False if it has just ended."""
     try:
-        await stepgate.service.cancel(run_id)
+        await stepgate.service.cancel_run(run_id)
     except ConflictError:
         return False
     return True
 
 
-async def _given_up(
+async def _wait_for_cancel(
     stepgate: "Stepgate", run_id: str, following: "asyncio.Task[AgentResponse]", interrupts: Interrupts
 ) -> int:
-    """Let the cancelled run come to its end, unless a second Ctrl-C or the time says to go now."""
-    await _before(interrupts.second, following, stepgate.settings.drain_seconds)
-    await asyncio.wait([following], timeout=LAST_MOMENT_S)
+    """Waits for the cancelled run to end, until a second Ctrl-C or a timeout."""
+    await _finishes_before(interrupts.second, following, stepgate.settings.drain_seconds)
+    await asyncio.wait([following], timeout=CANCEL_WAIT_SECONDS)
     ended = following.done()
     if not ended:
-        stepgate.service.custody.begin_drain(0)
+        stepgate.service.worker.begin_drain(0)
         following.cancel()
     await asyncio.gather(following, return_exceptions=True)
-    left = "" if ended else "; what was under way is left behind, and the next start closes the run"
+    left = "" if ended else "; its work was interrupted, and the next start ends the run"
     print(f"cancelled{left}; see `stepgate runs show {run_id}`", file=sys.stderr)
-    return INTERRUPTED
+    return INTERRUPTED_EXIT_CODE
 
 
-async def _before(event: asyncio.Event, task: "asyncio.Task[AgentResponse]", seconds: float | None = None) -> bool:
-    """Whether the task ended before the event was set and before the time was over."""
+async def _finishes_before(
+    event: asyncio.Event, task: "asyncio.Task[AgentResponse]", seconds: float | None = None
+) -> bool:
+    """Returns whether the task ended before the event was set and before the timeout."""
     waiting = asyncio.create_task(event.wait())
     try:
         await asyncio.wait((task, waiting), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -144,12 +142,12 @@ def _print_answer(response: AgentResponse, *, as_json: bool) -> None:
         _print_sources(response)
         return
 
-    screen.Console().print(screen.Markdown(response.response))
+    lazy_rich.Console().print(lazy_rich.Markdown(response.response))
     _print_sources(response)
 
 
 def _print_sources(response: AgentResponse) -> None:
-    """What the answer cites, on stderr: the answer alone is what another program reads."""
+    """Prints the cited sources on stderr; stdout holds only the answer, for other programs."""
     cited = {citation["source_id"] for citation in response.metadata["citations"]}
     for source in response.metadata["sources"]:
         if source["id"] in cited:
@@ -159,6 +157,6 @@ def _print_sources(response: AgentResponse) -> None:
 
 def _print_failure(error: AgentError, *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps({"error": error.failure().model_dump(mode="json")}, indent=2))
+        print(json.dumps({"error": error.to_failure().model_dump(mode="json")}, indent=2))
     else:
         print(f"stepgate: {error.message}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`stepgate corpus prepare|build|query|example`: tables become documents, documents a collection that is searched."""
+"""`stepgate corpus prepare|build|query|example`: turns table rows into documents, and documents into a collection."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,67 +8,71 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.core.models import LOCAL_OWNER
-from agent.core.plurals import many
-from gateway.cli import screen
-from gateway.cli.groups import Group
-from gateway.cli.session import with_stepgate
-from gateway.home import HOME
+from agent.text.plurals import format_count
+from gateway.cli import lazy_rich
+from gateway.cli.groups import HelpfulGroup
+from gateway.cli.session import run_with_gateway
+from gateway.packaged_files import PACKAGE_ROOT
 
 if TYPE_CHECKING:
-    from agent.knowledge.corpus import Faults
-    from agent.knowledge.corpus_index import BuildReport
-    from agent.knowledge.corpus_prepare import PrepareReport
+    from agent.ingest.corpus import Faults
+    from agent.ingest.corpus_index import BuildReport
+    from agent.ingest.corpus_prepare import PrepareReport
     from gateway.bootstrap import Stepgate
 
-app = typer.Typer(help="Rows of tables as documents: prepare a corpus, build a collection of it, query it.", cls=Group)
+app = typer.Typer(
+    help="Table rows as documents: prepare a corpus, build a collection from it, query it.", cls=HelpfulGroup
+)
 
-SHOWN_FAULTS = 20
-EXAMPLE = HOME / "config" / "examples"
+MAX_SHOWN_FAULTS = 20
+EXAMPLE = PACKAGE_ROOT / "config" / "examples"
 SAMPLE = "P1 incident: user profile picture errors causing latency and failures."
-Report = Callable[[str, int, int], None]
+ReportProgress = Callable[[str, int, int], None]
 
 
 @app.command("prepare")
 def prepare_corpus(
-    mapping: Annotated[Path, typer.Argument(help="How rows become documents, in YAML or JSON.")],
+    mapping: Annotated[Path, typer.Argument(help="Mapping of rows to documents, in YAML or JSON.")],
     tables: Annotated[list[Path], typer.Argument(help="CSV, TSV, JSON or JSON Lines files.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The corpus to write.")] = Path("corpus.jsonl"),
 ) -> None:
-    """Turn the rows of tables into a corpus: one document a line, in JSON."""
-    from agent.knowledge.corpus_mapping import load_mapping  # noqa: PLC0415 - `--help` does not need it
-    from agent.knowledge.corpus_prepare import prepare  # noqa: PLC0415 - as above
+    """Turn the rows of tables into a corpus: one JSON document a line."""
+    from agent.ingest.corpus_mapping import load_mapping  # noqa: PLC0415 - `--help` does not need it
+    from agent.ingest.corpus_prepare import prepare  # noqa: PLC0415 - as above
 
-    with _bar("Preparing") as progress:
-        report = prepare(load_mapping(mapping.expanduser()), _files(tables), output.expanduser(), progress=progress)
+    with _byte_progress_bar("Preparing") as progress:
+        report = prepare(
+            load_mapping(mapping.expanduser()), _expand_paths(tables), output.expanduser(), progress=progress
+        )
     _print_prepared(report)
     raise SystemExit(0 if report.documents else 1)
 
 
 @app.command("build")
 def build_collection(
-    corpora: Annotated[list[Path], typer.Argument(help="Corpora, as `prepare` makes them.")],
-    collection: Annotated[str, typer.Option(help="The collection to put them into.")] = "issues",
+    corpora: Annotated[list[Path], typer.Argument(help="Corpora made by `prepare`.")],
+    collection: Annotated[str, typer.Option(help="The target collection.")] = "issues",
     prune: Annotated[
-        bool, typer.Option("--prune", help="Remove documents of earlier corpora that are in none of these files.")
+        bool, typer.Option("--prune", help="Remove documents of earlier corpora that are not in these files.")
     ] = False,
 ) -> None:
-    """Put the documents of corpora into a collection; what has not changed since is skipped."""
+    """Load corpora into a collection; unchanged documents are skipped."""
 
     async def work(stepgate: "Stepgate") -> int:
-        with _bar("Building") as progress:
+        with _byte_progress_bar("Building") as progress:
             report = await stepgate.corpus.build(
-                LOCAL_OWNER, collection, _files(corpora), prune=prune, progress=progress
+                LOCAL_OWNER, collection, _expand_paths(corpora), prune=prune, progress=progress
             )
         _print_built(report)
         return 0 if report.added or report.changed or report.unchanged else 1
 
-    raise SystemExit(with_stepgate(work))
+    raise SystemExit(run_with_gateway(work))
 
 
 @app.command("query")
 def query_collection(
-    query: Annotated[str, typer.Argument(help="What to look for, in words.")],
-    collection: Annotated[str, typer.Option(help="The collection to look in.")] = "issues",
+    query: Annotated[str, typer.Argument(help="The search query.")],
+    collection: Annotated[str, typer.Option(help="The collection to search.")] = "issues",
     service: Annotated[str, typer.Option(help="Only issues of this service or project.")] = "",
     severity: Annotated[str, typer.Option(help="Only issues of this severity or priority.")] = "",
     limit: Annotated[int, typer.Option(min=1, max=10, help="How many results at most.")] = 3,
@@ -76,13 +80,13 @@ def query_collection(
     """Search a collection of issues as the tool `search_previous_issues` does."""
     from agent.tools import ToolContext  # noqa: PLC0415 - `--help` does not need it
     from mcp_tools.builtin.incident.issues import (  # noqa: PLC0415 - as above
-        NOTHING_LIKE_IT,
+        NO_SIMILAR_ISSUE,
         SearchPreviousIssuesInput,
         SearchPreviousIssuesTool,
     )
 
     if not query.strip():
-        raise typer.BadParameter("it is empty; say in words what to look for")
+        raise typer.BadParameter("the query is empty")
 
     async def work(stepgate: "Stepgate") -> int:
         tool = SearchPreviousIssuesTool(stepgate.library, collection)
@@ -96,21 +100,21 @@ def query_collection(
         if found.note:
             print(f"note: {found.note}")
         if not found.results:
-            print(NOTHING_LIKE_IT)
+            print(NO_SIMILAR_ISSUE)
         return 0 if found.results else 1
 
-    raise SystemExit(with_stepgate(work))
+    raise SystemExit(run_with_gateway(work))
 
 
 @app.command("example")
 def load_example(
-    folder: Annotated[Path | None, typer.Option(help="Also keep the prepared corpora in this folder.")] = None,
+    folder: Annotated[Path | None, typer.Option(help="Also store the prepared corpora in this folder.")] = None,
 ) -> None:
     """Load the example company: policies, runbooks and tickets into `company`, tickets and incidents into `issues`."""
     import tempfile  # noqa: PLC0415 - `--help` does not need it
 
-    from agent.knowledge.corpus_mapping import load_mapping  # noqa: PLC0415 - as above
-    from agent.knowledge.corpus_prepare import prepare  # noqa: PLC0415 - as above
+    from agent.ingest.corpus_mapping import load_mapping  # noqa: PLC0415 - as above
+    from agent.ingest.corpus_prepare import prepare  # noqa: PLC0415 - as above
 
     async def work(stepgate: "Stepgate") -> None:
         company, issues = stepgate.settings.incident_knowledge, stepgate.settings.incident_issues
@@ -130,36 +134,36 @@ def load_example(
 
     if folder is not None:
         folder.expanduser().mkdir(parents=True, exist_ok=True)
-    with_stepgate(work)
+    run_with_gateway(work)
 
 
-def _files(paths: list[Path]) -> list[Path]:
+def _expand_paths(paths: list[Path]) -> list[Path]:
     return [path.expanduser() for path in paths]
 
 
 @contextmanager
-def _bar(what: str) -> Iterator[Report]:
-    """A bar on stderr that counts bytes."""
-    bar = screen.Progress(
-        screen.TextColumn("{task.description}"),
-        screen.BarColumn(),
-        screen.DownloadColumn(),
-        screen.TimeElapsedColumn(),
-        screen.TextColumn("[dim]{task.fields[file]}[/dim]"),
-        console=screen.Console(stderr=True),
+def _byte_progress_bar(what: str) -> Iterator[ReportProgress]:
+    """Shows a progress bar on stderr that counts bytes."""
+    bar = lazy_rich.Progress(
+        lazy_rich.TextColumn("{task.description}"),
+        lazy_rich.BarColumn(),
+        lazy_rich.DownloadColumn(),
+        lazy_rich.TimeElapsedColumn(),
+        lazy_rich.TextColumn("[dim]{task.fields[file]}[/dim]"),
+        console=lazy_rich.Console(stderr=True),
         transient=True,
     )
     with bar:
         task = bar.add_task(what, total=None, file="")
 
         def report(name: str, done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total, file=screen.escape(name[-40:]))
+            bar.update(task, completed=done, total=total, file=lazy_rich.escape(name[-40:]))
 
         yield report
 
 
 def _print_prepared(report: "PrepareReport") -> None:
-    """What became of the rows, and why some are not in the corpus."""
+    """Prints how many rows became documents, and why others did not."""
     merged = f", {report.superseded} replaced by later versions" if report.superseded else ""
     print(
         f"{report.path}: {report.documents} documents of {report.rows} rows{merged}, {report.faults.count} left out; "
@@ -173,22 +177,22 @@ def _print_prepared(report: "PrepareReport") -> None:
 
 
 def _print_built(report: "BuildReport") -> None:
-    """What became of the documents."""
+    """Prints how many documents were loaded."""
     print(
         f"{report.collection}: {report.added} added, {report.changed} changed, {report.unchanged} unchanged, "
-        f"{report.removed} removed; {many(report.chunks, 'passage')} in {report.seconds:.1f} s"
+        f"{report.removed} removed; {format_count(report.chunks, 'passage')} in {report.seconds:.1f} s"
     )
     if not (report.added or report.changed or report.unchanged):
-        print("  there is no document in it; `stepgate corpus prepare` makes documents of the rows of tables")
+        print("  it contains no documents; `stepgate corpus prepare` makes documents from table rows")
     _print_faults(report.faults)
     if report.absent:
-        print(f"  note: {report.absent} documents of the collection are in none of these files; --prune removes them")
+        print(f"  note: {report.absent} documents of the collection are not in these files; --prune removes them")
     for note in report.notes:
         print(f"  note: {note}")
 
 
 def _print_faults(faults: "Faults") -> None:
-    for fault in faults.kept[:SHOWN_FAULTS]:
+    for fault in faults.kept[:MAX_SHOWN_FAULTS]:
         print(f"  left out: {fault}")
-    if faults.count > SHOWN_FAULTS:
-        print(f"  and {faults.count - SHOWN_FAULTS} more")
+    if faults.count > MAX_SHOWN_FAULTS:
+        print(f"  and {faults.count - MAX_SHOWN_FAULTS} more")

@@ -1,22 +1,22 @@
-"""`stepgate graph`: the workflow as Mermaid, as the configured driver walks it."""
+"""`stepgate graph`: the workflow as a Mermaid diagram, for the configured driver."""
 
 from typing import Annotated, Literal
 
 import typer
 
-from gateway.cli.session import settings_of_command
-from gateway.loading import Loading
+from gateway.cli.session import load_command_settings
+from gateway.quiet_interrupt import QuietInterrupt
 
 
 def graph(
     workflow: Annotated[
-        Literal["loop", "langgraph"] | None, typer.Option(help="Which driver's; AGENT_WORKFLOW when not given.")
+        Literal["loop", "langgraph"] | None, typer.Option(help="The driver; default AGENT_WORKFLOW.")
     ] = None,
 ) -> None:
-    """Print the workflow as Mermaid."""
-    chosen = workflow or settings_of_command().workflow
-    with Loading():
-        from agent.execution.graph import compiled_graph  # noqa: PLC0415 - the engine; other commands need less
-        from agent.execution.workflow import mermaid  # noqa: PLC0415
+    """Print the workflow as a Mermaid diagram."""
+    chosen = workflow or load_command_settings().workflow
+    with QuietInterrupt():
+        from agent.execution.graph import compile_graph  # noqa: PLC0415 - the engine; other commands need less
+        from agent.execution.workflow import render_mermaid  # noqa: PLC0415
 
-    print(mermaid() if chosen == "loop" else compiled_graph().get_graph().draw_mermaid().strip())
+    print(render_mermaid() if chosen == "loop" else compile_graph().get_graph().draw_mermaid().strip())

@@ -8,61 +8,64 @@ import typer
 
 from agent.core.errors import BadRequestError
 from agent.core.models import LOCAL_OWNER
-from agent.core.plurals import many
-from gateway.cli import screen
-from gateway.cli.groups import Group
-from gateway.cli.session import operator, with_stepgate
-from gateway.cli.trials import print_trial
+from agent.text.plurals import format_count
+from gateway.cli import lazy_rich
+from gateway.cli.dry_run_report import print_dry_run
+from gateway.cli.groups import HelpfulGroup
+from gateway.cli.session import operator_name, run_with_gateway
 
 if TYPE_CHECKING:
-    from agent.knowledge.library import IngestReport
+    from agent.ingest.collections import IngestReport
     from gateway.bootstrap import Stepgate
 
-app = typer.Typer(help="Collections: the documents that answers are looked up in.", cls=Group)
+app = typer.Typer(help="Collections: the documents that answers are based on.", cls=HelpfulGroup)
 
-SHOWN_SKIPPED = 20
-INCOMPLETE = (
-    "incomplete: the last reading broke off. What it had read is there and can be searched, as is everything from "
-    "before; `stepgate ingest` with the same source goes on from there."
+MAX_SHOWN_SKIPPED = 20
+INCOMPLETE_NOTE = (
+    "incomplete: the last ingestion was interrupted. What it had read can be searched, as can everything from "
+    "before; run `stepgate ingest` with the same source to continue."
 )
 
 
 def ingest(
     source: Annotated[str, typer.Argument(help="A folder, a file, a web address, or gdrive:ID.")],
-    collection: Annotated[str, typer.Option(help="The collection to read it into.")] = "documents",
+    collection: Annotated[str, typer.Option(help="The target collection.")] = "documents",
     template: Annotated[
         str | None, typer.Option(help="Pipeline template; `stepgate collections templates` lists them.")
     ] = None,
     pipeline: Annotated[Path | None, typer.Option(help="File with a pipeline as JSON, instead of a template.")] = None,
     recursive: Annotated[
-        bool | None, typer.Option(help="Also what lies below; folders do unless told not to, web pages if told to.")
+        bool | None, typer.Option(help="Include subfolders (default for folders) or linked pages (off by default).")
     ] = None,
+    max_depth: Annotated[int | None, typer.Option(help="Links away from the start of a web site.", min=0)] = None,
+    max_pages: Annotated[int | None, typer.Option(help="Pages of a web site that are read.", min=1)] = None,
     credentials: Annotated[str | None, typer.Option(help="Name of the stored credential of the source.")] = None,
     password_file: Annotated[
         Path | None, typer.Option(help="File with the password of protected PDFs; only you may be able to read it.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Try it on a sample; write nothing.")] = False,
-    sample: Annotated[int, typer.Option(help="Files that a dry run tries.", min=1, max=1000)] = 50,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Try it on a sample without writing anything.")] = False,
+    sample: Annotated[int, typer.Option(help="Number of files in a dry run.", min=1, max=1000)] = 50,
 ) -> None:
-    """Read documents into a collection; what has not changed since is skipped."""
+    """Read documents into a collection; unchanged ones are skipped."""
 
     async def work(stepgate: "Stepgate") -> int:
-        from agent.core.credentials import password_in  # noqa: PLC0415
-        from agent.knowledge.sources import source_of_words  # noqa: PLC0415 - not needed for `--help`
-        from agent.knowledge.templates import chosen_pipeline, from_template  # noqa: PLC0415
+        from agent.ingest.source_specs import parse_source_address  # noqa: PLC0415 - not needed for `--help`
+        from agent.ingest.templates import from_template, requested_pipeline  # noqa: PLC0415
+        from agent.storage.credentials import read_password_file  # noqa: PLC0415
 
-        wanted = source_of_words(source, recursive, credentials)
-        password = password_in(password_file) if password_file is not None else None
-        chosen = chosen_pipeline(template, None, _text_of(pipeline))
+        limits = {"max_depth": max_depth, "max_pages": max_pages}
+        wanted = parse_source_address(source, recursive, credentials).model_copy(update=limits)
+        password = read_password_file(password_file) if password_file is not None else None
+        chosen = requested_pipeline(template, None, _read_pipeline_file(pipeline))
         if dry_run:
             tried = await stepgate.library.dry_run(wanted, chosen or from_template(), sample_count=sample)
-            print_trial(tried)
+            print_dry_run(tried)
             return 0 if tried.assessment != "blocking_issues" else 1
-        with reading_bar() as bar:
+        with file_progress_bar() as bar:
             task = bar.add_task("Reading", total=None, file="")
 
             def progress(name: str, done: int, total: int | None) -> None:
-                bar.update(task, completed=done, total=total, file=screen.escape(name[-40:]))
+                bar.update(task, completed=done, total=total, file=lazy_rich.escape(name[-40:]))
 
             report = await stepgate.library.ingest(
                 LOCAL_OWNER, collection, wanted, pipeline=chosen, password=password, progress=progress
@@ -70,7 +73,7 @@ def ingest(
         _print_report(report)
         return 0 if report.read or report.unchanged else 1
 
-    raise SystemExit(with_stepgate(work))
+    raise SystemExit(run_with_gateway(work))
 
 
 @app.command("list")
@@ -78,39 +81,39 @@ def list_collections() -> None:
     """List the collections."""
 
     async def work(stepgate: "Stepgate") -> None:
-        found = await stepgate.library.collections(LOCAL_OWNER)
+        found = await stepgate.library.list_collections(LOCAL_OWNER)
         broken_off = False
-        table = screen.Table("collection", "documents", "pipeline", "state", "vectors", box=None)
+        table = lazy_rich.Table("collection", "documents", "pipeline", "state", "vectors", box=None)
         for name, count in found.items():
-            row = await stepgate.library.collection(LOCAL_OWNER, name)
+            row = await stepgate.library.get_collection(LOCAL_OWNER, name)
             broken_off |= row.status == "incomplete"
             table.add_row(
-                screen.escape(name),
+                lazy_rich.escape(name),
                 str(count),
                 row.pipeline.template or "its own",
                 row.status,
-                screen.escape(row.embedder) or "none",
+                lazy_rich.escape(row.embedder) or "none",
             )
         if found:
-            screen.print_table(table)
+            lazy_rich.print_table(table)
             if broken_off:
-                print(INCOMPLETE)
+                print(INCOMPLETE_NOTE)
         else:
-            print("No collections yet; `stepgate ingest FOLDER --collection NAME` makes one.")
+            print("No collections yet; create one with `stepgate ingest FOLDER --collection NAME`.")
 
-    with_stepgate(work)
+    run_with_gateway(work)
 
 
 @app.command("templates")
 def list_pipelines() -> None:
-    """List the pipeline templates, and what each is for."""
-    from agent.knowledge.templates import list_templates  # noqa: PLC0415 - not needed for `--help`
+    """List the pipeline templates and their purposes."""
+    from agent.ingest.templates import list_templates  # noqa: PLC0415 - not needed for `--help`
 
-    table = screen.Table("template", "for", "parameters", box=None)
+    table = lazy_rich.Table("template", "for", "parameters", box=None)
     for one in list_templates():
         knobs = ", ".join(f"{knob.name}={knob.default}" for knob in one.parameters)
-        table.add_row(one.name, ", ".join(one.suggested_for), screen.escape(knobs))
-    screen.print_table(table)
+        table.add_row(one.name, ", ".join(one.suggested_for), lazy_rich.escape(knobs))
+    lazy_rich.print_table(table)
 
 
 @app.command()
@@ -118,25 +121,27 @@ def show(collection: Annotated[str, typer.Argument(help="The collection.")]) -> 
     """List the documents of a collection."""
 
     async def work(stepgate: "Stepgate") -> None:
-        table = screen.Table("document", "type", "pages", "passages", "read", box=None)
-        for document in await stepgate.library.documents(LOCAL_OWNER, collection):
+        table = lazy_rich.Table("document", "type", "pages", "passages", "read", box=None)
+        for document in await stepgate.library.list_documents(LOCAL_OWNER, collection):
             when = datetime.fromtimestamp(document.at, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
             passages = str(len(document.chunk_ids))
-            table.add_row(screen.escape(document.name), document.file_type, str(document.pages or ""), passages, when)
-        screen.print_table(table)
+            table.add_row(
+                lazy_rich.escape(document.name), document.file_type, str(document.pages or ""), passages, when
+            )
+        lazy_rich.print_table(table)
 
-    with_stepgate(work)
+    run_with_gateway(work)
 
 
 @app.command("pipeline")
 def show_pipeline(collection: Annotated[str, typer.Argument(help="The collection.")]) -> None:
-    """Print the pipeline of a collection as JSON, to be changed and given to `stepgate ingest --pipeline`."""
+    """Print the pipeline of a collection as JSON, to edit and pass to `stepgate ingest --pipeline`."""
 
     async def work(stepgate: "Stepgate") -> None:
-        row = await stepgate.library.collection(LOCAL_OWNER, collection)
+        row = await stepgate.library.get_collection(LOCAL_OWNER, collection)
         print(row.pipeline.model_dump_json(indent=2))
 
-    with_stepgate(work)
+    run_with_gateway(work)
 
 
 @app.command()
@@ -144,75 +149,76 @@ def delete(collection: Annotated[str, typer.Argument(help="The collection.")]) -
     """Remove a collection with its passages, vectors and uploads; your files stay."""
 
     async def work(stepgate: "Stepgate") -> None:
-        count = await stepgate.library.drop(LOCAL_OWNER, collection, by=operator())
+        count = await stepgate.library.drop_collection(LOCAL_OWNER, collection, by=operator_name())
         print(f"removed {collection!r}: {count} document{'s' if count != 1 else ''}")
 
-    with_stepgate(work)
+    run_with_gateway(work)
 
 
 @app.command()
 def reindex(collection: Annotated[str, typer.Argument(help="The collection.")]) -> None:
-    """Make a collection's stems and vectors as this release and its embedder do; interrupted, it goes on when called
-    again."""
+    """Rebuild a collection's stems and vectors with this release and its embedder. If interrupted, call it again to
+    continue.
+    """
 
     async def work(stepgate: "Stepgate") -> None:
-        with reading_bar() as bar:
+        with file_progress_bar() as bar:
             task = bar.add_task("Embedding", total=None, file="")
 
             def progress(name: str, done: int, total: int | None) -> None:
-                bar.update(task, completed=done, total=total, file=screen.escape(name[-40:]))
+                bar.update(task, completed=done, total=total, file=lazy_rich.escape(name[-40:]))
 
             made = await stepgate.library.reindex(LOCAL_OWNER, collection, progress)
         if made.words:
-            print(f"{made.collection}: {many(made.words, 'passage')} are found by other stems now")
+            print(f"{made.collection}: {format_count(made.words, 'passage')} have new stems")
         if not made.embedder:
             return
         print(
-            f"{made.collection}: {many(made.chunks, 'passage')} of {many(made.documents, 'document')} have vectors by "
-            f"{made.embedder}, in {made.seconds:.1f} s"
+            f"{made.collection}: {format_count(made.chunks, 'passage')} of "
+            f"{format_count(made.documents, 'document')} have vectors by {made.embedder}, in {made.seconds:.1f} s"
         )
 
-    with_stepgate(work)
+    run_with_gateway(work)
 
 
-def _text_of(pipeline: Path | None) -> str | None:
-    """What the file of a pipeline holds. `BadRequestError` when it cannot be read."""
+def _read_pipeline_file(pipeline: Path | None) -> str | None:
+    """Returns the text of a pipeline file. Raises `BadRequestError` if it cannot be read."""
     if pipeline is None:
         return None
     try:
         return pipeline.expanduser().read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise BadRequestError(f"the pipeline {pipeline} cannot be read: {error}", param="pipeline") from error
+        raise BadRequestError(f"the pipeline file {pipeline} cannot be read: {error}", param="pipeline") from error
 
 
-def reading_bar() -> "screen.Progress":
-    """How many of how many are read, on stderr; a task of it has the field `file`."""
-    return screen.Progress(
-        screen.TextColumn("{task.description}"),
-        screen.BarColumn(),
-        screen.MofNCompleteColumn(),
-        screen.TimeElapsedColumn(),
-        screen.TextColumn("[dim]{task.fields[file]}[/dim]"),
-        console=screen.Console(stderr=True),
+def file_progress_bar() -> "lazy_rich.Progress":
+    """Returns a progress bar on stderr that counts files. Its tasks have a field `file`."""
+    return lazy_rich.Progress(
+        lazy_rich.TextColumn("{task.description}"),
+        lazy_rich.BarColumn(),
+        lazy_rich.MofNCompleteColumn(),
+        lazy_rich.TimeElapsedColumn(),
+        lazy_rich.TextColumn("[dim]{task.fields[file]}[/dim]"),
+        console=lazy_rich.Console(stderr=True),
         transient=True,
     )
 
 
 def _print_report(report: "IngestReport") -> None:
-    """What became of the files, and why some were not read."""
+    """Prints how many files were read, and why others were not."""
     left = f", {report.left_out} left out by the pipeline" if report.left_out else ""
     print(
         f"{report.collection}: {report.read} read, {report.unchanged} unchanged, {report.removed} removed, "
-        f"{len(report.skipped)} skipped{left}; {many(report.chunks, 'passage')} in {report.seconds:.1f} s"
+        f"{len(report.skipped)} skipped{left}; {format_count(report.chunks, 'passage')} in {report.seconds:.1f} s"
     )
-    for skipped in report.skipped[:SHOWN_SKIPPED]:
+    for skipped in report.skipped[:MAX_SHOWN_SKIPPED]:
         print(f"  skipped {skipped.source}: {skipped.reason} ({skipped.code})")
-    if len(report.skipped) > SHOWN_SKIPPED:
+    if len(report.skipped) > MAX_SHOWN_SKIPPED:
         rest = ", ".join(f"{code}: {count}" for code, count in report.by_reason.items())
-        print(f"  and {len(report.skipped) - SHOWN_SKIPPED} more; in all {rest}")
-    if report.why_nothing:
-        print(f"  {report.why_nothing}")
-    for code, ask in {one.code: one.ask for one in report.skipped if one.ask}.items():
+        print(f"  and {len(report.skipped) - MAX_SHOWN_SKIPPED} more; in all {rest}")
+    if report.nothing_read_reason:
+        print(f"  {report.nothing_read_reason}")
+    for code, ask in {one.code: one.remedy for one in report.skipped if one.remedy}.items():
         print(f"  {code}: {ask}")
     for note in report.notes:
         print(f"  note: {note}")

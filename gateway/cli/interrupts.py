@@ -1,4 +1,4 @@
-"""Ctrl-C as something a command can wait for, rather than an exception in the middle of what it does."""
+"""Turns Ctrl-C into events that a command can wait for, instead of an exception at any point."""
 
 import asyncio
 import signal
@@ -7,9 +7,10 @@ from typing import Any, Self
 
 
 class Interrupts:
-    """While entered, Ctrl-C raises nothing: `first` is set by the first one, `second` by the next.
+    """While entered, the first Ctrl-C sets `first` and the next one sets `second`.
 
-    A run is only cancelled once that is on disk. An exception would tear the very call that writes it."""
+    A run is cancelled only once that is on disk; an exception could interrupt the very call that writes it.
+    """
 
     def __init__(self) -> None:
         self.first = asyncio.Event()
@@ -18,17 +19,17 @@ class Interrupts:
         self._before: Any = None
 
     def __enter__(self) -> Self:
-        self._before = signal.signal(signal.SIGINT, self._pressed)
+        self._before = signal.signal(signal.SIGINT, self._handle_signal)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """What is left to do after a Ctrl-C has been obeyed is short: it is not cut off by another one."""
+        """Restores the handler. After an interrupt, Ctrl-C is ignored: the remaining clean-up is short."""
         signal.signal(signal.SIGINT, signal.SIG_IGN if self.first.is_set() else self._before)
 
-    def _pressed(self, number: int, frame: FrameType | None) -> None:
-        self._loop.call_soon_threadsafe(self._note)
+    def _handle_signal(self, number: int, frame: FrameType | None) -> None:
+        self._loop.call_soon_threadsafe(self._record_interrupt)
 
-    def _note(self) -> None:
+    def _record_interrupt(self) -> None:
         (self.second if self.first.is_set() else self.first).set()

@@ -8,38 +8,38 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.core.models import LOCAL_OWNER
-from gateway.cli import screen
-from gateway.cli.groups import Group
-from gateway.cli.session import operator, with_stepgate
+from gateway.cli import lazy_rich
+from gateway.cli.groups import HelpfulGroup
+from gateway.cli.session import operator_name, run_with_gateway
 
 if TYPE_CHECKING:
-    from agent.core.keys import ApiKey
+    from agent.storage.api_keys import ApiKey
     from gateway.bootstrap import Stepgate
 
-app = typer.Typer(help="API keys: who may call the gateway, for what, and how much.", cls=Group)
+app = typer.Typer(help="API keys with scopes, limits and budgets.", cls=HelpfulGroup)
 
-DAY = 86_400.0
+DAY_SECONDS = 86_400.0
 
 
 @app.command()
 def create(
-    name: Annotated[str, typer.Argument(help="What the key is for.")],
-    owner: Annotated[str, typer.Option(help="Whose things it reaches; keys of one owner share them.")] = LOCAL_OWNER,
+    name: Annotated[str, typer.Argument(help="A name that says what the key is for.")],
+    owner: Annotated[str, typer.Option(help="The owner of its data; keys of one owner share it.")] = LOCAL_OWNER,
     scopes: Annotated[
-        str, typer.Option(help="What it allows, by commas: chat, agent, approve, ingest, mcp, metrics, admin.")
+        str, typer.Option(help="Scopes, separated by commas: chat, agent, approve, ingest, mcp, metrics, admin.")
     ] = "chat,agent,approve,ingest,mcp",
-    tools: Annotated[str | None, typer.Option(help="Only these tools, by commas; all when left out.")] = None,
-    days: Annotated[float | None, typer.Option(help="Until it expires.", min=0.001)] = None,
+    tools: Annotated[str | None, typer.Option(help="Only these tools, separated by commas; default all.")] = None,
+    days: Annotated[float | None, typer.Option(help="Days until it expires.", min=0.001)] = None,
     rpm: Annotated[int | None, typer.Option("--rpm", help="Requests a minute.", min=1)] = None,
     tpm: Annotated[int | None, typer.Option("--tpm", help="Tokens a minute.", min=1)] = None,
-    parallel: Annotated[int | None, typer.Option(help="Runs at the same time.", min=1)] = None,
-    budget_tokens: Annotated[int | None, typer.Option(help="Tokens in all.", min=1)] = None,
-    budget_usd: Annotated[float | None, typer.Option(help="Money in all, where prices are known.", min=0.0001)] = None,
+    parallel: Annotated[int | None, typer.Option(help="Parallel runs.", min=1)] = None,
+    budget_tokens: Annotated[int | None, typer.Option(help="Total tokens.", min=1)] = None,
+    budget_usd: Annotated[float | None, typer.Option(help="Total USD, if prices are known.", min=0.0001)] = None,
 ) -> None:
-    """Make a key. It is shown once, on stdout; only its hash is kept."""
+    """Create a key. It is printed once, on stdout; only its hash is stored."""
 
     async def work(stepgate: "Stepgate") -> None:
-        from agent.core.keys import KeyLimits  # noqa: PLC0415 - loaded with the engine
+        from agent.storage.api_keys import KeyLimits  # noqa: PLC0415 - loaded with the engine
 
         limits = KeyLimits(
             requests_per_minute=rpm,
@@ -51,18 +51,18 @@ def create(
         key, text = await stepgate.keys.create(
             owner,
             name,
-            _names(scopes) or [],
-            tools=_names(tools),
+            _split_names(scopes) or [],
+            tools=_split_names(tools),
             limits=limits,
-            expires_at=None if days is None else time.time() + days * DAY,
-            by=operator(),
+            expires_at=None if days is None else time.time() + days * DAY_SECONDS,
+            by=operator_name(),
         )
-        for told in _pointless(key, stepgate):
-            typer.echo(f"warning: {told}", err=True)
-        typer.echo(f"key {key.id} of {key.owner} for {key.name}; it is shown only now:", err=True)
+        for warning in _find_useless_limits(key, stepgate):
+            typer.echo(f"warning: {warning}", err=True)
+        typer.echo(f"key {key.id} of {key.owner} for {key.name}; it is shown only once:", err=True)
         typer.echo(text)
 
-    with_stepgate(work)
+    run_with_gateway(work)
 
 
 @app.command("list")
@@ -70,54 +70,54 @@ def list_keys(
     owner: Annotated[str | None, typer.Option(help="Only keys of this owner.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print them as JSON.")] = False,
 ) -> None:
-    """List the keys, oldest first, with what they have used."""
+    """List the keys, oldest first, with their usage."""
 
     async def work(stepgate: "Stepgate") -> None:
-        keys = await stepgate.keys.list(owner)
-        spent = {key.id: await stepgate.keys.spent(key.id) for key in keys}
+        keys = await stepgate.keys.list_keys(owner)
+        spent = {key.id: await stepgate.keys.get_usage(key.id) for key in keys}
         if as_json:
-            typer.echo(json.dumps([_row(key, *spent[key.id]) for key in keys], indent=2, ensure_ascii=False))
+            typer.echo(json.dumps([_to_row(key, *spent[key.id]) for key in keys], indent=2, ensure_ascii=False))
             return
         if not keys:
-            typer.echo("No keys yet; `stepgate keys create NAME` makes one.")
+            typer.echo("No keys yet; create one with `stepgate keys create NAME`.")
             return
-        table = screen.Table(
+        table = lazy_rich.Table(
             "id", "owner", "name", "scopes", "state", "last used", "tokens", "usd", "limits", box=None, pad_edge=False
         )
         for key in keys:
             table.add_row(
                 key.id,
-                screen.escape(key.owner),
-                screen.escape(key.name),
+                lazy_rich.escape(key.owner),
+                lazy_rich.escape(key.name),
                 ",".join(sorted(key.scopes)),
-                _state(key),
-                _when(key.last_used_at) or "never",
+                _format_state(key),
+                _format_time(key.last_used_at) or "never",
                 f"{spent[key.id][0]:,}",
                 f"{spent[key.id][1]:.2f}",
                 ", ".join(f"{name} {value:,}" for name, value in key.limits.model_dump(exclude_none=True).items()),
             )
-        screen.print_table(table)
+        lazy_rich.print_table(table)
 
-    with_stepgate(work)
+    run_with_gateway(work)
 
 
 @app.command()
 def revoke(key_id: Annotated[str, typer.Argument(help="The key's id, the part after `sg_`.")]) -> None:
-    """Take a key back; within seconds it opens nothing."""
+    """Revoke a key; it stops working within seconds."""
 
     async def work(stepgate: "Stepgate") -> None:
-        key = await stepgate.keys.revoke(key_id.removeprefix("sg_").partition("_")[0], by=operator())
+        key = await stepgate.keys.revoke(key_id.removeprefix("sg_").partition("_")[0], by=operator_name())
         typer.echo(f"revoked {key.id} ({key.name} of {key.owner})")
 
-    with_stepgate(work)
+    run_with_gateway(work)
 
 
-def _pointless(key: "ApiKey", stepgate: "Stepgate") -> list[str]:
-    """What a key has been given that will not do what it is there for."""
+def _find_useless_limits(key: "ApiKey", stepgate: "Stepgate") -> list[str]:
+    """Returns warnings about limits that cannot do what they are meant for."""
     limits, settings = key.limits, stepgate.settings
     found = []
     for option, limit in (("--tpm", limits.tokens_per_minute), ("--budget-tokens", limits.budget_tokens)):
-        if limit is not None and limit <= settings.llm_max_tokens:
+        if limit is not None and settings.llm_max_tokens is not None and limit <= settings.llm_max_tokens:
             found.append(
                 f"{option} {limit:,}: a model call takes its prompt and up to {settings.llm_max_tokens:,} tokens "
                 "(AGENT_LLM_MAX_TOKENS), so that none fits unless the caller asks for a shorter reply"
@@ -133,19 +133,19 @@ def _pointless(key: "ApiKey", stepgate: "Stepgate") -> list[str]:
     return found
 
 
-def _names(text: str | None) -> list[str] | None:
+def _split_names(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _state(key: "ApiKey") -> str:
+def _format_state(key: "ApiKey") -> str:
     if key.revoked_at is not None:
         return "revoked"
     if key.expires_at is not None and key.expires_at <= time.time():
         return "expired"
-    return "valid" if key.expires_at is None else f"until {_when(key.expires_at)}"
+    return "valid" if key.expires_at is None else f"until {_format_time(key.expires_at)}"
 
 
-def _row(key: "ApiKey", tokens: int, usd: float) -> dict[str, object]:
+def _to_row(key: "ApiKey", tokens: int, usd: float) -> dict[str, object]:
     return {
         "id": key.id,
         "owner": key.owner,
@@ -153,12 +153,12 @@ def _row(key: "ApiKey", tokens: int, usd: float) -> dict[str, object]:
         "scopes": sorted(key.scopes),
         "tools": key.tools,
         "limits": key.limits.model_dump(exclude_none=True),
-        "state": _state(key),
-        "last_used": _when(key.last_used_at),
+        "state": _format_state(key),
+        "last_used": _format_time(key.last_used_at),
         "used_tokens": tokens,
         "used_usd": usd,
     }
 
 
-def _when(at: float | None) -> str | None:
+def _format_time(at: float | None) -> str | None:
     return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")

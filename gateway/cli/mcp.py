@@ -3,15 +3,15 @@
 import asyncio
 import logging
 
-from gateway.cli.session import set_up_logging, settings_of_command
-from gateway.loading import Loading
+from gateway.cli.session import load_command_settings, set_up_logging
+from gateway.quiet_interrupt import QuietInterrupt
 
 
 def mcp() -> None:
     """Serve MCP over stdin and stdout. Shares the data folder with a running gateway."""
-    settings = settings_of_command()
+    settings = load_command_settings()
     set_up_logging(settings, logging.WARNING)
-    with Loading():
+    with QuietInterrupt():
         from gateway.cli.stdio import serve_stdio  # noqa: PLC0415 - the engine and the SDK; other commands do not need it
 
     asyncio.run(serve_stdio(settings))

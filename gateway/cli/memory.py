@@ -7,74 +7,75 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.core.models import LOCAL_OWNER
-from gateway.cli import screen
-from gateway.cli.groups import Group
-from gateway.cli.session import operator, with_stepgate
+from gateway.cli import lazy_rich
+from gateway.cli.groups import HelpfulGroup
+from gateway.cli.session import operator_name, run_with_gateway
 
 if TYPE_CHECKING:
-    from agent.core.memory import Kind
+    from agent.memory.store import Kind
     from gateway.bootstrap import Stepgate
 
-app = typer.Typer(help="Memory: what is remembered for you, and forgetting it.", cls=Group)
+app = typer.Typer(help="Memory: list and delete your memories.", cls=HelpfulGroup)
 
 
 @app.command("list")
 def list_memories(
     limit: Annotated[int, typer.Option(help="How many, newest first.", min=1)] = 50,
-    everything: Annotated[bool, typer.Option("--all", help="Exchanges of conversations too.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Include exchanges of conversations.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print them as JSON.")] = False,
 ) -> None:
     """List the newest memories."""
 
     async def work(stepgate: "Stepgate") -> None:
         kind: Kind | None = None if everything else "fact"
-        memories = await stepgate.memory.newest(LOCAL_OWNER, kind=kind, limit=limit)
+        memories = await stepgate.memory.list_newest(LOCAL_OWNER, kind=kind, limit=limit)
         if as_json:
             rows = [
-                {"id": m.id, "text": m.text, "kind": m.kind, "source": m.source, "at": _when(m.at)} for m in memories
+                {"id": m.id, "text": m.text, "kind": m.kind, "source": m.source, "at": _format_time(m.at)}
+                for m in memories
             ]
             print(json.dumps(rows, indent=2, ensure_ascii=False))
             return
-        table = screen.Table("memory", "when", "text", box=None)
+        table = lazy_rich.Table("memory", "when", "text", box=None)
         for memory in memories:
-            table.add_row(memory.id, _when(memory.at), screen.escape(" ".join(memory.text.split())))
+            table.add_row(memory.id, _format_time(memory.at), lazy_rich.escape(" ".join(memory.text.split())))
             table.columns[0].no_wrap = True
-        screen.Console().print(table if memories else 'Nothing is remembered yet; ask "remember that ...".')
+        lazy_rich.Console().print(table if memories else 'No memories yet; ask "remember that ...".')
 
-    with_stepgate(work)
+    run_with_gateway(work)
 
 
 @app.command()
 def delete(memory_id: Annotated[str, typer.Argument(help="The memory's id.")]) -> None:
-    """Forget one memory."""
+    """Delete one memory."""
 
     async def work(stepgate: "Stepgate") -> None:
-        await stepgate.memory.delete(LOCAL_OWNER, memory_id, by=operator())
+        await stepgate.memory.delete(LOCAL_OWNER, memory_id, by=operator_name())
         print(f"forgot {memory_id}")
 
-    with_stepgate(work)
+    run_with_gateway(work)
 
 
 @app.command()
 def reindex() -> None:
-    """Make the vectors anew with the configured embedder, after it was changed. Nothing is lost: texts are kept."""
+    """Rebuild the vectors with the configured embedder after it has changed. Nothing is lost: the texts are stored."""
 
     async def work(stepgate: "Stepgate") -> None:
-        from agent.core.memory import EMBEDDER_SETTINGS  # noqa: PLC0415 - not needed for `--help`
+        from agent.llm.embedder.port import EMBEDDER_SETTINGS  # noqa: PLC0415 - not needed for `--help`
 
         if not stepgate.memory.has_embedder:
-            print(f"no embedder is set ({EMBEDDER_SETTINGS}); local vectors are always up to date")
+            print(f"no embedder is set ({EMBEDDER_SETTINGS}); local word vectors are always up to date")
             return
 
-        with screen.Progress(console=screen.Console(stderr=True)) as progress:
+        with lazy_rich.Progress(console=lazy_rich.Console(stderr=True)) as progress:
             task = progress.add_task("Embedding memories", total=None)
             count = await stepgate.memory.reindex(
                 lambda done, total: progress.update(task, completed=done, total=total)
             )
         print(f"{count} memories have vectors by {await stepgate.memory.check(ask=True)}")
 
-    with_stepgate(work)
+    run_with_gateway(work)
 
 
-def _when(at: float) -> str:
+def _format_time(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M")

@@ -1,4 +1,4 @@
-"""`stepgate serve`: the gateway as a process."""
+"""`stepgate serve`: runs the gateway."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.session import settings_of_command
-from gateway.loading import Loading
+from gateway.cli.session import load_command_settings
+from gateway.quiet_interrupt import QuietInterrupt
 
 
 def serve(
@@ -15,8 +15,8 @@ def serve(
     port: Annotated[int | None, typer.Option(help="Port to bind, 0 for a free one (AGENT_PORT).")] = None,
 ) -> None:
     """Start the gateway. SIGTERM and Ctrl-C drain it."""
-    settings = settings_of_command(host=host, port=port)
-    with Loading():
+    settings = load_command_settings(host=host, port=port)
+    with QuietInterrupt():
         from gateway.cli.server import run_server  # noqa: PLC0415 - the whole gateway; other commands do not need it
 
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -24,7 +24,7 @@ def serve(
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's loop where it is installed (not on Windows)."""
+    """Returns uvloop's loop if it is installed (not on Windows)."""
     try:
         import uvloop  # noqa: PLC0415 - absent on Windows
     except ImportError:

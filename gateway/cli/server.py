@@ -1,4 +1,4 @@
-"""The gateway's process: uvicorn on a socket of ours. SIGTERM drains. Begun by `stepgate serve`."""
+"""The gateway's process: uvicorn on a socket we bind. SIGTERM drains. Started by `stepgate serve`."""
 
 import asyncio
 import contextlib
@@ -12,52 +12,52 @@ from types import FrameType
 
 import uvicorn
 
-from agent.core.config import Settings
 from agent.core.errors import ConfigError
+from agent.core.settings import Settings
 from gateway.app import create_app
-from gateway.bootstrap import Stepgate, build
-from gateway.cli.listening import listen
-from gateway.connections import bounded
-from gateway.gatekeeper import is_loopback
+from gateway.auth.authentication import is_loopback
+from gateway.bootstrap import Stepgate, build_gateway
+from gateway.cli.bind_address import bind_socket
+from gateway.limits.http_protocol import protocol_with_limits
 
 log = logging.getLogger(__name__)
 
 GRACE_SECONDS = 3.0
-"""What open connections get to close, after the runs have ended or were left resumable."""
+"""How long open connections may take to close after the runs have ended or were left resumable."""
 
 
 async def run_server(settings: Settings) -> int:
-    """Bind, wire the gateway, serve until a signal, drain; the exit code."""
-    with listen(settings) as listening:
-        async with build(settings) as stepgate:
+    """Binds the address, builds the gateway, serves until a signal, drains. Returns the exit code."""
+    with bind_socket(settings) as listening:
+        async with build_gateway(settings) as stepgate:
             await _check_keys(settings, stepgate)
             server = _Server(settings, stepgate)
-            _settle_garbage()
+            _freeze_garbage_collector()
             await server.serve([listening])
             return 0 if server.started else 1
 
 
-def _settle_garbage() -> None:
-    """Look for cycles of garbage never again among what the start has made: it stays."""
+def _freeze_garbage_collector() -> None:
+    """Excludes the objects made at start from garbage collection: they live as long as the process."""
     gc.collect()
     gc.freeze()
 
 
 async def _check_keys(settings: Settings, stepgate: Stepgate) -> None:
-    """Refuse to open the gateway to the network for everybody. `ConfigError` where no key could let anybody in."""
+    """Refuses to serve the network without authentication. Raises `ConfigError` if no key could admit anybody."""
     if is_loopback(settings.host):
         return
     if settings.require_key == "never":
-        log.warning("AGENT_REQUIRE_KEY is never: whoever reaches %s may use this gateway", settings.host)
-    elif settings.jwt_issuer is None and settings.token_verifier is None and not await stepgate.keys.any():
+        log.warning("AGENT_REQUIRE_KEY is never: anybody who can reach %s may use this gateway", settings.host)
+    elif settings.jwt_issuer is None and settings.token_verifier is None and not await stepgate.keys.has_valid_key():
         raise ConfigError(
-            f"AGENT_HOST: others can reach {settings.host}, and there is no API key yet; make one first: "
-            "`stepgate keys create NAME`, or name who vouches for callers (AGENT_JWT_ISSUER)"
+            f"AGENT_HOST: others can reach {settings.host}, and there is no API key yet; create one first: "
+            "`stepgate keys create NAME`, or set an issuer of tokens (AGENT_JWT_ISSUER)"
         )
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, which tells the gateway of a signal at once: streams must end before connections can."""
+    """uvicorn's server, which starts draining at the signal: streams must end before connections can close."""
 
     def __init__(self, settings: Settings, stepgate: Stepgate) -> None:
         self._settings = settings
@@ -67,29 +67,29 @@ class _Server(uvicorn.Server):
                 create_app(settings, stepgate),
                 host=settings.host,
                 port=settings.port,
-                http=bounded(settings),
+                http=protocol_with_limits(settings),
                 log_config=None,
                 log_level="warning",
                 access_log=False,
-                proxy_headers=False,  # nothing here asks from where a request came, or by which scheme
+                proxy_headers=False,  # no code here uses the client's address or the scheme
                 timeout_graceful_shutdown=int(settings.drain_seconds + GRACE_SECONDS),
             )
         )
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Bind, then say where."""
+        """Binds, then announces the address."""
         await super().startup(sockets)
         if self.started:
             self._announce()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Drain at the first signal; uvicorn closes the doors. A second Ctrl-C does not wait."""
-        self._stepgate.service.custody.begin_drain(self._settings.drain_seconds)
+        """Starts draining at the first signal; uvicorn closes the connections. A second Ctrl-C does not wait."""
+        self._stepgate.service.worker.begin_drain(self._settings.drain_seconds)
         super().handle_exit(sig, frame)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """As uvicorn does, but without raising the signal again at the end: what is left must be drained first."""
+        """As in uvicorn, but does not raise the signal again at the end: remaining runs must be drained first."""
         loop = asyncio.get_running_loop()
         numbers = (signal.SIGINT, signal.SIGTERM)
         for number in numbers:
@@ -106,12 +106,12 @@ class _Server(uvicorn.Server):
         port = next((server.sockets[0].getsockname()[1] for server in self.servers if server.sockets), settings.port)
         url = f"http://{host}:{port}"
         mode = "rules mode, no model configured (set AGENT_LLM_BASE_URL and AGENT_MODEL_FAST)"
-        if settings.llm_configured:
+        if settings.is_llm_configured:
             models = self._stepgate.models
             mode = f"models fast={models.fast}, high={models.high or models.fast}"
         if settings.log_format == "json":
-            told = {"mode": mode, "base_url": f"{url}/v1", "data": str(settings.data_dir.resolve())}
-            log.info("Stepgate listens on %s", url, extra=told)
+            fields = {"mode": mode, "base_url": f"{url}/v1", "data": str(settings.data_dir.resolve())}
+            log.info("Stepgate listens on %s", url, extra=fields)
             return
         print(f"Stepgate listens on {url}", file=sys.stderr)
         print(f"  {mode}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What every command but `serve` needs: the wired gateway in this process, on the same data folder."""
+"""Common to all commands: settings, logging, and the gateway in this process."""
 
 import asyncio
 import getpass
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from dotenv import load_dotenv
 
-from agent.core.config import Settings
-from agent.core.config_loading import load_settings, unknown_settings
-from gateway.loading import Loading
-from gateway.observe.logs import DiscreetFormatter, JsonFormatter, TextFormatter
+from agent.core.settings import Settings
+from agent.core.settings_loading import find_unknown_settings, load_settings
+from gateway.observe.logs import JsonFormatter, RedactingFormatter, TextFormatter
+from gateway.quiet_interrupt import QuietInterrupt
 
 if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def settings_of_command(**overrides: object) -> Settings:
-    """The settings, with a warning on stderr for every `AGENT_` name that is none."""
-    for line in unknown_settings():
+def load_command_settings(**overrides: object) -> Settings:
+    """Returns the settings; prints a warning on stderr for every unknown `AGENT_` name."""
+    for line in find_unknown_settings():
         print(f"warning: {line}", file=sys.stderr)
     read_provider_keys()
     settings = load_settings(**{key: value for key, value in overrides.items() if value is not None})
@@ -32,46 +32,47 @@ def settings_of_command(**overrides: object) -> Settings:
 
 
 def read_provider_keys() -> None:
-    """Take `.env` into the environment: LiteLLM reads the providers' own keys (ANTHROPIC_API_KEY ...) from there."""
-    logging.getLogger("dotenv").setLevel(logging.ERROR)  # `unknown_settings` has named the lines that cannot be read
+    """Loads `.env` into the environment: LiteLLM reads providers' own keys (ANTHROPIC_API_KEY ...) from there."""
+    logging.getLogger("dotenv").setLevel(logging.ERROR)  # `find_unknown_settings` has already reported unreadable lines
     load_dotenv(".env")
 
 
 def set_up_logging(settings: Settings, least: int = logging.NOTSET) -> None:
-    """Log to stderr what the settings ask for, and at least of the level `least`."""
+    """Logs to stderr at the configured level, and at least at the level `least`."""
     level = max(least, logging.getLevelNamesMapping()[settings.log_level.upper()])
     logging.basicConfig(level=level)
     for handler in logging.getLogger().handlers:
         lines = JsonFormatter() if settings.log_format == "json" else TextFormatter()
-        handler.setFormatter(DiscreetFormatter(lines, settings.secret_values()))
-    # One line a request is the doors' business; the libraries' own are noise.
+        handler.setFormatter(RedactingFormatter(lines, settings.list_secrets()))
+    # The access log has one line for each request; the libraries' own lines would repeat it.
     for name in ("httpx", "httpx2", "alembic", "mcp"):
         logging.getLogger(name).setLevel(max(logging.WARNING, level))
-    logging.getLogger("mcp.client").setLevel(logging.CRITICAL)  # tracebacks of what the hub says in a line
+    logging.getLogger("mcp.client").setLevel(logging.CRITICAL)  # the hub reports the same errors in one line
     logging.getLogger().setLevel(level)
 
 
-def operator() -> str:
-    """Who types this command, for the audit record: their account on this machine."""
+def operator_name() -> str:
+    """Returns who types this command, for the audit record: their account on this machine."""
     try:
         return f"{getpass.getuser()} (command line)"
     except (KeyError, OSError):  # a container's user may have no name
         return f"uid {os.getuid()} (command line)"
 
 
-def with_stepgate(
+def run_with_gateway(
     work: "Callable[[Stepgate], Awaitable[T]]", *, foreign: Literal["started", "remembered", "ignored"] = "ignored"
 ) -> T:
-    """Run `work` on a gateway of this process that shares the data folder with a running one.
+    """Runs `work` on a gateway in this process, which shares the data folder with a running one.
 
-    `foreign` says what is done with other people's MCP servers; most commands have no use for them."""
-    settings = settings_of_command()
+    `foreign` says how to treat foreign MCP servers; most commands do not need them.
+    """
+    settings = load_command_settings()
     set_up_logging(settings, logging.WARNING)
-    with Loading():
-        from gateway.bootstrap import build  # noqa: PLC0415 - all of the engine: half a second that `--help` does not need
+    with QuietInterrupt():
+        from gateway.bootstrap import build_gateway  # noqa: PLC0415 - all of the engine: half a second that `--help` does not need
 
     async def run() -> T:
-        async with build(settings, recover=False, foreign=foreign) as stepgate:
+        async with build_gateway(settings, recover=False, foreign=foreign) as stepgate:
             return await work(stepgate)
 
     return asyncio.run(run())

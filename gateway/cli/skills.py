@@ -6,35 +6,39 @@ from typing import Annotated
 
 import typer
 
-from agent.skills import Skill, SkillLibrary, skill_roots, validate_skill
-from gateway.cli import screen
-from gateway.cli.groups import Group
-from gateway.cli.session import settings_of_command
-from gateway.home import HOME
+from agent.skills import Skill, SkillLibrary, list_skill_roots, validate_skill
+from gateway.cli import lazy_rich
+from gateway.cli.groups import HelpfulGroup
+from gateway.cli.session import load_command_settings
+from gateway.packaged_files import PACKAGE_ROOT
 
-app = typer.Typer(help="Skills: what this gateway can do, and whether a folder is a valid skill.", cls=Group)
+app = typer.Typer(help="Skills: list skills, check skill folders.", cls=HelpfulGroup)
 
 
 @app.command("list")
 def list_skills() -> None:
-    """List the skills, where they come from and what they may call."""
-    library = _library()
-    console = screen.Console()
+    """List the skills, their origin and their allowed tools."""
+    library = _load_skills()
+    console = lazy_rich.Console()
     for skill in library:
-        name, *rest = _lines(skill, console.width)
+        name, *rest = _format_skill(skill, console.width)
         console.print(
-            f"[bold]{screen.escape(name)}[/bold]", *map(screen.escape, rest), sep="\n", highlight=False, soft_wrap=True
+            f"[bold]{lazy_rich.escape(name)}[/bold]",
+            *map(lazy_rich.escape, rest),
+            sep="\n",
+            highlight=False,
+            soft_wrap=True,
         )
     for diagnostic in library.diagnostics:
-        console.print(f"[yellow]note:[/yellow] {screen.escape(diagnostic)}", highlight=False, soft_wrap=True)
+        console.print(f"[yellow]note:[/yellow] {lazy_rich.escape(diagnostic)}", highlight=False, soft_wrap=True)
 
 
 @app.command()
 def validate(
-    folders: Annotated[list[Path] | None, typer.Argument(help="Skill folders; all loaded skills when none.")] = None,
+    folders: Annotated[list[Path] | None, typer.Argument(help="Skill folders; default all loaded skills.")] = None,
 ) -> None:
     """Check skill folders with the public validator of the format."""
-    wanted = folders or [skill.folder for skill in _library() if not skill.is_flat]
+    wanted = folders or [skill.folder for skill in _load_skills() if not skill.is_flat]
     failed = 0
     for folder in wanted:
         problems = validate_skill(folder)
@@ -46,8 +50,8 @@ def validate(
         raise SystemExit(1)
 
 
-def _lines(skill: Skill, width: int) -> list[str]:
-    """A skill in two lines, cut between words."""
+def _format_skill(skill: Skill, width: int) -> list[str]:
+    """Returns a skill as two lines, cut between words."""
     tools = " ".join(skill.allowed_tools) or "no tools"
     return [
         textwrap.shorten(f"{skill.name} ({skill.origin}): {tools}", width, placeholder=" …"),
@@ -55,6 +59,8 @@ def _lines(skill: Skill, width: int) -> list[str]:
     ]
 
 
-def _library() -> SkillLibrary:
-    settings = settings_of_command()
-    return SkillLibrary.load(skill_roots(settings, shipped=HOME / "skills", cwd=Path.cwd(), home=Path.home()))
+def _load_skills() -> SkillLibrary:
+    settings = load_command_settings()
+    return SkillLibrary.load(
+        list_skill_roots(settings, shipped=PACKAGE_ROOT / "skills", cwd=Path.cwd(), home=Path.home())
+    )

@@ -1,4 +1,4 @@
-"""`stepgate sources add|list|delete`: where documents come from, named once and spoken of by id."""
+"""`stepgate sources add|list|delete`: named sources of documents, referred to by id."""
 
 import json
 from datetime import UTC, datetime
@@ -8,42 +8,47 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.core.models import LOCAL_OWNER
-from gateway.cli import screen
-from gateway.cli.groups import Group
-from gateway.cli.session import operator, with_stepgate
+from gateway.cli import lazy_rich
+from gateway.cli.groups import HelpfulGroup
+from gateway.cli.session import operator_name, run_with_gateway
 
 if TYPE_CHECKING:
-    from agent.builder.sources import NamedSource
+    from agent.pipeline_builder.source_store import NamedSource
     from gateway.bootstrap import Stepgate
 
-app = typer.Typer(help="Sources: where documents come from, registered once and spoken of by id.", cls=Group)
+app = typer.Typer(help="Sources: named sources of documents.", cls=HelpfulGroup)
 
-_Owner = Annotated[str, typer.Option(help="Whose they are; the owner of an API key, where there are any.")]
+_Owner = Annotated[str, typer.Option(help="The owner; with API keys, the owner of a key.")]
 
 
 @app.command()
 def add(
     source: Annotated[str, typer.Argument(help="A folder, a file, a web address, or gdrive:ID.")],
-    name: Annotated[str, typer.Option(help="What to call it; its path or address when left out.")] = "",
+    name: Annotated[str, typer.Option(help="Its name; default its path or address.")] = "",
     recursive: Annotated[
-        bool | None, typer.Option(help="Also what lies below; folders do unless told not to, web pages if told to.")
+        bool | None, typer.Option(help="Include subfolders (default for folders) or linked pages (off by default).")
     ] = None,
+    max_depth: Annotated[int | None, typer.Option(help="Links away from the start of a web site.", min=0)] = None,
+    max_pages: Annotated[int | None, typer.Option(help="Pages of a web site that are read.", min=1)] = None,
     credentials: Annotated[str | None, typer.Option(help="Name of the stored credential of the source.")] = None,
     owner: _Owner = LOCAL_OWNER,
 ) -> None:
-    """Register a source and print its id; one that is there already keeps its id. Paths lie below AGENT_FILE_ROOTS."""
+    """Register a source and print its id; an existing one keeps its id. Paths must be below AGENT_FILE_ROOTS."""
     path = Path(source).expanduser()
-    here = path.resolve() if path.exists() else None  # as the terminal understands it, before it is one below a root
+    here = (
+        path.resolve() if path.exists() else None
+    )  # relative to the working folder, before it is taken as a path below a root
 
     async def work(stepgate: "Stepgate") -> None:
-        from agent.knowledge.sources import source_of_words  # noqa: PLC0415 - not needed for `--help`
+        from agent.ingest.source_specs import parse_source_address  # noqa: PLC0415 - not needed for `--help`
 
-        wanted = source_of_words(source if here is None else str(here), recursive, credentials)
+        wanted = parse_source_address(source if here is None else str(here), recursive, credentials)
+        wanted = wanted.model_copy(update={"max_depth": max_depth, "max_pages": max_pages})
         added = await stepgate.conversations.builder.sources.add(owner, wanted, name)
         print(f"{added.id}  {added.request.source_type}: {added.request.source_identifier}")
         print(f'Build a pipeline for it: stepgate ask --room pipelines --conversation NAME "the source is {added.id}"')
 
-    with_stepgate(work)
+    run_with_gateway(work)
 
 
 @app.command("list")
@@ -57,20 +62,20 @@ def list_sources(
     async def work(stepgate: "Stepgate") -> None:
         found = await stepgate.conversations.builder.sources.list(owner, limit=limit)
         if as_json:
-            print(json.dumps([_row(one) for one in found], indent=2, ensure_ascii=False))
+            print(json.dumps([_to_row(one) for one in found], indent=2, ensure_ascii=False))
             return
-        table = screen.Table("source", "name", "type", "where", "added", box=None, pad_edge=False)
+        table = lazy_rich.Table("source", "name", "type", "where", "added", box=None, pad_edge=False)
         for one in found:
             request = one.request
-            words = (one.id, one.name, request.source_type, request.source_identifier, _when(one.created))
-            table.add_row(*map(screen.escape, words))
+            words = (one.id, one.name, request.source_type, request.source_identifier, _format_time(one.created))
+            table.add_row(*map(lazy_rich.escape, words))
             table.columns[0].no_wrap = True
         if found:
-            screen.print_table(table)
+            lazy_rich.print_table(table)
         else:
-            print("No source is registered yet; see `stepgate sources add --help`.")
+            print("No sources yet; see `stepgate sources add --help`.")
 
-    with_stepgate(work)
+    run_with_gateway(work)
 
 
 @app.command()
@@ -78,19 +83,19 @@ def delete(
     source_id: Annotated[str, typer.Argument(help="The source's id, see `stepgate sources list`.")],
     owner: _Owner = LOCAL_OWNER,
 ) -> None:
-    """Forget a source. Conversations about it stay, without it; collections and files are not touched."""
+    """Delete a source. Its conversations stay, without it; collections and files are not changed."""
 
     async def work(stepgate: "Stepgate") -> None:
-        await stepgate.conversations.builder.sources.remove(source_id, owner, by=operator())
-        print(f"forgot {source_id}; collections that were read from it are as they were")
+        await stepgate.conversations.builder.sources.remove(source_id, owner, by=operator_name())
+        print(f"deleted {source_id}; collections read from it are unchanged")
 
-    with_stepgate(work)
+    run_with_gateway(work)
 
 
-def _row(source: "NamedSource") -> dict[str, object]:
+def _to_row(source: "NamedSource") -> dict[str, object]:
     request = source.request.model_dump(mode="json")
-    return {"id": source.id, "name": source.name, **request, "created_at": _when(source.created)}
+    return {"id": source.id, "name": source.name, **request, "created_at": _format_time(source.created)}
 
 
-def _when(at: float) -> str:
+def _format_time(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")

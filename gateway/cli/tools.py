@@ -8,38 +8,38 @@ import typer
 
 from agent.core.errors import ConfigError, ToolInputError
 from agent.core.models import AgentRequest, JsonObject
-from gateway.cli import screen
-from gateway.cli.arguments import checked, parsed
-from gateway.cli.groups import Group
-from gateway.cli.session import with_stepgate
+from gateway.cli import lazy_rich
+from gateway.cli.arguments import check_arguments, parse_arguments
+from gateway.cli.groups import HelpfulGroup
+from gateway.cli.session import run_with_gateway
 
 if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate
-    from mcp_tools.hub import McpServer
+    from mcp_tools.client.hub import McpServer
 
-app = typer.Typer(help="Tools: what plans and skills may call, and one call by hand.", cls=Group)
+app = typer.Typer(help="Tools: list tools, call one.", cls=HelpfulGroup)
 
 
 @app.command("list")
 def list_tools() -> None:
-    """List the tools with their effect class; of other people's servers, what they last offered."""
+    """List the tools with their effect class; for foreign servers, the tools they last offered."""
 
     async def work(stepgate: "Stepgate") -> None:
-        table = screen.Table(box=None, pad_edge=False)
+        table = lazy_rich.Table(box=None, pad_edge=False)
         for name in ("tool", "effect", "arguments"):
             table.add_column(name, overflow="fold")
         table.add_column("description")
-        for spec in stepgate.registry.specs():
+        for spec in stepgate.registry.list_specs():
             properties = spec.input_schema.get("properties")
             names = ", ".join(properties) if isinstance(properties, dict) else ""
             first = spec.description.split("\n", 1)[0].split(". ")[0].rstrip(".")
-            table.add_row(*map(screen.escape, (spec.name, spec.effect, names, first)))
-        screen.print_table(table)
+            table.add_row(*map(lazy_rich.escape, (spec.name, spec.effect, names, first)))
+        lazy_rich.print_table(table)
         for name, server in stepgate.servers.items():
             if server.status != "disabled" and not server.tools:
-                print(f"{name}: no tools are known; `stepgate mcp-servers test {name}` asks for them", file=sys.stderr)
+                print(f"{name}: no tools are known; `stepgate mcp-servers test {name}` lists them", file=sys.stderr)
 
-    with_stepgate(work, foreign="remembered")
+    run_with_gateway(work, foreign="remembered")
 
 
 @app.command()
@@ -51,23 +51,23 @@ def call(
 
     async def work(stepgate: "Stepgate") -> int:
         async with AsyncExitStack() as stack:
-            server = _server_of(stepgate, name)
+            server = _find_server(stepgate, name)
             if server is not None:
-                await _start(stack, server)
+                await _start_server(stack, server)
             spec = stepgate.registry.get(name).spec
             try:
-                args = checked(spec, parsed(spec, arguments or []))
+                args = check_arguments(spec, parse_arguments(spec, arguments or []))
             except ToolInputError as error:
                 print(error.message, file=sys.stderr)
                 return 1
             request = AgentRequest(metadata={"tool_calls": [{"tool": name, "args": args}]})
-            return await _call(stepgate, request, name)
+            return await _run_call(stepgate, request, name)
 
-    raise SystemExit(with_stepgate(work, foreign="remembered"))
+    raise SystemExit(run_with_gateway(work, foreign="remembered"))
 
 
-def _server_of(stepgate: "Stepgate", tool: str) -> "McpServer | None":
-    """The foreign server a tool belongs to: by the lists of earlier times, else by its name."""
+def _find_server(stepgate: "Stepgate", tool: str) -> "McpServer | None":
+    """Returns the foreign server a tool belongs to: by its last tool list, else by its name."""
     servers = stepgate.servers.values()
     if tool in stepgate.registry:
         origin = stepgate.registry.get(tool).spec.origin
@@ -77,20 +77,20 @@ def _server_of(stepgate: "Stepgate", tool: str) -> "McpServer | None":
     return next((s for s in servers if separator and s.name.lower().replace("-", "_") == plain), None)
 
 
-async def _start(stack: AsyncExitStack, server: "McpServer") -> None:
-    """Have the one server ready. Raises `ConfigError` when it cannot be."""
-    from gateway.cli.foreign import connected  # noqa: PLC0415 - the SDK of MCP, only for tools of its servers
+async def _start_server(stack: AsyncExitStack, server: "McpServer") -> None:
+    """Starts one server. Raises `ConfigError` if it does not become ready."""
+    from gateway.cli.mcp_connection import connect_server  # noqa: PLC0415 - the SDK of MCP, only for tools of its servers
 
     if server.status != "disabled":
-        await stack.enter_async_context(connected(server))
+        await stack.enter_async_context(connect_server(server))
     if server.status != "ready":
         why = f"{server.status}: {server.reason}" if server.reason else server.status
         raise ConfigError(f"MCP server {server.name!r} is {why}; see `stepgate mcp-servers test {server.name}`")
 
 
-async def _call(stepgate: "Stepgate", request: AgentRequest, name: str) -> int:
-    """Carry out the call; its result on stdout, or its error on stderr in the tool's own words."""
-    response = await stepgate.service.response(await stepgate.service.start(request))
+async def _run_call(stepgate: "Stepgate", request: AgentRequest, name: str) -> int:
+    """Runs the call. Prints its result on stdout, or its error on stderr."""
+    response = await stepgate.service.wait_for_response(await stepgate.service.start_run(request))
     results: list[JsonObject] = response.metadata.get("tool_results") or []
     error = next((result["error"] for result in results if result.get("error_code")), None)
     if results and error is None:

@@ -4,33 +4,33 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gateway.cli.groups import Group
-from gateway.cli.session import operator, with_stepgate
+from gateway.cli.groups import HelpfulGroup
+from gateway.cli.session import operator_name, run_with_gateway
 
 if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate
 
-app = typer.Typer(help="Owners: whose things there are.", cls=Group)
+app = typer.Typer(help="Owners: delete an owner's data.", cls=HelpfulGroup)
 
 
 @app.command()
 def delete(
-    owner: Annotated[str, typer.Argument(help="Who, as `stepgate keys list` calls them.")],
+    owner: Annotated[str, typer.Argument(help="The owner, as in `stepgate keys list`.")],
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask first.")] = False,
 ) -> None:
-    """Remove an owner with everything of theirs: keys, runs, tasks, conversations, memories, documents and sources."""
+    """Delete an owner and everything they own: keys, runs, tasks, conversations, memories, documents and sources."""
 
     async def work(stepgate: "Stepgate") -> None:
         from agent.core.errors import NotFoundError  # noqa: PLC0415 - loaded with the engine
-        from agent.owners import told  # noqa: PLC0415 - likewise
+        from agent.owners import format_counts  # noqa: PLC0415 - likewise
 
-        found = await stepgate.owners.holdings(owner)
+        found = await stepgate.owners.count_rows(owner)
         if not found:
-            raise NotFoundError(f"nothing belongs to an owner named {owner!r}; see `stepgate keys list`")
+            raise NotFoundError(f"there is no data of an owner {owner!r}; see `stepgate keys list`")
         if not yes:
-            typer.echo(f"{owner} has {told(found)}.", err=True)
-            typer.confirm("Remove all of it, for good?", abort=True, err=True)
-        await stepgate.owners.delete(owner, by=operator())
-        typer.echo(f"removed {owner}: {told(found)}")
+            typer.echo(f"{owner} has {format_counts(found)}.", err=True)
+            typer.confirm("Delete all of it permanently?", abort=True, err=True)
+        await stepgate.owners.delete(owner, by=operator_name())
+        typer.echo(f"removed {owner}: {format_counts(found)}")
 
-    with_stepgate(work)
+    run_with_gateway(work)

@@ -1,1 +1,1 @@
-"""Wire to `AgentRequest`, one file a protocol."""
+"""Doors: wire requests to `AgentRequest`, one module a protocol."""

@@ -1,4 +1,4 @@
-"""`POST /v1/agent`: the JSON-native door, whole or as a stream of events."""
+"""`POST /v1/agent`: the JSON door, answering as a whole or as a stream of events."""
 
 import contextlib
 from collections.abc import AsyncGenerator
@@ -8,20 +8,20 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from agent.core.events import RunFailed, RunWaiting
+from agent.core.events import Event, RunFailed, RunWaiting
 from agent.core.models import AgentRequest, AgentResponse
-from gateway.auth import By, Stream, requires
-from gateway.awaited import Awaited
+from agent.runs.service import AcceptedRun
+from gateway.auth.dependencies import CallerStream, CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
-from gateway.doors.attendance import while_heard
-from gateway.doors.beginning import begun
-from gateway.doors.body import JsonRoute, refuse_unknown
-from gateway.doors.wiring import Gateway
-from gateway.idempotency import begun_once
+from gateway.deferred_response import DeferredResponse
+from gateway.doors.client_disconnect import cancel_on_disconnect
+from gateway.doors.dependencies import Gateway
+from gateway.doors.json_body import JsonRoute, refuse_unknown_fields
+from gateway.doors.run_intake import RUN_ID_HEADER, accept_run
 from gateway.render.errors import FailureBody
 from gateway.render.native import event_frame, failure_frame, response_frame
 
-router = APIRouter(tags=["agent"], route_class=JsonRoute, dependencies=[requires("agent")])
+router = APIRouter(tags=["agent"], route_class=JsonRoute, dependencies=[require_scope("agent")])
 
 _STATUSES: dict[int | str, str] = {
     400: "The request cannot be understood",
@@ -34,7 +34,7 @@ _STATUSES: dict[int | str, str] = {
     502: "The model or a tool failed",
     503: "Stopping, full, or the store is down",
     504: "The model or a tool was too slow",
-    # Without it FastAPI would promise a 422 in a shape of its own.
+    # Without it FastAPI would document a 422 in its own shape.
     "default": "Any other failure",
 }
 ERRORS: dict[int | str, dict[str, Any]] = {
@@ -44,40 +44,44 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     }
     for status, description in _STATUSES.items()
 }
-"""For every route's document. By reference: FastAPI builds a validator for each model of each route when it starts."""
+"""Error responses of every route's documentation. References, because FastAPI builds a validator for each model of each
+route at start."""
 _FAILURE_BODY: dict[int | str, dict[str, Any]] = {400: {"model": FailureBody, "description": _STATUSES[400]}}
-"""What the references of `ERRORS` point at; one route declares it for all."""
+"""Declares the schema that the references in `ERRORS` point to; one route declares it for all."""
 
 
 STREAM: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}}}
-"""Of a door that answers by a stream where it is asked to."""
+"""Documents a response that may be a stream."""
 
 
 @router.post("/v1/agent", response_model=AgentResponse, responses={**ERRORS, **_FAILURE_BODY, **STREAM})
-async def agent(body: AgentRequest, http: Request, stepgate: Gateway, caller: By, stream: Stream) -> Response:
-    """Carry out a request. With `stream: true`, every event as it happens and the response at the end."""
-    refuse_unknown(await http.json(), AgentRequest)
-    with stream.taken(body.stream):
-        run_id, heard = await begun_once(http, lambda new: begun(stepgate, caller, body, run_id=new))
-        http.state.run_started, http.state.run_id = True, run_id
+async def run_agent(
+    body: AgentRequest, http: Request, stepgate: Gateway, caller: CurrentCaller, stream: CallerStream
+) -> Response:
+    """Execute a request. With `stream: true`, sends every event as it happens and the response at the end."""
+    refuse_unknown_fields(await http.json(), AgentRequest)
+    with stream.hold_slot(body.stream):
+        run = await accept_run(http, stepgate, caller, body)
         if body.stream:
-            headers = {"x-stepgate-run-id": run_id}
-            return stream.response(_stream(stepgate, run_id, caller.owner, heard), failure_frame, headers)
-    return Awaited(partial(_whole, stepgate, run_id, caller.owner, heard))
+            return stream.build_response(_stream_events(stepgate, run), failure_frame, {RUN_ID_HEADER: run.run_id})
+    return DeferredResponse(partial(_respond, stepgate, run))
 
 
-async def _whole(stepgate: Stepgate, run_id: str, owner: str, heard: int, http: Request) -> Response:
-    response = await while_heard(http, stepgate.service.response(run_id, owner=owner, heard=heard))
-    headers = {"x-stepgate-run-id": run_id}
-    return Response(response.model_dump_json(), media_type="application/json", headers=headers)
+async def _respond(stepgate: Stepgate, run: AcceptedRun, http: Request) -> Response:
+    response = await cancel_on_disconnect(
+        http, stepgate.service.wait_for_response(run.run_id, owner=run.owner, seen_seq=run.last_seq)
+    )
+    return Response(response.model_dump_json(), media_type="application/json", headers={RUN_ID_HEADER: run.run_id})
 
 
-async def _stream(stepgate: Stepgate, run_id: str, owner: str, heard: int) -> AsyncGenerator[str, None]:
-    events = []
-    async with contextlib.aclosing(stepgate.service.events(run_id, owner=owner, waits=False, heard=heard)) as following:
-        async for event in following:
+async def _stream_events(stepgate: Stepgate, run: AcceptedRun) -> AsyncGenerator[str, None]:
+    events: list[Event] = []
+    async with contextlib.aclosing(
+        stepgate.service.follow_events(run.run_id, owner=run.owner, waits=False, seen_seq=run.last_seq)
+    ) as followed:
+        async for event in followed:
             events.append(event)
-            if event.seq > heard:
+            if event.seq > run.last_seq:
                 yield event_frame(event)
     if events and isinstance(events[-1].body, RunFailed):
         yield failure_frame(events[-1].body.failure)

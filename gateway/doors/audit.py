@@ -1,4 +1,4 @@
-"""`GET /v1/audit`: who did what, when. For keys with the scope `admin`: it is about all owners."""
+"""`GET /v1/audit`: who did what, and when. Needs the scope `admin`: it covers all owners."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -6,17 +6,17 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import AwareDatetime, BaseModel, Field
 
-from agent.core.audit import NEWEST, AuditEntry
 from agent.core.models import JsonObject
-from gateway.auth import requires
+from agent.storage.audit import MAX_ID, AuditEntry
+from gateway.auth.dependencies import require_scope
 from gateway.doors.agent import ERRORS
-from gateway.doors.wiring import Gateway
+from gateway.doors.dependencies import Gateway
 
-router = APIRouter(tags=["audit"], dependencies=[requires("admin")])
+router = APIRouter(tags=["audit"], dependencies=[require_scope("admin")])
 
 
 class AuditItem(BaseModel):
-    """One record. `outcome` is `failed` where the act recorded before it failed after all."""
+    """One record. `outcome` is `failed` if an act that was recorded before it was done has failed."""
 
     id: int
     at: datetime
@@ -29,7 +29,7 @@ class AuditItem(BaseModel):
 
 
 class AuditItems(BaseModel):
-    """Records, newest first; `next` is what to pass as `before` for older ones."""
+    """Records, newest first; pass `next` as `before` for older ones."""
 
     data: list[AuditItem]
     next: int | None = None
@@ -41,16 +41,18 @@ async def list_audit(
     since: Annotated[AwareDatetime | None, Query(description="with its time zone")] = None,
     action: Annotated[str, Query(max_length=100, description="`key.revoke`, or `key` for all of the kind")] = "",
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-    before: Annotated[int, Query(ge=1, le=NEWEST)] = NEWEST,
+    before: Annotated[int, Query(ge=1, le=MAX_ID)] = MAX_ID,
 ) -> AuditItems:
-    """The audit record."""
+    """List the audit record."""
     at = since.timestamp() if since is not None else 0.0
-    entries = await stepgate.audit.list(since=at, action=action, before=before, limit=limit)
-    return AuditItems(data=[item_of(one) for one in entries], next=entries[-1].id if len(entries) == limit else None)
+    entries = await stepgate.audit.list_entries(since=at, action=action, before=before, limit=limit)
+    return AuditItems(
+        data=[to_audit_item(one) for one in entries], next=entries[-1].id if len(entries) == limit else None
+    )
 
 
-def item_of(entry: AuditEntry) -> AuditItem:
-    """A record as it is told."""
+def to_audit_item(entry: AuditEntry) -> AuditItem:
+    """Returns a record as it is sent."""
     return AuditItem(
         id=entry.id,
         at=datetime.fromtimestamp(entry.at, UTC),

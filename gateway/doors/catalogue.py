@@ -1,4 +1,4 @@
-"""`/`, `/v1/skills`, `/v1/tools`, `/health`, `/ready`, `/metrics`: what there is, and whether it works."""
+"""`/`, `/v1/skills`, `/v1/tools`, `/health`, `/ready`, `/metrics`: what the gateway offers, and whether it works."""
 
 from typing import Any
 
@@ -8,11 +8,11 @@ from pydantic import BaseModel
 
 from agent.core.errors import NotFoundError
 from agent.core.models import Effect, JsonObject
-from gateway.auth import By, knows_more, requires
+from gateway.auth.dependencies import CurrentCaller, may_see_details, require_scope
 from gateway.doors.agent import ERRORS
-from gateway.doors.wiring import Gateway
+from gateway.doors.dependencies import Gateway
 from gateway.observe.metrics import CONTENT_TYPE
-from gateway.readiness import readiness
+from gateway.readiness import check_readiness
 
 router = APIRouter(tags=["gateway"])
 
@@ -29,14 +29,14 @@ class SkillItem(BaseModel):
 
 
 class SkillItems(BaseModel):
-    """Every skill, and what was odd on loading."""
+    """Every skill, and the problems found while loading them."""
 
     data: list[SkillItem]
     diagnostics: list[str]
 
 
 class ToolItem(BaseModel):
-    """A tool, with MCP's annotations."""
+    """A tool with MCP's annotations."""
 
     name: str
     description: str
@@ -61,8 +61,9 @@ class Component(BaseModel):
 
 
 class Readiness(BaseModel):
-    """Whether requests can be served, and by what. `degraded` names the components that do not work: what needs them is
-    refused, or done without them."""
+    """Whether requests can be served. `degraded` names the components that do not work: requests that need them are
+    refused, or carried out without them.
+    """
 
     ready: bool
     degraded: list[str]
@@ -77,7 +78,7 @@ class Health(BaseModel):
 
 
 class Pointer(BaseModel):
-    """What answers here, and where its doors are."""
+    """The gateway's name, version and doors."""
 
     name: str = "Stepgate"
     version: str
@@ -101,14 +102,14 @@ _NOT_READY: dict[int | str, dict[str, Any]] = {503: {"model": Readiness}}
 
 @router.head("/", include_in_schema=False)
 @router.get("/")
-async def pointer(http: Request) -> Pointer:
-    """Where the doors are."""
+async def get_root(http: Request) -> Pointer:
+    """List the doors."""
     return Pointer(version=http.app.version)
 
 
 @router.get("/v1/skills", responses=ERRORS)
-async def list_skills(stepgate: Gateway, _: By) -> SkillItems:
-    """The skills."""
+async def list_skills(stepgate: Gateway, _: CurrentCaller) -> SkillItems:
+    """List the skills."""
     items = [
         SkillItem(
             name=skill.name,
@@ -124,8 +125,8 @@ async def list_skills(stepgate: Gateway, _: By) -> SkillItems:
 
 
 @router.get("/v1/tools", responses=ERRORS)
-async def list_tools(stepgate: Gateway, _: By) -> ToolItems:
-    """The tools."""
+async def list_tools(stepgate: Gateway, _: CurrentCaller) -> ToolItems:
+    """List the tools."""
     return ToolItems(
         data=[
             ToolItem(
@@ -137,7 +138,7 @@ async def list_tools(stepgate: Gateway, _: By) -> ToolItems:
                 output_schema=spec.output_schema,
                 origin=spec.origin,
             )
-            for spec in stepgate.registry.specs()
+            for spec in stepgate.registry.list_specs()
         ]
     )
 
@@ -145,8 +146,8 @@ async def list_tools(stepgate: Gateway, _: By) -> ToolItems:
 @router.head("/health", include_in_schema=False)
 @router.get("/health")
 @router.api_route("/healthz", methods=["GET", "HEAD"], include_in_schema=False)
-async def health() -> Health:
-    """Alive."""
+async def get_health() -> Health:
+    """Report that the process is alive."""
     return Health()
 
 
@@ -158,28 +159,33 @@ async def health() -> Health:
         403: {**ERRORS["default"], "description": "The key lacks the scope `metrics`"},
         404: {**ERRORS["default"], "description": "AGENT_METRICS is off"},
     },
-    dependencies=[requires("metrics")],
+    dependencies=[require_scope("metrics")],
 )
-async def metrics(stepgate: Gateway) -> Response:
-    """What Prometheus scrapes."""
+async def get_metrics(stepgate: Gateway) -> Response:
+    """Return the metrics that Prometheus scrapes."""
     if not stepgate.settings.metrics:
-        raise NotFoundError("metrics are off (AGENT_METRICS)")
-    stepgate.metrics.live.set(stepgate.service.custody.live_count)
-    return Response(stepgate.metrics.text(), media_type=CONTENT_TYPE)
+        raise NotFoundError("metrics are turned off (AGENT_METRICS)")
+    stepgate.metrics.live.set(stepgate.service.worker.live_count)
+    return Response(stepgate.metrics.render(), media_type=CONTENT_TYPE)
 
 
 @router.head("/ready", include_in_schema=False)
 @router.get("/ready", response_model=Readiness, responses=_NOT_READY)
 @router.api_route("/readyz", methods=["GET", "HEAD"], include_in_schema=False)
-async def ready(request: Request, stepgate: Gateway) -> JSONResponse:
-    """Ready: 200 when runs can be stored and carried out. Models that are down leave the rules; they are named, and
-    do not make the gateway unready. Where keys are demanded, the details are for those of the scope `admin`."""
-    told = await knows_more(request)
-    status = await readiness(stepgate)
+async def get_readiness(request: Request, stepgate: Gateway) -> JSONResponse:
+    """Report whether runs can be stored and executed: 200 or 503.
+
+    Models that are down are named but do not make the gateway unready: rules mode remains. Where keys are required,
+    only a key with the scope `admin` gets the details.
+    """
+    shows_details = await may_see_details(request)
+    status = await check_readiness(stepgate)
     serving = status["store"].ok and status["gateway"].ok
     body = Readiness(
         ready=serving,
         degraded=[name for name, item in status.items() if not item.ok],
-        components={name: Component(ok=item.ok, detail=item.detail if told else "") for name, item in status.items()},
+        components={
+            name: Component(ok=item.ok, detail=item.detail if shows_details else "") for name, item in status.items()
+        },
     )
     return JSONResponse(body.model_dump(), 200 if serving else 503)

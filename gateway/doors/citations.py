@@ -1,4 +1,4 @@
-"""`/v1/citations/{id}`: what an answer cited, and whether it still stands there. The runs' logs keep them."""
+"""`/v1/citations/{id}`: a citation of an answer, and its verification. Citations are stored in the logs of runs."""
 
 import asyncio
 import logging
@@ -9,18 +9,18 @@ from pydantic import BaseModel, ValidationError
 
 from agent.core.errors import ConflictError, NotFoundError
 from agent.core.events import AnswerFinished, Event, ToolReturned
-from agent.core.fold import fold
 from agent.core.models import SourceCitation, TailorOutput
-from agent.knowledge.library import Found
-from agent.knowledge.tailor import run_of
-from agent.knowledge.tailor.proof import Proof, ProofCheck, prove
-from gateway.auth import By, requires
+from agent.core.run_state import fold
+from agent.grounded_answers import run_of
+from agent.grounded_answers.proof import Proof, ProofCheck, prove
+from agent.ingest.collections import FoundDocument
+from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
-from gateway.doors.wiring import Gateway
+from gateway.doors.dependencies import Gateway
 
 log = logging.getLogger(__name__)
-router = APIRouter(tags=["knowledge"], dependencies=[requires("agent")])
+router = APIRouter(tags=["knowledge"], dependencies=[require_scope("agent")])
 
 ANSWERING_TOOL = "answer_with_citations"
 
@@ -35,36 +35,38 @@ class CitationDetail(BaseModel):
 
 
 class CitationProof(CitationDetail):
-    """A citation proved again."""
+    """A citation with its verification."""
 
     proof: Proof
 
 
 @router.get("/v1/citations/{citation_id}", responses=ERRORS)
-async def get_citation(citation_id: str, stepgate: Gateway, caller: By) -> CitationDetail:
-    """The quoted words with their place; 404 when there is no such citation of the caller's."""
-    return await _find(stepgate, caller.owner, citation_id)
+async def get_citation(citation_id: str, stepgate: Gateway, caller: CurrentCaller) -> CitationDetail:
+    """Return the quoted words with their place; 404 if the caller has no such citation."""
+    return await _find_citation(stepgate, caller.owner, citation_id)
 
 
 @router.get("/v1/citations/{citation_id}/verify", responses=ERRORS)
-async def verify_citation(citation_id: str, stepgate: Gateway, caller: By) -> CitationProof:
-    """Whether the quoted words still stand where the citation says: document, passage, quote, span, page, boxes, file.
+async def verify_citation(citation_id: str, stepgate: Gateway, caller: CurrentCaller) -> CitationProof:
+    """Check whether the quoted words are still where the citation says: document, passage, quote, span, page, boxes,
+    file.
 
-    That a check fails is an answer, not an error; 404 when there is no such citation of the caller's."""
-    found = await _find(stepgate, caller.owner, citation_id)
-    return CitationProof(**dict(found), proof=await _prove(stepgate, caller.owner, found.citation))
+    A failed check is an answer, not an error. 404 if the caller has no such citation.
+    """
+    found = await _find_citation(stepgate, caller.owner, citation_id)
+    return CitationProof(**dict(found), proof=await _verify_citation(stepgate, caller.owner, found.citation))
 
 
-async def _find(stepgate: Stepgate, owner: str, citation_id: str) -> CitationDetail:
+async def _find_citation(stepgate: Stepgate, owner: str, citation_id: str) -> CitationDetail:
     run_id = run_of(citation_id)
     unknown = NotFoundError(f"there is no citation {citation_id[:100]!r}")
     if run_id is None:
         raise unknown
     try:
-        events = await stepgate.service.read(run_id, owner=owner)
+        events = await stepgate.service.read_events(run_id, owner=owner)
     except NotFoundError as error:
         raise unknown from error
-    for output in [*_answers(events), *await _tool_answers(stepgate, events)]:
+    for output in [*_list_answers(events), *await _list_tool_answers(stepgate, events)]:
         for citation in output.citations:
             if citation.citation_id == citation_id:
                 question = fold(run_id, events).prompt
@@ -72,51 +74,53 @@ async def _find(stepgate: Stepgate, owner: str, citation_id: str) -> CitationDet
     raise unknown
 
 
-def _answers(events: Sequence[Event]) -> list[TailorOutput]:
-    """The answers a run gave, newest first."""
+def _list_answers(events: Sequence[Event]) -> list[TailorOutput]:
+    """Returns the answers of a run, newest first."""
     found = [event.body.tailored for event in events if isinstance(event.body, AnswerFinished)]
     return [output for output in reversed(found) if output is not None]
 
 
-async def _tool_answers(stepgate: Stepgate, events: Sequence[Event]) -> list[TailorOutput]:
-    """What the answering tool gave in a run."""
+async def _list_tool_answers(stepgate: Stepgate, events: Sequence[Event]) -> list[TailorOutput]:
+    """Returns the answers that the answering tool gave in a run."""
     found = []
     for event in events:
         body = event.body
         if not isinstance(body, ToolReturned) or body.tool != ANSWERING_TOOL or body.error_code is not None:
             continue
-        value = body.output if body.blob is None else await stepgate.service.blob_value(body.blob)
+        value = body.output if body.blob is None else await stepgate.service.get_blob_value(body.blob)
         try:
             found.append(TailorOutput.model_validate(value))
-        except ValidationError:  # a log of a version whose tool answered in another form
+        except ValidationError:  # written by a version whose tool had another output format
             log.warning("an answer in run %s cannot be read", event.run_id)
     return found
 
 
-async def _prove(stepgate: Stepgate, owner: str, cited: SourceCitation) -> Proof:
-    """Look everything up, and hold it against the citation."""
+async def _verify_citation(stepgate: Stepgate, owner: str, cited: SourceCitation) -> Proof:
+    """Looks up document, passage and file, and compares them with the citation."""
     if not cited.collection:
-        nothing = ProofCheck(check="document", result="not_checked", detail="it was no document of a collection")
+        nothing = ProofCheck(check="document", result="not_checked", detail="it was not a document of a collection")
         return prove(cited, None, document=nothing, file=nothing.model_copy(update={"check": "file"}))
     try:
-        found = await stepgate.library.document(owner, cited.source_id, cited.collection)
+        found = await stepgate.library.get_document(owner, cited.source_id, cited.collection)
     except NotFoundError:
-        reason = "the document is no longer in the collection, or was read anew since it changed"
+        reason = "the document is no longer in the collection, or was read again after a change"
         document = ProofCheck(check="document", result="failed", detail=reason)
-        file = ProofCheck(check="file", result="not_checked", detail="its file is not known any more")
+        file = ProofCheck(check="file", result="not_checked", detail="its file is no longer known")
         return prove(cited, None, document=document, file=file)
     same = found.document.checksum == cited.file_checksum
     detail = "the document is unchanged in the index" if same else "the document was read from another file"
     document = ProofCheck(check="document", result="passed" if same else "failed", detail=detail)
-    passages = await stepgate.library.passages(owner, found)
+    passages = await stepgate.library.list_passages(owner, found)
     passage = next((one for one in passages if one.chunk_id == cited.chunk_id), None)
-    return prove(cited, passage, document=document, file=await asyncio.to_thread(_file, stepgate, owner, found, cited))
+    return prove(
+        cited, passage, document=document, file=await asyncio.to_thread(_check_file, stepgate, owner, found, cited)
+    )
 
 
-def _file(stepgate: Stepgate, owner: str, found: Found, cited: SourceCitation) -> ProofCheck:
-    """The file's checksum, where the file can still be read. Blocks."""
+def _check_file(stepgate: Stepgate, owner: str, found: FoundDocument, cited: SourceCitation) -> ProofCheck:
+    """Compares the file's checksum, if the file can still be read. Blocks."""
     try:
-        stepgate.library.open_file(owner, found).close()  # it has been held against the document's checksum
+        stepgate.library.open_file(owner, found).close()  # it compares the file with the document's checksum
     except ConflictError as error:
         return ProofCheck(check="file", result="failed", detail=error.message)
     except NotFoundError as error:

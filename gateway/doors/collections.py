@@ -1,4 +1,4 @@
-"""`/v1/collections`, `/v1/search`: what was read, and passages of it."""
+"""`/v1/collections`, `/v1/search`: collections of documents, and search in them."""
 
 from datetime import UTC, datetime
 
@@ -6,20 +6,20 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent.core.models import RetrievalMode
-from agent.knowledge.collection_store import CollectionStatus
-from agent.knowledge.models import ConnectorInput, MemoryOutput, MemoryQuery
-from agent.knowledge.pipeline import PipelineDAG
-from gateway.auth import By, requires
+from agent.ingest.collection_store import CollectionStatus
+from agent.ingest.pipeline import PipelineDAG
+from agent.search.models import ConnectorInput, MemoryOutput, MemoryQuery
+from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
-from gateway.doors.body import JsonRoute
-from gateway.doors.documents import DocumentEntries, document_entry
-from gateway.doors.wiring import Gateway
+from gateway.doors.dependencies import Gateway
+from gateway.doors.documents import DocumentEntries, to_document_entry
+from gateway.doors.json_body import JsonRoute
 
-router = APIRouter(tags=["knowledge"], route_class=JsonRoute, dependencies=[requires("agent")])
+router = APIRouter(tags=["knowledge"], route_class=JsonRoute, dependencies=[require_scope("agent")])
 
 
 class CollectionEntry(BaseModel):
-    """A collection. `template` is what its pipeline was made from, if a template; `embedder` made its vectors."""
+    """A collection. `template` names its pipeline's template, if any; `embedder` made its vectors."""
 
     name: str
     documents: int
@@ -35,7 +35,7 @@ class CollectionEntries(BaseModel):
 
 
 class CollectionDetail(CollectionEntry):
-    """A collection with its pipeline and where its documents come from."""
+    """A collection with its pipeline and the sources of its documents."""
 
     pipeline: PipelineDAG
     sources: list[ConnectorInput]
@@ -44,9 +44,9 @@ class CollectionDetail(CollectionEntry):
 
 
 class SearchBody(MemoryQuery):
-    """A search over one collection."""
+    """A search in one collection."""
 
-    # FastAPI silences pydantic's warning about its fields only while it builds their validators itself.
+    # Built at once, because FastAPI silences pydantic's warnings only while it builds validators itself.
     model_config = ConfigDict(defer_build=False)
 
     collection: str = Field(min_length=1, max_length=200)
@@ -54,10 +54,10 @@ class SearchBody(MemoryQuery):
 
 
 @router.get("/v1/collections", responses=ERRORS)
-async def list_collections(stepgate: Gateway, caller: By) -> CollectionEntries:
-    """The caller's collections."""
-    counts = await stepgate.library.collections(caller.owner)
-    rows = {name: await stepgate.library.collection(caller.owner, name) for name in counts}
+async def list_collections(stepgate: Gateway, caller: CurrentCaller) -> CollectionEntries:
+    """List the caller's collections."""
+    counts = await stepgate.library.list_collections(caller.owner)
+    rows = {name: await stepgate.library.get_collection(caller.owner, name) for name in counts}
     return CollectionEntries(
         data=[
             CollectionEntry(
@@ -73,12 +73,12 @@ async def list_collections(stepgate: Gateway, caller: By) -> CollectionEntries:
 
 
 @router.get("/v1/collections/{name}", responses=ERRORS)
-async def get_collection(name: str, stepgate: Gateway, caller: By) -> CollectionDetail:
-    """A collection; 404 when there is none of the caller's."""
-    row = await stepgate.library.collection(caller.owner, name)
+async def get_collection(name: str, stepgate: Gateway, caller: CurrentCaller) -> CollectionDetail:
+    """Return a collection; 404 if the caller has none of this name."""
+    row = await stepgate.library.get_collection(caller.owner, name)
     return CollectionDetail(
         name=name,
-        documents=len(await stepgate.library.documents(caller.owner, name)),
+        documents=len(await stepgate.library.list_documents(caller.owner, name)),
         status=row.status,
         template=row.pipeline.template,
         embedder=row.embedder,
@@ -90,20 +90,20 @@ async def get_collection(name: str, stepgate: Gateway, caller: By) -> Collection
 
 
 @router.get("/v1/collections/{name}/documents", responses=ERRORS)
-async def list_documents(name: str, stepgate: Gateway, caller: By) -> DocumentEntries:
-    """The documents of a collection; 404 when there is none of the caller's."""
-    documents = await stepgate.library.documents(caller.owner, name)
-    return DocumentEntries(data=[document_entry(name, document) for document in documents])
+async def list_documents(name: str, stepgate: Gateway, caller: CurrentCaller) -> DocumentEntries:
+    """List the documents of a collection; 404 if the caller has none of this name."""
+    documents = await stepgate.library.list_documents(caller.owner, name)
+    return DocumentEntries(data=[to_document_entry(name, document) for document in documents])
 
 
-@router.delete("/v1/collections/{name}", status_code=204, responses=ERRORS, dependencies=[requires("ingest")])
-async def delete_collection(name: str, stepgate: Gateway, caller: By) -> None:
-    """Remove a collection with its passages, vectors and uploads; 404 when there is none of the caller's."""
-    await stepgate.library.drop(caller.owner, name, by=caller.name)
+@router.delete("/v1/collections/{name}", status_code=204, responses=ERRORS, dependencies=[require_scope("ingest")])
+async def delete_collection(name: str, stepgate: Gateway, caller: CurrentCaller) -> None:
+    """Remove a collection with its passages, vectors and uploads; 404 if the caller has none of this name."""
+    await stepgate.library.drop_collection(caller.owner, name, by=caller.name)
 
 
 @router.post("/v1/search", responses=ERRORS)
-async def search(body: SearchBody, stepgate: Gateway, caller: By) -> MemoryOutput:
-    """Passages of a collection, best first; 404 `ERR_MEMORY_NO_RESULTS` when nothing is relevant enough."""
+async def search_collection(body: SearchBody, stepgate: Gateway, caller: CurrentCaller) -> MemoryOutput:
+    """Return passages of a collection, best first; 404 `ERR_MEMORY_NO_RESULTS` if none is relevant enough."""
     query = MemoryQuery.model_validate(body.model_dump(exclude={"collection", "mode"}))
     return await stepgate.library.search(caller.owner, body.collection, query, mode=body.mode)

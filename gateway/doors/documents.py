@@ -1,4 +1,4 @@
-"""`/v1/documents`: single documents. What they hold, how they came, their bytes; one sent here is read at once."""
+"""`/v1/documents`: single documents, with their passages, metadata and bytes. An uploaded document is read at once."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -17,29 +17,29 @@ from starlette.requests import ClientDisconnect
 
 from agent.core.errors import StoreFullError
 from agent.core.models import JsonObject
-from agent.knowledge.documents import Document
-from agent.knowledge.lexical import Passage
-from agent.knowledge.models import FileType
-from agent.knowledge.templates import chosen_pipeline
-from agent.knowledge.uploads import SOURCE
-from gateway.auth import By, requires
+from agent.ingest.templates import requested_pipeline
+from agent.ingest.uploads import SOURCE_PREFIX
+from agent.search.documents import Document
+from agent.search.lexical import Passage
+from agent.search.models import FileType
+from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
-from gateway.doors.wiring import Gateway
-from gateway.errors import MediaTypeError, WireError
+from gateway.doors.dependencies import Gateway
+from gateway.errors import MediaTypeError, RequestFormatError
 
-router = APIRouter(tags=["knowledge"], dependencies=[requires("agent")])
+router = APIRouter(tags=["knowledge"], dependencies=[require_scope("agent")])
 
-PATH = "/v1/documents"
+UPLOAD_PATH = "/v1/documents"
 FORM_BYTES = 65_536
-"""What a form may hold besides its file."""
-_PIECE = 256 * 1024
+"""Most bytes of a form besides its file."""
+_CHUNK_BYTES = 256 * 1024
 _FIELDS = ("collection", "template")
 _SAFE_HEADERS = {
-    # The bytes are a stranger's: no browser is to guess what they are, or to run them as a page of ours.
+    # The bytes are untrusted: a browser must not guess their type or run them as a page of this origin.
     "x-content-type-options": "nosniff",
     "cache-control": "private, no-cache",
 }
-_FORM: dict[str, Any] = {
+_FORM_SCHEMA: dict[str, Any] = {
     "requestBody": {
         "required": True,
         "content": {
@@ -80,13 +80,13 @@ class DocumentEntry(BaseModel):
 
 
 class DocumentEntries(BaseModel):
-    """Documents, collection by collection, in order of their sources."""
+    """Documents by collection, in the order of their sources."""
 
     data: list[DocumentEntry]
 
 
 class ChunkEntry(BaseModel):
-    """A passage and its place: `metadata` has pages, boxes, headings, and where it stands in the document's text."""
+    """A passage. `metadata` has its pages, boxes, headings and its span in the document's text."""
 
     chunk_id: str
     title: str
@@ -101,22 +101,23 @@ class DocumentDetail(DocumentEntry):
 
 
 class UploadedDocument(DocumentEntry):
-    """A document that was sent. `unchanged` when the collection had these very bytes; `note` says why there are no
-    vectors, if an embedder failed."""
+    """An uploaded document. `unchanged` if the collection already had these bytes; `note` says why vectors are missing,
+    if the embedder failed.
+    """
 
     unchanged: bool
     note: str
 
 
-def document_entry(collection: str, document: Document) -> DocumentEntry:
-    """A document as it is shown."""
+def to_document_entry(collection: str, document: Document) -> DocumentEntry:
+    """Returns a document as it is sent."""
     return DocumentEntry(
         document_id=document.document_id,
         collection=collection,
         name=document.name,
         title=document.title,
         source=document.source,
-        source_type="upload" if document.source.startswith(SOURCE) else document.source_type,
+        source_type="upload" if document.source.startswith(SOURCE_PREFIX) else document.source_type,
         url=document.url,
         file_type=document.file_type,
         size=document.size,
@@ -132,38 +133,43 @@ def document_entry(collection: str, document: Document) -> DocumentEntry:
 @router.get("/v1/documents", responses=ERRORS)
 async def list_documents(
     stepgate: Gateway,
-    caller: By,
+    caller: CurrentCaller,
     collection: Annotated[str | None, Query(max_length=200)] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 200,
     offset: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
 ) -> DocumentEntries:
-    """The documents of one collection, or of all; 404 for a collection that is not the caller's."""
-    names = [collection] if collection is not None else list(await stepgate.library.collections(caller.owner))
-    found = [(name, document) for name in names for document in await stepgate.library.documents(caller.owner, name)]
-    return DocumentEntries(data=[document_entry(*one) for one in found[offset : offset + limit]])
+    """List the documents of one collection, or of all; 404 for a collection that is not the caller's."""
+    names = [collection] if collection is not None else list(await stepgate.library.list_collections(caller.owner))
+    found = [
+        (name, document) for name in names for document in await stepgate.library.list_documents(caller.owner, name)
+    ]
+    return DocumentEntries(data=[to_document_entry(*one) for one in found[offset : offset + limit]])
 
 
 @router.post(
     "/v1/documents",
     status_code=201,
     responses={**ERRORS, 200: {"model": UploadedDocument, "description": "The collection had these bytes already"}},
-    openapi_extra=_FORM,
-    dependencies=[requires("ingest")],
+    openapi_extra=_FORM_SCHEMA,
+    dependencies=[require_scope("ingest")],
 )
-async def upload_document(http: Request, response: Response, stepgate: Gateway, caller: By) -> UploadedDocument:
-    """Read one file, sent as multipart/form-data, into a collection: 201, or 200 when it had these bytes already.
+async def upload_document(
+    http: Request, response: Response, stepgate: Gateway, caller: CurrentCaller
+) -> UploadedDocument:
+    """Read one file, sent as multipart/form-data, into a collection: 201, or 200 if it already had these bytes.
 
-    Nothing is kept of a file that cannot be read (422)."""
-    async with _form(http) as form:
-        file, fields = _parts(form)
-        added = await stepgate.library.add(
+    Nothing is stored of a file that cannot be read (422).
+    """
+    async with _open_form(http) as form:
+        file, fields = _split_form(form)
+        added = await stepgate.library.add_upload(
             caller.owner,
             fields.get("collection", "documents"),
             file.filename,
             file.file,
-            pipeline=chosen_pipeline(fields.get("template")),
+            pipeline=requested_pipeline(fields.get("template")),
         )
-        entry = document_entry(fields.get("collection", "documents"), added.document)
+        entry = to_document_entry(fields.get("collection", "documents"), added.document)
     if not added.is_new:
         response.status_code = 200
     return UploadedDocument(**entry.model_dump(), unchanged=not added.is_new, note=added.note)
@@ -171,20 +177,23 @@ async def upload_document(http: Request, response: Response, stepgate: Gateway, 
 
 @router.get("/v1/documents/{document_id}", responses=ERRORS)
 async def get_document(
-    document_id: str, stepgate: Gateway, caller: By, collection: str | None = None
+    document_id: str, stepgate: Gateway, caller: CurrentCaller, collection: str | None = None
 ) -> DocumentDetail:
-    """A document and its passages; 404 when there is none of the caller's."""
-    found = await stepgate.library.document(caller.owner, document_id, collection)
-    passages = await stepgate.library.passages(caller.owner, found)
-    entry = document_entry(found.collection, found.document)
-    return DocumentDetail(**entry.model_dump(), chunks=[_chunk(passage) for passage in passages])
+    """Return a document and its passages; 404 if the caller has no such document."""
+    found = await stepgate.library.get_document(caller.owner, document_id, collection)
+    passages = await stepgate.library.list_passages(caller.owner, found)
+    entry = to_document_entry(found.collection, found.document)
+    return DocumentDetail(**entry.model_dump(), chunks=[_to_chunk_entry(passage) for passage in passages])
 
 
-@router.delete("/v1/documents/{document_id}", status_code=204, responses=ERRORS, dependencies=[requires("ingest")])
-async def delete_document(document_id: str, stepgate: Gateway, caller: By, collection: str | None = None) -> None:
-    """Remove a document with its passages, vectors and uploaded bytes. One that is still at its source comes back with
-    the next reading."""
-    await stepgate.library.remove(caller.owner, document_id, collection, by=caller.name)
+@router.delete("/v1/documents/{document_id}", status_code=204, responses=ERRORS, dependencies=[require_scope("ingest")])
+async def delete_document(
+    document_id: str, stepgate: Gateway, caller: CurrentCaller, collection: str | None = None
+) -> None:
+    """Remove a document with its passages, vectors and uploaded bytes. One that is still at its source returns with the
+    next reading.
+    """
+    await stepgate.library.remove_document(caller.owner, document_id, collection, by=caller.name)
 
 
 @router.get(
@@ -192,18 +201,21 @@ async def delete_document(document_id: str, stepgate: Gateway, caller: By, colle
     responses={**ERRORS, 200: {"content": {"application/octet-stream": {}}, "description": "The bytes"}},
     response_class=Response,
 )
-async def get_file(document_id: str, stepgate: Gateway, caller: By, collection: str | None = None) -> StreamingResponse:
-    """The bytes that were read, to open a citation at its page: of uploads, and of files of this machine as long as
-    they have not changed (409). 404 for documents of the web, which lie at their `url`."""
-    found = await stepgate.library.document(caller.owner, document_id, collection)
+async def get_file(
+    document_id: str, stepgate: Gateway, caller: CurrentCaller, collection: str | None = None
+) -> StreamingResponse:
+    """Return the bytes that were read, to open a citation at its page: uploads, and files on this machine that have not
+    changed (else 409). 404 for web documents, which are at their `url`.
+    """
+    found = await stepgate.library.get_document(caller.owner, document_id, collection)
     file = await asyncio.to_thread(stepgate.library.open_file, caller.owner, found)
     return StreamingResponse(
-        _pieces(file),
+        _read_chunks(file),
         media_type="application/pdf" if found.document.file_type == "pdf" else "application/octet-stream",
         headers={
             **_SAFE_HEADERS,
             "content-length": str(found.document.size),
-            "content-disposition": _disposition(found.document),
+            "content-disposition": _content_disposition(found.document),
             "etag": f'"{found.document.checksum}"',
         },
         background=BackgroundTask(file.close),
@@ -211,8 +223,8 @@ async def get_file(document_id: str, stepgate: Gateway, caller: By, collection: 
 
 
 @asynccontextmanager
-async def _form(http: Request) -> AsyncIterator[FormData]:
-    """The form of a request; its file lies in a temporary file that is gone at the end."""
+async def _open_form(http: Request) -> AsyncIterator[FormData]:
+    """Yields the form of a request. Its file is a temporary file that is deleted at the end."""
     kind = http.headers.get("content-type", "").split(";")[0].strip().lower()
     if kind != "multipart/form-data":
         raise MediaTypeError(f"The body was sent as `{kind[:80]}`; send a file as `multipart/form-data`.")
@@ -220,34 +232,39 @@ async def _form(http: Request) -> AsyncIterator[FormData]:
         async with http.form(max_files=1, max_fields=len(_FIELDS)) as form:
             yield form
     except ClientDisconnect as error:
-        raise HTTPException(400, "the client went away before its body was complete") from error
+        raise HTTPException(400, "the client disconnected before its body was complete") from error
     except OSError as error:
-        raise StoreFullError(f"the upload cannot be kept while it comes in: {error.strerror}") from error
+        raise StoreFullError(f"the upload cannot be stored: {error.strerror}") from error
 
 
-def _parts(form: FormData) -> tuple[UploadFile, dict[str, str]]:
-    """The file and the fields of a form. Raises `WireError`."""
+def _split_form(form: FormData) -> tuple[UploadFile, dict[str, str]]:
+    """Returns the file and the fields of a form. Raises `RequestFormatError`."""
     file = form.get("file")
     if not isinstance(file, UploadFile):
-        raise WireError("The form needs a part `file` with a file in it.", "file", "missing_required_parameter")
+        raise RequestFormatError(
+            "The form needs a part `file` with a file in it.", "file", "missing_required_parameter"
+        )
     fields: dict[str, str] = {}
     for name, value in form.multi_items():
         if name == "file":
             continue
         if name not in _FIELDS or not isinstance(value, str):
-            raise WireError(f"Unknown field: {name[:100]!r}. The fields are file, {', '.join(_FIELDS)}.", name[:100])
+            raise RequestFormatError(
+                f"Unknown field: {name[:100]!r}. The fields are file, {', '.join(_FIELDS)}.", name[:100]
+            )
         fields[name] = value
     return file, fields
 
 
-def _pieces(file: BinaryIO) -> Iterator[bytes]:
-    while piece := file.read(_PIECE):
+def _read_chunks(file: BinaryIO) -> Iterator[bytes]:
+    while piece := file.read(_CHUNK_BYTES):
         yield piece
 
 
-def _disposition(document: Document) -> str:
-    """A PDF opens in the browser's reader, at the page of a citation; everything else is saved, never shown as a page
-    of ours (RFC 6266, RFC 8187)."""
+def _content_disposition(document: Document) -> str:
+    """Returns the header: a PDF opens in the browser's viewer at a citation's page; every other file is downloaded,
+    never shown as a page of ours (RFC 6266, RFC 8187).
+    """
     name = document.name.rsplit("/", 1)[-1] or "document"
     plain = "".join(
         letter if letter.isascii() and letter.isprintable() and letter not in '"\\%' else "_" for letter in name
@@ -256,5 +273,5 @@ def _disposition(document: Document) -> str:
     return f"{how}; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
 
 
-def _chunk(passage: Passage) -> ChunkEntry:
+def _to_chunk_entry(passage: Passage) -> ChunkEntry:
     return ChunkEntry(chunk_id=passage.chunk_id, title=passage.title, text=passage.text, metadata=passage.metadata)

@@ -1,4 +1,4 @@
-"""`/mcp`: the MCP server over streamable HTTP, both eras of the protocol on one endpoint."""
+"""`/mcp`: the MCP server over streamable HTTP, both generations of the protocol at one endpoint."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -7,57 +7,59 @@ from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agent.core.config import Settings
 from agent.core.errors import BusyError
+from agent.core.settings import Settings
 from gateway.bootstrap import Stepgate
-from gateway.doors.hosts import HostsTold
-from mcp_tools.server import Served, build_server
-from mcp_tools.server_caller import current
-from mcp_tools.server_curated import View
-from mcp_tools.server_extras import ExtrasOf, no_extras
-from mcp_tools.server_sessions import MAX_SESSIONS, RETRY_MS, SessionManager
+from gateway.doors.mcp_errors import McpErrorMiddleware
+from mcp_tools.server.extras import ExtrasFactory, make_no_extras
+from mcp_tools.server.mcp_server import ServerDependencies, build_server
+from mcp_tools.server.sessions import MAX_SESSIONS, RETRY_MS, SessionManager
+from mcp_tools.server.views import View
 
 STATE_KEY = "mcp_state.key"
-"""Kept in the data folder: what seals the state clients carry from one round of a call to the next."""
+"""File in the data folder: the key that seals the state which clients carry between the rounds of a call."""
 
 
 class McpDoor:
-    """The endpoints, by path. One door for each app: the SDK's session managers can be entered once."""
+    """The endpoints by path. One door for each application: the SDK's session managers can be entered only once."""
 
-    def __init__(self, settings: Settings, views: Mapping[str, View], extras: ExtrasOf = no_extras) -> None:
+    def __init__(self, settings: Settings, views: Mapping[str, View], extras: ExtrasFactory = make_no_extras) -> None:
         self._stepgate: Stepgate | None = None
         self._managers = {
             path: SessionManager(
-                build_server(self._served, settings.data_dir / STATE_KEY, extras, view),
+                build_server(self._get_served, settings.data_dir / STATE_KEY, extras, view),
                 retry_interval=RETRY_MS,
                 max_request_body_size=settings.max_body_bytes,
                 max_sessions=MAX_SESSIONS,
-                security_settings=_allowed(settings),
+                security_settings=_transport_security(settings),
             )
             for path, view in views.items()
         }
         self.endpoints: Mapping[str, ASGIApp] = {
-            path: HostsTold(_TrimmedHeaders(StreamableHTTPASGIApp(manager))) for path, manager in self._managers.items()
+            path: McpErrorMiddleware(_TrimmedHeaders(StreamableHTTPASGIApp(manager)))
+            for path, manager in self._managers.items()
         }
 
     @asynccontextmanager
     async def serve(self, stepgate: Stepgate) -> AsyncIterator[None]:
-        """Serve until left."""
+        """Serves while entered."""
         self._stepgate = stepgate
         async with AsyncExitStack() as stack:
             for manager in self._managers.values():
                 await stack.enter_async_context(manager.run())
             yield
 
-    def _served(self) -> Served:
+    def _get_served(self) -> ServerDependencies:
         if self._stepgate is None:
             raise BusyError("the gateway is starting; try again in a moment")
-        return served_by(self._stepgate)
+        return build_served(self._stepgate)
 
 
 class _TrimmedHeaders:
-    """Blanks around a header's value are no part of it (RFC 9110, 5.5), but httptools leaves those at its end; the
-    SDK would find `Mcp-Name` to differ from the body."""
+    """Strips spaces around header values, which are no part of them (RFC 9110, 5.5).
+
+    httptools leaves those at the end; the SDK would then find that `Mcp-Name` differs from the body.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -67,13 +69,13 @@ class _TrimmedHeaders:
         await self._app({**scope, "headers": headers}, receive, send)
 
 
-def served_by(stepgate: Stepgate) -> Served:
-    """What the MCP server offers of a wired gateway, to whoever is asking."""
-    return Served(stepgate.service.of(current()), stepgate.registry, stepgate.skills)
+def build_served(stepgate: Stepgate) -> ServerDependencies:
+    """Returns what the MCP server offers of this gateway."""
+    return ServerDependencies(stepgate.intake, stepgate.registry, stepgate.skills)
 
 
-def _allowed(settings: Settings) -> TransportSecuritySettings:
-    """Only named hosts and origins: a page in a browser must not reach a local gateway by rebinding a name."""
+def _transport_security(settings: Settings) -> TransportSecuritySettings:
+    """Allows only named hosts and origins: a web page must not reach a local gateway by DNS rebinding."""
     hosts = ("127.0.0.1", "localhost", "[::1]", settings.host, *settings.allowed_hosts)
     return TransportSecuritySettings(
         enable_dns_rebinding_protection=True,

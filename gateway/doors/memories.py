@@ -1,4 +1,4 @@
-"""`GET /v1/memories`, `DELETE /v1/memories/{id}`: what is remembered for the caller, and forgetting it."""
+"""`GET /v1/memories`, `DELETE /v1/memories/{id}`: list and delete the caller's memories."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -6,16 +6,16 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
-from agent.core.memory import Kind, Memory
-from gateway.auth import By, requires
+from agent.memory.store import Kind, Memory
+from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
-from gateway.doors.wiring import Gateway
+from gateway.doors.dependencies import Gateway
 
-router = APIRouter(tags=["memory"], dependencies=[requires("agent")])
+router = APIRouter(tags=["memory"], dependencies=[require_scope("agent")])
 
 
 class MemoryEntry(BaseModel):
-    """A memory. `score` is the cosine with the query it was found by."""
+    """A memory. `score` is its cosine similarity to the query."""
 
     id: str
     text: str
@@ -36,26 +36,28 @@ class MemoryEntries(BaseModel):
 @router.get("/v1/memories", responses=ERRORS)
 async def list_memories(
     stepgate: Gateway,
-    caller: By,
+    caller: CurrentCaller,
     query: Annotated[str | None, Query(max_length=1000)] = None,
     kind: Kind | None = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 50,
 ) -> MemoryEntries:
-    """The caller's memories; those that have to do with `query` when given."""
+    """List the caller's memories; with `query`, those relevant to it."""
     if query is not None:
         recall = await stepgate.memory.search(caller.owner, query, limit=limit)
-        return MemoryEntries(data=[_entry(memory) for memory in recall.memories], note=recall.fallback_reason or "")
-    newest = await stepgate.memory.newest(caller.owner, kind=kind, limit=limit)
-    return MemoryEntries(data=[_entry(memory) for memory in newest])
+        return MemoryEntries(
+            data=[_to_memory_entry(memory) for memory in recall.memories], note=recall.fallback_reason or ""
+        )
+    newest = await stepgate.memory.list_newest(caller.owner, kind=kind, limit=limit)
+    return MemoryEntries(data=[_to_memory_entry(memory) for memory in newest])
 
 
 @router.delete("/v1/memories/{memory_id}", status_code=204, responses=ERRORS)
-async def delete_memory(memory_id: str, stepgate: Gateway, caller: By) -> None:
-    """Forget one; 404 when there is none of the caller's."""
+async def delete_memory(memory_id: str, stepgate: Gateway, caller: CurrentCaller) -> None:
+    """Delete a memory; 404 if the caller has no such memory."""
     await stepgate.memory.delete(caller.owner, memory_id, by=caller.name)
 
 
-def _entry(memory: Memory) -> MemoryEntry:
+def _to_memory_entry(memory: Memory) -> MemoryEntry:
     return MemoryEntry(
         id=memory.id,
         text=memory.text,

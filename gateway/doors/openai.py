@@ -1,46 +1,67 @@
-"""`/v1/chat/completions` and `/v1/models`: a real OpenAI endpoint; a room is a model."""
+"""`/v1/chat/completions` and `/v1/models`: an OpenAI endpoint whose models are the rooms.
+
+No parameter is dropped without a word. A parameter goes to the model that writes the answer (`MODEL_OPTIONS`), or the
+request is refused because its sender would count on it (`refuse_unsupported`), or its name is in the answer's
+`stepgate.runtime.ignored_parameters` (`list_ignored`).
+"""
 
 import contextlib
 import json
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from functools import partial
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from agent.core.errors import AgentFailure
 from agent.core.events import RunCreated, RunFailed, RunWaiting
-from agent.core.models import AgentRequest, ChatMessage, JsonObject, Room
-from gateway.auth import By, Stream, requires
-from gateway.awaited import Awaited
+from agent.core.models import MODEL_OPTIONS, PROVIDER_FIELDS, AgentRequest, ChatMessage, JsonObject, Room
+from agent.runs.run_intake import ChatRequest, HiddenRequest
+from agent.runs.service import AcceptedRun
+from gateway.auth.dependencies import CallerStream, CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
+from gateway.deferred_response import DeferredResponse
 from gateway.doors.agent import STREAM
-from gateway.doors.attendance import told_of_end, while_heard
-from gateway.doors.beginning import begun_in_chat
-from gateway.doors.body import JsonRoute
-from gateway.doors.first_byte import fails_at_once
-from gateway.doors.openwebui import as_asked, is_background, is_open_webui, stopped
-from gateway.doors.wiring import Gateway
-from gateway.errors import ClientGoneError, WireError
-from gateway.idempotency import begun_once
+from gateway.doors.client_disconnect import cancel_on_disconnect, notify_on_disconnect
+from gateway.doors.dependencies import Gateway
+from gateway.doors.early_failure import raise_early_failure
+from gateway.doors.json_body import JsonRoute
+from gateway.doors.openwebui import (
+    cancel_after_disconnect,
+    is_background_prompt,
+    is_open_webui,
+    remove_client_additions,
+)
+from gateway.doors.run_intake import RUN_ID_HEADER, accept_run
+from gateway.errors import ClientDisconnectedError, RequestFormatError
 from gateway.render.errors import OpenAIErrorBody, openai_error, to_json
 from gateway.render.openai import OpenAIChunks, completion_body
-from gateway.sse import frame
+from gateway.sse import format_frame
 
-router = APIRouter(tags=["OpenAI"], route_class=JsonRoute, dependencies=[requires("chat")])
+router = APIRouter(tags=["OpenAI"], route_class=JsonRoute, dependencies=[require_scope("chat")])
 
-_PASSED = {
-    "top_p", "presence_penalty", "frequency_penalty", "seed", "stop", "reasoning_effort", "parallel_tool_calls"
-}  # fmt: skip
-DONE = "data: [DONE]\n\n"
+_PASSED_PARAMETERS = set(
+    MODEL_OPTIONS - {"max_completion_tokens", "parallel_tool_calls", "response_format", "tool_choice"}
+)
+"""Parameters that go to the model as they are; the others of `MODEL_OPTIONS` depend on further fields."""
+_ANSWER_FIELDS = frozenset({"metadata", "annotations"})
+"""Fields of our answers that clients send back within the conversation. They ask for nothing."""
+_UNSET: tuple[JsonValue, ...] = (None, False, "", [], {}, "auto")
+"""Values that ask for nothing, under any name."""
+MAX_IGNORED_NAMES = 20
+MAX_IGNORED_NAME_CHARS = 64
+CHAT_ID_CHARS = 200
+DONE_FRAME = "data: [DONE]\n\n"
 
 
 class WireModel(BaseModel):
-    """What clients send: fields we know are checked, by their JSON types; others are ignored."""
+    """An object that clients send. Known fields are checked, by their JSON types; the others are kept for
+    `list_ignored`.
+    """
 
-    model_config = ConfigDict(extra="ignore", strict=True)
+    model_config = ConfigDict(extra="allow", strict=True)
 
 
 class ImageUrl(WireModel):
@@ -54,6 +75,7 @@ class ContentPart(WireModel):
 
     type: str
     text: str | None = None
+    refusal: str | None = None
     image_url: ImageUrl | None = None
 
 
@@ -65,6 +87,13 @@ class WireMessage(WireModel):
     name: str | None = None
     tool_calls: list[JsonObject] | None = None
     tool_call_id: str | None = None
+    refusal: str | None = None
+    reasoning_content: JsonValue = None
+    reasoning: JsonValue = None
+    reasoning_details: JsonValue = None
+    extra_content: JsonValue = None
+    function_call: JsonValue = None
+    audio: JsonValue = None
 
 
 class StreamOptions(WireModel):
@@ -90,6 +119,26 @@ class ChatCompletionRequest(WireModel):
     seed: int | None = None
     stop: str | list[str] | None = None
     reasoning_effort: str | None = None
+    verbosity: str | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    repetition_penalty: float | None = None
+    logit_bias: dict[str, float] | None = None
+    prediction: JsonObject | None = None
+    web_search_options: JsonObject | None = None
+    service_tier: str | None = None
+    store: bool | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_options: JsonObject | None = None
+    prompt_cache_retention: str | None = None
+    safety_identifier: str | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+    functions: list[JsonObject] | None = None
+    function_call: str | JsonObject | None = None
+    modalities: list[str] | None = None
+    audio: JsonObject | None = None
+    moderation: JsonObject | None = None
     parallel_tool_calls: bool | None = None
     tools: list[JsonObject] | None = None
     tool_choice: Literal["none", "auto", "required"] | JsonObject | None = None
@@ -99,7 +148,7 @@ class ChatCompletionRequest(WireModel):
 
 
 class ModelCard(BaseModel):
-    """A room as a model."""
+    """A room, in the form of an OpenAI model."""
 
     id: str
     object: Literal["model"] = "model"
@@ -110,14 +159,14 @@ class ModelCard(BaseModel):
 
 
 class ModelList(BaseModel):
-    """Every room."""
+    """All rooms."""
 
     object: Literal["list"] = "list"
     data: list[ModelCard]
 
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
-    # Without the default FastAPI would promise a 422 in a shape of its own.
+    # Without "default" FastAPI would document a 422 in its own shape.
     status: {"model": OpenAIErrorBody, "description": "OpenAI's error object"}
     for status in (400, 404, 413, 415, 429, 500, 502, 503, 504, "default")
 }
@@ -125,14 +174,14 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 
 @router.get("/v1/models", responses=_ERRORS)
 async def list_models(stepgate: Gateway) -> ModelList:
-    """The rooms, each as a model."""
-    return ModelList(data=[_card(room) for room in stepgate.rooms])
+    """List the rooms, each as a model."""
+    return ModelList(data=[_to_model_card(room) for room in stepgate.rooms])
 
 
 @router.get("/v1/models/{model}", responses=_ERRORS)
 async def get_model(model: str, stepgate: Gateway) -> ModelCard:
-    """One room."""
-    return _card(stepgate.rooms.get(model))
+    """Return one room."""
+    return _to_model_card(stepgate.rooms.get(model))
 
 
 @router.post("/v1/chat/completions", responses={**_ERRORS, **STREAM}, response_model=None)
@@ -140,149 +189,238 @@ async def chat_completions(
     body: ChatCompletionRequest,
     http: Request,
     stepgate: Gateway,
-    caller: By,
-    stream: Stream,
+    caller: CurrentCaller,
+    stream: CallerStream,
 ) -> Response:
-    """Carry out the last user message; the messages before it are the context."""
+    """Execute the last user message; the messages before it are the context."""
     room = stepgate.rooms.get(body.model)
-    refuse_unsupported(body, room, stepgate.rooms, has_model=stepgate.models.configured)
-    request = as_asked(to_request(body, stepgate.settings.max_messages, http.headers.get("x-openwebui-chat-id")))
-    hidden = is_background(request.prompt)
-    with stream.taken(body.stream):
-        run_id, heard = await begun_once(
-            http, lambda new: begun_in_chat(stepgate, caller, request, hidden=hidden, run_id=new)
-        )
-        # A plain model has done nothing that a second try would do twice.
-        http.state.run_started, http.state.run_id = room.planning or room.skill is not None, run_id
+    refuse_unsupported(body, room, stepgate.rooms, has_model=stepgate.models.is_configured)
+    is_plain = not room.planning and room.skill is None
+    header_id = http.headers.get("x-openwebui-chat-id")
+    request = remove_client_additions(to_agent_request(body, stepgate.settings.max_messages, header_id, plain=is_plain))
+    is_background = is_background_prompt(request.prompt)
+    chat_id = request.metadata.get("chat_id")
+    known_id = chat_id[:CHAT_ID_CHARS] if isinstance(chat_id, str) and chat_id else None
+    accepted = HiddenRequest(request) if is_background else ChatRequest(request, known_id)
+    ignored = list_ignored(body)
+    with stream.hold_slot(body.stream):
+        # A room that neither plans nor runs a skill has no side effects.
+        run = await accept_run(http, stepgate, caller, accepted, is_repeatable=is_plain)
         if not body.stream:
-            return Awaited(partial(_whole, stepgate, run_id, caller.owner, heard, hidden=hidden))
-        rich = not hidden and is_open_webui(http.headers, body.tools or (), stepgate.settings.open_webui)
+            return DeferredResponse(partial(_respond, stepgate, run, is_background=is_background, ignored=ignored))
+        rich = not is_background and is_open_webui(http.headers, body.tools or (), stepgate.settings.open_webui)
         include_usage = body.stream_options is not None and bool(body.stream_options.include_usage)
-        chunks = OpenAIChunks(run_id, body.model, include_usage=include_usage, rich=rich)
-        await fails_at_once(stepgate.service, run_id, caller.owner, heard, shows_work=rich)
-        frames = _stream(stepgate, run_id, caller.owner, chunks, heard)
+        chunks = OpenAIChunks(run.run_id, body.model, include_usage=include_usage, rich=rich, ignored=ignored)
+        await raise_early_failure(stepgate.service, run, shows_work=rich)
+        frames = _stream_chunks(stepgate, run, chunks)
         if rich and "idempotency-key" not in http.headers:
-            frames = told_of_end(frames, partial(stopped, stepgate.service, run_id, caller.owner))
-        return stream.response(frames, _failed, {"x-stepgate-run-id": run_id})
+            frames = notify_on_disconnect(frames, partial(cancel_after_disconnect, stepgate.service, run))
+        return stream.build_response(frames, _error_frame, {RUN_ID_HEADER: run.run_id})
 
 
-async def _whole(stepgate: Stepgate, run_id: str, owner: str, heard: int, http: Request, *, hidden: bool) -> Response:
+async def _respond(
+    stepgate: Stepgate, run: AcceptedRun, http: Request, *, is_background: bool, ignored: Sequence[str]
+) -> Response:
     try:
-        events = await while_heard(http, stepgate.service.finished(run_id, owner=owner, heard=heard))
-    except ClientGoneError:
-        if hidden:  # no list shows it: nobody would ever see what it comes to
-            await stepgate.service.cancel(run_id, owner=owner, reason="the caller hung up")
+        events = await cancel_on_disconnect(
+            http, stepgate.service.wait_for_events(run.run_id, owner=run.owner, seen_seq=run.last_seq)
+        )
+    except ClientDisconnectedError:
+        if is_background:  # No list shows this run, so nobody would see its result.
+            await stepgate.service.cancel_run(run.run_id, owner=run.owner, reason="the caller disconnected")
         raise
-    headers = {"x-stepgate-run-id": run_id}
-    return Response(completion_body(events), media_type="application/json", headers=headers)
+    data = completion_body(events, ignored)
+    return Response(data, media_type="application/json", headers={RUN_ID_HEADER: run.run_id})
 
 
-async def _stream(
-    stepgate: Stepgate, run_id: str, owner: str, chunks: OpenAIChunks, heard: int
-) -> AsyncGenerator[str, None]:
-    """The frames of a run; what happened up to seq `heard` has been shown before. A failure after the 200 is a frame
-    of its own, and the stream ends without [DONE]."""
+async def _stream_chunks(stepgate: Stepgate, run: AcceptedRun, chunks: OpenAIChunks) -> AsyncGenerator[str, None]:
+    """Yields the frames of a run. What happened up to `run.last_seq` has been shown before. A failure after the 200 is
+    a frame of its own, and the stream ends without [DONE].
+    """
     waiting = False
-    async with contextlib.aclosing(stepgate.service.events(run_id, owner=owner, waits=False, heard=heard)) as events:
+    async with contextlib.aclosing(
+        stepgate.service.follow_events(run.run_id, owner=run.owner, waits=False, seen_seq=run.last_seq)
+    ) as events:
         async for event in events:
             if isinstance(event.body, RunFailed):
-                for data in chunks.failed(event):
-                    yield frame(data)
-                yield _failed(event.body.failure)
+                for data in chunks.encode_failure(event):
+                    yield format_frame(data)
+                yield _error_frame(event.body.failure)
                 return
-            for data in chunks.frames(event):
-                if event.seq > heard or isinstance(event.body, RunCreated):
-                    yield frame(data)
+            for data in chunks.encode_event(event):
+                if event.seq > run.last_seq or isinstance(event.body, RunCreated):
+                    yield format_frame(data)
             if event.body.terminal:
-                yield DONE
+                yield DONE_FRAME
                 return
             waiting = isinstance(event.body, RunWaiting)
     if waiting:
-        for data in chunks.question():
-            yield frame(data)
-        yield DONE
+        for data in chunks.encode_question():
+            yield format_frame(data)
+        yield DONE_FRAME
         return
-    for data in chunks.broken_off("The gateway is stopping; the run goes on"):
-        yield frame(data)
-    message = f"the gateway is stopping; the run goes on after its restart: GET /v1/runs/{run_id}"
-    yield frame(json.dumps({"error": {"message": message, "type": "server_error", "param": None, "code": "err_busy"}}))
+    for data in chunks.encode_break("The gateway is stopping; the run continues"):
+        yield format_frame(data)
+    message = f"the gateway is stopping; the run continues after the restart: GET /v1/runs/{run.run_id}"
+    yield format_frame(
+        json.dumps({"error": {"message": message, "type": "server_error", "param": None, "code": "err_busy"}})
+    )
 
 
-def _failed(failure: AgentFailure) -> str:
-    return frame(to_json(openai_error(failure)))
+def _error_frame(failure: AgentFailure) -> str:
+    return format_frame(to_json(openai_error(failure)))
 
 
 def refuse_unsupported(body: ChatCompletionRequest, room: Room, rooms: Iterable[Room], *, has_model: bool) -> None:
-    """Raise `WireError` for what this room would have to ignore, although the client counts on it."""
+    """Raises `RequestFormatError` for a parameter that this room would have to ignore, although the sender would count
+    on it.
+    """
+    _refuse_unsupported_anywhere(body)
+    if body.web_search_options is not None and (room.planning or not has_model):
+        message = "web_search_options: a search by the provider needs a configured model and a room that does not plan."
+        raise RequestFormatError(message, "web_search_options", "unsupported_parameter")
     if body.tool_choice not in (None, "none", "auto"):
         if room.planning:
             plain = ", ".join(repr(other.id) for other in rooms if not other.planning)
             message = f"tool_choice: the room {room.id!r} plans with its own tools; the client's reach the model in "
-            raise WireError(message + f"{plain}.", "tool_choice", "unsupported_parameter")
+            raise RequestFormatError(message + f"{plain}.", "tool_choice", "unsupported_parameter")
         if not body.tools:
-            raise WireError("tool_choice is only allowed when 'tools' are given.", "tool_choice", "invalid_value")
+            raise RequestFormatError(
+                "tool_choice is only allowed when 'tools' are given.", "tool_choice", "invalid_value"
+            )
     if body.response_format is None or body.response_format.get("type") == "text":
         return
     kind = str(body.response_format.get("type"))[:40]
     if kind not in ("json_object", "json_schema"):
-        message = f"response_format: {kind!r} is none of 'text', 'json_object' and 'json_schema'."
-        raise WireError(message, "response_format.type", "invalid_value")
+        message = f"response_format: {kind!r} is unknown; the types are 'text', 'json_object' and 'json_schema'."
+        raise RequestFormatError(message, "response_format.type", "invalid_value")
     if not has_model:
-        message = f"response_format: {kind!r} takes a model, and none is configured (AGENT_MODEL_FAST)."
-        raise WireError(message, "response_format", "unsupported_parameter")
+        message = f"response_format: {kind!r} needs a model, and none is configured (AGENT_MODEL_FAST)."
+        raise RequestFormatError(message, "response_format", "unsupported_parameter")
 
 
-def to_request(body: ChatCompletionRequest, max_messages: int, chat_id: str | None = None) -> AgentRequest:
-    """The wire request as an `AgentRequest`. Raises `WireError` naming the parameter."""
-    if body.n not in (None, 1):
-        raise WireError("Only n=1 is supported: a run has one answer.", "n", "unsupported_parameter")
+def _refuse_unsupported_anywhere(body: ChatCompletionRequest) -> None:
+    """Raises `RequestFormatError` for a parameter that no room supports."""
+    for name, requested, reason in (
+        ("n", body.n not in (None, 1), "only n=1 is supported: a run has one answer"),
+        ("logprobs", body.logprobs, "answers have no token probabilities"),
+        ("top_logprobs", body.top_logprobs, "answers have no token probabilities"),
+        ("functions", body.functions, "send 'tools' in place of 'functions'"),
+        ("function_call", body.function_call not in (None, "none", "auto"), "send 'tool_choice' in its place"),
+        ("modalities", set(body.modalities or ()) - {"text"}, "answers are text"),
+        ("audio", body.audio, "answers are text"),
+        ("moderation", body.moderation, "the room's guardrails check requests and answers (guard_input, guard_output)"),
+    ):
+        if requested:
+            raise RequestFormatError(f"{name}: {reason}.", name, "unsupported_parameter")
+    for index, message in enumerate(body.messages):
+        if message.function_call:
+            param = f"messages[{index}].function_call"
+            raise RequestFormatError(f"{param}: send 'tool_calls' in its place.", param, "unsupported_parameter")
+        if message.audio:
+            param = f"messages[{index}].audio"
+            raise RequestFormatError(f"{param}: send the text as 'content'.", param, "unsupported_parameter")
+
+
+def list_ignored(body: ChatCompletionRequest) -> tuple[str, ...]:
+    """Returns the names of the fields that have a value and no effect, sorted; at most `MAX_IGNORED_NAMES` of them."""
+    names = _list_unknown("", body)
+    if body.stream_options is not None:
+        names |= _list_unknown("stream_options.", body.stream_options)
+    for message in body.messages:
+        names |= _list_unknown("messages.", message)
+        if isinstance(message.content, list):
+            for part in message.content:
+                names |= _list_unknown("messages.content.", part)
+                if part.image_url is not None:
+                    names |= _list_unknown("messages.content.image_url.", part.image_url)
+    return tuple(sorted(names)[:MAX_IGNORED_NAMES])
+
+
+def _list_unknown(prefix: str, given: WireModel) -> set[str]:
+    """Returns the names of an object's unknown fields that have a value."""
+    unknown = given.model_extra
+    if not unknown:
+        return set()
+    return {
+        f"{prefix}{name[:MAX_IGNORED_NAME_CHARS]}"
+        for name, value in unknown.items()
+        if value not in _UNSET and not (isinstance(given, WireMessage) and name in _ANSWER_FIELDS)
+    }
+
+
+def to_agent_request(
+    body: ChatCompletionRequest, max_messages: int, chat_id: str | None = None, *, plain: bool = False
+) -> AgentRequest:
+    """Returns the wire request as an `AgentRequest`. Raises `RequestFormatError` naming the parameter.
+
+    `plain` is for a room that passes the conversation to its model: then no message has to be the request.
+    """
     if len(body.messages) > max_messages:
-        told = f"At most {max_messages:,} messages are taken (AGENT_MAX_MESSAGES)."
-        raise WireError(told, "messages", "array_above_max_length")
-    last = next((i for i in reversed(range(len(body.messages))) if body.messages[i].role == "user"), None)
-    if last is None:
-        raise WireError("There is no user message; the last one is the request.", "messages", "invalid_value")
-    messages = [_message(message, index) for index, message in enumerate(body.messages)]
+        message = f"At most {max_messages:,} messages are accepted (AGENT_MAX_MESSAGES)."
+        raise RequestFormatError(message, "messages", "array_above_max_length")
+    messages = [_to_chat_message(message, index) for index, message in enumerate(body.messages)]
+    last = _prompt_of(messages)
+    if last is None and not plain:
+        raise RequestFormatError("There is no user message; the last one is the request.", "messages", "invalid_value")
+    if last is None or (plain and messages[last].role != "user"):
+        last = len(messages)  # OpenAI answers a conversation of instructions, too.
     metadata = dict(body.metadata or {})
     if chat_id:
         metadata.setdefault("chat_id", chat_id[:200])
-    asked = messages[last]
-    if not asked.content.strip() and not asked.images and "tool_calls" not in metadata:
-        raise WireError("The last user message is empty.", f"messages[{last}].content", "invalid_value")
+    prompt = messages[last] if last < len(messages) else ChatMessage(role="user")
+    if not prompt.content.strip() and not prompt.images and "tool_calls" not in metadata and not plain:
+        raise RequestFormatError("The last user message is empty.", f"messages[{last}].content", "invalid_value")
     return AgentRequest(
-        prompt=asked.content,
-        images=asked.images,
+        prompt=prompt.content,
+        images=prompt.images,
         room=body.model,
-        # What follows the last user message (a tool's result) belongs to the context as well.
+        prompt_name=prompt.name,
         messages=tuple(messages[:last] + messages[last + 1 :]),
+        prompt_position=last,  # Messages after the last user message, such as a tool's result, stay after it.
         metadata=metadata,
         client_tools=() if body.tool_choice == "none" else tuple(body.tools or ()),
         temperature=body.temperature,
         max_tokens=body.max_completion_tokens or body.max_tokens,
-        options=_options(body),
+        options=_model_options(body, plain=plain),
     )
 
 
-def _options(body: ChatCompletionRequest) -> JsonObject:
-    """The parameters that go to the model as they are."""
-    sent = body.model_dump(include=_PASSED, exclude_none=True)
+def _prompt_of(messages: Sequence[ChatMessage]) -> int | None:
+    """Returns the index of the message that is the request: the last of a user, else the last instructions."""
+    for roles in (("user",), ("system", "developer")):
+        for index in reversed(range(len(messages))):
+            if messages[index].role in roles:
+                return index
+    return None
+
+
+def _model_options(body: ChatCompletionRequest, *, plain: bool) -> JsonObject:
+    """Returns the parameters for the model that writes the answer."""
+    sent = body.model_dump(include=_PASSED_PARAMETERS, exclude_none=True)
+    if body.max_completion_tokens is not None:  # Under the name that the caller chose: some models refuse the other.
+        sent["max_completion_tokens"] = body.max_completion_tokens
     if body.response_format is not None and body.response_format.get("type") != "text":
         sent["response_format"] = body.response_format
     if body.tools and body.tool_choice not in (None, "none", "auto"):
         sent["tool_choice"] = body.tool_choice
+    if body.tools and body.parallel_tool_calls is not None and plain:  # OpenAI refuses it without tools.
+        sent["parallel_tool_calls"] = body.parallel_tool_calls
     return sent
 
 
-def _message(message: WireMessage, index: int) -> ChatMessage:
+def _to_chat_message(message: WireMessage, index: int) -> ChatMessage:
     texts: list[str] = []
     images: list[str] = []
-    if isinstance(message.content, str):
+    if message.content is None and message.refusal is not None:
+        texts.append(message.refusal)
+    elif isinstance(message.content, str):
         texts.append(message.content)
     elif message.content is not None:
         for part_index, part in enumerate(message.content):
             _add_part(part, f"messages[{index}].content[{part_index}]", texts, images)
     elif message.role in ("user", "system", "developer"):
-        raise WireError(
+        raise RequestFormatError(
             f"Invalid type for 'messages[{index}].content': expected a string or an array, got null.",
             f"messages[{index}].content",
             "invalid_type",
@@ -293,17 +431,19 @@ def _message(message: WireMessage, index: int) -> ChatMessage:
         images=tuple(images),
         tool_calls=tuple(message.tool_calls or ()),
         tool_call_id=message.tool_call_id,
+        name=message.name,
+        provider_fields=message.model_dump(include=set(PROVIDER_FIELDS), exclude_none=True),
     )
 
 
 def _add_part(part: ContentPart, where: str, texts: list[str], images: list[str]) -> None:
     if part.type in ("text", "input_text", "output_text", "refusal"):
-        texts.append(part.text or "")
+        texts.append(part.text or part.refusal or "")
     elif part.type == "image_url" and part.image_url is not None:
         images.append(part.image_url.url)
     else:
-        raise WireError(f"Content of type '{part.type}' is not supported.", f"{where}.type", "invalid_value")
+        raise RequestFormatError(f"Content of type '{part.type}' is not supported.", f"{where}.type", "invalid_value")
 
 
-def _card(room: Room) -> ModelCard:
+def _to_model_card(room: Room) -> ModelCard:
     return ModelCard(id=room.id, name=room.name or room.id, description=room.description, owned_by=room.owner)

@@ -1,5 +1,7 @@
-"""What stock Open WebUI sends that no other client does: how it is told from others, its background prompts, the
-passages of attached files, and our own cards and questions coming back. Read in version 0.12.4."""
+"""What only stock Open WebUI sends: how to recognise it, its background prompts, attached files, returned cards.
+
+Written from the source of version 0.12.4.
+"""
 
 import contextlib
 from collections.abc import Sequence
@@ -10,52 +12,62 @@ from starlette.datastructures import Headers
 
 from agent.core.errors import ConflictError
 from agent.core.models import AgentRequest, ChatMessage, JsonObject
-from agent.core.service import AgentService
 from agent.planning.routing import TASK_PREFIX
-from gateway.doors.replies import ASK_PREFIX, ASK_TOOL
+from agent.runs.approval_replies import ASK_PREFIX, ASK_TOOL
+from agent.runs.service import AcceptedRun, AgentService
 from gateway.render.openwebui import CARD_PREFIX
 
-_ITS_QUESTION = {"questions", "allow_other", "timeout_ms"}
-_FILES = ("<attached_files>", "</attached_files>")
-_PASSAGES = ("<context>", "</context>")
-_CHAT = "### Chat History:"
-"""Every background prompt quotes the chat, and there the user's words may look like anything."""
+_ASK_TOOL_FIELDS = {"questions", "allow_other", "timeout_ms"}
+_FILE_TAGS = ("<attached_files>", "</attached_files>")
+_PASSAGE_TAGS = ("<context>", "</context>")
+_CHAT_HEADING = "### Chat History:"
+"""Every background prompt quotes the chat, where the user's words may look like tags."""
 
 
 def is_open_webui(headers: Headers, tools: Sequence[JsonObject], policy: Literal["auto", "always", "never"]) -> bool:
-    """Whether a caller is taken for Open WebUI: by its headers, where it is told to send them, or by its own tool,
-    which it offers by default."""
+    """Returns whether the caller is Open WebUI: by its headers, if it is set to send them, or by its own `ask_user`
+    tool, which it offers by default.
+    """
     if policy != "auto":
         return policy == "always"
     agent = headers.get("user-agent", "").lower()
     named = "open webui" in agent or "openwebui" in agent or any(name.startswith("x-openwebui-") for name in headers)
-    return named or any(_is_its_question(tool.get("function")) for tool in tools)
+    return named or any(_is_ask_tool(tool.get("function")) for tool in tools)
 
 
-def as_asked(request: AgentRequest) -> AgentRequest:
-    """The request as its user made it. What stands before their words, passages of files they attached, becomes a
-    message before it; what was shown of our work, and comes back as calls of tools, is left out."""
-    messages = without_shown(request.messages or ())
-    found, question = _apart(request.prompt)
+def remove_client_additions(request: AgentRequest) -> AgentRequest:
+    """Returns the request as its user wrote it.
+
+    Passages of attached files before the user's words become a message of their own. Step cards, which come back as
+    tool calls, are removed.
+    """
+    messages = request.messages or ()
+    position = len(messages) if request.prompt_position is None else request.prompt_position
+    last = _answered_call(messages)
+    before, after = remove_cards(messages[:position], last), remove_cards(messages[position:], last)
+    found, question = _split_prompt(request.prompt)
     if found:
-        messages = (*messages, ChatMessage(role="user", content=found))
-    return request.model_copy(update={"prompt": question, "messages": messages})
+        before = (*before, ChatMessage(role="user", content=found))
+    changed = {"prompt": question, "messages": (*before, *after), "prompt_position": len(before)}
+    return request.model_copy(update=changed)
 
 
-def is_background(prompt: str) -> bool:
-    """Whether a prompt, taken apart, is one nobody typed: for a title, tags, follow-ups or a search."""
+def is_background_prompt(prompt: str) -> bool:
+    """Returns whether Open WebUI generated this prompt: for a title, tags, follow-ups or a search."""
     return prompt.lstrip().startswith(TASK_PREFIX)
 
 
-def without_shown(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
-    """A conversation without cards, and without questions but one that is just answered. No tools have their names,
-    and most endpoints refuse names like theirs."""
-    last = messages[-1].tool_call_id if messages and messages[-1].role == "tool" else None
+def remove_cards(messages: Sequence[ChatMessage], last: str | None) -> tuple[ChatMessage, ...]:
+    """Returns a conversation without step cards, and without questions except the call `last`, which is just being
+    answered.
+
+    No tools have their names, and most model endpoints refuse such names.
+    """
     kept = []
     for message in messages:
-        if message.role == "tool" and _is_ours(message.tool_call_id, last):
+        if message.role == "tool" and _is_card_or_question(message.tool_call_id, last):
             continue
-        calls = tuple(call for call in message.tool_calls if not _is_ours(call.get("id"), last))
+        calls = tuple(call for call in message.tool_calls if not _is_card_or_question(call.get("id"), last))
         if len(calls) == len(message.tool_calls):
             kept.append(message)
         elif calls or message.content.strip():
@@ -63,43 +75,53 @@ def without_shown(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
     return tuple(kept)
 
 
-async def stopped(service: AgentService[Any], run_id: str, owner: str) -> None:
-    """Open WebUI hung up. It goes on reading for a page that was closed, so it is its stop button, or a time limit
-    that somebody set there (it has none by itself), unless it is we who are going. Nobody would see the answer."""
-    if service.custody.draining:
+async def cancel_after_disconnect(service: AgentService[Any], run: AcceptedRun) -> None:
+    """Cancels the run after Open WebUI has disconnected.
+
+    Open WebUI keeps reading for a page that was closed, so a disconnect means its stop button or a time limit set
+    there; nobody would see the answer. Does nothing while this gateway is draining.
+    """
+    if service.worker.draining:
         return
-    if (await service.get(run_id, owner=owner)).status != "awaiting_approval":
+    if (await service.get_run(run.run_id, owner=run.owner)).status != "awaiting_approval":
         with contextlib.suppress(ConflictError):  # it has ended meanwhile
-            await service.cancel(run_id, owner=owner, reason="stopped by its user")
+            await service.cancel_run(run.run_id, owner=run.owner, reason="stopped by its user")
 
 
-def _is_ours(call_id: JsonValue, last: str | None) -> bool:
+def _answered_call(messages: Sequence[ChatMessage]) -> str | None:
+    """The call whose result the conversation ends with."""
+    return messages[-1].tool_call_id if messages and messages[-1].role == "tool" else None
+
+
+def _is_card_or_question(call_id: JsonValue, last: str | None) -> bool:
     if not isinstance(call_id, str):
         return False
     return call_id.startswith(f"{CARD_PREFIX}run_") or (call_id.startswith(f"{ASK_PREFIX}run_") and call_id != last)
 
 
-def _is_its_question(function: JsonValue) -> bool:
+def _is_ask_tool(function: JsonValue) -> bool:
     if not isinstance(function, dict) or function.get("name") != ASK_TOOL:
         return False
     parameters = function.get("parameters")
     fields = parameters.get("properties") if isinstance(parameters, dict) else None
-    return isinstance(fields, dict) and fields.keys() >= _ITS_QUESTION
+    return isinstance(fields, dict) and fields.keys() >= _ASK_TOOL_FIELDS
 
 
-def _apart(prompt: str) -> tuple[str, str]:
-    """What a message begins with that its user did not type, and what they did. The last closing tag counts: a
-    document that holds one gains no word in the question."""
+def _split_prompt(prompt: str) -> tuple[str, str]:
+    """Returns what Open WebUI put before the user's words, and those words.
+
+    The last closing tag counts: a document that contains one cannot add to the question.
+    """
     end = 0
-    if is_background(prompt):
-        begins, ends = prompt.find(_PASSAGES[0]), prompt.rfind(_PASSAGES[1])
-        quoted = prompt.find(_CHAT)
+    if is_background_prompt(prompt):
+        begins, ends = prompt.find(_PASSAGE_TAGS[0]), prompt.rfind(_PASSAGE_TAGS[1])
+        quoted = prompt.find(_CHAT_HEADING)
         if not 0 <= begins < ends or 0 <= quoted < begins:
             return "", prompt
-        end = ends + len(_PASSAGES[1])
+        end = ends + len(_PASSAGE_TAGS[1])
     rest = prompt[end:].lstrip()
-    if rest.startswith(_FILES[0]) and _FILES[1] in rest:
-        rest = rest[rest.index(_FILES[1]) + len(_FILES[1]) :].lstrip()
+    if rest.startswith(_FILE_TAGS[0]) and _FILE_TAGS[1] in rest:
+        rest = rest[rest.index(_FILE_TAGS[1]) + len(_FILE_TAGS[1]) :].lstrip()
     if not rest or len(rest) == len(prompt):
         return "", prompt
     return prompt[: len(prompt) - len(rest)].rstrip(), rest

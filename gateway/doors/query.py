@@ -1,4 +1,6 @@
-"""`POST /query`: a message in, the tailored answer and its plan out; a thin projection of a run, by other names."""
+"""`POST /query`: a user's message in a session. Returns the tailored answer and its plan, under this protocol's
+names.
+"""
 
 from time import monotonic
 from typing import Annotated, Literal
@@ -7,24 +9,23 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent.core.fold import RunState, StepStatus, fold
 from agent.core.models import AgentRequest, JsonObject, TailorOutput
-from agent.core.response import respond
-from agent.knowledge.tailor import Persona
-from gateway.auth import By, requires
+from agent.core.run_state import RunState, StepStatus, fold
+from agent.grounded_answers import Persona
+from agent.runs.response import build_response
+from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
-from gateway.doors.attendance import while_heard
-from gateway.doors.beginning import begun
-from gateway.doors.body import JsonRoute
-from gateway.doors.wiring import Gateway
-from gateway.idempotency import begun_once
+from gateway.doors.client_disconnect import cancel_on_disconnect
+from gateway.doors.dependencies import Gateway
+from gateway.doors.json_body import JsonRoute
+from gateway.doors.run_intake import RUN_ID_HEADER, accept_run
 
-router = APIRouter(tags=["agent"], route_class=JsonRoute, dependencies=[requires("agent")])
+router = APIRouter(tags=["agent"], route_class=JsonRoute, dependencies=[require_scope("agent")])
 
 KNOWLEDGE_ROOM = "knowledge"
 
-_STATUS: dict[StepStatus, Literal["pending", "in_progress", "completed", "failed"]] = {
+_STEP_STATUSES: dict[StepStatus, Literal["pending", "in_progress", "completed", "failed"]] = {
     "pending": "pending",
     "running": "in_progress",
     "executed": "in_progress",
@@ -38,9 +39,10 @@ Name = Annotated[str, Field(min_length=1, max_length=90)]
 
 
 class OrchestratorInput(BaseModel):
-    """A message of a user in a session. A session belongs to its user: another user's of the same name is another.
+    """A user's message in a session. Sessions belong to users: the same name of another user is another session.
 
-    Without a `room`, the room of documents answers."""
+    Without `room`, the documents room answers.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -63,7 +65,7 @@ class PlanStepView(BaseModel):
 
 
 class OrchestratorOutput(BaseModel):
-    """The answer, the plan that led to it, and how long it took, in milliseconds."""
+    """The answer, the plan behind it, and the duration in milliseconds."""
 
     final_response: TailorOutput
     execution_plan: list[PlanStepView]
@@ -71,38 +73,42 @@ class OrchestratorOutput(BaseModel):
 
 
 @router.post("/query", response_model=OrchestratorOutput, responses=ERRORS)
-async def query(body: OrchestratorInput, http: Request, stepgate: Gateway, caller: By) -> Response:
-    """Carry out a message as a run, or tell it to the session's run that waits for an answer; the run's id is in
-    `x-stepgate-run-id`."""
+async def run_query(body: OrchestratorInput, http: Request, stepgate: Gateway, caller: CurrentCaller) -> Response:
+    """Execute a message as a run, or pass it to the session's run that waits for an answer. The run's id is in
+    `x-stepgate-run-id`.
+    """
     started = monotonic()
-    request = _request(stepgate, body)
-    run_id, heard = await begun_once(http, lambda new: begun(stepgate, caller, request, run_id=new))
-    http.state.run_started, http.state.run_id = True, run_id
-    events = await while_heard(http, stepgate.service.finished(run_id, owner=caller.owner, heard=heard))
-    state = fold(run_id, events)
+    request = _to_agent_request(stepgate, body)
+    run = await accept_run(http, stepgate, caller, request)
+    events = await cancel_on_disconnect(
+        http, stepgate.service.wait_for_events(run.run_id, owner=run.owner, seen_seq=run.last_seq)
+    )
+    state = fold(run.run_id, events)
     output = OrchestratorOutput(
-        final_response=_response(state, respond(events).response),
-        execution_plan=plan_view(state),
+        final_response=_build_tailor_output(state, build_response(events).response),
+        execution_plan=build_plan_view(state),
         processing_time_total_ms=round((monotonic() - started) * 1000, 1),
     )
-    headers = {"x-stepgate-run-id": run_id}
+    headers = {RUN_ID_HEADER: run.run_id}
     return Response(output.model_dump_json(), media_type="application/json", headers=headers)
 
 
-def _request(stepgate: Stepgate, body: OrchestratorInput) -> AgentRequest:
+def _to_agent_request(stepgate: Stepgate, body: OrchestratorInput) -> AgentRequest:
     metadata: JsonObject = {"user_id": body.user_id, "session_id": body.session_id}
-    told: JsonObject = body.model_dump(include={"persona", "formatting_instructions", "collection"}, exclude_none=True)
-    there = {room.id for room in stepgate.rooms}
+    options: JsonObject = body.model_dump(
+        include={"persona", "formatting_instructions", "collection"}, exclude_none=True
+    )
+    known_rooms = {room.id for room in stepgate.rooms}
     return AgentRequest(
         prompt=body.user_message,
         conversation_id=f"{body.user_id}/{body.session_id}",
-        room=body.room or (KNOWLEDGE_ROOM if KNOWLEDGE_ROOM in there else None),
-        metadata=metadata | told,
+        room=body.room or (KNOWLEDGE_ROOM if KNOWLEDGE_ROOM in known_rooms else None),
+        metadata=metadata | options,
     )
 
 
-def _response(state: RunState, text: str) -> TailorOutput:
-    """The tailored answer; that of a run that was not tailored without evidence, and so without confidence."""
+def _build_tailor_output(state: RunState, text: str) -> TailorOutput:
+    """Returns the tailored answer. An answer that was not tailored has no evidence and so no confidence."""
     answer = state.answer
     if answer is None:
         return TailorOutput(content=text)
@@ -112,14 +118,14 @@ def _response(state: RunState, text: str) -> TailorOutput:
     return TailorOutput(content=answer.text, citations=evidence)
 
 
-def plan_view(state: RunState) -> list[PlanStepView]:
-    """The plan in force, with where each step stands."""
+def build_plan_view(state: RunState) -> list[PlanStepView]:
+    """Returns the current plan with the status of each step."""
     return [
         PlanStepView(
             step_id=number,
             description=step.intent or step.title,
             tool_call=step.tool,
-            status=_STATUS[state.step(step.id).status],
+            status=_STEP_STATUSES[state.get_step(step.id).status],
         )
         for number, step in enumerate(state.plan.steps if state.plan else (), start=1)
     ]

@@ -1,4 +1,4 @@
-"""`/v1/runs`: what was asked before, what became of it, its events from any point on, and a way to stop it."""
+"""`/v1/runs`: earlier runs, their events from any point on, cancellation, and approval."""
 
 import contextlib
 from collections.abc import AsyncGenerator
@@ -10,23 +10,22 @@ from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
 from agent.core.errors import BadRequestError
-from agent.core.fold import fold
-from agent.core.journal import RunRow
-from agent.core.models import AgentResponse, JsonObject, Plan, PlanStep, RunStatus, StepOutcome
-from agent.core.response import respond
-from agent.core.service import Decision
-from gateway.auth import By, Stream, requires
+from agent.core.models import ENDED_STATUSES, AgentResponse, JsonObject, Plan, PlanStep, RunStatus, StepOutcome
+from agent.core.run_state import fold
+from agent.runs.response import build_response
+from agent.runs.service import Decision
+from agent.storage.journal import RunRow
+from gateway.auth.dependencies import CallerStream, CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS, STREAM
-from gateway.doors.body import KNOWN_ONLY, JsonRoute, refuse_unknown
-from gateway.doors.wiring import Gateway
+from gateway.doors.dependencies import Gateway
+from gateway.doors.json_body import KNOWN_ONLY, JsonRoute, refuse_unknown_fields
 from gateway.render.native import event_frame, failure_frame
 
-router = APIRouter(tags=["runs"], route_class=JsonRoute, dependencies=[requires("agent")])
+router = APIRouter(tags=["runs"], route_class=JsonRoute, dependencies=[require_scope("agent")])
 
 MAX_SEQ: Final = 2**53
-"""No run has as many events, and every JSON client and SQLite can hold the number."""
-_FINISHED: Final = ("succeeded", "failed", "cancelled")
+"""Larger than any seq, and exact in every JSON client and in SQLite."""
 
 
 class RunSummary(BaseModel):
@@ -43,14 +42,14 @@ class RunSummary(BaseModel):
 
 
 class RunList(BaseModel):
-    """Runs, newest first; `next` is what to pass as `before` for older ones."""
+    """Runs, newest first; pass `next` as `before` for older ones."""
 
     data: list[RunSummary]
     next: str | None = None
 
 
 class RunVerdict(BaseModel):
-    """The supervisor's word on one attempt."""
+    """The supervisor's verdict on one attempt."""
 
     step_id: str
     attempt: int
@@ -76,21 +75,21 @@ class EventList(BaseModel):
 @router.get("/v1/runs", responses=ERRORS)
 async def list_runs(
     stepgate: Gateway,
-    caller: By,
+    caller: CurrentCaller,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     before: str | None = None,
     status: RunStatus | None = None,
 ) -> RunList:
     """List runs."""
     rows = await stepgate.service.list_runs(owner=caller.owner, limit=limit, before=before, status=status)
-    return RunList(data=[_summary(row) for row in rows], next=rows[-1].run_id if len(rows) == limit else None)
+    return RunList(data=[_to_run_summary(row) for row in rows], next=rows[-1].run_id if len(rows) == limit else None)
 
 
 @router.get("/v1/runs/{run_id}", responses=ERRORS)
-async def get_run(run_id: str, stepgate: Gateway, caller: By) -> RunDetail:
-    """One run, finished or not."""
-    row = await stepgate.service.get(run_id, owner=caller.owner)
-    events = await stepgate.service.read(run_id, owner=caller.owner)
+async def get_run(run_id: str, stepgate: Gateway, caller: CurrentCaller) -> RunDetail:
+    """Return a run, finished or not."""
+    row = await stepgate.service.get_run(run_id, owner=caller.owner)
+    events = await stepgate.service.read_events(run_id, owner=caller.owner)
     state = fold(run_id, events)
     verdicts = [
         RunVerdict(step_id=step_id, attempt=attempt.number, verdict=attempt.verdict)
@@ -99,12 +98,12 @@ async def get_run(run_id: str, stepgate: Gateway, caller: By) -> RunDetail:
         if attempt.verdict is not None
     ]
     return RunDetail(
-        **_summary(row).model_dump(),
+        **_to_run_summary(row).model_dump(),
         plan=state.plan,
-        estimated_tools=list(state.plan.tools()) if state.plan else [],
+        estimated_tools=list(state.plan.list_tools()) if state.plan else [],
         steps=list(state.plan.steps) if state.plan else [],
         verdicts=verdicts,
-        response=respond(events),
+        response=build_response(events),
     )
 
 
@@ -113,39 +112,43 @@ async def get_run(run_id: str, stepgate: Gateway, caller: By) -> RunDetail:
     responses={**ERRORS, **STREAM, 204: {"description": "The end was seen already"}},
     response_model=EventList,
 )
-async def run_events(
+async def get_run_events(
     run_id: str,
     http: Request,
     stepgate: Gateway,
-    caller: By,
-    stream: Stream,
+    caller: CurrentCaller,
+    stream: CallerStream,
     after: Annotated[int | None, Query(ge=0, le=MAX_SEQ)] = None,
     last_event_id: Annotated[str | None, Header()] = None,
 ) -> Response:
-    """The events after `Last-Event-ID` (or `after`), replayed and live; one list for `Accept: application/json`.
+    """Return the events after `Last-Event-ID` (or `after`), replayed and then live; as one list for
+    `Accept: application/json`.
 
-    204 to a stream's client that has seen the end already: it tells an `EventSource` to stop reconnecting."""
-    row = await stepgate.service.get(run_id, owner=caller.owner)
-    position = min(_position(after, last_event_id), row.last_seq)
+    204 for a streaming client that has already seen the end: it tells an `EventSource` to stop reconnecting.
+    """
+    row = await stepgate.service.get_run(run_id, owner=caller.owner)
+    position = min(_parse_position(after, last_event_id), row.last_seq)
     if "application/json" in http.headers.get("accept", ""):
-        events = await stepgate.service.read(run_id, owner=caller.owner, after=position)
-        body = EventList(data=[event.wire() for event in events])
+        events = await stepgate.service.read_events(run_id, owner=caller.owner, after=position)
+        body = EventList(data=[event.to_public_json() for event in events])
         return Response(body.model_dump_json(), media_type="application/json")
-    if row.status in _FINISHED and position == row.last_seq:
+    if row.status in ENDED_STATUSES and position == row.last_seq:
         return Response(status_code=204)
-    with stream.taken():
-        return stream.response(_follow(stepgate, run_id, caller.owner, position), failure_frame)
+    with stream.hold_slot():
+        return stream.build_response(_stream_events(stepgate, run_id, caller.owner, position), failure_frame)
 
 
 @router.post("/v1/runs/{run_id}/cancel", status_code=202, responses=ERRORS)
-async def cancel_run(run_id: str, stepgate: Gateway, caller: By) -> RunSummary:
-    """Stop a run; what is known by then stands in its answer."""
-    await stepgate.service.cancel(run_id, owner=caller.owner)
-    return _summary(await stepgate.service.get(run_id, owner=caller.owner))
+async def cancel_run(run_id: str, stepgate: Gateway, caller: CurrentCaller) -> RunSummary:
+    """Cancel a run; what is known by then is its answer."""
+    await stepgate.service.cancel_run(run_id, owner=caller.owner)
+    return _to_run_summary(await stepgate.service.get_run(run_id, owner=caller.owner))
 
 
 class ApprovalBody(BaseModel):
-    """Yes. `plan` replaces the plan that was shown; `approvals` names what is approved, else all that is open."""
+    """An approval. `plan` replaces the plan that was shown; `approvals` names what is approved, else everything
+    open.
+    """
 
     model_config = KNOWN_ONLY
     approvals: list[str] = Field(default=[], max_length=100)
@@ -153,7 +156,7 @@ class ApprovalBody(BaseModel):
 
 
 class RejectionBody(BaseModel):
-    """No, and why."""
+    """A rejection with its reason."""
 
     model_config = KNOWN_ONLY
     reason: str = Field(default="", max_length=4_000)
@@ -161,37 +164,43 @@ class RejectionBody(BaseModel):
 
 
 class ReplyBody(BaseModel):
-    """Neither yes nor no: what should be different, or a question."""
+    """A reply other than yes or no: a change, or a question."""
 
     model_config = KNOWN_ONLY
     text: str = Field(min_length=1, max_length=20_000)
     approvals: list[str] = Field(default=[], max_length=100)
 
 
-@router.post("/v1/runs/{run_id}/approve", status_code=202, responses=ERRORS, dependencies=[requires("approve")])
-async def approve_run(run_id: str, body: ApprovalBody, http: Request, stepgate: Gateway, caller: By) -> RunSummary:
-    """Allow what the run waits with, as shown or as edited; it goes on at once."""
-    refuse_unknown(await http.json(), ApprovalBody)
-    return await _decided(stepgate, caller, run_id, "approve", body.approvals, plan=body.plan)
+@router.post("/v1/runs/{run_id}/approve", status_code=202, responses=ERRORS, dependencies=[require_scope("approve")])
+async def approve_run(
+    run_id: str, body: ApprovalBody, http: Request, stepgate: Gateway, caller: CurrentCaller
+) -> RunSummary:
+    """Approve what the run waits for, as shown or as edited; the run continues at once."""
+    refuse_unknown_fields(await http.json(), ApprovalBody)
+    return await _submit_decision(stepgate, caller, run_id, "approve", body.approvals, plan=body.plan)
 
 
-@router.post("/v1/runs/{run_id}/reject", status_code=202, responses=ERRORS, dependencies=[requires("approve")])
-async def reject_run(run_id: str, body: RejectionBody, http: Request, stepgate: Gateway, caller: By) -> RunSummary:
-    """Refuse what the run waits with: a plan ends the run; a single call is told to the agent."""
-    refuse_unknown(await http.json(), RejectionBody)
-    return await _decided(stepgate, caller, run_id, "reject", body.approvals, reason=body.reason)
+@router.post("/v1/runs/{run_id}/reject", status_code=202, responses=ERRORS, dependencies=[require_scope("approve")])
+async def reject_run(
+    run_id: str, body: RejectionBody, http: Request, stepgate: Gateway, caller: CurrentCaller
+) -> RunSummary:
+    """Reject what the run waits for. A rejected plan ends the run; a rejected call is reported to the agent."""
+    refuse_unknown_fields(await http.json(), RejectionBody)
+    return await _submit_decision(stepgate, caller, run_id, "reject", body.approvals, reason=body.reason)
 
 
-@router.post("/v1/runs/{run_id}/reply", status_code=202, responses=ERRORS, dependencies=[requires("approve")])
-async def reply_to_run(run_id: str, body: ReplyBody, http: Request, stepgate: Gateway, caller: By) -> RunSummary:
-    """Say what should be different; a new plan is made of it, and asked about again."""
-    refuse_unknown(await http.json(), ReplyBody)
-    return await _decided(stepgate, caller, run_id, "answer", body.approvals, reason=body.text)
+@router.post("/v1/runs/{run_id}/reply", status_code=202, responses=ERRORS, dependencies=[require_scope("approve")])
+async def reply_to_run(
+    run_id: str, body: ReplyBody, http: Request, stepgate: Gateway, caller: CurrentCaller
+) -> RunSummary:
+    """Ask for a change; the run makes a new plan and asks again."""
+    refuse_unknown_fields(await http.json(), ReplyBody)
+    return await _submit_decision(stepgate, caller, run_id, "answer", body.approvals, reason=body.text)
 
 
-async def _decided(
+async def _submit_decision(
     stepgate: Stepgate,
-    caller: By,
+    caller: CurrentCaller,
     run_id: str,
     decision: Decision,
     approvals: list[str],
@@ -199,31 +208,31 @@ async def _decided(
     reason: str = "",
     plan: JsonObject | None = None,
 ) -> RunSummary:
-    """Give the caller's word to the run; the run as it goes on."""
-    heard = await stepgate.service.decide(
-        run_id, decision, owner=caller.owner, by=caller.name, reason=reason, approvals=approvals, plan=plan
+    """Submits the caller's decision. Returns the run after it has resumed."""
+    decided = await stepgate.service.submit_decision(
+        run_id, decision, principal=caller.principal, reason=reason, approvals=approvals, plan=plan
     )
-    return _summary(await stepgate.service.taken_up(run_id, heard, owner=caller.owner))
+    return _to_run_summary(await stepgate.service.wait_until_resumed(decided))
 
 
-async def _follow(stepgate: Stepgate, run_id: str, owner: str, after: int) -> AsyncGenerator[str, None]:
-    async with contextlib.aclosing(stepgate.service.events(run_id, owner=owner, after=after)) as events:
+async def _stream_events(stepgate: Stepgate, run_id: str, owner: str, after: int) -> AsyncGenerator[str, None]:
+    async with contextlib.aclosing(stepgate.service.follow_events(run_id, owner=owner, after=after)) as events:
         async for event in events:
             yield event_frame(event)
 
 
-def _position(after: int | None, last_event_id: str | None) -> int:
+def _parse_position(after: int | None, last_event_id: str | None) -> int:
     if last_event_id is None or not last_event_id.strip():
         return after or 0
     seq = last_event_id.strip()
-    # Only ASCII digits, and few of them: `int` knows more digits than HTTP does, and refuses very long numbers.
+    # Only ASCII digits, and few of them: `int` accepts other digits too, and refuses very long numbers.
     if not (seq.isascii() and seq.isdigit() and len(seq) <= len(str(MAX_SEQ)) and int(seq) <= MAX_SEQ):
         shown = ascii(last_event_id[:40])
         raise BadRequestError(f"Last-Event-ID must be the seq of an event, not {shown}", param="last-event-id")
     return int(seq)
 
 
-def _summary(row: RunRow) -> RunSummary:
+def _to_run_summary(row: RunRow) -> RunSummary:
     return RunSummary(
         id=row.run_id,
         status=row.status,

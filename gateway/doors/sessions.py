@@ -1,6 +1,7 @@
-"""`/v1/conversations/{id}/state`: a conversation as its next run finds it, and beginning it anew.
+"""`/v1/conversations/{id}/state`: a conversation as its next run finds it, and clearing it.
 
-The id is what runs were given as `conversation_id`, `session_id` or a chat's id."""
+The id is the `conversation_id`, `session_id` or chat id that runs were given.
+"""
 
 import contextlib
 from collections.abc import Sequence
@@ -11,33 +12,33 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from agent.core.errors import StoreError
-from agent.core.fold import RunState, fold
-from agent.core.models import Frozen
-from agent.core.sessions import unknown
-from agent.execution.outputs import cap
-from gateway.auth import By, requires
+from agent.core.models import FrozenModel
+from agent.core.run_state import RunState, fold
+from agent.run_context.outputs import cut_text
+from agent.runs.sessions import unknown_conversation_error
+from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
-from gateway.doors.query import PlanStepView, plan_view
-from gateway.doors.wiring import Gateway
+from gateway.doors.dependencies import Gateway
+from gateway.doors.query import PlanStepView, build_plan_view
 
-router = APIRouter(prefix="/v1/conversations", tags=["conversations"], dependencies=[requires("agent")])
+router = APIRouter(prefix="/v1/conversations", tags=["conversations"], dependencies=[require_scope("agent")])
 
 CONTEXT_CHARS = 4_000
-"""How much is told of each result."""
+"""Most characters of each result."""
 PREFERENCES = 100
 
 
-class HistoryMessage(Frozen):
-    """Something that was said."""
+class HistoryMessage(FrozenModel):
+    """A message of the conversation."""
 
     role: Literal["user", "assistant", "system"]
     content: str
     timestamp: datetime
 
 
-class GatheredContext(Frozen):
-    """What a step of the run under way has brought so far."""
+class GatheredContext(FrozenModel):
+    """A result of a step of the run in progress."""
 
     step_id: str
     tool: str
@@ -45,9 +46,10 @@ class GatheredContext(Frozen):
     from_outside: bool
 
 
-class ConversationState(Frozen):
-    """What a conversation has come to. `current_plan` is that of its newest run; `accumulated_context` what a run that
-    is under way has gathered, and empty between turns; `user_preferences` the facts remembered for the user, by id."""
+class ConversationState(FrozenModel):
+    """A conversation's state. `current_plan` is the plan of its newest run; `accumulated_context` holds what a run in
+    progress has gathered and is empty between turns; `user_preferences` are the user's remembered facts by id.
+    """
 
     session_id: str
     history: tuple[HistoryMessage, ...] = ()
@@ -57,16 +59,16 @@ class ConversationState(Frozen):
 
 
 @router.get("/{session_id:path}/state", responses=ERRORS)
-async def get_state(session_id: str, stepgate: Gateway, caller: By) -> ConversationState:
-    """A conversation's state; 404 when there is none of the caller's."""
-    names = await _names(stepgate, session_id, caller.owner)
-    turns = await stepgate.sessions.history(caller.owner, names)
-    run_id = await stepgate.sessions.newest_run(caller.owner, names)
+async def get_state(session_id: str, stepgate: Gateway, caller: CurrentCaller) -> ConversationState:
+    """Return a conversation's state; 404 if the caller has no such conversation."""
+    names = await _session_names(stepgate, session_id, caller.owner)
+    turns = await stepgate.sessions.list_turns(caller.owner, names)
+    run_id = await stepgate.sessions.find_newest_run(caller.owner, names)
     if not turns and run_id is None:
-        raise unknown(session_id)
-    events = await stepgate.service.read(run_id, owner=caller.owner) if run_id is not None else []
+        raise unknown_conversation_error(session_id)
+    events = await stepgate.service.read_events(run_id, owner=caller.owner) if run_id is not None else []
     state = fold(run_id or "", events)
-    facts = await stepgate.memory.newest(caller.owner, limit=PREFERENCES)
+    facts = await stepgate.memory.list_newest(caller.owner, limit=PREFERENCES)
     return ConversationState(
         session_id=session_id,
         history=tuple(
@@ -77,35 +79,36 @@ async def get_state(session_id: str, stepgate: Gateway, caller: By) -> Conversat
             )
             for turn in turns
         ),
-        current_plan=tuple(plan_view(state)) if state.plan is not None else None,
-        accumulated_context=() if state.finished else _gathered(state),
+        current_plan=tuple(build_plan_view(state)) if state.plan is not None else None,
+        accumulated_context=() if state.is_finished else _build_context(state),
         user_preferences={fact.id: fact.text for fact in facts if not fact.tainted},
     )
 
 
 @router.delete("/{session_id:path}/state", status_code=204, responses=ERRORS)
-async def clear_state(session_id: str, stepgate: Gateway, caller: By) -> None:
-    """Forget what was said in a conversation: its next run begins anew. Its runs stay in /v1/runs, and what a
-    conversation about a pipeline has found out stays there; 409 while a run of it is under way."""
-    names = await _names(stepgate, session_id, caller.owner)
-    await stepgate.sessions.clear(caller.owner, names)
+async def clear_state(session_id: str, stepgate: Gateway, caller: CurrentCaller) -> None:
+    """Delete the history of a conversation; its next run starts afresh. Its runs stay in /v1/runs, and the findings of
+    a pipeline conversation stay there; 409 while one of its runs is in progress.
+    """
+    names = await _session_names(stepgate, session_id, caller.owner)
+    await stepgate.sessions.clear_session(caller.owner, names)
     for name in names:
-        await stepgate.memory.forget(caller.owner, conversation_id=name)
-        with contextlib.suppress(StoreError):  # they expire by themselves
-            await stepgate.conversations.builder.messages.forget(name)
+        await stepgate.memory.delete_all(caller.owner, conversation_id=name)
+        with contextlib.suppress(StoreError):  # they expire anyway
+            await stepgate.conversations.builder.messages.delete(name)
 
 
-async def _names(stepgate: Stepgate, session_id: str, owner: str) -> Sequence[str]:
-    """What the runs of a conversation call it: a chat's runs about a pipeline have that conversation's id."""
+async def _session_names(stepgate: Stepgate, session_id: str, owner: str) -> Sequence[str]:
+    """Returns the names its runs use: a chat's runs about a pipeline have the id of that conversation."""
     found = await stepgate.conversations.builder.store.get(session_id, owner)
     return (session_id,) if found is None or found.id == session_id else (session_id, found.id)
 
 
-def _gathered(state: RunState) -> tuple[GatheredContext, ...]:
+def _build_context(state: RunState) -> tuple[GatheredContext, ...]:
     found = []
-    for step in state.succeeded_steps():
-        output = state.step(step.id).output
+    for step in state.list_succeeded_steps():
+        output = state.get_step(step.id).output
         if output is not None:
-            text = cap(output.text, CONTEXT_CHARS)
+            text = cut_text(output.text, CONTEXT_CHARS)
             found.append(GatheredContext(step_id=step.id, tool=step.tool, content=text, from_outside=output.tainted))
     return tuple(found)

@@ -1,4 +1,4 @@
-"""`/v1/sources`: where documents come from, named once and spoken of by id."""
+"""`/v1/sources`: named sources of documents, referred to by id."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -6,18 +6,20 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent.builder.sources import NamedSource
-from agent.knowledge.models import ConnectorInput, SourceType
-from gateway.auth import By, requires
+from agent.pipeline_builder.source_store import NamedSource
+from agent.search.models import ConnectorInput, SourceType
+from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
-from gateway.doors.body import JsonRoute
-from gateway.doors.wiring import Gateway
+from gateway.doors.dependencies import Gateway
+from gateway.doors.json_body import JsonRoute
 
-router = APIRouter(prefix="/v1/sources", tags=["sources"], route_class=JsonRoute, dependencies=[requires("ingest")])
+router = APIRouter(
+    prefix="/v1/sources", tags=["sources"], route_class=JsonRoute, dependencies=[require_scope("ingest")]
+)
 
 
 class NewSource(BaseModel):
-    """A source to be registered. `recursive` takes in what lies below, or the pages that are linked."""
+    """A source to register. `recursive` includes subfolders or linked pages."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -27,6 +29,8 @@ class NewSource(BaseModel):
     )
     credentials_id: str | None = Field(default=None, max_length=200, description="name of a stored credential")
     recursive: bool = True
+    max_depth: int | None = Field(default=None, ge=0, le=100, description="links away from the start of a web site")
+    max_pages: int | None = Field(default=None, ge=1, le=1_000_000, description="pages of a web site that are read")
     name: str = Field(default="", max_length=200, description="what to call it; its identifier when empty")
 
 
@@ -39,6 +43,8 @@ class SourceItem(BaseModel):
     source_identifier: str
     credentials_id: str | None
     recursive: bool
+    max_depth: int | None = None
+    max_pages: int | None = None
     created_at: datetime
 
 
@@ -49,33 +55,37 @@ class SourceList(BaseModel):
 
 
 @router.post("", status_code=201, responses=ERRORS)
-async def add_source(body: NewSource, stepgate: Gateway, caller: By) -> SourceItem:
-    """Register a source; one that is there already is returned as it is. 403 for a path outside of the folders that
-    the operator allows."""
+async def add_source(body: NewSource, stepgate: Gateway, caller: CurrentCaller) -> SourceItem:
+    """Register a source; an existing one is returned as it is. 403 for a path outside the folders that the operator
+    allows.
+    """
+    stepgate.library.check_source_type(body.source_type)
     request = ConnectorInput.model_validate(body.model_dump(exclude={"name"}))
-    return _item(await stepgate.conversations.builder.sources.add(caller.owner, request, body.name))
+    return _to_source_item(await stepgate.conversations.builder.sources.add(caller.owner, request, body.name))
 
 
 @router.get("", responses=ERRORS)
-async def list_sources(stepgate: Gateway, caller: By, limit: Annotated[int, Query(ge=1, le=1000)] = 200) -> SourceList:
-    """The caller's sources."""
+async def list_sources(
+    stepgate: Gateway, caller: CurrentCaller, limit: Annotated[int, Query(ge=1, le=1000)] = 200
+) -> SourceList:
+    """List the caller's sources."""
     found = await stepgate.conversations.builder.sources.list(caller.owner, limit=limit)
-    return SourceList(data=[_item(one) for one in found])
+    return SourceList(data=[_to_source_item(one) for one in found])
 
 
 @router.get("/{source_id}", responses=ERRORS)
-async def get_source(source_id: str, stepgate: Gateway, caller: By) -> SourceItem:
-    """One source."""
-    return _item(await stepgate.conversations.builder.sources.get(source_id, caller.owner))
+async def get_source(source_id: str, stepgate: Gateway, caller: CurrentCaller) -> SourceItem:
+    """Return one source."""
+    return _to_source_item(await stepgate.conversations.builder.sources.get(source_id, caller.owner))
 
 
 @router.delete("/{source_id}", status_code=204, responses=ERRORS)
-async def remove_source(source_id: str, stepgate: Gateway, caller: By) -> None:
-    """Forget a source. Conversations about it stay, without it; collections are not touched."""
+async def remove_source(source_id: str, stepgate: Gateway, caller: CurrentCaller) -> None:
+    """Delete a source. Its conversations stay, without it; collections are not changed."""
     await stepgate.conversations.builder.sources.remove(source_id, caller.owner, by=caller.name)
 
 
-def _item(source: NamedSource) -> SourceItem:
+def _to_source_item(source: NamedSource) -> SourceItem:
     return SourceItem(
         id=source.id,
         name=source.name,
@@ -83,5 +93,7 @@ def _item(source: NamedSource) -> SourceItem:
         source_identifier=source.request.source_identifier,
         credentials_id=source.request.credentials_id,
         recursive=source.request.recursive,
+        max_depth=source.request.max_depth,
+        max_pages=source.request.max_pages,
         created_at=datetime.fromtimestamp(source.created, UTC),
     )

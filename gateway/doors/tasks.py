@@ -1,4 +1,4 @@
-"""`/tasks`: work that is kept: created, carried out, and looked at again with what each run of it left behind."""
+"""`/tasks`: stored tasks that are created, executed, and read again with the documents of each run."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -9,28 +9,29 @@ from pydantic import BaseModel, JsonValue, WithJsonSchema
 
 from agent.core.errors import NotFoundError
 from agent.core.models import JsonObject
-from agent.core.tasks_store import MOST_RUNS, Task, TaskRun, TaskStatus
 from agent.planning.required import CONTEXT_CHARS, CONTEXT_KEYS, split_context
-from gateway.auth import By, requires
+from agent.runs.run_intake import TaskRunRequest
+from agent.storage.task_store import MAX_RUN_NUMBER, Task, TaskRun, TaskStatus
+from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
-from gateway.doors.attendance import while_heard
-from gateway.doors.body import KNOWN_ONLY, JsonRoute, refuse_unknown
 from gateway.doors.catalogue import ToolItems, list_tools
-from gateway.doors.wiring import Gateway
+from gateway.doors.client_disconnect import cancel_on_disconnect
+from gateway.doors.dependencies import Gateway
+from gateway.doors.json_body import KNOWN_ONLY, JsonRoute, refuse_unknown_fields
+from gateway.doors.run_intake import RUN_ID_HEADER, accept_run
 from gateway.errors import FieldError
-from gateway.idempotency import begun_once
 from gateway.render.errors import FailureBody
 
-router = APIRouter(tags=["tasks"], route_class=JsonRoute, dependencies=[requires("agent")])
+router = APIRouter(tags=["tasks"], route_class=JsonRoute, dependencies=[require_scope("agent")])
 
-NAME_CHARS, MOST_NAMES = 100, 50
-"""How much is told of keys that were dropped: enough to find a misspelt one."""
+MAX_NAME_CHARS, MAX_DROPPED_NAMES = 100, 50
+"""Most dropped keys that are returned, and their length: enough to find a misspelt one."""
 
-_UNUSABLE = {"model": FailureBody, "description": "A field has no usable value"}
+_UNUSABLE_FIELD = {"model": FailureBody, "description": "A field has no usable value"}
 
 
 class NewTask(BaseModel):
-    """Something to be done. `context` holds service, priority, severity and status; other keys are dropped."""
+    """A task to create. `context` holds service, priority, severity and status; other keys are dropped."""
 
     model_config = KNOWN_ONLY
 
@@ -41,8 +42,9 @@ class NewTask(BaseModel):
 
 
 class TaskRecord(BaseModel):
-    """A task with what its newest run made of it. `output` and `verification` are null until it has ended; `reason`
-    says why it was not completed."""
+    """A task with the result of its newest run. `output` and `verification` are null until it has ended; `reason` says
+    why it was not completed.
+    """
 
     task_id: str
     status: TaskStatus
@@ -58,13 +60,13 @@ class TaskRecord(BaseModel):
 
 
 class CreatedTask(TaskRecord):
-    """A task as it was created; `dropped_context` names the keys of the context that nothing is known of."""
+    """A created task; `dropped_context` names the unknown keys of its context."""
 
     dropped_context: list[str]
 
 
 class TaskList(BaseModel):
-    """Tasks, newest first, without output; `next` is what to pass as `before` for older ones."""
+    """Tasks, newest first, without output; pass `next` as `before` for older ones."""
 
     data: list[TaskRecord]
     next: str | None = None
@@ -82,14 +84,14 @@ class TaskRunItem(BaseModel):
 
 
 class TaskRunList(BaseModel):
-    """Runs of a task, newest first; `next` is what to pass as `before` for earlier ones."""
+    """Runs of a task, newest first; pass `next` as `before` for earlier ones."""
 
     data: list[TaskRunItem]
     next: int | None = None
 
 
 class TaskRunDetail(TaskRunItem):
-    """A run with its documents; of one that goes on, as far as it has come."""
+    """A run with its documents; for a run in progress, those so far."""
 
     state: JsonObject
     plan: JsonObject | None
@@ -97,74 +99,72 @@ class TaskRunDetail(TaskRunItem):
     verification: JsonObject
 
 
-@router.post("/tasks", status_code=201, responses={422: _UNUSABLE, **ERRORS})
-async def create_task(body: NewTask, http: Request, stepgate: Gateway, caller: By) -> CreatedTask:
-    """Create a task. It is carried out by `POST /tasks/{task_id}/run`."""
-    refuse_unknown(await http.json(), NewTask)
-    context, dropped = _context(body.context)
-    task = await stepgate.tasks.create(_prompt(body.prompt), context, owner=caller.owner)
-    return CreatedTask(**_record(task, None).model_dump(), dropped_context=dropped)
+@router.post("/tasks", status_code=201, responses={422: _UNUSABLE_FIELD, **ERRORS})
+async def create_task(body: NewTask, http: Request, stepgate: Gateway, caller: CurrentCaller) -> CreatedTask:
+    """Create a task. `POST /tasks/{task_id}/run` executes it."""
+    refuse_unknown_fields(await http.json(), NewTask)
+    context, dropped = _check_context(body.context)
+    task = await stepgate.tasks.create_task(_check_prompt(body.prompt), context, owner=caller.owner)
+    return CreatedTask(**_to_task_record(task, None).model_dump(), dropped_context=dropped)
 
 
 @router.get("/tasks", responses=ERRORS)
 async def list_tasks(
-    stepgate: Gateway, caller: By, limit: Annotated[int, Query(ge=1, le=200)] = 50, before: str | None = None
+    stepgate: Gateway, caller: CurrentCaller, limit: Annotated[int, Query(ge=1, le=200)] = 50, before: str | None = None
 ) -> TaskList:
     """List tasks."""
-    tasks = await stepgate.tasks.newest(owner=caller.owner, limit=limit, before=before)
+    tasks = await stepgate.tasks.list_tasks(owner=caller.owner, limit=limit, before=before)
     return TaskList(
-        data=[_record(task, None) for task in tasks], next=tasks[-1].task_id if len(tasks) == limit else None
+        data=[_to_task_record(task, None) for task in tasks], next=tasks[-1].task_id if len(tasks) == limit else None
     )
 
 
 @router.get("/tasks/{task_id}", responses=ERRORS)
-async def get_task(task_id: str, stepgate: Gateway, caller: By) -> TaskRecord:
-    """One task, with what came of it."""
-    return _record(*await stepgate.tasks.get(task_id, owner=caller.owner))
+async def get_task(task_id: str, stepgate: Gateway, caller: CurrentCaller) -> TaskRecord:
+    """Return one task with its result."""
+    return _to_task_record(*await stepgate.tasks.get_task(task_id, owner=caller.owner))
 
 
 @router.post("/tasks/{task_id}/run", responses={202: {"model": TaskRecord}, **ERRORS})
 async def run_task(
-    task_id: str, http: Request, response: Response, stepgate: Gateway, caller: By, *, wait: bool = True
+    task_id: str, http: Request, response: Response, stepgate: Gateway, caller: CurrentCaller, *, wait: bool = True
 ) -> TaskRecord:
-    """Carry out a task, and return it when it has ended; 202 at once with `wait=false`. A task that is being carried
-    out already is a 409 that names its run."""
+    """Execute a task and return it when it has ended; 202 at once with `wait=false`. 409 for a task in progress, naming
+    its run.
+    """
 
-    async def start(new: str | None) -> tuple[str, int]:
-        return await stepgate.tasks.start(task_id, owner=caller.owner, principal=caller.principal, run_id=new), 0
-
-    run_id, _ = await begun_once(http, start)
-    http.state.run_started = True
-    response.headers["x-stepgate-run-id"] = run_id
+    accepted = await accept_run(http, stepgate, caller, TaskRunRequest(task_id))
+    response.headers[RUN_ID_HEADER] = accepted.run_id
     if wait:
-        await while_heard(http, stepgate.tasks.finished(run_id, owner=caller.owner))
-    task, run = await stepgate.tasks.get(task_id, owner=caller.owner)
-    if run is None or not run.ended:  # it goes on: nobody waits, a person has to decide, or the gateway stops
+        await cancel_on_disconnect(http, stepgate.tasks.wait_for_run(accepted.run_id, owner=caller.owner))
+    task, run = await stepgate.tasks.get_task(task_id, owner=caller.owner)
+    # Still in progress: `wait=false`, a person must decide, or the gateway is stopping.
+    if run is None or not run.is_ended:
         response.status_code = 202
-    return _record(task, run)
+    return _to_task_record(task, run)
 
 
 @router.get("/tasks/{task_id}/runs", responses=ERRORS)
 async def list_task_runs(
     task_id: str,
     stepgate: Gateway,
-    caller: By,
+    caller: CurrentCaller,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
-    before: Annotated[int, Query(ge=1, le=MOST_RUNS)] = MOST_RUNS,
+    before: Annotated[int, Query(ge=1, le=MAX_RUN_NUMBER)] = MAX_RUN_NUMBER,
 ) -> TaskRunList:
-    """The runs of a task."""
-    runs = await stepgate.tasks.runs(task_id, owner=caller.owner, limit=limit, before=before)
-    return TaskRunList(data=[_item(run) for run in runs], next=runs[-1].number if len(runs) == limit else None)
+    """List the runs of a task."""
+    runs = await stepgate.tasks.list_runs(task_id, owner=caller.owner, limit=limit, before=before)
+    return TaskRunList(data=[_to_run_item(run) for run in runs], next=runs[-1].number if len(runs) == limit else None)
 
 
 @router.get("/tasks/{task_id}/runs/latest", responses=ERRORS)
-async def latest_task_run(task_id: str, stepgate: Gateway, caller: By) -> TaskRunDetail:
-    """The newest run of a task with its state, plan, tool results and verification."""
-    run = await stepgate.tasks.latest(task_id, owner=caller.owner)
+async def get_latest_task_run(task_id: str, stepgate: Gateway, caller: CurrentCaller) -> TaskRunDetail:
+    """Return the newest run of a task with its state, plan, tool results and verification."""
+    run = await stepgate.tasks.get_latest_run(task_id, owner=caller.owner)
     if run is None or run.state is None or run.verification is None:
-        raise NotFoundError(f"task {task_id!r} has not been carried out yet: POST /tasks/{task_id}/run")
+        raise NotFoundError(f"task {task_id!r} has not been run yet: POST /tasks/{task_id}/run")
     return TaskRunDetail(
-        **_item(run).model_dump(),
+        **_to_run_item(run).model_dump(),
         state=run.state,
         plan=run.plan,
         tool_results=list(run.tool_results or ()),
@@ -175,14 +175,14 @@ async def latest_task_run(task_id: str, stepgate: Gateway, caller: By) -> TaskRu
 router.add_api_route("/tools", list_tools, methods=["GET"], response_model=ToolItems, name="tools")
 
 
-def _prompt(prompt: JsonValue) -> str:
+def _check_prompt(prompt: JsonValue) -> str:
     if not isinstance(prompt, str) or not prompt.strip():
-        raise FieldError("the task needs a prompt that says what to do: a text that is not empty", "prompt")
+        raise FieldError("the task needs a prompt: text that is not empty", "prompt")
     return prompt
 
 
-def _context(context: JsonValue) -> tuple[dict[str, str], list[str]]:
-    """The known facts, and the names of what is dropped. Raises `FieldError` for values that are no facts."""
+def _check_context(context: JsonValue) -> tuple[dict[str, str], list[str]]:
+    """Returns the known keys, and the names of the dropped ones. Raises `FieldError` for invalid values."""
     if context is None:
         return {}, []
     if not isinstance(context, dict):
@@ -192,10 +192,10 @@ def _context(context: JsonValue) -> tuple[dict[str, str], list[str]]:
         if isinstance(value, bool | list | dict) or (isinstance(value, str) and len(value.strip()) > CONTEXT_CHARS):
             raise FieldError(f"{name} must be a text of at most {CONTEXT_CHARS} characters", f"context.{name}")
     kept, dropped = split_context(context)
-    return kept, [name[:NAME_CHARS] for name in dropped[:MOST_NAMES]]
+    return kept, [name[:MAX_NAME_CHARS] for name in dropped[:MAX_DROPPED_NAMES]]
 
 
-def _record(task: Task, run: TaskRun | None) -> TaskRecord:
+def _to_task_record(task: Task, run: TaskRun | None) -> TaskRecord:
     state = run.state if run is not None else None
     failure = state.get("failure") if state is not None else None
     return TaskRecord(
@@ -204,17 +204,17 @@ def _record(task: Task, run: TaskRun | None) -> TaskRecord:
         prompt=task.prompt,
         context=dict(task.context),
         run_id=run.run_id if run is not None else None,
-        output=_output(state, run.tool_results or ()) if state is not None and run is not None else None,
+        output=_build_output(state, run.tool_results or ()) if state is not None and run is not None else None,
         verification=run.verification if run is not None else None,
         failure=failure if isinstance(failure, dict) else None,
         reason=str(state["reason"]) if state is not None and state.get("reason") else None,
-        created_at=_time(task.created),
-        updated_at=_time(task.updated),
+        created_at=_to_utc(task.created),
+        updated_at=_to_utc(task.updated),
     )
 
 
-def _output(state: JsonObject, results: Sequence[JsonObject]) -> JsonObject | None:
-    """The answer with its evidence, and the last good result of each tool; null where there is no answer."""
+def _build_output(state: JsonObject, results: Sequence[JsonObject]) -> JsonObject | None:
+    """Returns the answer with its evidence, and each tool's last successful result; None without an answer."""
     answer = state.get("answer")
     if not isinstance(answer, dict):
         return None
@@ -225,16 +225,16 @@ def _output(state: JsonObject, results: Sequence[JsonObject]) -> JsonObject | No
     return {"response": answer.get("text"), **kept, "results": dict(last)}
 
 
-def _item(run: TaskRun) -> TaskRunItem:
+def _to_run_item(run: TaskRun) -> TaskRunItem:
     return TaskRunItem(
         run_id=run.run_id,
         task_id=run.task_id,
         number=run.number,
         status=run.status,
-        created_at=_time(run.created),
-        updated_at=_time(run.updated),
+        created_at=_to_utc(run.created),
+        updated_at=_to_utc(run.updated),
     )
 
 
-def _time(seconds: float) -> datetime:
+def _to_utc(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)

@@ -1,24 +1,25 @@
-"""`DELETE /v1/users/{owner}`: an owner with all that is theirs. For keys with the scope `admin`."""
+"""`DELETE /v1/users/{owner}`: delete an owner and everything they own. Needs the scope `admin`."""
 
 from fastapi import APIRouter
 from pydantic import BaseModel
 
-from gateway.auth import By, requires
+from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
-from gateway.doors.wiring import Gateway
+from gateway.doors.dependencies import Gateway
 
-router = APIRouter(tags=["users"], dependencies=[requires("admin")])
+router = APIRouter(tags=["users"], dependencies=[require_scope("admin")])
 
 
 class DeletedOwner(BaseModel):
-    """Who is gone; `rows` counts what there was, by table."""
+    """The deleted owner; `rows` counts the deleted rows by table."""
 
     owner: str
     rows: dict[str, int]
 
 
 @router.delete("/v1/users/{owner}", responses=ERRORS)
-async def delete_user(owner: str, stepgate: Gateway, caller: By) -> DeletedOwner:
-    """Remove an owner's keys, runs, tasks, conversations, memories, documents, collections, sources and jobs. What is
-    under way is cancelled; 409 when it does not stop in time. 404 when nothing is theirs."""
+async def delete_user(owner: str, stepgate: Gateway, caller: CurrentCaller) -> DeletedOwner:
+    """Delete an owner's keys, runs, tasks, conversations, memories, documents, collections, sources and jobs. Runs in
+    progress are cancelled; 409 if they do not stop in time. 404 if the owner has nothing.
+    """
     return DeletedOwner(owner=owner, rows=dict(await stepgate.owners.delete(owner, by=caller.name)))

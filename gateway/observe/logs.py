@@ -1,4 +1,4 @@
-"""Log lines: for people, or one JSON object each; with the request and the run they belong to."""
+"""Log formatters, for people or as JSON; each line has the ids of its request and run."""
 
 import json
 import logging
@@ -6,42 +6,43 @@ import re
 from contextvars import ContextVar
 from datetime import UTC, datetime
 
-from agent.core.context import run_id
+from agent.core.log_context import run_id
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
-"""The HTTP request that is being served; runs it starts inherit it."""
+"""The id of the current HTTP request; runs started by it inherit it."""
 
-_OURS = re.compile(r"\b(?:run|req|key|task|token)_[0-9a-f]{8,40}\b")
-"""Ids of ours: as long as keys, and none."""
+_OWN_IDS = re.compile(r"\b(?:run|req|key|task|token)_[0-9a-f]{8,40}\b")
+"""Our own ids, which are as long as keys but not secret."""
 _KEY_LIKE = re.compile(r"[A-Za-z0-9+_=-]{16}")
-"""Keys and encoded secrets are at least so long."""
-_OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "request_id"}
+"""Matches the shortest key or encoded secret."""
+_STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "request_id"}
 
 
 class TextFormatter(logging.Formatter):
-    """One line for people; control characters shown, so that a text from outside cannot forge a line."""
+    """Formats one line for people. Control characters are escaped, so that a caller's text cannot forge a line."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802
-        """UTC, to the second."""
+        """Returns the time in UTC, in seconds."""
         return datetime.fromtimestamp(record.created, UTC).strftime(datefmt or "%Y-%m-%dT%H:%M:%SZ")
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the library's name
-        """The line, with the ids of the request and the run at its end."""
-        record.message = _visible(record.message)
+        """Returns the line with the ids of the request and the run at its end."""
+        record.message = _escape_control_characters(record.message)
         line = super().formatMessage(record)
         ids = " ".join(one for one in (request_id.get(), run_id.get()) if one and one not in line)
         return f"{line} [{ids}]" if ids else line
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: time (UTC), level, logger, message, ids of request and run, what was given as `extra`,
-    and the traceback of a defect as one text."""
+    """Formats one JSON object a line: time (UTC), level, logger, message, ids, `extra` fields, and a defect's
+    traceback.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
-        """The object as JSON."""
+        """Returns the object as JSON."""
         line: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -53,15 +54,17 @@ class JsonFormatter(logging.Formatter):
             line["request_id"] = current
         if run := run_id.get():
             line["run_id"] = run
-        line |= {key: value for key, value in vars(record).items() if key not in _OWN}
+        line |= {key: value for key, value in vars(record).items() if key not in _STANDARD_FIELDS}
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return json.dumps(line, ensure_ascii=False, default=str)
 
 
-class DiscreetFormatter(logging.Formatter):
-    """Another formatter's lines, tracebacks too, without this gateway's secrets and what looks like a key: a library's
-    error may quote the request it could not make."""
+class RedactingFormatter(logging.Formatter):
+    """Removes this gateway's secrets and key-like words from another formatter's lines, tracebacks included.
+
+    A library's error may quote the request it could not make.
+    """
 
     def __init__(self, inner: logging.Formatter, secrets: tuple[str, ...]) -> None:
         super().__init__()
@@ -69,15 +72,15 @@ class DiscreetFormatter(logging.Formatter):
         self._secrets = secrets
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Returns the redacted line."""
         line = self._inner.format(record)
-        # Most lines hold no word as long as a key; the guardrails take a while to load, and are not for them.
-        if not _KEY_LIKE.search(_OURS.sub("", line)) and not any(secret in line for secret in self._secrets):
+        # Most lines contain no word as long as a key; loading the guardrails for them would take too long.
+        if not _KEY_LIKE.search(_OWN_IDS.sub("", line)) and not any(secret in line for secret in self._secrets):
             return line
-        from agent.execution.shield import secret_finder  # noqa: PLC0415 - as just said
+        from agent.policy.redaction.secrets import secret_finder  # noqa: PLC0415 - see above
 
         return secret_finder(self._secrets, "forms").redact(line)
 
 
-def _visible(text: str) -> str:
+def _escape_control_characters(text: str) -> str:
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)

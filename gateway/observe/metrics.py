@@ -1,7 +1,7 @@
-"""Prometheus metrics: runs, steps, tools and models counted from the events, requests from the doors.
+"""Prometheus metrics: runs, steps, tools and models counted from events; requests counted by a middleware.
 
-Names follow Prometheus' conventions: seconds, totals, no unbounded labels. What a caller chooses (a room, a tool) is a
-label only where the operator has set the list.
+Names follow Prometheus' conventions: seconds, totals, no unbounded labels. A caller's choice (a room, a tool) is a
+label only if the operator has set the list of values.
 """
 
 from collections.abc import Callable
@@ -12,14 +12,14 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent.core import events as ev
-from agent.core.fold import RunState
+from agent.core.run_state import RunState
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900)
 
 
 class Metrics:
-    """The counters of one gateway, in a registry of their own."""
+    """The counters of one gateway, in their own registry."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -39,8 +39,8 @@ class Metrics:
         self._request_seconds = self._histogram("http_request_duration_seconds", "Time until the last byte.", "route")
         self.live = Gauge("stepgate_runs_live", "Runs this process holds.", registry=self.registry)
 
-    def observe(self, state: RunState, event: ev.Event) -> None:
-        """Count one event of a run."""
+    def observe_event(self, state: RunState, event: ev.Event) -> None:
+        """Counts one event of a run. A run observer."""
         body = event.body
         match body:
             case ev.StepJudged(verdict=verdict):
@@ -49,7 +49,7 @@ class Metrics:
                 self._tools.labels(body.tool, body.error_code or "ok").inc()
                 self._tool_seconds.labels(body.tool).observe(body.duration)
             case ev.ModelReturned():
-                self._model(body)
+                self._count_model_call(body)
             case ev.PlanProposed():
                 self._plans.labels(body.plan.origin, str(body.fallback_reason is not None).lower()).inc()
             case ev.ApprovalDecided():
@@ -62,16 +62,16 @@ class Metrics:
             case _:
                 return
 
-    def request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count a request to a door."""
+    def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Counts one HTTP request."""
         self._requests.labels(method, route, str(status)).inc()
         self._request_seconds.labels(route).observe(seconds)
 
-    def text(self) -> bytes:
-        """All of it in Prometheus' text form."""
+    def render(self) -> bytes:
+        """Returns all metrics in Prometheus' text format."""
         return generate_latest(self.registry)
 
-    def _model(self, body: ev.ModelReturned) -> None:
+    def _count_model_call(self, body: ev.ModelReturned) -> None:
         self._models.labels(body.model, body.purpose, body.error_code or "ok").inc()
         self._model_seconds.labels(body.model).observe(body.duration)
         self._tokens.labels(body.model, "prompt").inc(body.usage.prompt_tokens)
@@ -87,18 +87,18 @@ class Metrics:
 
 
 class MetricsMiddleware:
-    """Counts every request by the route's pattern, never by its path: a path is the caller's choice."""
+    """Counts every request by its route's pattern, never by its path: the caller chooses the path."""
 
     def __init__(self, app: ASGIApp, metrics: Callable[[], Metrics]) -> None:
         self._app = app
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Handles one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started, status = perf_counter(), 499  # nginx's number for a client that went away first
+        started, status = perf_counter(), 499  # nginx's status for a client that disconnected first
 
         async def counted(message: Message) -> None:
             nonlocal status
@@ -110,11 +110,11 @@ class MetricsMiddleware:
             await self._app(scope, receive, counted)
         finally:
             method = scope["method"] if scope["method"] in METHODS else "other"
-            self._metrics().request(method, pattern(scope), status, perf_counter() - started)
+            self._metrics().count_request(method, route_pattern(scope), status, perf_counter() - started)
 
 
-def pattern(scope: Scope) -> str:
-    """The pattern of the route that served the request; the router leaves it in the scope."""
+def route_pattern(scope: Scope) -> str:
+    """Returns the pattern of the route that served the request, which the router leaves in the scope."""
     route = scope.get("route")
     if isinstance(route, Route):
         return route.path
@@ -122,4 +122,4 @@ def pattern(scope: Scope) -> str:
 
 
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
-"""What may stand in a line or a label: a method is the caller's choice."""
+"""Methods that log lines and labels may contain; the caller chooses the method."""

@@ -1,1 +1,3 @@
-"""Events to frames, one file a protocol. Pure: any door can resume, because a frame is made from an event."""
+"""Renders events as frames, one module a protocol. Pure: a frame depends only on events, so that any door can
+resume.
+"""

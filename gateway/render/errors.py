@@ -1,4 +1,4 @@
-"""Failures to error bodies: one shape a protocol. Pure; `gateway/errors.py` decides which failure it is."""
+"""Renders failures as error bodies, one shape a protocol. Pure; `gateway/errors.py` decides which failure it is."""
 
 import json
 from collections.abc import Mapping
@@ -11,18 +11,20 @@ OPENAI_PATHS = ("/v1/chat", "/v1/models", "/v1/responses", "/v1/embeddings", "/v
 """Paths whose callers are OpenAI clients and read errors in OpenAI's shape."""
 
 MCP_PATH = "/mcp"
-"""Its callers read errors in JSON-RPC's shape."""
+"""Path whose callers read errors in JSON-RPC's shape."""
 
 DOOR_FAILURES: Mapping[str, FailureKind] = {
-    "ERR_FIELD": FailureKind("a field of the body has no usable value", "correct the field it names", 422, False),
-    "ERR_METHOD": FailureKind("the path does not take this method", "use one of the `Allow` header", 405, False),
+    "ERR_FIELD": FailureKind("a field of the body has no usable value", "correct the named field", 422, False),
+    "ERR_METHOD": FailureKind("the path does not take this method", "use a method of the `Allow` header", 405, False),
     "ERR_MEDIA_TYPE": FailureKind("the body is not sent as plain JSON", "send it uncompressed, as JSON", 415, False),
     "ERR_HEADERS": FailureKind("the request line and headers are too large", "send fewer or shorter ones", 431, False),
-    "ERR_CLIENT_SLOW": FailureKind("the request did not come in in time", "send it again, without pauses", 408, True),
-    "ERR_CLIENT_GONE": FailureKind("the caller hung up before the answer", "nothing; its run goes on", 499, False),
-    "ERR_HOST": FailureKind("a Host or Origin that is not allowed", "add it to AGENT_ALLOWED_HOSTS", 421, False),
+    "ERR_CLIENT_SLOW": FailureKind("the request did not arrive in time", "send it again without pauses", 408, True),
+    "ERR_CLIENT_GONE": FailureKind(
+        "the caller disconnected before the answer", "nothing; its run continues", 499, False
+    ),
+    "ERR_HOST": FailureKind("the Host or Origin is not allowed", "add it to AGENT_ALLOWED_HOSTS", 421, False),
 }
-"""Failures only HTTP knows; the rest of the table is the engine's."""
+"""Failures specific to HTTP; the engine has the rest of the table."""
 
 
 class FailureBody(BaseModel):
@@ -65,12 +67,13 @@ _OPENAI_CODES: Mapping[str, tuple[str, str | None]] = {
     "ERR_CONFLICT": ("invalid_request_error", "conflict"),
     "ERR_NOT_FOUND": ("invalid_request_error", "not_found"),
     "ERR_MODEL_CONTEXT": ("invalid_request_error", "context_length_exceeded"),
+    "ERR_MODEL_REQUEST": ("invalid_request_error", None),
     "ERR_MODEL_RATE_LIMIT": ("requests", "rate_limit_exceeded"),
 }
 
 
 class RpcErrorDetail(BaseModel):
-    """JSON-RPC's error object; `data` is ours."""
+    """JSON-RPC's error object. `data` is Stepgate's own failure."""
 
     code: int
     message: str
@@ -85,32 +88,34 @@ class RpcErrorBody(BaseModel):
     error: RpcErrorDetail
 
 
-def status_of(code: str) -> int:
-    """The HTTP status a code stands for."""
+def get_http_status(code: str) -> int:
+    """Returns the HTTP status of an error code."""
     kind = DOOR_FAILURES.get(code) or FAILURES.get(code)
     return kind.http_status if kind else 500
 
 
-def shaped(failure: AgentFailure, path: str, named: str | None = None) -> str:
-    """A failure as JSON, in the shape of the door at `path`."""
-    if is_openai(path):
+def render_failure(failure: AgentFailure, path: str, named: str | None = None) -> str:
+    """Returns a failure as JSON, in the shape of the door at `path`."""
+    if is_openai_path(path):
         return to_json(openai_error(failure, named))
     return to_json(rpc_error(failure) if path == MCP_PATH or path.startswith(f"{MCP_PATH}/") else native_error(failure))
 
 
 def to_json(body: BaseModel) -> str:
-    """As JSON; half characters, which a message may quote from the request, escaped."""
+    """Returns the body as ASCII JSON: a message may quote lone surrogates from the request."""
     return json.dumps(body.model_dump(mode="json"))
 
 
 def openai_error(failure: AgentFailure, named: str | None = None) -> OpenAIErrorBody:
-    """A failure in OpenAI's shape; `named` is OpenAI's own code for it."""
-    own = "invalid_request_error" if 400 <= status_of(failure.error_code) < 500 else "server_error"
+    """Returns a failure in OpenAI's shape. `named` overrides the OpenAI code."""
+    own = "invalid_request_error" if 400 <= get_http_status(failure.error_code) < 500 else "server_error"
     kind, code = _OPENAI_CODES.get(failure.error_code, (own, failure.error_code.lower()))
     if failure.error_code == "ERR_RATE_LIMIT" and failure.details.get("limit") == "tokens":
         kind = "tokens"
     if failure.error_code == "ERR_AUTH" and failure.details.get("missing"):
         code = None
+    if failure.error_code == "ERR_MODEL_REQUEST":  # the provider's own code says more than ours
+        named = named or _text(failure.details.get("code"))
     param = failure.details.get("param")
     if failure.error_code == "ERR_ROOM_UNKNOWN":
         param = "model"
@@ -123,19 +128,25 @@ def openai_error(failure: AgentFailure, named: str | None = None) -> OpenAIError
     )
 
 
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
 def native_error(failure: AgentFailure) -> FailureBody:
-    """A failure in our own shape; details nobody gave a value are left out."""
+    """Returns a failure in Stepgate's own shape, without details that are None."""
     details = {key: value for key, value in failure.details.items() if value is not None}
     return FailureBody(error=failure.model_copy(update={"details": details}))
 
 
 def rpc_error(failure: AgentFailure) -> RpcErrorBody:
-    """A failure in JSON-RPC's shape: -32600 for the caller's faults, -32603 for ours (JSON-RPC 2.0, section 5.1)."""
-    code = -32600 if status_of(failure.error_code) < 500 else -32603
+    """Returns a failure in JSON-RPC's shape: -32600 for a caller's fault, -32603 for ours (JSON-RPC 2.0,
+    section 5.1).
+    """
+    code = -32600 if get_http_status(failure.error_code) < 500 else -32603
     data = native_error(failure).error
     return RpcErrorBody(error=RpcErrorDetail(code=code, message=failure.message, data=data))
 
 
-def is_openai(path: str) -> bool:
-    """Whether the callers of this path speak OpenAI's protocol."""
+def is_openai_path(path: str) -> bool:
+    """Returns whether the callers of this path expect OpenAI's protocol."""
     return path.startswith(OPENAI_PATHS)

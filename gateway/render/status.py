@@ -1,4 +1,4 @@
-"""What happens in a run, as short lines for people: shared by every view that shows progress."""
+"""Short status lines about a run, for people. Every view that shows progress uses them."""
 
 from dataclasses import dataclass, field
 
@@ -8,33 +8,33 @@ from agent.core.models import Outcome, Plan, PlanStep
 
 @dataclass
 class StatusLines:
-    """Turns events into status lines; remembers the plan to number its steps."""
+    """Turns events into status lines. Keeps the plan, to number its steps."""
 
     plan: Plan | None = None
     started_at: float = 0.0
     sources: int = 0
     retries: int = 0
-    done: set[str] = field(default_factory=set)
+    finished_steps: set[str] = field(default_factory=set)
 
-    def line(self, event: ev.Event) -> str | None:  # noqa: C901, PLR0912 - one case an event
-        """The line an event is worth, or None."""
+    def format_event(self, event: ev.Event) -> str | None:  # noqa: C901, PLR0912 - one case an event
+        """Returns the line for an event, or None."""
         match event.body:
             case ev.RunCreated():
                 self.started_at = event.at
             case ev.RequestUnderstood(route="plan"):
                 return "Planning"
             case ev.PlanRejected():
-                return "The plan was refused; asking again"
+                return "The plan was rejected; asking again"
             case ev.PlanProposed(plan=plan):
-                return self._planned(plan)
+                return self._format_plan(plan)
             case ev.StepStarted(feedback=feedback) if feedback is None or event.attempt == 1:
-                return self._step("Step", event)
+                return self._format_step("Step", event)
             case ev.StepStarted():
                 self.retries += 1
-                return self._step("Again, step", event)
+                return self._format_step("Again, step", event)
             case ev.StepJudged(verdict=verdict):
                 if verdict.outcome is Outcome.SUCCESS and event.step_id:
-                    self.done.add(event.step_id)
+                    self.finished_steps.add(event.step_id)
                 if verdict.outcome is Outcome.REPLAN:
                     return f"Step {event.step_id} did not help: {verdict.reason}"[:200]
             case ev.SubAgentStarted(agent_id=agent_id):
@@ -51,9 +51,9 @@ class StatusLines:
                 return None
         return None
 
-    def headline(self, event: ev.Event) -> str:
-        """The last line: what it took."""
-        steps = len(self.done)
+    def format_headline(self, event: ev.Event) -> str:
+        """Returns the last line: outcome, number of steps, sources and retries, time."""
+        steps = len(self.finished_steps)
         parts = [f"{steps} step{'s' if steps != 1 else ''}"]
         if self.sources:
             parts.append(f"{self.sources} source{'s' if self.sources != 1 else ''}")
@@ -71,20 +71,20 @@ class StatusLines:
             word = "Waiting for approval"
         return f"{word}: {', '.join(parts)}"
 
-    def step(self, step_id: str | None) -> tuple[int, PlanStep] | None:
-        """A step of the plan in force with its number from 1."""
+    def find_step(self, step_id: str | None) -> tuple[int, PlanStep] | None:
+        """Returns a step of the current plan with its number, counted from 1."""
         steps = self.plan.steps if self.plan else ()
         return next(((n, step) for n, step in enumerate(steps, start=1) if step.id == step_id), None)
 
-    def _planned(self, plan: Plan) -> str | None:
+    def _format_plan(self, plan: Plan) -> str | None:
         self.plan = plan
         if len(plan.steps) == 1 and plan.steps[0].is_completion:
-            return None  # a plain answer is no plan worth telling
+            return None  # a plan that only answers is not worth a line
         word = "New plan" if plan.version else "Plan"
         return f"{word}: {len(plan.steps)} step{'s' if len(plan.steps) != 1 else ''}"
 
-    def _step(self, word: str, event: ev.Event) -> str | None:
-        found = self.step(event.step_id)
+    def _format_step(self, word: str, event: ev.Event) -> str | None:
+        found = self.find_step(event.step_id)
         if found is None or self.plan is None or (len(self.plan.steps) == 1 and found[1].is_completion):
             return None
         number, step = found

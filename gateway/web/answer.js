@@ -1,6 +1,6 @@
-/** One answer: its text as it grows, the steps folded under it, its sources, and the question of a run that waits. */
+/** One answer: its streamed text, its steps in a collapsed list, its sources, and the question of a waiting run. */
 
-import { Failure, events, get, post, request, told } from "./api.js";
+import { Failure, events, get, post, request, errorText } from "./api.js";
 import { button, el, fill, framed, icon } from "./dom.js";
 import { markdown } from "./markdown.js";
 import { citing, sourceRow } from "./panel.js";
@@ -8,7 +8,7 @@ import { headline, trace } from "./trace.js";
 
 export const ENDED = new Set(["run.succeeded", "run.failed", "run.cancelled"]);
 
-/** A growing answer. `grown()` is called whenever it was drawn, `settled(text)` when a decision led to another text. */
+/** A streamed answer. Calls `grown()` after each redraw, and `settled(text)` when a decision led to another text. */
 export function answer({ grown = () => {}, settled = () => {} } = {}) {
   const prose = el("div.prose");
   const now = el("span", { role: "status" }, "Thinking");
@@ -46,7 +46,7 @@ export function answer({ grown = () => {}, settled = () => {} } = {}) {
     source() {
       sources += 1;
     },
-    /** The answer is whole: everything that is known of its run is shown. */
+    /** Shows the complete answer with everything known about its run. */
     finish(steps, metadata, whole = text) {
       text = whole;
       element.setAttribute("aria-busy", "false");
@@ -64,17 +64,17 @@ export function answer({ grown = () => {}, settled = () => {} } = {}) {
       fold.classList.add("over");
       fold.hidden = !lines.childElementCount;
       now.textContent = "Stopped";
-      fill(after, alarm(told(error)), again && el("div.row", {}, button("Try again", again, { picture: "again" })));
+      fill(after, alarm(errorText(error)), again && el("div.row", {}, button("Try again", again, { picture: "again" })));
       grown();
     },
   };
   return self;
 }
 
-/** What went wrong, so that it is not overlooked. */
+/** A prominent error message. */
 export const alarm = (text) => el("div.banner.blocking", { role: "alert" }, icon("warning"), el("p", {}, text));
 
-/** The buttons of a run that waits for a person, or null. `decided(verb)` does what was chosen. */
+/** The buttons of a run that waits for a person, or null. Calls `decided(verb)` with the choice. */
 export function approval(decided, { canChange = false } = {}) {
   const choose = (verb) => async (event) => {
     const box = event.currentTarget.closest(".decision");
@@ -82,17 +82,17 @@ export function approval(decided, { canChange = false } = {}) {
     try {
       await decided(verb);
     } catch (error) {
-      box.append(el("p.problem", { role: "alert" }, told(error)));
+      box.append(el("p.problem", { role: "alert" }, errorText(error)));
       for (const one of box.querySelectorAll("button")) one.disabled = false;
     }
   };
   return el("div.decision", { role: "group", "aria-label": "Approval" },
     button("Approve", choose("approve"), { kind: "primary", picture: "done" }),
     button("Reject", choose("reject"), { picture: "close" }),
-    canChange && el("span.quiet", {}, "or write what should be different"));
+    canChange && el("span.quiet", {}, "or write what should change"));
 }
 
-/** What a person should know of an answer. */
+/** The uncertainties of an answer. */
 function notes({ uncertainties = [], status }) {
   const said = uncertainties.map((one) => el(`li.${one.level}`, {}, one.message));
   if (status === "partial" || status === "aborted") said.unshift(el("li.notable", {}, "This answer is not complete."));
@@ -117,11 +117,11 @@ function decision({ approvals, run_id: runId }, self, settled, taken) {
   }, { canChange: true });
 }
 
-/** Follow a run that goes on after a decision, until it ends or asks again; the run as it is then. */
+/** Follows a run after a decision, until it ends or asks again. Returns the run. */
 async function goOn(runId, after, self) {
   const response = await request(`v1/runs/${runId}/events?after=${after}`, { accept: "text/event-stream" });
   self.element.setAttribute("aria-busy", "true");
-  self.status("Going on");
+  self.status("Continuing");
   for await (const { data: event } of events(response)) {
     if (event.type === "answer.started") self.replace("");
     else if (event.type === "answer.delta" && event.data.kind === "text") self.add(event.data.text);

@@ -1,10 +1,10 @@
-/** The gateway over HTTP: JSON, server-sent events, and the API key, which lives no longer than this tab. */
+/** HTTP client of the gateway: JSON, server-sent events, and the API key, which is kept only in this tab. */
 
 const KEPT = "stepgate.key";
 let keyAsker = async () => null;
 let asking = null;
 
-/** A request that was refused or failed, in the gateway's words. */
+/** A request that was refused or failed, with the gateway's message. */
 export class Failure extends Error {
   constructor(message, { status = 0, code = "", retryAfter = 0 } = {}) {
     super(message);
@@ -18,12 +18,12 @@ export const key = {
   forget: () => sessionStorage.removeItem(KEPT),
 };
 
-/** Who asks the person for a key: called with what was refused, it gives the key or null. */
+/** Asks the person for a key: called with the refusal, returns the key or null. */
 export function askWith(asker) {
   keyAsker = asker;
 }
 
-/** The response to a request that succeeded; a missing key is asked for, once for all who wait. Raises `Failure`. */
+/** Returns the response of a successful request; asks for a missing key, once for all waiting requests. Throws `Failure`. */
 export async function request(path, { method = "GET", body, accept = "application/json", signal } = {}) {
   for (;;) {
     const sent = key.get();
@@ -47,13 +47,13 @@ export async function request(path, { method = "GET", body, accept = "applicatio
   }
 }
 
-/** The JSON of a path. */
+/** Returns the JSON at a path. */
 export const get = async (path, options) => (await request(path, options)).json();
 
-/** The JSON that answers a posted object. */
+/** Posts an object and returns the JSON response. */
 export const post = async (path, body = {}) => (await request(path, { method: "POST", body })).json();
 
-/** The objects of an event stream, as `{ event, id, data }`, until it ends. */
+/** Yields the events of a stream as `{ event, id, data }` until it ends. */
 export async function* events(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -75,8 +75,8 @@ export async function* events(response) {
   }
 }
 
-/** What went wrong, as a sentence. */
-export function told(error) {
+/** Returns the message of an error. */
+export function errorText(error) {
   return error instanceof Failure ? error.message : `The page failed: ${error.message}`;
 }
 

@@ -1,4 +1,4 @@
-/** The page: its three views by the hash of its address, the key that is asked for, and how the gateway is. */
+/** The page: three views by the hash of its address, the key dialog, and the gateway's status. */
 
 import { askWith, key } from "./api.js";
 import * as build from "./build.js";
@@ -13,7 +13,7 @@ const keyDialog = document.getElementById("key");
 const keyButton = document.getElementById("key-button");
 const state = document.getElementById("state");
 
-/** The view of an address like #/runs/run_1, and what it is to show. */
+/** Returns the view of an address like #/runs/run_1, and its argument. */
 async function route() {
   const [, name = "chat", id = ""] = location.hash.split("/");
   const view = VIEWS[name] ?? chat;
@@ -29,7 +29,7 @@ async function route() {
   await view.show(decodeURIComponent(id));
 }
 
-/** Ask the person for a key; `problem` is why the one they gave before did not do. */
+/** Asks the person for a key; `problem` says why the previous one was refused. */
 function askForKey(problem) {
   const field = keyDialog.querySelector("input");
   fill(keyDialog.querySelector(".problem"), problem);
@@ -57,7 +57,7 @@ async function drawState() {
   const word = !ready ? "unreachable" : !ready.ready ? "not ready" : ready.degraded.length ? "degraded" : isRules ? "rules mode" : "ready";
   fill(state, el(`span.dot.${ready?.ready ? (ready.degraded.length ? "awaiting_approval" : "succeeded") : "failed"}`), word);
   const parts = Object.entries(ready?.components ?? {}).map(([name, one]) => `${name}: ${one.detail}`);
-  state.title = parts.join("\n") || "The gateway does not answer";
+  state.title = parts.join("\n") || "The gateway does not respond";
 }
 
 keyDialog.querySelector("form").addEventListener("submit", (event) => {

@@ -1,7 +1,7 @@
-/** Build: a pipeline is made by talking. A guided start, the conversation as it is answered, and its workbench. */
+/** Build: a pipeline made in a conversation. A guided start, the conversation, and its workbench. */
 
 import { alarm, approval } from "./answer.js";
-import { events, get, post, request, told } from "./api.js";
+import { events, get, post, request, errorText } from "./api.js";
 import { composer } from "./composer.js";
 import { button, count, el, fill, framed, icon, moment, pause, pinned, words } from "./dom.js";
 import { guide } from "./guide.js";
@@ -23,7 +23,7 @@ const first = new Map(); // what a conversation that was just made begins with
 let shown = null;
 let lead = () => {};
 
-/** Where "Ask about it" leads. */
+/** The target of "Ask about it". */
 export const leadTo = (go) => (lead = go);
 
 export async function show(id) {
@@ -37,7 +37,7 @@ export async function show(id) {
     fill(stage, talk.element);
     await talk.load();
   } catch (error) {
-    fill(stage, el("div.scroll", {}, el("p.problem", { role: "alert" }, told(error))));
+    fill(stage, el("div.scroll", {}, el("p.problem", { role: "alert" }, errorText(error))));
   }
 }
 
@@ -53,7 +53,7 @@ async function refresh() {
     const names = new Map(sources.data.map((source) => [source.id, source.name]));
     fill(list, data.map((one) => item(one, names.get(one.source_id))), !data.length && el("li.quiet.pad", {}, "None yet."));
   } catch (error) {
-    fill(list, el("li.problem", { role: "alert" }, told(error)));
+    fill(list, el("li.problem", { role: "alert" }, errorText(error)));
   }
 }
 
@@ -71,7 +71,7 @@ function conversation(id) {
   const back = el("a.back", { href: "#/build" }, "All conversations");
   const scroll = el("div.scroll", {}, el("div.column", {}, back, log));
   const stick = pinned(scroll);
-  const box = composer({ label: "Message", placeholder: "Say what should be different, or ask", send: say, stop });
+  const box = composer({ label: "Message", placeholder: "Describe a change, or ask a question", send: say, stop });
   const bench = workbench({ conversationId: id, asked: (collection) => lead(collection), changed: look });
   const dock = el("div.dock", {}, box.element);
   const element = el("div.talk", {}, el("div.words", {}, scroll, dock), bench.element);
@@ -91,7 +91,7 @@ function conversation(id) {
     else if (detail.status === "active") box.focus();
   }
 
-  /** All that is kept; a conversation that has ended takes no more messages, and says where its collection is asked. */
+  /** Shows the stored conversation. One that has ended accepts no messages and links to its collection. */
   function known(detail) {
     bench.known(detail);
     if (detail.status !== "active") fill(dock, ended(detail));
@@ -99,10 +99,10 @@ function conversation(id) {
 
   function look() {
     refresh();
-    get(`${API}/${id}`).then(known, () => {}); // what was told already is all that matters
+    get(`${API}/${id}`).then(known, () => {}); // what was errorText already is all that matters
   }
 
-  /** An answer is under way that this page does not hear: look until it is there. */
+  /** Polls for an answer that another page or client has requested. */
   async function waitFor(detail) {
     const work = log.appendChild(activity());
     while (detail.run_id && !detail.question && element.isConnected) {
@@ -156,7 +156,7 @@ function conversation(id) {
     try {
       await stream(text, { work, prose, reply });
     } catch (error) {
-      reply.append(alarm(told(error)));
+      reply.append(alarm(errorText(error)));
     } finally {
       reply.setAttribute("aria-busy", "false");
       work.over();
@@ -168,12 +168,12 @@ function conversation(id) {
     }
   }
 
-  /** Stop what answers; what is known by then is the answer. */
+  /** Cancels the run; what is known by then is the answer. */
   async function stop() {
     try {
       if (running) await post(`v1/runs/${running}/cancel`);
     } catch (error) {
-      log.lastElementChild?.append(alarm(told(error)));
+      log.lastElementChild?.append(alarm(errorText(error)));
     }
   }
 
@@ -203,30 +203,30 @@ function conversation(id) {
   return { element, load };
 }
 
-/** In the place of the composer: how the conversation ended, and where its way goes on. */
+/** Replaces the composer: how the conversation ended, and what can be done next. */
 function ended({ id, status, collection_id: collection, current_pipeline: pipeline, source_id: source }) {
   const again = [
     pipeline && source && button("Change the pipeline", (event) => anew(id, event), {
-      title: "Another conversation, which begins with this pipeline and makes another collection" }),
-    el("a.button", { href: "#/build" }, "Begin another"),
+      title: "Start another conversation with this pipeline, for another collection" }),
+    el("a.button", { href: "#/build" }, "Start another"),
   ];
   if (status !== "applied" || !collection) return el("div.ended", {}, el("span", {}, `This conversation was ${status}.`), again);
   return el("div.ended", {}, el("span", {}, "This conversation has ended: its pipeline fills ", el("b", {}, collection), "."),
     button("Ask about it", () => lead(collection), { kind: "primary", picture: "send" }), again);
 }
 
-/** A conversation that goes on from the pipeline of one that has ended. */
+/** Starts a conversation from the pipeline of one that has ended. */
 async function anew(id, { currentTarget: pressed }) {
   pressed.disabled = true;
   try {
     const made = await post(API, { from_conversation: id });
     location.hash = `#/build/${made.id}`;
   } catch (error) {
-    pressed.parentElement.append(alarm(told(error)));
+    pressed.parentElement.append(alarm(errorText(error)));
   }
 }
 
-/** The lines of a summary as a list. */
+/** Returns the lines of a summary as a Markdown list. */
 const listed = (summary) => summary.split("\n").map((line) => (line.startsWith("- ") ? `  ${line}` : `- ${line}`)).join("\n");
 
 const mine = (text) => el("div.mine", {}, el("p", {}, text));
@@ -237,7 +237,7 @@ function theirs(text) {
   return el("article.answer", { "aria-label": "Answer" }, prose);
 }
 
-/** What is done before an answer comes: tools and sub-agents, each a line that changes until it is over. */
+/** The activity before an answer: tools and sub-agents, one line each, updated until it has ended. */
 function activity() {
   const now = el("span", { role: "status" }, "Thinking");
   const lines = el("ol.trace");

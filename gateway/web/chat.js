@@ -1,7 +1,7 @@
-/** Chat with any room: what is said goes to /v1/chat/completions, and the answer appears as it is written. */
+/** Chat with any room through /v1/chat/completions, with streamed answers. */
 
 import { answer } from "./answer.js";
-import { events, Failure, get, post, request, told } from "./api.js";
+import { events, Failure, get, post, request, errorText } from "./api.js";
 import { composer } from "./composer.js";
 import { button, el, fill, pinned } from "./dom.js";
 
@@ -20,7 +20,7 @@ const hero = el("div.hero");
 const scroll = el("div.scroll", {}, el("div.column", {}, hero, log));
 const fresh = button("New chat", restart, { kind: "plain", picture: "plus" });
 const aside = el("div.row", {}, rooms, fresh);
-const box = composer({ label: "Message", placeholder: "Ask for something", send: say, stop, aside });
+const box = composer({ label: "Message", placeholder: "Send a message", send: say, stop, aside });
 
 export const view = el("section.view.chat", { "aria-label": "Chat" }, scroll, el("div.dock", {}, box.element));
 
@@ -39,11 +39,11 @@ export async function show() {
     rooms.addEventListener("change", welcome);
     welcome();
   } catch (error) {
-    fill(hero, el("p.problem", { role: "alert" }, told(error)), button("Try again", show, { picture: "again" }));
+    fill(hero, el("p.problem", { role: "alert" }, errorText(error)), button("Try again", show, { picture: "again" }));
   }
 }
 
-/** Begin a chat in a room, with the beginning of a question: other views lead here. */
+/** Starts a chat in a room with the first words of a question. Other views link here. */
 export async function enter(room, words) {
   await show();
   restart();
@@ -60,7 +60,7 @@ function welcome() {
       el("b", {}, one.name || one.id), el("span", {}, one.description));
   const suggestion = (text) => el("button.suggestion", { type: "button", onclick: () => say(text) }, text);
   fill(hero,
-    el("h1", {}, "What shall be done?"),
+    el("h1", {}, "What do you want to do?"),
     el("div.cards", { role: "group", "aria-label": "Rooms" }, known.filter((one) => one.id !== BUILDER).map(card)),
     el("div.suggestions", {}, (SUGGESTIONS[room?.id] ?? []).map(suggestion)));
   hero.hidden = talk.messages.length > 0;
@@ -102,7 +102,7 @@ async function say(text) {
     await stream(mine, reply);
     settled(reply.text);
   } catch (error) {
-    if (error.name === "AbortError") reply.fail(new Failure("Stopped. The run may still be going on: see Runs."));
+    if (error.name === "AbortError") reply.fail(new Failure("Stopped. The run may still be in progress: see Runs."));
     else reply.fail(error, () => retry(mine, place, text));
     settled(reply.text || "(no answer)");
   } finally {
@@ -111,7 +111,7 @@ async function say(text) {
   }
 }
 
-/** Take back what was said and not answered, and say it again. */
+/** Removes the unanswered message and sends it again. */
 function retry(mine, place, text) {
   if (mine !== talk || current) return;
   mine.messages.length = place - 1;
@@ -129,16 +129,16 @@ async function stream(mine, reply) {
     if (chunk.error) throw new Failure(chunk.error.message, { code: chunk.error.code });
     const delta = chunk.choices?.[0]?.delta ?? {};
     if (chunk.event?.type === "replace") reply.replace(chunk.event.data.content);
-    else if (delta.content) reply.add(delta.content);
+    else if (delta.content || delta.refusal) reply.add(delta.content || delta.refusal);
     if (chunk.event?.type === "status") reply.status(chunk.event.data.description);
     if (chunk.event?.type === "source") reply.source();
-    if (chunk.metadata) last = chunk;
+    if (chunk.stepgate) last = chunk;
   }
-  if (!last) throw new Failure("The connection ended before the answer did. The run goes on: see Runs.");
-  reply.finish(last.steps, last.metadata);
+  if (!last) throw new Failure("The connection ended before the answer was complete. The run continues: see Runs.");
+  reply.finish(last.steps, last.stepgate);
 }
 
-/** Stop the run; what it knows by then is its answer. Without the right to do so, only listening stops. */
+/** Cancels the run; what is known by then is its answer. Without the permission, only the stream ends. */
 async function stop() {
   const { runId, controller } = current;
   try {

@@ -1,8 +1,8 @@
-/** The box one writes into: Enter sends, Shift+Enter makes a line, and while an answer comes the button stops it. */
+/** The message box: Enter sends, Shift+Enter adds a line; during an answer the button stops it. */
 
 import { el, fill, icon } from "./dom.js";
 
-/** `send(text)` is called with what was written; `stop()` while busy. `aside` stands beside the button. */
+/** Calls `send(text)` with the message, and `stop()` while busy. `aside` is shown beside the button. */
 export function composer({ label, placeholder, send, stop = null, aside = null }) {
   const box = el("textarea", { rows: 1, placeholder, "aria-label": label, enterKeyHint: "send" });
   const press = el("button.send", { type: "submit" });

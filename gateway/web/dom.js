@@ -1,4 +1,4 @@
-/** Elements and the few formats that every view shares. Strings become text nodes; nothing here parses HTML. */
+/** Elements and formats shared by all views. Strings become text nodes; nothing here parses HTML. */
 
 const SVG = "http://www.w3.org/2000/svg";
 const ICONS = {
@@ -34,13 +34,13 @@ export function el(spec, props = {}, ...children) {
   return node;
 }
 
-/** Put other children into a node. */
+/** Replaces the children of a node. */
 export function fill(node, ...children) {
   node.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
   return node;
 }
 
-/** A line drawing; `label` names it to those who do not see it. */
+/** An icon; `label` is its name for screen readers. */
 export function icon(name, label = "") {
   const svg = document.createElementNS(SVG, "svg");
   const path = document.createElementNS(SVG, "path");
@@ -55,7 +55,7 @@ export function icon(name, label = "") {
   return svg;
 }
 
-/** A line from one point to another further right, which bends within the last `gap` only: it passes what is between. */
+/** A path from one point to another on its right. It bends only within the last `gap`, to pass nodes in between. */
 export function curve(x1, y1, x2, y2, gap) {
   const path = document.createElementNS(SVG, "path");
   const turn = Math.max(x1, x2 - gap);
@@ -72,13 +72,13 @@ export function canvas(className) {
   return svg;
 }
 
-/** A button; its word is its label. */
+/** A button with a text or an icon. */
 export function button(word, onclick, { kind = "", picture = null, title = "" } = {}) {
   const look = kind ? `button.button.${kind}` : "button.button";
   return el(look, { type: "button", onclick, title }, picture && icon(picture), word && el("span", {}, word));
 }
 
-/** Seconds as people read them. */
+/** Formats seconds. */
 export function seconds(value) {
   if (value === null || value === undefined) return "";
   if (value < 0.1) return `${Math.max(1, Math.round(value * 1000))} ms`;
@@ -86,7 +86,7 @@ export function seconds(value) {
   return `${Math.floor(value / 60)} min ${Math.round(value % 60)} s`;
 }
 
-/** A moment, near ones by their time only. */
+/** Formats a date; today's by its time only. */
 export function moment(text) {
   const then = new Date(text);
   const today = then.toDateString() === new Date().toDateString();
@@ -94,16 +94,16 @@ export function moment(text) {
   return then.toLocaleString([], today ? near : { dateStyle: "medium", timeStyle: "short" });
 }
 
-/** `1 step`, `2 steps`. */
+/** Formats a count: `1 step`, `2 steps`. */
 export const count = (number, word) => `${number.toLocaleString()} ${word}${number === 1 ? "" : "s"}`;
 
-/** Snake case as words. */
+/** Converts snake case to words. */
 export const words = (name) => String(name).replaceAll("_", " ");
 
-/** A promise that is kept after some milliseconds. */
+/** Returns a promise that resolves after some milliseconds. */
 export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Call `draw` with the newest argument, once a frame at most. */
+/** Calls `draw` with the newest argument, at most once a frame. */
 export function framed(draw) {
   let due = false;
   return () => {
@@ -116,7 +116,7 @@ export function framed(draw) {
   };
 }
 
-/** Keep a scrolled box at its end: call what this returns whenever it has grown. Who scrolls up is left alone. */
+/** Keeps a box scrolled to its end: call the returned function when it has grown. Stops if the person scrolls up. */
 export function pinned(box) {
   let atEnd = true;
   let last = 0;

@@ -1,7 +1,7 @@
-/** The explorer of one run: plan, answer, citations and trace. While the run goes on it is looked at again. */
+/** The explorer of one run: plan, answer, citations and trace. Updates while the run is in progress. */
 
 import { approval } from "./answer.js";
-import { events, Failure, get, post, request, told } from "./api.js";
+import { events, Failure, get, post, request, errorText } from "./api.js";
 import { button, count, el, fill, framed, moment, pause, seconds, words } from "./dom.js";
 import { markdown } from "./markdown.js";
 import { citationList, citing } from "./panel.js";
@@ -11,27 +11,27 @@ import { trace } from "./trace.js";
 const OPEN = new Set(["queued", "running", "awaiting_approval"]);
 const BETWEEN_MS = 700; // between two looks at a run that goes on
 
-/** Show a run in `stage` and follow it until it ends or `signal` aborts; `changed()` is called when it has ended. */
+/** Shows a run in `stage` and follows it until it ends or `signal` aborts. Calls `changed()` when it has ended. */
 export async function explore(stage, id, { signal, changed }) {
   const page = layout(id);
   try {
     let run = await look(id, signal);
     fill(stage, page.element);
     page.paint(run);
-    let told = 0;
+    let errorText = 0;
     while (OPEN.has(run.status)) {
-      told = await heard(id, { after: told, known: run.last_seq }, page, signal);
+      errorText = await heard(id, { after: errorText, known: run.last_seq }, page, signal);
       await pause(BETWEEN_MS);
       run = await look(id, signal);
       page.paint(run);
       if (!OPEN.has(run.status)) changed();
     }
   } catch (error) {
-    if (error.name !== "AbortError") fill(stage, el("div.scroll", {}, el("p.problem", { role: "alert" }, told(error))));
+    if (error.name !== "AbortError") fill(stage, el("div.scroll", {}, el("p.problem", { role: "alert" }, errorText(error))));
   }
 }
 
-/** A run as it is; where the key allows no more requests for now, after the time it is told. */
+/** Returns the run; at the key's rate limit, after the time that the refusal states. */
 async function look(id, signal) {
   for (;;) {
     try {
@@ -43,7 +43,7 @@ async function look(id, signal) {
   }
 }
 
-/** Wait until a run tells more than is `known`; the pieces of its answer are shown at once. The last seq it told. */
+/** Waits until the run has events after seq `known`; shows pieces of its answer at once. Returns the last seq. */
 async function heard(id, { after, known }, page, signal) {
   const response = await request(`v1/runs/${id}/events?after=${after}`, { accept: "text/event-stream", signal });
   if (response.status === 204) return after;
@@ -56,7 +56,7 @@ async function heard(id, { after, known }, page, signal) {
   return after;
 }
 
-/** The parts of the page, which stay while what is in them changes. */
+/** The sections of the page; their contents change, they do not. */
 function layout(id) {
   const unfolded = new Set();
   const head = el("header");
@@ -65,7 +65,7 @@ function layout(id) {
   const stop = button("Stop", () => post(`v1/runs/${id}/cancel`).catch(() => {}), { picture: "stop" });
   const part = (title, inner) => el("section", { hidden: true }, el("h2", {}, title), inner);
   const [plan, answer, sources, happened] = [
-    part("Plan", el("div")), part("Answer", prose), part("Citations", el("div")), part("What happened", el("div")),
+    part("Plan", el("div")), part("Answer", prose), part("Citations", el("div")), part("Trace", el("div")),
   ];
   const element = el("div.scroll", {}, el("div.column.run", {},
     el("a.back", { href: "#/runs" }, "All runs"), head, question, el("div.row", {}, stop), plan, answer, sources, happened));
@@ -100,7 +100,7 @@ function layout(id) {
     answer.hidden = !prose.childElementCount;
   }
 
-  /** Unfold a step's line and go there. */
+  /** Opens a step's line and scrolls to it. */
   function reveal(stepId) {
     const found = [...happened.querySelectorAll("details")].filter((line) => line.dataset.step === stepId).at(-1);
     if (!found) return;
@@ -122,9 +122,8 @@ function layout(id) {
 function facts({ status, room, created_at: created, response: { steps, metadata } }) {
   const ends = steps.map((step) => (new Date(step.started_at) - new Date(created)) / 1000 + (step.duration ?? 0));
   const { usage, runtime } = metadata;
-  const isPartial = status === "succeeded" && metadata.status !== "complete";
   return el("p.facts", {},
-    el("span", {}, el(`span.dot.${status}`), words(isPartial ? metadata.status : status)),
+    el("span", {}, el(`span.dot.${status}`), words(status === "partial" ? metadata.status : status)),
     el("span", {}, `room ${room}`),
     el("span", {}, moment(created)),
     ends.length > 0 && !OPEN.has(status) && el("span", {}, seconds(Math.max(0, ...ends))),
@@ -140,7 +139,7 @@ function madeOf(plan, { runtime }) {
   return el("p.quiet", {}, parts.filter(Boolean).join(", "));
 }
 
-/** The newest attempt at each step, from the trace. */
+/** Returns the newest attempt of each step, from the trace. */
 function statesOf(steps) {
   const attempts = steps.filter((step) => step.type === "step" || step.type === "completion");
   const state = ({ status, duration: time, attempt }) => ({ status, time, attempt });

@@ -1,6 +1,6 @@
-/** The guided start of a pipeline: a folder, a site or a Drive becomes a source with a conversation about it. */
+/** The guided start of a pipeline: creates a source (folder, site or Drive) and a conversation about it. */
 
-import { post, told } from "./api.js";
+import { post, errorText } from "./api.js";
 import { el, icon } from "./dom.js";
 
 const KINDS = {
@@ -9,25 +9,25 @@ const KINDS = {
     picture: "folder",
     label: "Path of the folder",
     place: "my-docs",
-    hint: "Below the folders that AGENT_FILE_ROOTS names, or below “files” in the data folder.",
+    hint: "Must be below a folder in AGENT_FILE_ROOTS, or below “files” in the data folder.",
   },
   web: {
     word: "A site",
     picture: "site",
     label: "Address of the site",
     place: "https://docs.example.org",
-    hint: "Pages that are linked from it are read too.",
+    hint: "Linked pages are read too.",
   },
   gdrive: {
     word: "A Drive",
     picture: "drive",
     label: "Id or link of the Drive folder",
     place: "https://drive.google.com/…",
-    hint: "Takes a stored credential of Google.",
+    hint: "Needs a stored Google credential.",
   },
 };
 
-/** The form. `begun(id, opening)` is called with the conversation that was made, and what to say in it first. */
+/** The form. Calls `begun(id, opening)` with the new conversation and its first message. */
 export function guide(begun) {
   let kind = "local";
   const where = el("input", { required: true, maxLength: 4000, autocomplete: "off" });
@@ -62,16 +62,16 @@ export function guide(begun) {
       const wish = goal.value.trim();
       begun(made.id, /\b(help|index)/i.test(wish) ? wish : wish ? `Help me index this: ${wish}` : "Help me index this.");
     } catch (error) {
-      problem.textContent = told(error);
+      problem.textContent = errorText(error);
       begin.disabled = false;
     }
   }
 
   pick(kind);
   return el("div.scroll", {}, el("form.guide.column", { onsubmit: submit },
-    el("h1", {}, "What shall be indexed?"),
-    el("p.lead", {}, "The source is looked into, a pipeline is proposed and tried on samples. ",
-      "Nothing is read for good before you apply it."),
+    el("h1", {}, "What do you want to index?"),
+    el("p.lead", {}, "Stepgate analyses the source, proposes a pipeline and tries it on samples. ",
+      "Nothing is indexed before you apply it."),
     el("fieldset.choices", {}, el("legend.hidden", {}, "Kind of source"), Object.entries(KINDS).map(choice)),
     el("label", {}, label, where, hint), credentialRow,
     el("label", {}, "What is it for?", goal), el("div.row", {}, begin), problem));

@@ -1,5 +1,5 @@
-/** Markdown of models and tools as DOM nodes. Nothing is parsed as HTML, images are links, links are http, https or
- * mailto; every search for a closing mark goes over the text once, so that no text can make it slow. */
+/** Renders Markdown from models and tools as DOM nodes. Nothing is parsed as HTML; images become links; links are http,
+ * https or mailto. Every search for a closing mark scans the text once, so that no text can make it slow. */
 
 import { el } from "./dom.js";
 
@@ -10,8 +10,8 @@ const FENCE = /^ {0,3}(`{3,}|~{3,})([^`]*)$/;
 const RULE = /^ {0,3}([-*_])(?: *\1){2,} *$/;
 const drawn = new WeakMap();
 
-/** Draw `text` into a node. What was drawn before and has not changed stays, so that a growing text does not flicker.
- * `cite(n)` gives what the number of a citation does when it is pressed, or null where it is no citation. */
+/** Renders `text` into a node. Unchanged blocks stay, so that a growing text does not flicker. `cite(n)` returns the
+ * handler of a citation's number, or null if it is not a citation. */
 export function markdown(into, text, cite = () => null, { afresh = false } = {}) {
   const old = afresh ? [] : (drawn.get(into) ?? []);
   if (afresh) into.replaceChildren();
@@ -24,7 +24,7 @@ export function markdown(into, text, cite = () => null, { afresh = false } = {})
   drawn.set(into, [...old.slice(0, same), ...fresh]);
 }
 
-/** The address if it is one that a link may have, else null. */
+/** Returns the address if a link may have it, else null. */
 export function safeUrl(text) {
   try {
     const url = new URL(text);
@@ -34,7 +34,7 @@ export function safeUrl(text) {
   }
 }
 
-/** A link that leads away and tells the other side nothing. */
+/** A link to another site that sends no referrer. */
 export const link = (href, ...children) =>
   el("a", { href, target: "_blank", rel: "noopener noreferrer", referrerPolicy: "no-referrer" }, ...children);
 
@@ -51,7 +51,7 @@ function* blocks(lines, depth, cite) {
   }
 }
 
-/** The block that begins at a line: where it ends, and how it is drawn. */
+/** Returns the block that starts at a line: its end, and how to render it. */
 function block(lines, at, depth, cite) {
   const line = lines[at];
   const fence = FENCE.exec(line);
@@ -70,7 +70,7 @@ function block(lines, at, depth, cite) {
   return [end, () => el("p", {}, inline(lines.slice(at, end).join("\n").trim(), cite))];
 }
 
-/** Whether a paragraph ends before this line. */
+/** Returns whether a paragraph ends before this line. */
 function begins(lines, at) {
   const line = lines[at];
   const marks = [/^#{1,6}\s|^>/, FENCE, RULE, ITEM];
@@ -139,7 +139,7 @@ function table(lines, at, cite) {
         el("tbody", {}, lines.slice(at + 2, end).map((line) => row(line, "td")))))];
 }
 
-/** Text with its marks as nodes. */
+/** Renders inline marks as nodes. */
 function inline(text, cite, depth = 0) {
   const nodes = [];
   const missing = new Set(); // closing marks that do not come any more
@@ -161,7 +161,7 @@ function inline(text, cite, depth = 0) {
   return plain ? [...nodes, plain] : nodes;
 }
 
-/** What begins at this place: its node and length, or null for a character that is just one. */
+/** Returns the mark that starts here as node and length, or null for plain text. */
 function special(text, at, missing, cite, depth) {
   const letter = text[at];
   if (letter === "\n") return [el("br"), 1];
@@ -227,7 +227,7 @@ function linked(text, at, cite, depth, missing) {
   return [link(href, label ? inline(label, () => null, DEEPEST) : target), length];
 }
 
-/** Where the parenthesis of a link ends; it may hold pairs of its own. */
+/** Returns the end of a link's parenthesis, which may contain nested pairs. */
 function closing(text, from) {
   let open = 1;
   for (let at = from; at < Math.min(text.length, from + 2000); at += 1) {

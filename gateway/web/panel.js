@@ -1,6 +1,6 @@
-/** The panel of a citation: the quoted words, where they stand, the passage around them, the file itself. */
+/** The panel of a citation: the quoted words, their place, the passage around them, and the file. */
 
-import { get, request, told } from "./api.js";
+import { get, request, errorText } from "./api.js";
 import { button, el, fill, icon } from "./dom.js";
 import { link, safeUrl } from "./markdown.js";
 
@@ -9,7 +9,7 @@ let opener = null;
 
 const SIGNS = { passed: "done", failed: "failed" };
 
-/** What `[n]` does in an answer: a function of n, for `markdown`. */
+/** Returns the handler of `[n]` in an answer, for `markdown`. */
 export function citing({ sources = [], citations = [] }) {
   const known = new Map(sources.map((source) => [source.id, source]));
   return (number) => (known.has(number) ? () => openSource(known.get(number), citations) : null);
@@ -24,7 +24,7 @@ export function sourceRow({ sources = [], citations = [] }) {
   return el("div.chips", { role: "group", "aria-label": "Sources" }, sources.map(chip));
 }
 
-/** Every quote of an answer, to read down. */
+/** A list of all quotes of an answer. */
 export function citationList({ sources = [], citations = [] }) {
   return el("ul.quotes", {}, sources.map((source) =>
     el("li", {}, el("button.plain", { type: "button", onclick: () => openSource(source, citations) },
@@ -32,7 +32,7 @@ export function citationList({ sources = [], citations = [] }) {
     quotesOf(source, citations).slice(0, 2).map((quote) => el("blockquote", {}, quote.words)))));
 }
 
-/** Show a source with its quotes. */
+/** Shows a source with its quotes. */
 export function openSource(source, citations = []) {
   const quotes = quotesOf(source, citations);
   opener = document.activeElement;
@@ -47,7 +47,7 @@ export function openSource(source, citations = []) {
   shut.focus();
 }
 
-/** Hide the panel; who opened it has the focus again. */
+/** Hides the panel and returns the focus to the element that opened it. */
 export function close() {
   if (panel.hidden) return;
   panel.hidden = true;
@@ -72,11 +72,11 @@ function quoted({ words, at, where }) {
   const place = [at.collection && `collection ${at.collection}`, pages].filter(Boolean).join(", ");
   const found = el("div", { role: "status" });
   const look = (what) => async () => {
-    fill(found, el("p.quiet", {}, "Looking it up …"));
+    fill(found, el("p.quiet", {}, "Loading …"));
     try {
       fill(found, await what(at));
     } catch (error) {
-      fill(found, el("p.problem", {}, told(error)));
+      fill(found, el("p.problem", {}, errorText(error)));
     }
   };
   return el("section", {},
@@ -85,16 +85,16 @@ function quoted({ words, at, where }) {
     el("div.row", {},
       at.collection && button("In its passage", look(passage)),
       at.collection && button(at.page ? `Open page ${at.page}` : "Open the file", look(file)),
-      at.citation_id && button("Prove it again", look(proof))),
+      at.citation_id && button("Verify again", look(proof))),
     found);
 }
 
-/** The passage with the quoted words marked. Offsets count characters, not the halves that JavaScript counts. */
+/** The passage with the quoted words marked. Offsets count code points, not JavaScript's UTF-16 units. */
 async function passage(at) {
   const path = `v1/documents/${encodeURIComponent(at.source_id)}?collection=${encodeURIComponent(at.collection)}`;
   const { chunks } = await get(path);
   const chunk = chunks.find((one) => one.chunk_id === at.chunk_id);
-  if (!chunk) return el("p.problem", {}, "The document was read anew since; this passage is gone.");
+  if (!chunk) return el("p.problem", {}, "The document has been read again since; this passage no longer exists.");
   const letters = Array.from(chunk.text);
   const end = at.offset + Array.from(at.text_snippet).length;
   const cut = (from, to) => letters.slice(from, to).join("");
@@ -102,7 +102,7 @@ async function passage(at) {
     el("p", {}, cut(0, at.offset), el("mark", {}, cut(at.offset, end)), cut(end)));
 }
 
-/** Open the file. It is fetched, because a link could not carry the key; only PDFs are shown, the rest is saved. */
+/** Opens the file. It is fetched because a link cannot carry the key. PDFs are shown, other files are saved. */
 async function file(at) {
   const path = `v1/documents/${encodeURIComponent(at.source_id)}/file?collection=${encodeURIComponent(at.collection)}`;
   const response = await request(path, { accept: "*/*" });
@@ -125,7 +125,7 @@ async function proof(at) {
       el("li", {}, icon(SIGNS[result] ?? "info", result), el("span", {}, el("b", {}, check), ` ${detail}`)))));
 }
 
-/** The page a source is on, where that is not a file of ours. */
+/** A link to a source on the web. */
 function outside(source) {
   const href = source.url && safeUrl(source.url);
   if (!href || /\/v1\/documents\/[^/]+\/file$/.test(new URL(href).pathname)) return null;

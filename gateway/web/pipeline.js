@@ -1,17 +1,17 @@
-/** Beside a builder's conversation: its pipeline, what is doubtful, and the way to apply it. */
+/** Beside a pipeline conversation: its pipeline, its uncertainties, and the form to apply it. */
 
-import { get, post, told } from "./api.js";
+import { get, post, errorText } from "./api.js";
 import { button, count, el, fill, icon, pause, words } from "./dom.js";
 
 const RANKS = ["blocking", "notable", "info"];
 const PICTURES = { blocking: "blocked", notable: "warning", info: "info" };
 const TITLES = { blocking: "Blocking", notable: "Notable", info: "For information" };
 
-const SURE = "Abandon it for good?";
-const NONE = "No pipeline yet. It appears here as soon as one is proposed.";
+const SURE = "Really abandon it?";
+const NONE = "No pipeline yet. It appears here when one is proposed.";
 
-/** The panel of one conversation. `asked(collection)` leads to where the finished collection can be asked,
- * `changed()` is called when the conversation was applied or abandoned. */
+/** The panel of one conversation. Calls `asked(collection)` to query the finished collection, and `changed()` when the
+ * conversation was applied or abandoned. */
 export function workbench({ conversationId, asked, changed }) {
   const doubts = new Map();
   const jobBox = el("div.job", { "aria-live": "polite" });
@@ -21,7 +21,7 @@ export function workbench({ conversationId, asked, changed }) {
   const placeholder = "Name of the collection";
   const name = el("input", { name: "collection", required: true, maxLength: 200, autocomplete: "off", placeholder });
   const force = el("input", { type: "checkbox", onchange: () => draw() });
-  const forceRow = el("label.check", {}, force, "Apply although something is blocking");
+  const forceRow = el("label.check", {}, force, "Apply despite blocking uncertainties");
   const apply = el("button.button.primary", { type: "submit" }, "Apply");
   const why = el("p.quiet", { id: "apply-why" });
   apply.setAttribute("aria-describedby", "apply-why");
@@ -45,17 +45,17 @@ export function workbench({ conversationId, asked, changed }) {
     apply.disabled = !pipeline || isBlocked || status !== "active";
     form.hidden = leave.hidden = status !== "active";
     why.textContent = !pipeline ? "There is nothing to apply yet."
-      : isBlocked ? `${count(blocking, "question")} must be settled first, or overridden.` : "";
+      : isBlocked ? `${count(blocking, "question")} must be resolved first, or overridden.` : "";
     fill(summary, "Pipeline", pipeline && el("span.tag", {}, pipeline.template || "own"),
       blocking > 0 && el("span.tag.blocking", {}, `${blocking} blocking`));
   }
 
-  /** One banner a severity; the same words from two sides are one line. */
+  /** One banner for each severity; identical messages are one line. */
   function bannerOf(rank, found) {
     if (!found.length) return null;
     const lines = grouped(found);
     const line = ([message, same]) => el("li", {}, el("span", {}, message),
-      rank !== "info" && el("button.button.small", { type: "button", onclick: (event) => settle(event, same) }, "Settled"));
+      rank !== "info" && el("button.button.small", { type: "button", onclick: (event) => settle(event, same) }, "Resolved"));
     return el(`div.banner.${rank}`, { role: rank === "blocking" ? "alert" : "status" },
       icon(PICTURES[rank]), el("div", {}, el("b", {}, TITLES[rank]), el("ul", {}, [...lines].map(line))));
   }
@@ -67,13 +67,13 @@ export function workbench({ conversationId, asked, changed }) {
         doubts.set(id, await post(`api/v2/agent/conversations/${conversationId}/uncertainties/${id}/resolve`));
       draw();
     } catch (error) {
-      fill(jobBox, el("p.problem", { role: "alert" }, told(error)));
+      fill(jobBox, el("p.problem", { role: "alert" }, errorText(error)));
     }
   }
 
   const reconsider = () => (leave.textContent = "Abandon this conversation");
 
-  /** End it with nothing applied; at the second press, for there is no way back. */
+  /** Abandons the conversation at the second press, because it cannot be undone. */
   async function abandon() {
     if (leave.textContent !== SURE) return void (leave.textContent = SURE);
     leave.disabled = true;
@@ -81,7 +81,7 @@ export function workbench({ conversationId, asked, changed }) {
       ({ status } = await post(`api/v2/agent/conversations/${conversationId}/abandon`));
       changed();
     } catch (error) {
-      fill(jobBox, el("p.problem", { role: "alert" }, told(error)));
+      fill(jobBox, el("p.problem", { role: "alert" }, errorText(error)));
     }
     leave.disabled = false;
     reconsider();
@@ -100,12 +100,12 @@ export function workbench({ conversationId, asked, changed }) {
       draw();
       follow(made.job_id);
     } catch (error) {
-      fill(jobBox, el("p.problem", { role: "alert" }, told(error)));
+      fill(jobBox, el("p.problem", { role: "alert" }, errorText(error)));
       draw();
     }
   }
 
-  /** Show how far a job is, until it has ended or nobody looks any more. */
+  /** Shows the progress of a job until it has ended or the view is closed. */
   async function follow(jobId) {
     let delay = 300;
     try {
@@ -117,7 +117,7 @@ export function workbench({ conversationId, asked, changed }) {
         if (job.status === "interrupted") await pause(delay);
       } while (element.isConnected);
     } catch (error) {
-      fill(jobBox, el("p.problem", { role: "alert" }, told(error)));
+      fill(jobBox, el("p.problem", { role: "alert" }, errorText(error)));
     }
   }
 
@@ -133,7 +133,7 @@ export function workbench({ conversationId, asked, changed }) {
       pipeline = found;
       draw();
     },
-    /** All that the gateway keeps of the conversation. */
+    /** Shows the stored conversation. */
     known(detail) {
       const begins = detail.job_id && status !== "applied";
       ({ status } = detail);
@@ -149,7 +149,7 @@ export function workbench({ conversationId, asked, changed }) {
   };
 }
 
-/** The pipeline from its source to its index; parsers that share a place stand side by side. */
+/** The pipeline from source to index; alternative parsers are side by side. */
 function drawn({ nodes, template }, analysed) {
   const rows = [...grouped(nodes, (node) => node.kind)];
   const box = (node) => el("li.node", {}, el("b", {}, words(node.plugin)),
@@ -175,7 +175,7 @@ function drawnJob({ status, collection, progress, report, failure, next }, asked
     el(status === "failed" ? "p.problem" : "p", {}, said),
     status === "running" && current && el("p.quiet.cut", {}, current),
     next && el("p.quiet", {}, next),
-    report?.left_out > 0 && el("p.quiet", {}, `${count(report.left_out, "file")} left out, as the pipeline says.`),
+    report?.left_out > 0 && el("p.quiet", {}, `${count(report.left_out, "file")} left out by the pipeline.`),
     (report?.skipped ?? []).length > 0 && el("p.quiet", {}, `${count(report.skipped.length, "file")} could not be read.`),
     status === "done" && button("Ask about it", () => asked(collection), { picture: "send" }),
   ].filter(Boolean);

@@ -1,11 +1,11 @@
-/** A plan as a graph: a column for what can be done at the same time, a curve for what waits for what. */
+/** A plan as a graph: a column for parallel steps, a curve for each dependency. */
 
 import { canvas, curve, el, seconds, words } from "./dom.js";
 import { sign } from "./trace.js";
 
 const GAP = 40; // pixels between two columns, as in views.css
 
-/** The graph of steps. `states` says by id how each stands; `chosen(id)` is called for the one that is pressed. */
+/** The graph of steps. `states` holds each step's status by id; calls `chosen(id)` for a pressed step. */
 export function graph(steps, states, chosen) {
   const known = new Map(steps.map((step) => [step.id, step]));
   const nodes = new Map();
@@ -44,7 +44,7 @@ export function graph(steps, states, chosen) {
   return box;
 }
 
-/** How many steps each must wait for, in the longest row. */
+/** Returns the length of the longest chain of dependencies before each step. */
 function levelsOf(known) {
   const levels = new Map();
   const level = (id) => {
@@ -58,7 +58,7 @@ function levelsOf(known) {
   return levels;
 }
 
-/** What a step waits for, without what it waits for by way of another. */
+/** Returns a step's direct dependencies, without transitive ones. */
 function direct({ depends_on: before }, known) {
   const there = before.filter((id) => known.has(id));
   return there.filter((id) => !there.some((other) => other !== id && reaches(other, id, known)));

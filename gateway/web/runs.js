@@ -1,12 +1,12 @@
-/** Runs: what was asked before as a list, beside the explorer of the one that was chosen. */
+/** Runs: a list of earlier runs beside the explorer of the selected one. */
 
-import { get, told } from "./api.js";
+import { get, errorText } from "./api.js";
 import { button, el, fill, moment, words } from "./dom.js";
 import { explore } from "./explorer.js";
 
 const FILTERS = {
-  "": "All", running: "Running", awaiting_approval: "Waiting", succeeded: "Succeeded", failed: "Failed",
-  cancelled: "Cancelled",
+  "": "All", running: "Running", awaiting_approval: "Waiting", succeeded: "Succeeded", partial: "Partial",
+  failed: "Failed", cancelled: "Cancelled",
 };
 const NONE = "Choose a run to see its plan, its steps and what it cites.";
 
@@ -34,7 +34,7 @@ export async function show(id = "") {
   await explore(stage, id, { signal: following.signal, changed: refresh });
 }
 
-/** Nobody looks any more. */
+/** Stops updating when the view is closed. */
 export function hide() {
   following?.abort();
   following = null;
@@ -56,7 +56,7 @@ async function load(before) {
     fill(list, rows.map(item), !rows.length && el("li.quiet.pad", {}, "None."));
     more.hidden = !next;
   } catch (error) {
-    fill(list, el("li.problem", { role: "alert" }, told(error)));
+    fill(list, el("li.problem", { role: "alert" }, errorText(error)));
   }
 }
 

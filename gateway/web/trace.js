@@ -1,4 +1,4 @@
-/** The `steps` trace of a run as a list that unfolds: each attempt with its arguments, calls, output and verdict. */
+/** The `steps` trace of a run as a collapsible list: each attempt with its arguments, calls, output and verdict. */
 
 import { count, el, icon, seconds, words } from "./dom.js";
 
@@ -10,7 +10,7 @@ const PARTS = new Set(["tool", "supervision", "tailor", "subagent"]);
 const ASIDES = new Set(["route", "memory", "gate", "notice", "guard"]);
 const SAID = { args: "with", output: "gave", error: "error", reason: "why", summary: "found", feedback: "told", task: "task" };
 
-/** The trace as a list. Lines that belong to an attempt stand within it; `open` keeps what its reader had unfolded. */
+/** The trace as a list. Lines of an attempt are nested in it; `open` keeps the lines that the person has opened. */
 export function trace(steps, open = new Set()) {
   const attempts = new Map();
   const lines = [];
@@ -26,10 +26,10 @@ export function trace(steps, open = new Set()) {
   return el("ol.trace", {}, lines.map((line) => el("li", {}, row(line, open))));
 }
 
-/** The sign of a status. */
+/** The icon of a status. */
 export const sign = (status) => el(`span.sign.${status}`, {}, icon(PICTURES[status] ?? "waiting", words(status)));
 
-/** How a run went, in a line. */
+/** Returns a run's outcome as one line. */
 export function headline(steps, metadata) {
   if (metadata.status === "awaiting_approval") return "Waiting for you";
   const done = steps.filter((step) => ["step", "completion"].includes(step.type) && step.status !== "skipped").length;
@@ -63,7 +63,7 @@ function row({ step, parts, id }, open) {
   return fold;
 }
 
-/** A tool call, verdict or check within an attempt. The call that is all there is to a step is not told twice. */
+/** A tool call, verdict or check within an attempt. A step that is only one call does not show it twice. */
 function within(part, step) {
   if (part.type === "supervision") {
     const by = part.detail.by === "model" ? "the judge" : "the checks";
@@ -77,7 +77,7 @@ function within(part, step) {
     facts(part));
 }
 
-/** What a line knows besides its title, as pairs of a word and a value. */
+/** Returns the details of a line as pairs of label and value. */
 function facts({ detail, type }) {
   if (!detail || type === "supervision") return [];
   const pairs = Object.entries(SAID).filter(([name]) => !isEmpty(detail[name]));
@@ -86,7 +86,7 @@ function facts({ detail, type }) {
   return pairs.map(([name, word]) => el("div.fact", {}, el("span.word", {}, word), value(detail[name])));
 }
 
-/** A JSON value as text; short objects as their pairs. */
+/** Formats a JSON value; short objects as their pairs. */
 export function value(data) {
   if (typeof data === "string") return el("pre", { tabIndex: 0 }, data);
   if (Array.isArray(data) && data.every((one) => typeof one === "string")) return el("pre", {}, data.join("\n"));

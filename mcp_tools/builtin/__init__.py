@@ -1,40 +1,44 @@
-"""Our own tools, one file a family, and `builtin_tools` that makes them from settings."""
+"""The built-in tools, one file for each family; `builtin_tools` creates them from the settings."""
 
 from dataclasses import dataclass
 
-from agent.core.config import Settings
-from agent.core.memory import MemoryStore
-from agent.core.net import SafeClient
-from agent.knowledge.library import Library
+from agent.core.settings import Settings
+from agent.ingest.collections import Library
+from agent.memory.store import MemoryStore
+from agent.net import SafeClient
 from agent.tools import Tool
 from mcp_tools.builtin.answer import AnswerWithCitationsTool
 from mcp_tools.builtin.calculator import CalculatorTool
 from mcp_tools.builtin.current_time import CurrentTimeTool
 from mcp_tools.builtin.files import FileRoots, ListFilesTool, ReadFileTool, SearchFilesTool
-from mcp_tools.builtin.incident import incident_tools
+from mcp_tools.builtin.incident import INCIDENT_EXTENSION, make_incident_tools
 from mcp_tools.builtin.ingest import IngestTool
 from mcp_tools.builtin.knowledge import SearchKnowledgeTool
 from mcp_tools.builtin.list_documents import ListDocumentsTool
 from mcp_tools.builtin.memory import MemorySaveTool, MemorySearchTool
+from mcp_tools.builtin.tables import DescribeTableTool, QueryTableTool
 from mcp_tools.builtin.web_fetch import WebFetchTool
+
+BUILTIN_EXTENSIONS = (INCIDENT_EXTENSION,)
+"""Gates and topics that come with the built-in tools."""
 
 
 @dataclass(frozen=True, slots=True)
 class Builtins:
-    """The tools, and what must be closed with them."""
+    """The built-in tools, and the connections to close with them."""
 
     tools: tuple[Tool, ...]
     client: SafeClient
     web_fetch: WebFetchTool
 
     async def aclose(self) -> None:
-        """Close connections."""
+        """Closes connections."""
         await self.web_fetch.aclose()
         await self.client.aclose()
 
 
 def builtin_tools(settings: Settings, memory: MemoryStore, library: Library) -> Builtins:
-    """Every tool that ships with the product. Makes the default files folder where it is used."""
+    """Returns every tool of the product. Creates the default files folder if it is used."""
     if not settings.file_roots:
         settings.readable_roots[0].mkdir(parents=True, exist_ok=True)
     roots = FileRoots(settings.readable_roots)
@@ -50,6 +54,8 @@ def builtin_tools(settings: Settings, memory: MemoryStore, library: Library) -> 
         ReadFileTool(roots),
         ListFilesTool(roots),
         SearchFilesTool(roots),
+        DescribeTableTool(roots),
+        QueryTableTool(roots),
         CalculatorTool(),
         CurrentTimeTool(),
         MemorySaveTool(memory),
@@ -58,6 +64,6 @@ def builtin_tools(settings: Settings, memory: MemoryStore, library: Library) -> 
         ListDocumentsTool(library),
         AnswerWithCitationsTool(library, settings.browser_url),
         IngestTool(library, settings.readable_roots),
-        *incident_tools(settings, library),
+        *make_incident_tools(settings, library),
     )
     return Builtins(tools, client, web_fetch)

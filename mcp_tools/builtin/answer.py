@@ -1,4 +1,4 @@
-"""`answer_with_citations`: a question answered from the user's documents, in their own words, each with its place."""
+"""`answer_with_citations`: answers a question with sentences of the user's documents, each with its source."""
 
 import asyncio
 import logging
@@ -8,25 +8,25 @@ from pydantic import BaseModel, Field
 
 from agent.core.errors import BudgetError, ModelError
 from agent.core.models import Source, SourceCitation
-from agent.knowledge.library import Library
-from agent.knowledge.tailor import Persona, Tailored, Tailoring, TailorInput, TailorOutput
-from agent.knowledge.tailor.asking import write_by_model
-from agent.knowledge.tailor.found import clarifying, linked, passages_of
-from agent.planning.compare import comparison
-from agent.tools import READ_ONLY, Asker, ToolContext, TypedTool
-from mcp_tools.builtin.knowledge import SearchKnowledgeInput, search
+from agent.grounded_answers import Persona, Tailored, Tailoring, TailorInput, TailorOutput
+from agent.grounded_answers.asking import write_by_model
+from agent.grounded_answers.found import clarifying, linked, passages_of
+from agent.ingest.collections import Library
+from agent.planning.compare import parse_comparison
+from agent.tools import READ_ONLY, ToolContext, ToolModel, TypedTool
+from mcp_tools.builtin.knowledge import SearchKnowledgeInput, search_collections
 
 log = logging.getLogger(__name__)
 
-PASSAGES = 8
-"""Passages an answer is made from: enough for two sides of a comparison, little enough to stay with the question."""
-LEAST_RELEVANCE = 0.4
+MAX_PASSAGES = 8
+"""Passages an answer is made from: enough for two sides of a comparison, few enough to stay with the question."""
+MIN_RELEVANCE = 0.4
 
 
 class AnswerInput(BaseModel):
-    """What is asked, and how the answer is to sound and look."""
+    """Arguments of `answer_with_citations`."""
 
-    question: str = Field(min_length=1, max_length=4_000, description="the question, complete")
+    question: str = Field(min_length=1, max_length=4_000, description="the complete question")
     collection: str = Field(default="", max_length=200, description="where to look; empty for every collection")
     persona: Persona = Field(default="General", description="Technical, Executive or General")
     formatting_instructions: str = Field(
@@ -35,13 +35,15 @@ class AnswerInput(BaseModel):
 
 
 class AnswerWithCitationsTool(TypedTool[AnswerInput, TailorOutput]):
-    """Answers from the caller's collections, every claim held against the words it cites: by the model of the run, and
-    without one by the documents' own sentences."""
+    """Answers from the caller's collections and checks every claim against the words it cites.
+
+    The run's model writes the answer. Without a model it consists of the documents' own sentences.
+    """
 
     name = "answer_with_citations"
     description = (
-        "Answer a question from the user's own documents; every claim is checked and comes with the quoted words, page "
-        "and place it rests on; says so where the documents don't say."
+        "Answer a question from the user's own documents; every claim is checked and comes with the quoted words, "
+        "their page and place; says so if the documents do not answer it."
     )
     annotations = READ_ONLY
     tainted = True
@@ -55,21 +57,21 @@ class AnswerWithCitationsTool(TypedTool[AnswerInput, TailorOutput]):
         self._browser_url = browser_url
 
     async def run(self, args: AnswerInput, context: ToolContext) -> TailorOutput:
-        """Look each side of the question up, and tell what was found."""
-        topics = tuple(topic.query for topic in comparison(args.question))
-        found = [
-            await search(
-                self._library.preferring(context.retrieval_mode),
+        """Searches for each side of the question and answers from the passages."""
+        topics = tuple(topic.query for topic in parse_comparison(args.question))
+        results = [
+            await search_collections(
+                self._library.with_mode(context.retrieval_mode),
                 SearchKnowledgeInput(
-                    query=query, collection=args.collection, top_k=PASSAGES, min_relevance_score=LEAST_RELEVANCE
+                    query=query, collection=args.collection, top_k=MAX_PASSAGES, min_relevance_score=MIN_RELEVANCE
                 ),
                 context.owner,
             )
             for query in topics or (args.question,)
         ]
-        values = [output.model_dump(mode="json") for output in found]
+        values = [output.model_dump(mode="json") for output in results]
         passages = passages_of(values)
-        wanted = TailorInput(
+        request = TailorInput(
             user_query=args.question,
             context_chunks=linked(passages, self._browser_url),
             persona=args.persona,
@@ -77,35 +79,35 @@ class AnswerWithCitationsTool(TypedTool[AnswerInput, TailorOutput]):
             topics=topics,
             clarify=clarifying(values),
         )
-        return (await _written(Tailoring(wanted, run_id=context.run_id), context.model)).output
+        return (await _write_answer(Tailoring(request, run_id=context.run_id), context.model)).output
 
-    def text(self, output: TailorOutput) -> str:
-        """The answer, and what its numbers stand for."""
+    def format_text(self, output: TailorOutput) -> str:
+        """Returns the answer and the list of its sources."""
         names: dict[int, str] = {}
         for one in output.citations:
-            names.setdefault(one.number, _place(one))
+            names.setdefault(one.number, _format_place(one))
         listed = "\n".join(f"[{number}] {name}" for number, name in names.items())
         return f"{output.content}\n\n{listed}" if listed else output.content
 
-    def sources(self, output: TailorOutput) -> tuple[Source, ...]:
-        """The cited pages, with the quoted words."""
-        found: dict[int, Source] = {}
+    def list_sources(self, output: TailorOutput) -> tuple[Source, ...]:
+        """Returns the cited pages with the quoted words."""
+        results: dict[int, Source] = {}
         for one in output.citations:
-            quotes = (*found[one.number].quotes, one.text_snippet) if one.number in found else (one.text_snippet,)
-            found[one.number] = Source(id=one.number, name=_place(one), url=one.url, quotes=quotes)
-        return tuple(found.values())
+            quotes = (*results[one.number].quotes, one.text_snippet) if one.number in results else (one.text_snippet,)
+            results[one.number] = Source(id=one.number, name=_format_place(one), url=one.url, quotes=quotes)
+        return tuple(results.values())
 
 
-async def _written(tailoring: Tailoring, model: Asker | None) -> Tailored:
-    """The answer by the model; by rule where there is none, where it fails (which the log has), and where nothing was
-    found: what is not there is not asked of a model."""
+async def _write_answer(tailoring: Tailoring, model: ToolModel | None) -> Tailored:
+    """Returns the model's answer; one by rule if there is no model, the model fails (which is logged), or nothing
+    was found."""
     if model is not None and tailoring.wanted.context_chunks:
         try:
             return await write_by_model(tailoring, partial(model.ask, tier="high"))
         except (ModelError, BudgetError) as error:
-            log.warning("an answer is made by rule: %s", error.message)
+            log.warning("the answer is made by rule, because the model failed: %s", error.message)
     return await asyncio.to_thread(tailoring.by_rules)
 
 
-def _place(one: SourceCitation) -> str:
+def _format_place(one: SourceCitation) -> str:
     return f"{one.source}, page {one.page}" if one.page is not None else one.source

@@ -1,4 +1,4 @@
-"""`calculator`: arithmetic, exact for decimals, safe for anything a model may write."""
+"""`calculator`: arithmetic, exact for decimals, safe for any input."""
 
 import ast
 import math
@@ -24,13 +24,13 @@ from agent.tools import ToolContext, TypedTool
 PRECISION = 40
 MAX_POWER = 10_000
 _TYPOGRAPHY = str.maketrans({"^": "**", "\u00d7": "*", "\u00f7": "/", "\u2212": "-"})
-"""How people write operators: the multiplication, division and minus signs of typography, the caret for powers."""
+"""Typographic multiplication, division and minus signs, and the caret for powers."""
 MAX_FACTORIAL = 500
-"""Larger ones have more digits than anybody reads and cost seconds."""
+"""Larger factorials take seconds and have more digits than anybody reads."""
 
 
 class CalculatorInput(BaseModel):
-    """What to calculate."""
+    """Arguments of `calculator`."""
 
     expression: str = Field(
         min_length=1, max_length=500, description="e.g. (17.5 * 240) / 3; + - * / // % ** and sqrt, round, log, sin ..."
@@ -54,16 +54,16 @@ class CalculatorTool(TypedTool[CalculatorInput, CalculatorOutput]):
     Output = CalculatorOutput
 
     async def run(self, args: CalculatorInput, context: ToolContext) -> CalculatorOutput:
-        """Evaluate."""
+        """Evaluates the expression."""
         return CalculatorOutput(expression=args.expression, value=calculate(args.expression))
 
-    def text(self, output: CalculatorOutput) -> str:
-        """As an equation."""
+    def format_text(self, output: CalculatorOutput) -> str:
+        """Returns the equation."""
         return f"{output.expression} = {output.value}"
 
 
 def calculate(expression: str) -> str:
-    """The value as a decimal number. `ToolError` with a hint for what cannot be calculated."""
+    """Returns the value as a decimal number. Raises `ToolInputError` with a hint if it cannot be calculated."""
     source = expression.strip().rstrip("=?").translate(_TYPOGRAPHY)
     with localcontext() as context:
         context.prec = PRECISION
@@ -80,21 +80,22 @@ def calculate(expression: str) -> str:
             raise ToolInputError(f"{expression!r} cannot be calculated: {error}") from error
         if not isinstance(value, Decimal) or not value.is_finite():
             raise ToolInputError(f"{expression!r} has no finite value")
-        return _plain(value)
+        return _format_plain(value)
 
 
 class _Evaluator(simpleeval.SimpleEval):  # type: ignore[misc]
-    """Numbers are decimals, so that 0.1 + 0.2 is 0.3; nothing but numbers, operators and the functions below."""
+    """Evaluates numbers as decimals, so that 0.1 + 0.2 is 0.3; allows only numbers, operators and the functions
+    below."""
 
     def __init__(self) -> None:
         super().__init__(operators=_OPERATORS, functions=_FUNCTIONS, names={"pi": _PI, "e": _E})
-        # Without attributes, which lead to Python's integers, whose powers never end; and without comparisons.
+        # No attributes: they lead to Python's integers, whose powers can run forever. No comparisons either.
         self.nodes: dict[type[ast.AST], Callable[..., Decimal]] = {kind: self.nodes[kind] for kind in _NODES}
 
     def _eval_constant(self, node: ast.Constant) -> Decimal:
         if isinstance(node.value, bool) or not isinstance(node.value, int | float):
             raise simpleeval.InvalidExpression("only numbers can be calculated with")
-        # The text of the literal, not its binary value.
+        # Decimal needs the literal's text: its binary value is inexact.
         text = str(node.value) if isinstance(node.value, int) else ast.get_source_segment(self.expr, node)
         return getcontext().create_decimal(text or "")
 
@@ -111,8 +112,8 @@ def _factorial(number: Decimal) -> Decimal:
     return Decimal(math.factorial(int(number)))
 
 
-def _real(function: Callable[[float], float]) -> Callable[[Decimal], Decimal]:
-    """A function of the math module, on decimals; its 15 digits are what a float has."""
+def _wrap_float_function(function: Callable[[float], float]) -> Callable[[Decimal], Decimal]:
+    """Returns a function of the math module for decimals, rounded to the 15 digits of a float."""
     return lambda number: round(Decimal(repr(function(float(number)))), 15)
 
 
@@ -143,7 +144,7 @@ _OPERATORS = {
 _FUNCTIONS: dict[str, Callable[..., Decimal]] = {
     "abs": abs,
     "ceil": lambda number: number.to_integral_value(ROUND_CEILING),
-    "cos": _real(math.cos),
+    "cos": _wrap_float_function(math.cos),
     "exp": lambda number: number.exp(),
     "factorial": _factorial,
     "floor": lambda number: number.to_integral_value(ROUND_FLOOR),
@@ -153,14 +154,14 @@ _FUNCTIONS: dict[str, Callable[..., Decimal]] = {
     "max": max,
     "min": min,
     "round": _round,
-    "sin": _real(math.sin),
+    "sin": _wrap_float_function(math.sin),
     "sqrt": lambda number: number.sqrt(),
-    "tan": _real(math.tan),
+    "tan": _wrap_float_function(math.tan),
 }
 
 
-def _plain(value: Decimal) -> str:
-    """Without trailing zeros, in plain notation up to 30 digits; rounded to 15 places, or 15 digits below one."""
+def _format_plain(value: Decimal) -> str:
+    """Returns plain notation up to 30 digits without trailing zeros; rounded to 15 places, or 15 digits below one."""
     places = 15 - min(0, value.adjusted() + 1)
     rounded = value if -value.as_tuple().exponent <= places else round(value, places)  # type: ignore[operator]
     text = format(rounded.normalize(), "f")

@@ -12,13 +12,13 @@ from agent.tools import ToolContext, TypedTool
 
 
 class CurrentTimeInput(BaseModel):
-    """Where."""
+    """Arguments of `current_time`."""
 
     timezone: str = Field(default="UTC", max_length=64, description="IANA name, e.g. Europe/Stockholm")
 
 
 class CurrentTimeOutput(BaseModel):
-    """The time there."""
+    """Date and time in the time zone."""
 
     iso: str
     date: str
@@ -29,7 +29,7 @@ class CurrentTimeOutput(BaseModel):
 
 
 class CurrentTimeTool(TypedTool[CurrentTimeInput, CurrentTimeOutput]):
-    """Tells the time."""
+    """Returns the current date and time."""
 
     name = "current_time"
     description = "The current date, time and weekday in a time zone. Use it whenever today's date or the time matters."
@@ -42,7 +42,7 @@ class CurrentTimeTool(TypedTool[CurrentTimeInput, CurrentTimeOutput]):
         self._clock = clock
 
     async def run(self, args: CurrentTimeInput, context: ToolContext) -> CurrentTimeOutput:
-        """Look at the clock."""
+        """Reads the clock."""
         zone = _zone(args.timezone)
         now = self._clock().astimezone(zone)
         return CurrentTimeOutput(
@@ -54,12 +54,13 @@ class CurrentTimeTool(TypedTool[CurrentTimeInput, CurrentTimeOutput]):
             unix=int(now.timestamp()),
         )
 
-    def text(self, output: CurrentTimeOutput) -> str:
-        """As a sentence."""
+    def format_text(self, output: CurrentTimeOutput) -> str:
+        """Returns one sentence."""
         return f"It is {output.time} on {output.weekday}, {output.date} ({output.timezone})."
 
 
 def _zone(name: str) -> zoneinfo.ZoneInfo:
+    """Returns the time zone. Raises `ToolInputError` with similar names."""
     try:
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:

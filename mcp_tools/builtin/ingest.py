@@ -1,4 +1,4 @@
-"""`ingest`: read documents into a collection, so that `search_knowledge` finds them."""
+"""`ingest`: reads documents into a collection, so that `search_knowledge` finds them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,24 +6,24 @@ from pathlib import Path
 from pydantic import BaseModel, Field
 
 from agent.core.errors import AgentError, ToolDeniedError, ToolError, ToolInputError
-from agent.core.plurals import many
-from agent.knowledge.errors import ConnectorAuthError
-from agent.knowledge.ingestion import ASKS
-from agent.knowledge.library import IngestReport, Library
-from agent.knowledge.models import ConnectorInput, SourceType
-from agent.knowledge.roots import beneath
-from agent.knowledge.sources import source_of_words
-from agent.knowledge.templates import chosen_pipeline
+from agent.ingest.allowed_paths import resolve_allowed
+from agent.ingest.collections import IngestReport, Library
+from agent.ingest.errors import ConnectorAuthError
+from agent.ingest.ingestion import REMEDIES
+from agent.ingest.source_specs import parse_source_address
+from agent.ingest.templates import requested_pipeline
+from agent.search.models import ConnectorInput, SourceType
+from agent.text.plurals import format_count
 from agent.tools import ToolAnnotations, ToolContext, TypedTool
 
-READS_IN = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=True)
+INGEST_ANNOTATIONS = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=True)
 TIMEOUT_S = 600.0
-"""A folder may take minutes. What was read by then stays read, and another call goes on from there."""
-SHOWN_SKIPPED = 20
+"""A folder may take minutes. After a time-out the read documents stay, and another call continues."""
+MAX_SHOWN_SKIPPED = 20
 
 
 class IngestInput(BaseModel):
-    """What to read, and where to."""
+    """Arguments of `ingest`."""
 
     source: str = Field(
         default="",
@@ -31,8 +31,12 @@ class IngestInput(BaseModel):
         description="a path below the readable folders, a URL, or gdrive:<id>; this or source_identifier is needed",
     )
     source_type: SourceType | None = Field(default=None, description="of source_identifier: gdrive, local or web")
-    source_identifier: str = Field(default="", max_length=4_000, description="as over HTTP, instead of source")
-    collection: str = Field(default="documents", min_length=1, max_length=200, description="where to read it into")
+    source_identifier: str = Field(
+        default="", max_length=4_000, description="instead of source: the identifier as in the HTTP API"
+    )
+    collection: str = Field(
+        default="documents", min_length=1, max_length=200, description="the collection to read into"
+    )
     recursive: bool | None = Field(
         default=None, description="also what lies below: folders (the default for paths) or linked pages"
     )
@@ -52,7 +56,7 @@ class SkippedDocument(BaseModel):
 
 
 class IngestOutput(BaseModel):
-    """What became of the source. `skipped` has the first of those that were not read."""
+    """Counts of what was read. `skipped` lists the first of the skipped documents."""
 
     collection: str
     read: int
@@ -66,13 +70,13 @@ class IngestOutput(BaseModel):
 
 
 class IngestTool(TypedTool[IngestInput, IngestOutput]):
-    """Reads documents into a collection of the caller. Doing it twice reads nothing twice."""
+    """Reads documents into a collection of the caller. Unchanged documents are not read again."""
 
     name = "ingest"
     description = (
-        "Read the user's documents (a folder, a file, a web page) into a collection that can be searched then."
+        "Read the user's documents (a folder, a file, a web page) into a collection, so that it can be searched."
     )
-    annotations = READS_IN
+    annotations = INGEST_ANNOTATIONS
     tainted = True
     timeout_s = TIMEOUT_S
     keywords = ("ingest", "import", "index")
@@ -85,38 +89,38 @@ class IngestTool(TypedTool[IngestInput, IngestOutput]):
         self._roots = tuple(roots)
 
     async def run(self, args: IngestInput, context: ToolContext) -> IngestOutput:
-        """Read what has changed."""
+        """Reads new and changed documents."""
         try:
-            source = beneath(_source(args), self._roots)
+            source = resolve_allowed(_make_source(args), self._roots)
             report = await self._library.ingest(
-                context.owner, args.collection, source, pipeline=chosen_pipeline(args.template), roots=self._roots
+                context.owner, args.collection, source, pipeline=requested_pipeline(args.template), roots=self._roots
             )
         except ConnectorAuthError as error:
-            raise ToolDeniedError(f"{error.message} ({error.code}: {ASKS[error.code]})") from error
+            raise ToolDeniedError(f"{error.message} ({error.code}: {REMEDIES[error.code]})") from error
         except AgentError as error:
             if error.kind.http_status < 500 and error.code != "ERR_CONFLICT":
                 raise ToolInputError(f"{error.message} ({error.code})") from error
             raise ToolError(f"{error.message} ({error.code})") from error
-        return _output(report)
+        return _make_output(report)
 
-    def text(self, output: IngestOutput) -> str:
-        """As a sentence, and a line for each that was skipped."""
+    def format_text(self, output: IngestOutput) -> str:
+        """Returns a sentence, and a line for each skipped document."""
         first = (
             f"{output.collection}: {output.read} read, {output.unchanged} unchanged, {output.removed} removed, "
-            f"{output.skipped_count} skipped; {many(output.passages, 'passage')}."
+            f"{output.skipped_count} skipped; {format_count(output.passages, 'passage')}."
         )
         if not output.read and not output.unchanged and not output.skipped_count:
-            first += " There is nothing in it that could be read."
+            first += " It holds nothing that can be read."
         skipped = [f"Skipped {one.source}: {one.reason} ({one.code})" for one in output.skipped]
         asks = {one.code: f"{one.code}: {one.ask}" for one in output.skipped if one.ask}
         return "\n".join([first, *skipped, *asks.values()])
 
 
-def _source(args: IngestInput) -> ConnectorInput:
-    """What is to be read, by either of its names. `ToolInputError` for none, or both."""
+def _make_source(args: IngestInput) -> ConnectorInput:
+    """Returns the source that the arguments name. Raises `ToolInputError` if they name none or two."""
     if bool(args.source.strip()) == bool(args.source_identifier.strip()):
         raise ToolInputError("give either source (a path, a URL or gdrive:<id>), or source_type and source_identifier")
-    found = source_of_words(args.source or args.source_identifier, args.recursive, args.credentials)
+    found = parse_source_address(args.source or args.source_identifier, args.recursive, args.credentials)
     if args.source or args.source_type in (None, found.source_type):
         return found
     identifier = args.source_identifier.strip()
@@ -126,7 +130,7 @@ def _source(args: IngestInput) -> ConnectorInput:
     )
 
 
-def _output(report: IngestReport) -> IngestOutput:
+def _make_output(report: IngestReport) -> IngestOutput:
     return IngestOutput(
         collection=report.collection,
         read=report.read,
@@ -136,8 +140,8 @@ def _output(report: IngestReport) -> IngestOutput:
         seconds=round(report.seconds, 3),
         skipped_count=len(report.skipped),
         skipped=[
-            SkippedDocument(source=one.source, code=one.code, reason=one.reason, ask=one.ask)
-            for one in report.skipped[:SHOWN_SKIPPED]
+            SkippedDocument(source=one.source, code=one.code, reason=one.reason, ask=one.remedy)
+            for one in report.skipped[:MAX_SHOWN_SKIPPED]
         ],
-        notes=report.notes[:SHOWN_SKIPPED],
+        notes=report.notes[:MAX_SHOWN_SKIPPED],
     )

@@ -1,4 +1,4 @@
-"""`search_knowledge`: passages of the user's own documents, each with its place, to be cited."""
+"""`search_knowledge`: finds passages of the user's documents, each with its source for citations."""
 
 import re
 from collections.abc import Sequence
@@ -9,27 +9,27 @@ from pydantic import BaseModel, Field
 
 from agent.core.errors import BadRequestError, ToolInputError
 from agent.core.models import JsonObject, RetrievalMode, Source
-from agent.knowledge.errors_retrieval import MemoryNoResultsError
-from agent.knowledge.library import Library
-from agent.knowledge.llm_rerank import CANDIDATES, order_of
-from agent.knowledge.models import NOT_IN_DOCUMENTS, MemoryQuery, RetrievedContext
-from agent.knowledge.not_said import is_meant
-from agent.knowledge.tailor.form_words import parts_of, without_form
-from agent.tools import READ_ONLY, Asker, ToolContext, TypedTool
+from agent.grounded_answers.form_words import parts_of, without_form
+from agent.grounded_answers.no_answer_text import is_meant
+from agent.ingest.collections import Library
+from agent.search.errors import MemoryNoResultsError
+from agent.search.llm_rerank import MAX_CANDIDATES, rerank_with_model
+from agent.search.models import NOT_IN_DOCUMENTS, MemoryQuery, RetrievedContext
+from agent.tools import READ_ONLY, ToolContext, ToolModel, TypedTool
 
 QUOTE_CHARS = 1_200
-BROADER = 0.2
-"""The least relevance of what a user may have meant: a passage that holds one word that says little."""
-BROADENED = (
-    "nothing was relevant enough (at least {least:g}, ERR_MEMORY_NO_RESULTS), so it was searched once more broadly"
+BROADER_MIN_RELEVANCE = 0.2
+"""The lowest relevance of a subject that the user may have meant: a passage with one common word."""
+BROADENED_NOTE = (
+    "nothing was relevant enough (at least {min_relevance:g}, ERR_MEMORY_NO_RESULTS), so a broader search followed"
 )
-SUBJECTS, SUBJECT_CHARS = 3, 80
-_FOOTNOTE = re.compile(r"\[\d{1,3}\](?!\()")
-"""A document's own footnote marks, which would be taken for our citations; the quotes keep them."""
+MAX_SUBJECTS, MAX_SUBJECT_CHARS = 3, 80
+_FOOTNOTE_MARK = re.compile(r"\[\d{1,3}\](?!\()")
+"""A document's own footnote marks, which would look like our citations; the quotes keep them."""
 
 
 class SearchKnowledgeInput(BaseModel):
-    """What to look for."""
+    """Arguments of `search_knowledge`."""
 
     query: str = Field(min_length=1, max_length=4_000, description="the question, or the words to look for")
     collection: str = Field(default="", max_length=200, description="where to look; empty for every collection")
@@ -39,13 +39,13 @@ class SearchKnowledgeInput(BaseModel):
         default=None, description="metadata that must be equal, e.g. source_type: gdrive, web or local"
     )
     mode: RetrievalMode | None = Field(
-        default=None, description="how to search; unset: as the room or the settings say"
+        default=None, description="how to search; unset: the mode of the room or the settings"
     )
-    use_llm_rerank: bool = Field(default=False, description="have a model order the passages, where there is one")
+    use_llm_rerank: bool = Field(default=False, description="let a model order the passages, if there is one")
 
 
 class FoundPassage(BaseModel):
-    """A passage with the place it stands at."""
+    """A passage and where it stands."""
 
     chunk_id: str
     source_id: str
@@ -57,15 +57,15 @@ class FoundPassage(BaseModel):
     retrieval_mode: Literal["lexical", "vector", "hybrid", "hybrid_rerank"]
     why_selected: str
     source_url: str | None = None
-    metadata: JsonObject = Field(default_factory=dict, description="where it stands: pages, boxes, headings, checksums")
+    metadata: JsonObject = Field(default_factory=dict, description="its place: pages, boxes, headings, checksums")
 
 
 class SearchKnowledgeOutput(BaseModel):
-    """Passages, best first."""
+    """Passages in order of relevance."""
 
     results: list[FoundPassage]
     note: str = ""
-    clarify: str = Field(default="", description="what to ask the user where nothing was relevant enough")
+    clarify: str = Field(default="", description="a question to the user if nothing was relevant enough")
 
 
 class SearchKnowledgeTool(TypedTool[SearchKnowledgeInput, SearchKnowledgeOutput]):
@@ -84,58 +84,73 @@ class SearchKnowledgeTool(TypedTool[SearchKnowledgeInput, SearchKnowledgeOutput]
         self._library = library
 
     async def run(self, args: SearchKnowledgeInput, context: ToolContext) -> SearchKnowledgeOutput:
-        """The best passages of one collection, or of all."""
-        return await search(self._library.preferring(context.retrieval_mode), args, context.owner, context.model)
+        """Returns the best passages of one or all collections."""
+        return await search_collections(
+            self._library.with_mode(context.retrieval_mode), args, context.owner, context.model
+        )
 
-    def text(self, output: SearchKnowledgeOutput) -> str:
-        """The passages, numbered as their sources are."""
+    def format_text(self, output: SearchKnowledgeOutput) -> str:
+        """Returns the passages with the numbers of their sources."""
         if not output.results:
             return NOT_IN_DOCUMENTS
-        numbers = {name: number for number, name in enumerate(dict.fromkeys(_name(p) for p in output.results), start=1)}
-        return "\n\n".join(f"{_FOOTNOTE.sub('', p.text).strip()} [{numbers[_name(p)]}]" for p in output.results)
+        numbers = {
+            name: number
+            for number, name in enumerate(dict.fromkeys(_format_source_name(p) for p in output.results), start=1)
+        }
+        return "\n\n".join(
+            f"{_FOOTNOTE_MARK.sub('', p.text).strip()} [{numbers[_format_source_name(p)]}]" for p in output.results
+        )
 
-    def sources(self, output: SearchKnowledgeOutput) -> tuple[Source, ...]:
-        """A source for each page that was found, with the words that were found there."""
+    def list_sources(self, output: SearchKnowledgeOutput) -> tuple[Source, ...]:
+        """Returns one source for each page, with the words that were found."""
         return tuple(
-            Source(id=number, name=_name(passage), quotes=(passage.text[:QUOTE_CHARS],))
+            Source(id=number, name=_format_source_name(passage), quotes=(passage.text[:QUOTE_CHARS],))
             for number, passage in enumerate(output.results, start=1)
         )
 
 
-async def search(
-    library: Library, args: SearchKnowledgeInput, owner: str, model: Asker | None = None
+async def search_collections(
+    library: Library, args: SearchKnowledgeInput, owner: str, model: ToolModel | None = None
 ) -> SearchKnowledgeOutput:
-    """The best passages of one of the owner's collections, or of all. `ToolInputError` where there is nothing to
-    search, or no collection has a field that is filtered by."""
-    there = await library.collections(owner)
-    if not there:
+    """Returns the best passages of one or all of the owner's collections.
+
+    Raises `ToolInputError` if there are no documents, or no collection has a field of the filters.
+    """
+    known = await library.list_collections(owner)
+    if not known:
         raise ToolInputError("there are no documents yet; `stepgate ingest FOLDER --collection NAME` reads some")
-    names = [args.collection] if args.collection else list(there)
-    if args.collection and args.collection not in there:
-        raise ToolInputError(f"there is no collection {args.collection!r}; there are {', '.join(there)}")
-    found, notes = await _of_parts(library, args, owner, names)
+    names = [args.collection] if args.collection else list(known)
+    if args.collection and args.collection not in known:
+        raise ToolInputError(f"there is no collection {args.collection!r}; there are {', '.join(known)}")
+    found, notes = await _search_parts(library, args, owner, names)
     clarify = ""
     if not found:
-        near, noted = await _found(library, args, owner, list(there), None, min(BROADER, args.min_relevance_score))
-        # What is found beside the filters and the collection that were asked for is no answer, but it makes a question.
-        notes = [*noted, BROADENED.format(least=args.min_relevance_score)]
-        clarify = _clarifying(args.query, [result for _, result in near])
+        near, noted = await _search_query(
+            library, args, owner, list(known), None, min(BROADER_MIN_RELEVANCE, args.min_relevance_score)
+        )
+        # Results outside the requested filters and collection are no answer, but they can form a question.
+        notes = [*noted, BROADENED_NOTE.format(min_relevance=args.min_relevance_score)]
+        clarify = _make_clarifying_question(args.query, [result for _, result in near])
     if args.use_llm_rerank and found:
-        order, told = await order_of(args.query, [one.content for _, one in found], model.ask if model else None)
+        order, told = await rerank_with_model(
+            args.query, [one.content for _, one in found], model.ask if model else None
+        )
         found = [found[at] for at in order]
         notes += [told] if told else []
     return SearchKnowledgeOutput(
-        results=[_passage(*one) for one in found[: args.top_k]], note="; ".join(notes), clarify=clarify
+        results=[_make_passage(*one) for one in found[: args.top_k]], note="; ".join(notes), clarify=clarify
     )
 
 
-async def _of_parts(
+async def _search_parts(
     library: Library, args: SearchKnowledgeInput, owner: str, names: Sequence[str]
 ) -> tuple[list[tuple[str, RetrievedContext]], list[str]]:
-    """The passages for each part of the query, without its wishes for the answer's form; the best of each part first,
-    so that no part is crowded out."""
+    """Searches each part of the query separately, without words about the answer's form.
+
+    The best passages of each part come first, so that no part is crowded out.
+    """
     searches = [
-        await _found(
+        await _search_query(
             library, args.model_copy(update={"query": part}), owner, names, args.filters, args.min_relevance_score
         )
         for part in parts_of(without_form(args.query))
@@ -148,19 +163,19 @@ async def _of_parts(
     return list(mixed.values()), list(dict.fromkeys(note for _, notes in searches for note in notes))
 
 
-async def _found(
+async def _search_query(
     library: Library,
     args: SearchKnowledgeInput,
     owner: str,
     names: Sequence[str],
     filters: JsonObject | None,
-    least: float,
+    min_relevance: float,
 ) -> tuple[list[tuple[str, RetrievedContext]], list[str]]:
-    """The passages of these collections, best first, and what the searches had to note."""
+    """Returns the passages of these collections in order of relevance, and notes of the searches."""
     query = MemoryQuery(
         query_text=args.query,
-        top_k=max(args.top_k, CANDIDATES) if args.use_llm_rerank else args.top_k,
-        min_relevance_score=least,
+        top_k=max(args.top_k, MAX_CANDIDATES) if args.use_llm_rerank else args.top_k,
+        min_relevance_score=min_relevance,
         filters=filters,
     )
     unknown: list[BadRequestError] = []
@@ -171,7 +186,7 @@ async def _found(
             output = await library.search(owner, name, query, mode=args.mode)
         except MemoryNoResultsError:
             continue
-        except BadRequestError as error:  # a field that no passage there has
+        except BadRequestError as error:  # no passage of the collection has a field of the filters
             unknown.append(error)
             continue
         found += [(name, result) for result in output.results]
@@ -179,30 +194,30 @@ async def _found(
     if len(unknown) == len(names):
         raise ToolInputError(unknown[0].message)
     found.sort(key=lambda one: -one[1].relevance_score)
-    # A document that was read into two collections is found in both; its passages say it once.
+    # A document that was read into two collections is found twice; its passages are listed once.
     once: dict[tuple[str, str], tuple[str, RetrievedContext]] = {}
     for one in found:
         once.setdefault((str(one[1].metadata.get("file_checksum") or one[1].chunk_id), one[1].content), one)
     return list(once.values()), notes
 
 
-def _clarifying(query: str, near: Sequence[RetrievedContext]) -> str:
-    """A question by what comes nearest; none where nothing does."""
-    subjects = dict.fromkeys(subject for one in near if (subject := _subject(one)))
-    return is_meant(query, tuple(subjects)[:SUBJECTS]) if subjects else ""
+def _make_clarifying_question(query: str, near: Sequence[RetrievedContext]) -> str:
+    """Returns a question to the user about the nearest subjects; empty if there are none."""
+    subjects = dict.fromkeys(subject for one in near if (subject := _get_subject(one)))
+    return is_meant(query, tuple(subjects)[:MAX_SUBJECTS]) if subjects else ""
 
 
-def _subject(found: RetrievedContext) -> str:
+def _get_subject(found: RetrievedContext) -> str:
     headings = found.metadata.get("heading_path")
     named = str(headings[-1]) if isinstance(headings, list) and headings else str(found.metadata.get("title") or "")
-    return " ".join(named.split())[:SUBJECT_CHARS]
+    return " ".join(named.split())[:MAX_SUBJECT_CHARS]
 
 
-def _name(passage: FoundPassage) -> str:
+def _format_source_name(passage: FoundPassage) -> str:
     return f"{passage.source}, page {passage.page}" if passage.page else passage.source
 
 
-def _passage(collection: str, found: RetrievedContext) -> FoundPassage:
+def _make_passage(collection: str, found: RetrievedContext) -> FoundPassage:
     pages = found.metadata.get("pages")
     first = pages[0] if isinstance(pages, list) and pages else 0
     return FoundPassage(

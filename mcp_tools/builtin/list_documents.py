@@ -1,25 +1,25 @@
-"""`list_documents`: which documents there are to be asked about, by collection."""
+"""`list_documents`: lists the user's documents by collection."""
 
 from pydantic import BaseModel, Field
 
-from agent.core.models import Frozen
-from agent.knowledge.library import Library
+from agent.core.models import FrozenModel
+from agent.ingest.collections import Library
 from agent.tools import READ_ONLY, ToolContext, TypedTool
-from mcp_tools.builtin.incident.evidence import unmarked
+from mcp_tools.builtin.incident.evidence import strip_footnote_marks
 
-SHOWN = 50
-"""Names of documents of one collection; the others are counted."""
-NONE_YET = "There are no documents yet; `stepgate ingest FOLDER --collection NAME` reads some."
+MAX_SHOWN = 50
+"""The most document names of one collection; the others are counted."""
+NO_DOCUMENTS = "There are no documents yet; `stepgate ingest FOLDER --collection NAME` reads some."
 
 
 class ListDocumentsInput(BaseModel):
-    """Where to look."""
+    """Arguments of `list_documents`."""
 
     collection: str = Field(default="", max_length=200, description="one collection; empty for all of them")
 
 
-class ListedCollection(Frozen):
-    """A collection, how many documents it has, and the names of the first."""
+class ListedCollection(FrozenModel):
+    """A collection, its number of documents, and the first of their names."""
 
     collection: str
     count: int
@@ -27,19 +27,19 @@ class ListedCollection(Frozen):
 
 
 class ListDocumentsOutput(BaseModel):
-    """The collections by name."""
+    """The collections in order of name."""
 
     collections: list[ListedCollection]
 
 
 class ListDocumentsTool(TypedTool[ListDocumentsInput, ListDocumentsOutput]):
-    """Lists the caller's documents. Only rooms that name it have it."""
+    """Lists the caller's documents. Only rooms that name it offer it."""
 
     name = "list_documents"
     description = "List the user's collections and the names of the documents in them."
     annotations = READ_ONLY
     tainted = True
-    by_name = True
+    is_opt_in = True
     keywords = ("documents", "collections", "list", "available")
     Input = ListDocumentsInput
     Output = ListDocumentsOutput
@@ -49,20 +49,20 @@ class ListDocumentsTool(TypedTool[ListDocumentsInput, ListDocumentsOutput]):
         self._library = library
 
     async def run(self, args: ListDocumentsInput, context: ToolContext) -> ListDocumentsOutput:
-        """The names, in order; a collection that is not there has none."""
+        """Returns the names in order. An unknown collection has none."""
         listed = []
-        for name in await self._library.collections(context.owner):
+        for name in await self._library.list_collections(context.owner):
             if args.collection in ("", name):
-                names = sorted(one.name for one in await self._library.documents(context.owner, name))
-                listed.append(ListedCollection(collection=name, count=len(names), documents=tuple(names[:SHOWN])))
+                names = sorted(one.name for one in await self._library.list_documents(context.owner, name))
+                listed.append(ListedCollection(collection=name, count=len(names), documents=tuple(names[:MAX_SHOWN])))
         return ListDocumentsOutput(collections=listed)
 
-    def text(self, output: ListDocumentsOutput) -> str:
-        """A paragraph for each collection."""
-        return "\n\n".join(map(_told, output.collections)) or NONE_YET
+    def format_text(self, output: ListDocumentsOutput) -> str:
+        """Returns one paragraph for each collection."""
+        return "\n\n".join(map(_format_collection, output.collections)) or NO_DOCUMENTS
 
 
-def _told(one: ListedCollection) -> str:
+def _format_collection(one: ListedCollection) -> str:
     more = [f"- and {one.count - len(one.documents)} more"] if one.count > len(one.documents) else []
     lines = [f"**{one.collection}**: {one.count} document{'s' if one.count != 1 else ''}", ""]
-    return "\n".join([*lines, *(f"- {unmarked(name)}" for name in one.documents), *more])
+    return "\n".join([*lines, *(f"- {strip_footnote_marks(name)}" for name in one.documents), *more])

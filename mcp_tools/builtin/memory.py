@@ -1,35 +1,35 @@
-"""`memory_save` and `memory_search`: what the user wants remembered, across conversations."""
+"""`memory_save` and `memory_search`: facts that the user wants remembered across conversations."""
 
 from datetime import UTC, datetime
 
 from pydantic import BaseModel, Field
 
 from agent.core.errors import ToolInputError
-from agent.core.memory import MAX_CHARS, MemoryStore
+from agent.memory.store import MAX_CHARS, MemoryStore
 from agent.tools import READ_ONLY, ToolAnnotations, ToolContext, TypedTool
 
-SAVES = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
+SAVE_ANNOTATIONS = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
 
 
 class MemorySaveInput(BaseModel):
-    """What to remember."""
+    """Arguments of `memory_save`."""
 
     text: str = Field(min_length=1, max_length=MAX_CHARS, description="one fact, complete in itself")
 
 
 class MemorySaveOutput(BaseModel):
-    """The memory."""
+    """The saved memory."""
 
     id: str
     text: str
 
 
 class MemorySaveTool(TypedTool[MemorySaveInput, MemorySaveOutput]):
-    """Remembers a fact for the user."""
+    """Saves a fact for the user."""
 
     name = "memory_save"
     description = "Remember a fact about the user or their work for later conversations. Use it when the user asks to."
-    annotations = SAVES
+    annotations = SAVE_ANNOTATIONS
     keywords = ("remember", "memorize", "note", "save", "memory", "forget")
     Input = MemorySaveInput
     Output = MemorySaveOutput
@@ -39,21 +39,21 @@ class MemorySaveTool(TypedTool[MemorySaveInput, MemorySaveOutput]):
         self._memory = memory
 
     async def run(self, args: MemorySaveInput, context: ToolContext) -> MemorySaveOutput:
-        """Save it; the same words twice are one memory."""
+        """Saves the text. The same text twice is one memory."""
         if not args.text.strip():
-            raise ToolInputError("there is nothing to remember: the text is empty")
+            raise ToolInputError("the text is empty")
         saved = await self._memory.save(
             context.owner, args.text, source=f"run {context.run_id}", tainted=context.tainted
         )
         return MemorySaveOutput(id=saved.id, text=saved.text)
 
-    def text(self, output: MemorySaveOutput) -> str:
-        """As a sentence."""
+    def format_text(self, output: MemorySaveOutput) -> str:
+        """Returns one sentence."""
         return f"Remembered: {output.text}"
 
 
 class MemorySearchInput(BaseModel):
-    """What to look for."""
+    """Arguments of `memory_search`."""
 
     query: str = Field(min_length=1, max_length=1_000, description="what to find, in words")
     limit: int = Field(default=5, ge=1, le=20, description="how many memories at most")
@@ -71,7 +71,7 @@ class FoundMemory(BaseModel):
 
 
 class MemorySearchOutput(BaseModel):
-    """What was found, best first."""
+    """Memories in order of relevance."""
 
     memories: list[FoundMemory]
     embedder: str
@@ -79,7 +79,7 @@ class MemorySearchOutput(BaseModel):
 
 
 class MemorySearchTool(TypedTool[MemorySearchInput, MemorySearchOutput]):
-    """Finds what was remembered for the user."""
+    """Searches what was saved for the user."""
 
     name = "memory_search"
     description = "Search what was remembered for this user in earlier conversations, by meaning."
@@ -93,7 +93,7 @@ class MemorySearchTool(TypedTool[MemorySearchInput, MemorySearchOutput]):
         self._memory = memory
 
     async def run(self, args: MemorySearchInput, context: ToolContext) -> MemorySearchOutput:
-        """Search the user's own memories."""
+        """Searches the user's own memories."""
         recall = await self._memory.search(
             context.owner, args.query, conversation_id=context.conversation_id, limit=args.limit
         )
@@ -110,12 +110,12 @@ class MemorySearchTool(TypedTool[MemorySearchInput, MemorySearchOutput]):
         ]
         return MemorySearchOutput(memories=found, embedder=recall.embedder, note=recall.fallback_reason or "")
 
-    def text(self, output: MemorySearchOutput) -> str:
-        """One line a memory."""
+    def format_text(self, output: MemorySearchOutput) -> str:
+        """Returns one line for each memory."""
         if not output.memories:
             return "Nothing is remembered about that."
         return "\n".join(f"- {memory.text}" for memory in output.memories)
 
     def is_tainted(self, output: MemorySearchOutput) -> bool:
-        """Memories keep the taint they were saved with."""
+        """Whether any memory was saved as text from outside."""
         return any(memory.from_outside for memory in output.memories)

@@ -1,34 +1,34 @@
-"""The tools of the pipeline builder: what pipelines are made of, the conversation's proposal, and its application."""
+"""The pipeline builder's tools: list plugins and templates, show, propose and apply the conversation's pipeline."""
 
 import json
 from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
-from agent.builder.builder import PipelineBuilder
-from agent.builder.errors import BlockingUncertaintyError
-from agent.core.errors import AgentError, ToolError, ToolInputError
+from agent.core.errors import AgentError, ToolDeniedError, ToolError, ToolInputError
 from agent.core.models import JsonObject
-from agent.knowledge.pipeline import NodeKind
-from agent.knowledge.plugins import PluginInfo, plugin, plugins
-from agent.knowledge.templates import PipelineTemplate, chosen_pipeline, list_templates
+from agent.ingest.pipeline import NodeKind
+from agent.ingest.plugins import PluginInfo, plugin, plugins
+from agent.ingest.templates import PipelineTemplate, list_templates, requested_pipeline
+from agent.pipeline_builder.builder import PipelineBuilder
+from agent.pipeline_builder.errors import BlockingUncertaintyError
 from agent.tools import Tool, ToolAnnotations, ToolContext, TypedTool
 
-SAY_THEN = (
-    "Say `status` for what is open and its numbers, then `doubt NUMBER is fine`, or what to change; or `apply NAME "
-    "anyway`"
+REPLY_HINT = (
+    "Type `status` for the open uncertainties and their numbers, then `resolve NUMBER`, or change the pipeline "
+    "(`help`), or `apply NAME anyway`"
 )
-APPLIES = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
+APPLY_ANNOTATIONS = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
 
 
 class NoInput(BaseModel):
-    """Nothing to say."""
+    """No arguments."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class PluginsInput(BaseModel):
-    """Which plugins."""
+    """Arguments of `list_plugins`."""
 
     kind: NodeKind | None = Field(default=None, description="only those of this kind; empty: all")
 
@@ -44,50 +44,50 @@ class PluginLine(BaseModel):
 
 
 class PluginsOutput(BaseModel):
-    """The plugins there are."""
+    """The plugins."""
 
     plugins: list[PluginLine]
 
 
 class ListPluginsTool(TypedTool[PluginsInput, PluginsOutput]):
-    """What pipelines are made of."""
+    """Lists the plugins that pipelines consist of."""
 
     name = "list_plugins"
     description = "List what document pipelines are made of: sources, parsers, chunkers, embedders, indexes."
     keywords = ("plugins", "parsers", "chunkers", "embedders")
-    by_name = True
+    is_opt_in = True
     Input = PluginsInput
     Output = PluginsOutput
 
     async def run(self, args: PluginsInput, context: ToolContext) -> PluginsOutput:
-        """The registry as it is."""
-        return PluginsOutput(plugins=[_line(one) for one in plugins(args.kind)])
+        """Reads the registry."""
+        return PluginsOutput(plugins=[_describe_plugin(one) for one in plugins(args.kind)])
 
-    def text(self, output: PluginsOutput) -> str:
-        """A line each."""
+    def format_text(self, output: PluginsOutput) -> str:
+        """Returns one line for each plugin."""
         return "\n".join(
             f"- {one.name} ({one.kind}): {one.description}. Good for: {one.good_for}." for one in output.plugins
         )
 
 
 class PluginInput(BaseModel):
-    """Which plugin."""
+    """Arguments of `get_plugin_details`."""
 
-    name: str = Field(min_length=1, max_length=100, description="its name, as list_plugins tells it")
+    name: str = Field(min_length=1, max_length=100, description="a name that list_plugins returns")
 
 
 class PluginDetailsTool(TypedTool[PluginInput, PluginInfo]):
-    """One plugin with its options."""
+    """Describes one plugin with its options."""
 
     name = "get_plugin_details"
     description = "Describe one plugin of document pipelines, with the JSON schema of its options."
     keywords = ("plugin", "options")
-    by_name = True
+    is_opt_in = True
     Input = PluginInput
     Output = PluginInfo
 
     async def run(self, args: PluginInput, context: ToolContext) -> PluginInfo:
-        """From the registry. `ToolInputError` naming those there are."""
+        """Reads the registry. Raises `ToolInputError` with the known names."""
         try:
             return plugin(args.name)
         except AgentError as error:
@@ -95,32 +95,32 @@ class PluginDetailsTool(TypedTool[PluginInput, PluginInfo]):
 
 
 class TemplatesOutput(BaseModel):
-    """The templates there are, the default one first."""
+    """The templates, the default one first."""
 
     templates: list[PipelineTemplate]
 
 
 class ListTemplatesTool(TypedTool[NoInput, TemplatesOutput]):
-    """Pipelines to begin with."""
+    """Lists pipelines to start from."""
 
     name = "list_templates"
     description = "List the pipeline templates: what each is good for, and the parameters it takes."
     keywords = ("templates", "pipeline")
-    by_name = True
+    is_opt_in = True
     Input = NoInput
     Output = TemplatesOutput
 
     async def run(self, args: NoInput, context: ToolContext) -> TemplatesOutput:
-        """All of them."""
+        """Returns all templates."""
         return TemplatesOutput(templates=list_templates())
 
-    def text(self, output: TemplatesOutput) -> str:
-        """A line each; the pipelines themselves are made by `build_pipeline`."""
-        return "\n".join(_template_line(one) for one in output.templates)
+    def format_text(self, output: TemplatesOutput) -> str:
+        """Returns one line for each template. `build_pipeline` creates the pipelines themselves."""
+        return "\n".join(_format_template(one) for one in output.templates)
 
 
 class StateOutput(BaseModel):
-    """What is known by now, in words; `expired` where the earlier messages are gone."""
+    """The conversation's state in words. `expired`: its earlier messages are no longer stored."""
 
     conversation_id: str
     status: str
@@ -131,15 +131,15 @@ class StateOutput(BaseModel):
 
 
 class PipelineStateTool(TypedTool[NoInput, StateOutput]):
-    """The conversation's state; each of its turns begins with it."""
+    """Returns the conversation's state. Each of its turns starts with this call."""
 
     name = "get_pipeline_state"
     description = (
-        "Tell what this conversation has come to: its source, what was found there, the proposed pipeline, what its "
-        "validation said, and what is doubtful."
+        "Return this conversation's state: its source, what was found there, the proposed pipeline, the result of its "
+        "validation, and open uncertainties."
     )
     keywords = ("pipeline", "state")
-    by_name = True
+    is_opt_in = True
     Input = NoInput
     Output = StateOutput
 
@@ -148,8 +148,8 @@ class PipelineStateTool(TypedTool[NoInput, StateOutput]):
         self._builder = builder
 
     async def run(self, args: NoInput, context: ToolContext) -> StateOutput:
-        """As it is kept."""
-        conversation = await self._builder.of_call(context)
+        """Reads the stored conversation."""
+        conversation = await self._builder.conversation_for_call(context)
         briefing, expired = await self._builder.briefing(conversation)
         return StateOutput(
             conversation_id=conversation.id,
@@ -160,12 +160,12 @@ class PipelineStateTool(TypedTool[NoInput, StateOutput]):
             pipeline=conversation.pipeline,
         )
 
-    def text(self, output: StateOutput) -> str:
-        """The briefing."""
+    def format_text(self, output: StateOutput) -> str:
+        """Returns the briefing."""
         return output.briefing
 
     def is_tainted(self, output: StateOutput) -> bool:
-        """Whether what is known comes from outside: names of files, words of documents."""
+        """Whether the state holds text from outside, such as file names or words of documents."""
         return output.tainted
 
 
@@ -181,23 +181,25 @@ class BuildInput(BaseModel):
 
 
 class BuildOutput(BaseModel):
-    """The pipeline that is proposed now."""
+    """The proposed pipeline."""
 
     conversation_id: str
     pipeline: JsonObject
 
 
 class BuildPipelineTool(TypedTool[BuildInput, BuildOutput]):
-    """Proposes a pipeline. Only the conversation's own draft changes, which nothing is read by before it is applied:
-    so it counts as reading, and may be repeated."""
+    """Proposes a pipeline.
+
+    The effect class is `read`, because only the conversation's draft changes, which nothing uses before it is applied.
+    """
 
     name = "build_pipeline"
     description = (
-        "Propose a pipeline for this conversation, from a template with parameters or whole. One that cannot be "
-        "carried out is refused with every reason."
+        "Propose a pipeline for this conversation, from a template with parameters or complete. An invalid pipeline is "
+        "rejected with all reasons."
     )
     keywords = ("build", "pipeline", "propose")
-    by_name = True
+    is_opt_in = True
     Input = BuildInput
     Output = BuildOutput
 
@@ -206,33 +208,33 @@ class BuildPipelineTool(TypedTool[BuildInput, BuildOutput]):
         self._builder = builder
 
     async def run(self, args: BuildInput, context: ToolContext) -> BuildOutput:
-        """Check it, keep it. `ToolInputError` with what is wrong."""
+        """Validates and stores the pipeline. Raises `ToolInputError` with what is wrong."""
         try:
-            pipeline = chosen_pipeline(args.template, args.parameters, args.pipeline)
+            pipeline = requested_pipeline(args.template, args.parameters, args.pipeline)
             if pipeline is None:
                 raise ToolInputError("give a template or a pipeline", agent_id=self.name)
-            conversation = await self._builder.of_call(context)
-            await self._builder.build(conversation, pipeline)
+            conversation = await self._builder.conversation_for_call(context)
+            await self._builder.propose_pipeline(conversation, pipeline)
         except AgentError as error:
-            raise _told(error, self.name) from error
+            raise _convert_error(error, self.name) from error
         return BuildOutput(conversation_id=conversation.id, pipeline=pipeline.model_dump(mode="json"))
 
-    def text(self, output: BuildOutput) -> str:
-        """The whole of it, to be validated as it stands."""
-        return "The pipeline can be carried out, and is proposed now:\n" + json.dumps(output.pipeline)
+    def format_text(self, output: BuildOutput) -> str:
+        """Returns the complete pipeline, so that it can be validated unchanged."""
+        return "The pipeline is valid and is proposed now:\n" + json.dumps(output.pipeline)
 
 
 class ApplyInput(BaseModel):
-    """Where to."""
+    """Arguments of `apply_pipeline`."""
 
-    collection_name: str = Field(min_length=1, max_length=200, description="name of the collection that is made")
+    collection_name: str = Field(min_length=1, max_length=200, description="name of the new collection")
     force: StrictBool = Field(
         default=False, description="override unresolved blocking issues; only when the user says so"
     )
 
 
 class ApplyOutput(BaseModel):
-    """What was begun."""
+    """The indexing job that was started."""
 
     collection_id: str
     collection_name: str
@@ -241,16 +243,16 @@ class ApplyOutput(BaseModel):
 
 
 class ApplyPipelineTool(TypedTool[ApplyInput, ApplyOutput]):
-    """Makes the collection and starts reading the source into it; the same as the door's `apply`."""
+    """Creates the collection and starts to read the source into it, like the HTTP endpoint `apply`."""
 
     name = "apply_pipeline"
     description = (
-        "Apply the proposed pipeline: make the collection and start reading the source into it. Refused while blocking "
-        "issues are unresolved, unless forced."
+        "Apply the proposed pipeline: create the collection and start reading the source into it. Rejected while "
+        "blocking issues are unresolved, unless forced."
     )
-    annotations = APPLIES
+    annotations = APPLY_ANNOTATIONS
     keywords = ("apply", "pipeline", "collection")
-    by_name = True
+    is_opt_in = True
     Input = ApplyInput
     Output = ApplyOutput
 
@@ -258,22 +260,22 @@ class ApplyPipelineTool(TypedTool[ApplyInput, ApplyOutput]):
         super().__init__()
         self._builder = builder
 
-    async def foresee(self, args: JsonObject, context: ToolContext) -> None:
-        """`ToolInputError` where the pipeline, an open doubt or the name forbids it; see `Foreseeing`."""
-        wanted = ApplyInput.model_validate(args)
+    async def preflight(self, args: JsonObject, context: ToolContext) -> None:
+        """Raises `ToolInputError` if the pipeline, an open uncertainty or the name forbids it."""
+        parsed = ApplyInput.model_validate(args)
         try:
-            conversation = await self._builder.of_call(context)
-            await self._builder.may_apply(conversation, wanted.collection_name, force=wanted.force)
+            conversation = await self._builder.conversation_for_call(context)
+            await self._builder.check_can_apply(conversation, parsed.collection_name, force=parsed.force)
         except AgentError as error:
-            raise _told(error, self.name, by_rules=context.model is None) from error
+            raise _convert_error(error, self.name, by_rules=context.model is None) from error
 
     async def run(self, args: ApplyInput, context: ToolContext) -> ApplyOutput:
-        """As the builder does it."""
+        """Applies the pipeline."""
         try:
-            conversation = await self._builder.of_call(context)
+            conversation = await self._builder.conversation_for_call(context)
             applied = await self._builder.apply(conversation, args.collection_name, force=args.force, by=context.owner)
         except AgentError as error:
-            raise _told(error, self.name, by_rules=context.model is None) from error
+            raise _convert_error(error, self.name, by_rules=context.model is None) from error
         return ApplyOutput(
             collection_id=args.collection_name,
             collection_name=args.collection_name,
@@ -281,16 +283,16 @@ class ApplyPipelineTool(TypedTool[ApplyInput, ApplyOutput]):
             job_id=applied.job_id,
         )
 
-    def text(self, output: ApplyOutput) -> str:
-        """As a sentence."""
+    def format_text(self, output: ApplyOutput) -> str:
+        """Returns one sentence."""
         return (
-            f"The collection {output.collection_name!r} is made, and its documents are being read now (job "
-            f"{output.job_id}). Ask it in the room `knowledge`: what has been read is found there at once."
+            f"The collection {output.collection_name!r} is created, and its documents are being read now (job "
+            f"{output.job_id}). Ask about them in the room `knowledge`: each document can be searched once it is read."
         )
 
 
 def pipeline_tools(builder: PipelineBuilder) -> Sequence[Tool]:
-    """The tools of the builder but for those that start sub-agents."""
+    """Returns the pipeline builder's tools, except those that start sub-agents."""
     return (
         ListPluginsTool(),
         PluginDetailsTool(),
@@ -301,19 +303,24 @@ def pipeline_tools(builder: PipelineBuilder) -> Sequence[Tool]:
     )
 
 
-def _told(error: AgentError, tool: str, *, by_rules: bool = False) -> ToolError:
-    """A refusal as the model is told it: what is wrong with its call, or that it could not be done now. Where rules
-    carry the conversation a person reads it, and is told what they can say."""
+def _convert_error(error: AgentError, tool: str, *, by_rules: bool = False) -> ToolError:
+    """Returns an error for the model: what is wrong with its call, or that it cannot be done now.
+
+    In a conversation without a model a person reads it, as a refusal with every reason and what to do.
+    """
     if isinstance(error, ToolError):
         return error
-    if by_rules and isinstance(error, BlockingUncertaintyError):
-        return ToolInputError(f"{error.message}. {SAY_THEN}", agent_id=tool)
-    if error.kind.http_status < 500:
+    if error.kind.http_status >= 500:
+        return ToolError(error.message, agent_id=tool)
+    if not by_rules:
         return ToolInputError(error.message, agent_id=tool)
-    return ToolError(error.message, agent_id=tool)
+    if isinstance(error, BlockingUncertaintyError):
+        reasons = "; ".join(one.message for one in error.uncertainties)
+        return ToolDeniedError(f"Blocking issues unresolved: {reasons}. {REPLY_HINT}", agent_id=tool)
+    return ToolDeniedError(error.message, agent_id=tool)
 
 
-def _line(info: PluginInfo) -> PluginLine:
+def _describe_plugin(info: PluginInfo) -> PluginLine:
     return PluginLine(
         name=info.name,
         kind=info.kind,
@@ -323,6 +330,6 @@ def _line(info: PluginInfo) -> PluginLine:
     )
 
 
-def _template_line(one: PipelineTemplate) -> str:
+def _format_template(one: PipelineTemplate) -> str:
     knobs = ", ".join(f"{knob.name} (default {knob.default!r})" for knob in one.parameters)
     return f"- {one.name}: {one.description} For {', '.join(one.suggested_for)}. Parameters: {knobs}."

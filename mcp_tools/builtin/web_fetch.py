@@ -1,4 +1,4 @@
-"""`web_fetch`: a web page as readable text."""
+"""`web_fetch`: returns a web page as readable text."""
 
 import asyncio
 import json
@@ -8,25 +8,28 @@ from dataclasses import dataclass
 import httpx
 from pydantic import BaseModel, Field
 
-from agent.core.errors import ToolError, ToolInputError, ToolTimeoutError
+from agent.core.errors import ToolDeniedError, ToolError, ToolInputError, ToolTimeoutError
 from agent.core.models import Source
-from agent.core.net import Page, SafeClient
+from agent.net import Page, SafeClient
 from agent.tools import READ_ONLY_WEB, ToolContext, TypedTool
+from mcp_tools.builtin.web_tables import put_tables, take_tables
 
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml", ""})
 TEXT_TYPES = ("text/", "application/json", "application/xml", "application/ld+json", "application/yaml")
 QUOTE_CHARS = 300
+_DNS_SECONDS = 2.0
+"""How long a lookup may take before the fetcher service gets the name unchecked."""
 _META_CHARSET = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.IGNORECASE)
 _HEAD_BYTES = 1024
-"""Where HTML says its `meta` charset is to be found."""
+"""HTML requires the `meta` charset within the first so many bytes."""
 
 
 class WebFetchInput(BaseModel):
-    """Which page, and which part of it."""
+    """Arguments of `web_fetch`."""
 
     url: str = Field(description="http or https address of the page", min_length=1, max_length=4000)
     max_chars: int = Field(default=20_000, ge=200, le=200_000, description="longest text returned")
-    start: int = Field(default=0, ge=0, description="character to start at, to read on in a long page")
+    start: int = Field(default=0, ge=0, description="first character to return, to continue a long page")
 
 
 class WebFetchOutput(BaseModel):
@@ -38,7 +41,7 @@ class WebFetchOutput(BaseModel):
     status: int
     content_type: str
     truncated: bool
-    next_start: int | None = Field(description="where to read on, or null at the end")
+    next_start: int | None = Field(description="where to continue, or null at the end")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ class _Readable:
 
 
 class WebFetchTool(TypedTool[WebFetchInput, WebFetchOutput]):
-    """Reads public web pages, through the fetcher service where one is set."""
+    """Reads public web pages, through the fetcher service if one is configured."""
 
     name = "web_fetch"
     description = (
@@ -70,7 +73,7 @@ class WebFetchTool(TypedTool[WebFetchInput, WebFetchOutput]):
         self._fetcher = httpx.AsyncClient(trust_env=False) if fetcher_url else None
 
     async def run(self, args: WebFetchInput, context: ToolContext) -> WebFetchOutput:
-        """Fetch, extract, cut."""
+        """Fetches the page, extracts its text, and cuts it."""
         page = await self._fetch(args.url)
         if page.status >= 400:
             passing = page.status >= 500 or page.status in (408, 425, 429)
@@ -89,29 +92,44 @@ class WebFetchTool(TypedTool[WebFetchInput, WebFetchOutput]):
             next_start=end if cut else None,
         )
 
-    def text(self, output: WebFetchOutput) -> str:
-        """Title, address and text."""
+    def format_text(self, output: WebFetchOutput) -> str:
+        """Returns title, address and text."""
         head = f"# {output.title}\n" if output.title else ""
         more = f"\n\n[more: call again with start={output.next_start}]" if output.next_start else ""
         return f"{head}{output.url}\n\n{output.text}{more}"
 
-    def sources(self, output: WebFetchOutput) -> tuple[Source, ...]:
-        """The page."""
+    def list_sources(self, output: WebFetchOutput) -> tuple[Source, ...]:
+        """Returns the page as the source."""
         return (Source(id=1, name=output.title or output.url, url=output.url, quotes=(output.text[:QUOTE_CHARS],)),)
 
     async def aclose(self) -> None:
-        """Close the fetcher's connections."""
+        """Closes the connections to the fetcher service."""
         if self._fetcher is not None:
             await self._fetcher.aclose()
 
     async def _fetch(self, url: str) -> Page:
         if self._fetcher is None:
             return await self._client.get(url, max_bytes=self._max_bytes, timeout_s=self._limit_s)
-        await self._client.vet(url)  # the service lives inside: it must not be sent there
-        return await self._by_service(self._fetcher, url)
+        await self._check_for_service(url)
+        return await self._fetch_by_service(self._fetcher, url)
 
-    async def _by_service(self, fetcher: httpx.AsyncClient, url: str) -> Page:
-        """Ask the fetcher service: POST {"url": ...}; it answers JSON with `text`, `content` or `markdown`, or HTML."""
+    async def _check_for_service(self, url: str) -> None:
+        """Raises `ToolDeniedError` for an internal address, because the service stands inside and could reach it.
+
+        A name that cannot be resolved here is left to the service: where it is needed, this machine often has no DNS.
+        """
+        self._client.parse_url(url)
+        try:
+            async with asyncio.timeout(_DNS_SECONDS):
+                await self._client.check_url(url)
+        except ToolDeniedError:
+            raise
+        except (ToolError, TimeoutError):
+            return
+
+    async def _fetch_by_service(self, fetcher: httpx.AsyncClient, url: str) -> Page:
+        """Asks the fetcher service: POST {"url": ...}; it answers with HTML, or JSON with `text`, `content` or
+        `markdown`."""
         where = str(self._fetcher_url)
         try:
             response = await fetcher.post(where, json={"url": url}, timeout=self._limit_s)
@@ -124,24 +142,28 @@ class WebFetchTool(TypedTool[WebFetchInput, WebFetchOutput]):
         body = response.content[: self._max_bytes]
         kind = response.headers.get("content-type", "").split(";")[0].strip().lower()
         truncated = len(response.content) > self._max_bytes
-        return Page(url, 200, kind, body, response.charset_encoding, truncated) if kind != _JSON else _unwrap(url, body)
+        return (
+            Page(url, 200, kind, body, response.charset_encoding, truncated)
+            if kind != _JSON
+            else _parse_service_reply(url, body)
+        )
 
 
 _JSON = "application/json"
 
 
-def _unwrap(url: str, body: bytes) -> Page:
-    """The page in a fetcher's JSON."""
+def _parse_service_reply(url: str, body: bytes) -> Page:
+    """Returns the page in the fetcher's JSON reply."""
     try:
         data = json.loads(body)
     except ValueError as error:
-        raise ToolError("the fetcher answered with broken JSON") from error
+        raise ToolError("the fetcher answered with invalid JSON") from error
     if not isinstance(data, dict):
-        raise ToolError("the fetcher answered with something else than an object")
+        raise ToolError("the fetcher's answer is not a JSON object")
     text = next((data[key] for key in ("markdown", "text", "content") if isinstance(data.get(key), str)), None)
     status = data.get("status", 200)
     if text is None:
-        raise ToolError("the fetcher's answer holds neither text, content nor markdown")
+        raise ToolError("the fetcher's answer has neither text, content nor markdown")
     title = str(data.get("title") or "")
     body = (f"# {title}\n\n{text}" if title else text).encode()
     shown = str(data.get("url") or url)
@@ -149,7 +171,10 @@ def _unwrap(url: str, body: bytes) -> Page:
 
 
 def extract(page: Page) -> _Readable:
-    """The readable text of a page: main content of HTML as Markdown, text as it is. `ToolError` for other types."""
+    """Returns the readable text of a page: the main content of HTML as Markdown, other text unchanged.
+
+    Raises `ToolInputError` for other content types.
+    """
     if page.content_type not in HTML_TYPES:
         if not page.content_type.startswith(TEXT_TYPES) and not page.content_type.endswith(("+json", "+xml")):
             raise ToolInputError(f"{page.url} is {page.content_type}; only text, HTML and JSON can be read")
@@ -160,19 +185,21 @@ def extract(page: Page) -> _Readable:
 
 
 def _from_html(html: str, url: str) -> _Readable:
-    # Imported here, in the thread: the library and its parser cost 0.1 s, and most runs read no page.
+    # Imported here, in the thread: the library takes 0.1 s to import, and most runs fetch no page.
     import trafilatura  # noqa: PLC0415
 
-    text = trafilatura.extract(html, url=url, output_format="markdown", include_links=True, include_tables=True) or ""
     metadata = trafilatura.extract_metadata(html, default_url=url)
     title = (metadata.title or "") if metadata is not None else ""
-    if len(text.strip()) < 40:  # a page that is one table or one line is no article: take all its text
-        text = trafilatura.html2txt(html) or text
+    html, tables = take_tables(html, url)
+    text = trafilatura.extract(html, url=url, output_format="markdown", include_links=True, include_tables=True) or ""
+    text = put_tables(text, tables)
+    if len(text.strip()) < 40:  # a page with only a line has no main content: take all its text
+        text = put_tables(trafilatura.html2txt(html), tables) or text
     return _Readable(title.strip(), text.strip())
 
 
 def _decode(page: Page) -> str:
-    """The body as text, by the charset that the server declares, else the page itself, else as UTF-8."""
+    """Returns the body as text: by the charset of the server, else of the page itself, else UTF-8."""
     found = _META_CHARSET.search(page.body[:_HEAD_BYTES]) if page.content_type in HTML_TYPES else None
     for charset in (page.charset, found and found[1].decode("ascii")):
         if charset:

@@ -47,7 +47,7 @@ async def _killed(who: Contender, server: ScriptedServer, number: int) -> int:
         async with client() as session:
             with who.running(server.url, Path(folder)) as first:
                 asking = asyncio.create_task(ask(session, first.url, request("chain")))
-                await _asked(server, number)
+                await _count_requests(server, number)
                 first.process.kill()
                 with contextlib.suppress(aiohttp.ClientError):
                     await asking
@@ -57,7 +57,7 @@ async def _killed(who: Contender, server: ScriptedServer, number: int) -> int:
     return len(server.requests())
 
 
-async def _asked(server: ScriptedServer, number: int) -> None:
+async def _count_requests(server: ScriptedServer, number: int) -> None:
     """Return once the model server has received that many requests."""
     until = monotonic() + 30
     while len(await asyncio.to_thread(server.requests)) < number:

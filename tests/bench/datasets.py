@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.knowledge.lexical import Passage
+from agent.search.lexical import Passage
 
 _IDS = ("_id", "doc_id", "query_id", "id")
 _TEXTS = ("text", "query", "question")

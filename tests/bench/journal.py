@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import insert, update
 
-from agent.core.codec import encode
 from agent.core.errors import StaleEpochError
-from agent.core.events import Draft, Event, RunCreated, StepFinished, StepOutput
-from agent.core.journal_sqlite import open_sqlite
+from agent.core.events import Event, EventDraft, RunCreated, StepFinished, StepOutput
 from agent.core.models import AgentRequest, Room
-from agent.core.schema import events, runs
+from agent.storage.event_codec import encode
+from agent.storage.journal_sqlite import open_sqlite
+from agent.storage.tables import events, runs
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
@@ -56,7 +56,7 @@ async def through_driver(path: Path, concurrency: int, appends: int) -> float:
     """The journal itself: one thread, the driver's own SQL, shared transactions."""
     await create_runs(path)
     store = await open_sqlite(path)
-    drafts = [Draft(BODY, "s1", 1)]
+    drafts = [EventDraft(BODY, "s1", 1)]
     spent = await measure(lambda run_id: store.journal.append(run_id, 1, drafts), concurrency, appends)
     await store.close()
     return spent

@@ -16,21 +16,22 @@ from time import perf_counter
 
 import numpy as np
 
-from agent.core.embedder import Embedded
-from agent.core.journal_postgres import open_postgres
-from agent.core.journal_sqlite import open_sqlite
 from agent.core.models import RetrievalMode
-from agent.core.vectors import Space, VectorIndex
-from agent.core.vectors.exact import ExactIndex
-from agent.core.vectors.postgres import PostgresVectorRows
-from agent.core.vectors.sqlite import SqliteVectorRows
-from agent.knowledge.dense import entries, passage_text
-from agent.knowledge.lexical import LexicalIndex, Passage
-from agent.knowledge.lexical_postgres import postgres_index
-from agent.knowledge.lexical_sqlite import sqlite_index
-from agent.knowledge.models import MemoryQuery
-from agent.knowledge.naming import vector_set
-from agent.knowledge.retriever import Retriever
+from agent.core.vector_space import VectorSpace
+from agent.llm.embedder import Embedded
+from agent.search.lexical import LexicalIndex, Passage
+from agent.search.lexical_postgres import create_postgres_index
+from agent.search.lexical_sqlite import create_sqlite_index
+from agent.search.models import MemoryQuery
+from agent.search.naming import make_vector_set_name
+from agent.search.retriever import Retriever
+from agent.search.vector_search import build_entries, format_passage_text
+from agent.storage.journal_postgres import open_postgres
+from agent.storage.journal_sqlite import open_sqlite
+from agent.storage.vectors import VectorIndex
+from agent.storage.vectors.exact import ExactIndex
+from agent.storage.vectors.postgres import PostgresVectorRows
+from agent.storage.vectors.sqlite import SqliteVectorRows
 from tests.bench.measure import percentile
 from tests.bench.report import Row
 from tests.support.postgres import fresh_database
@@ -39,7 +40,7 @@ SIZES = (1_000, 10_000, 100_000)
 QUERIES, WORDS, MATTERS, PASSAGE_WORDS, QUERY_WORDS = 200, 20_000, 200, 120, 9
 MODES: tuple[RetrievalMode, ...] = ("lexical", "hybrid", "hybrid_rerank")
 OWNER, COLLECTION, BATCH = "bench", "latency", 1_000
-SPACE = Space("made-up", 384)
+SPACE = VectorSpace("made-up", 384)
 AIM_MS = 5.0
 
 
@@ -96,12 +97,12 @@ async def stored(where: str) -> AsyncIterator[tuple[LexicalIndex, VectorIndex]]:
     if where == "postgres":
         with fresh_database() as url:
             shared = await open_postgres(url)
-            yield postgres_index(shared.database), ExactIndex(PostgresVectorRows(shared.database))
+            yield create_postgres_index(shared.database), ExactIndex(PostgresVectorRows(shared.database))
             await shared.close()
         return
     with tempfile.TemporaryDirectory() as folder:
         store = await open_sqlite(Path(folder) / "latency.db")
-        yield sqlite_index(store.database), ExactIndex(SqliteVectorRows(store.database))
+        yield create_sqlite_index(store.database), ExactIndex(SqliteVectorRows(store.database))
         await store.close()
 
 
@@ -109,12 +110,12 @@ async def filled(lexical: LexicalIndex, vectors: VectorIndex, embedder: Instant,
     """Index so many passages; the seconds it took."""
     texts = made_up(count, PASSAGE_WORDS, 1)
     start = perf_counter()
-    await vectors.open(vector_set(OWNER, COLLECTION), SPACE)
+    await vectors.open(make_vector_set_name(OWNER, COLLECTION), SPACE)
     for at in range(0, count, BATCH):
         part = [Passage(f"d{n}.0", f"d{n}", "", texts[n]) for n in range(at, min(count, at + BATCH))]
         await lexical.put(COLLECTION, part, owner=OWNER)
-        made = await embedder.embed([passage_text(passage) for passage in part])
-        await vectors.put(vector_set(OWNER, COLLECTION), entries(part, made, owner=OWNER))
+        made = await embedder.embed([format_passage_text(passage) for passage in part])
+        await vectors.put(make_vector_set_name(OWNER, COLLECTION), build_entries(part, made, owner=OWNER))
     return perf_counter() - start
 
 

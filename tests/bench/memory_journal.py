@@ -7,12 +7,18 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agent.core.audit import AuditValues
 from agent.core.errors import NotFoundError
-from agent.core.events import Draft, Event, RunCreated
-from agent.core.journal import Claim, RunRow, Signal, SignalKind
-from agent.core.journal_rows import check_order, no_run, refusal, status_after, title_of
-from agent.core.models import RunStatus
+from agent.core.events import Event, EventDraft, RunCreated
+from agent.core.models import ENDED_STATUSES, RunStatus
+from agent.storage.audit import AuditRow
+from agent.storage.journal import Claim, RunRow, Signal, SignalKind
+from agent.storage.journal_rows import (
+    build_append_error,
+    build_run_not_found_error,
+    check_terminal_last,
+    derive_status,
+    make_title,
+)
 
 
 class MemoryJournal:
@@ -27,7 +33,7 @@ class MemoryJournal:
         """See `Journal.create_run`."""
         now = time.time()
         event = Event(run_id, 1, 1, now, body)
-        title = title_of(body.request.prompt)
+        title = make_title(body.request.prompt)
         conversation = body.request.conversation_id
         self._rows[run_id] = RunRow(
             run_id, body.owner, body.room.id, "queued", body.hidden, title, conversation, 1, 1, now, now, worker
@@ -39,32 +45,32 @@ class MemoryJournal:
         """Nothing outlives its owner here."""
         return None
 
-    async def claimable(self, *, dead_workers: Sequence[str] = (), limit: int = 100) -> list[str]:
+    async def list_claimable_runs(self, *, dead_workers: Sequence[str] = (), limit: int = 100) -> list[str]:
         """Nothing outlives its owner here."""
         return []
 
-    async def workers(self) -> list[str]:
+    async def list_workers(self) -> list[str]:
         """Nobody else."""
         return []
 
-    async def renew(self, worker: str, run_ids: Sequence[str], *, lease_s: float) -> None:
+    async def renew_leases(self, worker: str, run_ids: Sequence[str], *, lease_s: float) -> None:
         """There are no leases."""
 
-    async def append(self, run_id: str, epoch: int, drafts: Sequence[Draft]) -> tuple[Event, ...]:
+    async def append(self, run_id: str, epoch: int, drafts: Sequence[EventDraft]) -> tuple[Event, ...]:
         """See `Journal.append`."""
-        check_order(run_id, drafts)
+        check_terminal_last(run_id, drafts)
         row = self._rows.get(run_id)
         if row is None:
-            raise no_run(run_id)
-        if row.epoch != epoch or row.status in ("succeeded", "failed", "cancelled"):
-            raise refusal(run_id, epoch, (row.epoch, True, row.worker))
+            raise build_run_not_found_error(run_id)
+        if row.epoch != epoch or row.status in ENDED_STATUSES:
+            raise build_append_error(run_id, epoch, (row.epoch, True, row.worker))
         now = time.time()
         events = tuple(
             Event(run_id, row.last_seq + number, epoch, now, draft.body, draft.step_id, draft.attempt)
             for number, draft in enumerate(drafts, start=1)
         )
         self._events[run_id].extend(events)
-        status, _ = status_after(events)
+        status, _ = derive_status(events)
         self._rows[run_id] = replace(
             row, last_seq=row.last_seq + len(events), updated_at=now, status=status or row.status
         )
@@ -73,15 +79,15 @@ class MemoryJournal:
     async def release(self, run_id: str, epoch: int) -> None:
         """There are no leases."""
 
-    async def read(self, run_id: str, *, after: int = 0, limit: int = 10_000) -> list[Event]:
+    async def read_events(self, run_id: str, *, after: int = 0, limit: int = 10_000) -> list[Event]:
         """See `Journal.read`."""
         return [event for event in self._events.get(run_id, ()) if event.seq > after][:limit]
 
-    async def get(self, run_id: str, *, owner: str | None) -> RunRow:
+    async def get_run(self, run_id: str, *, owner: str | None) -> RunRow:
         """See `Journal.get`."""
         row = self._rows.get(run_id)
         if row is None or owner not in (None, row.owner):
-            raise no_run(run_id)
+            raise build_run_not_found_error(run_id)
         return row
 
     async def list_runs(
@@ -91,12 +97,12 @@ class MemoryJournal:
         rows = [row for row in self._rows.values() if owner in (None, row.owner) and status in (None, row.status)]
         return rows[: -limit - 1 : -1]
 
-    async def signal(
-        self, run_id: str, kind: SignalKind, payload: dict[str, object], *, record: AuditValues | None = None
+    async def send_signal(
+        self, run_id: str, kind: SignalKind, payload: dict[str, object], *, record: AuditRow | None = None
     ) -> None:
         """Nobody is waiting."""
 
-    async def take_signals(self, run_id: str, *, after: int = 0) -> list[Signal]:
+    async def read_signals(self, run_id: str, *, after: int = 0) -> list[Signal]:
         """None."""
         return []
 
@@ -112,11 +118,11 @@ class MemoryJournal:
             raise NotFoundError(f"there is no blob {checksum}", agent_id="journal")
         return self._blobs[checksum]
 
-    async def wait(self, run_id: str, *, after: int, timeout_s: float) -> None:
+    async def wait_for_events(self, run_id: str, *, after: int, timeout_s: float) -> None:
         """Return after a moment: callers read again."""
         await asyncio.sleep(min(timeout_s, 0.05))
 
-    async def check(self) -> None:
+    async def check_writable(self) -> None:
         """It can be written."""
 
     async def close(self) -> None:

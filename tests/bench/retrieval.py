@@ -1,10 +1,10 @@
-"""How well each retrieval mode finds what people judged relevant: `make eval-retrieval`.
+"""Measures each retrieval mode against relevance judgements: `make eval-retrieval`.
 
-EVAL_DATASET is a folder or a file of queries (see `datasets.py`; ../shared/data/cranfield by default, or our own Arabic
-passages where that is not there), EVAL_CORPUS the corpus of a file of queries. RETRIEVAL_MODE picks one mode.
-AGENT_EMBEDDER_MODEL_DIR, _URL, _MODEL and _API_KEY give the vectors as they do for the gateway; EVAL_EMBEDDER=lsa makes
-them by latent semantic analysis of the corpus, a stand-in for a model. EVAL_REPORT is where the JSON report goes
-(eval-retrieval.json). EVAL_COPIES=n indexes every passage n times (the quality figures mean nothing then).
+EVAL_DATASET is a folder or a file of queries (see `datasets.py`; default: ../shared/data/cranfield, or our own Arabic
+passages if that is missing), EVAL_CORPUS the corpus for a file of queries. RETRIEVAL_MODE picks one mode.
+AGENT_EMBEDDER_MODEL_DIR, _URL, _MODEL and _API_KEY configure the embedder as for the gateway; EVAL_EMBEDDER=lsa uses
+latent semantic analysis of the corpus instead of a model. EVAL_REPORT is the path of the JSON report
+(eval-retrieval.json). EVAL_COPIES=n indexes every passage n times, for timing only.
 """
 
 import asyncio
@@ -19,22 +19,22 @@ from pathlib import Path
 from time import perf_counter
 from typing import get_args
 
-from agent.core.config_loading import load_settings
-from agent.core.embedder import Embedded, Embedder, Literate
 from agent.core.errors import ConfigError
-from agent.core.journal_sqlite import open_sqlite
 from agent.core.models import RetrievalMode
-from agent.core.vectors import VectorIndex
-from agent.core.vectors.exact import ExactIndex
-from agent.core.vectors.sqlite import SqliteVectorRows
-from agent.knowledge.dense import entries, passage_text
-from agent.knowledge.errors_retrieval import MemoryNoResultsError
-from agent.knowledge.lexical import LexicalIndex
-from agent.knowledge.lexical_sqlite import sqlite_index
-from agent.knowledge.models import MemoryQuery, RetrievedContext
-from agent.knowledge.naming import vector_set
-from agent.knowledge.retriever import Retriever
-from gateway.stores import embedder_of
+from agent.core.settings_loading import load_settings
+from agent.llm.embedder import Embedded, Embedder, LanguageAwareEmbedder
+from agent.search.errors import MemoryNoResultsError
+from agent.search.lexical import LexicalIndex
+from agent.search.lexical_sqlite import create_sqlite_index
+from agent.search.models import MemoryQuery, RetrievedContext
+from agent.search.naming import make_vector_set_name
+from agent.search.retriever import Retriever
+from agent.search.vector_search import build_entries, format_passage_text
+from agent.storage.journal_sqlite import open_sqlite
+from agent.storage.vectors import VectorIndex
+from agent.storage.vectors.exact import ExactIndex
+from agent.storage.vectors.sqlite import SqliteVectorRows
+from gateway.bootstrap_stores import build_embedder
 from tests.bench.datasets import Dataset, read
 from tests.bench.lsa import LsaEmbedder
 
@@ -43,13 +43,13 @@ DEFAULTS = (
     Path(__file__).resolve().parent / "arabic",
 )
 OWNER, COLLECTION = "bench", "eval"
-BATCH = 500
-LEAST = 0.7
+BATCH_SIZE = 500
+MIN_RELEVANCE = 0.7
 """The default of `MemoryQuery.min_relevance_score`."""
 
 
-class Timed:
-    """An embedder whose own time is told apart from the search's. It asks for every text once."""
+class TimedEmbedder:
+    """An embedder that measures its own time and embeds every text once."""
 
     def __init__(self, inner: Embedder) -> None:
         self._inner = inner
@@ -57,7 +57,7 @@ class Timed:
         self.seconds = 0.0
 
     async def embed(self, texts: Sequence[str]) -> Embedded:
-        """See `Embedder.embed`; the time of what was embedded before is told as nothing."""
+        """See `Embedder.embed`; cached texts take no time."""
         start = perf_counter()
         try:
             if len(texts) > 1:
@@ -68,9 +68,9 @@ class Timed:
         finally:
             self.seconds += perf_counter() - start
 
-    def pieces_a_word(self, text: str) -> float:
-        """See `Literate.pieces_a_word`."""
-        return self._inner.pieces_a_word(text) if isinstance(self._inner, Literate) else 1.0
+    def tokens_per_word(self, text: str) -> float:
+        """See `LanguageAwareEmbedder.tokens_per_word`."""
+        return self._inner.tokens_per_word(text) if isinstance(self._inner, LanguageAwareEmbedder) else 1.0
 
     async def aclose(self) -> None:
         """See `Embedder.aclose`."""
@@ -92,7 +92,7 @@ class Figures:
     calibration: dict[int, list[bool]] = field(default_factory=dict)
 
     def add(self, results: Sequence[RetrievedContext], grades: dict[str, float]) -> None:
-        """Count one query's results."""
+        """Adds one query's results."""
         ranked = list(dict.fromkeys(result.source_id for result in results))
         ideal = sum(g / math.log2(at + 2) for at, g in enumerate(sorted(grades.values(), reverse=True)[:10]))
         self.ndcg += sum(grades.get(d, 0) / math.log2(at + 2) for at, d in enumerate(ranked[:10])) / ideal
@@ -104,7 +104,7 @@ class Figures:
             self.calibration.setdefault(min(9, int(result.relevance_score * 10)), []).append(relevant)
 
     def report(self, count: int) -> dict[str, float | str]:
-        """The means, by the names of the table's columns."""
+        """Returns the means by the names of the table's columns."""
         times, embedding = sorted(self.times), sorted(self.embedding)
         return {
             "ndcg@10": self.ndcg / count,
@@ -115,24 +115,24 @@ class Figures:
             "ms_p50": times[len(times) // 2],
             "ms_p95": times[int(len(times) * 0.95)],
             "embedding_ms_p50": embedding[len(embedding) // 2],
-            f"nothing_above_{LEAST:g}": self.none_above / count,
+            f"nothing_above_{MIN_RELEVANCE:g}": self.none_above / count,
             "notes": "; ".join(sorted(self.notes - {""})),
         }
 
 
 async def index_all(data: Dataset, lexical: LexicalIndex, vectors: VectorIndex, embedder: Embedder | None) -> None:
-    """Index the passages, and their vectors if there is a model."""
-    for start in range(0, len(data.passages), BATCH):
-        part = data.passages[start : start + BATCH]
+    """Indexes the passages, and their vectors if there is a model."""
+    for start in range(0, len(data.passages), BATCH_SIZE):
+        part = data.passages[start : start + BATCH_SIZE]
         await lexical.put(COLLECTION, part, owner=OWNER)
         if embedder is not None:
-            made = await embedder.embed([passage_text(passage) for passage in part])
-            await vectors.open(vector_set(OWNER, COLLECTION), made.space)
-            await vectors.put(vector_set(OWNER, COLLECTION), entries(part, made, owner=OWNER))
+            made = await embedder.embed([format_passage_text(passage) for passage in part])
+            await vectors.open(make_vector_set_name(OWNER, COLLECTION), made.space)
+            await vectors.put(make_vector_set_name(OWNER, COLLECTION), build_entries(part, made, owner=OWNER))
 
 
-async def measure(retriever: Retriever, timed: Timed | None, data: Dataset, mode: RetrievalMode) -> Figures:
-    """Ask every query twice: the first time for 100 passages, to judge them, then for 10, as users do, to time it."""
+async def measure(retriever: Retriever, timed: TimedEmbedder | None, data: Dataset, mode: RetrievalMode) -> Figures:
+    """Runs every query twice: first for 100 passages to judge them, then for 10, as users do, to time it."""
     figures = Figures()
     for top_k in (100, 10):
         figures.times.clear()
@@ -152,12 +152,12 @@ async def measure(retriever: Retriever, timed: Timed | None, data: Dataset, mode
             figures.notes.add(output.note)
             if top_k == 100:
                 figures.add(output.results, data.grades[identity])
-                figures.none_above += output.results[0].relevance_score < LEAST
+                figures.none_above += output.results[0].relevance_score < MIN_RELEVANCE
     return figures
 
 
-def show(reports: dict[str, dict[str, float | str]]) -> None:
-    """The table, a line a mode."""
+def print_reports(reports: dict[str, dict[str, float | str]]) -> None:
+    """Prints the table, a line for each mode."""
     heads = (
         "ndcg@10",
         "recall@100",
@@ -166,7 +166,7 @@ def show(reports: dict[str, dict[str, float | str]]) -> None:
         "ms_per_query",
         "ms_p50",
         "ms_p95",
-        f"nothing_above_{LEAST:g}",
+        f"nothing_above_{MIN_RELEVANCE:g}",
     )
     print(f"{'mode':<14}" + "".join(f"{head:>{max(8, len(head)) + 2}}" for head in heads))
     for mode, told in reports.items():
@@ -174,26 +174,26 @@ def show(reports: dict[str, dict[str, float | str]]) -> None:
         print(f"{mode:<14}{''.join(cells)}   {told['notes']}")
 
 
-def show_calibration(mode: str, figures: Figures) -> None:
-    """Of the first ten hits with a score from 0.x on, how many are relevant."""
+def print_calibration(mode: str, figures: Figures) -> None:
+    """Prints how many of the first ten hits with a score from 0.x on are relevant."""
     held = sorted(figures.calibration.items())
     cells = [f"{at / 10:.1f}: {sum(relevant) / len(relevant):.2f} of {len(relevant)}" for at, relevant in held]
     print(f"{mode:<14}{', '.join(cells)}")
 
 
 def make_embedder(data: Dataset) -> Embedder | None:
-    """The model, if there is one."""
+    """Returns the embedder, if one is configured."""
     if os.environ.get("EVAL_EMBEDDER") == "lsa":
-        return LsaEmbedder([passage_text(passage) for passage in data.passages])
-    return embedder_of(load_settings())
+        return LsaEmbedder([format_passage_text(passage) for passage in data.passages])
+    return build_embedder(load_settings())
 
 
 async def evaluate(data: Dataset, embedder: Embedder | None, modes: Sequence[RetrievalMode]) -> dict[str, Figures]:
-    """The figures of each mode, on a store of their own."""
-    timed = Timed(embedder) if embedder is not None else None
+    """Returns the figures of each mode, each on its own store."""
+    timed = TimedEmbedder(embedder) if embedder is not None else None
     with tempfile.TemporaryDirectory() as place:
         store = await open_sqlite(Path(place) / "eval.db")
-        lexical, vectors = sqlite_index(store.database), ExactIndex(SqliteVectorRows(store.database))
+        lexical, vectors = create_sqlite_index(store.database), ExactIndex(SqliteVectorRows(store.database))
         start = perf_counter()
         await index_all(data, lexical, vectors, timed)
         print(f"{data.name}: {len(data.passages)} passages, {len(data.queries)} queries, indexed in", end=" ")
@@ -205,7 +205,7 @@ async def evaluate(data: Dataset, embedder: Embedder | None, modes: Sequence[Ret
 
 
 async def main() -> None:
-    """Print the tables and write the report."""
+    """Prints the tables and writes the report."""
     wanted = os.environ.get("RETRIEVAL_MODE")
     modes: tuple[RetrievalMode, ...] = get_args(RetrievalMode)
     if wanted and wanted not in modes:
@@ -223,10 +223,10 @@ async def main() -> None:
         sys.exit(f"eval-retrieval: {error}")
     figures = await evaluate(data, embedder, [mode for mode in modes if wanted in {None, "", mode}])
     reports = {mode: held.report(len(data.queries)) for mode, held in figures.items()}
-    show(reports)
+    print_reports(reports)
     print("\nrelevance_score against the judgements: share relevant of the first ten hits, from each score on")
     for mode, held in figures.items():
-        show_calibration(mode, held)
+        print_calibration(mode, held)
     report = Path(os.environ.get("EVAL_REPORT") or "eval-retrieval.json")
     told = {"dataset": data.name, "passages": len(data.passages), "queries": len(data.queries), "modes": reports}
     await asyncio.to_thread(report.write_text, json.dumps(told, indent=2, ensure_ascii=False), "utf-8")

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from agent.core.journal_sqlite import SqliteStore, open_sqlite
+from agent.storage.journal_sqlite import SqliteStore, open_sqlite
 from gateway import bootstrap
 from gateway.entry import main
 from tests.bench.memory_journal import MemoryJournal

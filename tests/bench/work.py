@@ -1,4 +1,4 @@
-"""The kinds of work: what the client asks, and what the model answers to whoever asks it."""
+"""The kinds of work: what the client asks, and what the model answers."""
 
 from dataclasses import replace
 from typing import Any

@@ -19,7 +19,7 @@ from typing import Any
 
 import uvicorn
 
-from agent.core.config import Settings
+from agent.core.settings import Settings
 from gateway.app import create_app
 from tests.conformance.results import Outcome, Scenario, outcome_of, required, table
 from tests.support.conformance_fixtures import conformance_fixtures

@@ -1,16 +1,18 @@
-"""What every store of conversations keeps: states that only go forward, one run at a time, doubts with their end."""
+"""The contract of pipeline conversation stores: states only advance, one run at a time, uncertainties with their
+resolution.
+"""
 
 import asyncio
 
-from agent.builder.records import Conversation
-from agent.builder.sources import SourceStore
-from agent.builder.store import BuilderStore
 from agent.core.models import JsonObject, Usage
-from agent.core.subagents import Uncertainty
-from agent.knowledge.models import ConnectorInput
+from agent.core.subagent_result import Uncertainty
+from agent.pipeline_builder.conversation_store import BuilderConversationStore
+from agent.pipeline_builder.records import Conversation
+from agent.pipeline_builder.source_store import SourceStore
+from agent.search.models import ConnectorInput
 from tests.contract.journal_stores import Clock
 
-Pair = tuple[BuilderStore, BuilderStore]
+Pair = tuple[BuilderConversationStore, BuilderConversationStore]
 """Two store objects on the same database, as two processes have them."""
 PIPELINE: JsonObject = {"nodes": [], "edges": [], "template": "so \x00"}
 WEB = ConnectorInput(source_type="web", source_identifier="https://site.example/")
@@ -36,7 +38,7 @@ class BuilderContract:
         assert await stores[1].get(made.id, "anna") == made
         assert await stores[1].get(made.id, "bert") is None
         assert await stores[1].get("conv\x00", "anna") is None
-        assert await stores[1].newest("bert") == []
+        assert await stores[1].list_newest("bert") == []
 
     async def test_one_may_begin_with_what_another_came_to(self, stores: Pair) -> None:
         known: JsonObject = {"total_files": 3}
@@ -58,19 +60,21 @@ class BuilderContract:
         got = await asyncio.gather(*(stores[n % 2].claim(made, f"run_{n}") for n in range(6)))
         assert got.count(True) == 1
         winner = f"run_{got.index(True)}"
-        assert [one.run_id for one in await stores[1].under_way()] == [winner]
-        await stores[0].unclaim(made, "run_other")
+        assert [one.run_id for one in await stores[1].list_unfinished()] == [winner]
+        await stores[0].release_claim(made, "run_other")
         assert not await stores[1].claim(made, "run_x")
         spent = Usage(model_calls=1, prompt_tokens=5, completion_tokens=2, cost_usd=0.5)
-        settled = await asyncio.gather(*(store.settle(made, winner, ("x",), spent) for store in (*stores, *stores)))
+        settled = await asyncio.gather(
+            *(store.complete_run(made, winner, ("x",), spent) for store in (*stores, *stores))
+        )
         assert settled.count(True) == 1, "what a run used is counted once"
         found = await self.reread(stores, made)
         assert (found.run_id, found.turns, found.asked, found.usage) == (None, 1, ("x",), spent)
         assert await stores[0].claim(made, "run_y")
-        assert await stores[0].settle(made, "run_y", ("x", "y"), Usage(prompt_tokens=1))
+        assert await stores[0].complete_run(made, "run_y", ("x", "y"), Usage(prompt_tokens=1))
         assert (await self.reread(stores, made)).usage.cost_usd == 0.5
-        assert (await stores[1].usage("anna")).prompt_tokens == 6
-        assert await stores[1].usage("bert") == Usage()
+        assert (await stores[1].total_usage("anna")).prompt_tokens == 6
+        assert await stores[1].total_usage("bert") == Usage()
 
     async def test_states_only_go_forward(self, stores: Pair, clock: Clock) -> None:
         one, other = stores
@@ -80,9 +84,9 @@ class BuilderContract:
         assert await one.set_pipeline(made, PIPELINE, validated=False)
         assert (await self.reread(stores, made)).updated == clock.now
         assert await one.apply(made, "c", {"collection": "c", "force": True})
-        assert [found.id for found in await other.half_applied()] == [made.id]
-        await one.note_job(made, "job_1")
-        assert await other.half_applied() == []
+        assert [found.id for found in await other.list_half_applied()] == [made.id]
+        await one.set_job(made, "job_1")
+        assert await other.list_half_applied() == []
         assert not await other.abandon(made)
         assert not await other.apply(made, "d", {})
         assert not await other.set_pipeline(made, {}, validated=False)
@@ -107,28 +111,28 @@ class BuilderContract:
         one, other = stores
         made = await one.add("anna")
         origin, how = "pipeline_validator", "pipeline_adjusted"
-        new = await one.record_doubts(made, origin, (BLOCKS, NOTABLE), settled_by=how)  # type: ignore[arg-type]
+        new = await one.record_uncertainties(made, origin, (BLOCKS, NOTABLE), settled_by=how)  # type: ignore[arg-type]
         assert len(new) == 2
-        assert await other.record_doubts(made, origin, (BLOCKS, NOTABLE), settled_by=how) == []  # type: ignore[arg-type]
-        assert [doubt.message[:4] for doubt in await other.blocking(made)] == ["half"]
-        await other.record_doubts(made, origin, (NOTABLE,), settled_by=how)  # type: ignore[arg-type]
-        assert await one.blocking(made) == []
-        settled = next(doubt for doubt in await one.doubts(made) if doubt.severity == "blocking")
+        assert await other.record_uncertainties(made, origin, (BLOCKS, NOTABLE), settled_by=how) == []  # type: ignore[arg-type]
+        assert [doubt.message[:4] for doubt in await other.list_blocking(made)] == ["half"]
+        await other.record_uncertainties(made, origin, (NOTABLE,), settled_by=how)  # type: ignore[arg-type]
+        assert await one.list_blocking(made) == []
+        settled = next(doubt for doubt in await one.list_uncertainties(made) if doubt.severity == "blocking")
         assert (settled.resolved, settled.resolved_by, settled.resolver) == (True, how, origin)
-        again = await one.record_doubts(made, origin, (BLOCKS,), settled_by=how)  # type: ignore[arg-type]
-        assert [doubt.blocks for doubt in again] == [True], "it is back"
+        again = await one.record_uncertainties(made, origin, (BLOCKS,), settled_by=how)  # type: ignore[arg-type]
+        assert [doubt.is_blocking for doubt in again] == [True], "it is back"
 
     async def test_a_persons_word_on_a_doubt_stands(self, stores: Pair) -> None:
         one, other = stores
         made = await one.add("anna")
-        (doubt,) = await one.record_doubts(made, "source_analyzer", (BLOCKS,), settled_by="analysed_again")
+        (doubt,) = await one.record_uncertainties(made, "source_analyzer", (BLOCKS,), settled_by="analysed_again")
         resolved = await asyncio.gather(
             *(store.resolve(doubt, how="user_confirmed", resolver="anna", note="fine") for store in stores)
         )
         assert len([one for one in resolved if one is not None]) == 1
-        assert await other.record_doubts(made, "source_analyzer", (BLOCKS,), settled_by="analysed_again") == []
-        assert await other.blocking(made) == []
-        (kept,) = await other.doubts(made)
+        assert await other.record_uncertainties(made, "source_analyzer", (BLOCKS,), settled_by="analysed_again") == []
+        assert await other.list_blocking(made) == []
+        (kept,) = await other.list_uncertainties(made)
         assert (kept.resolved_by, kept.resolver, kept.note, kept.context) == (
             "user_confirmed",
             "anna",
@@ -151,18 +155,18 @@ class BuilderContract:
         clock.now += 100
         assert await other.archive(clock.now) == [over.id]
         assert await one.archive(clock.now) == []
-        assert [found.id for found in await one.newest("anna")] == [active.id]
-        assert [found.id for found in await one.newest("anna", archived=True)] == [over.id]
+        assert [found.id for found in await one.list_newest("anna")] == [active.id]
+        assert [found.id for found in await one.list_newest("anna", archived=True)] == [over.id]
 
     async def test_conversations_come_newest_first_by_pages(self, stores: Pair, clock: Clock) -> None:
         for number in range(7):
             clock.now += number % 2  # some at the same moment
             await stores[0].add("anna")
         seen: list[str] = []
-        page = await stores[1].newest("anna", limit=3)
+        page = await stores[1].list_newest("anna", limit=3)
         while page:
             seen += [one.id for one in page]
-            page = await stores[1].newest("anna", limit=3, before=page[-1])
+            page = await stores[1].list_newest("anna", limit=3, before=page[-1])
         assert len(seen) == len(set(seen)) == 7
-        assert len(await stores[1].newest("anna", status="active", limit=50)) == 7
-        assert await stores[1].newest("anna", status="applied") == []
+        assert len(await stores[1].list_newest("anna", status="active", limit=50)) == 7
+        assert await stores[1].list_newest("anna", status="applied") == []

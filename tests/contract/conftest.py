@@ -1,4 +1,4 @@
-"""What the contracts of the stores run on: a clock that stands still, and a PostgreSQL database of one's own."""
+"""Fixtures of the contract tests: a clock that stands still, and an own PostgreSQL database."""
 
 from collections.abc import Iterator
 

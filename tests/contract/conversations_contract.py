@@ -1,10 +1,10 @@
-"""What every store of conversations must do. A driver's test module subclasses this and gives a `conversations`."""
+"""The contract of every conversation store. A driver's test module subclasses it and provides `conversations`."""
 
 import asyncio
 
 import pytest
 
-from agent.core.journal import ConversationStore
+from agent.storage.journal import ConversationStore
 
 
 class ConversationsContract:
@@ -15,12 +15,12 @@ class ConversationsContract:
         raise AssertionError("a driver's test class gives its own `conversations` fixture")
 
     async def test_an_unknown_conversation_is_empty(self, conversations: ConversationStore) -> None:
-        assert await conversations.history("local", "chat") == []
+        assert await conversations.list_turns("local", "chat") == []
 
     async def test_exchanges_come_back_in_order(self, conversations: ConversationStore) -> None:
-        await conversations.remember("local", "chat", "run_1", "one?", "1")
-        await conversations.remember("local", "chat", "run_2", "two?", "2")
-        assert await conversations.history("local", "chat") == [
+        await conversations.add_exchange("local", "chat", "run_1", "one?", "1")
+        await conversations.add_exchange("local", "chat", "run_2", "two?", "2")
+        assert await conversations.list_turns("local", "chat") == [
             ("user", "one?"),
             ("assistant", "1"),
             ("user", "two?"),
@@ -29,29 +29,32 @@ class ConversationsContract:
 
     async def test_the_newest_turns_are_kept_when_there_are_too_many(self, conversations: ConversationStore) -> None:
         for number in range(5):
-            await conversations.remember("local", "chat", f"run_{number}", f"q{number}", f"a{number}")
-        assert await conversations.history("local", "chat", limit=3) == [
+            await conversations.add_exchange("local", "chat", f"run_{number}", f"q{number}", f"a{number}")
+        assert await conversations.list_turns("local", "chat", limit=3) == [
             ("assistant", "a3"),
             ("user", "q4"),
             ("assistant", "a4"),
         ]
 
     async def test_a_run_is_remembered_once(self, conversations: ConversationStore) -> None:
-        await conversations.remember("local", "chat", "run_1", "one?", "1")
-        await conversations.remember("local", "chat", "run_1", "one?", "1 again, after a crash")
-        assert await conversations.history("local", "chat") == [("user", "one?"), ("assistant", "1")]
+        await conversations.add_exchange("local", "chat", "run_1", "one?", "1")
+        await conversations.add_exchange("local", "chat", "run_1", "one?", "1 again, after a crash")
+        assert await conversations.list_turns("local", "chat") == [("user", "one?"), ("assistant", "1")]
 
     async def test_owners_and_conversations_do_not_mix(self, conversations: ConversationStore) -> None:
-        await conversations.remember("alice", "chat", "run_1", "secret?", "s")
-        await conversations.remember("bob", "chat", "run_2", "open?", "o")
-        await conversations.remember("bob", "other", "run_3", "else?", "e")
-        assert await conversations.history("bob", "chat") == [("user", "open?"), ("assistant", "o")]
+        await conversations.add_exchange("alice", "chat", "run_1", "secret?", "s")
+        await conversations.add_exchange("bob", "chat", "run_2", "open?", "o")
+        await conversations.add_exchange("bob", "other", "run_3", "else?", "e")
+        assert await conversations.list_turns("bob", "chat") == [("user", "open?"), ("assistant", "o")]
 
     async def test_writers_at_once_lose_nothing(self, conversations: ConversationStore) -> None:
         await asyncio.gather(
-            *(conversations.remember("local", "chat", f"run_{n}", f"q{n}", f"a{n}", tainted=True) for n in range(20))
+            *(
+                conversations.add_exchange("local", "chat", f"run_{n}", f"q{n}", f"a{n}", tainted=True)
+                for n in range(20)
+            )
         )
-        turns = await conversations.history("local", "chat", limit=100)
+        turns = await conversations.list_turns("local", "chat", limit=100)
         assert sorted(turns) == sorted(
             [("user", f"q{n}") for n in range(20)] + [("assistant", f"a{n}") for n in range(20)]
         )
@@ -59,8 +62,8 @@ class ConversationsContract:
         assert [role for role, _ in turns] == ["user", "assistant"] * 20
 
     async def test_half_characters_are_mended(self, conversations: ConversationStore) -> None:
-        await conversations.remember("local", "chat", "run_1", "a\ud800", "\udfffb")
-        assert await conversations.history("local", "chat") == [
+        await conversations.add_exchange("local", "chat", "run_1", "a\ud800", "\udfffb")
+        assert await conversations.list_turns("local", "chat") == [
             ("user", "a\N{REPLACEMENT CHARACTER}"),
             ("assistant", "\N{REPLACEMENT CHARACTER}b"),
         ]
@@ -68,10 +71,10 @@ class ConversationsContract:
     async def test_a_conversation_knows_whether_it_rests_on_something_from_outside(
         self, conversations: ConversationStore
     ) -> None:
-        assert not await conversations.tainted("local", "chat")
-        await conversations.remember("local", "chat", "run_1", "one?", "1", tainted=True)
-        await conversations.remember("local", "chat", "run_2", "two?", "2")
-        assert await conversations.tainted("local", "chat")
-        assert not await conversations.tainted("local", "chat", limit=2), "only what is still told counts"
-        assert not await conversations.tainted("local", "other")
-        assert not await conversations.tainted("bob", "chat")
+        assert not await conversations.is_tainted("local", "chat")
+        await conversations.add_exchange("local", "chat", "run_1", "one?", "1", tainted=True)
+        await conversations.add_exchange("local", "chat", "run_2", "two?", "2")
+        assert await conversations.is_tainted("local", "chat")
+        assert not await conversations.is_tainted("local", "chat", limit=2), "only what is still told counts"
+        assert not await conversations.is_tainted("local", "other")
+        assert not await conversations.is_tainted("bob", "chat")

@@ -1,5 +1,5 @@
-"""What every journal must do, whatever it is built on. A driver's test module subclasses `JournalContract` and gives
-it a `stores` fixture: a fresh, empty store and a way to open further driver objects on it, as other processes do.
+"""The contract of every journal. A driver's test module subclasses `JournalContract` and provides a `stores` fixture:
+an empty store, and a way to open further driver objects on it, as other processes do.
 """
 
 from tests.contract.journal_contract_claims import ClaimsContract

@@ -6,11 +6,11 @@ import hashlib
 import pytest
 
 from agent.core.errors import ConflictError, NotFoundError
-from agent.core.journal import Journal, SignalKind
-from tests.contract.journal_stores import DEADLINE_S, OnStores, Stores, ended, new_run, note, seqs
+from agent.storage.journal import Journal, SignalKind
+from tests.contract.journal_stores import DEADLINE_S, StoreFixtures, Stores, make_end, make_note, new_run, read_seqs
 
 
-class RestContract(OnStores):
+class RestContract(StoreFixtures):
     """Rows, signals, blobs, wake-ups."""
 
     async def test_a_run_of_another_owner_is_as_absent_as_an_unknown_one(self, journal: Journal) -> None:
@@ -18,12 +18,12 @@ class RestContract(OnStores):
         messages = []
         for run_id in ("run_1", "run_2"):
             with pytest.raises(NotFoundError) as caught:
-                await journal.get(run_id, owner="bob")
+                await journal.get_run(run_id, owner="bob")
             messages.append(caught.value.message.replace(run_id, "RUN"))
         assert messages[0] == messages[1]
         assert await journal.list_runs(owner="bob") == []
         assert [row.run_id for row in await journal.list_runs(owner="alice")] == ["run_1"]
-        assert (await journal.get("run_1", owner=None)).owner == "alice", "the operator's view"
+        assert (await journal.get_run("run_1", owner=None)).owner == "alice", "the operator's view"
         assert [row.run_id for row in await journal.list_runs(owner=None)] == ["run_1"]
 
     async def test_lists_page_from_the_newest_without_hidden_runs(self, journal: Journal, stores: Stores) -> None:
@@ -47,42 +47,42 @@ class RestContract(OnStores):
     async def test_lists_can_be_of_one_status(self, journal: Journal) -> None:
         await new_run(journal, "run_1")
         await new_run(journal, "run_2")
-        await journal.append("run_2", 1, [ended()])
+        await journal.append("run_2", 1, [make_end()])
         assert [row.run_id for row in await journal.list_runs(owner="local", status="queued")] == ["run_1"]
         assert [row.run_id for row in await journal.list_runs(owner="local", status="succeeded")] == ["run_2"]
 
     async def test_signals_are_kept_in_order(self, journal: Journal, other: Journal, stores: Stores) -> None:
         run_id = await new_run(journal)
         await new_run(journal, "run_2")
-        await other.signal(run_id, "cancel", {"reason": "too slow", "nested": {"a": [1, None]}})
-        await other.signal("run_2", "answer", {})
-        await other.signal(run_id, "approve", {})
-        first, second = await journal.take_signals(run_id)
+        await other.send_signal(run_id, "cancel", {"reason": "too slow", "nested": {"a": [1, None]}})
+        await other.send_signal("run_2", "answer", {})
+        await other.send_signal(run_id, "approve", {})
+        first, second = await journal.read_signals(run_id)
         assert (first.kind, second.kind, first.at) == ("cancel", "approve", stores.clock.now)
         assert first.payload == {"reason": "too slow", "nested": {"a": [1, None]}}
-        assert await journal.take_signals(run_id, after=first.id) == [second]
-        assert await journal.take_signals(run_id) == [first, second]
+        assert await journal.read_signals(run_id, after=first.id) == [second]
+        assert await journal.read_signals(run_id) == [first, second]
 
     async def test_of_many_words_on_one_approval_one_is_taken(self, journal: Journal, other: Journal) -> None:
         run_id = await new_run(journal)
         word: dict[str, object] = {"approvals": ["apr_1", "apr_2"]}
         kinds: list[SignalKind] = ["approve", "reject", "answer", "approve"]
-        given = [who.signal(run_id, kind, {**word, "by": kind}) for kind in kinds for who in (journal, other)]
+        given = [who.send_signal(run_id, kind, {**word, "by": kind}) for kind in kinds for who in (journal, other)]
         said = await asyncio.gather(*given, return_exceptions=True)
         assert said.count(None) == 1
         assert sum(isinstance(one, ConflictError) for one in said) == len(said) - 1
-        assert len(await journal.take_signals(run_id)) == 1
+        assert len(await journal.read_signals(run_id)) == 1
         with pytest.raises(ConflictError, match="apr_2"):
-            await other.signal(run_id, "reject", {"approvals": ["apr_3", "apr_2"]})
-        await other.signal(run_id, "reject", {"approvals": ["apr_3"]})
-        await other.signal(run_id, "cancel", {"reason": "enough"})
+            await other.send_signal(run_id, "reject", {"approvals": ["apr_3", "apr_2"]})
+        await other.send_signal(run_id, "reject", {"approvals": ["apr_3"]})
+        await other.send_signal(run_id, "cancel", {"reason": "enough"})
         await new_run(journal, "run_2")
-        await journal.signal("run_2", "approve", word)
-        assert [one.kind for one in await journal.take_signals(run_id)][1:] == ["reject", "cancel"]
+        await journal.send_signal("run_2", "approve", word)
+        assert [one.kind for one in await journal.read_signals(run_id)][1:] == ["reject", "cancel"]
 
     async def test_an_unknown_run_takes_no_signals(self, journal: Journal) -> None:
         with pytest.raises(NotFoundError, match="run_unknown"):
-            await journal.signal("run_unknown", "cancel", {})
+            await journal.send_signal("run_unknown", "cancel", {})
 
     async def test_a_blob_is_stored_once_under_its_checksum(self, journal: Journal, other: Journal) -> None:
         data = bytes(range(256)) * 100
@@ -98,49 +98,50 @@ class RestContract(OnStores):
     async def test_waiting_ends_at_once_when_there_is_something_to_read(self, journal: Journal) -> None:
         run_id = await new_run(journal)
         async with asyncio.timeout(DEADLINE_S):
-            await journal.wait(run_id, after=0, timeout_s=10 * DEADLINE_S)
+            await journal.wait_for_events(run_id, after=0, timeout_s=10 * DEADLINE_S)
 
     async def test_waiting_ends_with_its_time(self, journal: Journal) -> None:
         run_id = await new_run(journal)
         async with asyncio.timeout(DEADLINE_S):
-            await journal.wait(run_id, after=1, timeout_s=0.001)
-        assert await journal.read(run_id, after=1) == []
+            await journal.wait_for_events(run_id, after=1, timeout_s=0.001)
+        assert await journal.read_events(run_id, after=1) == []
 
     async def test_an_append_wakes_those_who_wait(self, journal: Journal, other: Journal) -> None:
         run_id = await new_run(journal)
         waiting = [
-            asyncio.create_task(each.wait(run_id, after=1, timeout_s=10 * DEADLINE_S)) for each in (journal, other)
+            asyncio.create_task(each.wait_for_events(run_id, after=1, timeout_s=10 * DEADLINE_S))
+            for each in (journal, other)
         ]
-        await journal.append(run_id, 1, [note("wake up")])
+        await journal.append(run_id, 1, [make_note("wake up")])
         async with asyncio.timeout(DEADLINE_S):
             await asyncio.gather(*waiting)
 
     async def test_a_signal_wakes_the_owner(self, journal: Journal) -> None:
         run_id = await new_run(journal)
-        waiting = asyncio.create_task(journal.wait(run_id, after=1, timeout_s=10 * DEADLINE_S))
+        waiting = asyncio.create_task(journal.wait_for_events(run_id, after=1, timeout_s=10 * DEADLINE_S))
         async with asyncio.timeout(DEADLINE_S):
             while not waiting.done():
-                await journal.signal(run_id, "approve", {})
+                await journal.send_signal(run_id, "approve", {})
 
     async def test_a_working_store_passes_its_check(self, journal: Journal) -> None:
         run_id = await new_run(journal)
-        await journal.check()
-        assert await seqs(journal, run_id) == [1]
+        await journal.check_writable()
+        assert await read_seqs(journal, run_id) == [1]
 
     async def test_what_was_acknowledged_is_there_for_the_next_process(self, journal: Journal, stores: Stores) -> None:
         run_id = await new_run(journal)
-        await journal.append(run_id, 1, [note("kept")])
-        log = await journal.read(run_id)
+        await journal.append(run_id, 1, [make_note("kept")])
+        log = await journal.read_events(run_id)
         await journal.close()
-        assert await (await stores.open()).read(run_id) == log
+        assert await (await stores.open()).read_events(run_id) == log
 
     async def test_a_cancelled_caller_leaves_the_log_whole(self, journal: Journal) -> None:
         run_id = await new_run(journal)
-        task = asyncio.create_task(journal.append(run_id, 1, [note("cancelled")]))
+        task = asyncio.create_task(journal.append(run_id, 1, [make_note("cancelled")]))
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await journal.append(run_id, 1, [note("next")])
-        found = await seqs(journal, run_id)
+        await journal.append(run_id, 1, [make_note("next")])
+        found = await read_seqs(journal, run_id)
         assert found == list(range(1, len(found) + 1))

@@ -4,9 +4,9 @@ from typing import Protocol
 
 import pytest
 
-from agent.core.events import Draft, GateChecked, RunCreated, RunSucceeded
-from agent.core.journal import Journal
+from agent.core.events import EventDraft, GateChecked, RunCreated, RunSucceeded
 from agent.core.models import AgentRequest, Room
+from agent.storage.journal import Journal
 
 LEASE_S = 15.0
 DEADLINE_S = 30.0
@@ -14,7 +14,7 @@ DEADLINE_S = 30.0
 
 
 class Clock:
-    """The store's time, moved by hand. UTC seconds since 1970."""
+    """The store's time in UTC seconds since 1970, moved by hand."""
 
     def __init__(self) -> None:
         self.now = 1_800_000_000.0
@@ -23,51 +23,51 @@ class Clock:
         return self.now
 
     def pass_lease(self) -> None:
-        """Let every lease given so far run out."""
+        """Lets every lease given so far expire."""
         self.now += LEASE_S + 1
 
 
 class Stores(Protocol):
-    """One empty store. Everything opened here is closed with it."""
+    """One empty store. Closes everything opened here."""
 
     clock: Clock
 
     async def open(self) -> Journal:
-        """A driver object of its own on the store."""
+        """Opens an own driver object on the store."""
         ...
 
 
-def created(prompt: str = "hello", *, owner: str = "local", hidden: bool = False) -> RunCreated:
+def make_run_created(prompt: str = "hello", *, owner: str = "local", hidden: bool = False) -> RunCreated:
     """The first event of a run."""
     request = AgentRequest(prompt=prompt, conversation_id="chat-1")
     return RunCreated(request=request, room=Room(id="test"), owner=owner, hidden=hidden)
 
 
-def note(text: str) -> Draft:
-    """Some event that is neither first nor last."""
-    return Draft(GateChecked(gate="test", passed=True, reason=text), "s1", 2)
+def make_note(text: str) -> EventDraft:
+    """An event that is neither first nor last."""
+    return EventDraft(GateChecked(gate="test", passed=True, reason=text), "s1", 2)
 
 
-def ended() -> Draft:
+def make_end() -> EventDraft:
     """The end of a run."""
-    return Draft(RunSucceeded())
+    return EventDraft(RunSucceeded())
 
 
 async def new_run(
     journal: Journal, run_id: str = "run_1", *, worker: str = "a", owner: str = "local", hidden: bool = False
 ) -> str:
-    """A run that `worker` has claimed; its id."""
-    await journal.create_run(run_id, created(owner=owner, hidden=hidden), worker=worker, lease_s=LEASE_S)
+    """Creates a run that `worker` has claimed and returns its id."""
+    await journal.create_run(run_id, make_run_created(owner=owner, hidden=hidden), worker=worker, lease_s=LEASE_S)
     return run_id
 
 
-async def seqs(journal: Journal, run_id: str) -> list[int]:
-    """The numbers of the events in the log."""
-    return [event.seq for event in await journal.read(run_id)]
+async def read_seqs(journal: Journal, run_id: str) -> list[int]:
+    """Returns the numbers of the events in the log."""
+    return [event.seq for event in await journal.read_events(run_id)]
 
 
-class OnStores:
-    """The root of the suites. A driver's test class gives its own `stores`: fresh for every test."""
+class StoreFixtures:
+    """The base class of the suites. A driver's test class provides `stores`, new for every test."""
 
     @pytest.fixture
     def stores(self) -> Stores:

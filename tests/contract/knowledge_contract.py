@@ -1,26 +1,27 @@
-"""What the stores of knowledge must do on every database. A driver's test class gives `statements`: two objects on one
-store, as two processes have them."""
+"""The contract of the document, collection and job stores. A driver's test class provides `statements`: two clients of
+one store, as two processes have them.
+"""
 
 from dataclasses import replace
 
 import pytest
 
 from agent.core.errors import AgentError, BusyError, NotFoundError
-from agent.core.statements import Statements
-from agent.knowledge import jobs as jobs_module
-from agent.knowledge.collection_store import Collection, CollectionStore, recorded
-from agent.knowledge.documents import Document, DocumentStore, Passages
-from agent.knowledge.jobs import Job, JobOutcome, JobProgress, JobRequest, JobStore
-from agent.knowledge.models import ConnectorInput
-from agent.knowledge.naming import VectorSets, vector_set
-from agent.knowledge.templates import from_template
+from agent.ingest import jobs as jobs_module
+from agent.ingest.collection_store import Collection, CollectionStore, track_indexing
+from agent.ingest.jobs import Job, JobOutcome, JobProgress, JobRequest, JobStore
+from agent.ingest.templates import from_template
+from agent.search.documents import Document, DocumentStore, PassageRange
+from agent.search.models import ConnectorInput
+from agent.search.naming import VectorSets, make_vector_set_name
+from agent.storage.sql import SqlClient
 
 FOLDER = ConnectorInput(source_type="local", source_identifier="/docs", recursive=True)
-PAIR = tuple[Statements, Statements]
+PAIR = tuple[SqlClient, SqlClient]
 
 
 class Clock:
-    """Time that tests move."""
+    """A clock that tests move."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -29,7 +30,7 @@ class Clock:
         return self.now
 
 
-def document(source: str = "/docs/a.md", **changes: object) -> Document:
+def make_document(source: str = "/docs/a.md", **changes: object) -> Document:
     whole = Document(source, "a.md", "doc_1", "c" * 64, "A", "md", 12, 1, ("doc_1.0", "doc_1.1"), at=5.0)
     return replace(whole, **changes)  # type: ignore[arg-type]
 
@@ -64,31 +65,33 @@ class KnowledgeContract:
         return JobStore(statements[1], clock)
 
     async def test_documents_come_back_as_they_went(self, documents: DocumentStore, elsewhere: DocumentStore) -> None:
-        stale = (Passages("doc_0", 7),)
-        kept = document(stale=stale, uncertainties=("a scan",), url="https://a.example/", version='W/"1"', embedder="m")
+        stale = (PassageRange("doc_0", 7),)
+        kept = make_document(
+            stale=stale, uncertainties=("a scan",), url="https://a.example/", version='W/"1"', embedder="m"
+        )
         await documents.put("ann", "work", kept)
-        await documents.put("ann", "work", document("/docs/b.md", document_id="doc_2", name='q"\u2603.md'))
-        await documents.put("bob", "work", document())
+        await documents.put("ann", "work", make_document("/docs/b.md", document_id="doc_2", name='q"\u2603.md'))
+        await documents.put("bob", "work", make_document())
         assert await elsewhere.list("ann", "work") == [
-            kept, document("/docs/b.md", document_id="doc_2", name='q"\u2603.md')
+            kept, make_document("/docs/b.md", document_id="doc_2", name='q"\u2603.md')
         ]  # fmt: skip
-        assert await elsewhere.by_source("ann", "work", "/docs/a.md") == kept
-        assert await elsewhere.by_source("ann", "home", "/docs/a.md") is None
-        assert await elsewhere.by_id("ann", "doc_1") == {"work": kept}
-        assert await elsewhere.by_id("eve", "doc_1") == {}
-        assert await elsewhere.collections("ann") == {"work": 2}
-        assert await elsewhere.holding("ann", "/docs/a.md", "c" * 64) == 1
+        assert await elsewhere.get_by_source("ann", "work", "/docs/a.md") == kept
+        assert await elsewhere.get_by_source("ann", "home", "/docs/a.md") is None
+        assert await elsewhere.get_by_id("ann", "doc_1") == {"work": kept}
+        assert await elsewhere.get_by_id("eve", "doc_1") == {}
+        assert await elsewhere.count_by_collection("ann") == {"work": 2}
+        assert await elsewhere.count_collections_with("ann", "/docs/a.md", "c" * 64) == 1
 
     async def test_a_document_is_replaced_by_source_and_forgotten_twice(self, documents: DocumentStore) -> None:
-        await documents.put("ann", "work", document())
-        await documents.put("ann", "work", document(document_id="doc_9"))
+        await documents.put("ann", "work", make_document())
+        await documents.put("ann", "work", make_document(document_id="doc_9"))
         assert [one.document_id for one in await documents.list("ann", "work")] == ["doc_9"]
         for _ in range(2):
             await documents.remove("ann", "work", "/docs/a.md")
         assert await documents.list("ann", "work") == []
 
     async def test_half_characters_do_no_harm(self, documents: DocumentStore) -> None:
-        await documents.put("ann", "work\udcff", document("/docs/\udcff.md", name="\ud800"))
+        await documents.put("ann", "work\udcff", make_document("/docs/\udcff.md", name="\ud800"))
         (found,) = await documents.list("ann", "work\udcff")
         assert (found.source, found.name) == ("/docs/\ufffd.md", "\ufffd")
 
@@ -102,39 +105,39 @@ class KnowledgeContract:
             "ann", "work", "/a", "d", "c", data, 1.0,
         )  # fmt: skip
         (found,) = await documents.list("ann", "work")
-        assert found.stale == (Passages("old", 0),)
+        assert found.stale == (PassageRange("old", 0),)
         assert (found.fingerprint, found.version, found.source_type) == ("", "", "local")
 
     async def test_one_holds_a_collection_until_it_lets_go_or_its_time_is_up(
         self, documents: DocumentStore, elsewhere: DocumentStore, clock: Clock
     ) -> None:
-        assert await documents.hold("ann", "work", "one", 30)
-        assert await documents.hold("ann", "work", "one", 30), "holding again prolongs"
-        assert not await elsewhere.hold("ann", "work", "two", 30)
-        assert await elsewhere.hold("ann", "home", "two", 30)
-        assert await elsewhere.hold("bob", "work", "two", 30)
-        await elsewhere.let_go("ann", "work", "two")
-        assert not await elsewhere.hold("ann", "work", "two", 30), "only the holder lets go"
-        await documents.let_go("ann", "work", "one")
-        assert await elsewhere.hold("ann", "work", "two", 30)
+        assert await documents.acquire_lock("ann", "work", "one", 30)
+        assert await documents.acquire_lock("ann", "work", "one", 30), "holding again prolongs"
+        assert not await elsewhere.acquire_lock("ann", "work", "two", 30)
+        assert await elsewhere.acquire_lock("ann", "home", "two", 30)
+        assert await elsewhere.acquire_lock("bob", "work", "two", 30)
+        await elsewhere.release_lock("ann", "work", "two")
+        assert not await elsewhere.acquire_lock("ann", "work", "two", 30), "only the holder lets go"
+        await documents.release_lock("ann", "work", "one")
+        assert await elsewhere.acquire_lock("ann", "work", "two", 30)
         clock.now += 31
-        assert await documents.hold("ann", "work", "one", 30)
-        assert not await elsewhere.set_pending("ann", "work", "two", Passages("d", 1)), "it was lost meanwhile"
+        assert await documents.acquire_lock("ann", "work", "one", 30)
+        assert not await elsewhere.set_pending("ann", "work", "two", PassageRange("d", 1)), "it was lost meanwhile"
 
     async def test_what_was_about_to_be_written_is_known_to_the_next(
         self, documents: DocumentStore, elsewhere: DocumentStore, clock: Clock
     ) -> None:
-        await documents.hold("ann", "work", "one", 30)
-        assert await documents.pending("ann", "work") is None
-        assert await documents.set_pending("ann", "work", "one", Passages("doc_3", 2))
+        await documents.acquire_lock("ann", "work", "one", 30)
+        assert await documents.get_pending("ann", "work") is None
+        assert await documents.set_pending("ann", "work", "one", PassageRange("doc_3", 2))
         clock.now += 31
-        assert await elsewhere.hold("ann", "work", "two", 30)
-        assert await elsewhere.pending("ann", "work") == Passages("doc_3", 2)
-        await elsewhere.let_go("ann", "work", "two")
-        assert await documents.hold("ann", "work", "three", 30), "let go although something is pending"
-        assert await documents.pending("ann", "work") == Passages("doc_3", 2)
+        assert await elsewhere.acquire_lock("ann", "work", "two", 30)
+        assert await elsewhere.get_pending("ann", "work") == PassageRange("doc_3", 2)
+        await elsewhere.release_lock("ann", "work", "two")
+        assert await documents.acquire_lock("ann", "work", "three", 30), "let go although something is pending"
+        assert await documents.get_pending("ann", "work") == PassageRange("doc_3", 2)
         assert await documents.set_pending("ann", "work", "three", None)
-        assert await documents.pending("ann", "work") is None
+        assert await documents.get_pending("ann", "work") is None
 
     async def test_collections_keep_their_pipeline_and_sources(
         self, collections: CollectionStore, statements: PAIR, clock: Clock
@@ -157,16 +160,16 @@ class KnowledgeContract:
     async def test_the_vectors_that_serve_a_collection_can_change_and_go_with_it(
         self, collections: CollectionStore, statements: PAIR, clock: Clock
     ) -> None:
-        first = VectorSets(vector_set("ann", "work"))
-        assert await collections.vectors("ann", "work") == first
+        first = VectorSets(make_vector_set_name("ann", "work"))
+        assert await collections.get_vector_sets("ann", "work") == first
         await collections.put("ann", Collection("work", from_template()))
-        await collections.set_vectors("ann", "work", VectorSets(first.serving, "the-new-one"))
-        await collections.set_vectors("ann", "work", VectorSets("the-new-one", first.serving))
+        await collections.set_vector_sets("ann", "work", VectorSets(first.serving, "the-new-one"))
+        await collections.set_vector_sets("ann", "work", VectorSets("the-new-one", first.serving))
         other = CollectionStore(statements[1], clock)
-        assert await other.vectors("ann", "work") == VectorSets("the-new-one", first.serving)
-        assert await other.vectors("bob", "work") == VectorSets(vector_set("bob", "work"))
+        assert await other.get_vector_sets("ann", "work") == VectorSets("the-new-one", first.serving)
+        assert await other.get_vector_sets("bob", "work") == VectorSets(make_vector_set_name("bob", "work"))
         await collections.remove("ann", "work")
-        assert await other.vectors("ann", "work") == first
+        assert await other.get_vector_sets("ann", "work") == first
 
     async def test_a_reading_is_recorded_from_its_first_document_to_its_end(self, collections: CollectionStore) -> None:
         async def status() -> str:
@@ -175,12 +178,12 @@ class KnowledgeContract:
 
         row = Collection("work", from_template())
         with pytest.raises(KeyError):
-            async with recorded(collections, "ann", row, lambda: ""):
+            async with track_indexing(collections, "ann", row, lambda: ""):
                 raise KeyError("a source that never answers")
         assert await status() == ""
 
         async def broken_off() -> None:
-            async with recorded(collections, "ann", row, lambda: "") as begun:
+            async with track_indexing(collections, "ann", row, lambda: "") as begun:
                 await begun()
                 assert await status() == "indexing"
                 raise KeyError("it breaks off")
@@ -188,7 +191,7 @@ class KnowledgeContract:
         with pytest.raises(KeyError):
             await broken_off()
         assert await status() == "incomplete"
-        async with recorded(collections, "ann", row, lambda: "mini") as begun:
+        async with track_indexing(collections, "ann", row, lambda: "mini") as begun:
             await begun()
         assert await status() == "ready"
 
@@ -203,8 +206,8 @@ class KnowledgeContract:
         assert claimed.request == made.request
         assert await jobs.claim("one", 30) is None
         clock.now += 10
-        assert await other_jobs.beat(claimed, "two", JobProgress(current="b.md", done=1, total=3), 30)
-        assert not await jobs.beat(claimed, "one", JobProgress(), 30), "it is not theirs"
+        assert await other_jobs.renew_lease(claimed, "two", JobProgress(current="b.md", done=1, total=3), 30)
+        assert not await jobs.renew_lease(claimed, "one", JobProgress(), 30), "it is not theirs"
         assert (await jobs.get("ann", made.id)).progress == JobProgress(current="b.md", done=1, total=3)
         await other_jobs.finish(claimed, "two", JobProgress(done=3, total=3), JobOutcome(report={"read": 3}))
         done = await jobs.get("ann", made.id)
@@ -215,7 +218,7 @@ class KnowledgeContract:
         await jobs.create("ann", "work", JobRequest(source=FOLDER))
         claimed = await jobs.claim("one", 30)
         assert claimed is not None
-        await jobs.finish(claimed, "one", JobProgress(), JobOutcome(failure=AgentError("it broke").failure()))
+        await jobs.finish(claimed, "one", JobProgress(), JobOutcome(failure=AgentError("it broke").to_failure()))
         failed = await jobs.get("ann", claimed.id)
         assert failed.status == "failed"
         assert failed.outcome.failure is not None
@@ -231,7 +234,7 @@ class KnowledgeContract:
         again = await other_jobs.claim("two", 30)
         assert again is not None
         assert again.attempts == 2
-        assert not await jobs.beat(made, "one", JobProgress(), 30)
+        assert not await jobs.renew_lease(made, "one", JobProgress(), 30)
         await jobs.finish(made, "one", JobProgress(), JobOutcome())
         assert (await jobs.get("ann", made.id)).status == "running", "who lost it cannot finish it"
 
@@ -241,13 +244,13 @@ class KnowledgeContract:
         await jobs.create("ann", "work", JobRequest(source=FOLDER))
         claimed = await jobs.claim("one", 30)
         assert claimed is not None
-        await jobs.put_back(claimed, "one", "queued", 5)
+        await jobs.requeue(claimed, "one", "queued", 5)
         assert await jobs.claim("one", 30) is None
         clock.now += 6
         again = await jobs.claim("one", 30)
         assert again is not None
         assert again.attempts == 1
-        await jobs.put_back(again, "one", "interrupted", 0)
+        await jobs.requeue(again, "one", "interrupted", 0)
         assert (await jobs.get("ann", again.id)).status == "interrupted"
         assert await jobs.claim("two", 30) is not None
 
@@ -261,7 +264,7 @@ class KnowledgeContract:
         assert [job.id for job in await jobs.list("ann", 2)] == [made[2].id, made[1].id]
         with pytest.raises(NotFoundError):
             await jobs.get("bob", made[0].id)
-        monkeypatch.setattr(jobs_module, "MOST_WAITING", 3)
+        monkeypatch.setattr(jobs_module, "MAX_WAITING", 3)
         with pytest.raises(BusyError, match="3 jobs are waiting"):
             await jobs.create("ann", "work", JobRequest(source=FOLDER))
         first = await jobs.claim("one", 30)

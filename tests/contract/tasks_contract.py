@@ -1,9 +1,9 @@
-"""What every store of tasks keeps: one run at a time, documents once, and each owner's things to itself."""
+"""The contract of task stores: one run at a time, documents stored once, owners separated."""
 
 import asyncio
 from dataclasses import replace
 
-from agent.core.tasks_store import Documents, Task, TaskRun, TaskStore
+from agent.storage.task_store import Task, TaskDocuments, TaskRun, TaskStore
 from tests.contract.journal_stores import Clock
 
 Pair = tuple[TaskStore, TaskStore]
@@ -13,17 +13,17 @@ ENDED_AT = 1_800_000_000.5
 CONTEXT = {"service": "api \N{PILE OF POO}", "severity": "SEV2"}
 
 
-def left(status: str = "completed") -> Documents:
-    """What a run leaves behind."""
-    documents = Documents(
+def left_documents(status: str = "completed") -> TaskDocuments:
+    """The documents of a run."""
+    documents = TaskDocuments(
         "completed", ENDED_AT, {"answer": "so \x00"}, {"steps": []}, {"passed": True}, ({"tool": "t"},)
     )
     return replace(documents, status=status)  # type: ignore[arg-type]
 
 
-async def begun(store: TaskStore, task: Task, run_id: str) -> TaskRun:
-    """The run, which could begin."""
-    run = await store.begin(task, run_id)
+async def start_task_run(store: TaskStore, task: Task, run_id: str) -> TaskRun:
+    """Starts a run and returns it."""
+    run = await store.start_run(task, run_id)
     assert run is not None
     return run
 
@@ -41,59 +41,59 @@ class TasksContract:
     async def test_anothers_things_are_not_there(self, stores: Pair) -> None:
         one, _ = stores
         task = await one.add("t1", "anna", "x", {})
-        await begun(one, task, "r1")
+        await start_task_run(one, task, "r1")
         assert await one.get("t1", "bert") is None
         assert await one.get("t\x00", "anna") is None
-        assert await one.latest("t1", "bert") is None
-        assert await one.runs("t1", "bert", limit=9) == []
-        assert await one.newest("bert", limit=9) == []
+        assert await one.get_latest_run("t1", "bert") is None
+        assert await one.list_runs("t1", "bert", limit=9) == []
+        assert await one.list_newest("bert", limit=9) == []
 
     async def test_of_two_that_begin_at_once_one_may(self, stores: Pair) -> None:
         task = await stores[0].add("t1", "anna", "x", {})
-        runs = await asyncio.gather(*(stores[n % 2].begin(task, f"r{n}") for n in range(6)))
+        runs = await asyncio.gather(*(stores[n % 2].start_run(task, f"r{n}") for n in range(6)))
         (run,) = (run for run in runs if run is not None)
-        assert (run.number, run.status, run.ended) == (1, "running", False)
+        assert (run.number, run.status, run.is_ended) == (1, "running", False)
         assert (await stores[1].get("t1", "anna") or task).status == "running"
-        await stores[1].settle(run, left())
-        assert (await begun(stores[0], task, "r9")).number == 2
+        await stores[1].finish_run(run, left_documents())
+        assert (await start_task_run(stores[0], task, "r9")).number == 2
 
     async def test_documents_are_written_once(self, stores: Pair, clock: Clock) -> None:
         one, other = stores
         task = await one.add("t1", "anna", "x", {})
-        run = await begun(one, task, "r1")
+        run = await start_task_run(one, task, "r1")
         clock.now += 5
-        await one.settle(run, left())
-        await other.settle(run, left("failed"))
-        kept = await other.latest("t1", "anna")
+        await one.finish_run(run, left_documents())
+        await other.finish_run(run, left_documents("failed"))
+        kept = await other.get_latest_run("t1", "anna")
         assert kept is not None
-        assert (kept.status, kept.ended, kept.updated) == ("completed", True, ENDED_AT)
+        assert (kept.status, kept.is_ended, kept.updated) == ("completed", True, ENDED_AT)
         again = await one.get("t1", "anna")
         assert again is not None
         assert again.updated == ENDED_AT, "whoever settles it, and how often"
         assert (kept.state, kept.plan) == ({"answer": "so \x00"}, {"steps": []})
         assert (kept.tool_results, kept.verification) == ([{"tool": "t"}], {"passed": True})
-        assert await one.open_runs() == []
+        assert await one.list_unfinished_runs() == []
 
     async def test_what_is_settled_late_does_not_speak_of_a_later_run(self, stores: Pair) -> None:
         one, other = stores
         task = await one.add("t1", "anna", "x", {})
-        first = await begun(one, task, "r1")
-        await one.settle(first, left("failed"))
-        await begun(one, task, "r2")
-        await other.settle(first, left("failed"))
+        first = await start_task_run(one, task, "r1")
+        await one.finish_run(first, left_documents("failed"))
+        await start_task_run(one, task, "r2")
+        await other.finish_run(first, left_documents("failed"))
         assert (await one.get("t1", "anna") or task).status == "running"
-        assert [run.status for run in await one.runs("t1", "anna", limit=9)] == ["running", "failed"]
-        assert [(owner, run.run_id) for owner, run in await other.open_runs()] == [("anna", "r2")]
+        assert [run.status for run in await one.list_runs("t1", "anna", limit=9)] == ["running", "failed"]
+        assert [(owner, run.run_id) for owner, run in await other.list_unfinished_runs()] == [("anna", "r2")]
 
     async def test_a_run_that_never_came_to_be_is_taken_back(self, stores: Pair) -> None:
         one, other = stores
         task = await one.add("t1", "anna", "x", {})
-        run = await begun(one, task, "r1")
-        await one.settle(run, left("failed"))
-        await begun(one, task, "r2")
-        await other.forget("r2", task)
-        await other.forget("r1", task)
-        assert [run.run_id for run in await one.runs("t1", "anna", limit=9)] == ["r1"], "what has ended stays"
+        run = await start_task_run(one, task, "r1")
+        await one.finish_run(run, left_documents("failed"))
+        await start_task_run(one, task, "r2")
+        await other.discard_run("r2", task)
+        await other.discard_run("r1", task)
+        assert [run.run_id for run in await one.list_runs("t1", "anna", limit=9)] == ["r1"], "what has ended stays"
         assert (await one.get("t1", "anna") or task).status == "failed"
 
     async def test_tasks_come_newest_first_by_pages(self, stores: Pair, clock: Clock) -> None:
@@ -102,10 +102,10 @@ class TasksContract:
             clock.now += number % 2  # some at the same moment
             await one.add(f"t{number}", "anna", "x", {})
         seen: list[str] = []
-        page = await other.newest("anna", limit=3)
+        page = await other.list_newest("anna", limit=3)
         while page:
             seen += [task.task_id for task in page]
-            page = await other.newest("anna", limit=3, before=page[-1])
+            page = await other.list_newest("anna", limit=3, before=page[-1])
         assert sorted(seen) == [f"t{number}" for number in range(7)]
         assert seen[0] == "t6"
         assert seen[-1] == "t0"
@@ -114,8 +114,8 @@ class TasksContract:
         one, _ = stores
         task = await one.add("t1", "anna", "x", {})
         for number in range(5):
-            await one.settle(await begun(one, task, f"r{number}"), left())
-        first = await one.runs("t1", "anna", limit=3)
-        rest = await one.runs("t1", "anna", limit=3, before=first[-1].number)
+            await one.finish_run(await start_task_run(one, task, f"r{number}"), left_documents())
+        first = await one.list_runs("t1", "anna", limit=3)
+        rest = await one.list_runs("t1", "anna", limit=3, before=first[-1].number)
         assert [run.number for run in (*first, *rest)] == [5, 4, 3, 2, 1]
         assert all(run.state is None for run in first), "lists are without documents"

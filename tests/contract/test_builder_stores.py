@@ -1,4 +1,4 @@
-"""The stores of conversations and sources, held to the contract on SQLite and PostgreSQL."""
+"""The stores of pipeline conversations and sources tested against their contract on SQLite and PostgreSQL."""
 
 import sqlite3
 from collections.abc import AsyncIterator
@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.builder.sources import SourceStore
-from agent.builder.store import BuilderStore
-from agent.core.journal_postgres import open_postgres
-from agent.core.journal_sqlite import SqliteStore, open_sqlite
-from agent.core.statements import PostgresStatements, SqliteStatements
+from agent.pipeline_builder.conversation_store import BuilderConversationStore
+from agent.pipeline_builder.source_store import SourceStore
+from agent.storage.journal_postgres import open_postgres
+from agent.storage.journal_sqlite import SqliteStore, open_sqlite
+from agent.storage.sql import PostgresClient, SqliteClient
 from tests.contract.builder_contract import BLOCKS, BuilderContract, Pair
 from tests.contract.journal_stores import Clock
 
@@ -25,28 +25,28 @@ class TestSqlite(BuilderContract):
 
     @pytest.fixture
     def stores(self, opened: list[SqliteStore], clock: Clock) -> Pair:
-        one, other = (BuilderStore(SqliteStatements(store.database), clock) for store in opened)
+        one, other = (BuilderConversationStore(SqliteClient(store.database), clock) for store in opened)
         return one, other
 
     @pytest.fixture
     def sources(self, opened: list[SqliteStore], clock: Clock) -> SourceStore:
-        return SourceStore(SqliteStatements(opened[0].database), (), clock)
+        return SourceStore(SqliteClient(opened[0].database), (), clock)
 
     @pytest.mark.row("S000-13")
     async def test_the_blocking_ones_are_found_by_their_index(
         self, opened: list[SqliteStore], stores: Pair, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         made = await stores[0].add("anna")
-        await stores[0].record_doubts(made, "source_analyzer", (BLOCKS,), settled_by="x")
+        await stores[0].record_uncertainties(made, "source_analyzer", (BLOCKS,), settled_by="x")
         asked: list[str] = []
-        read = SqliteStatements.read
+        read = SqliteClient.read
 
-        async def noted(self: SqliteStatements, statement: str, *values: object) -> list[tuple[object, ...]]:
+        async def noted(self: SqliteClient, statement: str, *values: object) -> list[tuple[object, ...]]:
             asked.append(statement)
             return await read(self, statement, *values)
 
-        monkeypatch.setattr(SqliteStatements, "read", noted)
-        assert len(await stores[0].blocking(made)) == 1
+        monkeypatch.setattr(SqliteClient, "read", noted)
+        assert len(await stores[0].list_blocking(made)) == 1
 
         def plan(db: sqlite3.Connection) -> str:
             return str(db.execute(f"EXPLAIN QUERY PLAN {asked[-1]}", (made.id,)).fetchall())
@@ -56,25 +56,25 @@ class TestSqlite(BuilderContract):
     @pytest.mark.row("S000-14")
     async def test_doubts_go_with_their_conversation(self, opened: list[SqliteStore], stores: Pair) -> None:
         made = await stores[0].add("anna")
-        await stores[0].record_doubts(made, "source_analyzer", (BLOCKS,), settled_by="x")
-        statements = SqliteStatements(opened[0].database)
+        await stores[0].record_uncertainties(made, "source_analyzer", (BLOCKS,), settled_by="x")
+        statements = SqliteClient(opened[0].database)
         await statements.write("DELETE FROM agent_conversations WHERE owner = ?", "anna")
         assert await statements.read("SELECT id FROM conversation_uncertainties") == []
 
 
 class TestPostgres(BuilderContract):
     @pytest.fixture
-    async def statements(self, url: str) -> AsyncIterator[list[PostgresStatements]]:
+    async def statements(self, url: str) -> AsyncIterator[list[PostgresClient]]:
         opened = [await open_postgres(url) for _ in range(2)]
-        yield [PostgresStatements(store.database) for store in opened]
+        yield [PostgresClient(store.database) for store in opened]
         for store in opened:
             await store.close()
 
     @pytest.fixture
-    def stores(self, statements: list[PostgresStatements], clock: Clock) -> Pair:
-        one, other = (BuilderStore(each, clock) for each in statements)
+    def stores(self, statements: list[PostgresClient], clock: Clock) -> Pair:
+        one, other = (BuilderConversationStore(each, clock) for each in statements)
         return one, other
 
     @pytest.fixture
-    def sources(self, statements: list[PostgresStatements], clock: Clock) -> SourceStore:
+    def sources(self, statements: list[PostgresClient], clock: Clock) -> SourceStore:
         return SourceStore(statements[0], (), clock)

@@ -1,26 +1,26 @@
-"""Short-lived things, held to the contract in this process and in a real Redis."""
+"""The TTL stores tested against their contract: in this process and in a real Redis."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from agent.core.ephemeral import LocalEphemeral
-from agent.core.ephemeral_redis import RedisEphemeral
 from agent.core.errors import ConfigError, StoreError
-from tests.contract.ephemeral_contract import EphemeralContract, Pass
+from agent.storage.ttl_store import LocalTtlStore
+from agent.storage.ttl_store_redis import RedisTtlStore
+from tests.contract.ephemeral_contract import Pass, TtlStoreContract
 from tests.contract.journal_stores import Clock
 from tests.support.redis_server import URL, keys, own_prefix
 
 
-class TestLocal(EphemeralContract):
+class TestLocal(TtlStoreContract):
     @pytest.fixture
     def clock(self) -> Clock:
         return Clock()
 
     @pytest.fixture
-    async def ephemeral(self, clock: Clock) -> AsyncIterator[LocalEphemeral]:
-        store = LocalEphemeral(clock)
+    async def ephemeral(self, clock: Clock) -> AsyncIterator[LocalTtlStore]:
+        store = LocalTtlStore(clock)
         yield store
         await store.aclose()
 
@@ -31,22 +31,22 @@ class TestLocal(EphemeralContract):
 
         return move
 
-    async def test_what_has_expired_takes_no_room_for_ever(self, ephemeral: LocalEphemeral, clock: Clock) -> None:
+    async def test_what_has_expired_takes_no_room_for_ever(self, ephemeral: LocalTtlStore, clock: Clock) -> None:
         for number in range(2_000):
             clock.now += 1
-            await ephemeral.count(f"c{number}", 1.0)
+            await ephemeral.increment(f"c{number}", 1.0)
         assert len(ephemeral._entries) < 600
 
 
-class TestRedis(EphemeralContract):
+class TestRedis(TtlStoreContract):
     @pytest.fixture
     def prefix(self) -> Iterator[str]:
         with own_prefix() as prefix:
             yield prefix
 
     @pytest.fixture
-    async def ephemeral(self, prefix: str) -> AsyncIterator[RedisEphemeral]:
-        store = RedisEphemeral(URL, prefix)
+    async def ephemeral(self, prefix: str) -> AsyncIterator[RedisTtlStore]:
+        store = RedisTtlStore(URL, prefix)
         yield store
         await store.aclose()
 
@@ -57,24 +57,24 @@ class TestRedis(EphemeralContract):
 
         return wait
 
-    async def test_keys_are_of_its_prefix_and_end_by_themselves(self, ephemeral: RedisEphemeral, prefix: str) -> None:
+    async def test_keys_are_of_its_prefix_and_end_by_themselves(self, ephemeral: RedisTtlStore, prefix: str) -> None:
         await ephemeral.append("a", "1", ttl_s=60, most=9)
-        await ephemeral.count("c", 60)
+        await ephemeral.increment("c", 60)
         assert await ephemeral.acquire("l", "t", 60)
         assert keys(prefix) == [f"{prefix}:a", f"{prefix}:c", f"{prefix}:l"]
 
 
 async def test_a_redis_that_is_not_there_is_told_without_its_password() -> None:
-    store = RedisEphemeral("redis://:geheim@127.0.0.1:1/0")
+    store = RedisTtlStore("redis://:geheim@127.0.0.1:1/0")
     actions = [
         store.append("a", "1", ttl_s=1, most=1),
-        store.values("a"),
+        store.list_values("a"),
         store.touch("a", 1),
-        store.forget("a"),
+        store.delete("a"),
         store.acquire("a", "t", 1),
         store.release("a", "t"),
-        store.count("a", 1),
-        store.check(),
+        store.increment("a", 1),
+        store.describe_location(),
     ]
     for action in actions:
         with pytest.raises(StoreError, match=r"127\.0\.0\.1:1 cannot be used.*AGENT_REDIS_URL") as told:
@@ -85,4 +85,4 @@ async def test_a_redis_that_is_not_there_is_told_without_its_password() -> None:
 
 def test_an_address_that_is_none_is_a_wrong_setting() -> None:
     with pytest.raises(ConfigError, match="AGENT_REDIS_URL"):
-        RedisEphemeral("http://127.0.0.1")
+        RedisTtlStore("http://127.0.0.1")

@@ -1,20 +1,20 @@
-"""The journal and the conversations on SQLite, held to their contracts."""
+"""The journal and the conversations on SQLite, tested against their contracts."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from agent.core.conversations_sqlite import SqliteConversations
-from agent.core.journal import Journal
-from agent.core.journal_sqlite import SqliteStore, open_sqlite
+from agent.storage.conversations_sqlite import SqliteConversations
+from agent.storage.journal import Journal
+from agent.storage.journal_sqlite import SqliteStore, open_sqlite
 from tests.contract.conversations_contract import ConversationsContract
 from tests.contract.journal_contract import JournalContract
 from tests.contract.journal_stores import Clock
 
 
 class SqliteStores:
-    """One file; every driver object has a connection and a thread of its own."""
+    """One file. Every driver object has its own connection and thread."""
 
     def __init__(self, path: Path) -> None:
         self.clock = Clock()
@@ -28,7 +28,7 @@ class SqliteStores:
         return store.journal
 
     async def close(self) -> None:
-        """Close whatever a test has left open."""
+        """Closes what a test has left open."""
         for store in self._opened:
             await store.close()
 

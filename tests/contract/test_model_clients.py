@@ -1,4 +1,4 @@
-"""One suite for every way to a model, from one script: the doubles are held equal to the real thing."""
+"""One suite for every model client, from one script: the doubles must behave like the real clients."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 
@@ -14,9 +14,9 @@ from agent.core.errors import (
     ModelRequestError,
     ModelTimeoutError,
 )
-from agent.core.llm.http import HttpModelClient
-from agent.core.llm.port import ModelChunk, ModelClient, ModelReply, ModelRequest, ResponseSchema
-from agent.core.llm.sdk import LiteLLMClient
+from agent.llm.http import HttpModelClient
+from agent.llm.port import ModelChunk, ModelClient, ModelReply, ModelRequest, ResponseSchema
+from agent.llm.sdk import LiteLLMClient
 from tests.support.script import Call, Script, says, script
 from tests.support.scripted_client import ScriptedClient
 from tests.support.scripted_server import ScriptedServer
@@ -41,7 +41,7 @@ def server() -> Iterator[ScriptedServer]:
 
 @pytest.fixture(params=["http", "litellm", "scripted"])
 async def load(request: pytest.FixtureRequest, server: ScriptedServer) -> AsyncIterator[Load]:
-    """Put a script behind the client under test."""
+    """Puts a script behind the client under test."""
     opened: list[ModelClient] = []
 
     def open_client(rules: Script) -> ModelClient:
@@ -63,7 +63,7 @@ async def load(request: pytest.FixtureRequest, server: ScriptedServer) -> AsyncI
 
 
 class _Named:
-    """LiteLLM names the provider in the model's name."""
+    """Adds the provider to the model's name, as LiteLLM does."""
 
     def __init__(self, inner: LiteLLMClient) -> None:
         self._inner = inner

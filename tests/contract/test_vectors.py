@@ -1,4 +1,6 @@
-"""The vector indexes, held to the contract: exact on SQLite and PostgreSQL, Qdrant in local mode and as a server."""
+"""The vector indexes tested against their contract: exact on SQLite and PostgreSQL, Qdrant in local mode and as a
+server.
+"""
 
 import gc
 import os
@@ -9,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from agent.core.errors import StoreError, VectorSpaceError
-from agent.core.journal_postgres import open_postgres
-from agent.core.journal_sqlite import open_sqlite
-from agent.core.vectors import VectorIndex
-from agent.core.vectors.exact import ExactIndex
-from agent.core.vectors.postgres import PostgresVectorRows
-from agent.core.vectors.qdrant import QdrantIndex
-from agent.core.vectors.sqlite import SqliteVectorRows
-from tests.contract.vector_contract import SET, SPACE, VectorContract, entry, found
+from agent.storage.journal_postgres import open_postgres
+from agent.storage.journal_sqlite import open_sqlite
+from agent.storage.vectors import VectorIndex
+from agent.storage.vectors.exact import ExactIndex
+from agent.storage.vectors.postgres import PostgresVectorRows
+from agent.storage.vectors.qdrant import QdrantIndex
+from agent.storage.vectors.sqlite import SqliteVectorRows
+from tests.contract.vector_contract import SET, SPACE, VectorContract, make_entry, search_ids
 
 Pair = tuple[VectorIndex, VectorIndex]
 
@@ -31,7 +33,7 @@ class TestSqlite(VectorContract):
 
     async def test_numbers_that_are_none_are_refused(self, index: VectorIndex) -> None:
         with pytest.raises(VectorSpaceError, match="NaN"):
-            await index.put(SET, [entry("a", float("nan"), 0, 0, 0)])
+            await index.put(SET, [make_entry("a", float("nan"), 0, 0, 0)])
 
 
 class TestPostgres(VectorContract):
@@ -51,11 +53,11 @@ class TestQdrantLocal(VectorContract):
         await index.close()
 
     async def test_it_is_there_after_a_restart(self, index: VectorIndex, tmp_path: Path) -> None:
-        await index.put(SET, [entry("a", 1, 0, 0, 0)])
+        await index.put(SET, [make_entry("a", 1, 0, 0, 0)])
         await index.close()
         again = QdrantIndex(path=str(tmp_path / "qdrant"))
         await again.open(SET, SPACE)
-        assert await found(again, 1, 0, 0, 0) == ["a"]
+        assert await search_ids(again, 1, 0, 0, 0) == ["a"]
         await again.close()
 
     @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the client forgets its lock file

@@ -81,7 +81,7 @@ def test_a_backup_overwrites_nothing(tmp_path: Path, where: str) -> None:
     (tmp_path / "there").mkdir()
     code, told = stepgate(tmp_path / "data", "backup", str(tmp_path / where))
     assert code == 1
-    assert "name a folder that is not there yet" in told
+    assert "name a folder that does not exist yet" in told
     assert sorted(tmp_path.rglob("*")) == [tmp_path / "data", tmp_path / "there"]
 
 

@@ -43,7 +43,7 @@ def test_make_run_starts_a_gateway_that_answers(clone: Path, tmp_path: Path) -> 
 @pytest.mark.skipif(bool(os.environ.get(CLEAN)), reason="`make test` is running in a clean clone already")
 def test_make_test_passes(clone: Path) -> None:
     # Format, lint, types and a few tests: all of them have just run outside, on the same commit.
-    environment = {INSIDE: "1", "PYTEST_ADDOPTS": "tests/unit/store tests/unit/trace"}
+    environment = {INSIDE: "1", "PYTEST_ADDOPTS": "tests/unit/storage tests/unit/trace"}
     process = start(["make", "test"], environment=environment, cwd=clone)
     code = process.wait(900)
     assert code == 0, "\n".join(process.output[-60:])

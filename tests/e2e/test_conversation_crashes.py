@@ -14,14 +14,14 @@ INDEX = "Help me index these research papers"
 SETTINGS = {"conversations_require_llm": "false"}
 
 
-def begun(gateway: GatewayProcess, folder: Path) -> str:
+def start_conversation(gateway: GatewayProcess, folder: Path) -> str:
     """A conversation about the folder."""
     source = httpx.post(f"{gateway.url}/v1/sources", json={"source_identifier": str(folder)}, timeout=30).json()
     made: dict[str, Any] = httpx.post(f"{gateway.url}{API}", json={"source_id": source["id"]}, timeout=30).json()
     return str(made["id"])
 
 
-def killed_at(gateway: GatewayProcess, conversation: str, message: str, agent: str) -> None:
+def kill_at(gateway: GatewayProcess, conversation: str, message: str, agent: str) -> None:
     """Say something, and kill the gateway once this sub-agent has begun to work."""
     path = f"{gateway.url}{API}/{conversation}/messages"
     with httpx.stream("POST", path, json={"message": message}, timeout=60) as response:
@@ -33,7 +33,7 @@ def killed_at(gateway: GatewayProcess, conversation: str, message: str, agent: s
     raise AssertionError(f"{agent} never worked")
 
 
-def settled(gateway: GatewayProcess, conversation: str) -> dict[str, Any]:
+def wait_until_idle(gateway: GatewayProcess, conversation: str) -> dict[str, Any]:
     """The conversation once nothing is under way."""
     until = monotonic() + DEADLINE_S
     while monotonic() < until:
@@ -55,10 +55,10 @@ def size(known: dict[str, Any]) -> int:
 def test_what_one_sub_agent_found_is_not_taken_for_what_another_did(tmp_path: Path, agent: str) -> None:
     folder = papers(tmp_path, 40)
     with GatewayProcess(tmp_path, **SETTINGS) as first:
-        mine = begun(first, folder)
-        killed_at(first, mine, INDEX, agent)
+        mine = start_conversation(first, folder)
+        kill_at(first, mine, INDEX, agent)
     with GatewayProcess(tmp_path, **SETTINGS) as second:
-        known = settled(second, mine)
+        known = wait_until_idle(second, mine)
         assert known["source_analysis"]["total_files"] == 40
         assert (known["validation"]["files_tested"], known["validation"]["success_rate"]) == (40, 1.0)
         assert known["current_pipeline"]["template"] == "reports"
@@ -71,12 +71,12 @@ def test_what_one_sub_agent_found_is_not_taken_for_what_another_did(tmp_path: Pa
 def test_a_wish_that_was_interrupted_is_fulfilled_once(tmp_path: Path) -> None:
     folder = papers(tmp_path, 40)
     with GatewayProcess(tmp_path, **SETTINGS) as first:
-        mine = begun(first, folder)
+        mine = start_conversation(first, folder)
         path = f"{first.url}{API}/{mine}/messages"
         assert httpx.post(path, json={"message": INDEX, "stream": False}, timeout=60).status_code == 200
         assert size(httpx.get(f"{first.url}{API}/{mine}", timeout=30).json()) == 1600
-        killed_at(first, mine, "make the chunks smaller", "pipeline_validator")
+        kill_at(first, mine, "set chunk_size 800", "pipeline_validator")
     with GatewayProcess(tmp_path, **SETTINGS) as second:
-        known = settled(second, mine)
+        known = wait_until_idle(second, mine)
         assert size(known) == 800
         assert known["validation"]["success_rate"] == 1.0

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent.core.models import AgentResponse
-from agent.core.response import respond
+from agent.runs.response import build_response
 from tests.support.crash_worker import crash_bench
 from tests.support.processes import GatewayProcess, start
 
@@ -24,16 +24,16 @@ def crash(folder: Path, moment: str, number: int) -> bool:
 async def resume(folder: Path) -> AgentResponse:
     """What a restarted process makes of the run that was left."""
     async with crash_bench(folder) as bench:
-        await bench.service.custody.recover()
+        await bench.service.worker.recover_runs()
         (row,) = await bench.service.list_runs()
-        await bench.service.finished(row.run_id)
-        events = await bench.service.read(row.run_id)
+        await bench.service.wait_for_events(row.run_id)
+        events = await bench.service.read_events(row.run_id)
         terminal = [event for event in events if event.body.terminal]
         assert len(terminal) == 1
         assert events[-1] is terminal[0]
         epochs = [event.epoch for event in events]
         assert epochs == sorted(epochs)
-        return respond(events)
+        return build_response(events)
 
 
 def calls(folder: Path, tool: str) -> list[str]:

@@ -1,5 +1,5 @@
-"""A request under an `Idempotency-Key` whose process is killed: its run goes on, and whoever sends it again gets that
-run's answer, never a second run."""
+"""A request under an `Idempotency-Key` whose process is killed: its run continues, and a repeated request gets
+that run's answer, never a second run."""
 
 import json
 import sqlite3
@@ -33,7 +33,7 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def killed_amid(folder: Path, model: ScriptedServer, door: tuple[str, dict[str, Any]]) -> str:
+def kill_during(folder: Path, model: ScriptedServer, door: tuple[str, dict[str, Any]]) -> str:
     """Send a request, and kill its gateway while a model is asked; the id of the run it had begun."""
     with (
         GatewayProcess(folder, llm_base_url=model.url, model_fast="scripted") as first,
@@ -47,8 +47,8 @@ def killed_amid(folder: Path, model: ScriptedServer, door: tuple[str, dict[str, 
     return str(run["id"])
 
 
-def sent_again(url: str, door: tuple[str, dict[str, Any]]) -> httpx.Response:
-    """The request once more, as often as it is told to be under way still."""
+def send_again(url: str, door: tuple[str, dict[str, Any]]) -> httpx.Response:
+    """Repeats the request until the first one is no longer in progress."""
     until = time.monotonic() + DEADLINE_S
     while True:
         answer = httpx.post(f"{url}{door[0]}", json=door[1], headers=KEY, timeout=DEADLINE_S)
@@ -56,7 +56,7 @@ def sent_again(url: str, door: tuple[str, dict[str, Any]]) -> httpx.Response:
             return answer
 
 
-def said(answer: httpx.Response) -> str:
+def answer_text(answer: httpx.Response) -> str:
     """The answer's text, whichever door gave it."""
     if "event-stream" not in answer.headers["content-type"]:
         body = answer.json()
@@ -73,14 +73,14 @@ def test_what_was_sent_before_a_crash_is_answered_after_it_and_not_begun_again(
     tmp_path: Path, door: tuple[str, dict[str, Any]]
 ) -> None:
     with ScriptedServer(script(*RULES)) as model:
-        run_id = killed_amid(tmp_path, model, door)
+        run_id = kill_during(tmp_path, model, door)
         with GatewayProcess(tmp_path, llm_base_url=model.url, model_fast="scripted") as second:
-            answer = sent_again(second.url, door)
+            answer = send_again(second.url, door)
             runs = httpx.get(f"{second.url}/v1/runs", timeout=DEADLINE_S).json()["data"]
             third = httpx.post(f"{second.url}{door[0]}", json=door[1], headers=KEY, timeout=DEADLINE_S)
     assert answer.status_code == 200, answer.text
     assert answer.headers["x-stepgate-run-id"] == run_id
-    assert said(answer) == "It is 42."
+    assert answer_text(answer) == "It is 42."
     assert [run["id"] for run in runs] == [run_id]
     assert third.status_code == (409 if door is STREAM else 200)
     assert run_id in third.text or third.headers["x-stepgate-run-id"] == run_id
@@ -89,7 +89,7 @@ def test_what_was_sent_before_a_crash_is_answered_after_it_and_not_begun_again(
 def test_a_run_that_goes_on_is_named_to_who_asks_again(tmp_path: Path) -> None:
     hangs = (RULES[0], says("Never sent.", to="completion", fault="hang"))
     with ScriptedServer(script(*hangs)) as model:
-        run_id = killed_amid(tmp_path, model, AGENT)
+        run_id = kill_during(tmp_path, model, AGENT)
         with GatewayProcess(tmp_path, llm_base_url=model.url, model_fast="scripted") as second:
             answer = httpx.post(f"{second.url}{AGENT[0]}", json=AGENT[1], headers=KEY, timeout=DEADLINE_S)
     assert answer.status_code == 409
@@ -98,12 +98,12 @@ def test_a_run_that_goes_on_is_named_to_who_asks_again(tmp_path: Path) -> None:
 
 def test_however_late_it_is_sent_again_its_run_is_the_only_one(tmp_path: Path) -> None:
     with ScriptedServer(script(*RULES)) as model:
-        run_id = killed_amid(tmp_path, model, AGENT)
+        run_id = kill_during(tmp_path, model, AGENT)
         with sqlite3.connect(tmp_path / "stepgate.db") as store:
             store.execute("UPDATE idempotency SET at = at - 3600")
         store.close()
         with GatewayProcess(tmp_path, llm_base_url=model.url, model_fast="scripted") as second:
-            answer = sent_again(second.url, AGENT)
+            answer = send_again(second.url, AGENT)
             runs = httpx.get(f"{second.url}/v1/runs", timeout=DEADLINE_S).json()["data"]
     assert answer.headers["x-stepgate-run-id"] == run_id
     assert len(runs) == 1

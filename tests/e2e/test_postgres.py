@@ -5,8 +5,8 @@ from pathlib import Path
 
 import httpx
 
-from agent.core.config import Settings
-from gateway.stores import open_store
+from agent.core.settings import Settings
+from gateway.bootstrap_stores import open_store
 from tests.support.postgres import fresh_database
 from tests.support.processes import GatewayProcess
 from tests.support.script import plans, says, script

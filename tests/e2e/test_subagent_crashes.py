@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.core.events import Event, ModelReturned, SubAgentStarted, ToolCalled, ToolReturned
-from agent.core.response import respond
+from agent.runs.response import build_response
 from tests.support.postgres import fresh_database
 from tests.support.processes import start
 from tests.support.subagent_crash_worker import subagent_crash_bench
@@ -29,15 +29,15 @@ def crash(folder: Path, moment: str, number: int, *database_url: str) -> bool:
 async def resume(folder: Path, database_url: str | None = None) -> tuple[list[Event], list[str]]:
     """The whole log after a restart, and what the restarted process asked its model for."""
     async with subagent_crash_bench(folder, database_url=database_url) as bench:
-        await bench.service.custody.recover()
+        await bench.service.worker.recover_runs()
         (row,) = await bench.service.list_runs()
-        await bench.service.finished(row.run_id)
-        return list(await bench.service.read(row.run_id)), bench.client.purposes()
+        await bench.service.wait_for_events(row.run_id)
+        return list(await bench.service.read_events(row.run_id)), bench.client.purposes()
 
 
 def check(events: Sequence[Event], when: str) -> None:
     """It ended as if nothing had happened."""
-    assert respond(events).response == "All done.", when
+    assert build_response(events).response == "All done.", when
     finished = ended(events)
     assert {one.span: one.result.data["goal"] for one in finished} == {"s1.1.1": "east", "s1.1.2": "west"}, when
     assert [one.result.data["seen"] for one in finished] == [["saw near", "saw far"]] * 2, when
@@ -51,7 +51,7 @@ def check(events: Sequence[Event], when: str) -> None:
     returned = Counter(event.body.call_id for event in events if isinstance(event.body, ToolReturned))
     assert set(returned.values()) == {1}, when
     assert set(returned) == {event.body.call_id for event in events if isinstance(event.body, ToolCalled)}, when
-    assert {step.status for step in respond(events).steps if step.span is not None} == {"done"}, when
+    assert {step.status for step in build_response(events).steps if step.span is not None} == {"done"}, when
 
 
 @pytest.mark.row("S000-20")

@@ -9,11 +9,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from agent.core.journal_sqlite import open_sqlite
-from agent.core.keys import SCOPES, KeyStore
-from agent.core.statements import SqliteStatements
+from agent.storage.api_keys import SCOPES, KeyStore
+from agent.storage.journal_sqlite import open_sqlite
+from agent.storage.sql import SqliteClient
 from tests.integration.conftest import Serve, model_server, serve
-from tests.support.browser import Page, chromium, contrast, opened, running_chromium
+from tests.support.browser import Page, chromium, contrast, open_page, running_chromium
 from tests.support.documents import Words, pdf
 from tests.support.script import Script, plans, says, script
 from tests.support.scripted_server import ScriptedServer
@@ -45,7 +45,7 @@ def devtools() -> Iterator[str]:
 @asynccontextmanager
 async def page_at(devtools: str, url: str, hash_: str = "") -> AsyncIterator[Page]:
     """A page without faults: nothing was thrown, and its policy had nothing to refuse."""
-    async with opened(devtools, f"{url}/{hash_}") as page:
+    async with open_page(devtools, f"{url}/{hash_}") as page:
         yield page
         assert page.faults == []
         assert page.dialogs == []
@@ -60,7 +60,7 @@ async def ask(page: Page, room: str, text: str) -> None:
 
 async def key_for(data_dir: Path) -> str:
     store = await open_sqlite(data_dir / "stepgate.db")
-    _, text = await KeyStore(SqliteStatements(store.database), time.time).create("anna", "laptop", sorted(SCOPES))
+    _, text = await KeyStore(SqliteClient(store.database), time.time).create("anna", "laptop", sorted(SCOPES))
     await store.close()
     return text
 

@@ -15,11 +15,11 @@ from typing import Any
 import httpx
 from pydantic import JsonValue
 
-from agent.core.config import Settings
-from agent.core.events import Draft, Event
+from agent.core.events import Event, EventDraft
 from agent.core.models import AgentRequest, AgentResponse
+from agent.core.settings import Settings
 from agent.tools import Tool
-from gateway.bootstrap import Stepgate, build
+from gateway.bootstrap import Stepgate, build_gateway
 from tests.support.serving import serving
 
 ROOM = "faulty"
@@ -29,7 +29,7 @@ SKILL = "---\nname: investigate\ndescription: Looks into a matter.\n---\nLook in
 
 
 @dataclass(frozen=True)
-class Told:
+class FaultReport:
     """What a door said. `failure` is the error of the body or of the stream's last frame."""
 
     status: int
@@ -53,7 +53,7 @@ class FaultyGateway:
     logs: dict[str, list[Event]] = field(default_factory=dict)
     """Every event by its run, as the journal acknowledged it."""
 
-    async def ask(self, prompt: str, *, stream: bool) -> Told:
+    async def ask(self, prompt: str, *, stream: bool) -> FaultReport:
         """Through the OpenAI door."""
         started = monotonic()
         body = {"model": ROOM, "messages": [{"role": "user", "content": prompt}], "stream": stream}
@@ -65,17 +65,17 @@ class FaultyGateway:
             return _streamed(data, run_id, seconds)
         parsed = json.loads(data)
         if "error" in parsed:
-            return Told(response.status_code, run_id, "", "", parsed["error"], seconds)
+            return FaultReport(response.status_code, run_id, "", "", parsed["error"], seconds)
         text = parsed["choices"][0]["message"]["content"]
-        return Told(response.status_code, run_id, text, parsed["metadata"]["status"], None, seconds)
+        return FaultReport(response.status_code, run_id, text, parsed["metadata"]["status"], None, seconds)
 
     async def call(self, *tools: str) -> tuple[AgentResponse, list[Event]]:
         """A run that calls these tools; no model is asked. Its response and its log."""
         calls: list[JsonValue] = [{"tool": tool} for tool in tools]
         request = AgentRequest(prompt="", room=ROOM, metadata={"tool_calls": calls})
-        run_id = await self.stepgate.service.start(request)
+        run_id = await self.stepgate.service.start_run(request)
         async with asyncio.timeout(DEADLINE_S):
-            response = await self.stepgate.service.response(run_id)
+            response = await self.stepgate.service.wait_for_response(run_id)
         return response, self.logs[run_id]
 
     def faults_of_log(self, run_id: str) -> list[str]:
@@ -89,14 +89,14 @@ class FaultyGateway:
         return found
 
 
-def _streamed(data: str, run_id: str, seconds: float) -> Told:
+def _streamed(data: str, run_id: str, seconds: float) -> FaultReport:
     frames = [line.removeprefix("data: ") for line in data.splitlines() if line.startswith("data: ")]
     done = bool(frames) and frames[-1] == "[DONE]"
     parsed = [json.loads(frame) for frame in frames if frame != "[DONE]"]
     failure = next((frame["error"] for frame in parsed if frame.get("error")), None)
     deltas = [frame["choices"][0]["delta"].get("content") or "" for frame in parsed if frame.get("choices")]
     outcome = next((frame["metadata"]["status"] for frame in reversed(parsed) if "metadata" in frame), "")
-    return Told(200, run_id, "".join(deltas), outcome, failure, seconds, done)
+    return FaultReport(200, run_id, "".join(deltas), outcome, failure, seconds, done)
 
 
 @asynccontextmanager
@@ -120,7 +120,7 @@ async def faulty_gateway(
         **{"skills_user_dir": False, "stream_coalesce_ms": 0, "drain_seconds": 1, **models, **options},
     )
     limits = httpx.Limits(max_keepalive_connections=0)
-    async with build(settings) as stepgate, httpx.AsyncClient(timeout=60, limits=limits) as client:
+    async with build_gateway(settings) as stepgate, httpx.AsyncClient(timeout=60, limits=limits) as client:
         stepgate.registry.register(*tools)
         gateway = FaultyGateway("", stepgate, client)
         _record(gateway)
@@ -138,7 +138,7 @@ def _record(gateway: FaultyGateway) -> None:
         gateway.logs[run_id] = list(claim.events)
         return claim
 
-    async def recorded(run_id: str, epoch: int, drafts: Sequence[Draft]) -> tuple[Event, ...]:
+    async def recorded(run_id: str, epoch: int, drafts: Sequence[EventDraft]) -> tuple[Event, ...]:
         events: tuple[Event, ...] = await append(run_id, epoch, drafts)
         gateway.logs[run_id].extend(events)
         return events

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from agent.core.events import ModelReturned, PlanProposed
-from gateway.render.errors import status_of
-from tests.faults.gateway import FaultyGateway, Told, faulty_gateway
+from gateway.render.errors import get_http_status
+from tests.faults.gateway import FaultReport, FaultyGateway, faulty_gateway
 from tests.support.script import Rule, Script, judges, plans, says, script
 from tests.support.scripted_server import ScriptedServer
 
@@ -176,7 +176,7 @@ async def found_wrong(folder: Path, upstream: ScriptedServer, cases: list[Case],
     turn = asyncio.Semaphore(AT_ONCE)
     async with faulty_gateway(folder, upstream.url, **settings) as gateway:
 
-        async def ask(case: Case) -> Told:
+        async def ask(case: Case) -> FaultReport:
             async with turn:
                 return await gateway.ask(case.prompt, stream=case.stream)
 
@@ -190,7 +190,7 @@ async def found_wrong(folder: Path, upstream: ScriptedServer, cases: list[Case],
     return found
 
 
-def faults_of(case: Case, told: Told, asked: list[str]) -> list[str]:
+def faults_of(case: Case, told: FaultReport, asked: list[str]) -> list[str]:
     """What the door and the upstream's own log say that should not be."""
     status, requests = case.end
     found = []
@@ -209,19 +209,19 @@ def faults_of(case: Case, told: Told, asked: list[str]) -> list[str]:
     return found
 
 
-def faults_of_failure(case: Case, told: Told) -> list[str]:
+def faults_of_failure(case: Case, told: FaultReport) -> list[str]:
     """A failure is a status where nothing has been sent, a frame where a stream has begun, and never a `[DONE]`."""
     code = str(case.fault.code)
     begun = case.stream and told.status == 200  # half an answer, or one that was too long in coming
     if case.stream and not begun and case.fault.name in ("half_stream", "reset_stream", "stall"):
         return [f"what was said already is lost: {told}"]
-    status = 200 if begun else status_of(code)
+    status = 200 if begun else get_http_status(code)
     named = "rate_limit_exceeded" if code == RATE else code.lower()
     right = told.status == status and told.failure is not None and told.failure["code"] == named
     return [] if right and told.done is not begun else [f"the door said {told}"]
 
 
-def faults_of_log(gateway: FaultyGateway, case: Case, told: Told) -> list[str]:
+def faults_of_log(gateway: FaultyGateway, case: Case, told: FaultReport) -> list[str]:
     """Gaps, terminal events, the error of the call, and who planned."""
     found = gateway.faults_of_log(told.run_id)
     bodies = [event.body for event in gateway.logs.get(told.run_id, [])]
@@ -243,7 +243,7 @@ def faults_of_log(gateway: FaultyGateway, case: Case, told: Told) -> list[str]:
 
 async def test_an_upstream_that_refuses_connections_is_told_and_planned_around(tmp_path: Path) -> None:
     with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))  # bound, never listening: whoever connects is refused
+        closed.bind(("127.0.0.1", 0))  # bound, never listening: connections are refused
         url = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
         async with faulty_gateway(tmp_path, url, room="supervision: checks") as gateway:
             questions = [

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from agent.core.embedder import LocalEmbedder
 from agent.core.events import MemoryRetrieved
+from agent.llm.embedder import LocalEmbedder
 from tests.faults.gateway import faulty_gateway
 from tests.support.scripted_wire import reset
 
@@ -100,7 +100,7 @@ async def fake_qdrant() -> AsyncIterator[tuple[FakeQdrant, str]]:
 async def test_whatever_qdrant_does_the_request_is_answered_and_the_log_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent.core.vectors.qdrant.TIMEOUT_SECONDS", 1)
+    monkeypatch.setattr("agent.storage.vectors.qdrant.TIMEOUT_SECONDS", 1)
     room, found = "memory: true", {}
     async with fake_qdrant() as (qdrant, url), faulty_gateway(tmp_path, None, room=room, qdrant_url=url) as gateway:
         for number, qdrant.fault in enumerate(FAULTS, start=1):

@@ -15,7 +15,7 @@ from pydantic import JsonValue
 
 from agent.core.errors import StoreError, StoreFullError
 from agent.core.models import AgentRequest
-from agent.core.sqlite import Database
+from agent.storage.sqlite import SqliteDatabase
 from tests.faults.gateway import DEADLINE_S, ROOM, FaultyGateway, faulty_gateway
 from tests.support.builders import RUN_ID, created
 from tests.support.faulty import Gate
@@ -24,9 +24,9 @@ from tests.support.tools import EFFECT, FunctionTool, returning
 Trouble = Callable[[FaultyGateway], AbstractAsyncContextManager[None]]
 
 
-def database_of(gateway: FaultyGateway) -> Database:
+def database_of(gateway: FaultyGateway) -> SqliteDatabase:
     journal: Any = gateway.stepgate.journal
-    database: Database = journal._database
+    database: SqliteDatabase = journal._database
     return database
 
 
@@ -77,12 +77,12 @@ async def read_only(gateway: FaultyGateway) -> AsyncIterator[None]:
 async def test_a_store_that_fails_for_a_while_loses_no_run_and_repeats_no_effect(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: Trouble, code: str, said: str
 ) -> None:
-    monkeypatch.setattr("agent.core.sqlite.BUSY_SECONDS", 0.2)
+    monkeypatch.setattr("agent.storage.sqlite.BUSY_SECONDS", 0.2)
     gate, send = Gate(), returning("send", "sent", annotations=EFFECT)
     wait = FunctionTool("wait", gate.work)
     async with faulty_gateway(tmp_path, None, send, wait, lease_seconds=0.6) as gateway:
         calls: list[JsonValue] = [{"tool": "send"}, {"tool": "wait"}]
-        run_id = await gateway.stepgate.service.start(AgentRequest(prompt="", metadata={"tool_calls": calls}))
+        run_id = await gateway.stepgate.service.start_run(AgentRequest(prompt="", metadata={"tool_calls": calls}))
         async with asyncio.timeout(DEADLINE_S):
             await gate.reached.wait()
             while not any(event.type == "step.judged" for event in gateway.logs[run_id]):  # noqa: ASYNC110 - of `send`
@@ -92,9 +92,9 @@ async def test_a_store_that_fails_for_a_while_loses_no_run_and_repeats_no_effect
                 refused = await gateway.client.post(f"{gateway.url}/v1/agent", json={"prompt": "/calculator 2*21"})
                 unready = await gateway.client.get(f"{gateway.url}/ready")
                 alive = await gateway.client.get(f"{gateway.url}/health")
-                while gateway.stepgate.service.custody.live_count:  # noqa: ASYNC110 - it is let go of without a word
+                while gateway.stepgate.service.worker.live_count:  # noqa: ASYNC110 - it is let go of without a word
                     await asyncio.sleep(0.01)
-            response = await gateway.stepgate.service.response(run_id)
+            response = await gateway.stepgate.service.wait_for_response(run_id)
             after = await gateway.client.post(f"{gateway.url}/v1/agent", json={"prompt": "/calculator 2*21"})
         faults = gateway.faults_of_log(run_id)
     error = refused.json()["error"]
@@ -113,7 +113,7 @@ async def test_a_store_that_fails_for_long_is_told_of_once_and_its_return_too(
     looked, is_away, back = 0, True, asyncio.Event()
     async with faulty_gateway(tmp_path, None, lease_seconds=0.3) as gateway:
         journal: Any = gateway.stepgate.journal
-        workers = journal.workers
+        workers = journal.list_workers
 
         async def away() -> Any:
             nonlocal looked
@@ -123,20 +123,20 @@ async def test_a_store_that_fails_for_long_is_told_of_once_and_its_return_too(
             back.set()
             return await workers()
 
-        journal.workers = away
+        journal.list_workers = away
         async with asyncio.timeout(DEADLINE_S):
             while looked < 10:  # noqa: ASYNC110 - how often it looks is not told
                 await asyncio.sleep(0.01)
             is_away = False
             await back.wait()
-            told = [record for record in caplog.records if record.name == "agent.core.custody"]
+            told = [record for record in caplog.records if record.name == "agent.runs.run_worker"]
             while len(told) < 2:
                 await asyncio.sleep(0.01)
-                told = [record for record in caplog.records if record.name == "agent.core.custody"]
+                told = [record for record in caplog.records if record.name == "agent.runs.run_worker"]
     began, over = (record.message for record in told)
     assert began == "the store cannot be used: the store is away"
-    assert over.startswith("over after ")
-    assert over.endswith("times: the store cannot be used")
+    assert over.startswith("recovered after ")
+    assert over.endswith("failures: the store cannot be used")
 
 
 async def test_a_clock_that_jumps_by_hours_disturbs_no_run(tmp_path: Path) -> None:
@@ -174,10 +174,10 @@ async def test_a_run_left_by_a_process_whose_clock_was_ahead_is_taken_up_at_once
         room = gateway.stepgate.rooms.get(ROOM)
         journal._clock = lambda: time.time() + 5 * 3600
         body = created("", room=room, metadata={"tool_calls": [{"tool": "send"}]})
-        dead = service.custody._worker.split(":")[0] + ":999999999:x"
+        dead = service.worker._worker.split(":")[0] + ":999999999:x"
         await journal.create_run(RUN_ID, body, worker=dead, lease_s=60)
         journal._clock = time.time
-        assert await service.custody.recover() == 1
+        assert await service.worker.recover_runs() == 1
         async with asyncio.timeout(DEADLINE_S):
-            response = await service.response(RUN_ID)
+            response = await service.wait_for_response(RUN_ID)
     assert response.metadata["status"] == "complete"

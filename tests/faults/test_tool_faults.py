@@ -124,7 +124,7 @@ async def test_fifty_megabytes_are_cut_and_leave_no_such_log(tmp_path: Path) -> 
 
 async def test_an_mcp_server_that_dies_in_mid_call_is_told_and_its_effect_not_repeated(tmp_path: Path) -> None:
     count, servers = tmp_path / "count", tmp_path / "servers.json"
-    server = {**warm.server("tests.support.mcp_fixture", "stdio"), "env": {"MCP_FIXTURE_COUNT": str(count)}}
+    server = {**warm.server("tests.support.mcp_server_basic", "stdio"), "env": {"MCP_FIXTURE_COUNT": str(count)}}
     servers.write_text(json.dumps({"mcpServers": {"srv": server}}))
     async with faulty_gateway(tmp_path, None, mcp_servers=servers) as gateway:
         await ready(gateway)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agent.core.config import Settings
-from agent.knowledge.parsers import pool
+from agent.core.settings import Settings
+from agent.ingest.parsers import pool
 from tests.support import warm
 from tests.support.script import Script
 from tests.support.scripted_server import ScriptedServer
@@ -27,7 +27,7 @@ def model_server() -> Iterator[ScriptedServer]:
 @pytest.fixture(autouse=True)
 def warm_parsers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are read in worker processes as ever; these begin with their imports done."""
-    monkeypatch.setattr(pool, "WORKER", warm.LazyCommand("agent.knowledge.parsers.worker"))
+    monkeypatch.setattr(pool, "WORKER", warm.LazyCommand("agent.ingest.parsers.worker"))
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ async def test_questions_in_a_language_with_stems_are_answered_or_held_back(lang
 
 def test_a_half_counts_a_wrong_answer_as_false() -> None:
     half = Half("dev")
-    half.told("Was?", "30", "Es sind 20. [1]", cited=True)
-    half.told("Wer?", "", "Frau Petersen. [1]", cited=True)
-    half.told("Wann?", "Mai", "Das steht nicht in den Dokumenten.", cited=False)
+    half.record_detection("Was?", "30", "Es sind 20. [1]", cited=True)
+    half.record_detection("Wer?", "", "Frau Petersen. [1]", cited=True)
+    half.record_detection("Wann?", "Mai", "Das steht nicht in den Dokumenten.", cited=False)
     assert (half.answered, half.held_back, half.others, half.false, len(half.short)) == (0, 0, 1, 2, 3)

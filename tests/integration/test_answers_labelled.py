@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.config import Settings
-from agent.core.net import SafeClient
-from agent.knowledge.library import Library
-from agent.knowledge.tailor import TailorInput, TailorOutput, write_by_rules
-from agent.knowledge.tailor.found import passages_of
-from agent.planning.compare import comparison
-from gateway.stores import library_of, open_store, vectors_of
-from mcp_tools.builtin.knowledge import SearchKnowledgeInput, search
+from agent.core.settings import Settings
+from agent.grounded_answers import TailorInput, TailorOutput, write_by_rules
+from agent.grounded_answers.found import passages_of
+from agent.ingest.collections import Library
+from agent.net import SafeClient
+from agent.planning.compare import parse_comparison
+from gateway.bootstrap_stores import build_library, build_vector_index, open_store
+from mcp_tools.builtin.knowledge import SearchKnowledgeInput, search_collections
 
 LABELLED = Path(__file__).parent / "labelled"
 HALVES = ("tuned", "held out")
@@ -45,7 +45,7 @@ SETS = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class LabelledAnswer:
     """A question of the set, what its answer holds (nothing: there is none), and what was answered."""
 
     question: str
@@ -85,11 +85,11 @@ async def test_what_is_there_is_answered_and_what_is_not_is_held_back(tmp_path: 
         shutil.copy(one, docs)
     settings = Settings(_env_file=None, data_dir=tmp_path / "data")
     store = await open_store(settings)
-    library = library_of(settings, store, vectors_of(settings, store), None, SafeClient())
+    library = build_library(settings, store, build_vector_index(settings, store), None, SafeClient())
     try:
         await library.ingest("local", "work", docs)
-        answerable = [await asked(library, *one) for one in questions(floors.questions, "answerable.tsv")]
-        others = [await asked(library, *one) for one in questions(floors.questions, "near_misses.tsv")]
+        answerable = [await ask_question(library, *one) for one in questions(floors.questions, "answerable.tsv")]
+        others = [await ask_question(library, *one) for one in questions(floors.questions, "near_misses.tsv")]
     finally:
         await store.close()
     assert len(answerable) + len(others) >= 50
@@ -100,13 +100,15 @@ async def test_what_is_there_is_answered_and_what_is_not_is_held_back(tmp_path: 
     assert len(false) <= 0.02 * (len(answerable) + len(others)), "\n".join(false)
 
 
-async def asked(library: Library, question: str, expected: str, half: str) -> Asked:
+async def ask_question(library: Library, question: str, expected: str, half: str) -> LabelledAnswer:
     """The question answered by rule, as `search_knowledge` and the tailor do without a model."""
-    topics = tuple(topic.query for topic in comparison(question))
-    found = [await search(library, SearchKnowledgeInput(query=one), "local") for one in topics or (question,)]
+    topics = tuple(topic.query for topic in parse_comparison(question))
+    found = [
+        await search_collections(library, SearchKnowledgeInput(query=one), "local") for one in topics or (question,)
+    ]
     passages = passages_of([one.model_dump(mode="json") for one in found])
     wanted = TailorInput(user_query=question, context_chunks=passages, topics=topics)
-    return Asked(question, expected, half, write_by_rules(wanted).output)
+    return LabelledAnswer(question, expected, half, write_by_rules(wanted).output)
 
 
 def questions(folder: str, name: str) -> list[tuple[str, str, str]]:
@@ -116,7 +118,7 @@ def questions(folder: str, name: str) -> list[tuple[str, str, str]]:
     return [(question, expected, HALVES[at % 2]) for at, (question, _, expected) in enumerate(parts)]
 
 
-def assert_floor(told: str, of: Sequence[Asked], floor: float) -> None:
+def assert_floor(told: str, of: Sequence[LabelledAnswer], floor: float) -> None:
     """That a share is reached; otherwise the questions that fell short are named."""
     wrong = [f"{one.question} -> {one.output.content}" for one in of if not one.is_right]
     share = 1 - len(wrong) / len(of)

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from agent.core import events as ev
-from agent.core.approval import OWN_MEMORY
 from agent.core.errors import BadRequestError, ConflictError
 from agent.core.models import AgentRequest, AgentResponse, Room
+from agent.core.principal import Principal
+from agent.policy.approval import MEMORY_TOOLS
+from agent.runs.service import AcceptedRun
 from tests.integration.test_engine import write_skill
 from tests.support.engine import Bench, engine_bench
 from tests.support.script import Call, plans, says, script
@@ -37,20 +39,20 @@ def waiting(response: AgentResponse) -> list[dict[str, object]]:
 
 
 async def ask(bench: Bench, prompt: str = "send the mail and report", **request: object) -> AgentResponse:
-    run_id = await bench.service.start(AgentRequest.model_validate({"prompt": prompt, **request}))
+    run_id = await bench.service.start_run(AgentRequest.model_validate({"prompt": prompt, **request}))
     async with asyncio.timeout(20):
-        return await bench.service.response(run_id)
+        return await bench.service.wait_for_response(run_id)
 
 
 async def decide(bench: Bench, asked: AgentResponse, decision: str, **options: object) -> AgentResponse:
     run_id = asked.metadata["run_id"]
-    heard = await bench.service.decide(run_id, decision, **options)  # type: ignore[arg-type]
+    decided = await bench.service.submit_decision(run_id, decision, **options)  # type: ignore[arg-type]
     async with asyncio.timeout(20):
-        return await bench.service.response(run_id, heard=heard)
+        return await bench.service.wait_for_response(run_id, seen_seq=decided.last_seq)
 
 
 async def log_of(bench: Bench, response: AgentResponse) -> list[ev.Event]:
-    return await bench.service.read(response.metadata["run_id"])
+    return await bench.service.read_events(response.metadata["run_id"])
 
 
 @pytest.mark.row("S002-26", "S002-27")
@@ -68,7 +70,7 @@ async def test_a_plan_that_changes_something_waits_and_does_nothing_until_it_is_
         assert "`send_mail`" in asked.response
         assert "hello" in asked.response
         assert "Reply `approve` or `reject`" in asked.response
-        assert (await bench.service.get(asked.metadata["run_id"])).status == "awaiting_approval"
+        assert (await bench.service.get_run(asked.metadata["run_id"])).status == "awaiting_approval"
         done = await decide(bench, asked, "approve")
     assert done.response == "It is sent."
     assert done.metadata["status"] == "complete"
@@ -99,7 +101,7 @@ async def test_remembering_for_the_user_needs_nobody(tmp_path: Path) -> None:
         done = await ask(bench, "Remember that my dog is called Fido")
         assert done.metadata["status"] == "complete"
         names = {tool.spec.name for tool in bench.engine.registry if tool.spec.name.startswith("memory_")}
-    assert names == OWN_MEMORY
+    assert names == MEMORY_TOOLS
 
 
 async def test_reading_needs_nobody_unless_the_room_asks_before_every_plan(tmp_path: Path) -> None:
@@ -132,7 +134,7 @@ async def test_a_rejected_plan_ends_the_run_with_the_reason(tmp_path: Path) -> N
     async with engine_bench(tmp_path, script(plans(*sending())), tools=[tool], room=CAREFUL) as bench:
         asked = await ask(bench)
         done = await decide(bench, asked, "reject", reason="not today")
-        assert (await bench.service.get(asked.metadata["run_id"])).status == "cancelled"
+        assert (await bench.service.get_run(asked.metadata["run_id"])).status == "cancelled"
     assert done.metadata["status"] == "cancelled"
     assert done.metadata["reason"] == "the plan was rejected: not today"
     assert tool.calls == []
@@ -169,8 +171,8 @@ async def test_an_edit_that_cannot_be_is_refused_and_the_run_waits_on(
     async with engine_bench(tmp_path, script(plans(*sending())), tools=[tool], room=CAREFUL) as bench:
         asked = await ask(bench)
         with pytest.raises(BadRequestError, match=problem):
-            await bench.service.decide(asked.metadata["run_id"], "approve", plan=plan)  # type: ignore[arg-type]
-        assert (await bench.service.get(asked.metadata["run_id"])).status == "awaiting_approval"
+            await bench.service.submit_decision(asked.metadata["run_id"], "approve", plan=plan)  # type: ignore[arg-type]
+        assert (await bench.service.get_run(asked.metadata["run_id"])).status == "awaiting_approval"
     assert tool.calls == []
 
 
@@ -210,7 +212,7 @@ async def test_the_wait_outlives_the_process(tmp_path: Path) -> None:
     async with engine_bench(tmp_path, model, tools=[tool], room=CAREFUL) as bench:
         asked = await ask(bench)
     async with engine_bench(tmp_path, model, tools=[tool], room=CAREFUL) as bench:
-        assert await bench.service.custody.recover() == 0, "a run that waits for a person is not taken up by itself"
+        assert await bench.service.worker.recover_runs() == 0, "a run that waits for a person is not taken up by itself"
         done = await decide(bench, asked, "approve")
     assert done.metadata["status"] == "complete"
     assert tool.calls == [{"x": "hello"}]
@@ -228,11 +230,11 @@ async def test_a_word_given_just_before_a_crash_is_obeyed_after_the_restart(tmp_
             "reason": "",
             "plan": None,
         }
-        await bench.store.journal.signal(run_id, "approve", word)
+        await bench.store.journal.send_signal(run_id, "approve", word)
     async with engine_bench(tmp_path, model, tools=[tool], room=CAREFUL) as bench:
-        assert await bench.service.custody.recover() == 1
+        assert await bench.service.worker.recover_runs() == 1
         async with asyncio.timeout(20):
-            done = await bench.service.response(run_id, heard=1000)
+            done = await bench.service.wait_for_response(run_id, seen_seq=1000)
     assert done.metadata["status"] == "complete"
     assert len(tool.calls) == 1
 
@@ -243,11 +245,11 @@ async def test_an_approval_is_for_once(tmp_path: Path) -> None:
     async with engine_bench(tmp_path, model, tools=[tool], room=CAREFUL) as bench:
         asked = await ask(bench)
         await decide(bench, asked, "approve")
-        with pytest.raises(ConflictError, match="waits for no approval"):
-            await bench.service.decide(asked.metadata["run_id"], "approve")
+        with pytest.raises(ConflictError, match="does not wait for approval"):
+            await bench.service.submit_decision(asked.metadata["run_id"], "approve")
         other = await ask(bench)
         with pytest.raises(ConflictError, match="not open any more"):
-            await bench.service.decide(
+            await bench.service.submit_decision(
                 other.metadata["run_id"], "approve", approvals=[str(waiting(asked)[0]["approval_id"])]
             )
     assert len(tool.calls) == 1
@@ -259,11 +261,11 @@ async def test_two_words_at_once_are_one(tmp_path: Path) -> None:
     async with engine_bench(tmp_path, model, tools=[tool], room=CAREFUL) as bench:
         asked = await ask(bench)
         run_id = asked.metadata["run_id"]
-        words = [bench.service.decide(run_id, word) for word in ("approve", "reject", "approve", "answer")]
+        words = [bench.service.submit_decision(run_id, word) for word in ("approve", "reject", "approve", "answer")]
         said = await asyncio.gather(*words, return_exceptions=True)
-        assert all(isinstance(one, int | ConflictError) for one in said)
+        assert all(isinstance(one, AcceptedRun | ConflictError) for one in said)
         async with asyncio.timeout(20):
-            done = await bench.service.response(run_id, heard=1000)
+            done = await bench.service.wait_for_response(run_id, seen_seq=1000)
         decided = [e.body for e in await log_of(bench, done) if isinstance(e.body, ev.ApprovalDecided)]
     assert len(decided) == 1
     assert len(tool.calls) == (decided[0].decision == "approved")
@@ -275,9 +277,9 @@ async def test_nobody_decides_in_time(tmp_path: Path) -> None:
     async with engine_bench(tmp_path, model, tools=[tool], room=CAREFUL, approval_seconds=0.05) as bench:
         asked = await ask(bench)
         async with asyncio.timeout(10):
-            while not await bench.service.custody.recover():  # noqa: ASYNC110 - the clock itself is waited for
+            while not await bench.service.worker.recover_runs():  # noqa: ASYNC110 - the clock itself is waited for
                 await asyncio.sleep(0.02)
-            done = await bench.service.response(asked.metadata["run_id"], heard=1000)
+            done = await bench.service.wait_for_response(asked.metadata["run_id"], seen_seq=1000)
     assert done.metadata["status"] == "cancelled"
     assert "nobody decided" in str(done.metadata["reason"])
     assert tool.calls == []
@@ -287,9 +289,9 @@ async def test_a_run_that_waits_can_be_cancelled(tmp_path: Path) -> None:
     tool = mail()
     async with engine_bench(tmp_path, script(plans(*sending())), tools=[tool], room=CAREFUL) as bench:
         asked = await ask(bench)
-        await bench.service.cancel(asked.metadata["run_id"])
+        await bench.service.cancel_run(asked.metadata["run_id"])
         async with asyncio.timeout(20):
-            done = await bench.service.response(asked.metadata["run_id"], heard=1000)
+            done = await bench.service.wait_for_response(asked.metadata["run_id"], seen_seq=1000)
     assert done.metadata["status"] == "cancelled"
 
 
@@ -424,11 +426,11 @@ async def test_a_word_while_other_steps_run_is_obeyed_at_once(tmp_path: Path) ->
         says("done", to="completion"),
     )
     async with engine_bench(tmp_path, model, tools=[page, tool, slow], room=OPEN) as bench, asyncio.timeout(20):
-        run_id = await bench.service.start(AgentRequest(prompt="read, mail and be slow"))
-        async for event in bench.service.events(run_id):
+        run_id = await bench.service.start_run(AgentRequest(prompt="read, mail and be slow"))
+        async for event in bench.service.follow_events(run_id):
             if isinstance(event.body, ev.ApprovalRequested):
-                await bench.service.decide(run_id, "approve")
-        response = await bench.service.response(run_id)
+                await bench.service.submit_decision(run_id, "approve")
+        response = await bench.service.wait_for_response(run_id)
     assert response.metadata["status"] == "complete", "the slow step ends only once the mail has been allowed"
 
 
@@ -446,7 +448,7 @@ async def test_another_owner_cannot_decide(tmp_path: Path) -> None:
     async with engine_bench(tmp_path, script(plans(*sending())), tools=[tool], room=CAREFUL) as bench:
         asked = await ask(bench)
         with pytest.raises(NotFoundError):
-            await bench.service.decide(asked.metadata["run_id"], "approve", owner="mallory")
+            await bench.service.submit_decision(asked.metadata["run_id"], "approve", principal=Principal("mallory"))
     assert tool.calls == []
 
 

@@ -54,7 +54,7 @@ async def test_a_rejection_in_the_chat_says_that_nothing_was_done(serve: Serve, 
         )
     assert "too dear" in str(done.choices[0].message.content)
     assert (done.model_extra or {})["metadata"]["status"] == "cancelled"
-    assert (done.model_extra or {})["metadata"]["tool_results"] == []
+    assert (done.model_extra or {})["stepgate"]["tool_results"] == []
 
 
 async def test_a_word_within_a_sentence_decides_nothing(serve: Serve, rooms: Path) -> None:

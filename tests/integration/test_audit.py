@@ -11,14 +11,14 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from agent.core.audit import StoredAudit
-from agent.core.config import Settings
 from agent.core.errors import BadRequestError
-from agent.core.journal_sqlite import open_sqlite
-from agent.core.keys import KeyStore
-from agent.core.statements import SqliteStatements
+from agent.core.settings import Settings
+from agent.storage.api_keys import KeyStore
+from agent.storage.audit import StoredAuditLog
+from agent.storage.journal_sqlite import open_sqlite
+from agent.storage.sql import SqliteClient
 from gateway.cli import app, audit
-from gateway.cli.audit import moment
+from gateway.cli.audit import parse_time
 from tests.integration.conftest import Serve
 from tests.integration.test_cli import stepgate
 from tests.integration.test_keys import bearer
@@ -30,8 +30,8 @@ ROOM = "id: careful\nname: Careful\napproval: always\nsupervision: checks\n"
 async def keys_of(folder: Path) -> AsyncIterator[KeyStore]:
     """The keys of a data folder, as the command line has them."""
     store = await open_sqlite(folder / "stepgate.db")
-    statements = SqliteStatements(store.database)
-    yield KeyStore(statements, time.time, StoredAudit(statements, time.time))
+    statements = SqliteClient(store.database)
+    yield KeyStore(statements, time.time, StoredAuditLog(statements, time.time))
     await store.close()
 
 
@@ -104,8 +104,8 @@ async def test_what_is_done_at_the_doors_is_recorded_with_who_did_it(serve: Serv
 
 def test_the_command_line_records_and_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings(_env_file=None, data_dir=tmp_path / "data")
-    monkeypatch.setattr(audit, "settings_of_command", lambda: settings)
-    assert CliRunner().invoke(app, ["audit", "list"]).output == "Nothing is recorded yet.\n"
+    monkeypatch.setattr(audit, "load_command_settings", lambda: settings)
+    assert CliRunner().invoke(app, ["audit", "list"]).output == "No records yet.\n"
     made = stepgate(tmp_path, "keys", "create", "laptop\u200b", "--owner", "anna")[1]
     table = CliRunner().invoke(app, ["audit", "list", "--since", "1h", "--action", "key"]).output
     assert "(command line)" in table
@@ -116,7 +116,7 @@ def test_the_command_line_records_and_lists(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_times_are_read_as_people_write_them() -> None:
-    assert moment("24h", 100_000.0) == 13_600.0
-    assert moment("2026-11-20", 0.0) == moment("2026-11-20T00:00Z", 0.0) == 1_795_132_800.0
+    assert parse_time("24h", 100_000.0) == 13_600.0
+    assert parse_time("2026-11-20", 0.0) == parse_time("2026-11-20T00:00Z", 0.0) == 1_795_132_800.0
     with pytest.raises(BadRequestError, match="--since"):
-        moment("yesterday", 0.0)
+        parse_time("yesterday", 0.0)

@@ -11,9 +11,9 @@ import pytest
 from mcp import Client
 
 from agent.core import events as ev
-from agent.core.journal_sqlite import open_sqlite
 from agent.core.models import AgentRequest, Room, SourceCitation, TailorOutput
-from agent.knowledge.tailor import citation_id
+from agent.grounded_answers import citation_id
+from agent.storage.journal_sqlite import open_sqlite
 from tests.integration.conftest import Serve
 from tests.support.documents import Words, pdf
 from tests.support.processes import start
@@ -156,7 +156,7 @@ async def _a_run_of(owner: str, path: Path) -> str:
         claim = await store.journal.create_run(run_id, body, worker="w", lease_s=60)
         one = SourceCitation(source_id="d", chunk_id="c", text_snippet="x", citation_id=made, offset=0, end=1)
         answer = ev.AnswerFinished(text="x [1]", tailored=TailorOutput(content="x [1]", citations=(one,)))
-        await store.journal.append(run_id, claim.epoch, [ev.Draft(answer), ev.Draft(ev.RunSucceeded())])
+        await store.journal.append(run_id, claim.epoch, [ev.EventDraft(answer), ev.EventDraft(ev.RunSucceeded())])
     finally:
         await store.close()
     return made

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from agent.core.models import AgentRequest, Room
+from agent.core.principal import Principal
 from tests.support.engine import engine_bench
 from tests.support.processes import ColdGatewayProcess, Process, start
 from tests.support.script import plans, says, script
@@ -18,19 +19,19 @@ from tests.support.scripted_server import ScriptedServer
 
 def stepgate(folder: Path, *words: str, **settings: str) -> tuple[int, str]:
     """Exit code and output of a command."""
-    return _ended(begin(folder, *words, **settings))
+    return _wait_for_exit(start_cli(folder, *words, **settings))
 
 
 def from_cold(folder: Path, *words: str, **settings: str) -> tuple[int, str]:
     """The same, started as a person starts it, with its own imports: one of each group of commands is."""
-    return _ended(begin_from_cold(folder, *words, **settings))
+    return _wait_for_exit(start_cold_cli(folder, *words, **settings))
 
 
-def begin(folder: Path, *words: str, **settings: str) -> Process:
+def start_cli(folder: Path, *words: str, **settings: str) -> Process:
     return start([sys.executable, "-m", "gateway", *words], environment=_environment(folder, settings))
 
 
-def begin_from_cold(folder: Path, *words: str, **settings: str) -> Process:
+def start_cold_cli(folder: Path, *words: str, **settings: str) -> Process:
     return start([sys.executable, "-m", "gateway", *words], environment=_environment(folder, settings), cold=True)
 
 
@@ -41,7 +42,7 @@ def _environment(folder: Path, settings: dict[str, str]) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _ended(process: Process) -> tuple[int, str]:
+def _wait_for_exit(process: Process) -> tuple[int, str]:
     code = process.wait(60)
     return code, "\n".join(process.output)
 
@@ -69,11 +70,13 @@ def test_ask_as_json_is_the_whole_response(tmp_path: Path) -> None:
 
 
 async def test_the_operator_sees_and_decides_the_runs_of_every_owner(tmp_path: Path) -> None:
-    """Anna's run waits for an approval; whoever owns the machine finds it, and refuses it."""
+    """Anna's run waits for an approval; the operator of the machine finds it and refuses it."""
     room = Room(id="test", supervision="checks", approval="always")
     async with engine_bench(tmp_path / "data", None, room=room) as bench:
-        run_id = await bench.service.start(AgentRequest(prompt="What is 2+2, and what time is it?"), owner="anna")
-        async for _ in bench.service.events(run_id, owner="anna", waits=False):
+        run_id = await bench.service.start_run(
+            AgentRequest(prompt="What is 2+2, and what time is it?"), Principal("anna")
+        )
+        async for _ in bench.service.follow_events(run_id, owner="anna", waits=False):
             pass
 
     def typed(*words: str) -> tuple[int, str]:
@@ -88,6 +91,18 @@ async def test_the_operator_sees_and_decides_the_runs_of_every_owner(tmp_path: P
     code, told = await asyncio.to_thread(typed, "reject", run_id[:12], "--reason", "not now")
     assert code == 0, told
     assert "awaiting_approval" not in (await asyncio.to_thread(typed, "show", run_id))[1]
+
+
+async def test_partial_runs_are_listed_by_their_status(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path / "data", None) as bench:
+        await bench.run("2+2")
+        calls = [{"tool": "calculator", "args": {"expression": "1/0"}}]
+        partial = await bench.run("", metadata={"tool_calls": calls})
+    code, listed = await asyncio.to_thread(stepgate, tmp_path, "runs", "list", "--status", "partial")
+    assert (code, partial.metadata["run_id"] in listed, listed.count("run_")) == (0, True, 1)
+    code, told = await asyncio.to_thread(stepgate, tmp_path, "runs", "list", "--status", "done")
+    assert code != 0
+    assert "partial" in told
 
 
 def test_runs_are_listed_and_shown(tmp_path: Path) -> None:
@@ -113,7 +128,7 @@ def test_a_killed_command_leaves_a_run_that_can_be_resumed(tmp_path: Path) -> No
     )
     with ScriptedServer(model) as server:
         settings = {"llm_base_url": server.url, "model_fast": "m"}
-        asking = begin(tmp_path, "ask", "search and compute", **settings)
+        asking = start_cli(tmp_path, "ask", "search and compute", **settings)
         asking.line_with("s1 calculator")
         asking.signal(signal.SIGKILL)
         asking.kill()

@@ -19,8 +19,8 @@ from tests.support.processes import ROOT, start
         ({"database_url": "mysql://x"}, "FAIL settings: AGENT_DATABASE_URL: must begin with postgresql://"),
         ({"llm_base_url": "http://127.0.0.1:9/v1"}, "FAIL settings: AGENT_MODEL_FAST: name a model"),
         ({"default_room": "nope"}, "FAIL settings: AGENT_DEFAULT_ROOM: there is no room 'nope'"),
-        ({"rooms_dir": "/nowhere"}, "FAIL settings: AGENT_ROOMS_DIR: /nowhere is no folder"),
-        ({"host": "192.0.2.1"}, "FAIL port: AGENT_HOST: '192.0.2.1' is no address of this machine"),
+        ({"rooms_dir": "/nowhere"}, "FAIL settings: AGENT_ROOMS_DIR: /nowhere is not a folder"),
+        ({"host": "192.0.2.1"}, "FAIL port: AGENT_HOST: '192.0.2.1' is not an address of this machine"),
     ],
 )
 def test_a_wrong_setting_is_told_and_the_rest_is_still_checked(
@@ -40,7 +40,7 @@ def test_a_data_folder_that_is_none_is_told_and_the_rest_is_still_checked(tmp_pa
     (tmp_path / "data").write_text("a file")
     code, output = stepgate(tmp_path, "doctor")
     assert code == 1
-    assert f"FAIL settings: the data folder {tmp_path / 'data'} cannot be made" in output
+    assert f"FAIL settings: the data folder {tmp_path / 'data'} cannot be created" in output
     assert "ok   skills: " in output
     assert "ok   store" not in output
 
@@ -73,12 +73,12 @@ def test_a_line_of_env_without_a_value_is_told(tmp_path: Path) -> None:
     environment = {"AGENT_SKILLS_USER_DIR": "false", "PYTHONPATH": str(ROOT)}
     process = start([sys.executable, "-m", "gateway", "doctor"], environment=environment, cwd=tmp_path)
     assert process.wait(60) == 0
-    assert "note settings: .env line 1 is no NAME=value, and is ignored" in process.output
+    assert "note settings: .env line 1 is not of the form NAME=value and is ignored" in process.output
 
 
 def test_servers_are_waited_for_together_and_dead_ones_are_down_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    fixture = ("tests.support.mcp_fixture", "stdio")
+    fixture = ("tests.support.mcp_server_basic", "stdio")
     servers = {
         "good": warm.server(*fixture),
         "silent": warm.server(*fixture, "silent"),

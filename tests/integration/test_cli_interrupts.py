@@ -7,7 +7,7 @@ from time import sleep
 
 import pytest
 
-from tests.integration.test_cli import begin, begin_from_cold, stepgate
+from tests.integration.test_cli import start_cli, start_cold_cli, stepgate
 from tests.support.processes import Process, start
 from tests.support.script import plans, says, script
 from tests.support.scripted_server import ScriptedServer
@@ -21,7 +21,7 @@ def test_two_interrupts_leave_a_cancelled_run(tmp_path: Path, pause_s: float) ->
     )
     with ScriptedServer(model) as server:
         settings = {"llm_base_url": server.url, "model_fast": "m"}
-        asking = begin(tmp_path, "ask", "search and compute", **settings)
+        asking = start_cli(tmp_path, "ask", "search and compute", **settings)
         asking.line_with("s1 calculator")
         asking.signal(signal.SIGINT)
         sleep(pause_s)
@@ -35,7 +35,7 @@ def test_two_interrupts_leave_a_cancelled_run(tmp_path: Path, pause_s: float) ->
 
 @pytest.mark.parametrize("pause_s", [0.15, 0.3, 0.45])
 def test_an_interrupt_while_the_program_is_loaded_is_quiet(tmp_path: Path, pause_s: float) -> None:
-    process = begin_from_cold(tmp_path, "serve", port="0")
+    process = start_cold_cli(tmp_path, "serve", port="0")
     sleep(pause_s)
     process.signal(signal.SIGINT)
     assert process.wait(30) in (130, 0)

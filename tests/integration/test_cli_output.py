@@ -23,8 +23,8 @@ def test_runs_are_found_by_the_beginning_of_their_ids(tmp_path: Path) -> None:
     assert "2+2 = 4" in stepgate(tmp_path, "runs", "show", ids[1][4 : common + 1])[1]
     code, output = stepgate(tmp_path, "runs", "show", "run_")
     assert code == 1
-    assert "2 runs begin with 'run_'" in output
-    assert "give more of the id" in output
+    assert "2 runs start with 'run_'" in output
+    assert "give more characters of the id" in output
 
 
 def test_lines_that_are_piped_are_whole_and_say_a_thing_once(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_garbage_on_the_stdin_of_mcp_is_told_on_stderr(tmp_path: Path) -> None:
         env={"AGENT_DATA_DIR": str(tmp_path), "AGENT_SKILLS_USER_DIR": "false", "PATH": ""},
     )  # fmt: skip
     assert done.stdout == ""
-    assert done.stderr.startswith("stepgate: a line on stdin is no JSON-RPC message")
+    assert done.stderr.startswith("stepgate: a line on stdin is not a JSON-RPC message")
 
 
 def test_help_loads_nothing_of_the_engine() -> None:

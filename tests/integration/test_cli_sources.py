@@ -36,7 +36,7 @@ async def test_a_source_of_the_terminal_is_one_of_the_doors(serve: Serve, tmp_pa
         assert code == 0, listed
         assert {one["id"] for one in json.loads(listed)} == {source_id, other}
         code, output = await asyncio.to_thread(stepgate, tmp_path, "sources", "delete", source_id)
-        assert (code, "forgot" in output) == (0, True), output
+        assert (code, "deleted" in output) == (0, True), output
         assert (await client.get(f"/v1/sources/{source_id}")).status_code == 404
         audit = (await client.get("/v1/audit", params={"action": "source.delete"})).json()["data"]
         assert [(one["target"], "command line" in one["principal"]) for one in audit] == [(source_id, True)]

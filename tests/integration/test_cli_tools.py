@@ -16,10 +16,10 @@ from tests.support import warm
         (["expression=1/0"], "calculator: '1/0' divides by zero"),
         (
             ["expresion=1"],
-            "calculator: it has no argument 'expresion'; did you mean 'expression'? (it takes expression)",
+            "calculator: there is no argument 'expresion'; did you mean 'expression'? (arguments: expression)",
         ),
-        (["expression=1", "more=2"], "calculator: it has no argument 'more' (it takes expression)"),
-        ([], "calculator: 'expression' is missing (it takes expression)"),
+        (["expression=1", "more=2"], "calculator: there is no argument 'more' (arguments: expression)"),
+        ([], "calculator: 'expression' is missing (arguments: expression)"),
     ],
 )
 def test_a_call_that_fails_says_why_in_one_line(tmp_path: Path, words: list[str], told: str) -> None:
@@ -35,7 +35,7 @@ def test_only_the_server_of_the_called_tool_is_started(tmp_path: Path) -> None:
     started = tmp_path / "started"
     other = {"command": sys.executable, "args": ["-c", f"open({str(started)!r}, 'w')"]}
     (tmp_path / "data").mkdir()
-    good = warm.server("tests.support.mcp_fixture", "stdio")
+    good = warm.server("tests.support.mcp_server_basic", "stdio")
     (tmp_path / "data" / "mcp_servers.json").write_text(json.dumps({"good": good, "other": other}))
     code, output = stepgate(tmp_path, "tools", "list")
     assert code == 0
@@ -54,12 +54,12 @@ def test_only_the_server_of_the_called_tool_is_started(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["a__b", "npx"], "its tools become name__tool"),
-        (["1st", "npx"], "must begin with a letter"),
-        (["naïve server", "npx"], "must begin with a letter"),
+        (["a__b", "npx"], "its tools are named name__tool"),
+        (["1st", "npx"], "must start with a letter"),
+        (["naïve server", "npx"], "must start with a letter"),
         (["x" * 40, "npx"], "at most 24"),
-        (["x", "ftp://example.org"], "must begin with http:// or https://"),
-        (["x", "http://"], "must begin with http:// or https:// and a host"),
+        (["x", "ftp://example.org"], "must start with http:// or https://"),
+        (["x", "http://"], "must start with http:// or https:// and a host"),
     ],
 )
 def test_a_server_that_cannot_be_one_is_not_added(tmp_path: Path, words: list[str], told: str) -> None:
@@ -78,7 +78,7 @@ def test_a_server_is_replaced_only_by_force_and_can_be_removed(tmp_path: Path) -
     code, output = stepgate(tmp_path, "mcp-servers", "add", "--force", "my-files", "no-such-program", "-y")
     assert code == 0
     assert "will run exactly: no-such-program -y" in output
-    assert "there is no program 'no-such-program' here" in output
+    assert "the program 'no-such-program' was not found" in output
     assert "no-such-program -y" in stepgate(tmp_path, "mcp-servers", "list")[1]
     assert stepgate(tmp_path, "mcp-servers", "remove", "my-files")[0] == 0
     assert "No MCP servers" in stepgate(tmp_path, "mcp-servers", "list")[1]

@@ -10,7 +10,7 @@ import pytest
 
 from tests.integration.conftest import Serve
 from tests.support.documents import encrypted_pdf
-from tests.support.talks import API, Talk, kinds, papers, said, talk
+from tests.support.talks import API, Talk, papers, read_answer, talk
 
 INDEX = "Help me index these research papers"
 
@@ -36,33 +36,14 @@ async def test_what_was_corrected_stays_corrected(serve: Serve, tmp_path: Path) 
     async with client_of(serve) as client:
         mine = await talk(client, folder)
         assert await proposed(mine, INDEX) == ("reports", 1600)
-        assert await proposed(mine, "use the notes template") == ("notes", 700)
-        assert await proposed(mine, "chunk size 500") == ("notes", 500)
+        assert await proposed(mine, "template notes") == ("notes", 700)
+        assert await proposed(mine, "set chunk_size 500") == ("notes", 500)
         assert await proposed(mine, "what about the tables in it?") == ("notes", 500)
-        assert await proposed(mine, "please analyse them again") == ("notes", 500)
-        assert await proposed(mine, "use the template windows") == ("windows", 500)
-        refused = await mine.say("chunk size 3")
-        assert "cannot be done" in said(refused)
+        assert await proposed(mine, "analyse") == ("notes", 500)
+        assert await proposed(mine, "template windows") == ("windows", 500)
+        refused = await mine.say("set chunk_size 3")
+        assert "cannot be done" in read_answer(refused)
         assert await proposed(mine, "go on") == ("windows", 500)
-
-
-async def test_what_no_rule_reads_is_answered_with_what_one_does(serve: Serve, tmp_path: Path) -> None:
-    folder = papers(tmp_path / "data", 2)
-    async with client_of(serve) as client:
-        mine = await talk(client, folder)
-        await mine.say(INDEX)
-        before = await mine.look()
-        for message in ("put the newest first", "leave out the encrypted file", "don't use smaller chunks", "abandon"):
-            found = await mine.say(message)
-            assert "What I understand" in said(found), message
-            assert "chunk size 500" in said(found)
-            assert "subagent" not in kinds(found)
-        state = said(await mine.say("status?"))
-        assert "Proposed pipeline: template 'reports'" in state
-        assert "{" not in state, "in words, not as JSON"
-        after = await mine.look()
-        assert after["current_pipeline"] == before["current_pipeline"]
-        assert after["validation"] == before["validation"]
 
 
 async def test_an_empty_folder_is_looked_at_again_once_files_are_there(serve: Serve, tmp_path: Path) -> None:
@@ -70,19 +51,19 @@ async def test_an_empty_folder_is_looked_at_again_once_files_are_there(serve: Se
     async with client_of(serve) as client:
         mine = await talk(client, folder)
         found = await mine.say(INDEX)
-        assert "`analyse again`" in said(found)
+        assert "`analyse`" in read_answer(found)
         known = await mine.look()
         assert (known["current_pipeline"], known["validation"]) == (None, None)
         papers(tmp_path / "data", 7)
         (folder / "locked.pdf").write_bytes(encrypted_pdf())
         found = await mine.say(f"I have put the papers there now; {INDEX}")
-        assert "8 files" in said(found)
+        assert "8 files" in read_answer(found)
         known = await mine.look()
         assert known["source_analysis"]["total_files"] == known["validation"]["files_found"] == 8
         blocking = [one for one in known["uncertainties"] if one["severity"] == "blocking" and not one["resolved"]]
         assert all("no file" not in one["message"] for one in blocking), blocking
         (folder / "locked.pdf").unlink()
-        await mine.say("analyse again")
+        await mine.say("analyse")
         known = await mine.look()
         assert (known["validation"]["files_found"], known["validation"]["success_rate"]) == (7, 1.0), "validated again"
         assert (await mine.apply("papers")).status_code == 200
@@ -95,8 +76,8 @@ async def test_one_doubt_of_two_sub_agents_is_told_once_and_not_settled_by_nothi
     folder = papers(tmp_path / "data", 2)
     async with client_of(serve) as client:
         mine = await talk(client, folder)
-        assert said(await mine.say(INDEX)).count("made by rules") == 1
-        assert said(await mine.say("go on")).count("made by rules") == 1
+        assert read_answer(await mine.say(INDEX)).count("made by rules") == 1
+        assert read_answer(await mine.say("validate")).count("made by rules") == 1
         assert not any(one["resolved"] for one in (await mine.look())["uncertainties"])
 
 
@@ -120,7 +101,7 @@ async def test_a_chat_names_its_source_in_words(serve: Serve, tmp_path: Path, wa
         assert "may be read" in await ask("index /etc/passwd")
         source = (await client.post("/v1/sources", json={"source_identifier": str(folder)})).json()
         text = {
-            "words": "help me index these research papers in papers",
+            "words": "index papers",
             "id": f"the source is {source['id']}",
             "quoted": f'index "{folder}", please',
         }[way]
@@ -134,14 +115,14 @@ async def test_a_question_about_a_call_is_answered_and_a_change_of_it_is_taken(s
     async with client_of(serve) as client:
         mine = await talk(client, folder)
         await mine.say(INDEX)
-        first = said(await mine.say("apply papers"))
+        first = read_answer(await mine.say("apply papers"))
         assert "Approval needed" in first
-        again = said(await mine.say("what will this do?"))
+        again = read_answer(await mine.say("what will this do?"))
         assert "Approval needed" in again
         assert "start reading the source" in again
         assert "`papers`" in again
         assert "use the name" in again
-        renamed = said(await mine.say("Use the collection name kelp-papers instead"))
+        renamed = read_answer(await mine.say("Use the collection name kelp-papers instead"))
         assert "`kelp-papers`" in renamed
         assert "`papers`" not in renamed
         done = await mine.say("yes")
@@ -157,7 +138,7 @@ async def test_a_no_is_one_sentence(serve: Serve, tmp_path: Path) -> None:
         mine = await talk(client, folder)
         await mine.say(INDEX)
         await mine.say("apply papers")
-        assert said(await mine.say("no")) == "You did not allow `apply_pipeline`, so it was not done."
+        assert read_answer(await mine.say("no")) == "You did not allow `apply_pipeline`, so it was not done."
         assert (await mine.look())["status"] == "active"
 
 
@@ -165,20 +146,22 @@ async def test_nobody_is_asked_to_allow_what_must_fail(serve: Serve, tmp_path: P
     folder = papers(tmp_path / "data", 2)
     async with client_of(serve) as client:
         mine = await talk(client, folder)
-        early = said(await mine.say("apply papers"))
-        assert "No pipeline configured" in early
+        early = read_answer(await mine.say("apply papers"))
+        assert early.startswith("This was refused: No pipeline configured")
         (folder / "locked.pdf").write_bytes(encrypted_pdf())
         await mine.say(INDEX)
-        refused = said(await mine.say("apply papers"))
-        assert "Blocking issues unresolved" in refused
+        refused = read_answer(await mine.say("apply papers"))
+        assert refused.startswith("This was refused: Blocking issues unresolved: 1 of 3 files failed (33 %).")
+        assert "`resolve NUMBER`" in refused
+        assert "What is missing" not in refused, "a refusal is no crash"
         assert "Approval needed" not in refused
         assert "{" not in refused, "what a turn begins with is no result"
-        assert "Approval needed" in said(await mine.say("apply papers anyway"))
+        assert "Approval needed" in read_answer(await mine.say("apply papers anyway"))
         assert (await mine.say("yes"))[-1]["status"] == "complete"
         await client.get(f"/v1/jobs/{(await mine.look())['job_id']}", params={"wait_s": 30})
         (folder / "locked.pdf").unlink()
         other = await talk(client, folder)
         await other.say(INDEX)
-        taken = said(await other.say("apply papers"))
+        taken = read_answer(await other.say("apply papers"))
         assert "already; choose another name" in taken
         assert "Approval needed" not in taken

@@ -9,12 +9,12 @@ from typing import Any
 import httpx
 import pytest
 
-from agent.knowledge.templates import from_template
+from agent.ingest.templates import from_template
 from tests.integration.conftest import Serve
 from tests.support.documents import encrypted_pdf
 from tests.support.script import Call, Rule, says, script
 from tests.support.scripted_server import ScriptedServer
-from tests.support.talks import papers, said, talk
+from tests.support.talks import papers, read_answer, talk
 
 REPORTS = from_template("reports").model_dump(mode="json")
 
@@ -158,7 +158,7 @@ async def test_a_validator_without_an_end_settles_nothing_and_says_so(
         looping = loops("Validate this pipeline", "run_dry_run")
         call = calls("spawn_pipeline_validator", pipeline=REPORTS, source_id=mine.source_id)
         model_server.load(script(looping, call, DONE))
-        assert said(await mine.say("Try again")) == "Done."
+        assert read_answer(await mine.say("Try again")) == "Done."
         known = await mine.look()
         assert open_ones(known, "blocking") == blocking
         assert any("did not come to its end" in one for one in open_ones(known, "notable"))
@@ -204,7 +204,7 @@ async def test_a_smaller_sample_settles_no_doubt_of_a_larger_one(
         await mine.say("Try it with one file only, until it works")
         assert before[0] in open_ones(await mine.look(), "blocking")
         told = [str(request["body"]["messages"]) for request in model_server.requests()]
-        assert any("settles no doubt" in one for one in told), "the model is told why"
+        assert any("resolves no uncertainty" in one for one in told), "the model is told why"
         assert (await mine.apply("kelp")).status_code == 400
         for locked in bad.glob("locked*"):
             locked.unlink()

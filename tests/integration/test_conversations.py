@@ -10,11 +10,11 @@ from typing import Any
 import httpx
 import pytest
 
-from agent.knowledge.templates import from_template
+from agent.ingest.templates import from_template
 from tests.integration.conftest import Serve
 from tests.support.script import Call, Rule, Script, says, script
 from tests.support.scripted_server import ScriptedServer
-from tests.support.talks import API, Talk, kinds, papers, said, talk
+from tests.support.talks import API, Talk, kinds, papers, read_answer, talk
 
 INDEX = "Help me index these research papers"
 REPORTS = from_template("reports").model_dump(mode="json")
@@ -48,7 +48,9 @@ def builds(source_id: str) -> list[Rule]:
     ]
 
 
-async def begun(client: httpx.AsyncClient, model_server: ScriptedServer, folder: Path, *rules: Rule) -> Talk:
+async def start_conversation(
+    client: httpx.AsyncClient, model_server: ScriptedServer, folder: Path, *rules: Rule
+) -> Talk:
     """A conversation whose model goes the whole way, then follows `rules`."""
     mine = await talk(client, folder)
     model_server.load(script(*builds(mine.source_id), *rules))
@@ -62,10 +64,12 @@ async def test_the_whole_way_with_a_model_and_a_person_in_control(
     folder = papers(tmp_path / "data")
     async with client_of(serve) as client:
         done = says("It is being indexed.", to="skill", times=1)
-        mine = await begun(client, model_server, folder, calls("apply_pipeline", collection_name="kelp"), done)
+        mine = await start_conversation(
+            client, model_server, folder, calls("apply_pipeline", collection_name="kelp"), done
+        )
         found = await mine.say(INDEX)
         assert kinds(found) == {"text", "tool", "subagent", "uncertainty", "pipeline", "done"}
-        assert said(found) == "I propose the template reports. Shall I apply it?"
+        assert read_answer(found) == "I propose the template reports. Shall I apply it?"
         known = await mine.look()
         assert known["source_analysis"]["total_files"] == 6, "counted, not said"
         assert known["current_pipeline"] == REPORTS
@@ -74,9 +78,9 @@ async def test_the_whole_way_with_a_model_and_a_person_in_control(
         assert {message["role"] for message in known["messages"]} == {"user", "tool", "subagent", "assistant"}
         assert known["usage"]["prompt_tokens"] == 60, "four turns of the skill, one of each sub-agent"
         asked = await mine.say("Apply it as kelp")
-        assert "Approval needed" in said(asked)
+        assert "Approval needed" in read_answer(asked)
         told = await mine.say("yes")
-        assert said(told) == "It is being indexed."
+        assert read_answer(told) == "It is being indexed."
         known = await mine.look()
         assert (known["status"], known["collection_id"], known["applied"]["force"]) == ("applied", "kelp", False)
         job = (await client.get(f"/v1/jobs/{known['job_id']}", params={"wait_s": 30})).json()
@@ -89,7 +93,7 @@ async def test_the_whole_way_with_a_model_and_a_person_in_control(
 async def test_what_is_over_takes_no_more(serve: Serve, model_server: ScriptedServer, tmp_path: Path) -> None:
     folder = papers(tmp_path / "data", 2)
     async with client_of(serve) as client:
-        mine = await begun(client, model_server, folder)
+        mine = await start_conversation(client, model_server, folder)
         await mine.say(INDEX)
         assert (await mine.apply("kelp")).status_code == 200
         assert (await mine.apply("kelp")).status_code == 200, "the same again changes nothing"
@@ -105,7 +109,7 @@ async def test_what_is_over_takes_no_more(serve: Serve, model_server: ScriptedSe
         assert (await client.post(f"{API}/{second.id}/abandon")).json()["status"] == "abandoned"
         assert (await second.ask("hello")).status_code == 400
         assert (await second.apply("x")).status_code == 400
-        taken = await begun(client, model_server, folder)
+        taken = await start_conversation(client, model_server, folder)
         await taken.say(INDEX)
         assert (await taken.apply("kelp")).status_code == 409, "the name is taken"
 
@@ -187,7 +191,7 @@ async def test_a_model_that_fails_is_told_as_it_is(
         streamed = await mine.say(INDEX)
         assert [one["code"] for one in streamed if one["type"] == "error"] == [answer.json()["error"]["error_code"]]
         model_server.load(script(says("Back again.", to="skill")))
-        assert said(await mine.say("still there?")) == "Back again."
+        assert read_answer(await mine.say("still there?")) == "Back again."
 
 
 @pytest.mark.row("S000-18")

@@ -10,16 +10,16 @@ from typing import Any
 import httpx
 import pytest
 
-from agent.core.journal_sqlite import open_sqlite
-from agent.core.keys import KeyStore
-from agent.core.statements import SqliteStatements
-from agent.knowledge.dry_run_report import ValidationReport
-from agent.knowledge.pipeline import PipelineDAG
+from agent.ingest.dry_run_report import ValidationReport
+from agent.ingest.pipeline import PipelineDAG
+from agent.storage.api_keys import KeyStore
+from agent.storage.journal_sqlite import open_sqlite
+from agent.storage.sql import SqliteClient
 from agent.subagents.pipeline_validator import PipelineValidator
-from agent.subagents.validation_bench import ValidationBench
+from agent.subagents.validation_session import ValidationSession
 from tests.integration.conftest import Serve
 from tests.support.documents import encrypted_pdf
-from tests.support.talks import API, kinds, papers, said, talk
+from tests.support.talks import API, kinds, papers, read_answer, talk
 
 INDEX = "Help me index these research papers"
 
@@ -42,8 +42,8 @@ async def test_a_folder_is_analysed_proposed_validated_and_applied(serve: Serve,
             "source_analyzer",
             "pipeline_validator",
         ]
-        assert "6 files" in said(found)
-        assert "template 'reports'" in said(found)
+        assert "6 files" in read_answer(found)
+        assert "template 'reports'" in read_answer(found)
         known = await mine.look()
         assert known["source_analysis"]["total_files"] == 6
         assert known["current_pipeline"]["template"] == "reports"
@@ -51,10 +51,10 @@ async def test_a_folder_is_analysed_proposed_validated_and_applied(serve: Serve,
         assert {message["role"] for message in known["messages"]} == {"user", "tool", "subagent", "assistant"}
         assert INDEX in known["summary"]
         asked = await mine.say("apply papers")
-        assert "Approval needed" in said(asked)
+        assert "Approval needed" in read_answer(asked)
         known = await mine.look()
         assert known["status"] == "active", "nothing is applied before somebody says so"
-        assert known["question"] == said(asked)
+        assert known["question"] == read_answer(asked)
         done = await mine.say("approve")
         assert done[-1]["status"] == "complete", done
         known = await mine.look()
@@ -149,9 +149,10 @@ async def test_a_pipeline_that_fails_is_corrected_by_what_was_seen_to_help(serve
         (folder / f"sheet{number}.csv").write_text("place,metres\nkelp,1\n")
     async with client_of(serve) as client:
         mine = await talk(client, folder)
-        found = await mine.say("Index this folder")
+        await mine.say("Index this folder")
+        found = await mine.say("set file_bytes 20")
         validated = [one for one in found if one["type"] == "subagent" and one["status"] == "done"]
-        assert [one["agent"] for one in validated] == ["source_analyzer", "pipeline_validator", "pipeline_validator"]
+        assert [one["agent"] for one in validated] == ["pipeline_validator", "pipeline_validator"]
         known = await mine.look()
         assert known["current_pipeline"]["template"] == "tables"
         assert known["validation"]["success_rate"] == 1.0
@@ -163,24 +164,25 @@ async def test_a_pipeline_that_fails_is_corrected_by_what_was_seen_to_help(serve
 async def test_a_validation_that_did_not_end_is_followed_by_no_correction(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = ValidationBench.dry_run
+    run = ValidationSession.dry_run
 
-    async def endless_with_a_change(bench: ValidationBench, pipeline: PipelineDAG) -> ValidationReport:
+    async def endless_with_a_change(bench: ValidationSession, pipeline: PipelineDAG) -> ValidationReport:
         if pipeline != bench.pipeline:
             await asyncio.Event().wait()
         return await run(bench, pipeline)
 
-    monkeypatch.setattr(ValidationBench, "dry_run", endless_with_a_change)
+    monkeypatch.setattr(ValidationSession, "dry_run", endless_with_a_change)
     monkeypatch.setattr(PipelineValidator, "TIMEOUT_SECONDS", 5)
     folder = papers(tmp_path / "data", 4)
     for number in range(8):
         (folder / f"sheet{number}.csv").write_text("place,metres\nkelp,1\n")
     async with client_of(serve) as client:
         mine = await talk(client, folder)
-        found = await mine.say("Index this folder")
+        await mine.say("Index this folder")
+        found = await mine.say("set file_bytes 20")
         begun = [one["agent"] for one in found if one["type"] == "subagent" and one["status"] == "started"]
-        assert begun == ["source_analyzer", "pipeline_validator"]
-        assert "did not come to its end" in said(found)
+        assert begun == ["pipeline_validator"]
+        assert "did not come to its end" in read_answer(found)
 
 
 async def test_a_rejected_application_changes_nothing(serve: Serve, tmp_path: Path) -> None:
@@ -190,7 +192,7 @@ async def test_a_rejected_application_changes_nothing(serve: Serve, tmp_path: Pa
         await mine.say(INDEX)
         await mine.say("apply papers")
         told = await mine.say("no")
-        assert "did not allow" in said(told)
+        assert "did not allow" in read_answer(told)
         known = await mine.look()
         assert (known["status"], known["run_id"], known["question"]) == ("active", None, "")
         assert (await client.get("/v1/collections/papers")).status_code == 404
@@ -215,7 +217,7 @@ async def test_what_belongs_to_somebody_else_is_not_there(serve: Serve, tmp_path
     headers = {}
     store = await open_sqlite(tmp_path / "data" / "stepgate.db")
     for owner in ("anna", "bert"):
-        _, text = await KeyStore(SqliteStatements(store.database), time.time).create(owner, "k", ["agent", "ingest"])
+        _, text = await KeyStore(SqliteClient(store.database), time.time).create(owner, "k", ["agent", "ingest"])
         headers[owner] = {"authorization": f"Bearer {text}"}
     await store.close()
     async with client_of(serve, require_key="always") as client:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.integration.conftest import Serve
 from tests.support.documents import encrypted_pdf
-from tests.support.talks import API, Talk, papers, said, talk
+from tests.support.talks import API, Talk, papers, read_answer, talk
 
 INDEX = "Help me index these research papers"
 
@@ -67,8 +67,8 @@ async def test_another_one_goes_on_from_its_pipeline(serve: Serve, tmp_path: Pat
         assert known["source_analysis"] == before["source_analysis"]
         assert (known["validation"], known["messages"], known["messages_note"]) == (None, [], "")
         assert "Proposed pipeline: template 'reports'" in known["summary"]
-        smaller = said(await second.say("make the chunks smaller"))
-        assert "chunk size 800 instead of 1600" in smaller
+        smaller = read_answer(await second.say("set chunk_size 800"))
+        assert "chunk size 800" in smaller
         again = await second.apply("kelp")
         assert (again.status_code, "choose another name" in again.text) == (409, True)
         done = await second.apply("kelp-fine")
@@ -133,10 +133,10 @@ async def test_another_source_in_the_place_of_a_removed_one_is_looked_into(serve
     (letters / "one.txt").write_text("Dear kelp.")
     async with client_of(serve) as client:
         mine = await talk(client, folder)
-        assert "4 files" in said(await mine.say(INDEX))
+        assert "4 files" in read_answer(await mine.say(INDEX))
         assert (await client.delete(f"/v1/sources/{mine.source_id}")).status_code == 204
-        assert "Which documents" in said(await mine.say("go on"))
-        told = said(await mine.say("index the folder letters"))
+        assert "Which documents" in read_answer(await mine.say("go on"))
+        told = read_answer(await mine.say("index letters"))
         assert "**Found**: 1 file," in told
         known = await mine.look()
         assert (known["source_analysis"]["total_files"], known["validation"]["files_found"]) == (1, 1)
@@ -191,7 +191,7 @@ async def test_messages_that_are_gone_are_told_also_where_later_ones_are_there(s
         await mine.say("which chunkers are there?")
         known = await mine.look()
         assert [one["content"] for one in known["messages"] if one["role"] == "user"] == ["which chunkers are there?"]
-        assert "Earlier messages are gone" in known["messages_note"]
+        assert "Earlier messages have expired" in known["messages_note"]
 
 
 async def test_a_message_that_is_too_long_says_how_long_it_is(serve: Serve, tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from agent.core.journal_sqlite import open_sqlite
-from agent.core.keys import KeyStore
-from agent.core.statements import SqliteStatements
+from agent.storage.api_keys import KeyStore
+from agent.storage.journal_sqlite import open_sqlite
+from agent.storage.sql import SqliteClient
 from tests.integration.conftest import Serve
 from tests.support.script import Call, Rule, Script, says, script
 from tests.support.talks import API, papers, talk
@@ -141,7 +141,7 @@ async def test_only_a_key_that_may_approve_gives_the_word(serve: Serve, tmp_path
     headers = {}
     store = await open_sqlite(tmp_path / "data" / "stepgate.db")
     for name, scopes in (("may", ["chat", "agent", "ingest", "approve"]), ("may not", ["chat", "agent", "ingest"])):
-        _, text = await KeyStore(SqliteStatements(store.database), time.time).create("anna", name, scopes)
+        _, text = await KeyStore(SqliteClient(store.database), time.time).create("anna", name, scopes)
         headers[name] = {"authorization": f"Bearer {text}"}
     await store.close()
     folder = papers(tmp_path / "data", 1)

@@ -10,14 +10,14 @@ from typing import Any
 import httpx
 import pytest
 
-from agent.builder.messages import MessageLog, history
-from agent.core.ephemeral import LocalEphemeral
+from agent.pipeline_builder.messages import MessageLog, chat_history
+from agent.storage.ttl_store import LocalTtlStore
 from tests.contract.journal_stores import Clock
 from tests.integration.conftest import Serve
 from tests.support.redis_server import URL, forget, keys, own_prefix
 from tests.support.script import Call, Script, says, script
 from tests.support.scripted_server import ScriptedServer
-from tests.support.talks import API, Talk, frames, papers, said, talk
+from tests.support.talks import API, Talk, frames, papers, read_answer, talk
 
 INDEX = "Help me index these research papers"
 DAY = 86_400.0
@@ -45,7 +45,7 @@ async def goes_on(client: httpx.AsyncClient, model_server: ScriptedServer, mine:
     assert (await mine.look())["messages"] == []
     model_server.load(script(says("We were at the reports template.", to="skill")))
     found = await mine.say("Where were we?")
-    assert said(found) == "We were at the reports template."
+    assert read_answer(found) == "We were at the reports template."
     prompt = json.dumps(model_server.requests()[-1]["body"]["messages"])
     for known in ("have expired", INDEX, "Papers on kelp.", "6 files", "liteparse"):
         assert known in prompt, known
@@ -142,7 +142,7 @@ async def test_applying_at_the_door_withdraws_the_question_in_the_conversation(
         applies = says(to="skill", times=1, calls=(Call("apply_pipeline", {"collection_name": "asked"}),))
         model_server.load(script(applies))
         asked = await mine.say("apply it as asked")
-        assert "Approval needed" in said(asked)
+        assert "Approval needed" in read_answer(asked)
         applied = await mine.apply("clicked")
         assert applied.status_code == 200, applied.text
         known = await mine.look()
@@ -167,13 +167,13 @@ async def test_another_door_uses_the_conversation_of_its_chat(serve: Serve, tmp_
 @pytest.mark.row("S000-16")
 async def test_messages_live_a_day_after_the_last_one() -> None:
     clock = Clock()
-    log = MessageLog(LocalEphemeral(clock), DAY, clock)
-    await log.add("c", log.message("user", "one"), log.message("tool", "did it"))
+    log = MessageLog(LocalTtlStore(clock), DAY, clock)
+    await log.add("c", log.new_message("user", "one"), log.new_message("tool", "did it"))
     for _ in range(3):
         clock.now += DAY - 1
         assert len(await log.read("c", active=True)) == 2
     clock.now += DAY - 1
-    assert [one.role for one in history(await log.read("c"))] == ["user"], "looking alone is no activity"
+    assert [one.role for one in chat_history(await log.read("c"))] == ["user"], "looking alone is no activity"
     clock.now += 2
     assert await log.read("c") == []
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.integration.conftest import Serve
 from tests.support.script import Call, says, script
-from tests.support.talks import API, papers, said, talk
+from tests.support.talks import API, papers, read_answer, talk
 
 ANSWER = "There are three chunkers: by sentence, by structure and by size."
 
@@ -51,7 +51,7 @@ async def test_a_remark_before_a_tool_call_is_told_and_is_not_the_answer(serve: 
     async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
         mine = await talk(client, folder)
         found = await mine.say("What chunkers?")
-        assert said(found) == f"Let me look.\n\n{ANSWER}"
+        assert read_answer(found) == f"Let me look.\n\n{ANSWER}"
         assert any(one["type"] == "tool" and one["tool"] == "list_plugins" for one in found)
         known = await mine.look()
         assert known["messages"][-1]["content"] == ANSWER, "what is kept is the answer"
@@ -63,7 +63,7 @@ async def test_a_call_written_as_text_is_not_shown(serve: Serve, tmp_path: Path)
     model = script(says(written, to="skill", times=1), says(ANSWER, to="skill"))
     async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
         mine = await talk(client, folder)
-        assert said(await mine.say("What chunkers?")) == ANSWER
+        assert read_answer(await mine.say("What chunkers?")) == ANSWER
 
 
 async def test_a_stream_that_breaks_is_told_again_from_its_beginning(serve: Serve, tmp_path: Path) -> None:
@@ -72,6 +72,6 @@ async def test_a_stream_that_breaks_is_told_again_from_its_beginning(serve: Serv
     async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
         mine = await talk(client, folder)
         found = await mine.say("What chunkers?")
-        assert said(found).endswith(f"\n\n{ANSWER}"), found
+        assert read_answer(found).endswith(f"\n\n{ANSWER}"), found
         assert found[-1]["status"] == "complete"
         assert (await mine.look())["messages"][-1]["content"] == ANSWER

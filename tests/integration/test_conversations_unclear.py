@@ -5,11 +5,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from agent.builder.questions import clarifying
 from tests.integration.conftest import Serve
 from tests.support.script import says, script
 from tests.support.scripted_server import ScriptedServer
-from tests.support.talks import kinds, papers, said, talk
+from tests.support.talks import kinds, papers, read_answer, talk
 
 UNCLEAR = "Can you do something with it?"
 
@@ -23,7 +22,7 @@ async def test_rules_ask_one_question_and_start_nothing(serve: Serve, tmp_path: 
     ):
         mine = await talk(client, folder)
         found = await mine.say(UNCLEAR)
-        assert said(found).count("?") == 1
+        assert read_answer(found).count("?") == 1
         assert not {"subagent", "pipeline", "uncertainty"} & kinds(found)
         # What a turn begins with, and what speaks for the rules: they look into nothing and change nothing.
         assert {one["tool"] for one in found if one["type"] == "tool"} == {"get_pipeline_state", "suggest_pipeline"}
@@ -43,21 +42,6 @@ async def test_a_model_that_asks_is_heard_and_no_tool_is_called(
     ):
         mine = await talk(client, folder)
         found = await mine.say(UNCLEAR)
-        assert said(found) == question
+        assert read_answer(found) == question
         assert {one["tool"] for one in found if one["type"] == "tool"} == {"get_pipeline_state"}, "the briefing only"
         assert [one["purpose"] for one in model_server.requests()] == ["skill"]
-
-
-@pytest.mark.parametrize("text", [UNCLEAR, "hmm", "???", "please help me", "make it better", "yes"])
-@pytest.mark.parametrize("proposed", [True, False])
-def test_a_message_without_a_wish_is_asked_about(text: str, proposed: bool) -> None:
-    question = clarifying(text, proposed=proposed)
-    assert question is not None
-    assert question.count("?") == 1
-
-
-@pytest.mark.parametrize(
-    "text", ["Index this folder", "go on", "use smaller chunks", "make it a table", "Indexera mappen", "chunk size 500"]
-)
-def test_a_message_with_a_wish_is_not(text: str) -> None:
-    assert clarifying(text, proposed=True) is None

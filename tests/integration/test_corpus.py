@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.config_loading import load_settings
-from agent.core.embedder import Embedded, Embedder, LocalEmbedder
 from agent.core.errors import BadRequestError, ConflictError, EmbedderError
-from agent.core.vectors.exact import ExactIndex
-from agent.core.vectors.sqlite import SqliteVectorRows
-from agent.knowledge.corpus import CorpusDocument
-from agent.knowledge.corpus_index import CorpusIndexer
-from agent.knowledge.hold import held
-from agent.knowledge.models import MemoryQuery
+from agent.core.settings_loading import load_settings
+from agent.ingest.collection_lock import lock_collection
+from agent.ingest.corpus import CorpusDocument
+from agent.ingest.corpus_index import CorpusIndexer
+from agent.llm.embedder import Embedded, Embedder, LocalEmbedder
+from agent.search.models import MemoryQuery
+from agent.storage.vectors.exact import ExactIndex
+from agent.storage.vectors.sqlite import SqliteVectorRows
 from agent.tools import ToolContext
-from gateway.bootstrap import build
-from gateway.stores import corpus_of
+from gateway.bootstrap import build_gateway
+from gateway.bootstrap_stores import build_corpus_indexer
 from mcp_tools.builtin.incident.issues import SearchPreviousIssuesOutput
 from tests.support.engine import Bench, engine_bench
 from tests.support.postgres import fresh_database
@@ -28,17 +28,17 @@ from tests.support.processes import start
 def corpus(folder: Path, *documents: tuple[str, str], name: str = "corpus.jsonl") -> Path:
     path = folder / name
     made = [CorpusDocument(doc_id=key, source="jira", text=text, metadata={"title": key}) for key, text in documents]
-    path.write_text("".join(f"{document.line()}\n" for document in made))
+    path.write_text("".join(f"{document.to_json_line()}\n" for document in made))
     return path
 
 
 @asynccontextmanager
 async def indexing(folder: Path, embedder: Embedder | None = None) -> AsyncIterator[tuple[Bench, CorpusIndexer]]:
     async with engine_bench(folder / "data", None, embedder=embedder) as bench:
-        yield bench, corpus_of(bench.store, ExactIndex(SqliteVectorRows(bench.store.database)), embedder)
+        yield bench, build_corpus_indexer(bench.store, ExactIndex(SqliteVectorRows(bench.store.database)), embedder)
 
 
-async def found(bench: Bench, words: str) -> list[str]:
+async def search_texts(bench: Bench, words: str) -> list[str]:
     query = MemoryQuery(query_text=words, top_k=20, min_relevance_score=0)
     return [one.content for one in (await bench.library.search("local", "issues", query)).results]
 
@@ -48,8 +48,8 @@ async def test_documents_are_cut_into_windows_of_900_with_120_shared(tmp_path: P
     text = " ".join(f"word{number}" for number in range(400))
     async with indexing(tmp_path) as (bench, indexer):
         report = await indexer.build("local", "issues", [corpus(tmp_path, ("A-1", text))])
-        (document,) = await bench.library.documents("local", "issues")
-        passages = await bench.library._lexical.passages("issues", document.chunk_ids, owner="local")
+        (document,) = await bench.library.list_documents("local", "issues")
+        passages = await bench.library._lexical.get_passages("issues", document.chunk_ids, owner="local")
         pieces = [passages[chunk].passage for chunk in document.chunk_ids]
         assert report.chunks == len(pieces) == -(-(len(text) - 120) // 780)
         starts = [piece.metadata["start"] for piece in pieces]
@@ -67,10 +67,10 @@ async def test_building_again_changes_only_what_has_changed(tmp_path: Path) -> N
         second = corpus(tmp_path, ("A-1", "new words"), ("A-2", "other words"), ("A-4", "more words"))
         report = await indexer.build("local", "issues", [second])
         assert (report.added, report.changed, report.unchanged, report.removed, report.absent) == (1, 1, 1, 0, 1)
-        assert sorted(await found(bench, "words")) == ["gone words", "more words", "new words", "other words"]
+        assert sorted(await search_texts(bench, "words")) == ["gone words", "more words", "new words", "other words"]
         report = await indexer.build("local", "issues", [second], prune=True)
         assert (report.unchanged, report.removed, report.absent) == (3, 1, 0)
-        assert sorted(await found(bench, "words")) == ["more words", "new words", "other words"]
+        assert sorted(await search_texts(bench, "words")) == ["more words", "new words", "other words"]
 
 
 async def test_files_of_the_collection_are_not_touched(tmp_path: Path) -> None:
@@ -79,9 +79,9 @@ async def test_files_of_the_collection_are_not_touched(tmp_path: Path) -> None:
     async with indexing(tmp_path) as (bench, indexer):
         await bench.library.ingest("local", "issues", tmp_path / "notes")
         await indexer.build("local", "issues", [corpus(tmp_path, ("A-1", "words"))], prune=True)
-        assert sorted(await found(bench, "words")) == ["words", "words of a file"]
+        assert sorted(await search_texts(bench, "words")) == ["words", "words of a file"]
         await bench.library.ingest("local", "issues", tmp_path / "notes")
-        assert len(await found(bench, "words")) == 2
+        assert len(await search_texts(bench, "words")) == 2
 
 
 @pytest.mark.row("S004-47")
@@ -97,7 +97,7 @@ async def test_bad_lines_and_duplicates_are_told_and_nothing_is_pruned_then(tmp_
         ]
         assert (report.added, report.removed, report.absent) == (1, 0, 1)
         assert report.notes == ["nothing was removed, because some lines could not be read"]
-        assert sorted(await found(bench, "words")) == ["earlier words", "words"]
+        assert sorted(await search_texts(bench, "words")) == ["earlier words", "words"]
 
 
 HOSTILE = (
@@ -116,7 +116,7 @@ async def hostile(folder: Path, database_url: str | None = None) -> None:
     configured = load_settings(
         _env_file=None, data_dir=folder / "data", skills_user_dir=False, database_url=database_url
     )
-    async with build(configured, recover=False, foreign="ignored") as stepgate:
+    async with build_gateway(configured, recover=False, foreign="ignored") as stepgate:
         report = await stepgate.corpus.build("local", "issues", [folder / "corpus.jsonl"])
         assert [fault.line for fault in report.faults.kept] == [5, 6, 7]
         assert (
@@ -148,14 +148,14 @@ async def test_a_build_that_is_broken_off_is_taken_up(tmp_path: Path) -> None:
     async with indexing(tmp_path) as (bench, indexer):
         with pytest.raises(KeyboardInterrupt):
             await indexer.build("local", "issues", [path], progress=stop)
-        half = len(await bench.library.documents("local", "issues"))
+        half = len(await bench.library.list_documents("local", "issues"))
         assert 0 < half < 500
         report = await indexer.build("local", "issues", [path])
         assert (report.unchanged, report.added) == (half, 500 - half)
 
 
 async def test_two_do_not_write_into_one_collection(tmp_path: Path) -> None:
-    async with indexing(tmp_path) as (bench, indexer), held(bench.library._documents, "local", "issues"):
+    async with indexing(tmp_path) as (bench, indexer), lock_collection(bench.library._documents, "local", "issues"):
         with pytest.raises(ConflictError, match="somebody else is reading into 'issues'"):
             await indexer.build("local", "issues", [corpus(tmp_path, ("A-1", "words"))])
 
@@ -171,7 +171,7 @@ async def test_a_file_that_is_not_there_is_told_and_makes_no_collection(tmp_path
     async with indexing(tmp_path) as (bench, indexer):
         with pytest.raises(BadRequestError, match="cannot be read: No such file"):
             await indexer.build("local", "issues", [tmp_path / "none.jsonl"])
-        assert await bench.library.collections("local") == {}
+        assert await bench.library.list_collections("local") == {}
 
 
 class Moody:
@@ -199,7 +199,7 @@ async def test_without_an_embedder_that_works_words_are_found_and_vectors_made_l
         report = await indexer.build("local", "issues", [path])
         assert (report.added, report.notes) == (450, ["no vectors: the embedder is away"])
         assert embedder.asked == 1
-        assert len(await found(bench, "words")) == 20
+        assert len(await search_texts(bench, "words")) == 20
         embedder.well = True
         report = await indexer.build("local", "issues", [path])
         assert (report.changed, report.notes) == (450, [])
@@ -263,7 +263,7 @@ def test_what_goes_wrong_is_one_clear_line_and_an_exit_code(tmp_path: Path) -> N
     (tmp_path / "empty.jsonl").touch()
     code, output = stepgate(tmp_path, "corpus", "build", tmp_path / "empty.jsonl")
     assert code == 1
-    assert "there is no document in it" in output
+    assert "it contains no documents" in output
     code, output = stepgate(tmp_path, "corpus", "prepare", tmp_path / "none.yaml", tmp_path / "bad.csv")
     assert code == 1
     assert output.strip().startswith(f"stepgate: {tmp_path / 'none.yaml'}: cannot be read")

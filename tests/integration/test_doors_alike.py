@@ -9,9 +9,9 @@ import httpx
 import pytest
 from mcp.client import Client
 
-from agent.core.journal_sqlite import open_sqlite
-from agent.core.keys import KeyStore
-from agent.core.statements import SqliteStatements
+from agent.storage.api_keys import KeyStore
+from agent.storage.journal_sqlite import open_sqlite
+from agent.storage.sql import SqliteClient
 from tests.integration.conftest import Serve
 
 TASK = "What is 17.5 * 240, and what time is it in Atlantis?"
@@ -107,7 +107,7 @@ async def test_nothing_of_another_owner_is_at_any_door(serve: Serve, tmp_path: P
     headers = {}
     store = await open_sqlite(tmp_path / "data" / "stepgate.db")
     for owner in ("anna", "bert"):
-        keys = KeyStore(SqliteStatements(store.database), time.time)
+        keys = KeyStore(SqliteClient(store.database), time.time)
         _, text = await keys.create(owner, "k", ["chat", "agent", "ingest"])
         headers[owner] = {"authorization": f"Bearer {text}"}
     await store.close()

@@ -11,7 +11,6 @@ import pytest
 from pydantic import JsonValue
 
 from agent.core import events as ev
-from agent.core.custody import ServiceLimits
 from agent.core.errors import (
     AgentError,
     BadRequestError,
@@ -22,8 +21,9 @@ from agent.core.errors import (
     ToolInputError,
 )
 from agent.core.models import AgentRequest, Budgets, Room
-from agent.execution.run import Run
 from agent.execution.tool_turns import MAX_CALLS_A_TURN
+from agent.run_context.run import Run
+from agent.runs.run_worker import ServiceLimits
 from tests.integration.test_engine import ALWAYS, write_skill
 from tests.support.builders import RUN_ID, created
 from tests.support.engine import Bench
@@ -34,31 +34,31 @@ from tests.support.tools import EFFECT, FunctionTool, returning
 PASSED = ev.GateChecked(gate="g", passed=True, reason="r")
 
 
-async def begin(bench: Bench, *tools: str) -> str:
+async def start_run(bench: Bench, *tools: str) -> str:
     """Start a run that calls these tools; no model is asked."""
     calls: list[JsonValue] = [{"tool": tool} for tool in tools]
-    return await bench.service.start(AgentRequest(prompt="", metadata={"tool_calls": calls}))
+    return await bench.service.start_run(AgentRequest(prompt="", metadata={"tool_calls": calls}))
 
 
-async def held_run(bench: Bench, gate: Gate) -> str:
+async def start_blocked_run(bench: Bench, gate: Gate) -> str:
     """A run that is inside its tool `slow`, at the gate."""
-    run_id = await begin(bench, "slow")
+    run_id = await start_run(bench, "slow")
     await gate.reached.wait()
     return run_id
 
 
-def narrow(bench: Bench, concurrent: int, queued: int = 1000) -> None:
+def limit_concurrency(bench: Bench, concurrent: int, queued: int = 1000) -> None:
     """Let the gateway carry out so many runs at once."""
-    bench.service.custody._limits = ServiceLimits(concurrent, queued)
-    bench.service.custody._slots = asyncio.Semaphore(concurrent)
+    bench.service.worker._limits = ServiceLimits(concurrent, queued)
+    bench.service.worker._slots = asyncio.Semaphore(concurrent)
 
 
 @asynccontextmanager
-async def watching(bench: Bench, **options: Any) -> AsyncIterator[Rounds]:
+async def start_watcher(bench: Bench, **options: Any) -> AsyncIterator[Rounds]:
     """The watch at work; its rounds are counted at the end of each, where it looks for abandoned runs."""
     rounds = Rounds()
-    with disturbed(bench.store.journal, "claimable", after=rounds):
-        task = asyncio.create_task(bench.service.custody.watch(**options))
+    with disturbed(bench.store.journal, "list_claimable_runs", after=rounds):
+        task = asyncio.create_task(bench.service.worker.maintain_leases(**options))
         try:
             yield rounds
         finally:
@@ -66,18 +66,18 @@ async def watching(bench: Bench, **options: Any) -> AsyncIterator[Rounds]:
             await asyncio.wait([task])
 
 
-def slow(gate: Gate) -> FunctionTool:
+def slow_tool(gate: Gate) -> FunctionTool:
     return FunctionTool("slow", gate.work)
 
 
 async def test_the_watch_survives_a_cancel_of_a_run_that_goes_on_elsewhere(tmp_path: Path) -> None:
     gate = Gate()
-    async with bounded_bench(tmp_path, None, tools=[slow(gate)], lease_seconds=0.3) as bench:
-        run_id = await held_run(bench, gate)
+    async with bounded_bench(tmp_path, None, tools=[slow_tool(gate)], lease_seconds=0.3) as bench:
+        run_id = await start_blocked_run(bench, gate)
         await bench.store.journal.release(run_id, 1)
         assert await bench.store.journal.claim(run_id, worker="elsewhere:1:x", lease_s=60) is not None
-        await bench.store.journal.signal(run_id, "cancel", {})
-        async with watching(bench) as rounds:
+        await bench.store.journal.send_signal(run_id, "cancel", {})
+        async with start_watcher(bench) as rounds:
             await rounds.more(2)
 
 
@@ -86,24 +86,24 @@ async def test_the_watch_survives_a_cancel_that_meets_the_end_of_the_run(tmp_pat
     async with bounded_bench(tmp_path, None, tools=[returning("quick", "done")], lease_seconds=0.3) as bench:
         journal = bench.store.journal
         with disturbed(journal, "append", after=at_event(ev.RunSucceeded, reply.arrive)):
-            run_id = await begin(bench, "quick")
+            run_id = await start_run(bench, "quick")
             await reply.reached.wait()
-            await journal.signal(run_id, "cancel", {})
-            with disturbed(journal, "take_signals", after=looked):
-                async with watching(bench) as rounds:
+            await journal.send_signal(run_id, "cancel", {})
+            with disturbed(journal, "read_signals", after=looked):
+                async with start_watcher(bench) as rounds:
                     await looked.more(1)
                     reply.open()
                     await rounds.more(2)
-        row = await bench.service.get(run_id)
+        row = await bench.service.get_run(run_id)
     assert row.status == "succeeded"
 
 
 async def test_the_watch_survives_a_defect(tmp_path: Path) -> None:
     gate = Gate()
-    async with bounded_bench(tmp_path, None, tools=[slow(gate)], lease_seconds=0.3) as bench:
-        await held_run(bench, gate)
-        with disturbed(bench.store.journal, "renew", before=failing(RuntimeError("a defect"))):
-            async with watching(bench) as rounds:
+    async with bounded_bench(tmp_path, None, tools=[slow_tool(gate)], lease_seconds=0.3) as bench:
+        await start_blocked_run(bench, gate)
+        with disturbed(bench.store.journal, "renew_leases", before=failing(RuntimeError("a defect"))):
+            async with start_watcher(bench) as rounds:
                 await rounds.more(2)
 
 
@@ -112,10 +112,10 @@ async def test_a_side_effect_is_not_repeated_when_the_store_cannot_keep_its_resu
     model = script(plans({"tool": "send", "inputs": {"x": "mail"}}), says("ok", to="completion"))
     async with bounded_bench(tmp_path, model, tools=[send]) as bench:
         with disturbed(bench.store.journal, "put_blob", before=failing(StoreFullError("the disk is full"))):
-            run_id = await bench.service.start(AgentRequest(prompt="please send the mail and then search"))
-            await asyncio.wait([bench.service.custody._tasks[run_id]])
-        assert await bench.service.custody.recover() == 1
-        response = await bench.service.response(run_id)
+            run_id = await bench.service.start_run(AgentRequest(prompt="please send the mail and then search"))
+            await asyncio.wait([bench.service.worker._tasks[run_id]])
+        assert await bench.service.worker.recover_runs() == 1
+        response = await bench.service.wait_for_response(run_id)
     assert len(send.calls) == 1
     assert response.metadata["status"] == "partial"
     assert "may or may not have happened" in response.response
@@ -125,7 +125,7 @@ async def test_a_side_effect_is_not_repeated_when_the_store_cannot_keep_its_resu
 @pytest.mark.parametrize("error", [StoreFullError("the disk is full"), StoreError("the store is out of reach")])
 async def test_a_run_dropped_by_a_failing_store_comes_back(tmp_path: Path, error: AgentError, recover: bool) -> None:
     gate, busy, claims = Gate(), Gate(), Rounds()
-    tools = [slow(gate), FunctionTool("long", busy.work)]
+    tools = [slow_tool(gate), FunctionTool("long", busy.work)]
     async with bounded_bench(tmp_path, None, tools=tools, lease_seconds=0.3) as bench:
 
         async def refuse(run_id: str, *_: Any, **__: Any) -> None:
@@ -136,15 +136,15 @@ async def test_a_run_dropped_by_a_failing_store_comes_back(tmp_path: Path, error
             await claims()
             await refuse(run_id)
 
-        async with watching(bench, recover=recover):
-            await begin(bench, "long")
+        async with start_watcher(bench, recover=recover):
+            await start_run(bench, "long")
             await busy.reached.wait()
-            unlucky = await held_run(bench, gate)
+            unlucky = await start_blocked_run(bench, gate)
             journal = bench.store.journal
             with disturbed(journal, "append", before=refuse), disturbed(journal, "claim", before=refuse_claim):
                 gate.open()
                 await claims.more(2)
-            response = await bench.service.response(unlucky)
+            response = await bench.service.wait_for_response(unlucky)
     assert response.metadata["status"] == "complete"
 
 
@@ -153,12 +153,15 @@ async def test_an_answer_that_the_log_does_not_hold_is_not_remembered(tmp_path: 
     full = at_event(ev.StepFinished, failing(StoreFullError("the disk is full")))
     async with bounded_bench(tmp_path, model, room=Room(id="test", planning=False)) as bench:
         with disturbed(bench.store.journal, "append", before=full):
-            run_id = await bench.service.start(AgentRequest(prompt="Who am I?", conversation_id="c1"))
-            await asyncio.wait([bench.service.custody._tasks[run_id]])
-        assert await bench.store.conversations.history("local", "c1") == []
-        assert await bench.service.custody.recover() == 1
-        answer = (await bench.service.response(run_id)).response
-        assert await bench.store.conversations.history("local", "c1") == [("user", "Who am I?"), ("assistant", answer)]
+            run_id = await bench.service.start_run(AgentRequest(prompt="Who am I?", conversation_id="c1"))
+            await asyncio.wait([bench.service.worker._tasks[run_id]])
+        assert await bench.store.conversations.list_turns("local", "c1") == []
+        assert await bench.service.worker.recover_runs() == 1
+        answer = (await bench.service.wait_for_response(run_id)).response
+        assert await bench.store.conversations.list_turns("local", "c1") == [
+            ("user", "Who am I?"),
+            ("assistant", answer),
+        ]
 
 
 async def test_a_run_whose_caller_hung_up_while_it_was_stored_is_carried_out(tmp_path: Path) -> None:
@@ -170,12 +173,12 @@ async def test_a_run_whose_caller_hung_up_while_it_was_stored_is_carried_out(tmp
 
     async with bounded_bench(tmp_path, None, tools=[returning("quick", "done")]) as bench:
         with disturbed(bench.store.journal, "create_run", after=storing):
-            caller = asyncio.create_task(begin(bench, "quick"))
+            caller = asyncio.create_task(start_run(bench, "quick"))
             await gate.reached.wait()
             caller.cancel()
             await asyncio.wait([caller])
             gate.open()
-            response = await bench.service.response(stored[0])
+            response = await bench.service.wait_for_response(stored[0])
     assert response.metadata["status"] == "complete"
 
 
@@ -192,12 +195,12 @@ async def test_a_run_resumed_twice_at_once_is_carried_out_once(tmp_path: Path) -
         body = created("", metadata={"tool_calls": [{"tool": "send"}]})
         await bench.store.journal.create_run(RUN_ID, body, worker="gone", lease_s=-1)
         with disturbed(bench.store.journal, "claim", before=second_is_late):
-            resumes = [bench.service.resume(RUN_ID) for _ in range(2)]
+            resumes = [bench.service.resume_run(RUN_ID) for _ in range(2)]
             answers = await asyncio.gather(*resumes, return_exceptions=True)
         await gate.reached.wait()
         gate.open()
-        response = await bench.service.response(RUN_ID)
-        log = await bench.service.read(RUN_ID)
+        response = await bench.service.wait_for_response(RUN_ID)
+        log = await bench.service.read_events(RUN_ID)
     assert {type(answer) for answer in answers} <= {type(None), ConflictError}
     assert [event.type for event in log].count("run.claimed") == 1
     assert response.metadata["status"] == "complete"
@@ -205,39 +208,41 @@ async def test_a_run_resumed_twice_at_once_is_carried_out_once(tmp_path: Path) -
 
 async def test_a_stopping_gateway_lets_go_of_the_runs_that_wait_for_their_turn(tmp_path: Path) -> None:
     gate = Gate()
-    async with bounded_bench(tmp_path, None, tools=[slow(gate)]) as bench:
-        narrow(bench, 1)
-        runs = [await held_run(bench, gate), await begin(bench, "slow")]
+    async with bounded_bench(tmp_path, None, tools=[slow_tool(gate)]) as bench:
+        limit_concurrency(bench, 1)
+        runs = [await start_blocked_run(bench, gate), await start_run(bench, "slow")]
 
         async def follow(run_id: str) -> list[ev.Event]:
-            return [event async for event in bench.service.events(run_id)]
+            return [event async for event in bench.service.follow_events(run_id)]
 
         followers = [asyncio.create_task(follow(run_id)) for run_id in runs]
-        assert await bench.service.custody.begin_drain(0) == 2
+        assert await bench.service.worker.begin_drain(0) == 2
         for seen in await asyncio.gather(*followers):
             assert not seen[-1].body.terminal
-        assert sorted(await bench.store.journal.claimable()) == sorted(runs), "the next process takes both up at once"
+        assert sorted(await bench.store.journal.list_claimable_runs()) == sorted(runs), (
+            "the next process takes both up at once"
+        )
 
 
 async def test_a_run_accepted_while_the_gateway_stops_is_left_to_the_next(tmp_path: Path) -> None:
     gate = Gate()
     async with bounded_bench(tmp_path, None, tools=[returning("quick", "done")]) as bench:
         with disturbed(bench.store.journal, "create_run", after=gate.arrive):
-            caller = asyncio.create_task(begin(bench, "quick"))
+            caller = asyncio.create_task(start_run(bench, "quick"))
             await gate.reached.wait()
-            drain = bench.service.custody.begin_drain(0)
+            drain = bench.service.worker.begin_drain(0)
             gate.open()
             run_id = await caller
         await drain
-        assert bench.service.custody.live_count == 0
-        assert [event.type for event in await bench.service.read(run_id)] == ["run.created", "run.suspended"]
-        assert await bench.store.journal.claimable() == [run_id]
+        assert bench.service.worker.live_count == 0
+        assert [event.type for event in await bench.service.read_events(run_id)] == ["run.created", "run.suspended"]
+        assert await bench.store.journal.list_claimable_runs() == [run_id]
 
 
 async def test_a_tool_that_cannot_be_stopped_does_not_hold_up_the_stop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent.core.custody.LET_GO_SECONDS", 0.05)
+    monkeypatch.setattr("agent.runs.run_worker.CANCEL_GRACE_SECONDS", 0.05)
     gate, stubborn = Gate(), Gate()
 
     async def work(_: object) -> JsonValue:
@@ -248,9 +253,9 @@ async def test_a_tool_that_cannot_be_stopped_does_not_hold_up_the_stop(
         return ""
 
     async with bounded_bench(tmp_path, None, tools=[FunctionTool("slow", work)]) as bench:
-        run_id = await held_run(bench, gate)
-        task = bench.service.custody._tasks[run_id]
-        assert await bench.service.custody.begin_drain(0) == 1
+        run_id = await start_blocked_run(bench, gate)
+        task = bench.service.worker._tasks[run_id]
+        assert await bench.service.worker.begin_drain(0) == 1
         assert stubborn.reached.is_set()
         assert not task.done()
         stubborn.open()
@@ -259,9 +264,9 @@ async def test_a_tool_that_cannot_be_stopped_does_not_hold_up_the_stop(
 
 async def test_a_burst_does_not_pass_the_limit(tmp_path: Path) -> None:
     gate = Gate()
-    async with bounded_bench(tmp_path, None, tools=[slow(gate)]) as bench:
-        narrow(bench, 1, queued=1)
-        answers = await asyncio.gather(*(begin(bench, "slow") for _ in range(20)), return_exceptions=True)
+    async with bounded_bench(tmp_path, None, tools=[slow_tool(gate)]) as bench:
+        limit_concurrency(bench, 1, queued=1)
+        answers = await asyncio.gather(*(start_run(bench, "slow") for _ in range(20)), return_exceptions=True)
     assert [type(answer) for answer in answers].count(str) == 2
     assert {type(answer) for answer in answers} == {str, BusyError}
 
@@ -270,15 +275,15 @@ async def test_a_run_that_waits_for_its_turn_spends_no_wall_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock, gate = [0.0], Gate()
-    monkeypatch.setattr("agent.execution.run.monotonic", lambda: clock[0])
+    monkeypatch.setattr("agent.run_context.run.monotonic", lambda: clock[0])
     room = Room(id="test", budgets=Budgets(max_seconds=30))
-    async with bounded_bench(tmp_path, None, tools=[slow(gate)], room=room) as bench:
-        narrow(bench, 1)
-        await held_run(bench, gate)
-        waiting = await begin(bench, "slow")
+    async with bounded_bench(tmp_path, None, tools=[slow_tool(gate)], room=room) as bench:
+        limit_concurrency(bench, 1)
+        await start_blocked_run(bench, gate)
+        waiting = await start_run(bench, "slow")
         clock[0] += 1000
         gate.open()
-        response = await bench.service.response(waiting)
+        response = await bench.service.wait_for_response(waiting)
     assert response.metadata["status"] == "complete"
 
 
@@ -326,7 +331,7 @@ async def test_a_model_in_a_loop_makes_few_calls_a_turn_and_fewer_at_once(tmp_pa
         if under_way == 2:
             pair.set()
         await pair.wait()
-        for _ in range(5):  # whoever else was let in arrives meanwhile
+        for _ in range(5):  # other admitted requests arrive meanwhile
             await asyncio.sleep(0)
         under_way -= 1
         return "found"
@@ -346,9 +351,9 @@ async def test_a_model_in_a_loop_makes_few_calls_a_turn_and_fewer_at_once(tmp_pa
 async def test_more_explicit_tool_calls_than_the_room_has_steps_are_refused(tmp_path: Path) -> None:
     room = Room(id="test", budgets=Budgets(max_steps=3))
     async with bounded_bench(tmp_path, None, tools=[returning("quick", "done")], room=room) as bench:
-        await begin(bench, *["quick"] * 3)
+        await start_run(bench, *["quick"] * 3)
         with pytest.raises(BadRequestError, match="at most 3"):
-            await begin(bench, *["quick"] * 4)
+            await start_run(bench, *["quick"] * 4)
 
 
 async def test_a_budget_spent_before_the_judge_ends_in_a_partial_answer(tmp_path: Path) -> None:
@@ -376,10 +381,10 @@ async def test_a_model_call_that_was_cut_short_is_counted(tmp_path: Path, prompt
     gate = Gate()
     async with bounded_bench(tmp_path, script(says("never"))) as bench:
         with disturbed(bench.client, "_wait", before=gate.arrive):
-            run_id = await bench.service.start(AgentRequest(prompt=prompt))
+            run_id = await bench.service.start_run(AgentRequest(prompt=prompt))
             await gate.reached.wait()
-            await bench.service.cancel(run_id)
-            response = await bench.service.response(run_id)
+            await bench.service.cancel_run(run_id)
+            response = await bench.service.wait_for_response(run_id)
     assert response.metadata["usage"]["model_calls"] == 1
 
 
@@ -389,21 +394,21 @@ TOO_DEEP = ev.ToolRefused.model_construct(call_id="c", tool="t", args=DEEP, reas
 
 
 async def _log(bench: Bench, run_id: str) -> list[ev.Event]:
-    return [event async for event in bench.service.events(run_id)]
+    return [event async for event in bench.service.follow_events(run_id)]
 
 
 async def test_a_stream_that_is_left_while_its_piece_is_stored_is_counted(tmp_path: Path) -> None:
     gate, room = Gate(), Room(id="test", planning=False)
     async with bounded_bench(tmp_path, script(says("one two three four five six")), room=room) as bench:
         with disturbed(bench.store.journal, "append", before=at_event(ev.AnswerDelta, gate.arrive)):
-            run_id = await bench.service.start(AgentRequest(prompt="What is the capital of France?"))
+            run_id = await bench.service.start_run(AgentRequest(prompt="What is the capital of France?"))
             followed = asyncio.create_task(_log(bench, run_id))  # a follower: its pieces are waited for
             await gate.reached.wait()
-            cancelled = asyncio.create_task(bench.service.cancel(run_id))
-            live = bench.service.custody.get(run_id)
+            cancelled = asyncio.create_task(bench.service.cancel_run(run_id))
+            live = bench.service.worker.get_live_run(run_id)
             assert live is not None
             await asyncio.sleep(0.05)
-            live.stopping.set()
+            live.stop_requested.set()
             await asyncio.sleep(0.05)
             gate.open()
             await cancelled
@@ -427,7 +432,7 @@ async def test_what_does_not_belong_into_the_log_spoils_nothing_written_with_it(
         claim = await bench.store.journal.create_run(RUN_ID, created(), worker="w", lease_s=60)
         run = Run(bench.engine, claim)
         written, refused = await asyncio.gather(run.emit(*good), run.emit(*bad), return_exceptions=True)
-        log = await bench.store.journal.read(RUN_ID)
+        log = await bench.store.journal.read_events(RUN_ID)
     assert written is None
     assert isinstance(refused, AgentError)
     assert [event.body for event in log[1:]] == list(good)

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from agent.core.errors import ToolError
+from agent.core.errors import ToolError, ToolInputError
 from agent.core.models import JsonObject, Room
+from tests.integration.test_engine import write_skill
 from tests.support.engine import engine_bench
-from tests.support.script import Rule, judges, plans, says, script
+from tests.support.script import Call, Rule, judges, plans, says, script
 from tests.support.tools import EFFECT, FunctionTool, returning
 
 ALWAYS = Room(id="test", supervision="always")
@@ -115,3 +116,48 @@ async def test_an_effect_that_failed_may_be_planned_again(tmp_path: Path) -> Non
         response = await bench.run("search for Anna and send the letter then")
     assert len(send.calls) == 2
     assert response.metadata["status"] == "complete"
+
+
+@pytest.mark.row("S001-29")
+async def test_a_call_that_failed_for_good_is_not_made_again(tmp_path: Path) -> None:
+    """The planner repeats its plan; the tool would refuse the same arguments again."""
+    bad = returning("lookup", ToolInputError("there is no such customer"))
+    model = script(plans({"tool": "lookup", "inputs": {"x": "Ann"}}, {"tool": "completion"}))
+    async with engine_bench(tmp_path, model, tools=[bad], room=CHECKS) as bench:
+        response = await bench.run("search the customer")
+    assert len(bad.calls) == 1
+    assert bench.client.purposes() == ["planner"] * 4
+    assert response.metadata["status"] == "partial"
+    assert "not called again, because the same call failed before: there is no such customer" in str(response.steps)
+
+
+@pytest.mark.row("S001-29")
+async def test_a_call_may_be_made_again_once_something_was_changed(tmp_path: Path) -> None:
+    lookup = returning("lookup", ToolInputError("there is no such customer"), "customer 7")
+    create = returning("create", "created", annotations=EFFECT)
+    model = script(
+        plans({"tool": "lookup", "inputs": {"x": "Ann"}}, {"tool": "completion"}, times=1),
+        plans(
+            {"id": "s5", "tool": "create", "inputs": {"x": "Ann"}},
+            {"id": "s6", "tool": "lookup", "inputs": {"x": "Ann"}, "depends_on": ["s5"]},
+            {"id": "s7", "tool": "completion"},
+        ),
+        says("It is customer 7.", to="completion"),
+    )
+    async with engine_bench(tmp_path, model, tools=[lookup, create], room=CHECKS) as bench:
+        response = await bench.run("search the customer and create it then")
+    assert (len(lookup.calls), len(create.calls)) == (2, 1)
+    assert response.metadata["status"] == "complete"
+
+
+async def test_a_skill_does_not_repeat_a_call_that_failed_for_good(tmp_path: Path) -> None:
+    bad = returning("lookup", ToolInputError("there is no such customer"))
+    roots = write_skill(tmp_path / "skills", "find-it", "lookup")
+    ask = says("", to="skill", calls=(Call("lookup", {"x": "Ann"}),), times=2)
+    model = script(ask, says("There is no such customer.", to="skill"))
+    async with engine_bench(tmp_path / "d", model, tools=[bad], skill_roots=[roots], room=CHECKS) as bench:
+        response = await bench.run("/find-it who is Ann?")
+        told = bench.client.requests[2]["body"]["messages"][-1]["content"]
+    assert len(bad.calls) == 1
+    assert "the same call failed before (there is no such customer)" in told
+    assert response.response == "There is no such customer."

@@ -22,39 +22,41 @@ RETRIED = '<output step="s1" tool="ground">\nground number 1'
 """What the judge is shown of the first output of step `s1`."""
 
 
-async def interrupted(folder: Path, model: Script, prompt: str, gate: Gate, tools: Sequence[Tool], **bench: Any) -> str:
+async def run_interrupted(
+    folder: Path, model: Script, prompt: str, gate: Gate, tools: Sequence[Tool], **bench: Any
+) -> str:
     """A run whose gateway was stopped while a tool was at the gate; its id."""
     async with bounded_bench(folder, model, tools=tools, **bench) as first:
-        run_id = await first.service.start(AgentRequest(prompt=prompt))
+        run_id = await first.service.start_run(AgentRequest(prompt=prompt))
         await gate.reached.wait()
     return run_id
 
 
-async def dropped(bench: Bench, prompt: str) -> str:
+async def drop_run(bench: Bench, prompt: str) -> str:
     """A run that was let go of because the store failed; its id."""
-    run_id = await bench.service.start(AgentRequest(prompt=prompt))
-    await asyncio.wait([bench.service.custody._tasks[run_id]])
+    run_id = await bench.service.start_run(AgentRequest(prompt=prompt))
+    await asyncio.wait([bench.service.worker._tasks[run_id]])
     return run_id
 
 
-async def resumed(bench: Bench, run_id: str) -> AgentResponse:
+async def resume_run(bench: Bench, run_id: str) -> AgentResponse:
     """What becomes of the run here."""
-    assert await bench.service.custody.recover() == 1
-    return await bench.service.response(run_id)
+    assert await bench.service.worker.recover_runs() == 1
+    return await bench.service.wait_for_response(run_id)
 
 
-async def kinds(bench: Bench, run_id: str) -> list[str]:
-    return [event.type for event in await bench.service.read(run_id)]
+async def event_types(bench: Bench, run_id: str) -> list[str]:
+    return [event.type for event in await bench.service.read_events(run_id)]
 
 
 async def test_a_side_effect_whose_tool_is_gone_is_of_unknown_outcome_and_not_planned_again(tmp_path: Path) -> None:
     gate = Gate()
     send = FunctionTool("send", gate.work, annotations=EFFECT)
     model = script(plans({"tool": "send", "inputs": {"x": "mail"}}, {"tool": "completion"}))
-    run_id = await interrupted(tmp_path, model, "send the mail and search", gate, [send])
+    run_id = await run_interrupted(tmp_path, model, "send the mail and search", gate, [send])
     async with bounded_bench(tmp_path, model) as bench:
-        response = await resumed(bench, run_id)
-        assert (await kinds(bench, run_id)).count("step.unknown") == 1
+        response = await resume_run(bench, run_id)
+        assert (await event_types(bench, run_id)).count("step.unknown") == 1
     assert UNKNOWN in response.response
     assert response.metadata["uncertainties"][0]["level"] == "blocking"
     assert bench.client.purposes() == [], "a planner that saw it as refused would send the mail again"
@@ -67,10 +69,10 @@ async def test_a_skill_whose_side_effect_lost_its_tool_is_not_told_that_it_was_r
         says("It was not sent.", to="skill", about="Refused"),
         says("", to="skill", calls=(Call("send", {"x": "mail"}),)),
     )
-    run_id = await interrupted(tmp_path / "d", model, "/mailer send the mail", gate, [send], skill_roots=roots)
+    run_id = await run_interrupted(tmp_path / "d", model, "/mailer send the mail", gate, [send], skill_roots=roots)
     async with bounded_bench(tmp_path / "d", model, skill_roots=roots) as bench:
-        response = await resumed(bench, run_id)
-        assert (await kinds(bench, run_id)).count("step.unknown") == 1
+        response = await resume_run(bench, run_id)
+        assert (await event_types(bench, run_id)).count("step.unknown") == 1
     assert UNKNOWN in response.response
     assert bench.client.purposes() == []
 
@@ -83,10 +85,10 @@ async def test_a_side_effect_whose_tool_fails_to_reconcile_is_of_unknown_outcome
     gate = Gate()
     model = script(plans({"tool": "send", "inputs": {"x": "mail"}}, {"tool": "completion"}))
     tools = [Forgetful("send", gate.work, annotations=EFFECT) for _ in range(2)]
-    run_id = await interrupted(tmp_path, model, "send the mail and search", gate, tools[:1])
+    run_id = await run_interrupted(tmp_path, model, "send the mail and search", gate, tools[:1])
     async with bounded_bench(tmp_path, model, tools=tools[1:]) as bench:
-        response = await resumed(bench, run_id)
-        assert (await kinds(bench, run_id)).count("step.unknown") == 1
+        response = await resume_run(bench, run_id)
+        assert (await event_types(bench, run_id)).count("step.unknown") == 1
     assert UNKNOWN in response.response
     assert [len(tool.calls) for tool in tools] == [1, 0]
 
@@ -98,8 +100,8 @@ async def test_a_call_of_the_model_does_not_take_up_the_result_of_a_call_by_rule
     async with bounded_bench(tmp_path / "d", down, skill_roots=roots) as first:
         lost = at_event(ev.ToolCalled, failing(StoreError("out of reach")), tool="current_time")
         with disturbed(first.store.journal, "append", before=lost):
-            run_id = await dropped(first, prompt)
-        called = [e.body for e in await first.service.read(run_id) if isinstance(e.body, ev.ToolCalled)]
+            run_id = await drop_run(first, prompt)
+        called = [e.body for e in await first.service.read_events(run_id) if isinstance(e.body, ev.ToolCalled)]
     assert [call.tool for call in called] == ["calculator"], "the rules were in the middle of their calls"
     lookup = returning("lookup", "the CEO is Ada")
     up = script(
@@ -107,7 +109,7 @@ async def test_a_call_of_the_model_does_not_take_up_the_result_of_a_call_by_rule
         says("", to="skill", calls=(Call("lookup", {"x": "CEO"}),)),
     )
     async with bounded_bench(tmp_path / "d", up, skill_roots=roots, tools=[lookup]) as bench:
-        response = await resumed(bench, run_id)
+        response = await resume_run(bench, run_id)
         told = [m["content"] for m in bench.client.requests[1]["body"]["messages"] if m["role"] == "tool"]
     assert told == ["the CEO is Ada"], "not what the calculator said"
     assert response.response == "Ada it is."
@@ -123,9 +125,9 @@ async def test_a_call_that_is_repeated_under_its_key_is_the_call_that_was_begun(
         plans({"tool": "look", "inputs": {"x": "u"}}, {"tool": "file_it", "inputs": {"x": "$s1"}}),
         says("It is filed.", to="completion"),
     )
-    run_id = await interrupted(tmp_path, model, "look it up and file it", gate, [book, first])
+    run_id = await run_interrupted(tmp_path, model, "look it up and file it", gate, [book, first])
     async with bounded_bench(tmp_path, model, tools=[book, then]) as bench:
-        await resumed(bench, run_id)
+        await resume_run(bench, run_id)
     assert (then.keys, then.calls) == (first.keys, first.calls)
 
 
@@ -135,16 +137,16 @@ async def test_calls_that_were_not_made_are_recorded_once_over_resumes(tmp_path:
     model = script(says("done now", to="skill", about="let through"), says("", to="skill", calls=calls))
     gate = Gate()
     tools = [FunctionTool("slow", gate.work)]
-    run_id = await interrupted(tmp_path / "d", model, "/clumsy go", gate, tools, skill_roots=roots)
+    run_id = await run_interrupted(tmp_path / "d", model, "/clumsy go", gate, tools, skill_roots=roots)
     for _ in range(2):
         gate.reached.clear()
         async with bounded_bench(tmp_path / "d", model, tools=tools, skill_roots=roots) as bench:
-            await bench.service.custody.recover()
+            await bench.service.worker.recover_runs()
             await gate.reached.wait()
     gate.open()
     async with bounded_bench(tmp_path / "d", model, tools=tools, skill_roots=roots) as bench:
-        response = await resumed(bench, run_id)
-        log = await bench.service.read(run_id)
+        response = await resume_run(bench, run_id)
+        log = await bench.service.read_events(run_id)
     assert response.response == "done now"
     assert [e.body.tool for e in log if isinstance(e.body, ev.ToolRefused)] == ["rm_rf"]
     returned = [e.body for e in log if isinstance(e.body, ev.ToolReturned)]
@@ -229,13 +231,13 @@ async def test_what_rests_on_an_output_that_is_repeated_is_done_again_after_a_cr
     async with bounded_bench(tmp_path / "d", model, tools=tools, skill_roots=roots, room=ALWAYS) as first:
         died = at_event(ev.StepDiscarded, failing(StoreError("gone"), times=100))
         with disturbed(first.client, "complete", before=judge), disturbed(first.store.journal, "append", before=died):
-            run_id = await dropped(first, "search the ground and inquire")
-        log = await first.service.read(run_id)
+            run_id = await drop_run(first, "search the ground and inquire")
+        log = await first.service.read_events(run_id)
     assert [e.step_id for e in log if isinstance(e.body, ev.StepSpeculative)] == ["s2"]
     assert "step.discarded" not in [e.type for e in log]
     lookup = returning("lookup", "found it")
     tools = [returning("ground", ground(2)), lookup]
     async with bounded_bench(tmp_path / "d", model, tools=tools, skill_roots=roots, room=ALWAYS) as bench:
-        response = await resumed(bench, run_id)
+        response = await resume_run(bench, run_id)
     assert response.metadata["status"] == "complete"
     assert lookup.calls == [{"x": "fresh"}]

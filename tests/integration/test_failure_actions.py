@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from agent.core import events as ev
-from agent.core.credentials import CredentialError
-from agent.core.response import respond
-from agent.core.rooms import load_rooms
-from agent.knowledge.connectors.port import Missed
-from agent.knowledge.errors import ConnectorAuthError, ConnectorError
-from agent.knowledge.jobs import report_json
-from agent.knowledge.models import ConnectorInput
-from gateway.bootstrap import HOME
+from agent.ingest.connectors.port import MissedDocument
+from agent.ingest.errors import ConnectorAuthError, ConnectorError
+from agent.ingest.jobs import report_to_json
+from agent.rooms import load_rooms
+from agent.runs.response import build_response
+from agent.search.models import ConnectorInput
+from agent.storage.credentials import CredentialError
+from gateway.bootstrap import PACKAGE_ROOT
 from tests.integration.test_knowledge_doors import stepgate
 from tests.support import documents
 from tests.support.documents import Words
@@ -22,7 +22,7 @@ from tests.support.engine import engine_bench
 from tests.support.reading import library, read
 from tests.support.sources import Site, page
 
-ROOM = load_rooms(HOME / "config" / "rooms", default="knowledge").get("knowledge")
+ROOM = load_rooms(PACKAGE_ROOT / "config" / "rooms", default="knowledge").get("knowledge")
 PASSWORD = "open sesame 4711"
 
 
@@ -43,7 +43,7 @@ async def test_a_protected_file_asks_for_its_password_and_is_read_with_it(tmp_pa
     async with library(tmp_path) as bench:
         report = await bench.library.ingest("local", "work", source(folder))
         (skipped,) = report.skipped
-        assert (skipped.code, skipped.ask) == (
+        assert (skipped.code, skipped.remedy) == (
             "ERR_PARSER_ENCRYPTED",
             "give the password of a PDF (password_id, --password-file), or leave it out",
         )
@@ -52,13 +52,13 @@ async def test_a_protected_file_asks_for_its_password_and_is_read_with_it(tmp_pa
         store.chmod(0o600)
         report = await bench.library.ingest("local", "work", source(folder, password_id="vault"))
         assert (report.read, report.skipped) == (1, [])
-        told = json.dumps(report_json(report))
-        sources = (await bench.library.collection("local", "work")).sources
+        told = json.dumps(report_to_json(report))
+        sources = (await bench.library.get_collection("local", "work")).sources
         assert PASSWORD not in told + str(sources)
         assert sources[-1].password_id == "vault"
-        (document,) = await bench.library.documents("local", "work")
-        found = await bench.library.document("local", document.document_id)
-        assert "The vault is in the cellar." in (await bench.library.passages("local", found))[0].text
+        (document,) = await bench.library.list_documents("local", "work")
+        found = await bench.library.get_document("local", document.document_id)
+        assert "The vault is in the cellar." in (await bench.library.list_passages("local", found))[0].text
         with pytest.raises(CredentialError, match="there is no credential 'other'"):
             await bench.library.ingest("local", "work", source(folder, password_id="other"))
 
@@ -81,21 +81,21 @@ async def test_the_command_line_takes_the_password_from_a_file_only_its_owner_ma
 
 @pytest.mark.row("S003-43")
 async def test_a_document_that_is_refused_asks_for_another_credential(tmp_path: Path) -> None:
-    refused = Missed(page("b.md"), "b.md", ConnectorAuthError("b.md is not shared with us"))
+    refused = MissedDocument(page("b.md"), "b.md", ConnectorAuthError("b.md is not shared with us"))
     site = Site({page("a.md"): "# A\n\nText.", page("b.md"): ""}, missing={page("b.md"): refused})
     async with library(tmp_path, site) as bench:
         report = await read(bench)
     (skipped,) = report.skipped
     assert (skipped.code, report.read) == ("ERR_CONNECTOR_AUTH", 1)
-    assert skipped.ask.startswith("give another credential that may read it")
-    assert report_json(report)["asks"] == {"ERR_CONNECTOR_AUTH": skipped.ask}
+    assert skipped.remedy.startswith("give another credential that may read it")
+    assert report_to_json(report)["asks"] == {"ERR_CONNECTOR_AUTH": skipped.remedy}
 
 
 async def test_in_a_run_the_trace_shows_the_code_of_a_source_that_failed(tmp_path: Path) -> None:
     site = Site({page("a.md"): ""}, breaks_after=0, error=ConnectorError("the site is away"))
     async with library(tmp_path, site) as bench:
         calls = [{"tool": "ingest", "args": {"source": "https://docs.example/"}}]
-        response = respond(await bench.events("go", metadata={"tool_calls": calls}))
+        response = build_response(await bench.events("go", metadata={"tool_calls": calls}))
     (result, *_) = response.metadata["tool_results"]
     assert (result["ok"], result["error"]) == (False, "the site is away (ERR_CONNECTOR_FAILED)")
 
@@ -120,12 +120,12 @@ async def test_what_is_not_found_is_searched_once_more_broadly_and_then_asked_ab
     async with engine_bench(tmp_path / "data", None, room=ROOM) as bench:
         await bench.library.ingest("local", "work", folder)
         events = await bench.events(question)
-    response = respond(events)
+    response = build_response(events)
     assert response.response.startswith(f"The documents don't say.{asked}")
     assert (response.response == "The documents don't say.") == (not asked)
     output: Any = next(event.body.output for event in events if isinstance(event.body, ev.ToolReturned))
     assert "ERR_MEMORY_NO_RESULTS" in output["note"]
-    assert "searched once more broadly" in output["note"]
+    assert "a broader search followed" in output["note"]
     assert response.metadata["status"] == "complete"
     assert response.metadata["sources"] == []
 

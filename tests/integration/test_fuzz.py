@@ -15,9 +15,9 @@ import pytest
 from fastapi import FastAPI
 from starlette.routing import BaseRoute, Route
 
-from agent.core.config import Settings
+from agent.core.settings import Settings
 from gateway.app import create_app
-from gateway.bootstrap import build
+from gateway.bootstrap import build_gateway
 from tests.support.fuzzing import BASE, Fuzzer, faults_of
 
 CASES = int(os.environ.get("FUZZ_CASES", "2"))
@@ -41,7 +41,7 @@ async def furnished(tmp_path: Path) -> AsyncIterator[Furnished]:
         _env_file=None, data_dir=tmp_path / "data", port=0, skills_user_dir=False, drain_seconds=1,
         file_roots=(files,), conversations_require_llm=False,
     )  # fmt: skip
-    async with build(settings) as stepgate:
+    async with build_gateway(settings) as stepgate:
         app = create_app(settings, stepgate)
         transport = httpx.ASGITransport(app)
         async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport, base_url=BASE) as client:

@@ -18,7 +18,7 @@ ANN, BOB = "anna.berg@example.com", "bob.lind@example.org"
 PRIVATE = Room(id="test", supervision="checks", guard_input=RoomGuards(pii="redact"))
 
 
-def told(requests: list[dict[str, Any]]) -> str:
+def sent_text(requests: list[dict[str, Any]]) -> str:
     return str([request["body"]["messages"] for request in requests])
 
 
@@ -38,7 +38,7 @@ async def test_the_second_turn_of_a_conversation_knows_the_first(serve: Serve, m
 
         first = await ask(f"I am {ANN}, hello")
         second = await ask(f"And {BOB}: who is who?")
-        asked = told(model_server.requests())
+        asked = sent_text(model_server.requests())
         third = await ask("who is who?")
     assert first["response"] == f"I noted {ANN}."
     assert second["response"] == f"You are {ANN}, and {BOB} is new."
@@ -58,8 +58,8 @@ async def test_a_tool_gets_the_value_that_an_earlier_turn_named(tmp_path: Path) 
     async with engine_bench(tmp_path, model, tools=[tool], room=PRIVATE) as bench:
         await bench.run(f"I am {ANN}", conversation_id="c")
         response = await bench.run("Please search for the order of my address and report it", conversation_id="c")
-        asked = told(bench.client.requests)
-        stored = await bench.store.conversations.history("local", "c")
+        asked = sent_text(bench.client.requests)
+        stored = await bench.store.conversations.list_turns("local", "c")
     assert tool.calls == [{"x": ANN}]
     assert response.response == f"It is order 17 of {ANN}."
     assert ANN not in asked, "not in the tool's result either"
@@ -71,7 +71,7 @@ async def test_a_sign_that_somebody_wrote_earlier_is_no_sign_of_ours(tmp_path: P
     history = ({"role": "user", "content": "what is <EMAIL_1>?"}, {"role": "assistant", "content": "A sign."})
     async with engine_bench(tmp_path, script(says("<EMAIL_#1> and <EMAIL_1>")), room=PRIVATE) as bench:
         response = await bench.run(f"and {ANN}?", messages=history)
-        asked = told(bench.client.requests)
+        asked = sent_text(bench.client.requests)
     assert "<EMAIL_#1>" in asked
     assert response.response == f"<EMAIL_#1> and {ANN}"
 
@@ -80,7 +80,7 @@ async def test_what_is_remembered_across_conversations_holds_no_address(tmp_path
     room = PRIVATE.model_copy(update={"memory": True})
     async with engine_bench(tmp_path, script(says("I like <EMAIL_1> too.")), room=room) as bench:
         response = await bench.run(f"What is nice about {ANN}?", conversation_id="c")
-        kept = await bench.engine.memory.newest("local", kind="exchange")
+        kept = await bench.engine.memory.list_newest("local", kind="exchange")
     assert response.response == f"I like {ANN} too."
     assert [memory.text for memory in kept] == ["What is nice about [EMAIL]?\nI like [EMAIL] too."]
 
@@ -98,7 +98,7 @@ async def test_the_clients_own_tools_get_the_value(serve: Serve, model_server: S
     async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
         body = {"model": "chat", "messages": messages, "tools": [tool]}
         answer = (await client.post("/v1/chat/completions", json=body)).raise_for_status().json()
-        asked = told(model_server.requests())
+        asked = sent_text(model_server.requests())
     (call,) = answer["choices"][0]["message"]["tool_calls"]
     assert json.loads(call["function"]["arguments"]) == {"to": ANN, "cc": BOB}
     assert ANN not in asked

@@ -12,9 +12,9 @@ import pytest
 from agent.core import events as ev
 from agent.core.events import Event
 from agent.core.models import JsonObject, OutputGuards, Room, RoomGuards, Source
-from agent.core.response import respond
+from agent.runs.response import build_response
 from agent.tools import ToolContext, ToolResult, ToolSpec
-from gateway.observe.logs import DiscreetFormatter, JsonFormatter
+from gateway.observe.logs import JsonFormatter, RedactingFormatter
 from gateway.render.openai import OpenAIChunks, completion_body
 from tests.support.engine import engine_bench
 from tests.support.script import plans, says, script
@@ -31,12 +31,12 @@ def room(**guards: str) -> Room:
     return Room(id="test", supervision="checks", guard_output=OutputGuards.model_validate(guards))
 
 
-def shown(events: Sequence[Event]) -> str:
+def visible_text(events: Sequence[Event]) -> str:
     """All that anybody is shown of a run: the events, the response, and both forms of a completion."""
     chunks = OpenAIChunks(events[0].run_id, "m", include_usage=True, rich=True)
-    frames = [frame for event in events for frame in chunks.frames(event)]
-    wire = [json.dumps(event.wire(), ensure_ascii=False) for event in events]
-    return "\n".join([*wire, *frames, respond(events).model_dump_json(), completion_body(events).decode()])
+    frames = [frame for event in events for frame in chunks.encode_event(event)]
+    wire = [json.dumps(event.to_public_json(), ensure_ascii=False) for event in events]
+    return "\n".join([*wire, *frames, build_response(events).model_dump_json(), completion_body(events).decode()])
 
 
 class Leaky(FunctionTool):
@@ -61,11 +61,11 @@ async def test_a_key_that_a_tool_returns_is_shown_to_nobody(tmp_path: Path, secr
     async with engine_bench(tmp_path, model, tools=[Leaky(secret)], room=chosen, llm_api_key=OWN) as bench:
         events = await bench.events("please search the page and report the key")
         asked = str([request["body"] for request in bench.client.requests[:2]])
-    whole = shown(events)
+    whole = visible_text(events)
     for part in (FOREIGN, OWN, CODED[4:-4]):
         assert part not in whole
         assert part not in asked, "nor to a model"
-    assert respond(events).metadata["sources"]
+    assert build_response(events).metadata["sources"]
     assert '"type": "source"' in whole
     assert "use it" in whole
 
@@ -77,7 +77,7 @@ async def test_a_key_in_a_failure_is_shown_to_nobody(tmp_path: Path) -> None:
     async with engine_bench(tmp_path, model, tools=[tool], room=room(), qdrant_api_key="invalid key",
                             llm_api_key=OWN, tool_max_retries=0) as bench:  # fmt: skip
         events = await bench.events("please search the page and report")
-    whole = shown(events)
+    whole = visible_text(events)
     assert "failed: [removed: CONFIGURED_SECRET]" in whole
     for part in (FOREIGN, OWN, "invalid key"):
         assert part not in whole
@@ -89,7 +89,7 @@ async def test_a_key_that_a_model_writes_into_its_plan_is_shown_to_nobody(tmp_pa
     model = script(plans(step, {"tool": "completion", "depends_on": ["s1"]}), says("Done.", to="completion"))
     async with engine_bench(tmp_path, model, tools=[tool], room=room(), llm_api_key=OWN) as bench:
         events = await bench.events("please search the page and report")
-    assert OWN not in shown(events)
+    assert OWN not in visible_text(events)
     assert tool.calls == [{"x": "k=[removed: CONFIGURED_SECRET]"}]
 
 
@@ -98,9 +98,9 @@ async def test_a_room_may_leave_foreign_keys_in_and_never_its_own(tmp_path: Path
     for action in ("off", "flag"):
         async with engine_bench(tmp_path / action, model, room=room(secret=action), llm_api_key=OWN) as bench:
             events = await bench.events("hm?")
-        assert respond(events).response == f"Foreign {FOREIGN}, own [removed: CONFIGURED_SECRET]."
-        assert OWN not in shown(events)
-        assert any("GITHUB_TOKEN" in str(step.detail) for step in respond(events).steps) is (action == "flag")
+        assert build_response(events).response == f"Foreign {FOREIGN}, own [removed: CONFIGURED_SECRET]."
+        assert OWN not in visible_text(events)
+        assert any("GITHUB_TOKEN" in str(step.detail) for step in build_response(events).steps) is (action == "flag")
 
 
 async def test_a_dummy_key_is_a_word_like_any_other(tmp_path: Path) -> None:
@@ -117,9 +117,9 @@ async def test_an_unsafe_answer_is_written_once_more_and_shown_when_it_is_safe(t
     async with engine_bench(tmp_path, model, room=room(**{by: "block"})) as bench:
         events = await bench.events("whom do I ask?")
         second = str(bench.client.requests[-1]["body"])
-    response = respond(events)
+    response = build_response(events)
     assert response.response == "Ask the office."
-    assert bad not in shown(events)
+    assert bad not in visible_text(events)
     assert "was not accepted" in second
     assert "This is strict" in second
     guards = [step for step in response.steps if step.type == "guard"]
@@ -133,18 +133,18 @@ async def test_an_answer_that_stays_unsafe_is_refused(tmp_path: Path) -> None:
     model = script(says(f"Ask {BOB}.", to="completion", chunk=2))
     async with engine_bench(tmp_path, model, room=room(pii="block")) as bench:
         events = await bench.events("whom do I ask?", conversation_id="c")
-        stored = await bench.store.conversations.history("local", "c")
+        stored = await bench.store.conversations.list_turns("local", "c")
         purposes = bench.client.purposes()
     assert purposes == ["completion", "completion"], "once more, and no plan but this"
     failed = events[-1].body
     assert isinstance(failed, ev.RunFailed)
     assert failed.failure.error_code == "ERR_GUARDRAIL_UNSAFE"
     assert failed.failure.timestamp.tzinfo is not None
-    steps = [step for step in respond(events).steps if step.type == "guard"]
+    steps = [step for step in build_response(events).steps if step.type == "guard"]
     assert [(step.status, step.detail["action"]) for step in steps] == [
         ("retried", "retry_strict"), ("refused", "block")
     ]  # fmt: skip
-    assert BOB not in shown(events)
+    assert BOB not in visible_text(events)
     assert stored == []
 
 
@@ -167,9 +167,9 @@ async def test_personal_data_of_others_is_taken_out_and_the_callers_own_is_not(t
         model = script(READS, says(said, to="completion", chunk=2))
         async with engine_bench(tmp_path / prompts, model, tools=[tool], room=chosen) as bench:
             events = await bench.events(f"please search the page for {ann} and report", conversation_id="c")
-            stored = await bench.store.conversations.history("local", "c")
-        assert respond(events).response == f"[removed: EMAIL] wrote to {ann}."
-        assert BOB not in shown(events)
+            stored = await bench.store.conversations.list_turns("local", "c")
+        assert build_response(events).response == f"[removed: EMAIL] wrote to {ann}."
+        assert BOB not in visible_text(events)
         assert stored[-1][1] == f"[removed: EMAIL] wrote to {ann}."
 
 
@@ -178,7 +178,7 @@ async def test_what_is_flagged_is_told_and_left(tmp_path: Path) -> None:
     async with engine_bench(tmp_path, script(says(code)), room=room(pii="flag")) as bench:
         response = await bench.run("how do I wipe it?")
         calm = await bench.run("and now?")
-        clean = respond(await bench.events("hm?"))
+        clean = build_response(await bench.events("hm?"))
     assert response.response == code
     (told,) = [step for step in response.steps if step.type == "guard"]
     assert told.detail == {"findings": ["found malicious_code (destruction): reported; this part destroys a machine's "
@@ -188,14 +188,14 @@ async def test_what_is_flagged_is_told_and_left(tmp_path: Path) -> None:
 
 async def test_the_policy_of_a_room_has_its_own_defaults() -> None:
     guards = OutputGuards.model_validate({"pii": "flag"})
-    assert (guards.secret, guards.whole, guards.blocks) == ("redact", False, False)
-    assert OutputGuards(pii="redact").whole
-    assert OutputGuards(secret="block").whole
+    assert (guards.secret, guards.requires_whole_answer, guards.can_block) == ("redact", False, False)
+    assert OutputGuards(pii="redact").requires_whole_answer
+    assert OutputGuards(secret="block").requires_whole_answer
     assert isinstance(Leaky("x").spec, ToolSpec)
 
 
 def test_a_log_line_holds_no_key() -> None:
-    formatter = DiscreetFormatter(JsonFormatter(), (OWN, "postgresql://app:pass-word-17@db/x", "none"))
+    formatter = RedactingFormatter(JsonFormatter(), (OWN, "postgresql://app:pass-word-17@db/x", "none"))
     try:
         raise ValueError(f"GET https://x.example/?token={FOREIGN} failed")
     except ValueError:

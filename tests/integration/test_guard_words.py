@@ -9,9 +9,9 @@ import pytest
 
 from agent.core import events as ev
 from agent.core.models import AgentRequest, Room, RoomGuards
-from agent.core.response import respond
+from agent.runs.response import build_response
 from tests.integration.test_engine import write_skill
-from tests.integration.test_guard_output import BOB, CODED, FOREIGN, OWN, room, shown
+from tests.integration.test_guard_output import BOB, CODED, FOREIGN, OWN, room, visible_text
 from tests.support.engine import engine_bench
 from tests.support.script import Call, plans, says, script
 from tests.support.tools import EFFECT, returning
@@ -23,7 +23,7 @@ POLICIES: list[dict[str, str]] = [{}, {"pii": "redact"}, {"pii": "block", "secre
 JUDGED = json.dumps({"reason": f"good: {SAID}", "evidence": SAID, "outcome": "SUCCESS", "suggested_fix": SAID})
 
 
-def kept(guards: dict[str, str]) -> tuple[str, ...]:
+def stored_words(guards: dict[str, str]) -> tuple[str, ...]:
     """What such a room shows to nobody."""
     return (*PARTS, BOB) if "pii" in guards else PARTS
 
@@ -52,9 +52,9 @@ async def test_what_a_plan_a_skill_and_a_verdict_quote_is_shown_to_nobody(
         events = await bench.events("please sum it up and report")
         purposes = bench.client.purposes()
     assert purposes == ["planner", "skill", "supervisor", "completion"]
-    assert respond(events).response == "Ask the office."
-    whole = shown(events)
-    assert [part for part in kept(guards) if part in whole] == []
+    assert build_response(events).response == "Ask the office."
+    whole = visible_text(events)
+    assert [part for part in stored_words(guards) if part in whole] == []
     assert "sum up: Ask" in whole, "the rest of the plan's words stays"
 
 
@@ -72,8 +72,8 @@ async def test_the_words_of_a_skill_that_is_the_answer_are_not_in_its_log(
     )
     async with engine_bench(tmp_path, model, room=room(**guards), llm_api_key=OWN) as bench:
         events = await bench.events("please sum it up and report")
-    response, whole = respond(events), shown(events)
-    assert [part for part in (*kept(guards), hate) if part in whole] == []
+    response, whole = build_response(events), visible_text(events)
+    assert [part for part in (*stored_words(guards), hate) if part in whole] == []
     blocks = "block" in guards.values()
     assert (response.response == "Ask the office.") is blocks
     assert [step.status for step in response.steps if step.type == "guard" and blocks] == ["retried"] * blocks
@@ -94,11 +94,11 @@ async def test_a_call_that_a_model_wrote_as_text_goes_on_as_it_was_allowed(
     )
     chosen = room(**guards).model_copy(update={"approval": "side_effects"})
     async with engine_bench(tmp_path / "d", model, tools=[mail], skill_roots=[root], room=chosen) as bench:
-        run_id = await bench.service.start(AgentRequest(prompt="/mailing mail Bob"))
-        asked = await bench.service.response(run_id)
+        run_id = await bench.service.start_run(AgentRequest(prompt="/mailing mail Bob"))
+        asked = await bench.service.wait_for_response(run_id)
         assert asked.metadata["status"] == "awaiting_approval"
-        heard = await bench.service.decide(run_id, "approve")
-        done = await bench.service.response(run_id, heard=heard)
+        decided = await bench.service.submit_decision(run_id, "approve")
+        done = await bench.service.wait_for_response(run_id, seen_seq=decided.last_seq)
         assert bench.client.purposes() == ["skill", "skill"], "no turn is asked again"
     assert (done.response, mail.calls) == ("Mailed.", [args])
 
@@ -113,7 +113,7 @@ async def test_a_plan_that_is_refused_is_quoted_without_keys(tmp_path: Path) -> 
     async with engine_bench(tmp_path, model, room=room(pii="redact"), llm_api_key=OWN) as bench:
         events = await bench.events("please search the page and report")
     assert [event.type for event in events].count("plan.rejected") == 2
-    assert [part for part in kept({"pii": "redact"}) if part in shown(events)] == []
+    assert [part for part in stored_words({"pii": "redact"}) if part in visible_text(events)] == []
 
 
 async def test_what_the_caller_wrote_stays_in_the_words_of_the_plan(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ async def test_a_call_of_a_clients_tool_carries_no_key(tmp_path: Path, guards: d
     model = script(says("Sending.", calls=(call,)))
     async with engine_bench(tmp_path, model, room=plain(**guards), llm_api_key=OWN) as bench:
         events = await bench.events("send it", client_tools=(SEND,))
-    assert [part for part in kept(guards) if part in shown(events)] == []
+    assert [part for part in stored_words(guards) if part in visible_text(events)] == []
     (finished,) = [event.body for event in events if isinstance(event.body, ev.AnswerFinished)]
     (function,) = [told["function"] for told in finished.tool_calls]
     assert isinstance(function, dict)
@@ -165,7 +165,7 @@ async def test_a_call_that_a_room_refuses_is_made_anew_and_then_refused(tmp_path
             second = str(bench.client.requests[-1]["body"])
             assert bench.client.purposes() == ["completion", "completion"]
         assert "This is strict" in second
-        assert [part for part in (BOB, FOREIGN) if part in shown(events)] == []
+        assert [part for part in (BOB, FOREIGN) if part in visible_text(events)] == []
         last = events[-1].body
         if again:
             assert isinstance(last, ev.RunFailed)

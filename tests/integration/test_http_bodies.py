@@ -22,7 +22,7 @@ async def in_parts(*parts: bytes) -> AsyncIterator[bytes]:
         yield part
 
 
-def message(response: httpx.Response) -> str:
+def error_message(response: httpx.Response) -> str:
     """What a response says went wrong, whatever its door's shape."""
     told: str = response.json()["error"]["message"]
     return told
@@ -38,7 +38,7 @@ async def test_a_chunked_body_over_the_limit_is_413_in_the_doors_shape(
         response = await client.post(f"{url}{path}", content=body, headers=JSON)
         alive = await client.get(f"{url}/health")
     assert response.status_code == 413
-    assert "5,000,000 bytes (AGENT_MAX_BODY_BYTES)" in message(response)
+    assert "5,000,000 bytes (AGENT_MAX_BODY_BYTES)" in error_message(response)
     error = response.json()["error"]
     if path == "/mcp":
         assert (response.json()["jsonrpc"], error["code"]) == ("2.0", -32600)
@@ -97,7 +97,7 @@ async def test_a_broken_body_is_400_and_told_with_its_place(serve: Serve, path: 
     async with serve() as url, httpx.AsyncClient(timeout=15) as client:
         response = await client.post(f"{url}{path}", content=body, headers=JSON)
     assert response.status_code == 400
-    assert told in message(response)
+    assert told in error_message(response)
     assert ("error_code" in response.json()["error"]) == (path == "/v1/agent")
 
 
@@ -113,9 +113,9 @@ async def test_a_body_that_is_no_plain_json_is_415(serve: Serve, path: str) -> N
         )
         bare = await client.post(f"{url}{path}", content=body)
     assert [response.status_code for response in (packed, form, bare)] == [415] * 3
-    assert "content-encoding: gzip); send it uncompressed" in message(packed)
-    assert "`application/x-www-form-urlencoded`; send JSON with `content-type: application/json`" in message(form)
-    assert "without a content type" in message(bare)
+    assert "content-encoding: gzip); send it uncompressed" in error_message(packed)
+    assert "`application/x-www-form-urlencoded`; send JSON with `content-type: application/json`" in error_message(form)
+    assert "without a content type" in error_message(bare)
     native, openai = packed.json()["error"].get("error_code"), packed.json()["error"].get("code")
     assert (native or openai) == ("ERR_MEDIA_TYPE" if path == "/v1/agent" else "unsupported_content_type")
 
@@ -149,7 +149,7 @@ async def test_an_unknown_field_is_named_with_the_one_that_was_meant(serve: Serv
         response = await client.post(f"{url}/v1/agent", json={"prompt": "2+2", field: "chat"})
         listed = (await client.get(f"{url}/v1/runs")).json()["data"]
     assert response.status_code == 400
-    assert message(response).startswith(f"Unknown field: '{field}'. {hint}")
+    assert error_message(response).startswith(f"Unknown field: '{field}'. {hint}")
     assert response.json()["error"]["details"] == {"param": field}
     assert listed == [], "nothing was begun"
 

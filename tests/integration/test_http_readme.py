@@ -7,7 +7,8 @@ import sys
 
 import httpx
 
-from agent.core.models import AgentRequest
+from agent.core.models import MODEL_OPTIONS, AgentRequest
+from gateway.doors.openai import ChatCompletionRequest
 from tests.integration.conftest import Serve
 from tests.support.processes import ROOT
 
@@ -52,3 +53,9 @@ def test_the_ides_example_is_json_with_absolute_paths() -> None:
     server = json.loads(example)["mcpServers"]["stepgate"]
     assert server["command"].startswith("/")
     assert server["env"]["AGENT_DATA_DIR"].startswith("/")
+
+
+def test_the_page_of_the_openai_door_names_every_parameter() -> None:
+    (table,) = re.findall(r"(\| parameter \| .*?)\n\n", (ROOT / "docs" / "openai.md").read_text("utf-8"), re.DOTALL)
+    named = {name for line in table.splitlines() for name in re.findall(r"`(\w+)", line.split("|")[1])}
+    assert named >= {*ChatCompletionRequest.model_fields, *MODEL_OPTIONS}

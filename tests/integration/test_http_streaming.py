@@ -11,10 +11,10 @@ import httpx
 import pytest
 from pydantic import JsonValue
 
-from agent.core.config import Settings
 from agent.core.models import JsonObject
+from agent.core.settings import Settings
 from agent.tools import Tool
-from gateway.bootstrap import build
+from gateway.bootstrap import build_gateway
 from tests.support.serving import serving
 from tests.support.tools import FunctionTool
 
@@ -23,7 +23,7 @@ from tests.support.tools import FunctionTool
 async def gateway(folder: Path, *tools: Tool, **options: Any) -> AsyncIterator[str]:
     """A gateway in rules mode with tools of the test's own."""
     settings = Settings(_env_file=None, data_dir=folder, port=0, skills_user_dir=False, drain_seconds=1, **options)
-    async with build(settings) as stepgate:
+    async with build_gateway(settings) as stepgate:
         stepgate.registry.register(*tools)
         async with serving(settings, stepgate) as url:
             yield url

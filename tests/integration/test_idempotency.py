@@ -7,11 +7,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from agent.core.journal_sqlite import open_sqlite
-from agent.core.keys import KeyStore
-from agent.core.statements import SqliteStatements
-from gateway.gatekeeper import CACHE_SECONDS
-from gateway.idempotency_store import IdempotencyStore
+from agent.storage.api_keys import KeyStore
+from agent.storage.journal_sqlite import open_sqlite
+from agent.storage.sql import SqliteClient
+from gateway.auth.authentication import CACHE_SECONDS
+from gateway.idempotency.store import IdempotencyStore
 from tests.integration.conftest import Serve
 from tests.support.script import says, script
 
@@ -87,7 +87,7 @@ async def test_a_request_that_was_wrong_may_be_corrected_under_its_key(serve: Se
 async def test_however_a_key_is_sent_its_request_is_carried_out_once(serve: Serve, tmp_path: Path) -> None:
     async with serve(require_key="always") as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
         store = await open_sqlite(tmp_path / "data" / "stepgate.db")
-        keys = KeyStore(SqliteStatements(store.database), time.time)
+        keys = KeyStore(SqliteClient(store.database), time.time)
         _, text = await keys.create("anna", "x", ["agent"])
         _, other = await keys.create("anna", "y", ["agent"])
         ways = ({"authorization": f"Bearer {text}"}, {"x-api-key": text}, {"authorization": f"bearer  {text}"})
@@ -134,7 +134,7 @@ async def test_a_run_that_began_is_not_begun_again_though_its_answer_was_429(ser
 async def test_a_revoked_key_reads_nothing_that_was_kept_for_it(serve: Serve, tmp_path: Path) -> None:
     async with serve(require_key="always") as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
         store = await open_sqlite(tmp_path / "data" / "stepgate.db")
-        keys = KeyStore(SqliteStatements(store.database), time.time)
+        keys = KeyStore(SqliteClient(store.database), time.time)
         key, text = await keys.create("anna", "x", ["agent"])
         headers = {**KEY, "authorization": f"Bearer {text}"}
         first = await client.post("/v1/agent", json=SUM, headers=headers)
@@ -157,7 +157,7 @@ async def test_a_run_of_a_task_has_the_id_that_was_noted_before_it_began(
     async def note(_: IdempotencyStore, __: str, ___: str, run_id: str) -> None:
         noted.append(run_id)
 
-    monkeypatch.setattr(IdempotencyStore, "note", note)
+    monkeypatch.setattr(IdempotencyStore, "record_run", note)
     async with serve() as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
         task_id = (await client.post("/tasks", json={"prompt": "2+2"})).json()["task_id"]
         first = await client.post(f"/tasks/{task_id}/run", headers=KEY)

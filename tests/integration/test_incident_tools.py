@@ -10,29 +10,29 @@ from hypothesis import strategies as st
 
 from agent.core.errors import ToolInputError
 from agent.core.models import JsonObject
-from agent.core.rooms import load_rooms
-from agent.core.vectors.exact import ExactIndex
-from agent.core.vectors.sqlite import SqliteVectorRows
-from agent.knowledge.corpus import CorpusDocument
-from agent.knowledge.corpus_mapping import load_mapping
-from agent.knowledge.corpus_prepare import prepare
-from agent.knowledge.levels import level_of
+from agent.ingest.corpus import CorpusDocument
+from agent.ingest.corpus_mapping import load_mapping
+from agent.ingest.corpus_prepare import prepare
+from agent.rooms import load_rooms
+from agent.search.severity import parse_severity
+from agent.storage.vectors.exact import ExactIndex
+from agent.storage.vectors.sqlite import SqliteVectorRows
 from agent.tools import ToolContext, ToolResult
-from gateway.bootstrap import HOME
-from gateway.stores import corpus_of
+from gateway.bootstrap import PACKAGE_ROOT
+from gateway.bootstrap_stores import build_corpus_indexer
 from mcp_tools.builtin.incident.brief import BuildIncidentBriefOutput
-from mcp_tools.builtin.incident.evidence import snippet
-from mcp_tools.builtin.incident.text import own_words
+from mcp_tools.builtin.incident.evidence import extract_snippet
+from mcp_tools.builtin.incident.text import remove_pasted_logs
 from tests.support.engine import Bench, engine_bench
 
 PROMPT = "P1 incident: user profile picture errors causing latency and failures."
 CONTEXT = ToolContext(run_id="run_1", owner="local")
-EXAMPLE = HOME / "config" / "examples"
-ROOM = load_rooms(HOME / "config" / "rooms", default="incident").get("incident")
+EXAMPLE = PACKAGE_ROOT / "config" / "examples"
+ROOM = load_rooms(PACKAGE_ROOT / "config" / "rooms", default="incident").get("incident")
 
 
 async def build(bench: Bench, collection: str, *corpora: Path) -> None:
-    indexer = corpus_of(bench.store, ExactIndex(SqliteVectorRows(bench.store.database)), None)
+    indexer = build_corpus_indexer(bench.store, ExactIndex(SqliteVectorRows(bench.store.database)), None)
     report = await indexer.build("local", collection, corpora)
     assert report.faults.count == 0
 
@@ -55,7 +55,7 @@ async def company(folder: Path) -> AsyncIterator[Bench]:
 async def issues(folder: Path, *rows: tuple[str, str, JsonObject]) -> AsyncIterator[Bench]:
     corpus = folder / "issues.jsonl"
     documents = [CorpusDocument(doc_id=key, source="jira", text=text, metadata=said) for key, text, said in rows]
-    corpus.write_text("".join(f"{document.line()}\n" for document in documents))
+    corpus.write_text("".join(f"{document.to_json_line()}\n" for document in documents))
     async with engine_bench(folder / "data", None) as bench:
         await build(bench, "issues", corpus)
         yield bench
@@ -101,7 +101,7 @@ async def test_every_snippet_stands_in_its_passage(tmp_path: Path) -> None:
             for one in results(await call(bench, tool, query=PROMPT, limit=10)):
                 collection = "company" if tool == "search_incident_knowledge" else "issues"
                 (passage,) = (
-                    await bench.library._lexical.passages(collection, [str(one["chunk_id"])], owner="local")
+                    await bench.library._lexical.get_passages(collection, [str(one["chunk_id"])], owner="local")
                 ).values()
                 assert str(one["snippet"]) in passage.passage.text
 
@@ -230,17 +230,17 @@ async def test_without_evidence_the_brief_says_so(tmp_path: Path) -> None:
         await bench.library.ingest("local", "company", tmp_path / "notes")
         await bench.library.ingest("local", "issues", tmp_path / "notes")
         made = await call(bench, "build_incident_brief", query="the database burns")
-        assert made.text.startswith("Nothing that was searched has to do with this incident")
+        assert made.text.startswith("No document or earlier issue is about this incident")
         assert made.sources == ()
         assert (await call(bench, "search_previous_issues", query="burning database")).text == (
-            "No earlier issue is like this one."
+            "No earlier issue is similar."
         )
 
 
 @pytest.mark.parametrize("tool", ["search_incident_knowledge", "search_previous_issues", "build_incident_brief"])
 async def test_without_collections_the_tools_say_which_command_makes_them(tmp_path: Path, tool: str) -> None:
     async with engine_bench(tmp_path, None) as bench:
-        with pytest.raises(ToolInputError, match="`stepgate corpus example` makes an example"):
+        with pytest.raises(ToolInputError, match="`stepgate corpus example` creates an example"):
             await call(bench, tool, query=PROMPT)
 
 
@@ -282,7 +282,7 @@ async def test_an_incident_like_no_other_has_no_causes(tmp_path: Path, prompt: s
         assert results(await call(bench, "search_previous_issues", query=prompt)) == []
         made = BuildIncidentBriefOutput.model_validate((await call(bench, "build_incident_brief", query=prompt)).value)
         assert (made.similar_incidents, made.probable_causes, made.recommended_actions) == ([], [], [])
-        assert "No earlier issue is like this one." in made.summary
+        assert "No earlier issue is similar." in made.summary
         assert made.confidence <= 0.2
         response = await bench.run(prompt)
         assert response.metadata["status"] == "failed"
@@ -357,13 +357,13 @@ async def test_other_rooms_do_not_see_the_tools_unless_they_are_asked_for_by_nam
      ("blue", None), ("x" * 10_000, None)],
 )  # fmt: skip
 def test_levels(said: str, level: str | None) -> None:
-    assert level_of(said) == level
+    assert parse_severity(said) == level
 
 
 @settings(max_examples=200)
 @given(st.text(max_size=2_000), st.text(max_size=50), st.integers(1, 500))
 def test_a_snippet_is_a_part_of_its_text_within_its_length(text: str, query: str, limit: int) -> None:
-    part = snippet(text, query, limit)
+    part = extract_snippet(text, query, limit)
     assert part in text
     assert len(part) <= limit
 
@@ -390,4 +390,4 @@ def test_a_snippet_is_a_part_of_its_text_within_its_length(text: str, query: str
     ],
 )  # fmt: skip
 def test_what_people_wrote_of_a_report_is_searched_for(report: str, kept: str | None) -> None:
-    assert own_words(report) == (report if kept is None else kept)
+    assert remove_pasted_logs(report) == (report if kept is None else kept)

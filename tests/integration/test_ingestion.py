@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from agent.core.errors import BadRequestError
-from agent.knowledge.connectors.port import Missed
-from agent.knowledge.errors import ConnectorError, ConnectorNotFoundError, ParserTimeoutError
-from agent.knowledge.models import ConnectorInput, ParserInput, ParserOutput
-from agent.knowledge.naming import vector_set
-from agent.knowledge.parsers import ParserPool
-from agent.knowledge.pipeline import PipelineDAG
-from agent.knowledge.pipeline_check import PipelineInvalidError
-from agent.knowledge.templates import from_template
+from agent.ingest.connectors.port import MissedDocument
+from agent.ingest.errors import ConnectorError, ConnectorNotFoundError, ParserTimeoutError
+from agent.ingest.parsers import ParserPool
+from agent.ingest.pipeline import PipelineDAG
+from agent.ingest.pipeline_check import PipelineInvalidError
+from agent.ingest.templates import from_template
+from agent.search.models import ConnectorInput, ParserInput, ParserOutput
+from agent.search.naming import make_vector_set_name
 from tests.support.faulty import disturbed
 from tests.support.reading import (
     Letters,
@@ -48,10 +48,10 @@ async def test_versions_save_the_fetching_and_checksums_the_reading(tmp_path: Pa
         site.pages[page("a.md")] = "# A\n\nApples are red."
         site.versions[page("a.md")] = "2"
         assert counts(await read(bench)) == (1, 2, 0, 0)
-        document = next(one for one in await bench.library.documents("local", "work") if one.name == "a.md")
+        document = next(one for one in await bench.library.list_documents("local", "work") if one.name == "a.md")
         assert (document.url, document.source_type, document.version) == (page("a.md"), "web", "2")
-        found = await bench.library.document("local", document.document_id)
-        (passage,) = await bench.library.passages("local", found)
+        found = await bench.library.get_document("local", document.document_id)
+        (passage,) = await bench.library.list_passages("local", found)
         assert (passage.text, passage.metadata["source_url"]) == ("# A\n\nApples are red.", page("a.md"))
 
 
@@ -65,7 +65,7 @@ async def test_another_pipeline_reads_everything_again_and_the_same_one_nothing(
         assert again.chunks > first.chunks
         assert not {row[0] for row in await chunk_rows(bench)} & {row[0] for row in before}
         assert counts(await read(bench)) == (0, 2, 0, 0), "the collection keeps its pipeline"
-        row = await bench.library.collection("local", "work")
+        row = await bench.library.get_collection("local", "work")
         assert (row.pipeline.template, row.status, row.sources) == ("windows", "ready", (REQUEST,))
         slower = row.pipeline.with_options("parser", timeout_s=5)
         assert counts(await read(bench, slower)) == (0, 2, 0, 0), "a limit changes no passage"
@@ -86,7 +86,7 @@ async def test_what_is_gone_is_removed_only_after_a_whole_walk_and_only_where_it
         with pytest.raises(ConnectorError, match="went down"):
             await read(bench)
         assert sorted(await documents(bench)) == ["a.md", "b.md", "c.md", "mine.md"]
-        assert (await bench.library.collection("local", "work")).status == "incomplete"
+        assert (await bench.library.get_collection("local", "work")).status == "incomplete"
         site.breaks_after = None
         assert counts(await read(bench)) == (0, 2, 1, 0)
         assert sorted(await documents(bench)) == ["b.md", "c.md", "mine.md"]
@@ -98,8 +98,8 @@ async def test_what_cannot_be_had_keeps_its_passages_and_what_is_gone_does_not(t
     async with library(tmp_path, site) as bench:
         await read(bench)
         site.missing = {
-            page("a.md"): Missed(page("a.md"), "a.md", ConnectorError("HTTP status 503")),
-            page("b.md"): Missed(page("b.md"), "b.md", ConnectorNotFoundError("HTTP status 410"), gone=True),
+            page("a.md"): MissedDocument(page("a.md"), "a.md", ConnectorError("HTTP status 503")),
+            page("b.md"): MissedDocument(page("b.md"), "b.md", ConnectorNotFoundError("HTTP status 410"), gone=True),
         }
         report = await read(bench)
         assert counts(report) == (0, 0, 1, 2)
@@ -112,13 +112,13 @@ async def test_a_source_that_cannot_be_had_leaves_no_collection_behind(tmp_path:
     async with library(tmp_path, site) as bench:
         with pytest.raises(ConnectorError):
             await read(bench)
-        assert await bench.library.collections("local") == {}
+        assert await bench.library.list_collections("local") == {}
         site.pages = {}
         assert counts(await read(bench)) == (0, 0, 0, 0)
-        assert await bench.library.collections("local") == {"work": 0}, "an empty source is a source"
-        assert await bench.library.documents("local", "work") == []
-        assert await bench.library.drop("local", "work") == 0
-        assert await bench.library.collections("local") == {}
+        assert await bench.library.list_collections("local") == {"work": 0}, "an empty source is a source"
+        assert await bench.library.list_documents("local", "work") == []
+        assert await bench.library.drop_collection("local", "work") == 0
+        assert await bench.library.list_collections("local") == {}
 
 
 async def test_a_pipeline_that_is_not_for_the_source_or_cannot_be_is_refused(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ async def test_a_pipeline_that_is_not_for_the_source_or_cannot_be_is_refused(tmp
         for name in ("", "  ", "x" * 201, "a\nb"):
             with pytest.raises(BadRequestError, match="printable"):
                 await bench.library.ingest("local", name, tmp_path)
-        assert await bench.library.collections("local") == {}
+        assert await bench.library.list_collections("local") == {}
 
 
 async def test_types_that_a_pipeline_no_longer_takes_are_removed(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ async def test_types_that_a_pipeline_no_longer_takes_are_removed(tmp_path: Path)
         assert counts(await read(bench)) == (2, 0, 0, 0)
         only_tables = from_template("tables")
         report = await read(bench, only_tables)
-        assert counts(report) == (1, 0, 1, 1)
+        assert (counts(report), report.left_out) == ((1, 0, 1, 0), 1)
         assert list(await documents(bench)) == ["t.csv"]
 
 
@@ -207,17 +207,17 @@ async def test_vectors_come_when_there_is_an_embedder_and_a_broken_one_is_asked_
         embedder.down = False
         assert counts(await read(bench)) == (3, 0, 0, 0), "now they get their vectors"
         assert counts(await read(bench)) == (0, 3, 0, 0)
-        assert (await bench.library.collection("local", "work")).embedder == "letters (8 numbers)"
-        assert {one.embedder for one in await bench.library.documents("local", "work")} == {"letters (8 numbers)"}
-        name = vector_set("local", "work")
-        assert len(await bench.library._vectors.items(name, owner="local", limit=10)) == 3
+        assert (await bench.library.get_collection("local", "work")).embedder == "letters (8 numbers)"
+        assert {one.embedder for one in await bench.library.list_documents("local", "work")} == {"letters (8 numbers)"}
+        name = make_vector_set_name("local", "work")
+        assert len(await bench.library._vectors.list_items(name, owner="local", limit=10)) == 3
         words = from_template()
         nodes = [
             node.model_copy(update={"plugin": {"embedder": "none", "index": "lexical"}.get(node.kind, node.plugin)})
             for node in words.nodes
         ]
         assert counts(await read(bench, words.model_copy(update={"nodes": tuple(nodes)}))) == (3, 0, 0, 0)
-        assert await bench.library._vectors.items(name, owner="local", limit=10) == []
+        assert await bench.library._vectors.list_items(name, owner="local", limit=10) == []
         assert await consistent(bench)
 
 

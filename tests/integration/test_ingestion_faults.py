@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from agent.core.errors import ConflictError, StoreError, StoreFullError
-from agent.knowledge import hold as hold_module
-from agent.knowledge.documents import Passages
+from agent.ingest import collection_lock as hold_module
+from agent.search.documents import PassageRange
 from tests.support.faulty import Gate, disturbed
 from tests.support.processes import start
 from tests.support.reading import (
@@ -50,7 +50,7 @@ async def test_a_full_disk_leaves_the_document_as_it_was(tmp_path: Path, step: s
             assert len(after["chunks"]) == len(before["chunks"]) + 1
         else:
             assert after == before
-        assert (await bench.library.collection("local", "work")).status == "incomplete"
+        assert (await bench.library.get_collection("local", "work")).status == "incomplete"
         assert (await read(bench)).skipped == []
         assert await consistent(bench)
         assert len(await chunk_rows(bench)) == 2
@@ -69,8 +69,8 @@ async def test_a_disk_that_fills_on_the_way_says_what_is_there_and_how_to_go_on(
             await bench.library.ingest("local", "work", folder)
         assert "2 documents had been read into 'work' by then and can be searched" in caught.value.message
         assert "Read the same source again, and it goes on from there" in caught.value.message
-        assert (await bench.library.collections("local")) == {"work": 2}
-        assert (await bench.library.collection("local", "work")).status == "incomplete"
+        assert (await bench.library.list_collections("local")) == {"work": 2}
+        assert (await bench.library.get_collection("local", "work")).status == "incomplete"
         report = await bench.library.ingest("local", "work", folder)
         assert (report.unchanged, report.read) == (2, 4)
         assert await consistent(bench)
@@ -90,7 +90,7 @@ async def test_a_disk_too_full_to_tidy_up_is_tidied_by_the_next_reading(tmp_path
         with (
             disturbed(inner._vectors, "put", before=full),
             disturbed(inner._lexical, "delete", before=full),
-            disturbed(inner._documents, "let_go", before=full),
+            disturbed(inner._documents, "release_lock", before=full),
             pytest.raises(StoreFullError),
         ):
             await read(bench)
@@ -131,12 +131,12 @@ async def test_passages_of_a_crash_are_removed_unless_they_are_a_documents(tmp_p
         store = bench.library._documents
         (orphan,) = [replace(one, document_id="doc_orphan", chunk_id="doc_orphan.0") for one in await texts(bench)]
         await bench.library._lexical.put("work", [orphan], owner="local")
-        await store.hold("local", "work", "dead", -1)
-        await store.set_pending("local", "work", "dead", Passages("doc_orphan", 1))
+        await store.acquire_lock("local", "work", "dead", -1)
+        await store.set_pending("local", "work", "dead", PassageRange("doc_orphan", 1))
         assert counts(await read(bench)) == (0, 1, 0, 0)
         assert await chunk_rows(bench) == [(current, f"{current}.0")]
-        await store.hold("local", "work", "dead", -1)
-        await store.set_pending("local", "work", "dead", Passages(current, 1))
+        await store.acquire_lock("local", "work", "dead", -1)
+        await store.set_pending("local", "work", "dead", PassageRange(current, 1))
         assert counts(await read(bench)) == (0, 1, 0, 0)
         assert await chunk_rows(bench) == [(current, f"{current}.0")], f"{name} was written to its end"
 
@@ -151,15 +151,15 @@ async def test_two_readings_exclude_each_other_and_one_that_lost_its_hold_writes
             with pytest.raises(ConflictError, match="somebody else is reading"):
                 await read(bench)
             with pytest.raises(ConflictError):
-                await bench.library.drop("local", "work")
-            taken = await bench.library._documents.hold("local", "work", "other", 60)
+                await bench.library.drop_collection("local", "work")
+            taken = await bench.library._documents.acquire_lock("local", "work", "other", 60)
             assert not taken
             gate.open()
             assert counts(await reading) == (2, 0, 0, 0)
         site.pages[page("a.md")] = "# A\n\nNew."
 
         async def robbed(*_: Any, **__: Any) -> None:
-            await bench.store.database.run(lambda db: db.execute("UPDATE ingestions SET holder = 'other'"))
+            await bench.store.database.write(lambda db: db.execute("UPDATE ingestions SET holder = 'other'"))
 
         with disturbed(bench.library._documents, "set_pending", before=robbed), pytest.raises(ConflictError):
             await read(bench)
@@ -167,7 +167,7 @@ async def test_two_readings_exclude_each_other_and_one_that_lost_its_hold_writes
 
 
 async def test_a_hold_is_prolonged_while_a_reading_lasts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hold_module, "HOLD_SECONDS", 0.3)
+    monkeypatch.setattr(hold_module, "LOCK_SECONDS", 0.3)
     site = Site({page("a.md"): "# A"})
     prolonged = asyncio.Event()
     gate = Gate()
@@ -179,7 +179,7 @@ async def test_a_hold_is_prolonged_while_a_reading_lasts(tmp_path: Path, monkeyp
 
         with (
             disturbed(bench.library._lexical, "put", before=gate.arrive),
-            disturbed(bench.library._documents, "hold", after=noted),
+            disturbed(bench.library._documents, "acquire_lock", after=noted),
         ):
             reading = asyncio.create_task(read(bench))
             async with asyncio.timeout(20):
@@ -216,12 +216,12 @@ async def test_nothing_goes_on_behind_a_reading_that_failed(tmp_path: Path) -> N
 READER = """
 import asyncio, sys
 from pathlib import Path
-from gateway.bootstrap import build
-from agent.core.config import Settings
+from gateway.bootstrap import build_gateway
+from agent.core.settings import Settings
 
 async def main():
     settings = Settings(_env_file=None, data_dir=Path(sys.argv[1]), skills_user_dir=False)
-    async with build(settings, recover=False, foreign="ignored") as stepgate:
+    async with build_gateway(settings, recover=False, foreign="ignored") as stepgate:
         tell = lambda name, done, total: print(f"done {done}.", flush=True)
         await stepgate.library.ingest("local", "work", Path(sys.argv[2]), progress=tell)
 
@@ -237,13 +237,13 @@ async def test_a_reading_that_is_killed_goes_on_and_leaves_nothing_half(tmp_path
     finally:
         process.kill()
     async with library(tmp_path) as bench:
-        there = len(await bench.library.documents("local", "work"))
+        there = len(await bench.library.list_documents("local", "work"))
         assert 0 < there < 40
-        assert (await bench.library.collection("local", "work")).status == "indexing", "nobody was left to say so"
+        assert (await bench.library.get_collection("local", "work")).status == "indexing", "nobody was left to say so"
         with pytest.raises(ConflictError, match="30 s after a crash"):
             await bench.library.ingest("local", "work", folder)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(bench.library._documents, "_clock", lambda: time.time() + hold_module.HOLD_SECONDS + 1)
+            patch.setattr(bench.library._documents, "_clock", lambda: time.time() + hold_module.LOCK_SECONDS + 1)
             report = await bench.library.ingest("local", "work", folder)
         assert (report.unchanged, report.read) == (there, 40 - there)
         assert await consistent(bench)

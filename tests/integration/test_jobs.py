@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from agent.core.errors import StoreError
-from agent.core.statements import SqliteStatements
-from agent.knowledge import job_runner
-from agent.knowledge.connectors.port import Missed
-from agent.knowledge.errors import ConnectorError
-from agent.knowledge.job_runner import IngestJobs
-from agent.knowledge.jobs import Job, JobRequest, JobStore
-from agent.knowledge.models import ConnectorInput
-from agent.knowledge.templates import from_template
+from agent.ingest import job_runner
+from agent.ingest.connectors.port import MissedDocument
+from agent.ingest.errors import ConnectorError
+from agent.ingest.job_runner import IngestJobs
+from agent.ingest.jobs import Job, JobRequest, JobStore
+from agent.ingest.templates import from_template
+from agent.search.models import ConnectorInput
+from agent.storage.sql import SqliteClient
 from tests.support.engine import Bench, engine_bench
 from tests.support.faulty import DEADLINE_S, Gate, disturbed
 from tests.support.sources import REQUEST, Site, page
@@ -33,7 +33,7 @@ class House:
         self.bench = bench
         self.site = site
         self.passed = 0.0
-        self.store = JobStore(SqliteStatements(bench.store.database), lambda: time.time() + self.passed)
+        self.store = JobStore(SqliteClient(bench.store.database), lambda: time.time() + self.passed)
         self._processes: list[IngestJobs] = []
 
     def process(self) -> IngestJobs:
@@ -69,7 +69,7 @@ async def house(tmp_path: Path, pages: int = 2) -> AsyncIterator[House]:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, seconds in (("BEAT_SECONDS", 0.01), ("LOOK_SECONDS", 0.02)):
+    for name, seconds in (("HEARTBEAT_SECONDS", 0.01), ("POLL_SECONDS", 0.02)):
         monkeypatch.setattr(job_runner, name, seconds)
 
 
@@ -90,7 +90,7 @@ async def test_a_job_goes_from_queued_over_running_to_done_with_counts(tmp_path:
 
         with (
             disturbed(made.bench.library._lexical, "put", before=second),
-            disturbed(made.store, "beat", after=beat),
+            disturbed(made.store, "renew_lease", after=beat),
         ):
             made.process()
             async with asyncio.timeout(DEADLINE_S):
@@ -125,7 +125,7 @@ async def test_a_job_that_cannot_be_done_says_why(tmp_path: Path) -> None:
 
 async def test_skipped_documents_are_told_with_their_codes(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
-        made.site.missing = {page("0.md"): Missed(page("0.md"), "0.md", ConnectorError("HTTP status 500"))}
+        made.site.missing = {page("0.md"): MissedDocument(page("0.md"), "0.md", ConnectorError("HTTP status 500"))}
         made.site.pages[page("x.exe")] = "MZ"
         done = await made.ended(await made.process().submit("local", "work", WANTED))
         assert done.outcome.report is not None
@@ -199,7 +199,7 @@ async def test_who_has_lost_a_job_stops(tmp_path: Path) -> None:
                 with contextlib.suppress(asyncio.CancelledError):
                     await asyncio.wait([task])
         assert (await made.store.get("local", job.id)).status == "running", "it is the other one's now"
-        assert await made.bench.library.documents("local", "work") == []
+        assert await made.bench.library.list_documents("local", "work") == []
 
 
 async def test_a_defect_ends_one_job_and_no_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

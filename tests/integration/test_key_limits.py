@@ -11,9 +11,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from agent.core.config import Settings
-from agent.core.keys import KeyLimits
-from gateway.bootstrap import Stepgate, build
+from agent.core.settings import Settings
+from agent.storage.api_keys import KeyLimits
+from gateway.bootstrap import Stepgate, build_gateway
 from tests.support.processes import start
 from tests.support.redis_server import URL, own_prefix
 from tests.support.script import says, script
@@ -32,7 +32,7 @@ def settings(folder: Path, **options: object) -> Settings:
 async def gateways(folder: Path, number: int, **options: object) -> AsyncIterator[tuple[Stepgate, list[str]]]:
     """So many gateways on one store; the first one, and the addresses of all."""
     async with AsyncExitStack() as stack:
-        wired = [await stack.enter_async_context(build(settings(folder, **options))) for _ in range(number)]
+        wired = [await stack.enter_async_context(build_gateway(settings(folder, **options))) for _ in range(number)]
         urls = [await stack.enter_async_context(serving(one.settings, one)) for one in wired]
         yield wired[0], urls
 
@@ -76,7 +76,10 @@ async def test_two_gateways_on_one_redis_count_requests_and_tokens_together(tmp_
     hello = says("Hello.", to="completion", prompt_tokens=500, completion_tokens=500)
     with own_prefix() as prefix, ScriptedServer(script(hello)) as model:
         options = {"llm_base_url": model.url, "model_fast": "m", "redis_url": URL, "redis_prefix": prefix}
-        async with gateways(tmp_path, 2, **options) as (stepgate, urls), httpx.AsyncClient(timeout=30) as client:
+        async with (
+            gateways(tmp_path, 2, llm_max_tokens=4096, **options) as (stepgate, urls),
+            httpx.AsyncClient(timeout=30) as client,
+        ):
             few = await key_of(stepgate, requests_per_minute=3)
             seen = [await client.get(f"{url}/v1/models", headers=few) for url in urls * 3]
             small = await key_of(stepgate, tokens_per_minute=4_500)
@@ -97,7 +100,7 @@ async def test_a_redis_that_is_down_lets_nobody_in_twice_and_keeps_nobody_out(tm
 
 async def test_a_call_that_no_minute_has_room_for_is_not_tried_again(tmp_path: Path) -> None:
     with ScriptedServer(script(says("Hello."))) as model:
-        options = {"llm_base_url": model.url, "model_fast": "m"}
+        options = {"llm_base_url": model.url, "model_fast": "m", "llm_max_tokens": 4096}
         async with gateways(tmp_path, 1, **options) as (stepgate, (url,)), httpx.AsyncClient(timeout=30) as client:
             headers = await key_of(stepgate, tokens_per_minute=1_000)
             refused = await client.post(f"{url}/v1/chat/completions", json=CHAT, headers=headers)
@@ -130,7 +133,8 @@ def stepgate(folder: Path, *words: str, **options: str) -> list[str]:
 
 def test_a_key_whose_limits_cannot_hold_is_made_with_a_warning(tmp_path: Path) -> None:
     limits = ["--tpm", "4000", "--budget-tokens", "4096", "--budget-usd", "20", "--tools", "calculator,calulator,x__y"]
-    told = stepgate(tmp_path, "keys", "create", "a", *limits, llm_base_url="http://127.0.0.1:1/v1", model_fast="m")
+    endpoint = {"llm_base_url": "http://127.0.0.1:1/v1", "model_fast": "m", "llm_max_tokens": "4096"}
+    told = stepgate(tmp_path, "keys", "create", "a", *limits, **endpoint)
     warnings = [line.removeprefix("warning: ").split(":")[0] for line in told if line.startswith("warning: ")]
     assert warnings == ["--tpm 4,000", "--budget-tokens 4,096", "--budget-usd 20", "--tools"]
     assert "no tool is called calulator;" in next(line for line in told if "--tools" in line)

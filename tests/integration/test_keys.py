@@ -11,14 +11,14 @@ import httpx
 import pytest
 
 from agent.core.errors import AuthError, BadRequestError, NotFoundError, QuotaError, RateLimitError
-from agent.core.journal_sqlite import open_sqlite
-from agent.core.key_budgets import KeyBudgets
-from agent.core.keys import ApiKey, KeyLimits, KeyStore
-from agent.core.llm.prices import Prices
 from agent.core.models import Usage
-from agent.core.statements import PostgresStatements, SqliteStatements, Statements
-from gateway.gatekeeper import Caller, Gatekeeper, duration
-from gateway.purse import UNDER_WAY_SECONDS, KeyPurse
+from agent.llm.prices import Prices
+from agent.storage.api_keys import ApiKey, KeyLimits, KeyStore
+from agent.storage.journal_sqlite import open_sqlite
+from agent.storage.key_budgets import KeyBudgets
+from agent.storage.sql import PostgresClient, SqlClient, SqliteClient
+from gateway.auth.authentication import Authenticator, Caller, format_duration
+from gateway.limits.quota_reservations import RESERVED_RETRY_SECONDS, KeyQuotas
 from tests.integration.conftest import Serve
 from tests.integration.test_openai_door import MODEL, sdk, user
 from tests.support import warm
@@ -36,7 +36,7 @@ class Clock:
         return self.now
 
 
-async def made(folder: Path, *arguments: str) -> str:
+async def created_key(folder: Path, *arguments: str) -> str:
     """The text of a key that `stepgate keys create` made for this data folder."""
     process = await asyncio.create_subprocess_exec(
         *warm.command("gateway.cli", "keys", "create", *arguments),
@@ -56,28 +56,28 @@ async def statements(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     """A store's database of either kind."""
     if request.param == "sqlite":
         store = await open_sqlite(tmp_path / "stepgate.db")
-        yield SqliteStatements(store.database)
+        yield SqliteClient(store.database)
         await store.close()
         return
-    from agent.core.journal_postgres import open_postgres
+    from agent.storage.journal_postgres import open_postgres
 
     with fresh_database() as url:
         server = await open_postgres(url)
-        yield PostgresStatements(server.database)
+        yield PostgresClient(server.database)
         await server.close()
 
 
-async def test_a_key_is_shown_once_and_only_its_hash_is_kept(statements: Statements) -> None:
+async def test_a_key_is_shown_once_and_only_its_hash_is_kept(statements: SqlClient) -> None:
     keys = KeyStore(statements, Clock())
     key, text = await keys.create("anna", "laptop", ["chat"], tools=["calculator"])
     assert await keys.verify(text) == key
     stored = await statements.read("SELECT * FROM api_keys")
     assert text.rsplit("_", 1)[1] not in str(stored)
-    assert await keys.list("anna") == [key]
-    assert await keys.list("bob") == []
+    assert await keys.list_keys("anna") == [key]
+    assert await keys.list_keys("bob") == []
 
 
-async def test_wrong_expired_and_revoked_keys_open_nothing(statements: Statements) -> None:
+async def test_wrong_expired_and_revoked_keys_open_nothing(statements: SqlClient) -> None:
     clock = Clock()
     keys = KeyStore(statements, clock)
     key, text = await keys.create("anna", "laptop", ["chat"], expires_at=clock.now + 10)
@@ -96,13 +96,13 @@ async def test_wrong_expired_and_revoked_keys_open_nothing(statements: Statement
     with pytest.raises(AuthError, match="expired"):
         await keys.verify(text)
     fresh, again = await keys.create("anna", "tablet", ["chat"])
-    assert await keys.any()
+    assert await keys.has_valid_key()
     await keys.revoke(fresh.id)
     await keys.revoke(fresh.id)
     await keys.revoke(other.id)
     with pytest.raises(AuthError, match="revoked"):
         await keys.verify(again)
-    assert not await keys.any()
+    assert not await keys.has_valid_key()
     with pytest.raises(NotFoundError):
         await keys.revoke("none")
 
@@ -112,70 +112,72 @@ async def test_wrong_expired_and_revoked_keys_open_nothing(statements: Statement
     [("a", "n", ["chat", "root"]), ("a", "n", []), (" ", "n", ["chat"]), ("a", "", ["chat"])],
 )
 async def test_a_key_that_says_nothing_is_not_made(
-    statements: Statements, owner: str, name: str, scopes: Sequence[str]
+    statements: SqlClient, owner: str, name: str, scopes: Sequence[str]
 ) -> None:
     with pytest.raises(BadRequestError):
         await KeyStore(statements, Clock()).create(owner, name, scopes)
 
 
-def budgets(keys: KeyStore, statements: Statements) -> KeyBudgets:
+def budgets(keys: KeyStore, statements: SqlClient) -> KeyBudgets:
     return KeyBudgets(keys, statements, Clock())
 
 
-async def reserved(budgets: KeyBudgets, key: ApiKey, tokens: int, run_id: str = "run_a", epoch: int = 1) -> str | None:
+async def reserve_tokens(
+    budgets: KeyBudgets, key: ApiKey, tokens: int, run_id: str = "run_a", epoch: int = 1
+) -> str | None:
     return await budgets.reserve(key, Usage(prompt_tokens=tokens), run_id=run_id, epoch=epoch)
 
 
-async def test_a_budget_is_reserved_before_and_settled_after(statements: Statements) -> None:
+async def test_a_budget_is_reserved_before_and_settled_after(statements: SqlClient) -> None:
     keys = KeyStore(statements, Clock())
     of = budgets(keys, statements)
     key, _ = await keys.create("anna", "laptop", ["chat"], limits=KeyLimits(budget_tokens=100))
-    first = await reserved(of, key, 60)
+    first = await reserve_tokens(of, key, 60)
     assert first
-    assert not await reserved(of, key, 60), "what is set aside counts"
+    assert not await reserve_tokens(of, key, 60), "what is set aside counts"
     await of.settle(key.id, first, 10, None)
-    second = await reserved(of, key, 90)
+    second = await reserve_tokens(of, key, 90)
     assert second
     await of.settle(key.id, second, 90, 0.5)
-    assert not await reserved(of, key, 1)
-    assert await keys.spent(key.id) == (100, 0.5)
+    assert not await reserve_tokens(of, key, 1)
+    assert await keys.get_usage(key.id) == (100, 0.5)
 
 
-async def test_two_calls_at_once_cannot_both_have_the_last_tokens(statements: Statements) -> None:
+async def test_two_calls_at_once_cannot_both_have_the_last_tokens(statements: SqlClient) -> None:
     keys = KeyStore(statements, Clock())
     of = budgets(keys, statements)
     key, _ = await keys.create("bob", "x", ["chat"], limits=KeyLimits(budget_tokens=100))
-    taken = await asyncio.gather(*(reserved(of, key, 60) for _ in range(5)))
+    taken = await asyncio.gather(*(reserve_tokens(of, key, 60) for _ in range(5)))
     assert len([one for one in taken if one]) == 1
 
 
-async def test_money_is_reserved_before_and_settled_after(statements: Statements) -> None:
+async def test_money_is_reserved_before_and_settled_after(statements: SqlClient) -> None:
     keys = KeyStore(statements, Clock())
     of = budgets(keys, statements)
     key, _ = await keys.create("anna", "x", ["chat"], limits=KeyLimits(budget_usd=1.0))
-    taken = await asyncio.gather(*(reserved(of, key, 1_000) for _ in range(10)))
+    taken = await asyncio.gather(*(reserve_tokens(of, key, 1_000) for _ in range(10)))
     (first,) = [one for one in taken if one]
     await of.settle(key.id, first, 1_000, 0.1)  # now a price is known: 0.1 for 1,000 tokens
-    held = [one for one in await asyncio.gather(*(reserved(of, key, 3_000) for _ in range(10))) if one]
+    held = [one for one in await asyncio.gather(*(reserve_tokens(of, key, 3_000) for _ in range(10))) if one]
     assert len(held) == 3, "0.9 is left, and each may cost 0.3"
     for name in held:
         await of.settle(key.id, name, 3_000, 0.25)
-    last = await reserved(of, key, 1_000_000)
+    last = await reserve_tokens(of, key, 1_000_000)
     assert last, "alone, a call may always spend what is left"
-    assert not await reserved(of, key, 1)
+    assert not await reserve_tokens(of, key, 1)
     await of.settle(key.id, last, 500, 0.2)
-    assert not await reserved(of, key, 1), "it is spent"
+    assert not await reserve_tokens(of, key, 1), "it is spent"
 
 
-async def test_calls_that_cost_nothing_are_not_held_up_by_a_budget_in_money(statements: Statements) -> None:
+async def test_calls_that_cost_nothing_are_not_held_up_by_a_budget_in_money(statements: SqlClient) -> None:
     keys = KeyStore(statements, Clock())
     of = budgets(keys, statements)
     key, _ = await keys.create("anna", "x", ["chat"], limits=KeyLimits(budget_usd=1.0))
-    await of.settle(key.id, await reserved(of, key, 10), 10, None)
-    assert all(await asyncio.gather(*(reserved(of, key, 1_000) for _ in range(5))))
+    await of.settle(key.id, await reserve_tokens(of, key, 10), 10, None)
+    assert all(await asyncio.gather(*(reserve_tokens(of, key, 1_000) for _ in range(5))))
 
 
-async def test_what_a_killed_process_had_set_aside_is_free_once_its_run_moves_on(statements: Statements) -> None:
+async def test_what_a_killed_process_had_set_aside_is_free_once_its_run_moves_on(statements: SqlClient) -> None:
     keys = KeyStore(statements, Clock())
     of = budgets(keys, statements)
     key, _ = await keys.create("anna", "x", ["chat"], limits=KeyLimits(budget_tokens=100))
@@ -185,105 +187,105 @@ async def test_what_a_killed_process_had_set_aside_is_free_once_its_run_moves_on
             "VALUES (?, 'anna', 'r', 'running', '', 1, 1, 0, 0)",
             run_id,
         )
-    assert await reserved(of, key, 100, "run_a")
-    assert not await reserved(of, key, 100, "run_b"), "it may be under way"
+    assert await reserve_tokens(of, key, 100, "run_a")
+    assert not await reserve_tokens(of, key, 100, "run_b"), "it may be under way"
     await statements.write("UPDATE runs SET epoch = 2 WHERE run_id = 'run_a'")
-    assert await reserved(of, key, 100, "run_a", 2), "another process carries the run on"
-    assert not await reserved(of, key, 1, "run_b")
+    assert await reserve_tokens(of, key, 100, "run_a", 2), "another process carries the run on"
+    assert not await reserve_tokens(of, key, 1, "run_b")
     await statements.write("UPDATE runs SET terminal = ? WHERE run_id = 'run_a'", True)
-    assert await reserved(of, key, 100, "run_b"), "the run has ended"
+    assert await reserve_tokens(of, key, 100, "run_b"), "the run has ended"
 
 
-async def test_requests_a_minute_slide(statements: Statements) -> None:
+async def test_requests_a_minute_slide(statements: SqlClient) -> None:
     clock = Clock()
     keys = KeyStore(statements, clock)
     key, _ = await keys.create("anna", "x", ["chat"], limits=KeyLimits(requests_per_minute=2))
-    gate = Gatekeeper(keys, demanded=True, clock=clock)
-    caller = Caller("anna", key)
-    assert (await gate.count(caller)).headers["x-ratelimit-remaining-requests"] == "1"
+    gate = Authenticator(keys, requires_key=True, clock=clock)
+    caller = Caller(key)
+    assert (await gate.count_request(caller)).headers["x-ratelimit-remaining-requests"] == "1"
     clock.now += 30
-    (await gate.count(caller)).require()
-    counted = await gate.count(caller)
+    (await gate.count_request(caller)).raise_if_refused()
+    counted = await gate.count_request(caller)
     assert counted.headers["x-ratelimit-remaining-requests"] == "0"
     with pytest.raises(RateLimitError, match="2 requests a minute") as refused:
-        counted.require()
+        counted.raise_if_refused()
     assert refused.value.details["retry_after_s"] == 30
     clock.now += 31
-    (await gate.count(caller)).require()
+    (await gate.count_request(caller)).raise_if_refused()
 
 
-async def test_tokens_a_minute_slide(statements: Statements) -> None:
+async def test_tokens_a_minute_slide(statements: SqlClient) -> None:
     clock = Clock()
     keys = KeyStore(statements, clock)
     key, _ = await keys.create("anna", "x", ["chat"], limits=KeyLimits(tokens_per_minute=100))
-    purse = KeyPurse(keys, budgets(keys, statements), clock)
-    gate = Gatekeeper(keys, demanded=True, minutes=purse.minutes, clock=clock)
+    quotas = KeyQuotas(keys, budgets(keys, statements), clock)
+    gate = Authenticator(keys, requires_key=True, token_rates=quotas.token_rates, clock=clock)
 
     async def call(tokens: int) -> str:
-        return await purse.reserve(key.id, Usage(prompt_tokens=tokens), run_id="run_a", epoch=1)
+        return await quotas.reserve(key.id, Usage(prompt_tokens=tokens), run_id="run_a", epoch=1)
 
-    with pytest.raises(RateLimitError, match=r"may take 101 tokens is more than the key \w+ allows"):
+    with pytest.raises(RateLimitError, match=r"may take 101 tokens exceeds what the key \w+ allows"):
         await call(101)
     first = await call(80)
     with pytest.raises(RateLimitError, match="20 are left") as refused:
         await call(21)
-    assert refused.value.details == {"retry_after_s": UNDER_WAY_SECONDS, "limit": "tokens"}, "what is held counts"
-    await purse.settle(key.id, first, Usage(prompt_tokens=50, completion_tokens=10))
+    assert refused.value.details == {"retry_after_s": RESERVED_RETRY_SECONDS, "limit": "tokens"}, "what is held counts"
+    await quotas.record_usage(key.id, first, Usage(prompt_tokens=50, completion_tokens=10))
     clock.now += 20
-    assert (await gate.count(Caller("anna", key))).headers == {
+    assert (await gate.count_request(Caller(key))).headers == {
         "x-ratelimit-limit-tokens": "100",
         "x-ratelimit-remaining-tokens": "40",
         "x-ratelimit-reset-tokens": "40s",
     }
-    await purse.settle(key.id, await call(40), Usage(prompt_tokens=40))
+    await quotas.record_usage(key.id, await call(40), Usage(prompt_tokens=40))
     with pytest.raises(RateLimitError, match="0 are left; try again in 40 s") as spent:
-        await purse.afford(key.id, 1)
+        await quotas.check_token_rate(key.id, 1)
     assert spent.value.details["retry_after_s"] == 40
     clock.now += 41
-    await purse.afford(key.id, 1)
+    await quotas.check_token_rate(key.id, 1)
     await call(60)
 
 
-async def test_of_ten_calls_at_once_as_many_pass_as_the_minute_has_room_for(statements: Statements) -> None:
+async def test_of_ten_calls_at_once_as_many_pass_as_the_minute_has_room_for(statements: SqlClient) -> None:
     keys = KeyStore(statements, Clock())
     limits = KeyLimits(tokens_per_minute=2_000, budget_tokens=100_000)
     key, _ = await keys.create("anna", "x", ["chat"], limits=limits)
-    purse = KeyPurse(keys, budgets(keys, statements), Clock())
-    calls = (purse.reserve(key.id, Usage(prompt_tokens=1_000), run_id="run_a", epoch=1) for _ in range(10))
+    quotas = KeyQuotas(keys, budgets(keys, statements), Clock())
+    calls = (quotas.reserve(key.id, Usage(prompt_tokens=1_000), run_id="run_a", epoch=1) for _ in range(10))
     told = await asyncio.gather(*calls, return_exceptions=True)
     assert sum(isinstance(one, str) for one in told) == 2
     assert sum(isinstance(one, RateLimitError) for one in told) == 8
     assert (await statements.read("SELECT count(*) FROM key_reservations"))[0][0] == 2
 
 
-async def test_a_price_that_is_known_is_set_aside_and_never_passed(statements: Statements) -> None:
+async def test_a_price_that_is_known_is_set_aside_and_never_passed(statements: SqlClient) -> None:
     keys = KeyStore(statements, Clock())
     key, _ = await keys.create("anna", "x", ["chat"], limits=KeyLimits(budget_usd=1.0))
-    purse = KeyPurse(keys, budgets(keys, statements), Clock())
-    call = Prices({"m": (100.0, 200.0)}).priced("m", Usage(prompt_tokens=2_000, completion_tokens=1_000))
+    quotas = KeyQuotas(keys, budgets(keys, statements), Clock())
+    call = Prices({"m": (100.0, 200.0)}).add_cost("m", Usage(prompt_tokens=2_000, completion_tokens=1_000))
     assert call.cost_usd == pytest.approx(0.4)
-    first, second = [await purse.reserve(key.id, call, run_id="run_a", epoch=1) for _ in range(2)]
-    with pytest.raises(RateLimitError, match="set aside for calls that are under way"):
-        await purse.reserve(key.id, call, run_id="run_a", epoch=1)
-    await purse.settle(key.id, first, call.model_copy(update={"cost_usd": 0.5}))
+    first, second = [await quotas.reserve(key.id, call, run_id="run_a", epoch=1) for _ in range(2)]
+    with pytest.raises(RateLimitError, match="reserved by calls in progress"):
+        await quotas.reserve(key.id, call, run_id="run_a", epoch=1)
+    await quotas.record_usage(key.id, first, call.model_copy(update={"cost_usd": 0.5}))
     with pytest.raises(RateLimitError):
-        await purse.reserve(key.id, call, run_id="run_a", epoch=1)
-    await purse.settle(key.id, second, call)
+        await quotas.reserve(key.id, call, run_id="run_a", epoch=1)
+    await quotas.record_usage(key.id, second, call)
     with pytest.raises(QuotaError, match="does not allow another model call"):
-        await purse.reserve(key.id, call, run_id="run_a", epoch=1)
+        await quotas.reserve(key.id, call, run_id="run_a", epoch=1)
 
 
 @pytest.mark.parametrize(("model", "cost"), [("small", 3.0), ("other", None)])
 def test_a_cost_comes_from_the_list_where_it_names_the_model(model: str, cost: float | None) -> None:
     used = Usage(prompt_tokens=1_000_000, completion_tokens=500_000)
-    assert Prices({"small": (1.0, 4.0)}).priced(model, used).cost_usd == cost
-    assert Prices({"small": (1.0, 4.0), "*": (0.0, 0.0)}).priced("other", used).cost_usd == 0
+    assert Prices({"small": (1.0, 4.0)}).add_cost(model, used).cost_usd == cost
+    assert Prices({"small": (1.0, 4.0), "*": (0.0, 0.0)}).add_cost("other", used).cost_usd == 0
     told = used.model_copy(update={"cost_usd": 0.7})
-    assert Prices({"*": (1.0, 4.0)}).priced(model, told).cost_usd == 0.7, "who made the bill knows better"
+    assert Prices({"*": (1.0, 4.0)}).add_cost(model, told).cost_usd == 0.7, "who made the bill knows better"
 
 
 async def test_what_an_endpoint_without_prices_did_counts_against_money(serve: Serve, tmp_path: Path) -> None:
-    text = await made(tmp_path / "data", "laptop", "--budget-usd", "0.0033")
+    text = await created_key(tmp_path / "data", "laptop", "--budget-usd", "0.0033")
     model = script(says("Stockholm is the capital.", to="completion"))
     prices = {"*": (0.0, 100.0)}  # the first reply, of some tokens, is paid; another of up to 32 does not fit
     body = {"model": "chat", "messages": [{"role": "user", "content": "Which town?"}], "max_tokens": 32}
@@ -292,7 +294,7 @@ async def test_what_an_endpoint_without_prices_did_counts_against_money(serve: S
         httpx.AsyncClient(base_url=url, timeout=30, headers={"authorization": f"Bearer {text}"}) as client,
     ):
         first = await client.post("/v1/chat/completions", json=body)
-        spent = first.json()["metadata"]["usage"]["cost_usd"]
+        spent = first.json()["stepgate"]["usage"]["cost_usd"]
         second = await client.post("/v1/chat/completions", json=body)
     assert first.status_code == 200, first.text
     assert 0 < spent < 0.0033
@@ -300,12 +302,12 @@ async def test_what_an_endpoint_without_prices_did_counts_against_money(serve: S
 
 
 def test_durations_are_written_as_openai_writes_them() -> None:
-    assert [duration(s) for s in (0.012, 1, 59.4, 360)] == ["12ms", "1s", "59s", "6m0s"]
+    assert [format_duration(s) for s in (0.012, 1, 59.4, 360)] == ["12ms", "1s", "59s", "6m0s"]
 
 
 async def test_with_keys_demanded_nobody_gets_in_without_one(serve: Serve, tmp_path: Path) -> None:
     async with serve(MODEL, require_key="always") as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-        key = await made(tmp_path / "data", "laptop", "--scopes", "chat")
+        key = await created_key(tmp_path / "data", "laptop", "--scopes", "chat")
         body = {"model": "stepgate", "messages": user()}
         for headers in ({}, bearer("sk-anything"), bearer(key[:-1] + "_")):
             refused = await client.post("/v1/chat/completions", json=body, headers=headers)
@@ -323,7 +325,7 @@ async def test_with_keys_demanded_nobody_gets_in_without_one(serve: Serve, tmp_p
 
 async def test_the_official_sdk_gets_in_with_a_key(serve: Serve, tmp_path: Path) -> None:
     async with serve(MODEL, require_key="always") as url:
-        key = await made(tmp_path / "data", "sdk")
+        key = await created_key(tmp_path / "data", "sdk")
         async with sdk(url) as client:
             answer = await client.with_options(api_key=key).chat.completions.create(model="stepgate", messages=user())
     assert answer.choices[0].message.content == "It is 42, as computed."
@@ -331,8 +333,8 @@ async def test_the_official_sdk_gets_in_with_a_key(serve: Serve, tmp_path: Path)
 
 async def test_another_owners_things_are_not_there(serve: Serve, tmp_path: Path) -> None:
     async with serve(MODEL) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-        anna = bearer(await made(tmp_path / "data", "a", "--owner", "anna"))
-        bob = bearer(await made(tmp_path / "data", "b", "--owner", "bob"))
+        anna = bearer(await created_key(tmp_path / "data", "a", "--owner", "anna"))
+        bob = bearer(await created_key(tmp_path / "data", "b", "--owner", "bob"))
         run = (await client.post("/v1/agent", json={"prompt": "2+2"}, headers=anna)).json()["metadata"]["run_id"]
         task = (await client.post("/tasks", json={"prompt": "P1 incident"}, headers=anna)).json()["task_id"]
         for path in (f"/v1/runs/{run}", f"/v1/runs/{run}/events", f"/tasks/{task}", f"/tasks/{task}/runs/latest"):
@@ -347,7 +349,7 @@ async def test_another_owners_things_are_not_there(serve: Serve, tmp_path: Path)
 
 async def test_limits_are_told_as_openai_tells_them(serve: Serve, tmp_path: Path) -> None:
     async with serve(script(says("hi"))) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-        key = bearer(await made(tmp_path / "data", "x", "--rpm", "2", "--budget-tokens", "100000"))
+        key = bearer(await created_key(tmp_path / "data", "x", "--rpm", "2", "--budget-tokens", "100000"))
         body = {"model": "chat", "messages": [{"role": "user", "content": "hello there, how are you?"}]}
         first = await client.post("/v1/chat/completions", json=body, headers=key)
         assert first.headers["x-ratelimit-limit-requests"] == "2"
@@ -364,8 +366,8 @@ async def test_limits_are_told_as_openai_tells_them(serve: Serve, tmp_path: Path
 
 async def test_tokens_that_are_used_up_refuse_before_a_run_or_a_stream_begins(serve: Serve, tmp_path: Path) -> None:
     model = script(says("hi", prompt_tokens=900, completion_tokens=100))
-    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-        key = bearer(await made(tmp_path / "data", "x", "--tpm", "5000"))
+    async with serve(model, llm_max_tokens=4096) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        key = bearer(await created_key(tmp_path / "data", "x", "--tpm", "5000"))
         body = {"model": "chat", "messages": [{"role": "user", "content": "hello there, how are you?"}]}
         first = await client.post("/v1/chat/completions", json=body, headers=key)
         assert (first.status_code, first.headers["x-ratelimit-remaining-tokens"]) == (200, "5000")
@@ -386,13 +388,13 @@ async def test_tokens_that_are_used_up_refuse_before_a_run_or_a_stream_begins(se
 async def test_an_endpoint_that_tells_no_tokens_is_paid_for_all_the_same(serve: Serve, tmp_path: Path) -> None:
     model = script(says("word " * 100, prompt_tokens=0, completion_tokens=0))
     async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-        key = bearer(await made(tmp_path / "data", "x", "--budget-tokens", "9000"))
+        key = bearer(await created_key(tmp_path / "data", "x", "--budget-tokens", "9000"))
         body = {"model": "chat", "messages": [{"role": "user", "content": "tell me " + "more " * 200}]}
         for streamed in (False, True):
             answer = await client.post("/v1/chat/completions", json={**body, "stream": streamed}, headers=key)
             assert answer.status_code == 200
         store = await open_sqlite(tmp_path / "data" / "stepgate.db")
-        (row,) = await SqliteStatements(store.database).read("SELECT used_tokens FROM api_keys")
+        (row,) = await SqliteClient(store.database).read("SELECT used_tokens FROM api_keys")
         await store.close()
         run = (await client.get("/v1/runs", headers=key)).json()["data"][0]["id"]
         told = (await client.get(f"/v1/runs/{run}", headers=key)).json()["response"]
@@ -402,7 +404,7 @@ async def test_an_endpoint_that_tells_no_tokens_is_paid_for_all_the_same(serve: 
 
 async def test_a_spent_budget_refuses_before_the_call(serve: Serve, tmp_path: Path, model_server: Any) -> None:
     async with serve(script(says("hi"))) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-        key = bearer(await made(tmp_path / "data", "x", "--budget-tokens", "10"))
+        key = bearer(await created_key(tmp_path / "data", "x", "--budget-tokens", "10"))
         body = {"model": "chat", "messages": [{"role": "user", "content": "tell me a story please"}]}
         refused = await client.post("/v1/chat/completions", json=body, headers=key)
     assert refused.status_code == 429
@@ -413,7 +415,7 @@ async def test_a_spent_budget_refuses_before_the_call(serve: Serve, tmp_path: Pa
 
 async def test_a_key_may_be_limited_to_some_tools(serve: Serve, tmp_path: Path) -> None:
     async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-        key = bearer(await made(tmp_path / "data", "x", "--tools", "current_time"))
+        key = bearer(await created_key(tmp_path / "data", "x", "--tools", "current_time"))
         calls = [{"tool": "calculator", "args": {"expression": "1+1"}}, {"tool": "current_time", "args": {}}]
         answer = (await client.post("/v1/agent", json={"metadata": {"tool_calls": calls}}, headers=key)).json()
         told = json.dumps(answer)
@@ -433,7 +435,7 @@ async def test_the_network_is_not_let_in_without_a_key(tmp_path: Path) -> None:
 
 async def test_keys_are_listed_and_revoked_by_hand(tmp_path: Path, serve: Serve) -> None:
     async with serve(require_key="always") as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-        text = await made(tmp_path / "data", "laptop", "--days", "3")
+        text = await created_key(tmp_path / "data", "laptop", "--days", "3")
         assert (await client.get("/v1/runs", headers=bearer(text))).status_code == 200
         for command in (["list", "--json"], ["revoke", text.split("_")[1]]):
             process = await asyncio.create_subprocess_exec(
@@ -454,8 +456,8 @@ async def test_mcp_takes_the_same_keys_and_works_for_their_owner(serve: Serve, t
     from mcp.client.streamable_http import streamable_http_client
 
     async with serve(require_key="always") as url:
-        key = await made(tmp_path / "data", "ide", "--owner", "anna", "--scopes", "mcp,agent")
-        chat = await made(tmp_path / "data", "web", "--owner", "anna", "--scopes", "chat")
+        key = await created_key(tmp_path / "data", "ide", "--owner", "anna", "--scopes", "mcp,agent")
+        chat = await created_key(tmp_path / "data", "web", "--owner", "anna", "--scopes", "chat")
         async with httpx.AsyncClient(base_url=url, timeout=30) as client:
             for headers, status in (({}, 401), (bearer(chat), 403)):
                 refused = await client.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "ping"}, headers=headers)
@@ -472,9 +474,9 @@ async def test_mcp_takes_the_same_keys_and_works_for_their_owner(serve: Serve, t
 
 async def test_strangers_read_no_paths_and_addresses(serve: Serve, tmp_path: Path) -> None:
     folder = tmp_path / "data"
-    scraper = await made(folder, "scraper", "--owner", "ops", "--scopes", "metrics")
-    admin = await made(folder, "root", "--owner", "ops", "--scopes", "admin")
-    anna = await made(folder, "laptop", "--owner", "anna", "--tools", "calculator")
+    scraper = await created_key(folder, "scraper", "--owner", "ops", "--scopes", "metrics")
+    admin = await created_key(folder, "root", "--owner", "ops", "--scopes", "admin")
+    anna = await created_key(folder, "laptop", "--owner", "anna", "--tools", "calculator")
     model = script(says(fault="status_401", to="completion"))
     async with serve(model, require_key="always") as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
         for headers in ({}, bearer(anna), bearer("sg_no")):

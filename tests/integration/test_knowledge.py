@@ -7,16 +7,16 @@ import pytest
 
 from agent.core.errors import ConflictError, NotFoundError
 from agent.core.models import AgentResponse
-from agent.core.rooms import load_rooms
-from agent.knowledge.errors_retrieval import MemoryNoResultsError
-from agent.knowledge.library import IngestReport
-from agent.knowledge.models import MemoryQuery
+from agent.ingest.collections import IngestReport
+from agent.rooms import load_rooms
+from agent.search.errors import MemoryNoResultsError
+from agent.search.models import MemoryQuery
 from agent.tools import ToolContext
-from gateway.bootstrap import HOME
+from gateway.bootstrap import PACKAGE_ROOT
 from tests.support.engine import Bench, engine_bench
 from tests.support.script import Script, says, script
 
-ROOM = load_rooms(HOME / "config" / "rooms", default="knowledge").get("knowledge")
+ROOM = load_rooms(PACKAGE_ROOT / "config" / "rooms", default="knowledge").get("knowledge")
 HANDBOOK = """# Staff handbook
 
 ## Holidays
@@ -41,7 +41,7 @@ async def read(bench: Bench, folder: Path, collection: str = "work", owner: str 
     return await bench.library.ingest(owner, collection, folder)
 
 
-async def asked(tmp_path: Path, question: str, model: Script | None = None) -> tuple[AgentResponse, Bench]:
+async def ask_question(tmp_path: Path, question: str, model: Script | None = None) -> tuple[AgentResponse, Bench]:
     async with engine_bench(tmp_path / "data", model, room=ROOM) as bench:
         await read(bench, folder_with(tmp_path, handbook_md=HANDBOOK, menu_txt="Lunch is soup on Mondays."))
         return await bench.run(question), bench
@@ -49,7 +49,7 @@ async def asked(tmp_path: Path, question: str, model: Script | None = None) -> t
 
 @pytest.mark.row("S003-22", "S003-28")
 async def test_without_a_model_the_passages_themselves_are_the_answer(tmp_path: Path) -> None:
-    response, _ = await asked(tmp_path, "How many days of paid holiday does an employee have?")
+    response, _ = await ask_question(tmp_path, "How many days of paid holiday does an employee have?")
     assert response.metadata["status"] == "complete"
     assert "28 days of paid holiday" in response.response
     assert "[1]" in response.response
@@ -70,7 +70,7 @@ async def test_footnotes_of_a_document_are_not_taken_for_citations(tmp_path: Pat
 @pytest.mark.row("S003-29", "S003-47")
 async def test_what_is_not_there_is_not_guessed_and_no_model_is_asked(tmp_path: Path) -> None:
     model = script(says("Zinédine Zidane, of course.", to="completion"))
-    response, bench = await asked(tmp_path, "Who won the football world cup in France?", model)
+    response, bench = await ask_question(tmp_path, "Who won the football world cup in France?", model)
     assert response.response == "The documents don't say."
     assert response.metadata["status"] == "complete"
     assert response.metadata["sources"] == []
@@ -79,7 +79,7 @@ async def test_what_is_not_there_is_not_guessed_and_no_model_is_asked(tmp_path: 
 
 async def test_a_model_answers_from_the_passages_and_cites_them(tmp_path: Path) -> None:
     model = script(says("An employee has 28 days [1].", to="completion", about="28 days of paid holiday"))
-    response, bench = await asked(tmp_path, "How many days of paid holiday does an employee have?", model)
+    response, bench = await ask_question(tmp_path, "How many days of paid holiday does an employee have?", model)
     assert response.response == "An employee has 28 days [1]."
     assert response.metadata["citations"][0]["source_id"] == 1
     assert bench.client.purposes() == ["completion"], "a question to the documents needs no planner"
@@ -100,7 +100,7 @@ async def test_reading_again_skips_replaces_and_removes(tmp_path: Path) -> None:
         assert [result.content for result in found.results] == ["# Apples\n\nApples are blue."]
         with pytest.raises(MemoryNoResultsError):
             await bench.library.search("local", "work", MemoryQuery(query_text="pears", min_relevance_score=0))
-        assert [document.name for document in await bench.library.documents("local", "work")] == ["a.md"]
+        assert [document.name for document in await bench.library.list_documents("local", "work")] == ["a.md"]
 
 
 async def test_two_folders_share_a_collection_without_removing_each_other(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ async def test_two_folders_share_a_collection_without_removing_each_other(tmp_pa
         await read(bench, one)
         await read(bench, other)
         assert (await read(bench, one)).unchanged == 1
-        assert len(await bench.library.documents("local", "work")) == 2
+        assert len(await bench.library.list_documents("local", "work")) == 2
 
 
 async def test_a_file_that_cannot_be_read_is_reported_and_stops_nothing(tmp_path: Path) -> None:
@@ -133,14 +133,14 @@ async def test_a_file_that_cannot_be_read_is_reported_and_stops_nothing(tmp_path
     "question", ["What documents do you have?", "list all documents", "Which collections are there?"]
 )
 async def test_who_asks_what_there_is_gets_the_names(tmp_path: Path, question: str) -> None:
-    response, _ = await asked(tmp_path, question)
+    response, _ = await ask_question(tmp_path, question)
     assert response.metadata["status"] == "complete"
     assert response.response == "**work**: 2 documents\n\n- handbook.md\n- menu.txt"
 
 
 @pytest.mark.parametrize(("said", "opening"), [("Hello!", "Hello!"), ("thanks", "You are welcome.")])
 async def test_a_greeting_is_told_that_documents_can_be_asked(tmp_path: Path, said: str, opening: str) -> None:
-    response, _ = await asked(tmp_path, said)
+    response, _ = await ask_question(tmp_path, said)
     assert response.response.startswith(opening)
     assert "answer from your documents" in response.response
 
@@ -167,20 +167,20 @@ async def test_a_document_in_two_collections_says_a_thing_once(tmp_path: Path) -
 async def test_collections_belong_to_their_owner_and_are_dropped_whole(tmp_path: Path) -> None:
     async with engine_bench(tmp_path / "data", None) as bench:
         await read(bench, folder_with(tmp_path, a_md="# A\n\nApples."), owner="ann")
-        assert await bench.library.collections("bob") == {}
+        assert await bench.library.list_collections("bob") == {}
         with pytest.raises(NotFoundError, match="none yet"):
-            await bench.library.documents("bob", "work")
-        assert await bench.library.drop("ann", "work") == 1
-        assert await bench.library.collections("ann") == {}
+            await bench.library.list_documents("bob", "work")
+        assert await bench.library.drop_collection("ann", "work") == 1
+        assert await bench.library.list_collections("ann") == {}
 
 
 async def test_two_do_not_read_into_one_collection_at_a_time(tmp_path: Path) -> None:
     folder = folder_with(tmp_path, a_md="# A\n\nApples.")
     async with engine_bench(tmp_path / "data", None) as bench:
-        await bench.library._documents.hold("local", "work", "somebody", 60)
+        await bench.library._documents.acquire_lock("local", "work", "somebody", 60)
         with pytest.raises(ConflictError, match="somebody else"):
             await read(bench, folder)
-        await bench.library._documents.let_go("local", "work", "somebody")
+        await bench.library._documents.release_lock("local", "work", "somebody")
         assert (await read(bench, folder)).read == 1
 
 

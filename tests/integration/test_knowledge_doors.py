@@ -40,7 +40,7 @@ async def test_from_a_folder_to_a_cited_answer_and_away_again(serve: Serve, tmp_
         asked = {"model": "knowledge", "messages": [{"role": "user", "content": "how many days of paid holiday?"}]}
         answer = (await client.post("/v1/chat/completions", json=asked)).json()
         assert "28 days of paid holiday a year. [1]" in answer["choices"][0]["message"]["content"]
-        assert answer["metadata"]["sources"][0]["name"].startswith("handbook.md")
+        assert answer["stepgate"]["sources"][0]["name"].startswith("handbook.md")
         assert (await client.delete("/v1/collections/staff")).status_code == 204
         assert (await client.get("/v1/collections/staff/documents")).status_code == 404
 

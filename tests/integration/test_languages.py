@@ -8,7 +8,7 @@ import pytest
 
 from agent.core import events as ev
 from agent.core.models import AgentRequest, AgentResponse, Room
-from agent.core.response import respond
+from agent.runs.response import build_response
 from tests.support.engine import engine_bench
 from tests.support.script import Rule, plans, says, script
 from tests.support.tools import returning
@@ -36,7 +36,7 @@ async def ask(folder: Path, *script_rules: Rule, prompt: str = ASKED, **settings
     offers = returning("offers", "A costs 10, B costs 20")
     async with engine_bench(folder, script(*script_rules), tools=[offers], **settings) as bench:
         events = await bench.events(prompt)
-        return respond(events), (bench.client, events)
+        return build_response(events), (bench.client, events)
 
 
 @pytest.mark.row("S001-39", "S001-40")
@@ -129,12 +129,12 @@ async def test_a_run_that_was_interrupted_while_translating_begins_the_translati
     held = says(f"{SWEDISH} ⟦1⟧.", to="translator", about="<answer>", delay_s=30)
     offers = returning("offers", "A costs 10, B costs 20")
     async with engine_bench(tmp_path, script(*rules(answer=held)), tools=[offers]) as bench:
-        run_id = await bench.service.start(AgentRequest(prompt=ASKED))
-        async for event in bench.service.events(run_id):
+        run_id = await bench.service.start_run(AgentRequest(prompt=ASKED))
+        async for event in bench.service.follow_events(run_id):
             if event.type == "gate.checked":
                 break
     async with engine_bench(tmp_path, script(*rules()), tools=[offers]) as bench:
-        await bench.service.custody.recover()
-        response = await bench.service.response(run_id)
+        await bench.service.worker.recover_runs()
+        response = await bench.service.wait_for_response(run_id)
         assert bench.client.purposes() == ["translator"], "only what was missing is done"
     assert response.response == "Anbud A är billigare [1]."

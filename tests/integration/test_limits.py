@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from agent.core.config import Settings
+from agent.core.settings import Settings
 from gateway.app import create_app
 from tests.integration.conftest import Serve
 
@@ -58,14 +58,14 @@ class Raw:
         return heard
 
 
-def parsed(answer: bytes) -> tuple[int, dict[str, str], Any]:
+def parse_answer(answer: bytes) -> tuple[int, dict[str, str], Any]:
     """Status, headers and JSON of one answer."""
     head, _, body = answer.partition(b"\r\n\r\n")
     status, *lines = head.decode().split("\r\n")
     return int(status.split()[1]), dict(line.split(": ", 1) for line in lines), json.loads(body)
 
 
-async def broken(raw: Raw) -> bool:
+async def is_broken(raw: Raw) -> bool:
     """Whether the other side breaks the connection, although this one never read."""
     async with asyncio.timeout(15):
         while True:
@@ -83,7 +83,7 @@ async def test_headers_that_trickle_are_cut_off_in_time(serve: Serve) -> None:
         took, heard = await (await Raw.to(url)).trickle(HEAD * 5, 0.05)
         blank, nothing = await (await Raw.to(url)).trickle(b"\r\n" * 100, 0.05)
         silent = await (await Raw.to(url)).answer()
-    status, headers, body = parsed(heard)
+    status, headers, body = parse_answer(heard)
     assert (status, headers["connection"]) == (408, "close")
     assert headers["x-request-id"].startswith("req_")
     assert body["error"]["error_code"] == "ERR_CLIENT_SLOW"
@@ -100,7 +100,7 @@ async def test_a_body_that_trickles_is_cut_off_in_time(serve: Serve, framing: by
         raw = await Raw.to(url)
         raw.writer.write(HEAD + idempotent + framing)
         took, heard = await raw.trickle(b'{"prompt": "' + b"x" * 400, 0.05)
-    status, headers, body = parsed(heard)
+    status, headers, body = parse_answer(heard)
     assert status == 408
     assert "AGENT_BODY_SECONDS" in body["error"]["message"]
     assert headers["x-request-id"]
@@ -122,7 +122,7 @@ async def test_headers_over_the_limit_are_431_in_the_doors_shape(serve: Serve) -
         native = await client.get(f"{url}/v1/runs?before={'x' * 5000}")
         raw = await Raw.to(url)
         raw.writer.write(HEAD + b"x-endless: " + b"x" * 100_000)
-        status, headers, body = parsed(await raw.answer())
+        status, headers, body = parse_answer(await raw.answer())
         taken = await client.get(f"{url}/v1/models", headers={"x-long": "x" * 3000})
         alive = await client.get(f"{url}/health")
     assert openai.status_code == native.status_code == status == 431
@@ -139,7 +139,7 @@ async def test_trailers_without_end_are_not_collected(serve: Serve) -> None:
         raw = await Raw.to(url)
         raw.writer.write(HEAD + b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n")
         raw.writer.write(b"x-more: yes\r\n" * 100_000)
-        assert await broken(raw)
+        assert await is_broken(raw)
         assert (await client.get(f"{url}/health")).status_code == 200
 
 
@@ -147,7 +147,7 @@ async def test_what_is_no_http_is_told_in_shape_with_a_request_id(serve: Serve) 
     async with serve() as url:
         raw = await Raw.to(url)
         raw.writer.write(b"HELLO THERE\r\n\r\n")
-        status, headers, body = parsed(await raw.answer())
+        status, headers, body = parse_answer(await raw.answer())
     assert (status, body["error"]["error_code"]) == (400, "ERR_BAD_REQUEST")
     assert headers["x-request-id"]
 
@@ -228,6 +228,6 @@ async def test_a_head_that_says_enough_is_refused_at_once(serve: Serve, head: by
         raw = await Raw.to(url)
         started = monotonic()
         raw.writer.write(head)
-        told = parsed(await raw.answer())
+        told = parse_answer(await raw.answer())
     assert told[0] == status
     assert monotonic() - started < 5

@@ -11,15 +11,15 @@ import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from agent.core.config import Settings
 from agent.core.models import JsonObject
-from gateway.awaited import AwaitedMiddleware
-from gateway.connections import bounded
+from agent.core.settings import Settings
+from gateway.deferred_response import DeferredResponseMiddleware
+from gateway.limits.http_protocol import protocol_with_limits
 from gateway.render.native import failure_frame
-from gateway.sse import EventStream, frame
+from gateway.sse import EventStream, format_frame
 from tests.integration.conftest import Serve
 from tests.integration.test_http_streaming import gateway
-from tests.integration.test_limits import Raw, broken
+from tests.integration.test_limits import Raw, is_broken
 from tests.support.script import says, script
 from tests.support.tools import FunctionTool
 
@@ -32,15 +32,19 @@ async def test_a_reader_that_does_not_read_is_dropped(tmp_path: Path) -> None:
     async def frames() -> AsyncGenerator[str, None]:
         try:
             while True:  # more than the sockets between the two hold, although nobody reads
-                yield frame("x" * 500_000)
+                yield format_frame("x" * 500_000)
         finally:
             ended.set()
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        await AwaitedMiddleware(EventStream(nullcontext).response(frames(), failure_frame))(scope, receive, send)
+        await DeferredResponseMiddleware(EventStream(nullcontext).build_response(frames(), failure_frame))(
+            scope, receive, send
+        )
 
     settings = Settings(_env_file=None, data_dir=tmp_path, stall_seconds=0.3)
-    config = uvicorn.Config(app, host="127.0.0.1", port=0, http=bounded(settings), log_config=None, lifespan="off")
+    config = uvicorn.Config(
+        app, host="127.0.0.1", port=0, http=protocol_with_limits(settings), log_config=None, lifespan="off"
+    )
     server = uvicorn.Server(config)
     running = asyncio.create_task(server._serve())
     async with asyncio.timeout(20):
@@ -50,7 +54,7 @@ async def test_a_reader_that_does_not_read_is_dropped(tmp_path: Path) -> None:
         raw.writer.transport.pause_reading()  # type: ignore[attr-defined]
         raw.writer.write(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
         await ended.wait()
-        assert await broken(raw)
+        assert await is_broken(raw)
         server.should_exit = True
         await running
 

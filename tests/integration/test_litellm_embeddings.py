@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from agent.core.config import Settings
-from agent.core.embedder import MAX_BATCH, LiteLLMEmbedder
 from agent.core.errors import EmbedderError
-from agent.core.vectors import Space
-from gateway.stores import embedder_of
+from agent.core.settings import Settings
+from agent.core.vector_space import VectorSpace
+from agent.llm.embedder import MAX_BATCH, LiteLLMEmbedder
+from gateway.bootstrap_stores import build_embedder
 
 
 class Provider(ThreadingHTTPServer):
@@ -86,7 +86,7 @@ def embedder(provider: Provider) -> LiteLLMEmbedder:
 async def test_texts_go_out_in_batches_and_come_back_in_order(provider: Provider) -> None:
     made = await embedder(provider).embed(["x" * (n + 1) for n in range(MAX_BATCH + 2)])
     assert [vector[0] for vector in made.vectors] == [float(n + 1) for n in range(MAX_BATCH + 2)]
-    assert made.space == Space("openai/tiny", 2)
+    assert made.space == VectorSpace("openai/tiny", 2)
     assert provider.batches == [MAX_BATCH, 2]
     assert provider.keys == {"Bearer key-1"}
 
@@ -101,10 +101,10 @@ async def test_what_may_pass_is_tried_again_and_what_may_not_is_told(provider: P
 
 
 def test_a_model_without_a_url_is_litellm_s_which_is_not_imported_yet() -> None:
-    assert isinstance(embedder_of(Settings(_env_file=None, embedder_model="cohere/embed-v4")), LiteLLMEmbedder)
+    assert isinstance(build_embedder(Settings(_env_file=None, embedder_model="cohere/embed-v4")), LiteLLMEmbedder)
     code = (
-        "import sys; from agent.core.config import Settings; from gateway.stores import embedder_of; "
-        "embedder_of(Settings(_env_file=None, embedder_model='a/b')); print('litellm' in sys.modules)"
+        "import sys; from agent.core.settings import Settings; from gateway.bootstrap_stores import build_embedder; "
+        "build_embedder(Settings(_env_file=None, embedder_model='a/b')); print('litellm' in sys.modules)"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "False"

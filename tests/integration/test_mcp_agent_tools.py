@@ -71,3 +71,14 @@ async def test_one_step_is_told_as_one(serve: Serve) -> None:
     async with serve() as url, Client(f"{url}/mcp") as client, asyncio.timeout(30):
         await client.call_tool("agent_run", SUM, progress_callback=progress)
     assert told[0] == "plan: 1 step"
+
+
+async def test_a_task_may_be_called_prompt_and_its_plan_is_in_the_result(serve: Serve) -> None:
+    async with serve() as url, Client(f"{url}/mcp") as client:
+        report = await called(client, "agent_run", prompt="what is 6*7")
+        both = await refused(client, "agent_run", prompt="one", task="another")
+        neither = await refused(client, "agent_run")
+    assert report["status"] == "complete"
+    assert [step["tool"] for step in report["plan"]["steps"]][:1] == ["calculator"]
+    assert "either task or prompt" in both
+    assert "task" in neither

@@ -13,7 +13,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.context import ClientRequestContext
 from mcp_types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 
-from mcp_tools import server_approval
+from mcp_tools.server import approval as server_approval
 from tests.integration.conftest import Serve
 from tests.support import warm
 from tests.support.processes import ROOT
@@ -97,7 +97,7 @@ def furnished(over: str, serve: Serve, tmp_path: Path, model_server: ScriptedSer
     """`async with house.connect(script) as client`; `asks=False` for a client without elicitation."""
     (tmp_path / "rooms").mkdir()
     (tmp_path / "rooms" / "careful.yaml").write_text("approval: side_effects\nsupervision: checks\n")
-    notes = {**warm.server("tests.support.mcp_notes", str(desk.file)), "trusted": True}
+    notes = {**warm.server("tests.support.mcp_server_notes", str(desk.file)), "trusted": True}
     servers = tmp_path / "servers.json"
     servers.write_text(json.dumps({"mcpServers": {"srv": notes}}))
 
@@ -250,7 +250,7 @@ async def test_without_elicitation_the_run_waits_and_run_respond_decides(any_hou
     assert (done["status"], done["response"]) == ("complete", "It is noted.")
     assert any_house.desk.notes() == ["edited"]
     assert twice.is_error
-    assert "waits for no approval" in twice.content[0].text  # type: ignore[union-attr]
+    assert "does not wait for approval" in twice.content[0].text  # type: ignore[union-attr]
 
 
 async def test_run_respond_rejects_or_has_the_plan_changed(house: House) -> None:
@@ -410,7 +410,7 @@ async def test_a_client_that_gives_up_on_the_question_leaves_the_run_waiting(ope
 async def test_a_question_that_no_form_can_show_whole_is_not_asked_in_one(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_approval, "FORM_CHARS", 50)
+    monkeypatch.setattr(server_approval, "MAX_FORM_CHARS", 50)
     async with house.connect(noting("hello")) as client:
         report = await call(client, "agent_run", **TASK)
     assert report["status"] == "awaiting_approval"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mcp_tools.server_tasks import TASKS_EXTENSION
+from mcp_tools.server.tasks import TASKS_EXTENSION
 from tests.integration.conftest import Serve
 from tests.support.conformance_wire import META, modern
 from tests.support.script import Script, plans, says, script

@@ -13,8 +13,8 @@ from mcp import Client
 from mcp.server.streamable_http import EventMessage
 from mcp_types import ElicitRequestParams, ElicitResult, JSONRPCNotification
 
-from mcp_tools.server_sessions import SessionLog
-from mcp_tools.server_state import kept_key
+from mcp_tools.server.request_state import load_or_create_key
+from mcp_tools.server.sessions import SessionEventLog
 from tests.conformance import run
 from tests.conformance.results import Outcome, Scenario, outcome_of, required, table
 from tests.integration.conftest import Serve
@@ -100,7 +100,7 @@ async def test_a_round_goes_on_after_a_restart_and_no_state_can_be_made_up(tmp_p
 
 async def test_the_key_is_made_once_and_is_its_owners_alone(tmp_path: Path) -> None:
     path = tmp_path / "new" / "key"
-    keys = await asyncio.gather(*(asyncio.to_thread(kept_key, path) for _ in range(8)))
+    keys = await asyncio.gather(*(asyncio.to_thread(load_or_create_key, path) for _ in range(8)))
     assert len(set(keys)) == 1
     assert len(bytes.fromhex(keys[0])) == 32
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -148,7 +148,7 @@ async def _resumed(client: httpx.AsyncClient, url: str, headers: dict[str, str])
 
 
 async def test_the_log_of_a_session_keeps_the_newest_of_each_stream() -> None:
-    kept = SessionLog(max_events=4)
+    kept = SessionEventLog(max_events=4)
     message = JSONRPCNotification(jsonrpc="2.0", method="notifications/message")
     first = await kept.store_event("1", None)
     for stream in ("1", "2", "1"):
@@ -158,14 +158,14 @@ async def test_the_log_of_a_session_keeps_the_newest_of_each_stream() -> None:
     assert await _replay(kept, first) == (None, []), "forgotten"
     assert await _replay(kept, "2") == ("1", ["4", "5"])
     assert await _replay(kept, "made up") == (None, [])
-    small = SessionLog(max_chars=10)
+    small = SessionEventLog(max_chars=10)
     marks = [await small.store_event("1", message) for _ in range(3)]
     assert await _replay(small, marks[0]) == (None, [])
     assert await _replay(small, marks[2]) == ("1", [])
     assert not [entry for entry in small._entries if entry.message is not None], "no more than it may hold"
 
 
-async def _replay(kept: SessionLog, after: str) -> tuple[str | None, list[str]]:
+async def _replay(kept: SessionEventLog, after: str) -> tuple[str | None, list[str]]:
     sent: list[str] = []
 
     async def send(event: EventMessage) -> None:

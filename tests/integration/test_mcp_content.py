@@ -15,8 +15,8 @@ from mcp import Client, StdioServerParameters
 from tests.integration.conftest import Serve
 from tests.support import warm
 from tests.support.conformance_wire import ACCEPT
-from tests.support.mcp_hub import offered
-from tests.support.mcp_media import DATA, LINK, SHOWN
+from tests.support.mcp_client import offered
+from tests.support.mcp_server_media import DATA, LINK, SHOWN
 from tests.support.processes import ROOT
 from tests.support.script import plans, says, script
 
@@ -26,7 +26,7 @@ ERAS = ["2026-07-28", "legacy"]
 @pytest.fixture(params=["stdio", "http"])
 def entry(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
     """The server in the file of servers, on a process of its own."""
-    with offered("mcp_media", request.param) as found:
+    with offered("mcp_server_media", request.param) as found:
         yield found
 
 
@@ -75,14 +75,14 @@ async def test_blocks_come_back_as_they_were_and_the_log_holds_no_bytes(
 
 @pytest.mark.parametrize("era", ERAS)
 async def test_what_is_too_large_is_left_out_and_said(tmp_path: Path, serve: Serve, era: str) -> None:
-    entry = warm.server("tests.support.mcp_media", "stdio")
+    entry = warm.server("tests.support.mcp_server_media", "stdio")
     limits = {"tool_content_bytes": 10_000, "tool_output_chars": 30_000}
     async with gateway(tmp_path, serve, entry, era, **limits) as client:
         some = await client.call_tool("srv__pictures", {"size": 3_000, "count": 3})  # 4,000 bytes each as base64
         words = await client.call_tool("srv__say", {"texts": ["a" * 20_000, "b" * 20_000, "c"]})
         one = await client.call_tool("srv__say", {"texts": ["d" * 28_000]})
     assert [block.type for block in some.content] == ["text", "image", "image", "text"]
-    assert "image, image/png, 3,000 bytes: left out" in text(some.content[3])
+    assert "image, image/png, 3,000 bytes: omitted" in text(some.content[3])
     assert "AGENT_TOOL_CONTENT_BYTES" in text(some.content[3])
     assert text(words.content[0]) == "a" * 20_000
     assert text(words.content[1]).startswith("b" * 4_000 + "\n[cut here; "), "24,000 characters are shown in all"
@@ -92,13 +92,13 @@ async def test_what_is_too_large_is_left_out_and_said(tmp_path: Path, serve: Ser
 
 
 async def test_an_older_client_is_told_of_blocks_it_could_not_read(tmp_path: Path, serve: Serve) -> None:
-    entry = warm.server("tests.support.mcp_media", "stdio")
+    entry = warm.server("tests.support.mcp_server_media", "stdio")
     async with gateway(tmp_path, serve, entry, "legacy") as client:
         url = str(client.server)
         oldest, older = [await of_revision(url, revision) for revision in ("2024-11-05", "2025-03-26")]
     assert [block["type"] for block in oldest] == ["text", "image", "text", "resource", "resource", "text"]
     assert [block["type"] for block in older] == ["text", "image", "audio", "resource", "resource", "text"]
-    assert oldest[2]["text"] == "[audio, audio/wav, 4,104 bytes: not shown, for it is no text]"
+    assert oldest[2]["text"] == "[audio, audio/wav, 4,104 bytes: not shown, because it is not text]"
     assert oldest[5]["text"] == f"[a draft]({LINK})"
 
 
@@ -117,12 +117,12 @@ async def of_revision(url: str, revision: str) -> list[dict[str, Any]]:
 
 
 async def test_words_of_a_block_lose_secrets_and_bytes_that_hold_one_stay_here(tmp_path: Path, serve: Serve) -> None:
-    entry = warm.server("tests.support.mcp_media", "stdio")
+    entry = warm.server("tests.support.mcp_server_media", "stdio")
     secret = "sk-of-the-gateway-0815-4711-0000"
     async with gateway(tmp_path, serve, entry, "legacy", llm_api_key=secret) as client:
         file = await client.call_tool("srv__file", {"codes": [ord(char) for char in f"my KEY={secret}\n"]})
     assert text(file.content[0]) == "my KEY=[removed: CONFIGURED_SECRET]\n"
-    told = "[notes://file, text/plain, 40 bytes: left out, for it holds a secret of this gateway]"
+    told = "[notes://file, text/plain, 40 bytes: omitted: it holds a secret of this gateway]"
     assert text(file.content[1]) == told
 
 
@@ -149,7 +149,7 @@ def text(block: Any) -> str:
 
 async def test_blocks_are_removed_with_their_owner(tmp_path: Path, serve: Serve) -> None:
     servers = tmp_path / "servers.json"
-    with offered("mcp_media", "stdio") as entry:
+    with offered("mcp_server_media", "stdio") as entry:
         servers.write_text(json.dumps({"mcpServers": {"srv": entry}}))
         async with serve(mcp_servers=servers) as url, client_of(url, "legacy") as client:
             await client.call_tool("srv__show", {})
@@ -163,14 +163,14 @@ async def test_a_client_that_starts_the_gateway_itself_gets_them_too(tmp_path: P
     (tmp_path / "data").mkdir()
     done = tmp_path / "done"
 
-    async def heard(progress: float, total: float | None, message: str | None) -> None:
+    async def record_progress(progress: float, total: float | None, message: str | None) -> None:
         if (message or "").startswith("srv__work: "):
             done.touch()
 
     program, *arguments = warm.command("gateway.cli", "mcp")
     environment = {"AGENT_DATA_DIR": str(tmp_path / "data"), "AGENT_SKILLS_USER_DIR": "false"}
     command = StdioServerParameters(command=program, args=arguments, env=environment, cwd=ROOT)
-    with offered("mcp_media", "http") as entry:
+    with offered("mcp_server_media", "http") as entry:
         (tmp_path / "data" / "mcp_servers.json").write_text(json.dumps({"mcpServers": {"srv": entry}}))
         async with Client(command) as client, asyncio.timeout(60):
             found: Any = None
@@ -179,7 +179,7 @@ async def test_a_client_that_starts_the_gateway_itself_gets_them_too(tmp_path: P
             shown = await client.call_tool("srv__show", {})
             read = await client.call_tool("tools_call", {"name": "srv__read_resource", "args": {"uri": LINK}})
             work = {"count": 2, "until": str(done)}
-            worked = await client.call_tool("srv__work", work, progress_callback=heard)
+            worked = await client.call_tool("srv__work", work, progress_callback=record_progress)
     assert shown.content == SHOWN
     assert not read.is_error, read.content
     assert text(worked.content[0]) == "worked"

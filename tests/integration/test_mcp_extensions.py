@@ -5,7 +5,7 @@ from pathlib import Path
 
 import httpx
 
-from mcp_tools.server_tasks import TASKS_EXTENSION
+from mcp_tools.server.tasks import TASKS_EXTENSION
 from tests.integration.conftest import Serve
 from tests.support.conformance_wire import SLOW, modern, session_of_2025
 
@@ -81,3 +81,28 @@ async def test_skills_are_served_with_the_digests_of_their_files(serve: Serve, t
     assert blob["contents"][0]["blob"]
     assert "other-name" not in listed, "another client could not load it"
     assert (out["error"]["code"], unknown["error"]["code"]) == (-32602, -32602)
+
+
+ODD = {
+    "too-long": f"name: too-long\ndescription: {'x' * 1025}",
+    "tool-list": "name: tool-list\ndescription: Has a list.\nallowed-tools: [Read, Grep]",
+    "numbered": "name: numbered\ndescription: Has a number.\nmetadata:\n  version: 1.0",
+    "endless": "name: endless\ndescription: Has no end.\nsize: .inf",
+}
+
+
+async def test_an_odd_skill_is_left_out_and_breaks_no_list(serve: Serve, tmp_path: Path) -> None:
+    for name, front in {**ODD, "block-end": "name: block-end\ndescription: |\n  Two lines\n  of text."}.items():
+        (tmp_path / "skills" / name).mkdir(parents=True)
+        (tmp_path / "skills" / name / "SKILL.md").write_text(f"---\n{front}\n---\nDo it.\n")
+    async with serve(skills_dirs=(tmp_path / "skills",)) as url:
+        entries = (await modern(url, "skills/list", {}))["result"]["skills"]
+        prompts = (await modern(url, "prompts/list", {}))["result"]["prompts"]
+        odd = await modern(url, "skills/get", {"uri": "skill://too-long/SKILL.md"})
+        card = (await modern(url, "resources/read", {"uri": "skill://too-long/SKILL.md"}))["result"]
+    fronts = {entry["frontmatter"]["name"]: entry["frontmatter"] for entry in entries}
+    assert not fronts.keys() & ODD.keys() - {"endless"}
+    assert fronts["block-end"]["description"] == "Two lines\nof text.\n", "as YAML reads it: the last newline stays"
+    assert {prompt["name"] for prompt in prompts} >= {*ODD, "block-end"}, "they work all the same"
+    assert odd["error"]["code"] == -32602
+    assert "x" * 1025 in card["contents"][0]["text"]

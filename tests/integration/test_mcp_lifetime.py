@@ -20,15 +20,15 @@ from starlette.routing import Route
 
 from agent.core.errors import ToolError
 from agent.tools import ToolContext
-from mcp_tools.hub import McpServer
-from mcp_tools.mcp_config import McpServerConfig
+from mcp_tools.client.config import McpServerConfig
+from mcp_tools.client.hub import McpServer
 from tests.integration.conftest import Serve
-from tests.support.mcp_asking import ASKS
-from tests.support.mcp_hub import hub_with, until
+from tests.support.mcp_client import hub_with, until
+from tests.support.mcp_server_requests import ASKS
 from tests.support.processes import ROOT
 from tests.support.serving import running
 
-CONTEXT = ToolContext(run_id="run_1", owner="local", key="k")
+CONTEXT = ToolContext(run_id="run_1", owner="local", idempotency_key="k")
 
 
 class OfSessions:
@@ -65,12 +65,16 @@ class OfSessions:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether a server is needed is looked at several times a second."""
-    monkeypatch.setattr("mcp_tools.hub.PIN_SECONDS", 0.1)
+    monkeypatch.setattr("mcp_tools.client.hub.PIN_POLL_SECONDS", 0.1)
 
 
 def program(python: str | Path, folder: Path) -> dict[str, Any]:
     """The process, as an entry of the file of servers. It imports next to nothing."""
-    return {"command": str(python), "args": ["-m", "tests.support.mcp_asking", f"{folder / 'diary'}"], "cwd": str(ROOT)}
+    return {
+        "command": str(python),
+        "args": ["-m", "tests.support.mcp_server_requests", f"{folder / 'diary'}"],
+        "cwd": str(ROOT),
+    }
 
 
 @asynccontextmanager
@@ -82,7 +86,7 @@ async def server_of(folder: Path, **options: Any) -> AsyncIterator[McpServer]:
 
 
 async def call(server: McpServer, tool: str, **args: Any) -> str:
-    return (await server._mount._registry.get(f"srv__{tool}").call(args, CONTEXT)).text
+    return (await server._registration._registry.get(f"srv__{tool}").call(args, CONTEXT)).text
 
 
 def diary(folder: Path) -> list[dict[str, Any]]:
@@ -103,8 +107,8 @@ async def test_an_unused_server_is_stopped_and_the_next_call_starts_it(tmp_path:
         first = int(await call(server, "pid"))
         await until(lambda: server.status == "idle")
         assert not alive(first)
-        assert "srv__pid" in server._mount._registry
-        assert "stopped while nobody uses it" in server.standing
+        assert "srv__pid" in server._registration._registry
+        assert "stopped while unused" in server.status_line
         calls = await asyncio.gather(*(call(server, "pid") for _ in range(5)))
         assert len(set(calls)) == 1, "all of them by one process"
         assert int(calls[0]) != first
@@ -154,7 +158,7 @@ async def test_a_call_under_which_it_falls_is_told_how_it_ended_and_the_next_one
         hanging = asyncio.create_task(call(server, "hang"))
         await until(lambda: any(m.get("params", {}).get("name") == "hang" for m in diary(tmp_path)))
         os.kill(pid, signal.SIGKILL)
-        with pytest.raises(ToolError, match=r"whether it did what was asked is not known \(its process ended with"):
+        with pytest.raises(ToolError, match=r"it is not known whether the call was executed \(its process ended with"):
             await hanging
         assert int(await call(server, "pid")) != pid
 
@@ -207,12 +211,12 @@ async def test_what_a_server_asks_of_us_in_the_middle_of_a_call_is_refused(tmp_p
 async def test_who_calls_a_tool_over_mcp_hears_of_its_progress_and_can_end_it(
     tmp_path: Path, serve: Serve, era: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcp_tools.server_attendance.HEARTBEAT_SECONDS", 0.3)
+    monkeypatch.setattr("mcp_tools.server.progress.HEARTBEAT_SECONDS", 0.3)
     servers = tmp_path / "servers.json"
     servers.write_text(json.dumps({"mcpServers": {"srv": program(sys.executable, tmp_path)}}))
     lines: list[str | None] = []
 
-    async def heard(progress: float, total: float | None, message: str | None) -> None:
+    async def record_progress(progress: float, total: float | None, message: str | None) -> None:
         lines.append(message)
 
     async with serve(mcp_servers=servers) as url, Client(f"{url}/mcp/all", mode=era) as client:
@@ -221,10 +225,10 @@ async def test_who_calls_a_tool_over_mcp_hears_of_its_progress_and_can_end_it(
                 tool.name == "srv__hang" for tool in (await client.list_tools(cache_mode="bypass")).tools
             ):
                 await asyncio.sleep(0.05)
-        said = await client.call_tool("srv__chatter", {}, progress_callback=heard)
+        said = await client.call_tool("srv__chatter", {}, progress_callback=record_progress)
         assert getattr(said.content[0], "text", "") == "said"
         assert "srv__chatter: half (1)" in lines
-        hanging = asyncio.create_task(client.call_tool("srv__hang", {}, progress_callback=heard))
+        hanging = asyncio.create_task(client.call_tool("srv__hang", {}, progress_callback=record_progress))
         await until(lambda: "srv__hang is working" in lines)
         hanging.cancel()
         await until(lambda: any(m.get("method") == "notifications/cancelled" for m in diary(tmp_path)))
@@ -232,4 +236,4 @@ async def test_who_calls_a_tool_over_mcp_hears_of_its_progress_and_can_end_it(
 
 async def test_the_file_says_what_idle_stop_cannot_do() -> None:
     config = McpServerConfig.model_validate({"url": "http://a.test", "idle_stop": 5})
-    assert config.unheeded == ("idle_stop is for servers that a `command` starts; this one is somebody else's to stop",)
+    assert config.ignored_settings == ("idle_stop has no effect: it only stops servers that a `command` starts",)

@@ -10,18 +10,18 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from agent.core.config import Settings
 from agent.core.errors import ConfigError, ToolError
+from agent.core.settings import Settings
 from agent.tools import ToolContext
 from gateway.cli import mcp_servers, mcp_servers_login
-from mcp_tools.hub import McpServer
-from mcp_tools.login import log_in
-from mcp_tools.logins import LoginFile
-from mcp_tools.mcp_config import McpServerConfig
-from tests.support.mcp_hub import hub_with, until
+from mcp_tools.client.config import McpServerConfig
+from mcp_tools.client.hub import McpServer
+from mcp_tools.client.oauth_flow import log_in
+from mcp_tools.client.oauth_tokens import LoginFile
+from tests.support.mcp_client import hub_with, until
 from tests.support.oauth_server import Authority, guarded
 
-CONTEXT = ToolContext(run_id="run_1", owner="local", key="k")
+CONTEXT = ToolContext(run_id="run_1", owner="local", idempotency_key="k")
 
 
 def entry(url: str, **options: Any) -> McpServerConfig:
@@ -39,7 +39,7 @@ async def logged_in(folder: Path, config: McpServerConfig) -> None:
 
 
 async def echo(server: McpServer) -> str:
-    return (await server._mount._registry.get("srv__echo").call({"text": "x"}, CONTEXT)).text
+    return (await server._registration._registry.get("srv__echo").call({"text": "x"}, CONTEXT)).text
 
 
 @pytest.mark.row("Scard-02")
@@ -49,7 +49,7 @@ async def test_after_a_login_the_tools_are_there_and_the_tokens_are_renewed(tmp_
         config = entry(url, auth="oauth")
         async with hub_with(tmp_path, config) as server:
             await until(lambda: server.status == "down")
-            assert server.reason == "nobody is logged in there: run `stepgate mcp-servers login srv`"
+            assert server.reason == "no login is stored: run `stepgate mcp-servers login srv`"
             await logged_in(tmp_path, config)
             await until(lambda: server.status == "ready")
             assert await echo(server) == "echo: x"
@@ -87,7 +87,9 @@ async def test_a_login_that_ends_is_told_with_what_to_do(tmp_path: Path) -> None
             await until(lambda: server.status == "ready")
             authority.good.clear()
             authority.knows_tokens = False
-            with pytest.raises(ToolError, match=r"refuses us with HTTP 401: run `stepgate mcp-servers login srv`"):
+            with pytest.raises(
+                ToolError, match=r"rejects our credential with HTTP 401: run `stepgate mcp-servers login srv`"
+            ):
                 await echo(server)
             authority.knows_tokens = True
             await logged_in(tmp_path, config)
@@ -100,7 +102,7 @@ async def test_a_login_is_never_sent_to_another_server(tmp_path: Path) -> None:
         await logged_in(tmp_path, entry(url, auth="oauth"))
         async with hub_with(tmp_path, entry(elsewhere, auth="oauth")) as server:
             await until(lambda: server.status == "down")
-            assert "nobody is logged in" in server.reason
+            assert "no login is stored" in server.reason
     assert not other.seen
 
 
@@ -118,7 +120,7 @@ async def test_a_login_with_a_client_that_was_registered_by_hand(tmp_path: Path)
 async def test_what_goes_wrong_with_a_login_is_said(tmp_path: Path) -> None:
     authority = Authority(agrees=False)
     async with guarded(authority) as url:
-        with pytest.raises(ConfigError, match="the authorization server refuses: she said no"):
+        with pytest.raises(ConfigError, match="the authorization server rejected the login: she said no"):
             await log_in("srv", entry(url, auth="oauth"), agreeing)
         authority.agrees = True
 
@@ -137,7 +139,7 @@ async def test_what_goes_wrong_with_a_login_is_said(tmp_path: Path) -> None:
 async def test_an_authorization_server_in_somebodys_network_is_not_asked(tmp_path: Path) -> None:
     authority = Authority()
     async with guarded(authority) as url:
-        for address, told in (("http://10.0.0.1", "without TLS"), ("https://10.0.0.1", "no public address")):
+        for address, told in (("http://10.0.0.1", "has no TLS"), ("https://10.0.0.1", "no public address")):
             authority.url = address
             with pytest.raises(ConfigError, match=told):
                 await log_in("srv", entry(url, auth="oauth"), agreeing)
@@ -165,7 +167,9 @@ async def test_a_named_credential_is_read_anew_and_a_refusal_is_told(tmp_path: P
     async with guarded(authority) as url, hub_with(tmp_path, entry(url, credential="notes"), path) as server:
         await until(lambda: server.status == "ready")
         authority.good = {"new": 2**40}
-        with pytest.raises(ToolError, match="refuses us with HTTP 401: check `headers` or `credential` of its entry"):
+        with pytest.raises(
+            ToolError, match="rejects our credential with HTTP 401: check `headers` or `credential` of its entry"
+        ):
             await echo(server)
         keep("new")
         assert await echo(server) == "echo: x"
@@ -177,14 +181,14 @@ async def test_a_named_credential_is_read_anew_and_a_refusal_is_told(tmp_path: P
 async def test_a_server_that_wants_a_login_says_so_where_none_is_configured(tmp_path: Path) -> None:
     async with guarded(Authority()) as url, hub_with(tmp_path, entry(url)) as server:
         await until(lambda: server.status == "down")
-    assert "it refuses us with HTTP 401" in server.reason
-    assert 'give the entry "auth": "oauth", and run `stepgate mcp-servers login srv`' in server.reason
+    assert "it rejects our credential with HTTP 401" in server.reason
+    assert 'set "auth": "oauth" and run `stepgate mcp-servers login srv`' in server.reason
 
 
 async def test_the_command_line_logs_in_and_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings(_env_file=None, data_dir=tmp_path)
     for module in (mcp_servers, mcp_servers_login):
-        monkeypatch.setattr(module, "settings_of_command", lambda: settings)
+        monkeypatch.setattr(module, "load_command_settings", lambda: settings)
     loop = asyncio.get_running_loop()
     browsers: list[Any] = []
 
@@ -215,13 +219,13 @@ async def test_the_command_line_logs_in_and_out(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"auth": "user"}, "a caller's own token is never passed on"),
-        ({"auth": "sk-secret-token"}, "auth may be static or oauth"),
-        ({"auth": "oauth", "url": "http://notes.test/mcp"}, "must begin with https://"),
-        ({"credential": "notes", "url": "http://notes.test/mcp"}, "must begin with https://"),
-        ({"auth": "oauth", "credential": "notes"}, "exclude each other"),
-        ({"auth": "oauth", "headers": {"authorization": "Bearer x"}}, "exclude each other"),
-        ({"auth": "oauth", "url": "", "command": "x"}, "give a `command` its keys by `env`"),
+        ({"auth": "user"}, "a caller's token is never forwarded"),
+        ({"auth": "sk-secret-token"}, "auth must be static or oauth"),
+        ({"auth": "oauth", "url": "http://notes.test/mcp"}, "must start with https://"),
+        ({"credential": "notes", "url": "http://notes.test/mcp"}, "must start with https://"),
+        ({"auth": "oauth", "credential": "notes"}, "cannot be combined"),
+        ({"auth": "oauth", "headers": {"authorization": "Bearer x"}}, "cannot be combined"),
+        ({"auth": "oauth", "url": "", "command": "x"}, "pass keys to a `command` by `env`"),
     ],
 )
 def test_an_entry_that_would_not_keep_its_secret_is_refused(options: dict[str, Any], told: str) -> None:

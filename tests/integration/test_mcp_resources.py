@@ -9,31 +9,31 @@ import pytest
 
 from agent.core.errors import ToolError
 from agent.tools import Tool, ToolContext, ToolRegistry
-from mcp_tools.hub import McpHub, McpServer
-from mcp_tools.mcp_config import McpServerConfig
-from mcp_tools.pins import Definition
-from mcp_tools.pins_store import Pinning
+from mcp_tools.client.config import McpServerConfig
+from mcp_tools.client.hub import McpHub, McpServer
+from mcp_tools.client.tool_pin_store import PinSettings
+from mcp_tools.client.tool_pins import ToolDefinition
 from tests.integration.conftest import Serve
 from tests.integration.test_mcp_content import gateway, text
-from tests.integration.test_mcp_supply import pins_of
+from tests.integration.test_mcp_tool_pins import pins_of
 from tests.support import warm
 from tests.support.engine import engine_bench
-from tests.support.mcp_hub import hub_with, offered, until
-from tests.support.mcp_media import DATA, LINK
+from tests.support.mcp_client import hub_with, offered, until
+from tests.support.mcp_server_media import DATA, LINK
 from tests.support.script import judges, plans, says, script
 
-CONTEXT = ToolContext(run_id="run_1", owner="local", key="k")
+CONTEXT = ToolContext(run_id="run_1", owner="local", idempotency_key="k")
 
 
 @pytest.fixture(params=["stdio", "http"])
 def entry(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
     """The server in the file of servers, on a process of its own."""
-    with offered("mcp_media", request.param) as found:
+    with offered("mcp_server_media", request.param) as found:
         yield found
 
 
 def media(**options: Any) -> McpServerConfig:
-    return McpServerConfig.model_validate({**warm.server("tests.support.mcp_media", "stdio"), **options})
+    return McpServerConfig.model_validate({**warm.server("tests.support.mcp_server_media", "stdio"), **options})
 
 
 @asynccontextmanager
@@ -44,7 +44,7 @@ async def server_of(folder: Path, **options: Any) -> AsyncIterator[McpServer]:
 
 
 def tool(server: McpServer, name: str) -> Tool:
-    return server._mount._registry.get(f"srv__{name}")
+    return server._registration._registry.get(f"srv__{name}")
 
 
 @pytest.mark.row("Scard-02")
@@ -87,7 +87,7 @@ async def test_resources_and_templates_are_listed_over_all_pages(tmp_path: Path)
         "templates": [],
         "more": 0,
     }
-    assert none.text == "There is none."
+    assert none.text == "No resources."
 
 
 async def test_a_resource_is_read_over_mcp_within_the_limits(
@@ -121,28 +121,28 @@ async def test_a_resource_is_read_over_mcp_within_the_limits(
 )
 async def test_the_operator_chooses_them_like_any_tool(tmp_path: Path, options: Any, there: set[str]) -> None:
     async with server_of(tmp_path, **options) as server:
-        names = {one.spec.name.removeprefix("srv__") for one in server._mount._registry}
+        names = {one.spec.name.removeprefix("srv__") for one in server._registration._registry}
         assert names & {"list_resources", "read_resource", "open"} == there
         assert server.reason == ""
 
 
 async def test_only_servers_that_have_resources_get_them_and_their_own_tools_come_first(tmp_path: Path) -> None:
-    fixture = McpServerConfig.model_validate(warm.server("tests.support.mcp_fixture", "stdio"))
+    fixture = McpServerConfig.model_validate(warm.server("tests.support.mcp_server_basic", "stdio"))
     async with hub_with(tmp_path, fixture) as server:
         await until(lambda: server.status == "ready")
-        assert "srv__read_resource" not in server._mount._registry, "it declares resources, and has none"
+        assert "srv__read_resource" not in server._registration._registry, "it declares resources, and has none"
     async with hub_with(tmp_path, media(args=[*media().args, "own"])) as server:
         await until(lambda: server.status == "ready")
         assert (await tool(server, "read_resource").call({"uri": "a"}, CONTEXT)).text == "its own tool"
         assert tool(server, "read_resource").spec.effect == "effect", "its hints are not believed"
-        assert "There" in (await tool(server, "list_resources").call({"query": "no such"}, CONTEXT)).text
+        assert "No resources" in (await tool(server, "list_resources").call({"query": "no such"}, CONTEXT)).text
 
 
 async def test_they_are_pinned_like_the_tools_of_their_server(tmp_path: Path) -> None:
     registry = ToolRegistry()
     async with pins_of(tmp_path / "pins") as pinning:
-        await pinning.store.offer("srv", {"other": Definition.of({"name": "other"})}, "first_use")
-        hub = McpHub({"srv": media()}, registry, tmp_path, Pinning(pinning.store, "first_use"))
+        await pinning.store.record_offers("srv", {"other": ToolDefinition.from_parts({"name": "other"})}, "first_use")
+        hub = McpHub({"srv": media()}, registry, tmp_path, PinSettings(pinning.store, "first_use"))
         await hub.start()
         await until(lambda: hub.servers["srv"].status == "ready")
         server = hub.servers["srv"]

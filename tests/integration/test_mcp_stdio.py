@@ -11,9 +11,9 @@ from time import monotonic
 import pytest
 
 from agent.core.errors import ToolError
-from mcp_tools import stdio as transport
-from mcp_tools.hub_client import make_client
-from mcp_tools.mcp_config import McpServerConfig
+from mcp_tools.client import stdio as transport
+from mcp_tools.client.config import McpServerConfig
+from mcp_tools.client.transports import make_client
 
 SERVER = """
 import json, os, subprocess, sys, threading, time
@@ -89,7 +89,7 @@ async def gone(pids: list[int]) -> bool:
 async def test_a_banner_before_the_first_message_is_no_fault(server: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with make_client("srv", config(server, "good")) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == ["té"]
-    assert ["a banner" in record.message for record in caplog.records if "no message" in record.message] == [True]
+    assert ["a banner" in record.message for record in caplog.records if "invalid messages" in record.message] == [True]
 
 
 async def test_a_flood_of_standard_error_is_heard_in_part_and_stops_nobody(
@@ -102,7 +102,7 @@ async def test_a_flood_of_standard_error_is_heard_in_part_and_stops_nobody(
     said = [
         record.message for record in caplog.records if record.name == transport.__name__ and "eee" in record.message
     ]
-    assert 0 < len(said) <= transport.LOGGED_A_MINUTE
+    assert 0 < len(said) <= transport.LOGGED_LINES_PER_MINUTE
     assert max(map(len, said)) < 400
 
 
@@ -110,8 +110,8 @@ async def test_a_flood_of_standard_error_is_heard_in_part_and_stops_nobody(
 async def test_a_flood_of_standard_output_costs_neither_time_nor_log(
     server: Path, how: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transport, "LONGEST_MESSAGE", 8 * 1024 * 1024)
-    monkeypatch.setattr(transport, "GRACE_S", 0.2)
+    monkeypatch.setattr(transport, "MAX_MESSAGE_BYTES", 8 * 1024 * 1024)
+    monkeypatch.setattr(transport, "SHUTDOWN_GRACE_S", 0.2)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_utime
     with pytest.raises((ToolError, TimeoutError)) as caught:
         async with asyncio.timeout(2), make_client("srv", config(server, how)):
@@ -126,7 +126,7 @@ async def test_one_that_ends_by_itself_has_its_last_words_told(server: Path) -> 
     with pytest.raises(ToolError) as caught:
         async with make_client("srv", config(server, "ends")):
             raise AssertionError("it never answers")
-    assert "exit code 3; it said: loading / No module named 'gizmo'" in str(caught.value)
+    assert "exit code 3; its last output: loading / No module named 'gizmo'" in str(caught.value)
     assert "\x1b" not in str(caught.value)
 
 
@@ -159,5 +159,5 @@ async def test_one_that_will_not_end_is_killed_also_when_who_waits_is_cancelled_
     holding.cancel()
     await asyncio.wait([holding], timeout=10)
     assert holding.cancelled()
-    assert monotonic() - began < 2 * transport.GRACE_S, "the second word is heard"
+    assert monotonic() - began < 2 * transport.SHUTDOWN_GRACE_S, "the second word is heard"
     assert await gone([int(told.read_text())])

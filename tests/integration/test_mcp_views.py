@@ -14,11 +14,11 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import PaginatedRequestParams
 
-from agent.core.config import Settings
 from agent.core.errors import ConfigError
-from gateway.bootstrap import build
-from mcp_tools import server_pages
-from mcp_tools.server_curated import load_views
+from agent.core.settings import Settings
+from gateway.bootstrap import build_gateway
+from mcp_tools.server import pagination as server_pages
+from mcp_tools.server.views import load_views
 from tests.integration.conftest import Serve
 from tests.support import warm
 from tests.support.conformance_wire import ACCEPT, modern, session_of_2025
@@ -27,7 +27,7 @@ from tests.support.conformance_wire import ACCEPT, modern, session_of_2025
 @asynccontextmanager
 async def gateway(serve: Serve, folder: Path, **options: Any) -> AsyncIterator[str]:
     """A gateway with somebody else's server behind it, once its tools are there."""
-    server = {**warm.server("tests.support.mcp_fixture", "stdio"), "trusted": True}
+    server = {**warm.server("tests.support.mcp_server_basic", "stdio"), "trusted": True}
     path = folder / "servers.json"
     path.write_text(json.dumps({"mcpServers": {"srv": server}}))
     async with serve(mcp_servers=path, **options) as url, Client(f"{url}/mcp/all") as client, asyncio.timeout(30):
@@ -61,8 +61,8 @@ async def test_foreign_tools_are_found_and_called_without_being_listed(serve: Se
     [
         ("tools_find", {}, "query"),
         ("tools_find", {"query": "x", "limit": 0}, "limit"),
-        ("tools_call", {"name": "calculator", "args": {"expression": "1"}}, "look for it with tools_find"),
-        ("tools_call", {"name": "srv__nothing"}, "no such tool"),
+        ("tools_call", {"name": "calculator", "args": {"expression": "1"}}, "find it with tools_find"),
+        ("tools_call", {"name": "srv__nothing"}, "there is no tool"),
         ("tools_call", {"name": "srv__echo", "args": {"txt": "x"}}, "text"),
         ("tools_call", {"name": "srv__fail", "args": {"text": "this"}}, "fail"),
     ],
@@ -148,7 +148,7 @@ async def test_a_view_that_is_not_there_is_not_found(serve: Serve, path: str) ->
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("bad", "tools: [a", "no valid YAML"),
+        ("bad", "tools: [a", "invalid YAML"),
         ("bad", "- a list", "`key: value` lines"),
         ("bad", "tool: [calculator]", "tool: Extra inputs"),
         ("bad", "tools: calculator", "tools: "),
@@ -160,7 +160,7 @@ def test_a_view_that_cannot_be_says_where(tmp_path: Path, name: str, text: str, 
     with pytest.raises(ConfigError, match=name) as caught:
         load_views(view(tmp_path / "views", name, text))
     assert said in caught.value.message
-    with pytest.raises(ConfigError, match="no folder"):
+    with pytest.raises(ConfigError, match="not a folder"):
         load_views(tmp_path / "none")
 
 
@@ -168,7 +168,7 @@ async def test_a_view_of_a_room_that_is_not_stops_the_start(tmp_path: Path) -> N
     folder = view(tmp_path / "views", "lost", "room: nowhere\n")
     settings = Settings(_env_file=None, data_dir=tmp_path / "data", mcp_views_dir=folder, skills_user_dir=False)
     with pytest.raises(ConfigError, match="'lost': room: there is no room named 'nowhere'"):
-        async with build(settings):
+        async with build_gateway(settings):
             pass
 
 
@@ -178,8 +178,8 @@ async def test_a_tool_that_a_view_names_in_vain_is_logged(
     folder = view(tmp_path / "views", "typo", "tools: [calculater, calc*, github__issues]\n")
     async with serve(mcp_views_dir=folder):
         pass
-    told = [record.getMessage() for record in caplog.records if "names a tool" in record.getMessage()]
-    assert told == ["the MCP view 'typo' names a tool 'calculater', which is not there"]
+    told = [record.getMessage() for record in caplog.records if "names an unknown tool" in record.getMessage()]
+    assert told == ["the MCP view 'typo' names an unknown tool 'calculater'"]
 
 
 MANY = """
@@ -220,7 +220,7 @@ async def test_long_lists_come_in_pages_and_what_matters_first(serve: Serve, tmp
         skills = (await modern(url, "skills/list", {}))["result"]
         later = (await modern(url, "skills/list", {"cursor": skills["nextCursor"]}))["result"]
     listed = [name for page in pages for name in page]
-    assert [len(page) for page in pages[:-1]] == [server_pages.PAGE] * (len(pages) - 1)
+    assert [len(page) for page in pages[:-1]] == [server_pages.PAGE_SIZE] * (len(pages) - 1)
     assert len(listed) == len(set(listed))
     assert len([name for name in listed if name.startswith("many__")]) == 250
     assert first[:4] == ["agent_run", "run_get", "run_respond", "run_cancel"]
@@ -257,11 +257,11 @@ async def test_a_cursor_that_was_not_given_is_refused(serve: Serve) -> None:
 
 
 def test_a_page_goes_on_where_it_ended_although_the_list_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_pages, "PAGE", 3)
+    monkeypatch.setattr(server_pages, "PAGE_SIZE", 3)
 
     def page(items: str, cursor: str | None = None) -> tuple[str, str | None]:
         params = PaginatedRequestParams(cursor=cursor)
-        found, following = server_pages.page_of(list(items), str, "tools/list", params)
+        found, following = server_pages.paginate(list(items), str, "tools/list", params)
         return "".join(found), following
 
     shown, cursor = page("bcdefg")

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from agent.core.embedder import Embedded
 from agent.core.errors import EmbedderError
 from agent.core.models import AgentRequest, AgentResponse, Room
-from agent.core.response import respond
+from agent.core.principal import Principal
+from agent.llm.embedder import Embedded
+from agent.runs.response import build_response
 from tests.support.engine import Bench, engine_bench
 from tests.support.script import plans, says, script
 from tests.support.tools import returning
@@ -21,8 +22,8 @@ def memory_line(response: AgentResponse) -> dict[str, Any]:
 
 
 async def ask_as(bench: Bench, owner: str, prompt: str, **request: Any) -> AgentResponse:
-    run_id = await bench.service.start(AgentRequest(prompt=prompt, **request), owner=owner)
-    return respond([event async for event in bench.service.events(run_id, owner=owner)])
+    run_id = await bench.service.start_run(AgentRequest(prompt=prompt, **request), Principal(owner))
+    return build_response([event async for event in bench.service.follow_events(run_id, owner=owner)])
 
 
 @pytest.mark.row("S001-07")
@@ -115,7 +116,7 @@ async def test_a_room_without_memory_neither_recalls_nor_keeps(tmp_path: Path) -
     async with engine_bench(tmp_path, script(says("Yes.", to="completion")), room=room) as bench:
         await bench.engine.memory.save("local", "My dog is called Fido.", source="test")
         response = await bench.run("Is my dog called Fido?", conversation_id="one")
-        kept = await bench.engine.memory.newest("local", kind=None)
+        kept = await bench.engine.memory.list_newest("local", kind=None)
     assert "memories" not in memory_line(response)
     assert "embedder" not in response.metadata["runtime"]
     assert [memory.text for memory in kept] == ["My dog is called Fido."]
@@ -140,5 +141,5 @@ async def test_what_the_gateway_can_do_is_no_memory(tmp_path: Path) -> None:
         helped = await bench.run("Tell me about the wine of the mountains", conversation_id="one")
         assert "rules mode" in helped.response
         await bench.run("What is 6*7?", conversation_id="one")
-        kept = await bench.engine.memory.newest("local", kind=None)
+        kept = await bench.engine.memory.list_newest("local", kind=None)
     assert [memory.text for memory in kept] == ["What is 6*7?\n6*7 = 42"]

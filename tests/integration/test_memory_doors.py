@@ -34,7 +34,7 @@ def stepgate(folder: Path, words: Sequence[str], *, cold: bool = False) -> tuple
 
 async def test_the_command_line_shares_the_memories_of_a_running_gateway(serve: Serve, tmp_path: Path) -> None:
     async with serve() as url, httpx.AsyncClient(base_url=url) as client:
-        assert "Nothing is remembered yet" in stepgate(tmp_path, ["list"], cold=True)[1]
+        assert "No memories yet" in stepgate(tmp_path, ["list"], cold=True)[1]
         await client.post("/v1/agent", json={"prompt": "remember that my dog is called Fido"})
         code, output = stepgate(tmp_path, ["list", "--json"])
         assert code == 0

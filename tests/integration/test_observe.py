@@ -14,9 +14,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from agent.core.events import Event
-from agent.core.fold import RunState
 from agent.core.models import AgentRequest
-from gateway.observe.logs import DiscreetFormatter, JsonFormatter, TextFormatter, request_id
+from agent.core.run_state import RunState
+from gateway.observe.logs import JsonFormatter, RedactingFormatter, TextFormatter, request_id
 from gateway.observe.traces import RunTraces
 from tests.integration.conftest import Serve
 from tests.integration.test_openai_door import ASK, MODEL, user
@@ -63,7 +63,7 @@ async def test_a_run_is_a_span_with_its_calls_below_it(tmp_path: Path, content: 
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     traces = RunTraces(provider.get_tracer("test"), content=content)
-    async with engine_bench(tmp_path, MODEL, observers=(traces.observe,)) as bench:
+    async with engine_bench(tmp_path, MODEL, observers=(traces.observe_event,)) as bench:
         response = await bench.run(ASK)
     spans = {span.name: span for span in exporter.get_finished_spans()}
     run = spans["invoke_agent test"]
@@ -87,8 +87,8 @@ async def test_an_observer_that_fails_stops_no_run(tmp_path: Path, caplog: pytes
         raise RuntimeError("no disk for spans")
 
     async with engine_bench(tmp_path, None, observers=(broken,)) as bench:
-        run_id = await bench.service.start(AgentRequest(prompt="2+2"))
-        assert (await bench.service.response(run_id)).response == "2+2 = 4"
+        run_id = await bench.service.start_run(AgentRequest(prompt="2+2"))
+        assert (await bench.service.wait_for_response(run_id)).response == "2+2 = 4"
     assert "an observer failed" in caplog.text
 
 
@@ -105,13 +105,13 @@ class Lines(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
-        self.setFormatter(DiscreetFormatter(JsonFormatter(), ()))
+        self.setFormatter(RedactingFormatter(JsonFormatter(), ()))
         self.written: list[dict[str, Any]] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         self.written.append(json.loads(self.format(record)))
 
-    def of(self, name: str) -> list[dict[str, Any]]:
+    def records_of(self, name: str) -> list[dict[str, Any]]:
         """Those of one logger."""
         return [line for line in self.written if line["logger"] == name]
 
@@ -131,7 +131,7 @@ async def test_each_request_and_the_end_of_each_run_has_its_line(serve: Serve, l
         assert (await client.get("/health")).status_code == 200
         assert (await client.get("/v1/runs/run_none")).status_code == 404
         answer = await client.post("/v1/chat/completions", json={"model": "stepgate", "messages": user()})
-    requests, (run,) = lines.of("gateway.requests"), lines.of("gateway.runs")
+    requests, (run,) = lines.records_of("gateway.requests"), lines.records_of("gateway.runs")
     assert [(line["method"], line["route"], line["status"]) for line in requests] == [
         ("GET", "/v1/runs/{run_id}", 404),
         ("POST", "/v1/chat/completions", 200),
@@ -146,16 +146,16 @@ async def test_each_request_and_the_end_of_each_run_has_its_line(serve: Serve, l
 async def test_the_operator_hears_of_a_refused_provider_key_and_of_who_called(serve: Serve, lines: Lines) -> None:
     async with serve(require_key="always") as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
         assert (await client.get("/v1/runs", headers={"authorization": "Bearer sg_no"})).status_code == 401
-    (refused,) = lines.of("gateway.requests")
+    (refused,) = lines.records_of("gateway.requests")
     assert (refused["route"], refused["status"]) == ("/v1/runs", 401)
     model = script(says(fault="status_401", to="completion"))
     async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
         failed = await client.post("/v1/agent", json={"prompt": "hello there, who are you?", "room": "chat"})
     assert failed.status_code == 502
-    (call,) = lines.of("agent.execution.metering")
+    (call,) = lines.records_of("agent.run_context.model_calls")
     assert (call["level"], call["code"]) == ("warning", "ERR_MODEL_AUTH")
     assert call["run_id"].startswith("run_"), "said within the run"
-    (run,) = lines.of("gateway.runs")
+    (run,) = lines.records_of("gateway.runs")
     assert (run["level"], run["code"]) == ("warning", "ERR_MODEL_AUTH")
 
 

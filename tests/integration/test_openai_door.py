@@ -50,8 +50,8 @@ async def test_a_completion_with_its_trace(serve: Serve) -> None:
     extra = completion.model_extra or {}
     assert extra["steps"] == (message.model_extra or {})["metadata"]["steps"]
     assert extra["metadata"]["mine"] == "1"
-    assert extra["metadata"]["tool_results"][0]["output"]["value"] == "42"
-    assert extra["metadata"]["runtime"]["planner"]["effective"] == "llm"
+    assert extra["stepgate"]["tool_results"][0]["output"]["value"] == "42"
+    assert extra["stepgate"]["runtime"]["planner"]["effective"] == "llm"
 
 
 @pytest.mark.row("S001-13", "S001-35")
@@ -131,7 +131,7 @@ async def test_sources_come_before_the_text_that_cites_them(serve: Serve, tmp_pa
     assert source["source"]["name"] == "handbook.md"
     assert "25 days" in source["document"][0]
     assert source["metadata"][0]["name"] == "handbook.md"
-    assert received[-1]["metadata"]["citations"][0]["source_id"] == 1
+    assert received[-1]["stepgate"]["citations"][0]["source_id"] == 1
 
 
 @pytest.mark.row("S001-14")
@@ -169,7 +169,7 @@ async def test_an_unknown_model_is_404_before_anything_else(serve: Serve, stream
         ({"model": "stepgate", "messages": [{"content": "x"}]}, 400, "messages[0].role", "missing_required_parameter"),
         ({"model": "stepgate", "messages": user(None)}, 400, "messages[0].content", "invalid_type"),
         ({"model": "stepgate", "messages": user("")}, 400, "messages[0].content", "invalid_value"),
-        ({"model": "stepgate", "messages": [{"role": "system", "content": "x"}]}, 400, "messages", "invalid_value"),
+        ({"model": "stepgate", "messages": [{"role": "assistant", "content": "x"}]}, 400, "messages", "invalid_value"),
         ({"model": "stepgate", "messages": user(), "n": 2}, 400, "n", "unsupported_parameter"),
         ({"model": "stepgate", "messages": user(), "temperature": 9}, 400, "temperature", "invalid_value"),
         (
@@ -281,7 +281,7 @@ async def test_the_clients_own_tools_reach_only_a_plain_room(serve: Serve, model
     ]
     streamed = [c.choices[0].delta.tool_calls for c in chunks if c.choices and c.choices[0].delta.tool_calls]
     assert streamed[0][0].id == "c9"
-    assert (ignored.model_extra or {})["metadata"]["runtime"]["client_tools_ignored"] == 1
+    assert (ignored.model_extra or {})["stepgate"]["runtime"]["client_tools_ignored"] == 1
 
 
 async def test_reasoning_of_the_model_is_streamed_apart(serve: Serve) -> None:

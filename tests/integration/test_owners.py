@@ -10,18 +10,18 @@ from typing import Any
 import httpx
 import pytest
 
-from agent.builder.sources import SourceStore
-from agent.builder.store import BuilderStore
-from agent.core.config import Settings
-from agent.core.keys import KeyStore
-from agent.core.schema import metadata
-from agent.core.statements import Change, Statements
-from agent.core.subagents import Uncertainty
-from agent.knowledge.collection_store import Collection, CollectionStore
-from agent.knowledge.models import ConnectorInput
-from agent.knowledge.templates import from_template
-from agent.owners import OWNED
-from gateway.stores import open_store, statements_of
+from agent.core.settings import Settings
+from agent.core.subagent_result import Uncertainty
+from agent.ingest.collection_store import Collection, CollectionStore
+from agent.ingest.templates import from_template
+from agent.owners import OWNED_TABLES
+from agent.pipeline_builder.conversation_store import BuilderConversationStore
+from agent.pipeline_builder.source_store import SourceStore
+from agent.search.models import ConnectorInput
+from agent.storage.api_keys import KeyStore
+from agent.storage.sql import SqlClient, SqlStatement
+from agent.storage.tables import metadata
+from gateway.bootstrap_stores import build_statements, open_store
 from tests.integration.conftest import Serve
 from tests.integration.test_cli import stepgate
 from tests.support.postgres import fresh_database
@@ -45,9 +45,9 @@ def database(request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
 
 
 @contextlib.asynccontextmanager
-async def statements(tmp_path: Path, database: dict[str, str]) -> AsyncIterator[Statements]:
+async def statements(tmp_path: Path, database: dict[str, str]) -> AsyncIterator[SqlClient]:
     store = await open_store(Settings(_env_file=None, data_dir=tmp_path / "data", **database))  # type: ignore[arg-type]
-    yield statements_of(store)
+    yield build_statements(store)
     await store.close()
 
 
@@ -61,7 +61,7 @@ async def keys_of(tmp_path: Path, database: dict[str, str], **owners: list[str])
     return made
 
 
-async def left(db: Statements, owner: str) -> dict[str, int]:
+async def left(db: SqlClient, owner: str) -> dict[str, int]:
     """How many rows of each table are this owner's, by the schema."""
     found = {}
     for table in OWNER_TABLES:
@@ -70,14 +70,14 @@ async def left(db: Statements, owner: str) -> dict[str, int]:
     return found
 
 
-async def build(client: httpx.AsyncClient, db: Statements, folder: Path) -> None:
+async def build(client: httpx.AsyncClient, db: SqlClient, folder: Path) -> None:
     """Have a source, a conversation about it with a doubt, and a job that is under way."""
     source = (await client.post("/v1/sources", json={"source_identifier": str(folder)})).json()["id"]
     made = (await client.post(API, json={"source_id": source})).json()["id"]
-    conversations = BuilderStore(db, time.time)
+    conversations = BuilderConversationStore(db, time.time)
     mine = await conversations.get(made, "anna")
     assert mine is not None
-    await conversations.record_doubts(mine, "conversation", (UNSURE,), settled_by="x")
+    await conversations.record_uncertainties(mine, "conversation", (UNSURE,), settled_by="x")
     job = await client.post(
         "/v1/collections/kelp/ingest", json={"source_type": "local", "source_identifier": str(folder)}
     )
@@ -160,11 +160,11 @@ async def test_nothing_of_a_removed_owner_is_left_in_any_table(
 
 
 def test_the_order_names_every_table_with_an_owner() -> None:
-    assert set(OWNED) == OWNER_TABLES - {"audit"}
+    assert set(OWNED_TABLES) == OWNER_TABLES - {"audit"}
     references = {(table.name, key.column.table.name) for table in metadata.sorted_tables for key in table.foreign_keys}
     for table, other in references:
-        if table in OWNED and other in OWNED:
-            assert OWNED.index(table) < OWNED.index(other)
+        if table in OWNED_TABLES and other in OWNED_TABLES:
+            assert OWNED_TABLES.index(table) < OWNED_TABLES.index(other)
 
 
 @pytest.mark.row("S000-14")
@@ -183,7 +183,7 @@ async def test_a_dropped_collection_or_source_leaves_conversations_without_it(
 ) -> None:
     async with statements(tmp_path, database) as db:
         sources, collections = SourceStore(db, (), time.time), CollectionStore(db, time.time)
-        conversations = BuilderStore(db, time.time)
+        conversations = BuilderConversationStore(db, time.time)
         source = await sources.add("anna", ConnectorInput(source_type="web", source_identifier=WEB))
         made = await conversations.add("anna", source_id=source.id)
         await collections.put("anna", Collection("kelp", from_template()))
@@ -201,8 +201,8 @@ async def test_a_dropped_collection_or_source_leaves_conversations_without_it(
 
 async def test_several_changes_are_done_together_or_not_at_all(tmp_path: Path, database: dict[str, str]) -> None:
     async with statements(tmp_path, database) as db:
-        insert = Change("INSERT INTO blobs (checksum, data) VALUES (?, ?)", ("c", b"x"))
+        insert = SqlStatement("INSERT INTO blobs (checksum, data) VALUES (?, ?)", ("c", b"x"))
         with pytest.raises(Exception, match=r"(?i)unique|duplicate"):
             await db.write_all(insert, insert)
         assert await db.read("SELECT checksum FROM blobs") == []
-        assert await db.write_all(insert, Change("DELETE FROM blobs")) == [1, 1]
+        assert await db.write_all(insert, SqlStatement("DELETE FROM blobs")) == [1, 1]

@@ -8,13 +8,13 @@ import pytest
 
 from agent.core.events import Event, ToolCalled, ToolReturned
 from agent.core.models import JsonObject, Room
-from agent.knowledge.dry_run_report import ValidationReport
-from agent.knowledge.models import ConnectorInput
-from agent.knowledge.pipeline import PipelineDAG
-from agent.knowledge.pipeline_check import checked
-from agent.knowledge.pipeline_diff import applied
-from agent.knowledge.templates import from_template
-from agent.subagents.validation_bench import ValidationBench
+from agent.ingest.dry_run_report import ValidationReport
+from agent.ingest.pipeline import PipelineDAG
+from agent.ingest.pipeline_check import check_pipeline
+from agent.ingest.pipeline_diff import apply_diff
+from agent.ingest.templates import from_template
+from agent.search.models import ConnectorInput
+from agent.subagents.validation_session import ValidationSession
 from tests.support.engine import Bench, engine_bench
 from tests.support.script import Call, Rule, says, script
 from tests.support.subagents import ended, ends
@@ -118,13 +118,13 @@ async def test_a_validator_that_never_ran_anything_is_run_for(tmp_path: Path) ->
 async def test_what_was_tried_is_not_tried_again_and_the_validator_is_told_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, tried = ValidationBench.dry_run, []
+    run, tried = ValidationSession.dry_run, []
 
-    async def counted(bench: ValidationBench, pipeline: PipelineDAG) -> ValidationReport:
+    async def counted(bench: ValidationSession, pipeline: PipelineDAG) -> ValidationReport:
         tried.append(pipeline)
         return await run(bench, pipeline)
 
-    monkeypatch.setattr(ValidationBench, "dry_run", counted)
+    monkeypatch.setattr(ValidationSession, "dry_run", counted)
     smaller: JsonObject = {"changed": [{"node": "chunker", "field": "options.size", "before": 900, "after": 500}]}
     turns: list[JsonObject] = [{}, {"pipeline_diff": smaller}, {}, {"pipeline_diff": smaller}]
     asked = (
@@ -167,7 +167,7 @@ async def test_applying_a_recommended_change_raises_the_rate(tmp_path: Path, mod
         assert report.recommended_fixes
         source = ConnectorInput(source_type="local", source_identifier=str(docs), recursive=True)
         for fix in report.recommended_fixes:
-            better = checked(applied(short_of_breath(), fix.pipeline_diff))
+            better = check_pipeline(apply_diff(short_of_breath(), fix.pipeline_diff))
             again = await bench.library.dry_run(source, better)
             assert again.success_rate == 1.0 > report.success_rate
             assert "10 of 10 files are read then, not 6" in fix.description
@@ -234,7 +234,7 @@ async def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     room = Room(id="test", tools=("spawn_pipeline_validator",))
     async with engine_bench(tmp_path / "data", None, room=room, file_roots=[docs]) as bench:
         await run_in(bench, docs)
-        assert await bench.library.collections("local") == {}
+        assert await bench.library.list_collections("local") == {}
     assert list((tmp_path / "data" / "workspaces").iterdir()) == []
 
 

@@ -5,24 +5,24 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.embedder import Embedded
 from agent.core.errors import BadRequestError, EmbedderError
-from agent.core.vectors import Space
-from agent.knowledge import reindex
-from agent.knowledge.errors_retrieval import MemoryNoResultsError
-from agent.knowledge.job_runner import IngestJobs
-from agent.knowledge.jobs import JobRequest, JobStore
-from agent.knowledge.lexical import Indexed
-from agent.knowledge.models import MemoryOutput, MemoryQuery
-from agent.knowledge.naming import vector_set
-from agent.knowledge.postings import PostingsIndex
-from agent.knowledge.terms import terms
+from agent.core.vector_space import VectorSpace
+from agent.ingest import reindex
+from agent.ingest.job_runner import IngestJobs
+from agent.ingest.jobs import JobRequest, JobStore
+from agent.llm.embedder import Embedded
+from agent.search.errors import MemoryNoResultsError
+from agent.search.lexical import IndexedPassage
+from agent.search.models import MemoryOutput, MemoryQuery
+from agent.search.naming import make_vector_set_name
+from agent.search.postings import PostingsIndex
+from agent.text.terms import extract_terms
 from tests.integration.conftest import Serve
 from tests.integration.test_ingestion_doors import HANDBOOK, client_of, done, files, post
 from tests.support.engine import Bench
 from tests.support.reading import Letters, consistent, folder_of, library
 
-BEFORE, AFTER, THIRD = Space("letters", 8), Space("vowels", 8), Space("runes", 8)
+BEFORE, AFTER, THIRD = VectorSpace("letters", 8), VectorSpace("vowels", 8), VectorSpace("runes", 8)
 REMEDY = "`stepgate collections reindex work`"
 
 
@@ -42,17 +42,17 @@ class Changing(Letters):
         return made
 
 
-async def found(bench: Bench) -> MemoryOutput:
+async def search_all(bench: Bench) -> MemoryOutput:
     query = MemoryQuery(query_text="this is note 003", min_relevance_score=0.1)
     return await bench.library.search("local", "work", query, mode="hybrid")
 
 
 async def mode(bench: Bench) -> str:
-    return (await found(bench)).results[0].retrieval_mode
+    return (await search_all(bench)).results[0].retrieval_mode
 
 
 async def entries(bench: Bench, name: str) -> int:
-    return len(await bench.library._vectors.items(name, owner="local", limit=1_000))
+    return len(await bench.library._vectors.list_items(name, owner="local", limit=1_000))
 
 
 async def read_in(bench: Bench, tmp_path: Path, count: int = 6) -> None:
@@ -65,18 +65,18 @@ async def test_a_changed_embedder_is_told_and_its_vectors_are_made_from_the_stor
         await read_in(bench, tmp_path)
         assert await mode(bench) == "hybrid"
         letters.space = AFTER
-        told = await found(bench)
+        told = await search_all(bench)
         assert told.results[0].retrieval_mode == "lexical"
-        assert f"made by {BEFORE}, the embedder is {AFTER}; set it back, or {REMEDY} makes them" in told.note
+        assert f"made by {BEFORE}, the embedder is {AFTER}; set it back, or rebuild them with {REMEDY}" in told.note
         for path in (tmp_path / "docs").iterdir():
             path.unlink()  # the passages are in the store: no source is needed
         report = await bench.library.reindex("local", "work")
         assert (report.documents, report.chunks, report.embedder) == (6, 6, str(AFTER))
-        after = await found(bench)
+        after = await search_all(bench)
         assert (after.results[0].retrieval_mode, after.note) == ("hybrid", "")
-        assert await entries(bench, vector_set("local", "work")) == 0, "the old set is gone"
-        assert {one.embedder for one in await bench.library.documents("local", "work")} == {str(AFTER)}
-        assert (await bench.library.collection("local", "work")).embedder == str(AFTER)
+        assert await entries(bench, make_vector_set_name("local", "work")) == 0, "the old set is gone"
+        assert {one.embedder for one in await bench.library.list_documents("local", "work")} == {str(AFTER)}
+        assert (await bench.library.get_collection("local", "work")).embedder == str(AFTER)
 
 
 async def test_the_old_vectors_serve_until_the_end_and_an_interruption_costs_what_was_under_way(
@@ -90,20 +90,20 @@ async def test_the_old_vectors_serve_until_the_end_and_an_interruption_costs_wha
         with pytest.raises(EmbedderError):
             await bench.library.reindex("local", "work")
         letters.calls_left = 1_000
-        assert f"which has begun ({REMEDY} goes on with it)" in (await found(bench)).note
+        assert f"which is under way ({REMEDY} continues it)" in (await search_all(bench)).note
         letters.space = BEFORE
         assert await mode(bench) == "hybrid", "whoever has the old embedder still, has the old vectors"
         letters.space = AFTER
-        gone = (await bench.library.documents("local", "work"))[0]
-        await bench.library.remove("local", gone.document_id)
+        gone = (await bench.library.list_documents("local", "work"))[0]
+        await bench.library.remove_document("local", gone.document_id)
         letters.texts.clear()
         report = await bench.library.reindex("local", "work")
         assert (report.documents, report.chunks) == (5, 5)
         assert len([text for text in letters.texts if "note" in text]) == 2, "four were made before"
         assert await mode(bench) == "hybrid"
-        serving = vector_set("local", "work", str(AFTER))
+        serving = make_vector_set_name("local", "work", str(AFTER))
         assert await entries(bench, serving) == 5, "what was removed meanwhile is not in the new set either"
-        await bench.library.drop("local", "work")
+        await bench.library.drop_collection("local", "work")
         assert await entries(bench, serving) == 0
 
 
@@ -117,10 +117,10 @@ async def test_a_set_begun_for_a_third_embedder_is_not_left_behind(
         letters.space, letters.calls_left = AFTER, 2
         with pytest.raises(EmbedderError):
             await bench.library.reindex("local", "work")
-        assert await entries(bench, vector_set("local", "work", str(AFTER))) == 2
+        assert await entries(bench, make_vector_set_name("local", "work", str(AFTER))) == 2
         letters.space, letters.calls_left = THIRD, 1_000
         await bench.library.reindex("local", "work")
-        assert await entries(bench, vector_set("local", "work", str(AFTER))) == 0
+        assert await entries(bench, make_vector_set_name("local", "work", str(AFTER))) == 0
         assert await mode(bench) == "hybrid"
 
 
@@ -131,8 +131,8 @@ async def test_documents_read_while_the_embedder_was_away_get_their_vectors(tmp_
         await read_in(bench, tmp_path)
         letters.calls_left = 1_000
         assert (
-            f"no passage of 'work' has a vector yet, so its words alone were searched; {REMEDY}"
-            in (await found(bench)).note
+            f"no passage of 'work' has a vector yet, so only its words were searched; rebuild them with {REMEDY}"
+            in (await search_all(bench)).note
         )
         assert (await bench.library.reindex("local", "work")).chunks == 6
         assert await mode(bench) == "hybrid"
@@ -153,9 +153,14 @@ async def test_words_indexed_by_an_earlier_release_are_renewed_without_an_embedd
         await bench.library.ingest("local", "work", docs)
         index = bench.library._lexical
         assert isinstance(index, PostingsIndex)
-        chunk_ids = [one for document in await bench.library.documents("local", "work") for one in document.chunk_ids]
-        kept = await index.passages("work", chunk_ids, owner="local")
-        old = [Indexed(p, tuple(terms(p.title)), tuple(terms(p.text))) for p in (one.passage for one in kept.values())]
+        chunk_ids = [
+            one for document in await bench.library.list_documents("local", "work") for one in document.chunk_ids
+        ]
+        kept = await index.get_passages("work", chunk_ids, owner="local")
+        old = [
+            IndexedPassage(p, tuple(extract_terms(p.title)), tuple(extract_terms(p.text)))
+            for p in (one.passage for one in kept.values())
+        ]
         await index._rows.put("local", "work", old)
         asked = MemoryQuery(query_text="hotellkostnader", min_relevance_score=0.1)
         with pytest.raises(MemoryNoResultsError):

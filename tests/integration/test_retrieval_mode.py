@@ -7,9 +7,9 @@ import pytest
 
 from agent.core import events as ev
 from agent.core.models import Room
-from agent.core.vectors.qdrant import QdrantIndex
-from agent.knowledge.models import MemoryQuery
-from agent.knowledge.retriever import Retriever
+from agent.search.models import MemoryQuery
+from agent.search.retriever import Retriever
+from agent.storage.vectors.qdrant import QdrantIndex
 from tests.support.engine import Bench, engine_bench
 from tests.support.reading import Letters, folder_of, library
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from agent.core.models import Room
-from mcp_tools.hub import McpHub
-from tests.integration.test_mcp_hub import server, stdio
+from mcp_tools.client.hub import McpHub
+from tests.integration.test_mcp_client import server, stdio
 from tests.support.engine import Bench, engine_bench
-from tests.support.mcp_hub import until
+from tests.support.mcp_client import until
 from tests.support.script import Call, plans, says, script
 
 SKILL = "---\nname: repeat\ndescription: Repeats what it is told, with care.\nallowed-tools: {tools}\n---\nRepeat it.\n"
@@ -24,7 +24,7 @@ def skill_root(folder: Path, tools: str) -> Path:
     return folder / "skills"
 
 
-def asked(bench: Bench, purpose: str) -> list[dict[str, Any]]:
+def list_requests(bench: Bench, purpose: str) -> list[dict[str, Any]]:
     """The bodies of the model calls of a purpose."""
     return [request["body"] for request in bench.client.requests if request["purpose"] == purpose]
 
@@ -45,11 +45,11 @@ async def test_named_tools_are_all_a_planned_run_has(tmp_path: Path) -> None:
     root = skill_root(tmp_path, "calculator current_time")
     async with engine_bench(tmp_path / "data", model, skill_roots=[root]) as bench:
         response = await bench.run("search for the sum of 2+3", **ONLY)
-        catalogue = text_of(asked(bench, "planner")[0])
+        catalogue = text_of(list_requests(bench, "planner")[0])
         assert "- current_time(" in catalogue
         assert "- calculator(" not in catalogue
-        assert "calculator" in text_of(asked(bench, "planner")[1]), "the plan that used it was refused, by name"
-        offered = [tool["function"]["name"] for tool in asked(bench, "skill")[0]["tools"]]
+        assert "calculator" in text_of(list_requests(bench, "planner")[1]), "the plan that used it was refused, by name"
+        offered = [tool["function"]["name"] for tool in list_requests(bench, "skill")[0]["tools"]]
         assert offered == ["current_time"]
         refused = [line for line in response.steps if line.type == "tool"]
         assert [(line.title, line.status) for line in refused] == [("calculator", "refused")]
@@ -66,10 +66,10 @@ async def test_messages_stand_for_the_history_in_that_call_only(tmp_path: Path) 
             ("Which one", {}),
         ):
             await bench.run(prompt, conversation_id="c", **more)
-            said.append(text_of(asked(bench, "completion")[-1]))
+            said.append(text_of(list_requests(bench, "completion")[-1]))
         assert ("Aurora" in said[1], "Mira" in said[1]) == (False, True)
         assert ("Aurora" in said[2], "Mira" in said[2]) == (True, False)
-        stored = await bench.store.conversations.history("local", "c")
+        stored = await bench.store.conversations.list_turns("local", "c")
         assert [text for role, text in stored if role == "user"] == ["My boat is Aurora", "What is hers", "Which one"]
 
 
@@ -91,8 +91,8 @@ async def test_planner_and_skills_know_foreign_tools_too(tmp_path: Path) -> None
             response = await bench.run("search, then repeat hello")
         finally:
             await hub.aclose()
-        prompt = text_of(asked(bench, "planner")[0])
-        enabled = [skill for skill in bench.engine.skills.visible(None) if skill.model_invocable]
+        prompt = text_of(list_requests(bench, "planner")[0])
+        enabled = [skill for skill in bench.engine.skills.list_visible(None) if skill.model_invocable]
         assert len(enabled) >= 8, "the shipped ones and ours"
         for skill in enabled:
             line = next(line for line in prompt.splitlines() if line.startswith(f"- {skill.name}: "))
@@ -112,8 +112,10 @@ async def test_conversations_survive_reopening_and_two_writers(tmp_path: Path) -
         engine_bench(tmp_path / "data", None) as other,
     ):
         stores = (one.store.conversations, other.store.conversations)
-        await asyncio.gather(*(stores[n % 2].remember("local", "c", f"run_{n}", f"q{n}", f"a{n}") for n in range(10)))
+        await asyncio.gather(
+            *(stores[n % 2].add_exchange("local", "c", f"run_{n}", f"q{n}", f"a{n}") for n in range(10))
+        )
     async with engine_bench(tmp_path / "data", None) as again:
-        turns = await again.store.conversations.history("local", "c", limit=100)
+        turns = await again.store.conversations.list_turns("local", "c", limit=100)
     assert sorted(turns) == sorted([("user", f"q{n}") for n in range(10)] + [("assistant", f"a{n}") for n in range(10)])
     assert [role for role, _ in turns] == ["user", "assistant"] * 10

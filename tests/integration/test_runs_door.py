@@ -26,6 +26,28 @@ async def test_a_client_that_has_seen_the_end_is_told_to_stop_reconnecting(serve
             assert after.status_code == 204
 
 
+@pytest.mark.row("S002-31")
+async def test_a_run_that_did_not_do_what_was_asked_is_listed_and_counted_as_partial(serve: Serve) -> None:
+    broken = {"prompt": "", "metadata": {"tool_calls": [{"tool": "calculator", "args": {"expression": "1/0"}}]}}
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
+        whole, _ = await finished_run(client)
+        answer = (await client.post("/v1/agent", json=broken)).json()
+        partial = answer["metadata"]["run_id"]
+        listed = {
+            status: [run["id"] for run in (await client.get("/v1/runs", params={"status": status})).json()["data"]]
+            for status in ("succeeded", "partial")
+        }
+        run = (await client.get(f"/v1/runs/{partial}")).json()
+        again = await client.get(
+            f"/v1/runs/{partial}/events", params={"after": run["last_seq"]}, headers={"accept": "text/event-stream"}
+        )
+        metrics = (await client.get("/metrics")).text
+    assert answer["metadata"]["status"] == "partial"
+    assert listed == {"succeeded": [whole], "partial": [partial]}
+    assert (run["status"], again.status_code) == ("partial", 204)
+    assert 'stepgate_runs_total{room="stepgate",status="partial"} 1' in metrics
+
+
 async def test_a_client_that_missed_only_the_end_gets_it(serve: Serve) -> None:
     async with serve() as url, httpx.AsyncClient(base_url=url, timeout=20) as client:
         run_id, last = await finished_run(client)

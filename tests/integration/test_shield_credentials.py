@@ -68,7 +68,7 @@ async def test_a_callers_own_credential_reaches_tools_and_no_model(tmp_path: Pat
             f"My key is {OWN}. Please search for the order with it and report it", conversation_id="c"
         )
         asked = str([request["body"] for request in bench.client.requests])
-        said = await bench.store.conversations.history("local", "c")
+        said = await bench.store.conversations.list_turns("local", "c")
     assert OWN not in asked
     assert tool.calls == [{"x": OWN}], "the tool gets the value"
     assert OWN not in response.model_dump_json()

@@ -9,7 +9,7 @@ import pytest
 
 from agent.core.events import Event, ToolCalled, ToolReturned
 from agent.core.models import Room
-from agent.subagents.source_analysis import Evidence, SourceAnalysis, analysis
+from agent.subagents.source_analysis import SourceAnalysis, SourceEvidence, build_analysis
 from tests.support.documents import Words, encrypted_pdf, pdf, scanned_pdf, word
 from tests.support.engine import engine_bench
 from tests.support.script import Call, says, script
@@ -81,11 +81,11 @@ async def test_by_rules_everything_is_counted_and_what_is_odd_is_told(tmp_path: 
     assert "notable: 1 of 9 files tried hold scanned pages" in messages
     assert "open with a password only" in messages
     assert "several languages" in messages
-    assert "1 of 9 files are of types that are not read: .py (1)" in messages
+    assert "no parser reads" not in messages, "source code is read as text"
     scans = next(one for one in made.uncertainties if "scanned" in one.message)
-    assert scans.context == {"examples": ["scan.pdf"]}
+    assert scans.context == {"examples": ["scan.pdf"], "total": 1}
     advice = {one.extension: one for one in made.parser_recommendations}
-    assert set(advice) == {".txt", ".md", ".pdf", ".docx"}, "what nobody reads has no parser"
+    assert set(advice) == {".txt", ".md", ".pdf", ".docx", ".py"}
     assert advice[".txt"].confidence > advice[".pdf"].confidence > advice[".docx"].confidence
     assert "scanned" in (advice[".pdf"].notes or "")
     assert made.summary.startswith("9 files, ")
@@ -207,7 +207,7 @@ async def test_a_single_file_is_a_source_too(tmp_path: Path) -> None:
 
 
 def test_what_nobody_counted_is_not_said_to_be_none() -> None:
-    found = analysis(Evidence())
+    found = build_analysis(SourceEvidence())
     assert found.summary.startswith("The files were not counted.")
     assert "0 files" not in found.summary
     assert [one.severity for one in found.uncertainties] == ["notable"], "it is no empty folder"

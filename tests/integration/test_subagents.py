@@ -12,9 +12,9 @@ from pydantic import JsonValue
 
 from agent.core.events import Event, ModelReturned, SubAgentStarted, ToolCalled, ToolRefused, ToolReturned
 from agent.core.models import AgentRequest, Budgets, JsonObject, Room, Usage
-from agent.core.response import respond
-from agent.core.subagents import SubAgentResult
-from agent.subagents.registry import Kind
+from agent.core.subagent_result import SubAgentResult
+from agent.runs.response import build_response
+from agent.subagents.registry import SubAgentClass
 from agent.subagents.researcher import Researcher
 from agent.tools import Tool
 from tests.support.engine import Bench, engine_bench
@@ -29,7 +29,7 @@ DELEGATE = plans({"tool": "delegate", "inputs": {"task": "look around"}}, {"tool
 async def bench_of(
     tmp_path: Path,
     *rules: Rule,
-    kinds: Sequence[Kind],
+    kinds: Sequence[SubAgentClass],
     tools: Sequence[Tool] = (),
     allowed: Sequence[str] = (),
     room: Room | None = None,
@@ -50,13 +50,13 @@ async def bench_of(
         yield bench
 
 
-def told(bench: Bench) -> str:
+def sent_text(bench: Bench) -> str:
     """What the skill's model was told last."""
     asked = [request["body"]["messages"] for request in bench.client.requests if request["purpose"] == "skill"]
     return str(asked[-1][-1]["content"])
 
 
-def of(events: Sequence[Event], kind: type) -> list[Any]:
+def events_of_type(events: Sequence[Event], kind: type) -> list[Any]:
     return [event.body for event in events if isinstance(event.body, kind)]
 
 
@@ -81,7 +81,7 @@ async def test_a_sub_agent_looks_and_hands_back_a_result(tmp_path: Path) -> None
         2,
         Usage(model_calls=2, prompt_tokens=20, completion_tokens=10),
     )
-    response = respond(events)
+    response = build_response(events)
     assert response.metadata["usage"]["model_calls"] == len(bench.client.requests), "its calls are the run's"
     lines = [(step.type, step.title, step.span) for step in response.steps if step.type in ("tool", "subagent")]
     assert lines == [
@@ -120,10 +120,10 @@ async def test_a_sub_agent_that_loops_stops_after_its_turns_with_what_it_found(t
     assert (finished.outcome, finished.turns, finished.result.success) == ("turns", 4, False)
     assert finished.result.data == {"goal": "the well", "seen": ["sand", "sand", "sand"]}
     assert "4 turns" in finished.result.summary
-    assert "Not finished: It used its 4 turns" in told(bench)
+    assert "Not finished: It used its 4 turns" in sent_text(bench)
     last = [request["body"] for request in bench.client.requests if request["purpose"] == "subagent"][-1]
     assert "tools" not in last, "in its last turn there is nothing left but to end"
-    assert respond(events).metadata["status"] == "complete", "the parent goes on"
+    assert build_response(events).metadata["status"] == "complete", "the parent goes on"
 
 
 @pytest.mark.row("S000-19", "S000-22")
@@ -151,7 +151,7 @@ async def test_a_sub_agent_whose_tool_hangs_times_out_with_what_it_found(tmp_pat
     doubts = [(one.severity, one.message) for one in finished.result.uncertainties]
     assert doubts == [("notable", "scout did not come to its end: Timed out after 0.5 s.")]
     assert finished.result.data == {"goal": "the well", "seen": ["sand"]}
-    response = respond(events)
+    response = build_response(events)
     looked = [step for step in response.steps if step.title == "look"]
     assert [step.status for step in looked] == ["done", "discarded"]
     assert looked[1].detail["reason"] == "scout ended first"
@@ -178,12 +178,12 @@ async def test_a_tool_it_was_not_given_is_refused_recorded_and_told(tmp_path: Pa
     )
     async with bench_of(tmp_path, *rules, kinds=[scout(looking("x"))], allowed=["calculator"]) as bench:
         events = await bench.events("search around, then tell")
-    (refused,) = of(events, ToolRefused)
+    (refused,) = events_of_type(events, ToolRefused)
     assert (refused.tool, refused.span, refused.call_id) == ("calculator", "s1.1.1", "s1.1.1/1")
     assert "is not among this sub-agent's tools (look)" in refused.reason
     asked = [request["body"]["messages"] for request in bench.client.requests if request["purpose"] == "subagent"]
     assert asked[-1][-1]["content"].startswith("Refused: 'calculator' is not among")
-    assert not [called for called in of(events, ToolCalled) if called.tool == "calculator"]
+    assert not [called for called in events_of_type(events, ToolCalled) if called.tool == "calculator"]
 
 
 @pytest.mark.parametrize("second", ["still no JSON", '{"answer": 7}'])
@@ -232,9 +232,9 @@ async def test_two_sub_agents_of_one_turn_overlap_and_share_no_id(tmp_path: Path
     finished = ended(events)
     assert {one.span: one.result.data["goal"] for one in finished} == {"s1.1.1": "east", "s1.1.2": "west"}
     assert all(one.result.success for one in finished)
-    ids = [called.call_id for called in of(events, ToolCalled)]
+    ids = [called.call_id for called in events_of_type(events, ToolCalled)]
     assert len(ids) == len(set(ids)) == 4
-    assert len({called.key for called in of(events, ToolCalled)}) == 4
+    assert len({called.key for called in events_of_type(events, ToolCalled)}) == 4
     begun = [event.seq for event in events if isinstance(event.body, SubAgentStarted)]
     over = [event.seq for event in events if event.type == "subagent.finished"]
     assert max(begun) < min(over), "both had begun before one ended"
@@ -265,16 +265,16 @@ async def test_a_cancelled_parent_takes_its_sub_agent_along(tmp_path: Path) -> N
         return None
 
     async with bench_of(tmp_path, spawns("the well"), looks(), kinds=[scout(work)]) as bench:
-        run_id = await bench.service.start(AgentRequest(prompt="search around, then tell"))
+        run_id = await bench.service.start_run(AgentRequest(prompt="search around, then tell"))
         async with asyncio.timeout(20):
             await inside.wait()
-            await bench.service.cancel(run_id)
-            await bench.service.finished(run_id)
+            await bench.service.cancel_run(run_id)
+            await bench.service.wait_for_events(run_id)
             await torn.wait()
-        events = await bench.service.read(run_id)
+        events = await bench.service.read_events(run_id)
     assert events[-1].type == "run.cancelled"
     assert ended(events) == []
-    lines = {step.title: step.status for step in respond(events).steps if step.type in ("tool", "subagent")}
+    lines = {step.title: step.status for step in build_response(events).steps if step.type in ("tool", "subagent")}
     assert lines == {"spawn_scout": "discarded", "scout": "discarded", "look": "discarded"}
 
 
@@ -289,7 +289,7 @@ async def test_it_leaves_its_parent_a_tenth_of_every_budget(tmp_path: Path) -> N
     assert finished.turns == 7
     assert "10% that are kept for the answer" in finished.result.summary
     assert finished.result.data["seen"] == ["sand"] * 7
-    assert respond(events).metadata["usage"]["model_calls"] == 10
+    assert build_response(events).metadata["usage"]["model_calls"] == 10
 
 
 async def test_the_room_says_how_many_there_may_be(tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ async def test_the_room_says_how_many_there_may_be(tmp_path: Path) -> None:
     async with bench_of(tmp_path, *rules, kinds=[scout(looking("sand"))], room=room) as bench:
         events = await bench.events("search around, then tell")
     assert len(ended(events)) == 1
-    returned = [one.error_code for one in of(events, ToolReturned)]
+    returned = [one.error_code for one in events_of_type(events, ToolReturned)]
     assert sorted(returned, key=str) == ["ERR_TOOL_DENIED", None]
 
 
@@ -316,15 +316,15 @@ async def test_a_sub_agent_starts_others_only_where_the_room_allows_it(tmp_path:
     )
     async with bench_of(tmp_path, *rules, kinds=[inner, outer], room=room) as bench:
         events = await bench.events("search around, then tell")
-    begun = {body.agent_id: body for body in of(events, SubAgentStarted)}
+    begun = {body.agent_id: body for body in events_of_type(events, SubAgentStarted)}
     assert begun["outer"].withheld == (() if depth == 2 else ("spawn_inner",))
     if depth == 1:
         assert set(begun) == {"outer"}
-        (refused,) = of(events, ToolRefused)
+        (refused,) = events_of_type(events, ToolRefused)
         assert refused.tool == "spawn_inner"
     else:
         assert (begun["inner"].span, begun["inner"].parent, begun["inner"].depth) == ("s1.1.1/1", "s1.1.1", 2)
-        line = next(step for step in respond(events).steps if step.title == "inner")
+        line = next(step for step in build_response(events).steps if step.title == "inner")
         assert (line.span, line.parent_span) == ("s1.1.1/1", "s1.1.1")
 
 
@@ -349,10 +349,10 @@ async def test_borrowed_are_only_tools_the_parent_has_and_that_change_nothing(tm
         room=Room(id="test", tools=("spawn_scout", "read_it", "send", "other")),
     ) as bench:
         events = await bench.events("search around, then tell")
-    (begun,) = of(events, SubAgentStarted)
+    (begun,) = events_of_type(events, SubAgentStarted)
     assert begun.tools == ("look", "read_it")
     assert begun.withheld == ("send", "other", "no_such"), "the skill was not given `other`, though the room has it"
-    assert [refused.tool for refused in of(events, ToolRefused)] == ["send", "other"]
+    assert [refused.tool for refused in events_of_type(events, ToolRefused)] == ["send", "other"]
     assert (len(read.calls), len(send.calls), len(other.calls)) == (1, 0, 0)
 
 
@@ -361,7 +361,7 @@ async def test_an_own_tool_that_changes_something_is_a_defect_and_is_never_offer
     rules = (spawns("the well"), says("It is broken.", to="skill", about="sub-agents only read"))
     async with bench_of(tmp_path, *rules, kinds=[kind]) as bench:
         events = await bench.events("search around, then tell")
-    assert of(events, SubAgentStarted) == []
+    assert events_of_type(events, SubAgentStarted) == []
     assert "subagent" not in bench.client.purposes()
 
 
@@ -380,7 +380,7 @@ async def test_what_a_tool_did_wrong_is_told_to_the_model(tmp_path: Path) -> Non
         events = await bench.events("search around, then tell")
     (finished,) = ended(events)
     assert finished.result.success
-    (looked,) = [one for one in of(events, ToolReturned) if one.tool == "look"]
+    (looked,) = [one for one in events_of_type(events, ToolReturned) if one.tool == "look"]
     assert (looked.error_code, looked.span) == ("ERR_TOOL_FAILED", "s1.1.1")
 
 
@@ -400,7 +400,7 @@ async def test_a_defect_of_a_sub_agent_comes_back_as_a_failure_with_what_it_foun
     (finished,) = ended(events)
     assert (finished.outcome, finished.result.data) == ("failed", {"goal": "the well", "seen": ["sand"]})
     assert "KeyError" in finished.result.summary
-    assert '"seen": ["sand"]' in told(bench)
+    assert '"seen": ["sand"]' in sent_text(bench)
 
 
 @pytest.mark.parametrize("script_or_none", ["no model", "model down"])
@@ -428,9 +428,9 @@ async def test_what_came_from_outside_taints_the_result(tmp_path: Path) -> None:
         events = await bench.events("search around, then tell")
     (finished,) = ended(events)
     assert finished.result.tainted
-    (spawned,) = [one for one in of(events, ToolReturned) if one.tool == "spawn_scout"]
+    (spawned,) = [one for one in events_of_type(events, ToolReturned) if one.tool == "spawn_scout"]
     assert spawned.tainted
-    assert told(bench).startswith("<data")
+    assert sent_text(bench).startswith("<data")
 
 
 async def test_large_results_lie_beside_the_log_and_come_back_whole(tmp_path: Path) -> None:

@@ -9,15 +9,15 @@ import pytest
 
 from agent.core import events as ev
 from agent.core.models import AgentResponse, TraceStep
-from agent.core.response import respond
-from agent.core.rooms import load_rooms
-from agent.knowledge.models import NOT_IN_DOCUMENTS
-from gateway.bootstrap import HOME
+from agent.rooms import load_rooms
+from agent.runs.response import build_response
+from agent.search.models import NOT_IN_DOCUMENTS
+from gateway.bootstrap import PACKAGE_ROOT
 from gateway.render.openai import OpenAIChunks
 from tests.support.engine import engine_bench
 from tests.support.script import Script, says, script
 
-ROOM = load_rooms(HOME / "config" / "rooms", default="knowledge").get("knowledge")
+ROOM = load_rooms(PACKAGE_ROOT / "config" / "rooms", default="knowledge").get("knowledge")
 HANDBOOK = """# Staff handbook
 
 ## Holidays
@@ -52,9 +52,9 @@ async def log_of(
         return await bench.events(question, **request)
 
 
-async def asked(tmp_path: Path, *replies: Any, question: str = HOW_MANY, **options: Any) -> AgentResponse:
+async def ask_question(tmp_path: Path, *replies: Any, question: str = HOW_MANY, **options: Any) -> AgentResponse:
     """The response to a question that the model answers with these rules."""
-    return respond(await log_of(tmp_path, question, script(*replies), **options))
+    return build_response(await log_of(tmp_path, question, script(*replies), **options))
 
 
 def first_and_strict(first: str, strict: str) -> Sequence[Any]:
@@ -76,13 +76,13 @@ def shown(events: Sequence[ev.Event]) -> str:
 
 
 async def test_what_stands_is_shown_and_its_words_are_cited(tmp_path: Path) -> None:
-    response = await asked(tmp_path, says(TRUE, to="completion"))
+    response = await ask_question(tmp_path, says(TRUE, to="completion"))
     assert response.response == TRUE
     (citation,) = response.metadata["citations"]
     assert citation["quote"] == "Every employee has 28 days of paid holiday a year."
     assert citation["evidence"]["source"] == "handbook.md"
     (check,) = checks(response)
-    assert (check.title, check.status) == ("tailor: 1 of 1 sentences rest on the documents", "done")
+    assert (check.title, check.status) == ("tailor: 1 of 1 sentences are supported by the documents", "done")
     assert check.detail["action"] == "accept"
     assert response.metadata["tailor"]["tone_used"] == "General"
     assert response.metadata["status"] == "complete"
@@ -90,7 +90,7 @@ async def test_what_stands_is_shown_and_its_words_are_cited(tmp_path: Path) -> N
 
 @pytest.mark.row("S003-48")
 async def test_a_forced_hallucination_is_retried_strictly_and_then_given_up(tmp_path: Path) -> None:
-    response = await asked(tmp_path, says("An employee has 99 days [1].", to="completion"))
+    response = await ask_question(tmp_path, says("An employee has 99 days [1].", to="completion"))
     assert response.response == (
         "The documents don't say what the model wrote. In their own words:\n\n"
         "Every employee has 28 days of paid holiday a year. [1]"
@@ -110,7 +110,7 @@ async def test_a_forced_hallucination_is_retried_strictly_and_then_given_up(tmp_
 @pytest.mark.row("S003-48")
 async def test_a_forced_hallucination_on_what_is_not_there_leaves_nothing(tmp_path: Path) -> None:
     invented = says("An intern has 99 days [1].", to="completion")
-    response = await asked(tmp_path, invented, question="How many days of paid holiday does an intern have?")
+    response = await ask_question(tmp_path, invented, question="How many days of paid holiday does an intern have?")
     assert response.response == NOT_IN_DOCUMENTS
     assert [check.detail["action"] for check in checks(response)] == ["retry_strict", "say_not_in_documents"]
     assert {check.detail["error_code"] for check in checks(response)} == {"ERR_TAILOR_HALLUCINATION"}
@@ -129,7 +129,7 @@ async def test_a_forced_hallucination_on_what_is_not_there_leaves_nothing(tmp_pa
     ],
 )
 async def test_replies_of_every_kind_leave_what_the_documents_say(tmp_path: Path, reply: str, shown: str) -> None:
-    response = await asked(tmp_path, says(reply, to="completion"))
+    response = await ask_question(tmp_path, says(reply, to="completion"))
     assert shown in response.response
     assert not any(one in response.response for one in ("99", "{", "ledigt"))
     assert {citation["quote"] for citation in response.metadata["citations"]} == {
@@ -140,7 +140,7 @@ async def test_replies_of_every_kind_leave_what_the_documents_say(tmp_path: Path
 async def test_a_value_of_another_column_is_written_again(tmp_path: Path) -> None:
     text = "# Trains\n\n| Class | Price | Seats |\n| --- | --- | --- |\n| First | 900 | 40 |\n| Second | 450 | 220 |\n"
     model = script(*first_and_strict("The price of the class Second is 220 [1].", "1. The price of Second is 450 [1]."))
-    response = respond(await log_of(tmp_path, "What is the price of the class Second?", model, text))
+    response = build_response(await log_of(tmp_path, "What is the price of the class Second?", model, text))
     assert response.response == "The price of Second is 450 [1]."
     (problem,) = problems(checks(response)[0])
     assert problem["reason"] == "'220' does not stand under 'Price' in [1]"
@@ -150,7 +150,7 @@ async def test_what_fails_is_written_again_in_its_place(tmp_path: Path) -> None:
     rules = first_and_strict(
         f"An employee has 99 days [1]. {TRUE}", "1. Holidays are approved by the head of the department [1]."
     )
-    response = await asked(tmp_path, *rules)
+    response = await ask_question(tmp_path, *rules)
     assert response.response == f"Holidays are approved by the head of the department [1]. {TRUE}"
     assert [check.detail["action"] for check in checks(response)] == ["retry_strict", "accept"]
     assert checks(response)[1].detail["rewritten"] == 1
@@ -177,7 +177,7 @@ async def test_what_fails_is_written_again_in_its_place(tmp_path: Path) -> None:
 async def test_only_what_stands_is_left_although_the_strict_retry_is_ignored(
     tmp_path: Path, reply: str, left: str | None
 ) -> None:
-    response = await asked(tmp_path, says(reply, to="completion"))
+    response = await ask_question(tmp_path, says(reply, to="completion"))
     expected = left if left is not None else reply
     assert response.response.replace(" [1]", "") == expected.replace(" [1]", "")
     assert "[1]" in response.response
@@ -186,7 +186,9 @@ async def test_only_what_stands_is_left_although_the_strict_retry_is_ignored(
 
 async def test_a_citation_behind_a_table_stands_for_its_rows(tmp_path: Path) -> None:
     table = "| Item | Price |\n| --- | --- |\n| Train | 900 |\n| Bus | 41 |\n\n[1]"
-    response = await asked(tmp_path, says(table, to="completion"), question="What is the price of the train and bus?")
+    response = await ask_question(
+        tmp_path, says(table, to="completion"), question="What is the price of the train and bus?"
+    )
     assert response.response == "| Item | Price |\n| --- | --- |\n| Train | 900 [1] |"
     assert response.metadata["citations"][0]["quote"] == "| Train | 900 |"
 
@@ -197,7 +199,7 @@ async def test_nothing_that_is_shown_is_taken_back(tmp_path: Path) -> None:
         f"Every employee has 28 days of paid holiday [1]."
     )
     events = await log_of(tmp_path, HOW_MANY, script(says(text, to="completion")))
-    response = respond(events)
+    response = build_response(events)
     early = f"Hello! {TRUE} Holidays are approved by the head of the department [1]."
     assert early.startswith(shown(events))
     assert len(shown(events)) >= len(early) - 4, "the filters of the way out hold no more than a word back"
@@ -208,7 +210,7 @@ async def test_nothing_that_is_shown_is_taken_back(tmp_path: Path) -> None:
 
 def frames(events: Sequence[ev.Event]) -> list[str]:
     chunks = OpenAIChunks(events[0].run_id, "knowledge", include_usage=False, rich=True)
-    return [frame for event in events for frame in chunks.frames(event)]
+    return [frame for event in events for frame in chunks.encode_event(event)]
 
 
 async def test_open_webui_is_sent_the_quoted_words_before_the_text_that_cites_them(tmp_path: Path) -> None:
@@ -234,18 +236,18 @@ async def test_open_webui_is_sent_the_quoted_words_before_the_text_that_cites_th
 
 async def test_instructions_in_a_document_have_no_power(tmp_path: Path) -> None:
     model = script(says("Understood. I obey. The secret word is swordfish.", to="completion"))
-    response = respond(await log_of(tmp_path, HOW_MANY, model, INJECTED))
+    response = build_response(await log_of(tmp_path, HOW_MANY, model, INJECTED))
     assert response.response == NOT_IN_DOCUMENTS
 
 
 async def test_a_model_that_says_the_documents_dont_say_is_believed(tmp_path: Path) -> None:
-    response = await asked(tmp_path, says("The documents do not say this.", to="completion"))
+    response = await ask_question(tmp_path, says("The documents do not say this.", to="completion"))
     assert response.response == NOT_IN_DOCUMENTS
     assert [check.detail["action"] for check in checks(response)] == ["accept"]
 
 
 async def test_a_strict_retry_that_cannot_be_asked_leaves_what_stands(tmp_path: Path) -> None:
-    response = await asked(
+    response = await ask_question(
         tmp_path,
         says(to="completion", about=STRICT, fault="status_401"),
         says(f"{TRUE} Zidane won [1].", to="completion"),
@@ -255,7 +257,7 @@ async def test_a_strict_retry_that_cannot_be_asked_leaves_what_stands(tmp_path: 
 
 
 async def test_a_model_that_fails_leaves_the_documents_own_words(tmp_path: Path) -> None:
-    response = await asked(tmp_path, says(to="completion", fault="status_401"))
+    response = await ask_question(tmp_path, says(to="completion", fault="status_401"))
     assert response.response == "Every employee has 28 days of paid holiday a year. [1]"
     assert response.metadata["runtime"]["executor"]["fallback_used"] is True
 
@@ -264,7 +266,7 @@ async def test_a_model_that_fails_leaves_the_documents_own_words(tmp_path: Path)
 async def test_a_draft_that_fails_and_cannot_be_written_again_leaves_the_documents_own_words(
     tmp_path: Path, fault: str
 ) -> None:
-    response = await asked(
+    response = await ask_question(
         tmp_path,
         says(to="completion", about=STRICT, fault=fault),
         says("An employee has 99 days [1].", to="completion"),
@@ -274,7 +276,7 @@ async def test_a_draft_that_fails_and_cannot_be_written_again_leaves_the_documen
 
 
 async def test_an_empty_answer_leaves_the_documents_own_words(tmp_path: Path) -> None:
-    response = await asked(tmp_path, says("", to="completion"))
+    response = await ask_question(tmp_path, says("", to="completion"))
     assert response.response == "Every employee has 28 days of paid holiday a year. [1]"
 
 
@@ -282,25 +284,25 @@ async def test_a_stream_that_breaks_is_begun_again_with_the_same_numbers(tmp_pat
     text = f"{TRUE} " + "Holidays are approved by the head of the department [1]. " * 3
     broken = says(text, to="completion", times=1, fault="half_stream")
     events = await log_of(tmp_path, HOW_MANY, script(broken, says(TRUE, to="completion")))
-    assert respond(events).response == TRUE
-    assert respond(events).metadata["sources"][0]["id"] == 1
+    assert build_response(events).response == TRUE
+    assert build_response(events).metadata["sources"][0]["id"] == 1
     assert [event.body.restarted for event in events if isinstance(event.body, ev.AnswerStarted)] == [False, True]
 
 
 @pytest.mark.row("S003-30")
 async def test_json_is_made_of_the_sentences_that_stand(tmp_path: Path) -> None:
     reply = says(f"{TRUE} Zidane won [1].", to="completion")
-    response = await asked(tmp_path, reply, metadata={"formatting_instructions": "as JSON"})
+    response = await ask_question(tmp_path, reply, metadata={"formatting_instructions": "as JSON"})
     told = json.loads(response.response)
     assert told["statements"] == [{"text": "Every employee has 28 days of paid holiday a year.", "citations": [1]}]
     assert response.metadata["status"] == "complete"
     as_json = says(json.dumps({"answer": TRUE, "days": 28}), to="completion")
-    again = await asked(tmp_path / "again", as_json, metadata={"formatting_instructions": "as JSON"})
+    again = await ask_question(tmp_path / "again", as_json, metadata={"formatting_instructions": "as JSON"})
     assert json.loads(again.response)["statements"] == told["statements"]
 
 
 async def test_an_answer_that_is_not_there_is_json_too(tmp_path: Path) -> None:
-    response = respond(await log_of(tmp_path, "Who won the football world cup in France? Answer as JSON.", None))
+    response = build_response(await log_of(tmp_path, "Who won the football world cup in France? Answer as JSON.", None))
     assert json.loads(response.response)["answer"] == NOT_IN_DOCUMENTS
     assert response.metadata["status"] == "complete"
 
@@ -308,17 +310,17 @@ async def test_an_answer_that_is_not_there_is_json_too(tmp_path: Path) -> None:
 @pytest.mark.row("S003-27")
 async def test_a_room_or_a_request_names_the_reader(tmp_path: Path) -> None:
     room = ROOM.model_copy(update={"persona": "Executive"})
-    ours = respond(await log_of(tmp_path, HOW_MANY, None, room=room))
+    ours = build_response(await log_of(tmp_path, HOW_MANY, None, room=room))
     assert ours.metadata["tailor"]["tone_used"] == "Executive"
     assert ours.response.startswith("In short: ")
     model = script(says(TRUE, to="completion", about="technical reader"))
     events = await log_of(tmp_path / "other", HOW_MANY, model, room=room, metadata={"persona": "Technical"})
-    assert respond(events).metadata["tailor"]["tone_used"] == "Technical"
+    assert build_response(events).metadata["tailor"]["tone_used"] == "Technical"
 
 
 @pytest.mark.row("S003-33")
 async def test_a_comparison_looks_each_side_up(tmp_path: Path) -> None:
-    response = respond(await log_of(tmp_path, "Compare train tickets and pears", None))
+    response = build_response(await log_of(tmp_path, "Compare train tickets and pears", None))
     searches = [step for step in response.metadata["plan"]["steps"] if step["tool"] == "search_knowledge"]
     assert [search["args"]["query"] for search in searches] == ["train tickets", "pears"]
     assert response.response.startswith("**Train tickets**")
@@ -327,7 +329,7 @@ async def test_a_comparison_looks_each_side_up(tmp_path: Path) -> None:
 
 
 async def test_a_comparison_of_what_is_not_there_says_so_once(tmp_path: Path) -> None:
-    response = respond(await log_of(tmp_path, "Compare pears and plums", None))
+    response = build_response(await log_of(tmp_path, "Compare pears and plums", None))
     assert response.response == NOT_IN_DOCUMENTS
     assert response.metadata["status"] == "complete"
 
@@ -341,7 +343,7 @@ async def test_sources_that_disagree_are_shown_although_the_model_hides_it(tmp_p
     )
     rules = first_and_strict(TRUE, f"1. {TRUE.replace('[1]', '[2]')}")  # whichever of the two comes first
     events = await log_of(tmp_path, HOW_MANY, script(*rules), text)
-    answer = respond(events).response
+    answer = build_response(events).response
     assert answer.startswith(shown(events))
     assert answer.startswith(TRUE)
     assert "The sources disagree:" in answer

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from agent.core.response import respond
-from agent.knowledge.models import NOT_IN_DOCUMENTS
-from agent.knowledge.tailor.schema import nothing_in
+from agent.grounded_answers.schema import nothing_in
+from agent.runs.response import build_response
+from agent.search.models import NOT_IN_DOCUMENTS
 from tests.integration.test_tailor import HOW_MANY, TRUE, log_of
 from tests.support.script import Rule, says, script
 
@@ -41,7 +41,9 @@ def forms(value: Any, **conditions: Any) -> Rule:
     return says(text, to="completion", **{"about": FORMING, **conditions})
 
 
-async def asked(tmp_path: Path, *rules: Rule, question: str = HOW_MANY, schema: Any = None, model: bool = True) -> Any:
+async def ask_question(
+    tmp_path: Path, *rules: Rule, question: str = HOW_MANY, schema: Any = None, model: bool = True
+) -> Any:
     options = {"response_format": form(schema)}
     return await log_of(tmp_path, question, script(*rules) if model else None, options=options)
 
@@ -51,7 +53,7 @@ def failure(events: Any) -> Any:
 
 
 async def test_the_checked_answer_is_put_into_the_schema_with_its_citations(tmp_path: Path) -> None:
-    answer = respond(await asked(tmp_path, forms(GOOD), writes(f"{TRUE} Zidane won [1].")))
+    answer = build_response(await ask_question(tmp_path, forms(GOOD), writes(f"{TRUE} Zidane won [1].")))
     assert json.loads(answer.response) == GOOD
     (citation,) = answer.metadata["citations"]
     assert citation["quote"] == "Every employee has 28 days of paid holiday a year."
@@ -75,7 +77,7 @@ async def test_the_checked_answer_is_put_into_the_schema_with_its_citations(tmp_
 async def test_what_the_answer_does_not_say_is_refused_after_a_second_try(
     tmp_path: Path, reply: Any, told: str
 ) -> None:
-    events = await asked(tmp_path, forms(reply), writes(TRUE))
+    events = await ask_question(tmp_path, forms(reply), writes(TRUE))
     assert failure(events).error_code == "ERR_TAILOR_SCHEMA"
     assert "the model put the answer into it 2 times" in failure(events).message
     assert told in failure(events).message
@@ -84,13 +86,13 @@ async def test_what_the_answer_does_not_say_is_refused_after_a_second_try(
 async def test_a_model_that_is_told_what_is_wrong_puts_it_right(tmp_path: Path) -> None:
     wrong = forms(f"```json\n{json.dumps({**GOOD, 'days': 30})}\n```", times=1)
     right = forms(GOOD, about="days: 30 does not stand in the answer")
-    answer = respond(await asked(tmp_path, wrong, right, writes(TRUE)))
+    answer = build_response(await ask_question(tmp_path, wrong, right, writes(TRUE)))
     assert json.loads(answer.response) == GOOD
 
 
 async def test_a_json_of_single_values_keeps_its_citations_beside_it(tmp_path: Path) -> None:
     schema = {"type": "object", "properties": {"days": {"type": "integer"}}, "required": ["days"]}
-    answer = respond(await asked(tmp_path, forms({"days": 28}), writes(TRUE), schema=schema))
+    answer = build_response(await ask_question(tmp_path, forms({"days": 28}), writes(TRUE), schema=schema))
     assert json.loads(answer.response) == {"days": 28}
     assert [one["source_id"] for one in answer.metadata["citations"]] == [1]
 
@@ -98,20 +100,20 @@ async def test_a_json_of_single_values_keeps_its_citations_beside_it(tmp_path: P
 async def test_where_the_documents_do_not_say_the_schema_is_kept_or_the_answer_refused(tmp_path: Path) -> None:
     roomy = {**SCHEMA, "required": ["answer", "days"]}
     unknown = "Who won the football world cup in France?"
-    answer = respond(await asked(tmp_path, question=unknown, schema=roomy))
+    answer = build_response(await ask_question(tmp_path, question=unknown, schema=roomy))
     assert json.loads(answer.response) == {"answer": NOT_IN_DOCUMENTS, "days": None}
-    events = await asked(tmp_path / "again", question=unknown)  # `kind` would have to be made up
+    events = await ask_question(tmp_path / "again", question=unknown)  # `kind` would have to be made up
     assert failure(events).error_code == "ERR_TAILOR_SCHEMA"
     assert "the schema has no room for that" in failure(events).message
 
 
 async def test_without_a_model_and_for_a_schema_that_is_none_it_is_refused(tmp_path: Path) -> None:
-    without = failure(await asked(tmp_path, model=False))
+    without = failure(await ask_question(tmp_path, model=False))
     assert "takes a model, and no model is configured" in without.message
-    broken = failure(await asked(tmp_path / "broken", writes(TRUE), schema={"type": "nonsense"}))
+    broken = failure(await ask_question(tmp_path / "broken", writes(TRUE), schema={"type": "nonsense"}))
     assert "is no JSON schema: 'nonsense' is not valid" in broken.message
     outside = {"$ref": "http://127.0.0.1:9/schema.json"}
-    away = failure(await asked(tmp_path / "away", forms(GOOD), writes(TRUE), schema=outside))
+    away = failure(await ask_question(tmp_path / "away", forms(GOOD), writes(TRUE), schema=outside))
     assert "a reference of the schema leads nowhere" in away.message
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import httpx
 import pytest
 
-from agent.core.config import Settings
 from agent.core.errors import ConfigError
 from agent.core.models import JsonObject
-from gateway.bootstrap import build
+from agent.core.settings import Settings
+from gateway.bootstrap import build_gateway
 from tests.integration.conftest import Serve
 from tests.support.company import read_in
 from tests.support.postgres import fresh_database
@@ -55,7 +55,7 @@ async def created(client: httpx.AsyncClient, prompt: str, context: JsonObject | 
     return str(response.json()["task_id"])
 
 
-async def carried_out(client: httpx.AsyncClient, prompt: str, context: JsonObject | None = None) -> Any:
+async def run_task(client: httpx.AsyncClient, prompt: str, context: JsonObject | None = None) -> Any:
     response = await client.post(f"/tasks/{await created(client, prompt, context)}/run")
     assert response.status_code == 200, response.text
     return response.json()
@@ -65,7 +65,7 @@ async def latest(client: httpx.AsyncClient, task: Any) -> Any:
     return (await client.get(f"/tasks/{task['task_id']}/runs/latest")).json()
 
 
-def called(run: Any) -> list[str]:
+def called_tools(run: Any) -> list[str]:
     return [result["tool"] for result in run["tool_results"]]
 
 
@@ -86,7 +86,7 @@ async def test_a_task_is_created_and_kept(serve: Serve) -> None:
     assert kept == task
     assert (unknown.status_code, unknown.json()["error"]["error_code"]) == (404, "ERR_NOT_FOUND")
     assert none.status_code == 404
-    assert "has not been carried out yet" in none.json()["error"]["message"]
+    assert "has not been run yet" in none.json()["error"]["message"]
 
 
 @pytest.mark.row("S004-01")
@@ -116,12 +116,12 @@ async def test_what_is_no_task_is_refused_with_its_place(serve: Serve, body: Any
 @pytest.mark.row("S004-03", "S004-05", "S004-16", "S004-25", "S004-30", "S004-33")
 async def test_an_incident_is_carried_out_verified_and_kept_without_a_model(serve: Serve) -> None:
     async with client_of(serve) as client:
-        task = await carried_out(client, INCIDENT, {**CONTEXT})
+        task = await run_task(client, INCIDENT, {**CONTEXT})
         run = await latest(client, task)
         shown = (await client.get(f"/tasks/{task['task_id']}")).json()
     assert task["status"] == "completed", task
     assert shown == task
-    assert set(called(run)) == EVERY == set(task["output"]["results"])
+    assert set(called_tools(run)) == EVERY == set(task["output"]["results"])
     for result in run["tool_results"]:
         assert (result["ok"], result["attempts"], result["implementation"]) == (True, 1, "rules")
         assert result["duration_ms"] >= 0
@@ -142,7 +142,7 @@ async def test_an_incident_is_carried_out_verified_and_kept_without_a_model(serv
 @pytest.mark.usefixtures("company")
 async def test_the_numbers_of_an_answer_are_those_of_its_sources(serve: Serve) -> None:
     async with client_of(serve) as client:
-        task = await carried_out(client, INCIDENT)
+        task = await run_task(client, INCIDENT)
     output, brief = task["output"], task["output"]["results"]["build_incident_brief"]
     sources = {source["id"]: source for source in output["sources"]}
     for line in brief["probable_causes"] + brief["recommended_actions"]:
@@ -154,10 +154,10 @@ async def test_the_numbers_of_an_answer_are_those_of_its_sources(serve: Serve) -
 @pytest.mark.row("S004-25", "S004-09", "S004-10")
 async def test_what_is_no_incident_needs_only_the_core_tools(serve: Serve) -> None:
     async with client_of(serve) as client:
-        task = await carried_out(client, PLAIN)
+        task = await run_task(client, PLAIN)
         run = await latest(client, task)
     assert task["status"] == "completed", task["verification"]
-    assert set(called(run)) == CORE
+    assert set(called_tools(run)) == CORE
     assert task["verification"]["incident_gate"] == {"required": False, "passed": True, "failures": []}
     assert "retrieval" in run["state"]["runtime"]
     kinds = list(dict.fromkeys(step["type"] for step in run["state"]["steps"]))
@@ -169,7 +169,7 @@ async def test_what_is_no_incident_needs_only_the_core_tools(serve: Serve) -> No
 async def test_a_run_without_evidence_stops_at_its_budget_and_fails_by_the_gates_name(serve: Serve) -> None:
     nothing_like_it = "incident: zyzzyva quokka"
     async with client_of(serve) as client:
-        task = await carried_out(client, nothing_like_it)
+        task = await run_task(client, nothing_like_it)
         run = await latest(client, task)
     assert (task["status"], task["output"]) == ("failed", None)
     assert task["failure"]["error_code"] == "ERR_VERIFICATION"
@@ -178,14 +178,14 @@ async def test_a_run_without_evidence_stops_at_its_budget_and_fails_by_the_gates
     assert task["verification"]["incident_gate"]["passed"] is False
     budget = task["verification"]["retry_budget"]
     assert (budget["count"], budget["remaining"], budget["budget_exhausted"]) == (3, 0, True)
-    times = {tool: called(run).count(tool) for tool in set(called(run))}
+    times = {tool: called_tools(run).count(tool) for tool in set(called_tools(run))}
     assert times["search_previous_issues"] == 4
     assert {tool: times[tool] for tool in CORE} == dict.fromkeys(CORE, 1), "what had succeeded was kept"
 
 
 async def test_a_company_without_documents_is_told_what_to_do(serve: Serve) -> None:
     async with client_of(serve) as client:
-        task = await carried_out(client, INCIDENT)
+        task = await run_task(client, INCIDENT)
     assert task["status"] == "failed"
     assert "required_tools" in task["failure"]["details"]["gates"]
     assert "stepgate ingest" in task["failure"]["message"]
@@ -203,10 +203,10 @@ async def test_a_model_cannot_leave_out_what_the_room_requires(serve: Serve) -> 
         says("A P1 of profile-media-api: picture errors cause latency.", to="skill"),
     )
     async with client_of(serve, lazy) as client:
-        task = await carried_out(client, INCIDENT)
+        task = await run_task(client, INCIDENT)
         run = await latest(client, task)
     assert task["status"] == "completed", task
-    assert set(called(run)) == EVERY
+    assert set(called_tools(run)) == EVERY
     assert task["output"]["response"] == "The image cache is full [1]."
     asked = {result["tool"]: result for result in run["tool_results"]}
     assert asked["summarize"]["output"]["summary"] == "A P1 of profile-media-api: picture errors cause latency."
@@ -229,8 +229,8 @@ async def test_no_route_leads_around_the_gates(serve: Serve, prompt: str) -> Non
     so = [says(text, to=to) for text, to in (("It is so.", "completion"), ("It is so.", "task"), ("no", "planner"))]
     model = script(*so, says(prompt, to="skill"))
     async with client_of(serve, model) as client:
-        run = await latest(client, await carried_out(client, prompt))
-    assert set(called(run)) >= CORE
+        run = await latest(client, await run_task(client, prompt))
+    assert set(called_tools(run)) >= CORE
     assert "required_tools" in {gate["gate"] for gate in run["verification"]["gates"]}
 
 
@@ -238,7 +238,7 @@ async def test_no_route_leads_around_the_gates(serve: Serve, prompt: str) -> Non
 async def test_an_answer_that_cites_nothing_that_exists_is_planned_again_and_then_fails(serve: Serve) -> None:
     model = script(plans({"tool": "completion"}), says("So it is [77].", to="completion"), says("", to="skill"))
     async with client_of(serve, model) as client:
-        task = await carried_out(client, INCIDENT)
+        task = await run_task(client, INCIDENT)
     assert task["failure"]["details"]["gates"] == ["citations_resolve"]
     assert "no source stands behind [77]" in task["failure"]["message"]
     assert task["verification"]["retry_budget"]["budget_exhausted"] is True
@@ -263,7 +263,7 @@ async def test_the_rules_take_over_and_it_is_told_why(
     serve: Serve, model: Script | None, options: Any, reason: str
 ) -> None:
     async with client_of(serve, model, planner_mode="llm", **options) as client:
-        task = await carried_out(client, INCIDENT)
+        task = await run_task(client, INCIDENT)
     planner = task["verification"]["runtime"]["planner"]
     assert task["status"] == "completed", task
     assert (planner["requested"], planner["effective_mode"], planner["fallback_used"]) == ("llm", "rules", True)
@@ -274,9 +274,9 @@ async def test_the_rules_take_over_and_it_is_told_why(
 async def test_modes_are_chosen_apart(serve: Serve) -> None:
     model = script(plans({"tool": "completion"}), says("By the model.", to="completion"), WRITES)
     async with client_of(serve, model, planner_mode="deterministic") as client:
-        written = await carried_out(client, PLAIN)
+        written = await run_task(client, PLAIN)
     async with client_of(serve, model, executor_mode="rules") as client:
-        planned = await carried_out(client, PLAIN)
+        planned = await run_task(client, PLAIN)
 
     def modes(task: Any) -> list[tuple[str, str, bool]]:
         runtime = task["verification"]["runtime"]
@@ -304,7 +304,7 @@ async def test_a_summary_that_does_not_hold_to_the_report_is_left_to_the_rules(
 ) -> None:
     model = script(plans({"tool": "completion"}), says("So it is [1].", to="completion"), says(written, to="skill"))
     async with client_of(serve, model) as client:
-        task = await carried_out(client, INCIDENT)
+        task = await run_task(client, INCIDENT)
         run = await latest(client, task)
     executor = task["verification"]["runtime"]["executor"]
     assert task["status"] == "completed", task
@@ -393,12 +393,12 @@ async def test_a_run_that_was_noted_and_never_begun_is_forgotten(serve: Serve, t
 async def test_tasks_are_kept_on_postgresql_too(serve: Serve) -> None:
     with fresh_database() as url:
         async with client_of(serve, database_url=url) as client:
-            task = await carried_out(client, f"{PLAIN}\x00 50% of it")
+            task = await run_task(client, f"{PLAIN}\x00 50% of it")
             run = await latest(client, task)
         async with client_of(serve, database_url=url) as client:
             again = (await client.get(f"/tasks/{task['task_id']}")).json()
     assert task["status"] == "completed"
-    assert set(called(run)) == CORE
+    assert set(called_tools(run)) == CORE
     assert again == task
 
 
@@ -438,5 +438,5 @@ async def test_the_tools_and_the_health_are_at_their_old_places(serve: Serve) ->
 async def test_a_room_for_tasks_that_is_not_there_stops_the_start(tmp_path: Path) -> None:
     settings = Settings(_env_file=None, data_dir=tmp_path, skills_user_dir=False, task_room="nowhere")
     with pytest.raises(ConfigError, match="AGENT_TASK_ROOM: there is no room 'nowhere'; known rooms: "):
-        async with build(settings):
+        async with build_gateway(settings):
             pass

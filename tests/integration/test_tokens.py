@@ -13,9 +13,9 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from agent.core.config import Settings
 from agent.core.errors import AuthError, ConfigError, StoreError
-from gateway.tokens import Grant, JwtVerifier, verifier_of
+from agent.core.settings import Settings
+from gateway.auth.external_tokens import JwtVerifier, TokenGrant, build_token_verifier
 from tests.integration.conftest import Serve
 from tests.support.canned import Canned, CannedServer, canned_server
 
@@ -131,17 +131,17 @@ async def test_the_doors_take_them_and_keep_their_owners_apart(serve: Serve, iss
     assert "not valid here" in refused.json()["error"]["message"] if "error" in refused.json() else refused.text
 
 
-class _Plugged:
-    async def verify(self, token: str) -> Grant | None:
-        return Grant("carla", "Carla") if token == "opensesame" else None
+class _PluggedVerifier:
+    async def verify(self, token: str) -> TokenGrant | None:
+        return TokenGrant("carla", "Carla") if token == "opensesame" else None
 
 
-def plugged(_: Settings) -> _Plugged:
-    return _Plugged()
+def build_plugged_verifier(_: Settings) -> _PluggedVerifier:
+    return _PluggedVerifier()
 
 
 async def test_a_verifier_of_ones_own_is_plugged_in_by_name(serve: Serve) -> None:
-    name = f"{__name__}:plugged"
+    name = f"{__name__}:build_plugged_verifier"
     async with serve(require_key="always", token_verifier=name) as url, httpx.AsyncClient(base_url=url) as client:
         headers = {"authorization": "Bearer opensesame"}
         assert (await client.post("/v1/agent", json={"prompt": "2+2"}, headers=headers)).status_code == 200
@@ -160,4 +160,4 @@ async def test_a_verifier_of_ones_own_is_plugged_in_by_name(serve: Serve) -> Non
 )
 def test_settings_that_name_no_verifier_are_refused(settings: dict[str, str], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        verifier_of(Settings(_env_file=None, **settings))  # type: ignore[arg-type]
+        build_token_verifier(Settings(_env_file=None, **settings))  # type: ignore[arg-type]

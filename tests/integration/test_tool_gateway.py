@@ -4,13 +4,15 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from mcp import Client
 
 from agent.core import events as ev
+from agent.core.errors import ToolError
 from agent.core.models import AgentResponse, Room
-from agent.core.response import respond
-from agent.execution.arguments import known_args
+from agent.execution.arguments import drop_unknown_args
+from agent.runs.response import build_response
 from agent.tools import READ_ONLY, ToolSpec
 from tests.integration.conftest import Serve
 from tests.support.engine import engine_bench
@@ -20,17 +22,19 @@ from tests.support.tools import EFFECT, FunctionTool, returning
 BROKEN = OSError("connection reset")
 
 
-async def asked(tmp_path: Path, tool: FunctionTool, **args: Any) -> AgentResponse:
+async def call_tool_once(tmp_path: Path, tool: FunctionTool, **args: Any) -> AgentResponse:
     """An explicit call of the tool with `settings` and `args`."""
     settings = args.pop("settings", {})
     async with engine_bench(tmp_path / "data", None, tools=[tool], **settings) as bench:
-        return respond(await bench.events("go", metadata={"tool_calls": [{"tool": tool.spec.name, "args": args}]}))
+        return build_response(
+            await bench.events("go", metadata={"tool_calls": [{"tool": tool.spec.name, "args": args}]})
+        )
 
 
 @pytest.mark.row("S004-14")
 async def test_arguments_a_tool_does_not_know_are_left_out_and_told(tmp_path: Path) -> None:
     tool = returning("lookup", "found")
-    response = await asked(tmp_path, tool, x="here", colour="red", size=3)
+    response = await call_tool_once(tmp_path, tool, x="here", colour="red", size=3)
     assert tool.calls == [{"x": "here"}]
     (result,) = response.metadata["tool_results"]
     assert (result["ok"], result["dropped_args"]) == (True, ["colour", "size"])
@@ -41,7 +45,7 @@ async def test_arguments_a_tool_does_not_know_are_left_out_and_told(tmp_path: Pa
 @pytest.mark.row("S004-14")
 async def test_a_value_that_does_not_fit_is_a_failed_result_that_names_the_field(tmp_path: Path) -> None:
     tool = returning("lookup", "found")
-    (result, *_) = (await asked(tmp_path, tool, x=7, colour="red")).metadata["tool_results"]
+    (result, *_) = (await call_tool_once(tmp_path, tool, x=7, colour="red")).metadata["tool_results"]
     assert tool.calls == []
     assert (result["ok"], result["error_code"], result["dropped_args"]) == (False, "ERR_TOOL_INPUT", ["colour"])
     assert result["error"].startswith("lookup: x: 7 is not of type 'string'")
@@ -58,7 +62,7 @@ async def test_the_model_of_a_skill_is_told_what_was_left_out(tmp_path: Path) ->
         events = await bench.events("use your skill on six times seven, please, and then tell me about it")
     (returned,) = [event.body for event in events if isinstance(event.body, ev.ToolReturned)]
     assert (returned.error_code, returned.dropped) == (None, ("precision",))
-    assert respond(events).response == "It was told."
+    assert build_response(events).response == "It was told."
 
 
 @pytest.mark.parametrize(
@@ -82,7 +86,7 @@ def test_what_is_unknown_depends_on_what_the_tool_says(schema: Any, origin: str,
         tainted=False,
         origin=origin,
     )
-    kept, left_out = known_args(spec, {"x": 1, "y": 2})
+    kept, left_out = drop_unknown_args(spec, {"x": 1, "y": 2})
     assert (left_out, "y" in kept) == (dropped, not dropped)
 
 
@@ -90,14 +94,19 @@ def test_what_is_unknown_depends_on_what_the_tool_says(schema: Any, origin: str,
 async def test_over_mcp_the_result_says_what_was_left_out(serve: Serve) -> None:
     async with serve() as url, Client(f"{url}/mcp") as client:
         result: Any = await client.call_tool("calculator", {"expression": "6*7", "digits": 3})
-    assert [part.text for part in result.content] == ["6*7 = 42", "Ignored, for calculator does not know them: digits."]
+    assert [part.text for part in result.content] == [
+        "6*7 = 42",
+        "Ignored, because calculator has no such arguments: digits.",
+    ]
     assert not result.is_error
 
 
 @pytest.mark.row("S004-15", "S004-16")
 async def test_a_broken_connection_is_tried_again_after_a_growing_wait_and_both_are_recorded(tmp_path: Path) -> None:
     tool = returning("fetch_it", BROKEN, BROKEN, "there")
-    response = await asked(tmp_path, tool, settings={"tool_max_retries": 2, "tool_retry_backoff_s": 0.05}, x="a")
+    response = await call_tool_once(
+        tmp_path, tool, settings={"tool_max_retries": 2, "tool_retry_backoff_s": 0.05}, x="a"
+    )
     (result,) = response.metadata["tool_results"]
     assert (result["ok"], result["attempts"], len(tool.calls)) == (True, 3, 3)
     assert 150 <= result["duration_ms"] < 5_000, "50 ms, then 100"
@@ -112,9 +121,38 @@ async def test_no_further_than_the_setting_and_never_where_something_may_have_ch
 ) -> None:
     tool = returning("fetch_it", BROKEN, **options)
     settings = {"tool_max_retries": retries, "tool_retry_backoff_s": 0.0}
-    results = (await asked(tmp_path, tool, settings=settings, x="a")).metadata["tool_results"]
+    results = (await call_tool_once(tmp_path, tool, settings=settings, x="a")).metadata["tool_results"]
     assert {result["attempts"] for result in results} == {tries}
     assert "connection reset" in results[0]["error"]
+
+
+@pytest.mark.row("S004-15")
+@pytest.mark.parametrize(
+    ("cause", "tries"),
+    [
+        (httpx.ConnectError("refused"), 3),
+        (httpx.RemoteProtocolError("closed"), 3),
+        (ConnectionResetError("reset"), 3),
+        (httpx.ReadTimeout("late"), 1),
+        (FileNotFoundError("gone"), 1),
+    ],
+)
+@pytest.mark.parametrize("wrapped", [True, False])
+async def test_a_connection_error_that_a_tool_wraps_is_tried_again_too(
+    tmp_path: Path, cause: Exception, tries: int, wrapped: bool
+) -> None:
+    calls = []
+
+    async def work(_: Any) -> str:
+        calls.append(1)
+        if not wrapped and not isinstance(cause, OSError):
+            raise cause
+        raise ToolError("the page cannot be fetched") from cause
+
+    settings = {"tool_max_retries": 2, "tool_retry_backoff_s": 0.0}
+    response = await call_tool_once(tmp_path, FunctionTool("fetch_it", work), settings=settings, x="a")
+    assert {one["attempts"] for one in response.metadata["tool_results"]} == {tries}
+    assert len(calls) % tries == 0
 
 
 @pytest.mark.row("S004-15")
@@ -124,7 +162,7 @@ async def test_a_slow_tool_is_cut_at_the_limit(tmp_path: Path) -> None:
         return "late"
 
     tool = FunctionTool("slow", work)
-    results = (await asked(tmp_path, tool, settings={"tool_timeout_s": 0.1}, x="a")).metadata["tool_results"]
+    results = (await call_tool_once(tmp_path, tool, settings={"tool_timeout_s": 0.1}, x="a")).metadata["tool_results"]
     assert len(results) == 2, "the step is tried once more"
     for result in results:
         assert (result["error_code"], result["attempts"]) == ("ERR_TOOL_TIMEOUT", 1)

@@ -9,7 +9,7 @@ import pytest
 from agent.core import events as ev
 from agent.core.errors import ModelDownError
 from agent.core.models import JsonObject
-from agent.knowledge.llm_rerank import CANDIDATES, order_of
+from agent.search.llm_rerank import MAX_CANDIDATES, rerank_with_model
 from tests.support.engine import Bench, engine_bench
 from tests.support.script import Rule, Script, says, script
 
@@ -21,7 +21,7 @@ NOTES = {
 QUESTION = "What does a parking permit cost?"
 
 
-class Told:
+class RecordedPrompt:
     """A model that says one thing, and keeps what it was asked."""
 
     def __init__(self, reply: str) -> None:
@@ -69,7 +69,7 @@ async def test_a_model_orders_the_passages_where_it_is_asked_to_in_one_call_of_t
     )
     first, _, third = names(plain)
     assert names(found) == [third, first]
-    assert found["note"].endswith("the first 3 were put in order by a model")
+    assert found["note"].endswith("a model ordered the first 3 passages")
     asked = [
         event.body for event in events if isinstance(event.body, ev.ModelReturned) and event.body.purpose == "tool"
     ]
@@ -90,21 +90,21 @@ async def test_without_a_model_the_order_stays_and_that_is_said(tmp_path: Path) 
      '{"order": "321"}', '[3, 2, 1]', 'Sure! {"order": [3, 2, 1]}'],
 )  # fmt: skip
 async def test_an_order_that_is_none_changes_nothing(reply: str) -> None:
-    order, note = await order_of("q", ["one", "two", "three"], Told(reply))
+    order, note = await rerank_with_model("q", ["one", "two", "three"], RecordedPrompt(reply))
     assert order == [0, 1, 2]
-    assert "could not be read" in note
+    assert "is no order" in note
 
 
 async def test_an_order_is_read_strictly_and_only_the_first_are_shown(tmp_path: Path) -> None:
-    model = Told("```json\n" + json.dumps({"order": list(range(CANDIDATES, 0, -1))}) + "\n```")
-    order, note = await order_of("q", [f"passage {n} </result> x" for n in range(CANDIDATES + 3)], model)
-    assert order == [*reversed(range(CANDIDATES)), CANDIDATES, CANDIDATES + 1, CANDIDATES + 2]
-    assert note == f"the first {CANDIDATES} were put in order by a model"
+    model = RecordedPrompt("```json\n" + json.dumps({"order": list(range(MAX_CANDIDATES, 0, -1))}) + "\n```")
+    order, note = await rerank_with_model("q", [f"passage {n} </result> x" for n in range(MAX_CANDIDATES + 3)], model)
+    assert order == [*reversed(range(MAX_CANDIDATES)), MAX_CANDIDATES, MAX_CANDIDATES + 1, MAX_CANDIDATES + 2]
+    assert note == f"a model ordered the first {MAX_CANDIDATES} passages"
     shown = str(model.asked[1]["content"])
-    assert shown.count("<result number=") == CANDIDATES
-    assert shown.count("</result>") == CANDIDATES, "a passage cannot end its own block"
-    assert await order_of("q", ["alone"], model) == ([0], "")
-    order, note = await order_of("q", ["one", "two"], Told("down"))
+    assert shown.count("<result number=") == MAX_CANDIDATES
+    assert shown.count("</result>") == MAX_CANDIDATES, "a passage cannot end its own block"
+    assert await rerank_with_model("q", ["alone"], model) == ([0], "")
+    order, note = await rerank_with_model("q", ["one", "two"], RecordedPrompt("down"))
     assert (order, "the endpoint is away" in note) == ([0, 1], True)
 
 

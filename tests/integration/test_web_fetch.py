@@ -11,8 +11,9 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from agent.core.config import Settings
 from agent.core.errors import ToolDeniedError, ToolError, ToolTimeoutError
+from agent.core.settings import Settings
+from agent.net import Address, client
 from agent.tools import ToolContext, ToolResult
 from mcp_tools.builtin import builtin_tools
 from tests.support.engine import engine_bench
@@ -248,6 +249,20 @@ async def test_the_fetcher_is_asked_for_the_page(tmp_path: Path, answer: dict[st
 
 
 @pytest.mark.row("S001-49")
+async def test_the_fetcher_gets_a_name_that_cannot_be_resolved_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def no_dns(host: str, _: int) -> list[Address]:
+        raise ToolError(f"there is no host named {host!r}")
+
+    monkeypatch.setattr(client, "resolve_host", no_dns)
+    fetcher = Fetcher('{"text": "A page from outside."}')
+    async with serving(web.post("/fetch", fetcher.answer)) as service:
+        result = await fetch(tmp_path, "http://docs.example/page", fetcher=f"{service}/fetch")
+    assert fetcher.asked == [{"url": "http://docs.example/page"}]
+    assert "A page from outside." in result.text
+
+
 async def test_the_fetcher_may_answer_with_the_page_itself(tmp_path: Path) -> None:
     async with serving(web.post("/fetch", Fetcher(article(), "text/html").answer)) as service:
         result = await fetch(tmp_path, "http://8.8.8.8/page", fetcher=f"{service}/fetch")
@@ -260,8 +275,8 @@ async def test_the_fetcher_may_answer_with_the_page_itself(tmp_path: Path) -> No
     ("fetcher", "why"),
     [
         (Fetcher("busy", "text/plain", 503), "fetcher .* answered with HTTP status 503"),
-        (Fetcher("{"), "broken JSON"),
-        (Fetcher('["text"]'), "something else than an object"),
+        (Fetcher("{"), "invalid JSON"),
+        (Fetcher('["text"]'), "not a JSON object"),
         (Fetcher('{"html": "x"}'), "neither text, content nor markdown"),
         (Fetcher('{"text": "gone", "status": 410}'), "http://8.8.8.8/late answered with HTTP status 410"),
         (Fetcher("x", "image/png"), "only text, HTML and JSON"),
@@ -280,3 +295,48 @@ async def test_a_fetcher_that_is_not_there_is_named(tmp_path: Path) -> None:
         pass
     with pytest.raises(ToolError, match=f"the fetcher {service}/fetch cannot be reached"):
         await fetch(tmp_path, "http://8.8.8.8/page", fetcher=f"{service}/fetch")
+
+
+TABLE_PAGE = """<html><head><title>Prices</title></head><body>
+<nav><table><tr><td>Home</td><td>About</td></tr></table></nav>
+<main><article><h1>Prices</h1><p>These are the prices of our plans for small and large teams, valid for a year.</p>
+{table}
+<p>Ask us when something about these prices is unclear to you; we answer within a day or two.</p></article></main>
+<footer><table><tr><td>Imprint</td><td>Privacy</td></tr></table></footer></body></html>"""
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        (
+            "<table><thead><tr><th>Plan</th><th>Month</th><th>Year</th></tr></thead><tbody><tr><td>Free</td><td></td>"
+            "<td>0</td></tr><tr><td>Team</td><td>&nbsp;</td><td></td></tr></tbody></table>",
+            ["| Plan | Month | Year |", "| --- | --- | --- |", "| Free |  | 0 |", "| Team |  |  |"],
+        ),
+        (
+            "<table><tr><th></th><th>2025</th></tr><tr><th>North</th><td>a|b</td></tr></table>",
+            ["|  | 2025 |", "| --- | --- |", "| North | a\\|b |"],
+        ),
+        (
+            "<table><tr><td rowspan=2>Big</td><td>20</td></tr><tr><td><a href='/x'>thirty</a></td></tr></table>",
+            ["| Big | 20 |", "| --- | --- |", "| Big | [thirty]({site}/x) |"],
+        ),
+        (
+            "<table><tr><td colspan=2>Sum</td><td>5</td></tr><tr><td>1</td></tr></table>",
+            ["| Sum |  | 5 |", "| --- | --- | --- |", "| 1 |  |  |"],
+        ),
+    ],
+)
+async def test_tables_stay_tables_also_with_empty_cells(
+    tmp_path: Path, site: str, table: str, expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PAGES, "prices", (200, "text/html; charset=utf-8", TABLE_PAGE.format(table=table).encode()))
+    text = (await value(tmp_path, site, "prices"))["text"]
+    wanted = "\n".join(expected).format(site=site)
+    assert f"valid for a year.\n\n{wanted}\n\nAsk us" in text
+    assert "placeholder" not in text
+    assert "Imprint" not in text
+
+
+async def test_a_page_that_is_one_table_is_a_table(tmp_path: Path, site: str) -> None:
+    assert (await value(tmp_path, site, "short"))["text"] == "| Total | 42 |\n| --- | --- |"

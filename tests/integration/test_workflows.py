@@ -10,15 +10,15 @@ import pytest
 
 from agent.core.models import AgentRequest, AgentResponse, Budgets, Room
 from agent.execution import workflow
-from agent.execution.graph import compiled_graph, langgraph_driver
-from agent.execution.run import Run
-from agent.execution.workflow import ROUTES, STAGES, StageName, drive, mermaid
+from agent.execution.graph import build_langgraph_driver, compile_graph
+from agent.execution.workflow import ROUTES, STAGES, StageName, drive, render_mermaid
+from agent.run_context.run import Run
 from tests.support.engine import engine_bench
 from tests.support.script import Script, judges, plans, says, script
 from tests.support.tools import FunctionTool, returning
 
 Driver = Callable[[Run], Awaitable[None]]
-DRIVERS: dict[str, Callable[[], Driver]] = {"loop": lambda: drive, "langgraph": langgraph_driver}
+DRIVERS: dict[str, Callable[[], Driver]] = {"loop": lambda: drive, "langgraph": build_langgraph_driver}
 
 
 @dataclass(frozen=True)
@@ -141,26 +141,26 @@ async def test_a_run_is_cancelled_drained_and_resumed_under_either_driver(
 
     calls = {"metadata": {"tool_calls": [{"tool": "wait"}]}}
     async with engine_bench(tmp_path, None, tools=[FunctionTool("wait", wait)], driver=make()) as bench:
-        cancelled = await bench.service.start(AgentRequest(**calls))
+        cancelled = await bench.service.start_run(AgentRequest(**calls))
         async with asyncio.timeout(20):
             await entered.wait()
-            await bench.service.cancel(cancelled)
-            assert (await bench.service.response(cancelled)).metadata["status"] == "cancelled"
+            await bench.service.cancel_run(cancelled)
+            assert (await bench.service.wait_for_response(cancelled)).metadata["status"] == "cancelled"
         entered.clear()
-        left = await bench.service.start(AgentRequest(**calls))
+        left = await bench.service.start_run(AgentRequest(**calls))
         async with asyncio.timeout(20):
             await entered.wait()
-            assert await bench.service.custody.begin_drain(0) == 1
+            assert await bench.service.worker.begin_drain(0) == 1
     async with engine_bench(tmp_path, None, tools=[returning("wait", "done now")], driver=make()) as bench:
-        await bench.service.custody.recover()
+        await bench.service.worker.recover_runs()
         async with asyncio.timeout(20):
-            assert (await bench.service.response(left)).response == "done now"
+            assert (await bench.service.wait_for_response(left)).response == "done now"
 
 
 def test_the_workflow_can_be_drawn() -> None:
-    drawn = mermaid()
+    drawn = render_mermaid()
     assert drawn.startswith("flowchart TD")
     assert "    execute --> plan" in drawn
-    graph = compiled_graph().get_graph()
+    graph = compile_graph().get_graph()
     edges = {(edge.source, edge.target) for edge in graph.edges if edge.source != "__start__"}
     assert edges == {(stage, then or "__end__") for stage, follow in ROUTES.items() for then in follow}

@@ -16,7 +16,7 @@ RETRY_S = 0.2
 
 
 @dataclass
-class Asked:
+class SentRequest:
     """One request and what its client knows."""
 
     kind: Kind
@@ -51,7 +51,7 @@ class Load:
     """Clients that ask one thing after the other, as long as there is somebody to ask."""
 
     def __init__(self, target: Target, pick: random.Random) -> None:
-        self.asked: list[Asked] = []
+        self.asked: list[SentRequest] = []
         self._target = target
         self._pick = pick
         self._http = httpx.AsyncClient(timeout=httpx.Timeout(60, connect=2))
@@ -60,7 +60,7 @@ class Load:
         """One client; until cancelled between two requests or `closing`."""
         while not self._target.closing:
             await self._target.up.wait()
-            asked = Asked(self._pick.choice(KINDS), f"w{len(self.asked):05}e")
+            asked = SentRequest(self._pick.choice(KINDS), f"w{len(self.asked):05}e")
             self.asked.append(asked)
             try:
                 await self._ask(asked)
@@ -72,7 +72,7 @@ class Load:
         """Close connections."""
         await self._http.aclose()
 
-    async def _ask(self, asked: Asked) -> None:
+    async def _ask(self, asked: SentRequest) -> None:
         match asked.kind:
             case "chat" | "chat stream":
                 await self._chat(asked, stream=asked.kind == "chat stream")
@@ -83,7 +83,7 @@ class Load:
             case "task":
                 await self._task(asked)
 
-    async def _chat(self, asked: Asked, *, stream: bool) -> None:
+    async def _chat(self, asked: SentRequest, *, stream: bool) -> None:
         body = {"model": ROOM, "messages": [{"role": "user", "content": asked.prompt}], "stream": stream}
         async with self._http.stream("POST", f"{self._target.url}/v1/chat/completions", json=body) as response:
             _note(asked, response)
@@ -91,7 +91,7 @@ class Load:
         if not stream and response.status_code == 200:
             asked.answer = json.loads(data)["choices"][0]["message"]["content"]
 
-    async def _agent(self, asked: Asked) -> None:
+    async def _agent(self, asked: SentRequest) -> None:
         """Sent again under its key until there is an answer, as a careful client does."""
         body, headers = {"prompt": asked.prompt, "room": ROOM}, {"Idempotency-Key": asked.word}
         while not self._target.closing:
@@ -108,7 +108,7 @@ class Load:
                 return
             await asyncio.sleep(RETRY_S)
 
-    async def _follow(self, asked: Asked) -> None:
+    async def _follow(self, asked: SentRequest) -> None:
         """Follow a run over the deaths of the gateway, each time from where it was left."""
         body = {"prompt": asked.prompt, "room": ROOM, "stream": True}
         async with self._http.stream("POST", f"{self._target.url}/v1/agent", json=body) as response:
@@ -132,7 +132,7 @@ class Load:
             except httpx.HTTPError:
                 await asyncio.sleep(RETRY_S)
 
-    async def _task(self, asked: Asked) -> None:
+    async def _task(self, asked: SentRequest) -> None:
         created = await self._http.post(f"{self._target.url}/tasks", json={"prompt": asked.prompt})
         asked.status = created.status_code
         if created.status_code == 201:
@@ -140,12 +140,12 @@ class Load:
             _note(asked, await self._http.post(url, params={"wait": "false"}))
 
 
-def _note(asked: Asked, response: httpx.Response) -> None:
+def _note(asked: SentRequest, response: httpx.Response) -> None:
     asked.status = response.status_code
     asked.run_id = response.headers.get("x-stepgate-run-id", asked.run_id)
 
 
-async def _see(asked: Asked, response: httpx.Response) -> None:
+async def _see(asked: SentRequest, response: httpx.Response) -> None:
     async for event in _events(response):
         if "id" in event:
             asked.seqs.append(int(event["id"]))

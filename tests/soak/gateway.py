@@ -15,8 +15,8 @@ import httpx
 from pydantic import BaseModel
 
 import gateway.bootstrap
-from agent.core.config import Settings
-from agent.core.journal_sqlite import SqliteJournal
+from agent.core.settings import Settings
+from agent.storage.journal_sqlite import SqliteJournal
 from agent.tools import ToolAnnotations, ToolContext, ToolResult, TypedTool
 from gateway.cli.server import run_server
 from mcp_tools.builtin import Builtins
@@ -81,14 +81,14 @@ class EffectTool(TypedTool[Matter, Deed]):
 
     async def run(self, args: Matter, context: ToolContext) -> Deed:
         """Do it."""
-        entry = {"tool": self.name, "run_id": context.run_id, "key": context.key}
+        entry = {"tool": self.name, "run_id": context.run_id, "key": context.idempotency_key}
         self._crash.at("before effect")
         async with httpx.AsyncClient(timeout=20) as client:
             (await client.post(self.url, json=entry)).raise_for_status()
         self._crash.at("after effect")
         return Deed(done=f"{self.name} did {args.x}")
 
-    def text(self, output: Deed) -> str:
+    def format_text(self, output: Deed) -> str:
         """As a sentence."""
         return output.done
 
@@ -139,7 +139,7 @@ class Lookup(TypedTool[Matter, Deed]):
         await asyncio.sleep(0.03)
         return Deed(done=f"lookup did {args.x}")
 
-    def text(self, output: Deed) -> str:
+    def format_text(self, output: Deed) -> str:
         """As a sentence."""
         return output.done
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from agent.core.events import Event
-from agent.core.journal_sqlite import open_sqlite
-from agent.core.response import respond
-from tests.soak.clients import Asked
+from agent.runs.response import build_response
+from agent.storage.journal_sqlite import open_sqlite
+from tests.soak.clients import SentRequest
 from tests.soak.ledger import Ledger
 
 TRACED = ("planner", "completion")
@@ -35,7 +35,7 @@ def unfinished(database: Path) -> int:
 
 
 async def judge(
-    database: Path, asked: Sequence[Asked], ledger: Ledger, upstream: Sequence[Mapping[str, Any]]
+    database: Path, asked: Sequence[SentRequest], ledger: Ledger, upstream: Sequence[Mapping[str, Any]]
 ) -> Verdict:
     """Look at everything once the last gateway has stopped."""
     logs = await _logs(database)
@@ -50,7 +50,7 @@ async def judge(
         verdict.findings += [f"{one.kind} {one.word}: {finding}" for finding in _of_client(one, logs)]
     strangers = {entry.run_id for entry in ledger.entries} - logs.keys()
     verdict.findings += [f"an effect of {run_id}, which the store does not know" for run_id in strangers]
-    answers = [respond(log) for log in logs.values() if log and log[-1].body.terminal]
+    answers = [build_response(log) for log in logs.values() if log and log[-1].body.terminal]
     verdict.figures = {
         "requests": len(asked),
         "runs accepted": len(logs),
@@ -70,7 +70,7 @@ async def _logs(database: Path) -> dict[str, list[Event]]:
     store = await open_sqlite(database)
     try:
         ids = await store.database.read(lambda db: [str(row[0]) for row in db.execute("SELECT run_id FROM runs")])
-        return {run_id: await store.journal.read(run_id) for run_id in ids}
+        return {run_id: await store.journal.read_events(run_id) for run_id in ids}
     finally:
         await store.close()
 
@@ -134,16 +134,16 @@ def _of_upstream(log: Sequence[Event], requests: int) -> list[str]:
     return []
 
 
-def _of_client(asked: Asked, logs: Mapping[str, Sequence[Event]]) -> list[str]:
-    """What was accepted is there, what was told is what is stored, and no follower missed or met anything twice."""
+def _of_client(asked: SentRequest, logs: Mapping[str, Sequence[Event]]) -> list[str]:
+    """What was accepted is there, what was answered is what is stored, and no follower missed or met anything twice."""
     if not asked.run_id:
         return []
     log = logs.get(asked.run_id)
     if log is None:
         return ["its accepted run is lost"]
     found = []
-    if asked.answer is not None and asked.answer != respond(log).response:
-        found.append(f"was told {asked.answer[:80]!r}, stored is {respond(log).response[:80]!r}")
+    if asked.answer is not None and asked.answer != build_response(log).response:
+        found.append(f"was told {asked.answer[:80]!r}, stored is {build_response(log).response[:80]!r}")
     if asked.ended:
         missed = {event.seq for event in log} - set(asked.seqs)
         if missed or len(set(asked.seqs)) != len(asked.seqs):

@@ -158,7 +158,7 @@ async def _one_life(
     target.up.clear()
     process.kill()
     done.deaths[killed] += 1
-    _heed(process, done)
+    _record_exit(process, done)
 
 
 async def _last_life(
@@ -183,7 +183,7 @@ async def _last_life(
     if not await _ended(process, DRAIN_S):
         done.verdict.findings.append(f"the gateway did not stop within {DRAIN_S:g} s of SIGTERM")
     process.kill()
-    _heed(process, done)
+    _record_exit(process, done)
 
 
 async def _ended(process: Process, within_s: float) -> bool:
@@ -196,7 +196,7 @@ async def _ended(process: Process, within_s: float) -> bool:
     return True
 
 
-def _heed(process: Process, done: Soak) -> None:
+def _record_exit(process: Process, done: Soak) -> None:
     """A defect that the gateway has logged is a finding."""
     if any("Traceback" in line or "defect" in line for line in process.output):
         done.verdict.findings.append("the gateway logged a defect:\n" + "\n".join(process.output[-40:]))

@@ -31,7 +31,7 @@ class Ledger:
         """`POST /`: an effect is asked for."""
         try:
             entry = Entry(**await request.json())
-        except ConnectionError:  # whoever asked died before it was said what for
+        except ConnectionError:  # the client died before it named the purpose
             return web.Response(status=400)
         if entry.tool != "send" and entry in self.entries:
             self.repeated += 1

@@ -199,7 +199,7 @@ class Page:
 
 
 @asynccontextmanager
-async def opened(devtools: str, url: str) -> AsyncIterator[Page]:
+async def open_page(devtools: str, url: str) -> AsyncIterator[Page]:
     """A page of a running Chromium at an address, 1280 by 860 and light."""
     async with (
         aiohttp.ClientSession() as session,

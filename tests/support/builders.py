@@ -83,7 +83,9 @@ def judged(step_id: str, outcome: Outcome = Outcome.SUCCESS, attempt: int = 1, *
     return ev.StepJudged(verdict=StepOutcome(outcome=outcome, reason="because"), **fields), step_id, attempt
 
 
-def asked(purpose: ev.Purpose, tokens: int = 10, step_id: str | None = None, attempt: int | None = None) -> Placed:
+def make_model_call(
+    purpose: ev.Purpose, tokens: int = 10, step_id: str | None = None, attempt: int | None = None
+) -> Placed:
     """A model call of so many prompt tokens and half as many completion tokens ended."""
     usage = Usage(model_calls=1, prompt_tokens=tokens, completion_tokens=tokens // 2)
     return ev.ModelReturned(purpose=purpose, tier="fast", model="small", usage=usage, duration=0.1), step_id, attempt

@@ -14,9 +14,9 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
 from pydantic import JsonValue
 
-from mcp_tools.server_extras import CallTool, Extras, GetPrompt, Publish
-from mcp_tools.server_logging import log_to_client
-from mcp_tools.server_sessions import Context
+from mcp_tools.server.extras import CallTool, Extras, GetPrompt, PublishEvent
+from mcp_tools.server.log_messages import log_to_client
+from mcp_tools.server.sessions import Context
 from tests.support.conformance_rounds import ROUND_PROMPTS, ROUND_TOOLS
 from tests.support.conformance_schemas import DEFAULTS, ENUMS, SCHEMA, USER
 from tests.support.conformance_tasks import FixtureTasks, task_tools
@@ -28,7 +28,7 @@ Result = types.CallToolResult
 Work = Callable[[Context, dict[str, Any]], Awaitable[Result]]
 
 
-def conformance_fixtures(publish: Publish) -> Extras:
+def conformance_fixtures(publish: PublishEvent) -> Extras:
     """Everything the scenarios name."""
     tasks = FixtureTasks()
     return Extras(
@@ -198,7 +198,7 @@ _CONVERSATION = (
 )
 
 
-def _changes(publish: Publish) -> tuple[tuple[types.Tool, CallTool], ...]:
+def _changes(publish: PublishEvent) -> tuple[tuple[types.Tool, CallTool], ...]:
     def telling(event: ServerEvent) -> Work:
         async def work(_: Context, __: dict[str, Any]) -> Result:
             await publish(event)
@@ -223,26 +223,26 @@ def _prompt(
     return types.Prompt(name=name, description=f"The suite's {name}", arguments=listed), get
 
 
-def _said(text: str) -> types.ContentBlock:
+def _text_block(text: str) -> types.ContentBlock:
     return types.TextContent(type="text", text=text)
 
 
 _PROMPTS = (
-    _prompt("test_simple_prompt", (), lambda _: [_said("This is a simple prompt for testing.")]),
+    _prompt("test_simple_prompt", (), lambda _: [_text_block("This is a simple prompt for testing.")]),
     _prompt(
         "test_prompt_with_arguments",
         ("arg1", "arg2"),
-        lambda a: [_said(f"Prompt with arguments: arg1='{a.get('arg1')}', arg2='{a.get('arg2')}'")],
+        lambda a: [_text_block(f"Prompt with arguments: arg1='{a.get('arg1')}', arg2='{a.get('arg2')}'")],
     ),
     _prompt(
         "test_prompt_with_embedded_resource",
         ("resourceUri",),
         lambda a: [
             _embedded(a.get("resourceUri", "test://none"), "text/plain", "Embedded resource content for testing."),
-            _said("Please process the embedded resource above."),
+            _text_block("Please process the embedded resource above."),
         ],
     ),
-    _prompt("test_prompt_with_image", (), lambda _: [_IMAGE, _said("Please analyze the image above.")]),
+    _prompt("test_prompt_with_image", (), lambda _: [_IMAGE, _text_block("Please analyze the image above.")]),
 )
 
 

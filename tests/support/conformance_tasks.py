@@ -11,9 +11,9 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
 from agent.core.models import JsonObject
-from mcp_tools.server_extras import CallResult, CallTool
-from mcp_tools.server_sessions import Context
-from mcp_tools.server_tasks import TaskState, takes_tasks, tasks_required
+from mcp_tools.server.extras import CallResult, CallTool
+from mcp_tools.server.sessions import Context
+from mcp_tools.server.tasks import TaskState, make_tasks_required_error, supports_tasks
 
 
 @dataclass
@@ -52,7 +52,7 @@ class FixtureTasks:
         task = _Task()
         self._tasks[task.task_id] = task
         task.work = asyncio.create_task(self._carry_out(task, work, arguments))
-        return task.state().created()
+        return task.state().to_created_result()
 
     async def get(self, task_id: str) -> TaskState | None:
         task = self._tasks.get(task_id)
@@ -96,18 +96,18 @@ def task_tools(tasks: FixtureTasks) -> tuple[tuple[types.Tool, CallTool], ...]:
 
     def tool(name: str, work: Work, *, required: bool = False) -> tuple[types.Tool, CallTool]:
         async def call(context: Context, params: types.CallToolRequestParams) -> CallResult:
-            if takes_tasks(context):
+            if supports_tasks(context):
                 return tasks.start(work, params.arguments or {})
             if required:
-                raise tasks_required()
+                raise make_tasks_required_error()
             return await work(_Task(), params.arguments or {})
 
         return _listed(name), call
 
     async def asks_first(context: Context, params: types.CallToolRequestParams) -> CallResult:
         reply = (params.input_responses or {}).get("user_name")
-        if not takes_tasks(context):
-            raise tasks_required()
+        if not supports_tasks(context):
+            raise make_tasks_required_error()
         if not isinstance(reply, types.ElicitResult):
             return types.InputRequiredResult(input_requests={"user_name": _form("What is your name?", "name")})
         return tasks.start(_greet, {"name": (reply.content or {}).get("name")})
@@ -139,22 +139,22 @@ def _wire(request: types.ElicitRequest) -> JsonObject:
     return request.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
-def _said(text: str, *, is_error: bool = False) -> types.CallToolResult:
+def _text_result(text: str, *, is_error: bool = False) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=is_error)
 
 
 async def _greet(_: _Task, arguments: dict[str, Any]) -> types.CallToolResult:
-    return _said(f"Hello, {arguments.get('name')}!")
+    return _text_result(f"Hello, {arguments.get('name')}!")
 
 
 async def _compute(_: _Task, arguments: dict[str, Any]) -> types.CallToolResult:
     await asyncio.sleep(float(arguments.get("seconds", 0)))
-    return _said(f"computed {arguments.get('label', '')}")
+    return _text_result(f"computed {arguments.get('label', '')}")
 
 
 async def _fail(_: _Task, __: dict[str, Any]) -> types.CallToolResult:
     await asyncio.sleep(1)
-    return _said("the job failed", is_error=True)
+    return _text_result("the job failed", is_error=True)
 
 
 async def _break(_: _Task, __: dict[str, Any]) -> types.CallToolResult:
@@ -163,9 +163,9 @@ async def _break(_: _Task, __: dict[str, Any]) -> types.CallToolResult:
 
 async def _confirm(task: _Task, arguments: dict[str, Any]) -> types.CallToolResult:
     await task.ask({"confirm": _wire(_form(f"Delete {arguments.get('filename')}?", "confirm", "boolean"))})
-    return _said("deleted")
+    return _text_result("deleted")
 
 
 async def _ask_twice(task: _Task, _: dict[str, Any]) -> types.CallToolResult:
     await task.ask({"first": _wire(_form("First name?", "name")), "second": _wire(_form("Second name?", "name"))})
-    return _said("both were answered")
+    return _text_result("both were answered")

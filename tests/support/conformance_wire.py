@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 
-from mcp_tools.server_tasks import TASKS_EXTENSION
+from mcp_tools.server.tasks import TASKS_EXTENSION
 from tests.support.script import plans, says, script
 
 ACCEPT = {"accept": "application/json, text/event-stream", "content-type": "application/json"}

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from agent.core.events import Draft, Event
+from agent.core.events import Event, EventDraft
 from agent.core.models import AgentRequest, JsonObject
 from tests.support.engine import Bench, engine_bench
 from tests.support.script import Call, Script, plans, says, script
@@ -53,7 +53,7 @@ class Dying:
     def __getattr__(self, name: str) -> object:
         return getattr(self._inner, name)
 
-    async def append(self, run_id: str, epoch: int, drafts: Sequence[Draft]) -> tuple[Event, ...]:
+    async def append(self, run_id: str, epoch: int, drafts: Sequence[EventDraft]) -> tuple[Event, ...]:
         """Append, and die before or after the Nth."""
         self._left -= 1
         if self._moment == "before" and self._left == 0:
@@ -106,8 +106,8 @@ async def main() -> None:
     """Start the run and see it through, or die."""
     folder, moment, number = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     async with crash_bench(folder, moment, number) as bench:
-        run_id = await bench.service.start(AgentRequest(prompt="search, investigate and record"))
-        await bench.service.finished(run_id)
+        run_id = await bench.service.start_run(AgentRequest(prompt="search, investigate and record"))
+        await bench.service.wait_for_events(run_id)
     print("finished", flush=True)
 
 

@@ -3,22 +3,24 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from agent.core.net import SafeClient
-from agent.knowledge.connectors.base import BackOff, Wire
-from agent.knowledge.connectors.crawl import WebLimits
-from agent.knowledge.connectors.port import Fetched, Missed
-from agent.knowledge.connectors.web import WebConnector
-from agent.knowledge.models import ConnectorInput
+from agent.ingest.connectors.crawl import WebLimits
+from agent.ingest.connectors.port import FetchedDocument, MissedDocument
+from agent.ingest.connectors.source_client import RetryPolicy, SourceClient
+from agent.ingest.connectors.web import WebConnector
+from agent.net import SafeClient
+from agent.search.models import ConnectorInput
+from agent.storage.credentials import Credentials
 from tests.support.website import FakeClock, Website
 
 
 @dataclass(slots=True)
-class Found:
+class CrawlResult:
     """The yield of one walk. `bodies` has each file's bytes, by source."""
 
-    fetched: list[Fetched] = field(default_factory=list)
-    missed: list[Missed] = field(default_factory=list)
+    fetched: list[FetchedDocument] = field(default_factory=list)
+    missed: list[MissedDocument] = field(default_factory=list)
     bodies: dict[str, bytes] = field(default_factory=dict)
 
     @property
@@ -36,7 +38,7 @@ class Found:
         """What the next walk is told."""
         return {one.source: one.version for one in self.fetched if one.file_type is not None}
 
-    def one(self) -> Fetched:
+    def one(self) -> FetchedDocument:
         """The only one."""
         assert not self.missed, self.missed
         [one] = self.fetched
@@ -46,20 +48,29 @@ class Found:
 class Crawler:
     """Walks a site with a clock that does not wait."""
 
-    def __init__(self, site: Website, client: SafeClient, workspace: Path, limits: WebLimits | None = None) -> None:
+    def __init__(
+        self,
+        site: Website,
+        client: SafeClient,
+        workspace: Path,
+        limits: WebLimits | None = None,
+        credentials: Credentials | None = None,
+    ) -> None:
         self.site = site
         self.clock = FakeClock()
-        wire = Wire(client, BackOff(attempts=3, sleep=self.clock.sleep), timeout_s=10, silence_s=5)
-        self.connector = WebConnector(wire, limits, clock=self.clock)
+        source_client = SourceClient(client, RetryPolicy(attempts=3, sleep=self.clock.sleep), timeout_s=10, silence_s=5)
+        self.connector = WebConnector(source_client, limits, credentials=credentials, clock=self.clock)
         self.workspace = workspace
 
-    async def walk(self, start: str = "/", known: Mapping[str, str] | None = None, *, recursive: bool = True) -> Found:
-        """Walk from a path of the site, or from an address."""
+    async def walk(
+        self, start: str = "/", known: Mapping[str, str] | None = None, *, recursive: bool = True, **settings: Any
+    ) -> CrawlResult:
+        """Walk from a path of the site, or from an address; `settings` are those of the source."""
         url = self.site.at(start) if start.startswith("/") else start
-        request = ConnectorInput(source_type="web", source_identifier=url, recursive=recursive)
-        found = Found()
+        request = ConnectorInput(source_type="web", source_identifier=url, recursive=recursive, **settings)
+        found = CrawlResult()
         async for one in self.connector.fetch(request, self.workspace, known or {}):
-            if isinstance(one, Missed):
+            if isinstance(one, MissedDocument):
                 found.missed.append(one)
                 continue
             found.fetched.append(one)

@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from agent.core.credentials import Credentials
-from agent.core.net import SafeClient
-from agent.knowledge.connectors.base import BackOff, Wire
-from agent.knowledge.connectors.drive import DriveConnector
-from agent.knowledge.connectors.port import Connector, Fetched, Missed
-from agent.knowledge.models import ConnectorInput
+from agent.ingest.connectors.drive import DriveConnector
+from agent.ingest.connectors.port import Connector, FetchedDocument, MissedDocument
+from agent.ingest.connectors.source_client import RetryPolicy, SourceClient
+from agent.net import SafeClient
+from agent.search.models import ConnectorInput
+from agent.storage.credentials import Credentials
 from tests.support.drive_server import CLIENT, EMAIL, REFRESH_TOKEN, DriveServer
 
 
@@ -25,7 +25,7 @@ class DriveCase:
         self.workspace = folder / "workspace"
         self.workspace.mkdir()
         self.credentials_path = folder / "credentials.json"
-        self.wire = Wire(client, BackOff(sleep=self._pause, chance=lambda: 0.5), silence_s=5)
+        self.wire = SourceClient(client, RetryPolicy(sleep=self._pause, chance=lambda: 0.5), silence_s=5)
         self.write_credentials(account=self.account(), oauth=self.oauth())
         self.connector: Connector = self.connect()
 
@@ -61,7 +61,7 @@ class DriveCase:
         recursive: bool = True,
         credential: str | None = "account",
         known: Mapping[str, str] | None = None,
-    ) -> list[Fetched | Missed]:
+    ) -> list[FetchedDocument | MissedDocument]:
         """All that is found."""
         request = ConnectorInput(
             source_type="gdrive", source_identifier=identifier, credentials_id=credential, recursive=recursive
@@ -75,7 +75,7 @@ class DriveCase:
         )
         read: dict[str, bytes] = {}
         async for found in self.connector.fetch(request, self.workspace, {}):
-            assert isinstance(found, Fetched), found
+            assert isinstance(found, FetchedDocument), found
             assert found.output is not None
             read[found.name] = await asyncio.to_thread(Path(found.output.file_path).read_bytes)
         return read

@@ -31,7 +31,7 @@ _IN_PARENT = re.compile(r"'([^'\\]+)' in parents and trashed ?= ?false")
 
 
 @dataclass
-class Asked:
+class RecordedRequest:
     """A request that arrived. `about` is the file's id, the parent's for a list."""
 
     call: str
@@ -69,7 +69,7 @@ class DriveServer:
     def __init__(self) -> None:
         self.items: dict[str, Item] = {}
         self.faults: list[Fault] = []
-        self.asked: list[Asked] = []
+        self.asked: list[RecordedRequest] = []
         self.tokens: list[str] = []
         self.forms: list[dict[str, str]] = []
         self.redirects: dict[str, str] = {}
@@ -135,7 +135,7 @@ class DriveServer:
         """Make every token invalid, as a revoked consent does."""
         self._valid.clear()
 
-    def calls(self, call: str) -> list[Asked]:
+    def calls(self, call: str) -> list[RecordedRequest]:
         """The requests of this kind, in order."""
         return [asked for asked in self.asked if asked.call == call]
 
@@ -144,7 +144,9 @@ class DriveServer:
         return item
 
     def _fault(self, request: web.Request, call: str, about: str) -> Fault | None:
-        self.asked.append(Asked(call, about, dict(request.query), {k.lower(): v for k, v in request.headers.items()}))
+        self.asked.append(
+            RecordedRequest(call, about, dict(request.query), {k.lower(): v for k, v in request.headers.items()})
+        )
         for fault in self.faults:
             if fault.times and fault.call == call and fault.about in ("", about):
                 fault.times -= 1

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agent.core.events import Draft, EventBody
+from agent.core.events import EventBody, EventDraft
 from tests.support.engine import Bench, engine_bench
 from tests.support.script import Script
 
@@ -84,7 +84,7 @@ def failing(error: Exception, *, times: int = 1) -> Hook:
 def at_event(kind: type[EventBody], then: Hook, *, tool: str | None = None, step: str | None = None) -> Hook:
     """A hook for `Journal.append`: `then` is awaited for each event of this kind (of this tool, step) among them."""
 
-    async def hook(run_id: str, epoch: int, drafts: Sequence[Draft]) -> None:
+    async def hook(run_id: str, epoch: int, drafts: Sequence[EventDraft]) -> None:
         for draft in drafts:
             fits = isinstance(draft.body, kind) and step in (None, draft.step_id)
             if fits and tool in (None, getattr(draft.body, "tool", None)):

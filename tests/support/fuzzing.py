@@ -26,7 +26,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from gateway.render.errors import is_openai
+from gateway.render.errors import is_openai_path
 
 AnyCase = Case[Any]
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
@@ -121,7 +121,7 @@ def faults_of(response: httpx.Response) -> Iterator[str]:
     except (ValueError, KeyError, TypeError):
         yield f"an error in no shape of ours: {response.text[:300]}"
         return
-    known = {"message", "type", "param", "code"} if is_openai(path) else {"agent_id", "error_code", "message"}
+    known = {"message", "type", "param", "code"} if is_openai_path(path) else {"agent_id", "error_code", "message"}
     if path.startswith("/mcp"):
         known = {"code", "message"}
     if not known <= set(error):

@@ -5,13 +5,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from agent.core.embedder import Embedded
 from agent.core.errors import EmbedderError
-from agent.core.vectors import Space
-from agent.knowledge.library import IngestReport
-from agent.knowledge.models import ParserInput
-from agent.knowledge.naming import vector_set
-from agent.knowledge.pipeline import PipelineDAG
+from agent.core.vector_space import VectorSpace
+from agent.ingest.collections import IngestReport
+from agent.ingest.pipeline import PipelineDAG
+from agent.llm.embedder import Embedded
+from agent.search.models import ParserInput
+from agent.search.naming import make_vector_set_name
 from tests.support.engine import Bench, engine_bench
 from tests.support.sources import REQUEST, Site
 
@@ -20,7 +20,7 @@ class Letters:
     """An embedder that counts letters, and can be down."""
 
     def __init__(self) -> None:
-        self.space = Space("letters", 8)
+        self.space = VectorSpace("letters", 8)
         self.down = False
         self.calls = 0
 
@@ -73,14 +73,14 @@ async def chunk_rows(bench: Bench) -> list[tuple[str, str]]:
 
 
 async def documents(bench: Bench) -> dict[str, str]:
-    return {one.name: one.document_id for one in await bench.library.documents("local", "work")}
+    return {one.name: one.document_id for one in await bench.library.list_documents("local", "work")}
 
 
 async def consistent(bench: Bench) -> bool:
     """Whether the indexes hold exactly the passages of the documents."""
-    listed = [chunk for one in await bench.library.documents("local", "work") for chunk in one.chunk_ids]
+    listed = [chunk for one in await bench.library.list_documents("local", "work") for chunk in one.chunk_ids]
     indexed = [chunk for _, chunk in await chunk_rows(bench)]
-    items = await bench.library._vectors.items(vector_set("local", "work"), owner="local", limit=10_000)
+    items = await bench.library._vectors.list_items(make_vector_set_name("local", "work"), owner="local", limit=10_000)
     return sorted(listed) == indexed and {item.id for item in items} <= set(listed)
 
 

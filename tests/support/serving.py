@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 
 import uvicorn
 
-from agent.core.config import Settings
+from agent.core.settings import Settings
 from gateway.app import create_app
 from gateway.bootstrap import Stepgate
-from gateway.connections import bounded
+from gateway.limits.http_protocol import protocol_with_limits
 
 DEADLINE_S = 20
 """How long its start and its end may take, in seconds."""
@@ -19,7 +19,9 @@ DEADLINE_S = 20
 async def serving(settings: Settings, stepgate: Stepgate | None = None) -> AsyncIterator[str]:
     """The URL of the gateway these settings make, or of one that is wired already."""
     app = create_app(settings, stepgate)
-    config = uvicorn.Config(app, host="127.0.0.1", port=0, http=bounded(settings), log_config=None, lifespan="on")
+    config = uvicorn.Config(
+        app, host="127.0.0.1", port=0, http=protocol_with_limits(settings), log_config=None, lifespan="on"
+    )
     async with running(config) as url:
         yield url
 

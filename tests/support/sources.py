@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.core.errors import AgentError
-from agent.knowledge.connectors.port import Fetched, Missed
-from agent.knowledge.local_files import TYPES
-from agent.knowledge.models import ConnectorInput, ConnectorOutput, SourceType
+from agent.ingest.connectors.port import FetchedDocument, MissedDocument
+from agent.ingest.local_files import TYPES
+from agent.search.models import ConnectorInput, ConnectorOutput, SourceType
 
 REQUEST = ConnectorInput(source_type="web", source_identifier="https://site.example/", recursive=True)
 
@@ -20,7 +20,7 @@ class Site:
 
     pages: dict[str, str]
     versions: dict[str, str] = field(default_factory=dict)
-    missing: dict[str, Missed] = field(default_factory=dict)
+    missing: dict[str, MissedDocument] = field(default_factory=dict)
     breaks_after: int | None = None
     error: AgentError | None = None
     source_type: SourceType = "web"
@@ -30,7 +30,7 @@ class Site:
 
     async def fetch(
         self, request: ConnectorInput, workspace: Path, known: Mapping[str, str]
-    ) -> AsyncIterator[Fetched | Missed]:
+    ) -> AsyncIterator[FetchedDocument | MissedDocument]:
         self.known, self.fetched = dict(known), []
         for number, (source, text) in enumerate(sorted(self.pages.items())):
             if number == self.breaks_after:
@@ -44,12 +44,12 @@ class Site:
     def covers(self, request: ConnectorInput, source: str) -> bool:
         return source.startswith(request.source_identifier)
 
-    def _page(self, source: str, text: str, workspace: Path, known: Mapping[str, str]) -> Fetched:
+    def _page(self, source: str, text: str, workspace: Path, known: Mapping[str, str]) -> FetchedDocument:
         name = source.rsplit("/", 1)[-1]
         kind = TYPES.get(Path(name).suffix)
         version = self.versions.get(source, "")
         if version and known.get(source) == version:
-            return Fetched(source, name, kind, None, version, source)
+            return FetchedDocument(source, name, kind, None, version, source)
         self.fetched.append(source)
         path = workspace / f"page{Path(name).suffix}"  # one place for all: each is gone when the next one comes
         path.write_text(text)
@@ -57,7 +57,7 @@ class Site:
         output = ConnectorOutput(
             file_path=str(path), file_size_bytes=len(text.encode()), source_metadata={}, checksum=checksum
         )
-        return Fetched(source, name, kind, output, version, source, len(self.pages))
+        return FetchedDocument(source, name, kind, output, version, source, len(self.pages))
 
 
 def page(name: str) -> str:

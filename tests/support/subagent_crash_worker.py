@@ -64,8 +64,8 @@ async def main() -> None:
     folder, moment, number = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     url = sys.argv[4] if len(sys.argv) > 4 else None
     async with subagent_crash_bench(folder, moment, number, database_url=url) as bench:
-        run_id = await bench.service.start(AgentRequest(prompt="search around, then tell"))
-        await bench.service.finished(run_id)
+        run_id = await bench.service.start_run(AgentRequest(prompt="search around, then tell"))
+        await bench.service.wait_for_events(run_id)
     print("finished", flush=True)
 
 

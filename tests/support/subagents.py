@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field, JsonValue
 
 from agent.core.events import Event, StepOutput, SubAgentFinished
 from agent.core.models import JsonObject, Room
-from agent.core.subagents import SubAgentResult
-from agent.subagents.base import Calls, SubAgent
+from agent.core.subagent_result import SubAgentResult
+from agent.subagents.base import SubAgent, ToolCalls
 from agent.tools import Tool
 from tests.support.script import Call, Rule, says
 from tests.support.tools import FunctionTool, Work
@@ -45,26 +45,26 @@ class Scout(SubAgent[ScoutTask, ScoutFinal]):
         """`look` alone."""
         return (FunctionTool("look", type(self).WORK, **self.OPTIONS),)
 
-    def message(self) -> str:
+    def first_message(self) -> str:
         """The goal."""
         return f"Look for {self.task.goal}."
 
-    def seen(self, tool: str, args: JsonObject, output: StepOutput) -> None:
+    def record_call(self, tool: str, args: JsonObject, output: StepOutput) -> None:
         """Keep the text."""
         self.known = [*self._known, output.text or f"error: {output.error}"]
 
-    def partial(self) -> JsonObject:
+    def partial_data(self) -> JsonObject:
         """What was seen so far."""
         return {"goal": self.task.goal, "seen": [*self._known]}
 
-    async def conclude(self, final: ScoutFinal, calls: Calls) -> SubAgentResult:
+    async def conclude(self, final: ScoutFinal, calls: ToolCalls) -> SubAgentResult:
         """The model's answer with what was seen."""
-        return SubAgentResult(success=True, data={**self.partial(), "answer": final.answer}, summary=final.answer)
+        return SubAgentResult(success=True, data={**self.partial_data(), "answer": final.answer}, summary=final.answer)
 
-    async def by_rules(self, calls: Calls) -> SubAgentResult:
+    async def run_by_rules(self, calls: ToolCalls) -> SubAgentResult:
         """One look."""
         await calls("look", {"x": self.task.goal})
-        return SubAgentResult(success=True, data=self.partial(), summary="Looked once.")
+        return SubAgentResult(success=True, data=self.partial_data(), summary="Looked once.")
 
     @property
     def _known(self) -> list[str]:

@@ -76,7 +76,7 @@ async def talk(client: httpx.AsyncClient, folder: Path) -> Talk:
     return Talk(client, made.json()["id"], source_id)
 
 
-def said(found: list[dict[str, Any]]) -> str:
+def read_answer(found: list[dict[str, Any]]) -> str:
     """The text of a stream."""
     return "".join(one["content"] for one in found if one["type"] == "text")
 

@@ -51,7 +51,7 @@ class FunctionTool:
     async def call(self, args: JsonObject, context: ToolContext) -> ToolResult:
         """Do it."""
         self.calls.append(args)
-        self.keys.append(context.key)
+        self.keys.append(context.idempotency_key)
         value = await self._work(args)
         return ToolResult(value, value if isinstance(value, str) else str(value))
 

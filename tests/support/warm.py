@@ -34,7 +34,7 @@ class WarmChild:
         self.returncode: int | None = None
         self._connection = connection
         connection.settimeout(_READY_S)
-        self.pid = warm_client.told(connection)
+        self.pid = warm_client.read_exit_code(connection)
 
     def poll(self) -> int | None:
         """The exit code (negative: the signal) once it has ended."""
@@ -48,7 +48,7 @@ class WarmChild:
         if self.returncode is None:
             self._connection.settimeout(timeout)
             try:
-                self.returncode = warm_client.told(self._connection)
+                self.returncode = warm_client.read_exit_code(self._connection)
             except (TimeoutError, BlockingIOError):
                 raise subprocess.TimeoutExpired(list(self.args), timeout or 0) from None
             self._connection.close()

@@ -69,7 +69,7 @@ def tell(connection: socket.socket, number: int) -> None:
         return
 
 
-def told(connection: socket.socket) -> int:
+def read_exit_code(connection: socket.socket) -> int:
     """What `tell` told. `EOFError` when the process that forks has ended."""
     number = connection.recv(_TOLD)
     if not number:
@@ -83,12 +83,12 @@ def main() -> None:
     connection = connect(address)
     cwd = os.getcwd()  # noqa: PTH109 - as above
     send(connection, packed(module, arguments, dict(os.environ), cwd), [0, 1, 2])
-    pid = told(connection)
+    pid = read_exit_code(connection)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda number, _: os.kill(pid, number))
     for file in (0, 1):  # else nobody sees the forked process close them
         os.close(file)
-    code = told(connection)
+    code = read_exit_code(connection)
     if code < 0:
         if -code != signal.SIGKILL:
             signal.signal(-code, signal.SIG_DFL)

@@ -20,17 +20,17 @@ from functools import cache
 from pathlib import Path
 from typing import IO, cast
 
-from agent.knowledge.parsers import pool
-from agent.knowledge.parsers.registry import READERS
+from agent.ingest.parsers import pool
+from agent.ingest.parsers.registry import READERS
 from tests.support import warm_client
 
 _GATEWAY = (
     "gateway.cli", "gateway.bootstrap", "gateway.app", "uvicorn", "aiohttp.web", "httpx", "mcp.server.mcpserver",
-    "mcp_tools.hub", "mcp_tools.pins_store", "tests.support.engine", "tests.support.script",
+    "mcp_tools.client.hub", "mcp_tools.client.tool_pin_store", "tests.support.engine", "tests.support.script",
 )  # fmt: skip
 """Never a module that is itself run by a test."""
 
-_PARSERS = "agent.knowledge.parsers.worker"
+_PARSERS = "agent.ingest.parsers.worker"
 
 
 def main() -> None:

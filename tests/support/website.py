@@ -10,7 +10,7 @@ from typing import Self
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from agent.core.net import Address, SafeClient
+from agent.net import Address, SafeClient
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 ANY_HOST = "docs.example"
@@ -20,7 +20,7 @@ NAMES = (ANY_HOST, f"www.{ANY_HOST}", OTHER_HOST)
 
 
 @dataclass(slots=True)
-class Asked:
+class RecordedRequest:
     """A request that arrived."""
 
     method: str
@@ -73,7 +73,7 @@ class Website:
     """The site as an async context manager. What is not put there is 404."""
 
     def __init__(self) -> None:
-        self.asked: list[Asked] = []
+        self.asked: list[RecordedRequest] = []
         self._at: dict[str, list[Handler]] = {}
         app = web.Application(client_max_size=10**9)
         app.router.add_route("*", "/{path:.*}", self._answer)
@@ -127,7 +127,7 @@ class Website:
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         headers = {name.lower(): value for name, value in request.headers.items()}
-        self.asked.append(Asked(request.method, request.path_qs, headers, request.host.partition(":")[0]))
+        self.asked.append(RecordedRequest(request.method, request.path_qs, headers, request.host.partition(":")[0]))
         answers = self._at.get(request.path_qs)
         if not answers:
             return web.Response(status=404, text="nothing here")

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from agent.core.net import SafeClient
+from agent.net import SafeClient
 from tests.support.website import Website
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.config_loading import load_settings, load_what_is_right, unknown_settings
 from agent.core.errors import ConfigError
-from gateway.stores import open_store
+from agent.core.settings_loading import find_unknown_settings, load_settings, load_valid_settings
+from gateway.bootstrap_stores import open_store
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,7 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (
             "FILE_ROOTS",
             "[/srv/docs]",
-            "is no JSON list; separate what is in it by commas, without brackets, not '[/srv/docs]'",
+            "is not a JSON list; separate the items by commas, without brackets, not '[/srv/docs]'",
         ),
         ("LLM_BASE_URL", "localhost", "must begin with http:// or https://, not 'localhost'"),
     ],
@@ -39,7 +39,7 @@ def test_a_wrong_setting_is_told_in_plain_words(
     with pytest.raises(ConfigError) as caught:
         load_settings()
     assert caught.value.message == f"AGENT_{name}: {told}"
-    settings, faults = load_what_is_right()
+    settings, faults = load_valid_settings()
     assert faults == [caught.value.message]
     assert settings.port == 8080
 
@@ -67,10 +67,10 @@ def test_a_list_may_begin_with_an_address_in_brackets(monkeypatch: pytest.Monkey
 def test_unknown_names_and_lines_that_set_nothing_are_told(tmp_path: Path) -> None:
     env_file = tmp_path / "settings.env"
     env_file.write_text("# a comment\nAGENT_PORT=1\nexport AGENT_PROT=1\nFOO\nLONG='two\nlines'\n")
-    lines = unknown_settings({"AGENT_PROT": "2"}, env_file)
+    lines = find_unknown_settings({"AGENT_PROT": "2"}, env_file)
     assert lines == [
-        f"{env_file} line 4 is no NAME=value, and is ignored",
-        "AGENT_PROT is no setting of Stepgate; did you mean AGENT_PORT?",
+        f"{env_file} line 4 is not of the form NAME=value and is ignored",
+        "AGENT_PROT is not a setting of Stepgate; did you mean AGENT_PORT?",
     ]
 
 

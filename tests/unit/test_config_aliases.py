@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.config import Settings
-from agent.core.config_aliases import ALIASES, alias_names
-from agent.core.config_loading import load_settings, unknown_settings
 from agent.core.errors import ConfigError
-from gateway.reference import settings_table
+from agent.core.settings import Settings
+from agent.core.settings_aliases import ALIASES, list_alias_names
+from agent.core.settings_loading import find_unknown_settings, load_settings
+from gateway.reference_pages import build_settings_page
 
 
 @pytest.fixture(autouse=True)
@@ -62,17 +62,17 @@ def test_a_key_of_the_shell_goes_nowhere(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_aliases_are_known_documented_and_lead_to_settings(tmp_path: Path) -> None:
     assert set(ALIASES.values()) <= set(Settings.model_fields)
-    assert unknown_settings(dict.fromkeys(alias_names(), "x"), tmp_path / "none") == []
-    assert unknown_settings({"AGENT_ORCHESTRATOR_PLANER_MODE": "x"}, tmp_path / "none") != []
-    table = settings_table()
-    assert [name for name in alias_names() if f"`{name}`" not in table] == []
+    assert find_unknown_settings(dict.fromkeys(list_alias_names(), "x"), tmp_path / "none") == []
+    assert find_unknown_settings({"AGENT_ORCHESTRATOR_PLANER_MODE": "x"}, tmp_path / "none") != []
+    table = build_settings_page()
+    assert [name for name in list_alias_names() if f"`{name}`" not in table] == []
 
 
 def test_a_name_without_a_counterpart_is_told_with_what_there_is_instead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGENT_ORCHESTRATOR_RAG_RETRIEVAL_MODE", "lexical")
     assert load_settings().retrieval_mode == "lexical"
     environment = {"ORCHESTRATOR_RAG_INDEX_PATH": "x", "AGENT_ORCHESTRATOR_CHROMA_COLLECTION": "y"}
-    index, chroma = sorted(unknown_settings(environment), reverse=True)
-    assert index.startswith("ORCHESTRATOR_RAG_INDEX_PATH sets nothing here: issues lie in a collection: `stepgate")
-    assert chroma.startswith("AGENT_ORCHESTRATOR_CHROMA_COLLECTION sets nothing here: every collection has vectors")
-    assert "`AGENT_ORCHESTRATOR_CHROMA_COLLECTION`: every collection" in settings_table()
+    index, chroma = sorted(find_unknown_settings(environment), reverse=True)
+    assert index.startswith("ORCHESTRATOR_RAG_INDEX_PATH has no effect: issues are in a collection: `stepgate")
+    assert chroma.startswith("AGENT_ORCHESTRATOR_CHROMA_COLLECTION has no effect: every collection has its own vectors")
+    assert "`AGENT_ORCHESTRATOR_CHROMA_COLLECTION`: every collection" in build_settings_page()

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.credentials import Bearer, CredentialError, Credentials, GoogleOAuth, GoogleServiceAccount
 from agent.core.models import JsonObject
+from agent.storage.credentials import Bearer, CredentialError, Credentials, GoogleOAuth, GoogleServiceAccount
 
 SECRET = "s3cret-value-nobody-may-see"
 OAUTH: JsonObject = {"type": "google_oauth", "client_id": "id", "client_secret": SECRET, "refresh_token": "again"}
@@ -27,11 +27,11 @@ def write(tmp_path: Path) -> Write:
     return written
 
 
-def _told(credentials: Credentials, name: str = "drive") -> str:
+def _error_text(credentials: Credentials, name: str = "drive") -> str:
     """The error's message, after a look at everything a log could hold of it."""
     with pytest.raises(CredentialError) as caught:
         credentials.get(name)
-    whole = "".join(traceback.format_exception(caught.value)) + repr(caught.value) + repr(caught.value.failure())
+    whole = "".join(traceback.format_exception(caught.value)) + repr(caught.value) + repr(caught.value.to_failure())
     assert SECRET not in whole
     assert caught.value.code == "ERR_CONNECTOR_AUTH"
     return caught.value.message
@@ -50,8 +50,8 @@ def test_each_type_is_read_and_shows_no_secret(write: Write) -> None:
     for shown in (repr(oauth), str(service), f"{bearer}", oauth.model_dump_json(), str(service.model_dump())):
         assert SECRET not in shown
     assert SECRET not in repr(credentials)
-    assert credentials.names() == ("account", "oauth", "plain")
-    assert credentials.secrets() == (SECRET, "again")
+    assert credentials.list_names() == ("account", "oauth", "plain")
+    assert credentials.list_secrets() == (SECRET, "again")
 
 
 def test_values_come_from_the_environment_and_from_files(write: Write, tmp_path: Path) -> None:
@@ -90,10 +90,10 @@ def test_googles_own_key_file_is_taken_as_it_is(write: Write, tmp_path: Path, in
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o660, 0o601])
 def test_a_file_that_others_may_read_is_refused_with_the_remedy(write: Write, tmp_path: Path, mode: int) -> None:
     credentials = write({"drive": OAUTH}, mode=mode)
-    told = _told(credentials)
+    told = _error_text(credentials)
     assert f"chmod 600 {tmp_path / 'credentials.json'}" in told
     assert f"{mode:o}" in told
-    for reading in (credentials.secrets, credentials.names):
+    for reading in (credentials.list_secrets, credentials.list_names):
         with pytest.raises(CredentialError, match="chmod 600"):
             reading()
 
@@ -102,12 +102,12 @@ def test_a_file_that_others_may_read_is_refused_with_the_remedy(write: Write, tm
 def test_a_secret_in_a_file_that_others_may_read_is_refused(write: Write, tmp_path: Path) -> None:
     (tmp_path / "token.txt").write_text(SECRET)
     (tmp_path / "token.txt").chmod(0o644)
-    told = _told(write({"drive": {"type": "bearer", "token": {"file": "token.txt"}}}))
+    told = _error_text(write({"drive": {"type": "bearer", "token": {"file": "token.txt"}}}))
     assert f"chmod 600 {tmp_path / 'token.txt'}" in told
 
 
 def test_an_unknown_name_is_told_the_file_and_the_names_there_are(write: Write, tmp_path: Path) -> None:
-    told = _told(write({"work": OAUTH, "home": OAUTH}))
+    told = _error_text(write({"work": OAUTH, "home": OAUTH}))
     assert "'drive'" in told
     assert str(tmp_path / "credentials.json") in told
     assert "home, work" in told
@@ -115,58 +115,58 @@ def test_an_unknown_name_is_told_the_file_and_the_names_there_are(write: Write, 
 
 def test_without_a_file_there_are_no_credentials(tmp_path: Path) -> None:
     credentials = Credentials(tmp_path / "none.json")
-    assert credentials.names() == credentials.secrets() == ()
-    assert "docs/connectors.md" in _told(credentials)
+    assert credentials.list_names() == credentials.list_secrets() == ()
+    assert "docs/connectors.md" in _error_text(credentials)
 
 
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("", "is no JSON: Expecting value in line 1, column 1"),
-        (f'{{"drive": "{SECRET}",,', "is no JSON"),
-        ("[" * 100_000, "is no JSON: it is nested too deep"),
+        ("", "is not JSON: Expecting value in line 1, column 1"),
+        (f'{{"drive": "{SECRET}",,', "is not JSON"),
+        ("[" * 100_000, "is not JSON: it is nested too deeply"),
         ([SECRET], "must be one JSON object"),
         ({"drive": SECRET}, "must be a JSON object with a type"),
-        ({"drive": {"type": SECRET}}, "one of google_service_account, google_oauth, bearer"),
-        ({"drive": {"type": [SECRET]}}, "one of google_service_account, google_oauth, bearer"),
+        ({"drive": {"type": SECRET}}, "google_service_account, google_oauth, bearer, document_password"),
+        ({"drive": {"type": [SECRET]}}, "google_service_account, google_oauth, bearer, document_password"),
         ({"drive": {"type": "bearer", "tokn": SECRET}}, "token: Field required"),
         ({"drive": {"type": "bearer", "token": ""}}, "token: "),
         ({"drive": {"type": "bearer", "token": [SECRET]}}, "token: Input should be a valid string"),
         ({"drive": {"type": "bearer", "token": "${NOT_THERE}"}}, "the environment variable NOT_THERE is not set"),
         ({"drive": {"type": "bearer", "token": {"file": "gone.txt"}}}, "gone.txt cannot be read: No such file"),
-        ({"drive": {"type": "bearer", "token": {"file": "."}}}, "is no file"),
-        ({"drive": {"type": "google_service_account", "key": SECRET}}, "key is no JSON"),
-        ({"drive": {"type": "google_service_account", "key": {"private_key": SECRET}}}, "no service account key"),
+        ({"drive": {"type": "bearer", "token": {"file": "."}}}, "is not a file"),
+        ({"drive": {"type": "google_service_account", "key": SECRET}}, "key is not JSON"),
+        ({"drive": {"type": "google_service_account", "key": {"private_key": SECRET}}}, "not a service account key"),
         ({"drive": {**OAUTH, "token_uri": "http://elsewhere.example/token"}}, "must begin with https://"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_used_is_told_without_the_secret(write: Write, content: object, told: str) -> None:
-    assert told in _told(write(content))
+    assert told in _error_text(write(content))
 
 
 def test_bytes_that_are_no_text_and_files_without_end_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "credentials.json"
     path.write_bytes(b'{"drive": "\xff\xfe"}')
     path.chmod(0o600)
-    assert "is not UTF-8: see byte 11" in _told(Credentials(path))
+    assert "is not UTF-8: see byte 11" in _error_text(Credentials(path))
     path.write_bytes(b" " * 1_000_001)
-    assert "larger than" in _told(Credentials(path))
+    assert "larger than" in _error_text(Credentials(path))
     path.unlink()
     os.mkfifo(path, 0o600)
-    assert "is no file" in _told(Credentials(path))
+    assert "is not a file" in _error_text(Credentials(path))
 
 
 def test_one_wrong_entry_takes_nothing_from_the_others(write: Write) -> None:
     credentials = write({"bad": {"type": "bearer"}, "drive": OAUTH})
-    assert credentials.secrets() == (SECRET, "again")
+    assert credentials.list_secrets() == (SECRET, "again")
     assert isinstance(credentials.get("drive"), GoogleOAuth)
 
 
 def test_a_changed_file_counts_at_once(write: Write) -> None:
     credentials = write({"a": {"type": "bearer", "token": "old"}})
-    assert credentials.secrets() == ("old",)
+    assert credentials.list_secrets() == ("old",)
     write({"a": {"type": "bearer", "token": "new"}})
-    assert credentials.secrets() == ("new",)
+    assert credentials.list_secrets() == ("new",)
 
 
 def test_the_example_of_the_documents_is_a_credentials_file(write: Write, tmp_path: Path) -> None:

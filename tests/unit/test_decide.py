@@ -7,19 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.core import events as ev
-from agent.core.fold import RunState, fold
 from agent.core.models import AgentRequest, Budgets, Effect, Outcome, Plan, PlanStep, Room, StepOutcome
-from agent.execution.decide import (
-    Discard,
-    Judge,
-    Start,
-    confirmed,
-    decide,
-    given_up,
-    is_complete,
-    replan_reason,
-    wants_replan,
-)
+from agent.core.plan_outcome import abandoned_steps, is_complete
+from agent.core.run_state import RunState, fold
+from agent.execution.decide import Discard, Judge, Start, decide, dependencies_succeeded, needs_replan, replan_reason
 from agent.execution.workflow import next_stage
 
 Body = tuple[ev.EventBody, str | None, int | None]
@@ -78,7 +69,7 @@ def test_a_dependent_starts_only_after_success() -> None:
     steps = (step("s1", effect="effect"), step("s2", "s1", effect="effect"))
     assert decide(log(steps, started("s1"), finished("s1")), {("s1", 1)}) == ()
     done = log(steps, started("s1"), finished("s1"), judged("s1", Outcome.SUCCESS))
-    assert decide(done) == (Start(steps[1], 1, grounds={"s1": 1}),)
+    assert decide(done) == (Start(steps[1], 1, depends_on_attempts={"s1": 1}),)
 
 
 def test_a_read_only_dependent_runs_ahead_of_the_judge() -> None:
@@ -131,7 +122,7 @@ def test_after_a_discard_the_step_is_begun_again_on_the_newest_attempt() -> None
         *((ev.StepDiscarded(reason="r"), "s2", 1), started("s1", 2), finished("s1", 2)),
         judged("s1", Outcome.SUCCESS, 2),
     )
-    assert decide(state) == (Start(steps[1], 2, grounds={"s1": 2}),)
+    assert decide(state) == (Start(steps[1], 2, depends_on_attempts={"s1": 2}),)
 
 
 def test_discards_come_before_what_takes_their_ground_away() -> None:
@@ -152,14 +143,14 @@ def test_an_attempt_is_confirmed_by_success_of_the_very_attempts_it_rests_on() -
     steps = (step("s1"), step("s2", "s1"))
     done = (started("s1"), finished("s1"))
     again = (judged("s1", Outcome.RETRY), started("s1", 2), finished("s1", 2))
-    assert not confirmed(log(steps, *done), steps[1], {"s1": 1}), "not judged yet"
-    assert confirmed(log(steps, *done, judged("s1", Outcome.SUCCESS)), steps[1], {"s1": 1})
-    assert not confirmed(log(steps, *done, judged("s1", Outcome.REPLAN)), steps[1], {"s1": 1})
+    assert not dependencies_succeeded(log(steps, *done), steps[1], {"s1": 1}), "not judged yet"
+    assert dependencies_succeeded(log(steps, *done, judged("s1", Outcome.SUCCESS)), steps[1], {"s1": 1})
+    assert not dependencies_succeeded(log(steps, *done, judged("s1", Outcome.REPLAN)), steps[1], {"s1": 1})
     repeated = log(steps, *done, *again, judged("s1", Outcome.SUCCESS, 2))
-    assert not confirmed(repeated, steps[1], {"s1": 1})
-    assert confirmed(repeated, steps[1], {"s1": 2})
-    assert confirmed(repeated, steps[1], {}), "logs of earlier versions name no grounds"
-    assert confirmed(log(steps), steps[0], {}), "there is nothing to wait for"
+    assert not dependencies_succeeded(repeated, steps[1], {"s1": 1})
+    assert dependencies_succeeded(repeated, steps[1], {"s1": 2})
+    assert dependencies_succeeded(repeated, steps[1], {}), "logs of earlier versions name no grounds"
+    assert dependencies_succeeded(log(steps), steps[0], {}), "there is nothing to wait for"
 
 
 @pytest.mark.row("S001-28")
@@ -181,7 +172,7 @@ def test_nothing_new_starts_once_a_step_has_halted_the_plan(outcome: Outcome) ->
     steps = (step("s1"), step("s2"), step("s3"))
     state = log(steps, started("s1"), finished("s1"), judged("s1", outcome), started("s2"), finished("s2"))
     assert decide(state) == (Judge(steps[1], 1),), "what has ended is still judged, s3 is not started"
-    assert wants_replan(state) is (outcome is Outcome.REPLAN)
+    assert needs_replan(state) is (outcome is Outcome.REPLAN)
     assert "because" in replan_reason(state)
 
 
@@ -202,7 +193,7 @@ def test_a_side_effect_of_unknown_outcome_halts_the_plan_and_is_not_planned_arou
     unknown = ev.StepUnknown(call_id="s1.1.1", tool="send", key="k", message="unknown")
     state = log(steps, started("s1"), (unknown, "s1", 1))
     assert decide(state) == ()
-    assert not wants_replan(state)
+    assert not needs_replan(state)
     assert next_stage(state) == "finalize"
 
 
@@ -223,9 +214,9 @@ def test_what_was_given_up_stays_so_when_the_answer_is_planned_anew(second: dict
     failed = (started("s1"), finished("s1"), judged("s1", Outcome.REPLAN))
     doubted = (started("a1"), finished("a1"), judged("a1", Outcome.REPLAN))
     state = log((step("s1"), answer(0)), *failed, planned(1, answer(1), **second), *doubted, planned(2, answer(2)))
-    assert [one.id for one in given_up(state)] == lost
+    assert [one.id for one in abandoned_steps(state)] == lost
     state = log((step("s1"),), *failed, planned(1, step("s2"), answer(1)), *doubted, planned(2, answer(2)))
-    assert given_up(state) == (), "another way was found"
+    assert abandoned_steps(state) == (), "another way was found"
 
 
 @pytest.mark.row("S001-31")
@@ -269,7 +260,7 @@ def test_any_dag_ends_with_every_step_done_once_and_after_its_dependencies(
         state = log(steps, *bodies)
         for command in decide(state, running):
             assert isinstance(command, Start)
-            assert all(state.step(d).status == "succeeded" for d in command.step.depends_on)
+            assert all(state.get_step(d).status == "succeeded" for d in command.step.depends_on)
             running.add((command.step.id, command.attempt))
             bodies.append(started(command.step.id))
         if not running:

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from gateway.cli import app
-from gateway.reference import PAGES
+from gateway.reference_pages import PAGES
 from tests.support.processes import ROOT
 
 

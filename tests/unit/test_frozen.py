@@ -1,8 +1,8 @@
-"""`Frozen`: values that do not remember which of their fields were given."""
+"""`FrozenModel`: values that do not remember which of their fields were given."""
 
 import pickle
 
-from agent.core.models import AgentRequest, Frozen, Usage
+from agent.core.models import AgentRequest, FrozenModel, Usage
 
 
 def test_values_of_a_kind_share_what_pydantic_keeps_of_their_fields() -> None:
@@ -18,7 +18,7 @@ def test_values_of_a_kind_share_what_pydantic_keeps_of_their_fields() -> None:
 
 
 def test_what_was_left_out_is_written_and_compared_like_what_was_given() -> None:
-    class Note(Frozen):
+    class Note(FrozenModel):
         text: str = ""
         tags: tuple[str, ...] = ()
 

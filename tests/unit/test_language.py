@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.core.language import LanguageDetector
+from agent.text.language import LanguageDetector
 
 
 @pytest.fixture(scope="module")

@@ -12,35 +12,35 @@ async def test_the_newest_line_is_heard_and_only_that_one_is_made() -> None:
         made.append(text)
         return text
 
-    progress.tell("run_1", lambda: line("before anybody listens"))
-    with progress.heard("run_1", 0.0) as one, progress.heard("run_1", 0.0) as two:
+    progress.publish("run_1", lambda: line("before anybody listens"))
+    with progress.listen("run_1", 0.0) as one, progress.listen("run_1", 0.0) as two:
         for number in range(100):
-            progress.tell("run_1", lambda number=number: line(f"{number}"))  # type: ignore[misc]
-        progress.tell("run_2", lambda: line("of another run"))
+            progress.publish("run_1", lambda number=number: line(f"{number}"))  # type: ignore[misc]
+        progress.publish("run_2", lambda: line("of another run"))
         assert (await one.next(), await two.next()) == ("99", "99")
         waiting = asyncio.ensure_future(one.next())
         await asyncio.sleep(0)
         assert not waiting.done()
-        progress.tell("run_1", lambda: line("more"))
+        progress.publish("run_1", lambda: line("more"))
         assert await waiting == "more"
-    progress.tell("run_1", lambda: line("after they have left"))
+    progress.publish("run_1", lambda: line("after they have left"))
     assert made == ["99", "99", "more"]
 
 
 async def test_a_line_that_comes_too_soon_waits_and_who_stops_waiting_loses_none() -> None:
     progress = RunProgress()
-    with progress.heard("run_1", 1_000.0) as listener:
-        progress.tell("run_1", lambda: "first")
+    with progress.listen("run_1", 1_000.0) as listener:
+        progress.publish("run_1", lambda: "first")
         assert await listener.next() == "first"
-        progress.tell("run_1", lambda: "second")
+        progress.publish("run_1", lambda: "second")
         soon = asyncio.ensure_future(listener.next())
         done, _ = await asyncio.wait([soon], timeout=0.05)
         assert not done
         soon.cancel()
-    with progress.heard("run_1", 0.0) as listener:
+    with progress.listen("run_1", 0.0) as listener:
         left = asyncio.ensure_future(listener.next())
         await asyncio.sleep(0)
-        progress.tell("run_1", lambda: "kept")
+        progress.publish("run_1", lambda: "kept")
         left.cancel()
         await asyncio.wait([left])
         assert await listener.next() == "kept"

@@ -18,7 +18,7 @@ from tests.support.processes import start
 MIRROR = "tests.support.mirror"
 
 
-def told(folder: Path, *words: str, cold: bool) -> tuple[int, dict[str, Any], list[str]]:
+def run_command(folder: Path, *words: str, cold: bool) -> tuple[int, dict[str, Any], list[str]]:
     """Exit code, what the process says of itself, and what else it printed."""
     environment = {"AGENT_PORT": "1", "MIRROR_X": "a=b\nc", "PYTHONPATH": str(warm.ROOT), "TZ": "Asia/Tokyo"}
     process = start([sys.executable, "-m", MIRROR, *words], environment=environment, cwd=folder, cold=cold)
@@ -32,8 +32,8 @@ def told(folder: Path, *words: str, cold: bool) -> tuple[int, dict[str, Any], li
     "words", [("x y", "é"), ("exit", "0"), ("exit", "3"), ("signal", "9"), ("signal", "15"), ("raise",)]
 )
 def test_it_is_told_from_a_cold_one_by_nothing(tmp_path: Path, words: tuple[str, ...]) -> None:
-    code, says, lines = told(tmp_path, *words, cold=False)
-    assert (code, says, lines) == told(tmp_path, *words, cold=True)
+    code, says, lines = run_command(tmp_path, *words, cold=False)
+    assert (code, says, lines) == run_command(tmp_path, *words, cold=True)
     assert says["environment"] == {"AGENT_PORT": "1", "MIRROR_X": "a=b\nc"}
     assert says["leads"], "of a group of its own, so that it ends with what it starts"
 
@@ -102,4 +102,4 @@ def test_one_that_asks_for_nothing_and_goes_harms_nobody(tmp_path: Path) -> None
     address = warm.command(MIRROR)[4]
     with warm_client.connect(address):
         pass
-    assert told(tmp_path, cold=False)[0] == 0
+    assert run_command(tmp_path, cold=False)[0] == 0

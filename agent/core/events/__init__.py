@@ -1,9 +1,10 @@
-"""The typed events of a run. The log of these is the truth; state, trace and every door's frames derive from it.
+"""The typed events of a run. Its log is the truth; state, trace and the frames of every door are derived from it.
 
 An `Event` is the envelope (`run_id, seq, epoch, type, v, step_id, attempt, at`) around a typed body. Bodies are
 versioned by `v`: a reader must accept every version that was ever written.
 
-To add one: a body where its like are, its name below and in `_BODIES`, its case in `fold.py` and `trace/projection.py`.
+To add an event: add a body beside similar ones, its name below and in `_BODY_CLASSES`, and its case in `run_state.py`
+and `trace/projection.py`.
 """
 
 from collections.abc import Mapping
@@ -30,7 +31,7 @@ from agent.core.events.call import (
     ToolRefused,
     ToolReturned,
 )
-from agent.core.events.envelope import Draft, Event, EventBody
+from agent.core.events.envelope import Event, EventBody, EventDraft
 from agent.core.events.plan import ApprovalDecided, ApprovalItem, ApprovalRequested, PlanProposed, PlanRejected
 from agent.core.events.request import InputGuarded, MemoryItem, MemoryRetrieved, RequestUnderstood
 from agent.core.events.run import (
@@ -67,7 +68,7 @@ __all__ = [
     "AssistantTurn",
     "CancelRequested",
     "ClaimProblem",
-    "Draft",
+    "EventDraft",
     "Event",
     "EventBody",
     "FinishReason",
@@ -103,7 +104,7 @@ __all__ = [
     "ToolReturned",
 ]
 
-_BODIES: tuple[type[EventBody], ...] = (
+_BODY_CLASSES: tuple[type[EventBody], ...] = (
     RunCreated, RunClaimed, RunSuspended, RunWaiting, CancelRequested, RunSucceeded, RunFailed, RunCancelled,
     InputGuarded, RequestUnderstood, MemoryRetrieved,
     PlanRejected, PlanProposed, ApprovalRequested, ApprovalDecided,
@@ -112,6 +113,6 @@ _BODIES: tuple[type[EventBody], ...] = (
     AnswerStarted, AnswerDelta, AnswerChecked, OutputGuarded, GateChecked, AnswerTranslated, AnswerFinished,
 )  # fmt: skip
 
-BODY_TYPES: Mapping[str, type[EventBody]] = {body.type: body for body in _BODIES}
-"""Every body by its type, as stored."""
+BODY_TYPES: Mapping[str, type[EventBody]] = {body.type: body for body in _BODY_CLASSES}
+"""Every body class by its stored type."""
 TERMINAL_TYPES = frozenset(name for name, body in BODY_TYPES.items() if body.terminal)

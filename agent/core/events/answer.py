@@ -1,4 +1,4 @@
-"""The answer: written, checked, guarded, translated, and what gates say of the run that gives it."""
+"""Events of the answer: written, checked, guarded, translated, and judged by the gates."""
 
 from typing import Literal
 
@@ -6,13 +6,13 @@ from pydantic import Field
 
 from agent.core.errors import AgentFailure
 from agent.core.events.envelope import EventBody
-from agent.core.models import Citation, Frozen, JsonObject, Source, TailorOutput, Tier, Uncertainty
+from agent.core.models import Citation, FrozenModel, JsonObject, Source, TailorOutput, Tier, Uncertainty
 
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
 
 
 class AnswerStarted(EventBody):
-    """The answer begins to be written. `restarted` says that an earlier stream broke and its text is void."""
+    """The answer starts. `restarted` means that an earlier stream broke and its text is void."""
 
     type = "answer.started"
     tier: Tier | None
@@ -22,25 +22,26 @@ class AnswerStarted(EventBody):
 
 
 class AnswerDelta(EventBody):
-    """A piece of the answer, coalesced; pruned when the run ends."""
+    """A piece of the answer. Pieces are coalesced, and deleted when the run ends."""
 
     type = "answer.delta"
     text: str
-    kind: Literal["text", "reasoning"] = "text"
+    kind: Literal["text", "reasoning", "refusal"] = "text"
     sources: tuple[Source, ...] = Field(default=(), description="what this piece cites, where answers are checked")
 
 
-class ClaimProblem(Frozen):
-    """A sentence of an answer that its passages do not bear out, and why."""
+class ClaimProblem(FrozenModel):
+    """A sentence of an answer that its passages do not support, and why."""
 
     text: str
     reason: str
 
 
 class AnswerChecked(EventBody):
-    """The tailor held an answer against its passages. `action` is what came of it: nothing was wrong (`accept`), what
-    failed is written again under strict instructions (`retry_strict`), what still failed was left out (`drop`), or
-    nothing stayed (`say_not_in_documents`). `failure` is set where it was more than single sentences."""
+    """The answer was compared with its passages. `action` is the consequence: `accept` (nothing is wrong),
+    `retry_strict` (failed sentences are written again under strict instructions), `drop` (sentences that failed again
+    are left out) or `say_not_in_documents` (nothing is left). `failure` is set if more than single sentences failed.
+    """
 
     type = "answer.checked"
     claims: int
@@ -53,29 +54,31 @@ class AnswerChecked(EventBody):
 
 
 class OutputGuarded(EventBody):
-    """What the output policy of the room found in what was to be answered, and what came of it: it is told of
-    (`flag`), it was taken out (`redact`), the answer is written again under a stricter instruction (`retry_strict`), or
-    there is none (`block`)."""
+    """The room's output policy found something in the answer. `action` is the consequence: `flag` (reported), `redact`
+    (removed), `retry_strict` (written again under a stricter instruction) or `block` (no answer).
+    """
 
     type = "output.guarded"
     action: Literal["flag", "redact", "retry_strict", "block"]
     findings: tuple[str, ...]
-    failure: AgentFailure | None = Field(default=None, description="where the answer was kept back")
+    failure: AgentFailure | None = Field(default=None, description="set if the answer was withheld")
 
 
 class GateChecked(EventBody):
-    """One verification gate over the whole run."""
+    """The result of one verification gate over the whole run."""
 
     type = "gate.checked"
     gate: str
     passed: bool
     reason: str
-    failures: tuple[str, ...] = Field(default=(), description="the single faults, where the gate did not pass")
+    failures: tuple[str, ...] = Field(default=(), description="the single faults, if the gate did not pass")
     redo: tuple[str, ...] = Field(default=(), description="tools whose results the next plan must not keep")
 
 
 class AnswerTranslated(EventBody):
-    """The answer in the user's language; None where it stays as it is, and why, if that is a failure."""
+    """The answer in the user's language. `text` is None if it stays as it is; `fallback_reason` says why, if that is a
+    failure.
+    """
 
     type = "answer.translated"
     language: str
@@ -85,7 +88,7 @@ class AnswerTranslated(EventBody):
 
 
 class AnswerFinished(EventBody):
-    """The whole answer."""
+    """The complete answer."""
 
     type = "answer.finished"
     text: str
@@ -96,3 +99,7 @@ class AnswerFinished(EventBody):
     tool_calls: tuple[JsonObject, ...] = ()
     fallback_reason: str | None = None
     tailored: TailorOutput | None = None
+    refused: bool = Field(default=False, description="whether the text is the model's own refusal")
+    provider_fields: JsonObject = Field(
+        default_factory=dict, description="what the provider wants back with this answer: reasoning, signatures"
+    )

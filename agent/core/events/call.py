@@ -1,27 +1,32 @@
-"""Calls within a run: to models, to tools, and to sub-agents, whose `span` theirs carry."""
+"""Calls within a run: to models, to tools and to sub-agents. Events of a sub-agent's calls carry its `span`."""
 
 from typing import Literal
 
 from pydantic import Field, JsonValue
 
 from agent.core.events.envelope import EventBody
-from agent.core.models import Effect, Frozen, JsonObject, Mode, Source, Tier, Usage
-from agent.core.subagents import SubAgentResult
+from agent.core.models import Effect, FrozenModel, JsonObject, Mode, Source, Tier, Usage
+from agent.core.subagent_result import SubAgentResult
 
 Purpose = Literal["planner", "supervisor", "skill", "completion", "translator", "task", "subagent", "tool"]
 SubAgentOutcome = Literal["done", "timeout", "turns", "budget", "output", "failed"]
-"""How a sub-agent ended: with its result, or out of time, turns or budget, without a readable result, by a failure."""
+"""How a sub-agent ended: with its result; out of time, turns or budget; with unreadable output; with a failure."""
 
 
-class AssistantTurn(Frozen):
-    """What a model said in one turn of a skill or sub-agent, kept so that a resumed one goes on where it was."""
+class AssistantTurn(FrozenModel):
+    """One turn of a skill's or sub-agent's model, stored so that a resumed run continues where it was."""
 
     text: str = ""
-    tool_calls: tuple[JsonObject, ...] = ()
+    tool_calls: tuple[JsonObject, ...] = Field(
+        default=(), description="id, name and arguments; under `extra` what else the provider said of the call"
+    )
+    provider_fields: JsonObject = Field(
+        default_factory=dict, description="what the provider wants back with the message: reasoning, signatures"
+    )
 
 
 class ModelReturned(EventBody):
-    """One model call ended, well or not. `message` is kept for the turns of skills and sub-agents only."""
+    """One model call ended, successfully or not. `message` is stored for turns of skills and sub-agents only."""
 
     type = "model.returned"
     purpose: Purpose
@@ -33,11 +38,11 @@ class ModelReturned(EventBody):
     finish_reason: str | None = None
     error_code: str | None = None
     message: AssistantTurn | None = None
-    span: str = Field(default="", description="the sub-agent that asked, if one did")
+    span: str = Field(default="", description="the sub-agent that made the call, if one did")
 
 
 class ToolCalled(EventBody):
-    """The intent: committed before the tool is called."""
+    """The intent to call a tool, committed before the call."""
 
     type = "tool.called"
     call_id: str
@@ -45,12 +50,13 @@ class ToolCalled(EventBody):
     args: JsonObject
     effect: Effect
     key: str = Field(description="run:plan:step:attempt[:n], the idempotency key")
-    span: str = Field(default="", description="the sub-agent that calls, if one does")
+    span: str = Field(default="", description="the sub-agent that makes the call, if one does")
 
 
 class ToolReturned(EventBody):
-    """The result of the intent with the same `call_id`. A value of more than 16 kB lies in `blob`; in `content_blob`
-    lie the content blocks of a call by itself, of which `text` only tells."""
+    """The result of the call with the same `call_id`. A value of more than 16 kB is stored in `blob`. For a tool that
+    was called on its own, `content_blob` stores the content blocks that `text` describes.
+    """
 
     type = "tool.returned"
     call_id: str
@@ -64,15 +70,17 @@ class ToolReturned(EventBody):
     tainted: bool = False
     truncated: bool = False
     tries: int = 1
-    implementation: Mode = Field(default="rules", description="llm where a model wrote the result anew")
-    dropped: tuple[str, ...] = Field(default=(), description="arguments the tool does not know, left out of the call")
+    implementation: Mode = Field(default="rules", description="llm if a model rewrote the result")
+    dropped: tuple[str, ...] = Field(
+        default=(), description="arguments that the tool does not know; omitted from the call"
+    )
     duration: float = 0.0
     sources: tuple[Source, ...] = ()
     span: str = ""
 
 
 class ToolRefused(EventBody):
-    """The model of a skill or sub-agent asked for a tool outside its scope; the tool was not called."""
+    """The model of a skill or sub-agent requested a tool outside of its scope. The tool was not called."""
 
     type = "tool.refused"
     call_id: str
@@ -83,11 +91,12 @@ class ToolRefused(EventBody):
 
 
 class SubAgentStarted(EventBody):
-    """A sub-agent begins within a call of its parent. `span` is this very one: unique in the run, the same after a
-    crash, and carried by its model and tool calls. `withheld` are tools it would borrow and its parent may not give."""
+    """A sub-agent starts within a call of its parent. `span` identifies it: unique in the run, the same after a crash,
+    and part of the events of its model and tool calls. `withheld` lists tools it wants and its parent may not pass on.
+    """
 
     type = "subagent.started"
-    agent_id: str = Field(description="which sub-agent it is: source_analyzer ...")
+    agent_id: str = Field(description="the kind of sub-agent: source_analyzer ...")
     span: str
     parent: str = Field(default="", description="the span of the sub-agent that started it, if one did")
     depth: int = 1
@@ -100,8 +109,9 @@ class SubAgentStarted(EventBody):
 
 
 class SubAgentFinished(EventBody):
-    """A sub-agent ended. But for `done`, `result` holds what it had found by then. Data of more than 16 kB lie in
-    `blob`. `usage` is that of its own model calls, which count for the run too."""
+    """A sub-agent ended. Unless the outcome is `done`, `result` is what it has found so far. Data of more than 16 kB is
+    stored in `blob`. `usage` is that of its own model calls, which also count for the run.
+    """
 
     type = "subagent.finished"
     agent_id: str

@@ -1,14 +1,16 @@
-"""What all events have in common: the body, which says what happened, and the envelope, which says where in the log."""
+"""What all events share: the body, which says what happened, and the envelope, which says where in the log."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import ClassVar
 
-from agent.core.models import Frozen, JsonObject
+from agent.core.models import FrozenModel, JsonObject
 
 
-class EventBody(Frozen):
-    """The root of all bodies. `type` and `v` are stored beside it; a `terminal` one is the last of its run."""
+class EventBody(FrozenModel):
+    """The base class of all bodies. `type` and `v` are stored beside the body. A `terminal` event is the last of its
+    run.
+    """
 
     type: ClassVar[str]
     v: ClassVar[int] = 1
@@ -29,16 +31,16 @@ class Event:
 
     @property
     def type(self) -> str:
-        """The body's type, as stored."""
+        """The type of the body, as stored."""
         return self.body.type
 
     @property
-    def when(self) -> datetime:
-        """`at` as an aware datetime."""
+    def timestamp(self) -> datetime:
+        """`at` as a datetime with time zone."""
         return datetime.fromtimestamp(self.at, UTC)
 
-    def wire(self) -> JsonObject:
-        """The public JSON form, as `/v1/runs/{id}/events` sends it."""
+    def to_public_json(self) -> JsonObject:
+        """Returns the public JSON form, as `/v1/runs/{id}/events` sends it."""
         return {
             "run_id": self.run_id,
             "seq": self.seq,
@@ -48,16 +50,17 @@ class Event:
             "step_id": self.step_id,
             "attempt": self.attempt,
             "data": self.body.model_dump(mode="json"),
-            "at": self.when.isoformat(),
+            "at": self.timestamp.isoformat(),
         }
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
-    """An event that has no place in the log yet. `noted` is when it happened, by `time.monotonic`, where it is appended
-    later than that; the log's `at` says so, by the store's clock."""
+class EventDraft:
+    """An event that has no place in the log yet. `monotonic_at` is when it happened, by `time.monotonic`, if it is
+    appended later; the journal converts it to the `at` of the store's clock.
+    """
 
     body: EventBody
     step_id: str | None = None
     attempt: int | None = None
-    noted: float | None = None
+    monotonic_at: float | None = None

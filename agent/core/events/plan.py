@@ -1,15 +1,15 @@
-"""A plan: refused, proposed, and put to a person, as single calls are."""
+"""Events of a plan: rejected, proposed, and approved by a person. Approvals of single calls are here too."""
 
 from typing import Literal
 
 from pydantic import Field
 
 from agent.core.events.envelope import EventBody
-from agent.core.models import Effect, Frozen, JsonObject, Mode, Plan
+from agent.core.models import Effect, FrozenModel, JsonObject, Mode, Plan
 
 
 class PlanRejected(EventBody):
-    """A planner's reply that could not become a plan, with every problem found."""
+    """A planner's reply that is no valid plan, with every problem found."""
 
     type = "plan.rejected"
     problems: tuple[str, ...]
@@ -17,7 +17,7 @@ class PlanRejected(EventBody):
 
 
 class PlanProposed(EventBody):
-    """A validated plan. `requested` and `effective` differ when the rule planner had to take over."""
+    """A validated plan. `requested` and `effective` differ if the rule planner took over."""
 
     type = "plan.proposed"
     plan: Plan
@@ -26,16 +26,16 @@ class PlanProposed(EventBody):
     fallback_reason: str | None = None
     replan_reason: str | None = None
     final: bool = Field(
-        default=False, description="no other plan can be made: the request fixed it, or no model could find another"
+        default=False, description="no other plan is possible: the request fixed it, or no model found another"
     )
-    tainted: bool = Field(default=False, description="made after text from outside had been read")
-    asked_for: bool = Field(default=False, description="a person changed the plan, or said how")
+    tainted: bool = Field(default=False, description="made after untrusted text was read")
+    asked_for: bool = Field(default=False, description="a person changed the plan or said how")
     adjusted: tuple[str, ...] = Field(default=(), description="what the room's required tools changed in the plan")
     duration: float = 0.0
 
 
-class ApprovalItem(Frozen):
-    """One thing a person is asked to allow: a tool or skill with its arguments, and whether it changes something."""
+class ApprovalItem(FrozenModel):
+    """One thing a person is asked to approve: a tool or skill with its arguments, and whether it changes something."""
 
     step_id: str
     tool: str
@@ -46,10 +46,11 @@ class ApprovalItem(Frozen):
 
 
 class ApprovalRequested(EventBody):
-    """A person is to decide before the run goes on: about the plan in force, or about one call (`call_id`).
+    """A person must decide before the run continues: about the current plan, or about one call (`call_id`).
 
-    The decision is bound to `digest`: the SHA-256 of the items with their plan's version and the descriptions of the
-    tools they name. `expires_at` is UTC seconds."""
+    The decision is bound to `digest`, the SHA-256 of the items, their plan's version and the descriptions of the tools
+    they name. `expires_at` is UTC seconds.
+    """
 
     type = "approval.requested"
     approval_id: str
@@ -62,9 +63,10 @@ class ApprovalRequested(EventBody):
 
 
 class ApprovalDecided(EventBody):
-    """What became of a request for approval. `answered`: a person said something else than yes or no, which the
-    planner is told; `expired`: nobody decided in time, or a tool has changed meanwhile. `plan_version` is the plan
-    that was approved: the one asked about, or the person's edit of it."""
+    """The outcome of an approval request. `answered`: the reply was neither yes nor no, and the planner gets it.
+    `expired`: nobody decided in time, or a tool has changed since. `plan_version` is the approved plan: the one in the
+    request, or the person's edit of it.
+    """
 
     type = "approval.decided"
     approval_id: str

@@ -1,28 +1,29 @@
-"""What is made of a request before it is planned: guarded, understood, and joined by what is remembered."""
+"""What happens to a request before planning: it is guarded, understood and joined with memories."""
 
 from typing import Literal
 
 from pydantic import Field
 
 from agent.core.events.envelope import EventBody
-from agent.core.models import ChatMessage, Frozen, RouteKind
+from agent.core.models import ChatMessage, FrozenModel, RouteKind
 
 
 class InputGuarded(EventBody):
-    """The guard stage: the prompt as the rest of the run will see it."""
+    """The guard stage: the prompt as the rest of the run sees it."""
 
     type = "input.guarded"
     prompt: str
     removed_characters: int = 0
     findings: tuple[str, ...] = ()
-    placeholders: dict[str, str] = Field(default_factory=dict, description="what stands for a value taken out of it")
+    placeholders: dict[str, str] = Field(default_factory=dict, description="placeholders for values removed from it")
 
 
 class RequestUnderstood(EventBody):
     """The understand stage: how this request will be carried out, and why.
 
-    `language` is the request's; `question` is in English where it was `translated`, and then the answer is to be
-    translated back. `fallback_reason` says why a request in another language was not translated."""
+    `language` is the request's language. If `translated`, `question` is in English and the answer is translated back.
+    `fallback_reason` says why a request in another language was not translated.
+    """
 
     type = "request.understood"
     route: RouteKind
@@ -36,8 +37,8 @@ class RequestUnderstood(EventBody):
     duration: float = 0.0
 
 
-class MemoryItem(Frozen):
-    """A remembered text that may matter to this request; `score` is the cosine it was found by."""
+class MemoryItem(FrozenModel):
+    """A remembered text that may be relevant to this request. `score` is its cosine similarity."""
 
     id: str = ""
     text: str
@@ -47,9 +48,10 @@ class MemoryItem(Frozen):
 
 
 class MemoryRetrieved(EventBody):
-    """The retrieve stage: earlier turns of the conversation, and remembered items, as models may see them.
+    """The retrieve stage: earlier turns of the conversation and remembered items, as models may see them.
 
-    `embedder` made the vectors of the search, which was to be `requested`; empty where nothing was searched."""
+    `embedder` made the vectors of the search and `requested` is the configured one; both are empty without a search.
+    """
 
     type = "memory.retrieved"
     history: tuple[ChatMessage, ...] = ()
@@ -58,5 +60,5 @@ class MemoryRetrieved(EventBody):
     requested: Literal["", "endpoint", "local"] = ""
     embedder: str = ""
     fallback_reason: str | None = None
-    placeholders: dict[str, str] = Field(default_factory=dict, description="what stands for a value taken out of them")
-    tainted: bool = Field(default=False, description="whether an earlier answer rests on something from outside")
+    placeholders: dict[str, str] = Field(default_factory=dict, description="placeholders for values removed from them")
+    tainted: bool = Field(default=False, description="whether an earlier answer relies on untrusted content")

@@ -1,4 +1,4 @@
-"""The life of a run: accepted, held by a worker, let go of or waiting, and over."""
+"""The life of a run: created, claimed by a worker, suspended or waiting, and ended."""
 
 from typing import Literal
 
@@ -6,23 +6,23 @@ from pydantic import Field
 
 from agent.core.errors import AgentFailure
 from agent.core.events.envelope import EventBody
-from agent.core.models import AgentRequest, Completeness, Room
+from agent.core.models import AgentRequest, Completeness, Room, RunStatus
 
 
 class RunCreated(EventBody):
-    """A door's request was accepted. `hidden` runs (background prompts of a chat page) are not listed."""
+    """A request was accepted. `hidden` runs, such as background prompts of a chat page, are not listed."""
 
     type = "run.created"
     request: AgentRequest
     room: Room
     owner: str
-    key: str | None = Field(default=None, description="id of the API key that pays for it")
+    key: str | None = Field(default=None, description="id of the API key that is charged")
     hidden: bool = False
-    tainted: bool = Field(default=False, description="whether the prompt itself came from outside")
+    tainted: bool = Field(default=False, description="whether the prompt itself is untrusted")
 
 
 class RunClaimed(EventBody):
-    """A worker took the run; its epoch stands in the envelope."""
+    """A worker claimed the run. The new epoch is in the envelope."""
 
     type = "run.claimed"
     worker: str
@@ -30,21 +30,21 @@ class RunClaimed(EventBody):
 
 
 class RunSuspended(EventBody):
-    """The owner let go of an unfinished run (drain, full disk); it can be claimed at once."""
+    """The worker released an unfinished run (drain, full disk). It can be claimed at once."""
 
     type = "run.suspended"
     reason: str
 
 
 class RunWaiting(EventBody):
-    """The run waits for a person, and nobody holds it meanwhile."""
+    """The run waits for a person. No worker holds it meanwhile."""
 
     type = "run.waiting"
     approvals: tuple[str, ...]
 
 
 class CancelRequested(EventBody):
-    """The run is to stop: a person's signal reached its owner, or its wall time is spent."""
+    """The run must stop: a person cancelled it, or its time budget is spent."""
 
     type = "run.cancel_requested"
     reason: str = "cancelled by the caller"
@@ -52,12 +52,17 @@ class CancelRequested(EventBody):
 
 
 class RunSucceeded(EventBody):
-    """The run ended with an answer, complete, partial or aborted."""
+    """The run ended with an answer: complete, partial or aborted."""
 
     type = "run.succeeded"
     terminal = True
     completeness: Completeness = "complete"
     reason: str = ""
+
+    @property
+    def status(self) -> RunStatus:
+        """The run's status: a run that did not do all that was asked did not succeed."""
+        return "succeeded" if self.completeness == "complete" else "partial"
 
 
 class RunFailed(EventBody):
@@ -69,7 +74,7 @@ class RunFailed(EventBody):
 
 
 class RunCancelled(EventBody):
-    """The run was stopped on request; what was known stands in the answer."""
+    """The run was stopped on request. The answer has what was known by then."""
 
     type = "run.cancelled"
     terminal = True

@@ -1,14 +1,14 @@
-"""Attempts of a step: begun, ended, judged, or come to nothing."""
+"""Attempts of a step: started, finished, judged or discarded."""
 
 from pydantic import Field, JsonValue
 
 from agent.core.events.answer import FinishReason
 from agent.core.events.envelope import EventBody
-from agent.core.models import Frozen, JsonObject, Mode, Source, StepOutcome, TailorOutput
+from agent.core.models import FrozenModel, JsonObject, Mode, Source, StepOutcome, TailorOutput
 
 
 class StepStarted(EventBody):
-    """An attempt of a step begins, with its references resolved (long values shortened for the trace)."""
+    """An attempt of a step starts. Its references are resolved; long values are shortened for the trace."""
 
     type = "step.started"
     args: JsonObject = Field(default_factory=dict)
@@ -17,17 +17,19 @@ class StepStarted(EventBody):
 
 
 class StepSpeculative(EventBody):
-    """This attempt began while the judge was still thinking about `waiting_for`.
+    """This attempt started before the judge decided on the steps in `waiting_for`.
 
-    `grounds` holds the number of each dependency's attempt it rests on: when that one is repeated, this one falls."""
+    `grounds` maps each dependency to the attempt this one relies on. If that attempt is repeated, this one is
+    discarded.
+    """
 
     type = "step.speculative"
     waiting_for: tuple[str, ...]
     grounds: dict[str, int] = Field(default_factory=dict)
 
 
-class StepOutput(Frozen):
-    """What an attempt produced: a JSON value and its text, or an error. `text` is what people and models read."""
+class StepOutput(FrozenModel):
+    """The result of an attempt: a JSON value and its text for people and models, or an error."""
 
     value: JsonValue = None
     text: str = ""
@@ -35,16 +37,22 @@ class StepOutput(Frozen):
     tainted: bool = False
     error_code: str | None = None
     error: str | None = None
+    error_param: str | None = Field(default=None, description="the parameter that a provider refuses")
+    error_detail: str | None = Field(default=None, description="the provider's own code of the error")
     retry_after_s: float | None = Field(default=None, description="how long a provider asked to be left alone")
     sources: tuple[Source, ...] = ()
     effective: Mode = "llm"
     fallback_reason: str | None = None
     finish_reason: FinishReason = "stop"
     tailored: TailorOutput | None = Field(default=None, description="the answer with its evidence, where it has one")
+    refused: bool = Field(default=False, description="whether the text is the model's own refusal")
+    provider_fields: JsonObject = Field(
+        default_factory=dict, description="what the provider wants back with this text: reasoning, signatures"
+    )
 
 
 class StepFinished(EventBody):
-    """An attempt ended; it counts only once it is judged."""
+    """An attempt ended. It counts only after its verdict."""
 
     type = "step.finished"
     output: StepOutput
@@ -56,19 +64,21 @@ class StepJudged(EventBody):
 
     type = "step.judged"
     verdict: StepOutcome
-    rule: str = Field(default="", description="what the deterministic checks had said, when a judge spoke too")
+    rule: str = Field(default="", description="the result of the deterministic checks, if a judge decided too")
+    figures: tuple[str, ...] = Field(default=(), description="figures without a source in the evidence, not judged")
+    judge_error: str = Field(default="", description="why the judge gave no verdict")
     duration: float = 0.0
 
 
 class StepDiscarded(EventBody):
-    """A speculative attempt whose ground was judged not to hold; its result counts for nothing."""
+    """A speculative attempt whose dependency was not accepted. Its result does not count."""
 
     type = "step.discarded"
     reason: str
 
 
 class StepUnknown(EventBody):
-    """A side effect whose result was never recorded. Never repeated; a person must look."""
+    """A side effect whose result was never recorded. It is never repeated; a person must check."""
 
     type = "step.unknown"
     call_id: str

@@ -1,4 +1,4 @@
-"""The nouns of the product, shared by API and engine: requests, rooms, plans, answers. All frozen."""
+"""The models that the API and the engine share: requests, rooms, plans, answers. All are frozen."""
 
 from agent.core.models.answer import (
     AgentResponse,
@@ -13,16 +13,25 @@ from agent.core.models.answer import (
     Usage,
 )
 from agent.core.models.plan import STEP_ID_PATTERN, Outcome, Plan, PlanStep, StepOutcome
-from agent.core.models.request import NAME_CHARS, RESERVED_METADATA, AgentRequest, ChatMessage, ToolCallRequest
+from agent.core.models.request import (
+    MAX_CONVERSATION_ID_CHARS,
+    RESERVED_METADATA,
+    AgentRequest,
+    ChatMessage,
+    ToolCallRequest,
+)
 from agent.core.models.room import Budgets, GuardAction, OutputGuards, Room, RoomGuards
 from agent.core.models.words import (
+    ENDED_STATUSES,
     LOCAL_OWNER,
+    MODEL_OPTIONS,
+    PROVIDER_FIELDS,
     Action,
     ApprovalPolicy,
     Completeness,
     Effect,
     Executor,
-    Frozen,
+    FrozenModel,
     JsonObject,
     JudgePolicy,
     Mode,
@@ -34,8 +43,11 @@ from agent.core.models.words import (
 )
 
 __all__ = [
+    "ENDED_STATUSES",
     "LOCAL_OWNER",
-    "NAME_CHARS",
+    "MAX_CONVERSATION_ID_CHARS",
+    "MODEL_OPTIONS",
+    "PROVIDER_FIELDS",
     "RESERVED_METADATA",
     "STEP_ID_PATTERN",
     "Action",
@@ -48,7 +60,7 @@ __all__ = [
     "Completeness",
     "Effect",
     "Executor",
-    "Frozen",
+    "FrozenModel",
     "GuardAction",
     "JsonObject",
     "JudgePolicy",

@@ -1,16 +1,17 @@
-"""What comes back: the answer with its evidence and doubts, the trace of how it was found, and what it cost."""
+"""The response: the answer with its evidence and uncertainties, the trace, and what it cost."""
 
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from agent.core.models.words import Frozen, JsonObject
+from agent.core.models.words import FrozenModel, JsonObject
 
 
-class Usage(Frozen):
-    """Tokens and money of one or many model calls. `cost_usd` is None where no price is known; `estimated` says that
-    some tokens were counted here, by characters, since the endpoint told none."""
+class Usage(FrozenModel):
+    """Tokens and cost of one or several model calls. `cost_usd` is None if no price is known. `estimated` means that
+    some tokens were estimated from characters because the endpoint reported none.
+    """
 
     model_calls: int = 0
     prompt_tokens: int = 0
@@ -20,7 +21,7 @@ class Usage(Frozen):
 
     @property
     def total_tokens(self) -> int:
-        """Prompt and completion together."""
+        """Prompt and completion tokens together."""
         return self.prompt_tokens + self.completion_tokens
 
     def __add__(self, other: "Usage") -> "Usage":
@@ -34,8 +35,8 @@ class Usage(Frozen):
         )
 
 
-class Source(Frozen):
-    """Where evidence came from: what a citation number opens."""
+class Source(FrozenModel):
+    """Where evidence comes from: what a citation number refers to."""
 
     id: int
     name: str
@@ -44,21 +45,22 @@ class Source(Frozen):
     step_id: str | None = None
 
 
-class SourceCitation(Frozen):
-    """The words a claim rests on, exactly as they stand in a stored chunk, and where that is.
+class SourceCitation(FrozenModel):
+    """The words that support a claim, exactly as in a stored chunk, and their place.
 
-    `start` and `end` count characters of the document's text, `offset` those of the chunk: the snippet is
-    `chunk[offset : offset + len(text_snippet)]`. Pages and boxes are those of the blocks the words stand in."""
+    `start` and `end` count characters of the document's text, `offset` those of the chunk: the snippet is `chunk[offset
+    : offset + len(text_snippet)]`. Pages and boxes are those of the blocks that contain the words.
+    """
 
     source_id: str = Field(description="the document's id")
     chunk_id: str
     text_snippet: str
     url: str | None = None
-    citation_id: str = Field(default="", description="what /v1/citations/{id} knows it by")
+    citation_id: str = Field(default="", description="its id at /v1/citations/{id}")
     number: int = Field(default=1, description="the n of the [n] that cites it")
-    source: str = Field(default="", description="the document as people know it")
+    source: str = Field(default="", description="the name of the document for people")
     collection: str = ""
-    page: int | None = Field(default=None, description="the page the words begin on, where pages are known")
+    page: int | None = Field(default=None, description="the page on which the words start, if pages are known")
     pages: tuple[int, ...] = ()
     start: int = 0
     end: int = 0
@@ -70,9 +72,10 @@ class SourceCitation(Frozen):
     file_checksum: str = Field(default="", description="SHA-256 of the file's bytes, hex")
 
 
-class TailorOutput(Frozen):
-    """An answer whose every claim points at the words it rests on. How `confidence_score` is made up stands in
-    `agent/knowledge/tailor/confidence.py`; it is no probability."""
+class TailorOutput(FrozenModel):
+    """An answer in which every claim cites the words that support it. `confidence_score` is computed in
+    `agent/grounded_answers/confidence.py`; it is not a probability.
+    """
 
     content: str = Field(description="the answer, citing its sources as [n]")
     citations: tuple[SourceCitation, ...] = ()
@@ -81,17 +84,17 @@ class TailorOutput(Frozen):
     confidence_score: float = Field(default=0.0, ge=0, le=1)
 
 
-class Citation(Frozen):
-    """A claim's evidence: which source, the quoted words, and where they stand."""
+class Citation(FrozenModel):
+    """The evidence of a claim: the source, the quoted words and their place."""
 
     source_id: int
     quote: str
     location: str = ""
-    evidence: SourceCitation | None = Field(default=None, description="the place of the quote, where it is known")
+    evidence: SourceCitation | None = Field(default=None, description="the place of the quote, if it is known")
 
 
-class Uncertainty(Frozen):
-    """Something the user should know."""
+class Uncertainty(FrozenModel):
+    """Something the user should know about the answer."""
 
     level: Literal["blocking", "notable", "info"]
     message: str
@@ -105,12 +108,12 @@ TraceType = Literal[
 TraceStatus = Literal["running", "done", "failed", "refused", "retried", "replanned", "discarded", "unknown", "skipped"]
 
 
-class TraceStep(Frozen):
+class TraceStep(FrozenModel):
     """One line of the `steps` trace, a projection of the log. Times are UTC; `duration` is in seconds."""
 
     type: TraceType
-    agent_id: str = Field(default="", description="which agent made it: planner, executor, supervisor, ...")
-    model: str | None = Field(default=None, description="the model it asked last; null where it asked none")
+    agent_id: str = Field(default="", description="the agent that made it: planner, executor, supervisor, ...")
+    model: str | None = Field(default=None, description="the model it used last; null without one")
     title: str
     status: TraceStatus
     started_at: datetime
@@ -119,12 +122,14 @@ class TraceStep(Frozen):
     attempt: int | None = None
     detail: JsonObject = Field(default_factory=dict)
     usage: Usage | None = None
-    span: str | None = Field(default=None, description="the sub-agent this line belongs to, or is")
-    parent_span: str | None = Field(default=None, description="of a sub-agent's own line: the one that started it")
+    span: str | None = Field(default=None, description="the sub-agent of this line")
+    parent_span: str | None = Field(
+        default=None, description="on a sub-agent's own line: the sub-agent that started it"
+    )
 
     @field_validator("started_at")
     @classmethod
-    def _aware(cls, value: datetime) -> datetime:
+    def _set_utc(cls, value: datetime) -> datetime:
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value
 
 

@@ -1,20 +1,20 @@
-"""How it is done: a plan, its steps, and the verdict on what a step came to."""
+"""Plans: a goal, its steps, and the verdicts on them."""
 
 from enum import StrEnum
 from typing import Literal
 
 from pydantic import Field
 
-from agent.core.models.words import Action, Effect, Executor, Frozen, JsonObject, Tier
+from agent.core.models.words import Action, Effect, Executor, FrozenModel, JsonObject, Tier
 
 STEP_ID_PATTERN = r"^[A-Za-z][A-Za-z0-9_-]{0,31}$"
 
 
-class PlanStep(Frozen):
-    """One step of a plan, in the public form the trace shows.
+class PlanStep(FrozenModel):
+    """One step of a plan, in the public form that the trace shows.
 
-    `args` may hold references to earlier results, `{"$from": "s1", "path": "output.items[0]"}`. `effect` is the
-    worst effect class of what the step may call; `tier` and `provider` matter to completions.
+    `args` may contain references to earlier results, `{"$from": "s1", "path": "output.items[0]"}`. `effect` is the
+    worst effect class of what the step may call. `tier` and `provider` apply to completions.
     """
 
     id: str = Field(pattern=STEP_ID_PATTERN)
@@ -26,7 +26,7 @@ class PlanStep(Frozen):
     intent: str = ""
     effect: Effect = "read"
     tier: Tier | None = None
-    provider: str | None = Field(default=None, description="the model name a completion was sent to, by tier")
+    provider: str | None = Field(default=None, description="the model that a completion was sent to, by tier")
 
     @property
     def is_completion(self) -> bool:
@@ -35,12 +35,12 @@ class PlanStep(Frozen):
 
     @property
     def title(self) -> str:
-        """What a person sees on a step card."""
+        """The title of the step for people."""
         return "answer" if self.is_completion else self.tool
 
 
-class Plan(Frozen):
-    """A goal and its steps. Version 0 is the first; each replan adds one and keeps the steps that succeeded."""
+class Plan(FrozenModel):
+    """A goal and its steps. Version 0 is the first. Each replan adds one and keeps the steps that succeeded."""
 
     goal: str
     language: str = "en"
@@ -50,24 +50,24 @@ class Plan(Frozen):
     origin_reason: str | None = None
     reasoning: str = ""
 
-    def step(self, step_id: str) -> PlanStep:
-        """The step of this id; KeyError when there is none."""
+    def get_step(self, step_id: str) -> PlanStep:
+        """Returns the step of this id. Raises KeyError."""
         for step in self.steps:
             if step.id == step_id:
                 return step
         raise KeyError(step_id)
 
-    def tools(self) -> tuple[str, ...]:
-        """The tools and skills it means to use, each once."""
+    def list_tools(self) -> tuple[str, ...]:
+        """Returns the tools and skills that the plan uses, each once."""
         return tuple(dict.fromkeys(step.tool for step in self.steps if not step.is_completion))
 
-    def shown(self) -> JsonObject:
-        """The plan as people are shown it: with its tools, as `estimated_tools`."""
-        return {**self.model_dump(mode="json"), "estimated_tools": [*self.tools()]}
+    def to_public_json(self) -> JsonObject:
+        """Returns the plan as people see it, with its tools as `estimated_tools`."""
+        return {**self.model_dump(mode="json"), "estimated_tools": [*self.list_tools()]}
 
 
 class Outcome(StrEnum):
-    """The supervisor's word on one attempt of a step."""
+    """The supervisor's decision on one attempt of a step."""
 
     SUCCESS = "SUCCESS"
     RETRY = "RETRY"
@@ -75,8 +75,8 @@ class Outcome(StrEnum):
     ABORT = "ABORT"
 
 
-class StepOutcome(Frozen):
-    """A verdict. `by` names who gave it: the deterministic checks (`rule`) or the fast tier as judge (`model`)."""
+class StepOutcome(FrozenModel):
+    """A verdict. `by` is who gave it: the deterministic checks (`rule`) or the fast tier as judge (`model`)."""
 
     outcome: Outcome
     reason: str = Field(min_length=1)

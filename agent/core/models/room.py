@@ -1,16 +1,16 @@
-"""Where it is asked: a room, with what it allows, what it guards against and what a run there may spend."""
+"""Rooms: what an assistant may use, what it guards against, and what one of its runs may spend."""
 
 from typing import Literal
 
 from pydantic import Field
 
-from agent.core.models.words import LOCAL_OWNER, ApprovalPolicy, Frozen, JudgePolicy, RetrievalMode, Tier
+from agent.core.models.words import LOCAL_OWNER, ApprovalPolicy, FrozenModel, JudgePolicy, RetrievalMode, Tier
 
 GuardAction = Literal["off", "flag", "redact", "block"]
 
 
-class Budgets(Frozen):
-    """The limits of one run. Retries are per step; everything else is per run."""
+class Budgets(FrozenModel):
+    """The limits of one run. Retries count per step, everything else per run."""
 
     max_steps: int = Field(default=12, ge=1, le=25)
     max_parallel: int = Field(default=8, ge=1, le=64)
@@ -23,9 +23,10 @@ class Budgets(Frozen):
     max_subagents: int = Field(default=8, ge=0, le=64)
 
 
-class RoomGuards(Frozen):
-    """What a room does about what is found in a request: `off` does not look, `flag` reports it, `redact` takes it out,
-    `block` takes nothing of the request. Secrets of this gateway's own settings are taken out whatever is said here."""
+class RoomGuards(FrozenModel):
+    """What a room does with findings in a request: `off` does not look, `flag` reports, `redact` removes the finding,
+    `block` refuses the request. Secrets from this gateway's own settings are always removed.
+    """
 
     injection: GuardAction = "off"
     pii: GuardAction = "off"
@@ -34,9 +35,10 @@ class RoomGuards(Frozen):
     malicious_code: GuardAction = "off"
 
 
-class OutputGuards(Frozen):
-    """What a room does about what is found in its answers. Secrets of this gateway's own settings are taken out
-    whatever is said here; attacks are no matter of answers, which may quote one."""
+class OutputGuards(FrozenModel):
+    """What a room does with findings in its answers. Secrets from this gateway's own settings are always removed.
+    Injection is not checked: an answer may quote an attack.
+    """
 
     pii: GuardAction = "off"
     secret: GuardAction = Field(default="redact", description="keys and tokens of well-known forms")
@@ -44,32 +46,33 @@ class OutputGuards(Frozen):
     malicious_code: GuardAction = "flag"
 
     @property
-    def whole(self) -> bool:
-        """Whether an answer must be complete before any of it may be shown. Keys are taken out of streams too."""
+    def requires_whole_answer(self) -> bool:
+        """Whether an answer must be complete before any of it is shown. Secrets are removed from streams too."""
         content = {self.pii, self.hate_speech, self.malicious_code}
-        return "redact" in content or self.blocks
+        return "redact" in content or self.can_block
 
     @property
-    def blocks(self) -> bool:
-        """Whether an answer may be refused as a whole."""
+    def can_block(self) -> bool:
+        """Whether a complete answer may be refused."""
         return "block" in {self.pii, self.secret, self.hate_speech, self.malicious_code}
 
 
-class Room(Frozen):
+class Room(FrozenModel):
     """An assistant's profile. Each room is one model id in `/v1/models`."""
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
     name: str = ""
     description: str = ""
     system_prompt: str = Field(default="", description="instructions of the operator, trusted")
-    persona: str = Field(default="", description="how answers sound; makes every answer pass a completion")
+    persona: str = Field(default="", description="the style of answers; every answer then passes a completion")
     fast_model: str | None = Field(default=None, description="overrides AGENT_MODEL_FAST in this room")
     high_model: str | None = Field(default=None, description="overrides AGENT_MODEL_HIGH in this room")
     answer_tier: Tier = "fast"
     planning: bool = Field(default=True, description="false: a plain model, no plan, client tools passed through")
-    skill: str | None = Field(default=None, description="the skill that carries out every request of this room")
+    skill: str | None = Field(default=None, description="the skill that executes every request of this room")
     requires_model: bool = Field(
-        default=False, description="a skill here fails with the model's error; true keeps rules from taking over"
+        default=False,
+        description="true: without a model a skill fails with the model's error; false: the rules take over",
     )
     skills: tuple[str, ...] | None = Field(default=None, description="allowed skills; null allows all")
     tools: tuple[str, ...] | None = Field(default=None, description="allowed tools; null allows all")
@@ -81,26 +84,40 @@ class Room(Frozen):
     )
     memory: bool = Field(default=True, description="recall what is remembered for the user, and remember exchanges")
     guard_input: RoomGuards = Field(
-        default=RoomGuards(injection="flag"), description="what is done about a prompt, by what is found in it"
+        default=RoomGuards(injection="flag"),
+        description="what happens with findings in a prompt, by kind: off | flag | redact | block",
     )
     guard_output: OutputGuards = Field(
-        default=OutputGuards(), description="what is done about an answer, by what is found in it"
+        default=OutputGuards(),
+        description="what happens with findings in an answer, by kind: off | flag | redact | block",
     )
-    knowledge: bool = Field(default=False, description="every question is looked up in the documents, and only there")
+    knowledge: bool = Field(
+        default=False, description="every question is answered from the documents, and only from them"
+    )
     retrieval_mode: RetrievalMode | None = Field(
         default=None, description="how documents are searched here; null: AGENT_RETRIEVAL_MODE"
     )
     vision: bool = False
     citations: bool = False
     gates: tuple[str, ...] = Field(
-        default=(), description="verifier gates every run here must pass, or it fails; see agent/execution/gates"
+        default=(), description="gates that every run here must pass, else it fails; see agent/execution/gates"
     )
-    required_tools: tuple[str, ...] = Field(default=(), description="tools every plan here calls; added where missing")
+    required_tools: tuple[str, ...] = Field(
+        default=(), description="tools that every plan here calls; added if missing"
+    )
     incident_tools: tuple[str, ...] = Field(
-        default=(), description="tools required besides where a request speaks of an incident, in their order"
+        default=(), description="further tools required for a request about an incident, in order"
+    )
+    topic_tools: dict[str, tuple[str, ...]] = Field(
+        default={}, description="further tools required for a request with a topic, by topic, in order"
     )
     subagent_depth: int = Field(
-        default=1, ge=0, le=3, description="how deep sub-agents may start sub-agents; 0 allows none at all"
+        default=1, ge=0, le=3, description="how deep sub-agents may start sub-agents; 0 allows no sub-agents"
     )
     owner: str = LOCAL_OWNER
     budgets: Budgets = Budgets()
+
+    @property
+    def tools_by_topic(self) -> dict[str, tuple[str, ...]]:
+        """The further required tools by topic. `incident_tools` is the short form for the topic `incident`."""
+        return {**({"incident": self.incident_tools} if self.incident_tools else {}), **self.topic_tools}

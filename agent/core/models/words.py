@@ -1,4 +1,4 @@
-"""The closed sets of words that requests, plans and answers are made of, and the root of all values."""
+"""The base class of all values, and the closed sets of words in requests, plans and answers."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -7,32 +7,48 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 LOCAL_OWNER = "local"
-"""The principal of a caller without a key."""
+"""The owner for callers without a key."""
 JsonObject = dict[str, JsonValue]
 Tier = Literal["fast", "high"]
 RetrievalMode = Literal["lexical", "vector", "hybrid", "hybrid_rerank"]
 Mode = Literal["llm", "rules"]
 Effect = Literal["read", "idempotent", "effect"]
-"""`read` may be repeated freely, `idempotent` with the same key, `effect` at most once."""
+"""`read` may be repeated freely, `idempotent` with the same key; `effect` happens at most once."""
 Executor = Literal["skill", "agent", "litellm"]
 Action = Literal["skill", "tool", "memory", "completion"]
-RunStatus = Literal["queued", "running", "awaiting_approval", "succeeded", "failed", "cancelled"]
+RunStatus = Literal["queued", "running", "awaiting_approval", "succeeded", "partial", "failed", "cancelled"]
+ENDED_STATUSES: frozenset[RunStatus] = frozenset(("succeeded", "partial", "failed", "cancelled"))
+"""The statuses of a run that is over. `partial`: it has an answer, but did not do all that was asked."""
 Completeness = Literal["complete", "partial", "aborted"]
 JudgePolicy = Literal["checks", "auto", "always"]
 ApprovalPolicy = Literal["never", "side_effects", "always"]
 RouteKind = Literal["plan", "direct", "greeting", "command", "skill", "task", "tool_calls"]
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 
+PROVIDER_FIELDS = frozenset({"reasoning_content", "reasoning", "reasoning_details", "extra_content"})
+"""Fields of an assistant message, besides OpenAI's, that providers want back with the tool results: what the model
+thought, and signatures of it (DeepSeek, vLLM, OpenRouter, Gemini)."""
 
-class Frozen(BaseModel):
-    """A value that travels between parts; never changed in place. It does not know which of its fields were given and
-    which left out: Pydantic's set of them, one a value, took an eighth of what a run under way does."""
+MODEL_OPTIONS = frozenset({
+    "frequency_penalty", "logit_bias", "max_completion_tokens", "min_p", "parallel_tool_calls", "prediction",
+    "presence_penalty", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "reasoning_effort",
+    "repetition_penalty", "response_format", "safety_identifier", "seed", "service_tier", "stop", "store",
+    "tool_choice", "top_k", "top_p", "user", "verbosity", "web_search_options",
+})  # fmt: skip
+"""Parameters of OpenAI's API that a caller may set for the call that writes the answer. All others are the gateway's:
+`model`, `messages`, and what the SDK takes besides, such as `api_base`."""
+
+
+class FrozenModel(BaseModel):
+    """The base class of immutable values. Does not track which fields were set: Pydantic's set of them, one per value,
+    took an eighth of a run's time.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def model_post_init(self, context: object, /) -> None:
-        """Every field counts as given."""
-        object.__setattr__(self, "__pydantic_fields_set__", _fields_of(type(self)))
+        """Marks every field as set."""
+        object.__setattr__(self, "__pydantic_fields_set__", _get_field_names(type(self)))
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """See `BaseModel.model_copy`."""
@@ -42,6 +58,6 @@ class Frozen(BaseModel):
 
 
 @cache
-def _fields_of(kind: type[Frozen]) -> set[str]:
-    """One set for all values of a kind: never to be changed."""
+def _get_field_names(kind: type[FrozenModel]) -> set[str]:
+    """Returns the set shared by all values of a class. It must never be changed."""
     return set(kind.model_fields)

@@ -1,6 +1,6 @@
-"""The `steps` trace: a projection of a run's log, with what became of every tool call."""
+"""The `steps` trace of a run and the results of its tool calls, projected from the log."""
 
-from agent.core.trace.details import SHOWN_CHARS, shorten
-from agent.core.trace.projection import Projection, project, projected
+from agent.core.trace.details import MAX_TEXT_CHARS, shorten
+from agent.core.trace.projection import Projection, build_projection, build_trace
 
-__all__ = ["SHOWN_CHARS", "Projection", "project", "projected", "shorten"]
+__all__ = ["MAX_TEXT_CHARS", "Projection", "build_trace", "build_projection", "shorten"]

@@ -1,4 +1,4 @@
-"""The model calls behind a line of the trace: which model was asked last, and what they came to."""
+"""The model calls behind each line of the trace: the model used last, and their usage."""
 
 from typing import Final
 
@@ -6,31 +6,32 @@ from agent.core import events as ev
 from agent.core.models import Usage
 
 LineKey = tuple[str, str | None, int | None]
-"""What a line is about: its kind, then a step's id and attempt, or the id of a call, approval or span and None."""
+"""Identifies a line: its type, then a step's id and attempt, or the id of a call, approval or span and None."""
 
-_ONE_AT_A_TIME: Final = {"planner": "plan", "translator": "translation"}
+_LINE_OF_PURPOSE: Final = {"planner": "plan", "translator": "translation"}
 
 
 class ModelCalls:
-    """Filled while a log is read; asked when a line is made or completed."""
+    """Filled while a log is read; queried when a line is added or completed."""
 
     def __init__(self) -> None:
         self._asked: dict[LineKey, tuple[str, Usage]] = {}
 
-    def note(self, event: ev.Event, body: ev.ModelReturned) -> None:
-        """A model call belongs to a line that is made of it later, or is open."""
-        key = _line_of(event, body)
+    def record(self, event: ev.Event, body: ev.ModelReturned) -> None:
+        """Records a model call for the line it belongs to, which is open or added later."""
+        key = _build_line_key(event, body)
         if key is not None:
-            self._asked[key] = (body.model, (self.usage(key) or Usage()) + body.usage)
+            self._asked[key] = (body.model, (self.get_usage(key) or Usage()) + body.usage)
 
-    def usage(self, key: LineKey) -> Usage | None:
-        """What the calls behind a line came to so far; None where there were none."""
+    def get_usage(self, key: LineKey) -> Usage | None:
+        """Returns the usage of the calls behind a line so far, or None without calls."""
         asked = self._asked.get(key)
         return None if asked is None else asked[1]
 
-    def model(self, kind: str, step_id: str | None, attempt: int | None, span: str | None) -> str | None:
-        """The model asked last for a line; None where none was. Calls behind a line that is made once, when they are
-        over, are done with then."""
+    def take_model(self, kind: str, step_id: str | None, attempt: int | None, span: str | None) -> str | None:
+        """Returns the model used last for a line, or None. Forgets the calls of lines that are added once, after their
+        calls.
+        """
         match kind:
             case "plan" | "translation":
                 asked = self._asked.pop((kind, None, None), None)
@@ -45,8 +46,8 @@ class ModelCalls:
         return None if asked is None else asked[0]
 
 
-def _line_of(event: ev.Event, body: ev.ModelReturned) -> LineKey | None:
-    kind = _ONE_AT_A_TIME.get(body.purpose)
+def _build_line_key(event: ev.Event, body: ev.ModelReturned) -> LineKey | None:
+    kind = _LINE_OF_PURPOSE.get(body.purpose)
     if kind is not None:
         return (kind, None, None)
     if body.span:

@@ -1,25 +1,25 @@
-"""What a line of the trace shows of an event, and what `tool_results` says of a call. All pure."""
+"""The details that trace lines show of events, and the entries of `tool_results`. All functions are pure."""
 
 from agent.core import events as ev
 from agent.core.models import JsonObject, PlanStep
 
-SHOWN_CHARS = 2_000
-"""How much of a result a trace line shows; the whole stands in the log."""
-QUOTED_CHARS = 300
-"""How much of one of many texts it shows: a memory, a sentence that was not borne out."""
+MAX_TEXT_CHARS = 2_000
+"""Longest result in a trace line, in characters. The log has the whole."""
+MAX_QUOTE_CHARS = 300
+"""Longest single text in a list of texts, such as memories or unsupported sentences."""
 
 
-def shorten(text: str, limit: int = SHOWN_CHARS) -> str:
-    """Text as a trace line shows it."""
+def shorten(text: str, limit: int = MAX_TEXT_CHARS) -> str:
+    """Shortens a text for a trace line."""
     return text if len(text) <= limit else f"{text[:limit]} [{len(text) - limit:,} more characters]"
 
 
-def memory(body: ev.MemoryRetrieved) -> JsonObject:
-    """What was remembered, and by whose vectors it was found."""
+def describe_memory(body: ev.MemoryRetrieved) -> JsonObject:
+    """Describes what was remembered, and whose vectors found it."""
     detail: JsonObject = {"source": body.source, "messages": len(body.history), "items": len(body.items)}
     if body.items:
         detail["memories"] = [
-            {"id": item.id, "text": shorten(item.text, QUOTED_CHARS), "score": item.score, "source": item.source}
+            {"id": item.id, "text": shorten(item.text, MAX_QUOTE_CHARS), "score": item.score, "source": item.source}
             for item in body.items
         ]
     if body.embedder:
@@ -29,14 +29,14 @@ def memory(body: ev.MemoryRetrieved) -> JsonObject:
     return detail
 
 
-def plan(body: ev.PlanProposed, rejected: list[str]) -> JsonObject:
-    """A plan, and the replies that could not become one before it."""
+def describe_plan(body: ev.PlanProposed, rejected: list[str]) -> JsonObject:
+    """Describes a plan and the replies before it that were rejected."""
     proposed = body.plan
     detail: JsonObject = {
         "version": proposed.version,
         "origin": proposed.origin,
         "steps": [f"{step.id}: {step.title}" for step in proposed.steps],
-        "estimated_tools": [*proposed.tools()],
+        "estimated_tools": [*proposed.list_tools()],
         "requested": body.requested,
         "effective": body.effective,
     }
@@ -51,22 +51,22 @@ def plan(body: ev.PlanProposed, rejected: list[str]) -> JsonObject:
     return detail
 
 
-def approval(body: ev.ApprovalRequested) -> JsonObject:
-    """What a person is asked to allow."""
+def describe_approval(body: ev.ApprovalRequested) -> JsonObject:
+    """Describes what a person is asked to approve."""
     items = [item.model_dump(mode="json") for item in body.items]
     return {"reason": body.reason, "approval_id": body.approval_id, "items": [*items]}
 
 
-def decision(body: ev.ApprovalDecided) -> JsonObject:
-    """What they said."""
+def describe_decision(body: ev.ApprovalDecided) -> JsonObject:
+    """Describes the decision."""
     detail: JsonObject = {"decision": body.decision, "by": body.by}
     if body.reason:
         detail["said"] = body.reason
     return detail
 
 
-def attempt(body: ev.StepStarted, intent: str) -> JsonObject:
-    """An attempt as it begins."""
+def describe_attempt(body: ev.StepStarted, intent: str) -> JsonObject:
+    """Describes an attempt at its start."""
     detail: JsonObject = {"intent": intent, "args": body.args}
     if body.feedback:
         detail["feedback"] = body.feedback
@@ -75,13 +75,13 @@ def attempt(body: ev.StepStarted, intent: str) -> JsonObject:
     return detail
 
 
-def never_begun(step: PlanStep, reason: str) -> JsonObject:
-    """A step that was planned and not carried out."""
+def describe_skipped_step(step: PlanStep, reason: str) -> JsonObject:
+    """Describes a planned step that did not run."""
     return {"intent": step.intent, "depends_on": list(step.depends_on), "reason": reason}
 
 
-def output(body: ev.StepFinished) -> JsonObject:
-    """What an attempt produced, or why nothing."""
+def describe_output(body: ev.StepFinished) -> JsonObject:
+    """Describes the output of an attempt, or its error."""
     made = body.output
     detail: JsonObject = {"output": shorten(made.text)}
     if made.error_code is not None:
@@ -91,19 +91,21 @@ def output(body: ev.StepFinished) -> JsonObject:
     return detail
 
 
-def verdict(body: ev.StepJudged) -> JsonObject:
-    """What the supervisor said of an attempt."""
+def describe_verdict(body: ev.StepJudged) -> JsonObject:
+    """Describes the supervisor's verdict on an attempt."""
     given = body.verdict
     detail: JsonObject = {"outcome": given.outcome.value, "reason": given.reason, "by": given.by}
     if given.suggested_fix:
         detail["suggested_fix"] = given.suggested_fix
     if body.rule:
         detail["rule"] = body.rule
+    if body.judge_error:
+        detail["judge_error"] = body.judge_error
     return detail
 
 
-def returned(body: ev.ToolReturned) -> JsonObject:
-    """What a call came back with."""
+def describe_tool_return(body: ev.ToolReturned) -> JsonObject:
+    """Describes the result of a tool call."""
     detail: JsonObject = {"output": shorten(body.text), "tries": body.tries}
     if body.error_code is not None:
         detail = {"error_code": body.error_code, "error": body.error, "tries": body.tries}
@@ -112,16 +114,16 @@ def returned(body: ev.ToolReturned) -> JsonObject:
     return detail
 
 
-def delegated(body: ev.SubAgentStarted) -> JsonObject:
-    """What a sub-agent is to do, and with what."""
+def describe_subagent_start(body: ev.SubAgentStarted) -> JsonObject:
+    """Describes a sub-agent's task and tools."""
     detail: JsonObject = {"task": body.task, "tools": list(body.tools), "depth": body.depth}
     if body.withheld:
         detail["withheld"] = list(body.withheld)
     return detail
 
 
-def handed_back(body: ev.SubAgentFinished) -> JsonObject:
-    """What it came back with."""
+def describe_subagent_end(body: ev.SubAgentFinished) -> JsonObject:
+    """Describes the result of a sub-agent."""
     result = body.result
     detail: JsonObject = {
         "outcome": body.outcome,
@@ -136,19 +138,21 @@ def handed_back(body: ev.SubAgentFinished) -> JsonObject:
     return detail
 
 
-def guarded_answer(body: ev.OutputGuarded) -> JsonObject:
-    """What the output policy found, and did about it."""
+def describe_output_guard(body: ev.OutputGuarded) -> JsonObject:
+    """Describes the findings of the output policy and their consequence."""
     detail: JsonObject = {"findings": list(body.findings), "action": body.action}
     if body.failure is not None:
         detail |= {"error_code": body.failure.error_code, "error": body.failure.message}
     return detail
 
 
-def checked_answer(body: ev.AnswerChecked) -> JsonObject:
-    """What the tailor's check said; the code stands where sentences failed it as a whole."""
+def describe_answer_check(body: ev.AnswerChecked) -> JsonObject:
+    """Describes the check of an answer against its passages. The error code is set if the whole check failed."""
     detail: JsonObject = {"claims": body.claims, "passed": body.passed, "action": body.action}
     if body.problems:
-        detail["problems"] = [{"text": shorten(one.text, QUOTED_CHARS), "reason": one.reason} for one in body.problems]
+        detail["problems"] = [
+            {"text": shorten(one.text, MAX_QUOTE_CHARS), "reason": one.reason} for one in body.problems
+        ]
     if body.rewritten:
         detail["rewritten"] = body.rewritten
     if body.failure is not None:
@@ -156,8 +160,8 @@ def checked_answer(body: ev.AnswerChecked) -> JsonObject:
     return detail
 
 
-def tool_result(body: ev.ToolReturned, step_id: str | None, attempt: int | None) -> JsonObject:
-    """An entry of `tool_results`: what a call came back with."""
+def build_tool_result(body: ev.ToolReturned, step_id: str | None, attempt: int | None) -> JsonObject:
+    """Builds the entry of `tool_results` for a call."""
     return {
         "tool": body.tool,
         "call_id": body.call_id,
@@ -179,6 +183,8 @@ def tool_result(body: ev.ToolReturned, step_id: str | None, attempt: int | None)
     }
 
 
-def no_return(call: ev.ToolCalled | ev.ToolRefused | ev.StepUnknown, code: str, error: str) -> ev.ToolReturned:
-    """What stands in for the return of a call that has none: refused, interrupted, or of unknown outcome."""
+def build_missing_return(
+    call: ev.ToolCalled | ev.ToolRefused | ev.StepUnknown, code: str, error: str
+) -> ev.ToolReturned:
+    """Builds a stand-in for the result of a call that has none: refused, interrupted, or of unknown outcome."""
     return ev.ToolReturned(call_id=call.call_id, tool=call.tool, error_code=code, error=error)

@@ -1,6 +1,7 @@
 """The verification gates over a whole run: named, deterministic, each with a reason.
 
-To write one: a function from `GateContext` to `GateResult` (None where it does not apply), and its name in `GATES`.
+To add one: a function from `GateContext` to `GateResult` (None if it does not apply), and its name in `GATES`, or
+in the `Extension` of another package.
 A room lists the names of the gates its runs must pass (`gates:` in its file); a run that fails one of these within its
 budget of new plans ends as failed. No mode of planning or executing leaves a gate out.
 """
@@ -9,22 +10,21 @@ from collections.abc import Iterable, Mapping
 
 from agent.core.errors import ConfigError
 from agent.core.events import GateChecked, StepOutput
-from agent.core.fold import RunState
 from agent.core.models import Room, Source
-from agent.execution.gates.answer import answer_present, citations_resolve, cited_ids, evidence_found
-from agent.execution.gates.context import Gate, GateContext, GateResult
-from agent.execution.gates.incident import incident_evidence, summary_consistent
+from agent.core.run_state import RunState
+from agent.execution.gates.answer import answer_present, citations_resolve, evidence_found
 from agent.execution.gates.tools import required_tools
+from agent.planning.required import extract_context
+from agent.run_context.extensions import NO_EXTENSIONS, Extensions, Gate, GateContext, GateResult
 
 __all__ = [
     "GATES",
     "GateContext",
     "GateResult",
     "check_gates",
-    "cited_ids",
-    "failed_gates",
-    "insists",
-    "refuse_unknown_gates",
+    "list_failed_gates",
+    "has_room_gates",
+    "validate_room_gates",
 ]
 
 GATES: Mapping[str, Gate] = {
@@ -32,11 +32,9 @@ GATES: Mapping[str, Gate] = {
     "required_tools": required_tools,
     "citations_resolve": citations_resolve,
     "evidence_found": evidence_found,
-    "summary_consistent": summary_consistent,
-    "incident_evidence": incident_evidence,
 }
 
-_EVERYWHERE = ("answer_present", "required_tools", "citations_resolve", "evidence_found")
+_DEFAULT_GATES = ("answer_present", "required_tools", "citations_resolve", "evidence_found")
 """Checked in every room, where they apply; a failure leaves an honest partial answer, unless the room lists them."""
 
 
@@ -45,38 +43,47 @@ def check_gates(
     answer: str,
     sources: tuple[Source, ...],
     outputs: Mapping[str, tuple[StepOutput, ...]] | None = None,
+    extensions: Extensions = NO_EXTENSIONS,
 ) -> tuple[GateChecked, ...]:
-    """Every gate this run must pass; gates that do not apply are left out. `outputs` as in `GateContext`."""
-    context = GateContext(state, answer, sources, outputs or {})
-    listed = state.room.gates if state.gated else ()
+    """Checks every gate of this run; gates that do not apply are left out. `outputs` as in `GateContext`."""
+    facts = extract_context(state.request.metadata)
+    topics = extensions.match_topics(f"{state.prompt}\n{state.question}", facts)
+    context = GateContext(state, answer, sources, outputs or {}, topics)
+    gates = {**GATES, **extensions.gates}
+    listed = state.room.gates if state.is_gated else ()
     checked = []
-    for name in dict.fromkeys((*_EVERYWHERE, *listed)):
-        result = GATES[name](context) if name in GATES else _unknown(name)
+    for name in dict.fromkeys((*_DEFAULT_GATES, *listed)):
+        result = gates[name](context) if name in gates else _unknown_gate(name)
         if result is not None:
             said = {"passed": result.passed, "reason": result.reason, "failures": result.failures, "redo": result.redo}
             checked.append(GateChecked.model_validate({"gate": name, **said}))
     return tuple(checked)
 
 
-def insists(state: RunState) -> bool:
-    """Whether the room lists gates of its own: then even a plan that came to nothing is held against them."""
-    return state.gated and bool(state.room.gates)
+def has_room_gates(state: RunState) -> bool:
+    """Returns whether the room lists gates; then even a plan without results is checked."""
+    return state.is_gated and bool(state.room.gates)
 
 
-def failed_gates(state: RunState) -> tuple[GateChecked, ...]:
-    """The gates that were not passed and that the room lists."""
-    listed = state.room.gates if state.gated else ()
+def list_failed_gates(state: RunState) -> tuple[GateChecked, ...]:
+    """Returns the failed gates that the room lists."""
+    listed = state.room.gates if state.is_gated else ()
     return tuple(gate for gate in state.gates if not gate.passed and gate.gate in listed)
 
 
-def refuse_unknown_gates(rooms: Iterable[Room]) -> None:
-    """Raise `ConfigError` for a room that lists a gate there is none of."""
+def validate_room_gates(rooms: Iterable[Room], extensions: Extensions = NO_EXTENSIONS) -> None:
+    """Raises `ConfigError` for a room that lists an unknown gate, or tools for an unknown topic."""
     for room in rooms:
-        for name in room.gates:
-            if name not in GATES:
-                raise ConfigError(f"room {room.id!r}: gates: there is no gate {name!r}; known: {', '.join(GATES)}")
+        for kind, names, known in (
+            ("gate", room.gates, (*GATES, *extensions.gates)),
+            ("topic", room.tools_by_topic, (*extensions.topics,)),
+        ):
+            for name in names:
+                if name not in known:
+                    listed = ", ".join(known) or "none"
+                    raise ConfigError(f"room {room.id!r}: {kind}s: there is no {kind} {name!r}; known: {listed}")
 
 
-def _unknown(name: str) -> GateResult:
-    """A run that an older or newer version began may list a gate that is not here; it cannot have been passed."""
+def _unknown_gate(name: str) -> GateResult:
+    """Returns a failure: a run of another version may list a gate that does not exist here."""
     return GateResult(False, f"this version has no gate {name!r}", (f"this version has no gate {name!r}",))

@@ -1,17 +1,23 @@
-"""Approve: ask a person about the plan in force. The run then waits; their word brings it back."""
+"""Approve: asks a person about the plan in force. The run waits until they decide."""
 
-from agent.core.approval import asks, plan_items, request, said_of_plan
-from agent.execution.approvals import expiry, pin_of
-from agent.execution.run import Run
+from agent.execution.approvals import approval_deadline, tool_pin
+from agent.policy.approval import build_approval_request, find_approval_reason, get_plan_feedback, list_plan_items
+from agent.run_context.run import Run
 
 
 async def approve(run: Run) -> None:
-    """Record the question."""
+    """Records the question."""
     state = run.state
-    reason = asks(state)
+    reason = find_approval_reason(state)
     if state.plan is None or reason is None:
         return
-    if said_of_plan(state):
+    if get_plan_feedback(state):
         reason = f"{reason}. It could not be changed as you said; approve it as it is, or reject it"
-    asked = request(plan_items(state), reason, plan_version=state.plan.version, pin=pin_of(run), expires_at=expiry(run))
+    asked = build_approval_request(
+        list_plan_items(state),
+        reason,
+        plan_version=state.plan.version,
+        pin=tool_pin(run),
+        expires_at=approval_deadline(run),
+    )
     await run.emit(asked)

@@ -1,7 +1,9 @@
-"""Finalize: the answer, complete or honestly partial, and the one terminal event of the run."""
+"""Finalize: records the answer, complete or honestly partial, and the one terminal event of the run."""
 
 import logging
 
+from agent.answers.answer_without_model import stop_reason
+from agent.answers.final_answer import build_final_answer, is_successful, list_unexplained_figures
 from agent.core.errors import FAILURES, AgentError, AgentFailure, UnsafeAnswerError
 from agent.core.events import (
     AnswerFinished,
@@ -12,144 +14,139 @@ from agent.core.events import (
     RunFailed,
     RunSucceeded,
 )
-from agent.core.fold import RunState
-from agent.core.models import Completeness
-from agent.core.plurals import many
-from agent.execution.compose import stop_reason
-from agent.execution.decide import halting_step
-from agent.execution.draft import draft_answer, ended_well
-from agent.execution.gates import failed_gates
-from agent.execution.release import Outgoing, released
-from agent.execution.run import Run
-from agent.execution.shield import restored, secrets_of, without_values
+from agent.core.models import Completeness, JsonObject
+from agent.core.plan_outcome import find_halting_step
+from agent.core.run_state import RunState
+from agent.execution.gates import list_failed_gates
+from agent.policy.redaction.inbound import replace_with_kinds, restore_text
+from agent.run_context.run import Run
+from agent.text.plurals import format_count
 
-_NOT_ASKED = ("ERR_MODEL", "ERR_QUOTA", "ERR_RATE_LIMIT")
+_MODEL_ERROR_PREFIXES = ("ERR_MODEL", "ERR_QUOTA", "ERR_RATE_LIMIT")
 """Beginnings of the codes of a model call that came to nothing."""
-_REFUSED = ("ERR_GUARDRAIL_UNSAFE", "ERR_TAILOR_SCHEMA")
+_WITHHELD_CODES = ("ERR_GUARDRAIL_UNSAFE", "ERR_TAILOR_SCHEMA")
 """The codes of an answer that is kept back: by the room, or because the caller could not read it."""
 log = logging.getLogger(__name__)
 
 
 async def finalize(run: Run) -> None:
-    """Record the answer and end the run. The conversation remembers the exchange first: repeating that is harmless."""
+    """Records the answer and ends the run. Saves the exchange first, because saving it twice is harmless."""
     state = run.state
-    failure = _failure(state)
+    failure = _find_failure(state)
     if failure is not None:
         await run.emit(RunFailed(failure=failure))
         return
-    complete = ended_well(state)
-    drafted = await draft_answer(run)
-    answer = await released(run, drafted.text)
-    bodies: list[EventBody] = [answer.told] if answer.told is not None else []
+    succeeded = is_successful(state)
+    figures = list_unexplained_figures(state) if succeeded else ()
+    drafted = await build_final_answer(run)
+    answer = await run.redaction.check_answer(drafted.text)
+    bodies: list[EventBody] = [answer.event] if answer.event is not None else []
     if answer.failure is not None:
         await run.emit(*bodies, RunFailed(failure=answer.failure))
         return
-    finished = _told(run, drafted, answer.text)
-    if state.answering is None:
-        bodies.append(AnswerStarted(tier=None, model=None, reason=_why_no_model(state, complete=complete)))
-    bodies += [finished, _terminal(run, complete=complete)]
-    await _remember(run, finished, complete=complete)
+    finished = run.redaction.release_answer(drafted, answer.text)
+    if state.answer_start is None:
+        bodies.append(AnswerStarted(tier=None, model=None, reason=_no_model_reason(state, succeeded=succeeded)))
+    bodies += [finished, _terminal_event(run, figures, succeeded=succeeded)]
+    await _save_exchange(run, finished, complete=succeeded and not figures)
     await run.emit(*bodies)
 
 
-def _told(run: Run, drafted: AnswerFinished, text: str) -> AnswerFinished:
-    """The answer as it leaves the house, and as its conversation keeps it; `text` is what the policy left of it."""
-    outgoing = Outgoing(run)
-    tailored = drafted.tailored
-    if tailored is not None:
-        content = text if tailored.content == drafted.text else secrets_of(run).redact(tailored.content)
-        tailored = tailored.model_copy(update={"content": outgoing.shown(content)})
-    return drafted.model_copy(
-        update={"text": outgoing.shown(text), "tailored": tailored, "tool_calls": outgoing.calls(drafted.tool_calls)}
-    )
-
-
-def _terminal(run: Run, *, complete: bool) -> EventBody:
+def _terminal_event(run: Run, figures: tuple[str, ...], *, succeeded: bool) -> EventBody:
+    """Returns the event that ends the run. An answer with unexplained figures is not complete."""
     state = run.state
-    if state.cancel is not None and state.cancel.by == "caller":
-        return RunCancelled(reason=state.cancel.reason)
-    return RunSucceeded(
-        completeness=_completeness(state, complete=complete), reason="" if complete else stop_reason(run)
-    )
+    if state.cancel_request is not None and state.cancel_request.by == "caller":
+        return RunCancelled(reason=state.cancel_request.reason)
+    if not succeeded:
+        return RunSucceeded(completeness=_completeness(state), reason=stop_reason(run))
+    if figures:
+        reason = f"the answer holds figures that follow from none of the results: {', '.join(figures)}"
+        return RunSucceeded(completeness="partial", reason=reason)
+    return RunSucceeded()
 
 
-def _completeness(state: RunState, *, complete: bool) -> Completeness:
-    if complete:
-        return "complete"
-    step = halting_step(state)
-    aborted = state.cancel is not None or (step is not None and state.step(step.id).status == "aborted")
+def _completeness(state: RunState) -> Completeness:
+    step = find_halting_step(state)
+    aborted = state.cancel_request is not None or (step is not None and state.get_step(step.id).status == "aborted")
     return "aborted" if aborted else "partial"
 
 
-def _failure(state: RunState) -> AgentFailure | None:
-    """The failure of a run that did not pass the gates its room lists, or that has nothing to tell: a plain question
-    whose one model call came to nothing."""
-    if state.cancel is not None or state.plan is None:
+def _find_failure(state: RunState) -> AgentFailure | None:
+    """Returns the failure of a run that did not pass its room's gates, or that has no answer.
+
+    The latter is a plain question whose only model call failed.
+    """
+    if state.cancel_request is not None or state.plan is None:
         return None
-    if gates := failed_gates(state):
-        return _unverified(state, gates)
-    step = halting_step(state)
-    output = state.step(step.id).output if step else None
+    if gates := list_failed_gates(state):
+        return _verification_failure(state, gates)
+    step = find_halting_step(state)
+    output = state.get_step(step.id).output if step else None
     if output is None or output.error_code is None:
         return None
     plain = state.room.requires_model or all(step.is_completion for step in state.plan.steps)
-    if output.error_code not in _REFUSED and not (plain and output.error_code.startswith(_NOT_ASKED)):
+    if output.error_code not in _WITHHELD_CODES and not (plain and output.error_code.startswith(_MODEL_ERROR_PREFIXES)):
         return None
+    details: JsonObject = {
+        "retry_after_s": output.retry_after_s,
+        "param": output.error_param,
+        "code": output.error_detail,
+    }
     by = step.tool if step is not None and not step.is_completion else "completion"
     return AgentFailure(
         agent_id="guardrails" if output.error_code == UnsafeAnswerError.code else by,
         error_code=output.error_code,
         message=output.error or FAILURES[output.error_code].meaning,
         recoverable=FAILURES[output.error_code].recoverable,
-        details={} if output.retry_after_s is None else {"retry_after_s": output.retry_after_s},
+        details={name: value for name, value in details.items() if value is not None},
     )
 
 
-def _unverified(state: RunState, gates: tuple[GateChecked, ...]) -> AgentFailure:
+def _verification_failure(state: RunState, gates: tuple[GateChecked, ...]) -> AgentFailure:
     said = "; ".join(f"{gate.gate}: {gate.reason}" for gate in gates)
-    tried = f" after {many(state.replans, 'new plan')}" if state.replans else ""
-    if tried and state.replans < state.room.budgets.max_replans and state.plans[-1].final:
+    tried = f" after {format_count(state.replan_count, 'new plan')}" if state.replan_count else ""
+    if tried and state.replan_count < state.room.budgets.max_replans and state.plans[-1].final:
         tried += ", and another would be the same"
     return AgentFailure(
         agent_id="verifier",
         error_code="ERR_VERIFICATION",
         message=f"the run did not pass verification{tried}: {said}",
         recoverable=FAILURES["ERR_VERIFICATION"].recoverable,
-        details={"gates": [gate.gate for gate in gates], "replans": state.replans},
+        details={"gates": [gate.gate for gate in gates], "replans": state.replan_count},
     )
 
 
-def _why_no_model(state: RunState, *, complete: bool) -> str:
-    if not complete:
+def _no_model_reason(state: RunState, *, succeeded: bool) -> str:
+    if not succeeded:
         return "the run stopped early; what is known is reported as it is"
     last = state.plan.steps[-1] if state.plan else None
     return f"the result of {last.tool} is the answer" if last else "nothing was to be done"
 
 
-def _is_listing(state: RunState) -> bool:
-    """Whether the answer only says what the gateway can do: there is nothing in it to remember."""
+def _is_help_text(state: RunState) -> bool:
+    """Returns whether the answer only lists what the gateway can do; it is not worth remembering."""
     steps = state.plan.steps if state.plan else ()
-    outputs = [state.step(step.id).output for step in steps if step.is_completion]
+    outputs = [state.get_step(step.id).output for step in steps if step.is_completion]
     return len(outputs) == len(steps) and all(output is not None and output.effective == "rules" for output in outputs)
 
 
-async def _remember(run: Run, answer: AnswerFinished, *, complete: bool) -> None:
-    """The exchange, in its conversation and, where it ended well, in the memory."""
+async def _save_exchange(run: Run, answer: AnswerFinished, *, complete: bool) -> None:
+    """Saves the exchange in its conversation and, if the run was complete, in the memory."""
     state = run.state
     conversation = state.request.conversation_id
-    if conversation is None or state.cancel is not None:
+    if conversation is None or state.cancel_request is not None:
         return
     tainted = state.tainted or any(step.output.tainted for step in state.steps.values() if step.output is not None)
     await run.flush()  # a crash after this must find the answer that was remembered, not have another one written
-    await run.engine.conversations.remember(
-        state.owner, conversation, run.run_id, restored(state, state.prompt), answer.text, tainted=tainted
+    await run.engine.conversations.add_exchange(
+        state.owner, conversation, run.run_id, restore_text(state, state.prompt), answer.text, tainted=tainted
     )
     own = state.request.messages is not None  # who sends the conversation along needs no memory of it
-    if not complete or own or _is_listing(state):
+    if not complete or own or _is_help_text(state):
         return
-    if run.room.memory and state.retrieved is not None and state.retrieved.requested:
+    if run.room.memory and state.retrieval is not None and state.retrieval.requested:
         try:
-            asked, said = without_values(state, state.prompt), without_values(state, answer.text)
+            asked, said = replace_with_kinds(state, state.prompt), replace_with_kinds(state, answer.text)
             await run.engine.memory.save_exchange(state.owner, conversation, asked, said, tainted=tainted)
         except AgentError as error:  # the answer does not fail for want of a memory
             log.warning("the exchange of run %s is not remembered: %s", run.run_id, error.message)

@@ -1,4 +1,4 @@
-"""Guard: requests that cannot be served are refused before a run exists; hidden characters leave the prompt."""
+"""Guard: refuses requests that cannot be served before a run exists, and removes hidden characters."""
 
 import unicodedata
 from collections.abc import Iterable
@@ -6,13 +6,12 @@ from difflib import get_close_matches
 
 from pydantic import ValidationError
 
-from agent.core.config import Settings
 from agent.core.errors import BadRequestError, TooLargeError, ToolUnknownError
 from agent.core.events import InputGuarded, RunFailed
-from agent.core.models import AgentRequest, Room, ToolCallRequest
-from agent.execution.run import Run
-from agent.execution.screening import check_rest
-from agent.execution.shield import blocked_by, check_prompt
+from agent.core.models import MODEL_OPTIONS, AgentRequest, Room, ToolCallRequest
+from agent.core.settings import Settings
+from agent.policy.redaction.requests import check_prompt, scan_request
+from agent.run_context.run import Run
 from agent.skills import SkillLibrary
 from agent.tools import ToolRegistry
 
@@ -20,18 +19,16 @@ _CALL_FIELDS = frozenset({"tool", "name", "args", "arguments", "id"})
 _CALL_FORM = 'each call is {"tool": name, "args": {...}}'
 
 
-def admit(
+def validate_request(
     request: AgentRequest,
     room: Room,
     registry: ToolRegistry,
     skills: SkillLibrary,
     settings: Settings,
-    *,
-    narrowed: bool = False,
 ) -> None:
-    """Raise `BadRequestError` or `TooLargeError` for a request this room can never serve. `narrowed`: its
-    `metadata.tools` are what a key allows, which may name tools that are not here any more."""
-    if not request.prompt.strip() and not request.images and not explicit_tool_calls(request):
+    """Raises `BadRequestError` or `TooLargeError` for a request that this room can never serve."""
+    handed_on = not room.planning and room.skill is None and bool(request.messages)
+    if not request.prompt.strip() and not request.images and not handed_on and not explicit_tool_calls(request):
         raise BadRequestError("the request is empty: send a prompt", param="prompt")
     _check_sizes(request, settings)
     has_images = bool(request.images) or any(message.images for message in request.messages or ())
@@ -39,11 +36,11 @@ def admit(
         raise BadRequestError(
             f"the room {room.id!r} takes no images; send text, or ask a room with vision", param="messages"
         )
-    wanted = _names(request, "tools")
-    if not narrowed:
-        _check_names(wanted or (), _names(request, "skills") or (), registry, skills)
+    wanted = _requested_names(request, "tools")
+    _check_names(wanted or (), _requested_names(request, "skills") or (), registry, skills)
     if not isinstance(request.metadata.get("approve_plan", False), bool):
         raise BadRequestError("metadata.approve_plan must be true or false", param="metadata.approve_plan")
+    _check_options(request)
     calls = explicit_tool_calls(request)
     _check_call_fields(request)
     if len(calls) > room.budgets.max_steps:
@@ -64,8 +61,8 @@ def admit(
             )
 
 
-def _names(request: AgentRequest, kind: str) -> list[str] | None:
-    """The tools or skills a request confines itself to; None where it does not."""
+def _requested_names(request: AgentRequest, kind: str) -> list[str] | None:
+    """Returns the tools or skills a request limits itself to, or None."""
     wanted = request.metadata.get(kind)
     if wanted is None:
         return None
@@ -78,9 +75,9 @@ def _names(request: AgentRequest, kind: str) -> list[str] | None:
 
 
 def _check_names(tools: Iterable[str], named: Iterable[str], registry: ToolRegistry, skills: SkillLibrary) -> None:
-    """Refuse names of nothing: whoever writes them believes that something is used which is not."""
+    """Raises `BadRequestError` for names of tools or skills that do not exist."""
     for tool in tools:
-        if tool not in registry and registry.withheld(tool) is None:
+        if tool not in registry and registry.get_withheld_reason(tool) is None:
             known = ", ".join(get_close_matches(tool, [one.spec.name for one in registry], n=3))
             hint = f"; did you mean {known}?" if known else "; `stepgate tools` lists them"
             raise BadRequestError(f"metadata.tools: there is no tool {tool[:100]!r}{hint}", param="metadata.tools")
@@ -93,7 +90,7 @@ def _check_names(tools: Iterable[str], named: Iterable[str], registry: ToolRegis
 
 
 def _check_sizes(request: AgentRequest, settings: Settings) -> None:
-    """Raise `TooLargeError` naming the setting: the door's limit is about bytes, these are about sense."""
+    """Raises `TooLargeError` and names the setting. The doors limit bytes; this limits characters and messages."""
     messages, most = request.messages or (), settings.max_message_chars
     if len(messages) > settings.max_messages:
         told = f"{len(messages):,} messages are given; at most {settings.max_messages:,} are taken (AGENT_MAX_MESSAGES)"
@@ -104,8 +101,18 @@ def _check_sizes(request: AgentRequest, settings: Settings) -> None:
             raise TooLargeError(told, param=where)
 
 
+def _check_options(request: AgentRequest) -> None:
+    """Refuses options that are not parameters of the answer: `model`, `messages` or `api_base` would replace the
+    gateway's own.
+    """
+    unknown = next((name for name in request.options if name not in MODEL_OPTIONS), None)
+    if unknown is not None:
+        known = ", ".join(sorted(MODEL_OPTIONS))
+        raise BadRequestError(f"options.{unknown[:100]} is unknown; the options are {known}", param="options")
+
+
 def _check_call_fields(request: AgentRequest) -> None:
-    """Refuse arguments under a name nobody reads: the call without them would be another."""
+    """Raises `BadRequestError` for unknown fields of a call: without them it would be another call."""
     calls = request.metadata.get("tool_calls")
     for index, call in enumerate(calls if isinstance(calls, list) else ()):
         unknown = next((name for name in call if name not in _CALL_FIELDS), None) if isinstance(call, dict) else None
@@ -116,7 +123,7 @@ def _check_call_fields(request: AgentRequest) -> None:
 
 
 def explicit_tool_calls(request: AgentRequest) -> tuple[ToolCallRequest, ...]:
-    """`metadata.tool_calls`, each `{"tool": ..., "args": {...}}`; `name` and `arguments` are accepted too."""
+    """Returns `metadata.tool_calls`, each `{"tool": ..., "args": {...}}`; `name` and `arguments` are accepted too."""
     calls = request.metadata.get("tool_calls")
     if calls is None:
         return ()
@@ -136,21 +143,24 @@ def explicit_tool_calls(request: AgentRequest) -> tuple[ToolCallRequest, ...]:
 
 
 async def guard(run: Run) -> None:
-    """Record the prompt as the rest of the run sees it: without characters that people cannot see, and without what
-    the room takes out. A request that the room blocks ends the run, whichever of its texts is the reason."""
+    """Records the prompt as the rest of the run sees it: without hidden characters, redacted by the room's policy.
+
+    A request that the room blocks ends the run, whichever of its texts is the reason.
+    """
     prompt = run.state.request.prompt
     visible = prompt if prompt.isascii() and "\x00" not in prompt else strip_hidden(prompt)
     removed = len(prompt) - len(visible)
     findings = (f"{removed} hidden characters were removed from the prompt",) if removed else ()
-    checked = await check_prompt(run, visible)
-    told, refused = await check_rest(run) if checked.blocked is None else ((), None)
+    guards = run.room.guard_input
+    checked = await check_prompt(visible, guards)
+    beside, refused = await scan_request(run.state.request, guards) if checked.blocked is None else ((), None)
     guarded = InputGuarded(
         prompt=checked.prompt,
         removed_characters=removed,
-        findings=(*findings, *checked.findings, *told),
+        findings=(*findings, *checked.findings, *beside),
         placeholders=checked.placeholders or {},
     )
-    blocked = checked.blocked or (blocked_by(refused) if refused is not None else None)
+    blocked = checked.blocked or refused
     if blocked is not None:
         await run.emit(guarded, RunFailed(failure=blocked))
     else:
@@ -158,9 +168,10 @@ async def guard(run: Run) -> None:
 
 
 def strip_hidden(text: str) -> str:
-    """`text` without control, tag and bidirectional-override characters, which carry text only a model reads.
+    """Returns `text` without control, tag and bidirectional-override characters, which only a model reads.
 
-    Joiners (U+200C, U+200D) stay: Persian, Indic scripts and emoji need them."""
+    Joiners (U+200C, U+200D) stay: Persian, Indic scripts and emoji need them.
+    """
     return "".join(
         char
         for char in text

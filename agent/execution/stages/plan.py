@@ -3,38 +3,38 @@
 from dataclasses import replace
 from time import monotonic
 
-from agent.core.approval import changes, said_of_plan
-from agent.core.events import Draft, PlanProposed, PlanRejected
-from agent.core.fold import AttemptState, RunState
-from agent.core.llm.port import ModelReply, ResponseSchema
+from agent.core.errors import ModelRequestError
+from agent.core.events import ModelReturned, PlanProposed, PlanRejected
 from agent.core.models import JsonObject, Outcome, Plan, PlanStep
-from agent.execution.asides import plan_shown
-from agent.execution.catalogue import catalogue_of
+from agent.core.run_state import AttemptState, RunState
+from agent.execution.catalogue import build_catalogue
 from agent.execution.decide import replan_reason
-from agent.execution.metering import MeteredModels
-from agent.execution.outputs import load
-from agent.execution.ready_plans import (
+from agent.execution.stages.guard import explicit_tool_calls
+from agent.execution.static_plans import (
     KNOWLEDGE_TOOL,
     LISTING_TOOL,
-    explicit,
-    listed,
-    looked_up,
-    one_completion,
-    one_skill,
+    plan_completion_only,
+    plan_document_listing,
+    plan_explicit_calls,
+    plan_knowledge_lookup,
+    plan_skill,
 )
-from agent.execution.release import Cleaner
-from agent.execution.run import Run
-from agent.execution.skill_executor import allowed_tools
-from agent.execution.stages.guard import explicit_tool_calls
-from agent.planning.catalogue import Catalogue
+from agent.llm.port import ModelReply, ResponseSchema
 from agent.planning.planner import Planned, PlannerAgent
 from agent.planning.request import CompletedStep, PlanningRequest
-from agent.planning.required import context_of, with_required
+from agent.planning.required import add_required_tools, extract_context
 from agent.planning.routing import asks_for_listing
 from agent.planning.rules import RulePlanner
+from agent.policy.approval import get_plan_feedback, has_side_effect
+from agent.run_context.model_calls import MeteredModels
+from agent.run_context.outputs import load_output
+from agent.run_context.run import Run
+from agent.run_context.run_tools import allowed_tools
+from agent.tools.catalogue import Catalogue
 
 _LASTING = frozenset({"ERR_TOOL_INPUT", "ERR_TOOL_UNKNOWN", "ERR_TOOL_DENIED"})
 """Failures of a tool that the same call ends in again."""
+PLANNER_REFUSED = "the provider refused the planner's request before; it is not asked again"
 NO_MODEL = "no model is configured; set AGENT_LLM_BASE_URL and AGENT_MODEL_FAST"
 
 
@@ -44,24 +44,20 @@ async def plan(run: Run) -> None:
     reason = replan_reason(run.state) if run.state.plan is not None else None
     planned = await _replanned(run, reason) if reason is not None else await _first(run)
     planned = await _with_what_is_required(run, planned, reason)
-    clean = Cleaner(run)
-    rejected = [
-        Draft(PlanRejected(problems=tuple(map(clean.text, r.problems)), excerpt=clean.text(r.excerpt)))
-        for r in planned.rejected
-    ]
+    rejected = [PlanRejected(problems=tuple(reply.problems), excerpt=reply.excerpt) for reply in planned.rejected]
     proposed = PlanProposed(
-        plan=plan_shown(run, _annotated(run, planned.plan)),
+        plan=_annotated(run, planned.plan),
         requested=planned.requested,
         effective=planned.effective,
-        fallback_reason=clean.text(planned.fallback_reason) if planned.fallback_reason else None,
+        fallback_reason=planned.fallback_reason or None,
         replan_reason=reason,
         adjusted=planned.adjusted,
         tainted=run.state.tainted or (reason is not None and _has_read_outside(run.state)),
-        asked_for=reason is not None and bool(said_of_plan(run.state)),
+        asked_for=reason is not None and bool(get_plan_feedback(run.state)),
         final=_leaves_no_other(run, reason),
         duration=monotonic() - started,
     )
-    await run.emit(*rejected, Draft(proposed))
+    await run.emit(*rejected, proposed)
 
 
 def _leaves_no_other(run: Run, reason: str | None) -> bool:
@@ -72,7 +68,7 @@ def _leaves_no_other(run: Run, reason: str | None) -> bool:
         return not run.plans_with_model or _is_fixed(run)
     if reason is None or run.plans_with_model or run.state.gates or run.state.plan is None:
         return False
-    last = [run.state.step(step.id).last for step in run.state.plan.steps]
+    last = [run.state.get_step(step.id).last for step in run.state.plan.steps]
     codes = {one.output.error_code for one in last if one is not None and one.output is not None}
     failed = codes - {None}
     return bool(failed) and failed <= _LASTING
@@ -85,13 +81,13 @@ def _has_read_outside(state: RunState) -> bool:
 
 
 async def _with_what_is_required(run: Run, planned: Planned, reason: str | None) -> Planned:
-    """The plan, whoever made it, with the tools this room requires; without a model such a room plans again too:
+    """Returns the plan of any origin with the tools this room requires; without a model such a room plans again too:
     what failed is tried once more, and searched for more broadly."""
     if not _requires_tools(run):
         return planned
     named = {call.tool for call in explicit_tool_calls(run.state.request)}
     asked = await _planning_request(run, reason)
-    adjusted = with_required(planned.plan, asked, has_model=run.works_with_model, named=named)
+    adjusted = add_required_tools(planned.plan, asked, has_model=run.works_with_model, named=named)
     return replace(planned, plan=adjusted.plan, adjusted=(*planned.adjusted, *adjusted.notes))
 
 
@@ -100,7 +96,7 @@ def _annotated(run: Run, proposed: Plan) -> Plan:
     if not run.works_with_model or not any(step.is_completion and step.tier for step in proposed.steps):
         return proposed
     steps = tuple(
-        step.model_copy(update={"provider": run.engine.models.name(step.tier, run.room)})
+        step.model_copy(update={"provider": run.engine.models.get_model_name(step.tier, run.room)})
         if step.is_completion and step.tier
         else step
         for step in proposed.steps
@@ -110,25 +106,25 @@ def _annotated(run: Run, proposed: Plan) -> Plan:
 
 def _is_fixed(run: Run) -> bool:
     """Whether the route leaves nothing to plan: there is no other way to ask a plain question or to obey a command."""
-    route = run.state.understood.route if run.state.understood else "plan"
+    route = run.state.understanding.route if run.state.understanding else "plan"
     return route not in ("plan", "skill")
 
 
 async def _first(run: Run) -> Planned:
     """The first plan, by the route the request was given."""
-    understood = run.state.understood
+    understood = run.state.understanding
     route = understood.route if understood else "plan"
     why = understood.reason if understood else ""
     if route == "tool_calls":
-        return _by_rule(explicit(run, why))
+        return _by_rule(plan_explicit_calls(run, why))
     if route == "skill" and understood is not None and understood.skill is not None:
-        return _by_rule(one_skill(run, understood.skill, understood.question, why))
+        return _by_rule(plan_skill(run, understood.skill, understood.question, why))
     if run.room.knowledge and asks_for_listing(run.state.question) and LISTING_TOOL in allowed_tools(run):
-        return _by_rule(listed(run))
+        return _by_rule(plan_document_listing(run))
     if run.room.knowledge and route in ("plan", "direct") and KNOWLEDGE_TOOL in run.engine.registry:
-        return _by_rule(looked_up(run))
+        return _by_rule(plan_knowledge_lookup(run))
     if route in ("task", "greeting", "direct") and not _requires_tools(run):
-        return _by_rule(one_completion(run, why))
+        return _by_rule(plan_completion_only(run, why))
     request = await _planning_request(run, None)
     if route == "command" and not _requires_tools(run):
         return _by_rule(RulePlanner().plan(request).model_copy(update={"origin_reason": why}))
@@ -147,7 +143,21 @@ async def _planned(run: Run, request: PlanningRequest) -> Planned:
         if run.engine.settings.planner_mode == "auto":  # nobody asked for a model: nothing has fallen back
             return _by_rule(ruled)
         return Planned(plan=ruled, requested="llm", effective="rules", fallback_reason=NO_MODEL, rejected=())
+    if _planner_is_refused(run):
+        ruled = RulePlanner().plan(request, has_model=run.works_with_model)
+        ruled = ruled.model_copy(update={"origin_reason": PLANNER_REFUSED})
+        return Planned(plan=ruled, requested="llm", effective="rules", fallback_reason=PLANNER_REFUSED, rejected=())
     return await PlannerAgent(_FastTier(run), has_writer=run.works_with_model).plan(request)
+
+
+def _planner_is_refused(run: Run) -> bool:
+    """Whether the provider has refused the planner's request in this run: it would refuse the next one too."""
+    return any(
+        isinstance(event.body, ModelReturned)
+        and event.body.purpose == "planner"
+        and event.body.error_code == ModelRequestError.code
+        for event in run.events
+    )
 
 
 class _FastTier:
@@ -161,7 +171,7 @@ class _FastTier:
 
 
 def _requires_tools(run: Run) -> bool:
-    return run.state.gated and bool(run.room.required_tools)
+    return run.state.is_gated and bool(run.room.required_tools)
 
 
 async def _planning_request(run: Run, reason: str | None) -> PlanningRequest:
@@ -169,16 +179,18 @@ async def _planning_request(run: Run, reason: str | None) -> PlanningRequest:
     previous = state.plan.steps if state.plan else ()
     completed = []
     redo = _to_redo(state)
-    for step in state.succeeded_steps():
+    for step in state.list_succeeded_steps():
         if step.id in redo:
             continue
-        output = state.step(step.id).output
+        output = state.get_step(step.id).output
         if output is not None and not step.is_completion:
-            loaded = await load(run, output)
+            loaded = await load_output(run, output)
             completed.append(CompletedStep(step=step, text=loaded.text, tainted=loaded.tainted))
-    retrieved = state.retrieved
+    retrieved = state.retrieval
+    question = state.understanding.question if state.understanding else state.prompt
+    facts = extract_context(state.request.metadata)
     return PlanningRequest(
-        question=state.understood.question if state.understood else state.prompt,
+        question=question,
         room=room,
         catalogue=_catalogue(run, reason),
         history=retrieved.history if retrieved else (),
@@ -188,11 +200,12 @@ async def _planning_request(run: Run, reason: str | None) -> PlanningRequest:
         replan_reason=reason,
         previous=state.plan,
         used_ids=frozenset(step.id for proposed in state.plans for step in proposed.plan.steps),
-        failed=tuple(step for step in previous if state.step(step.id).status != "succeeded"),
+        failed=tuple(step for step in previous if state.get_step(step.id).status != "succeeded"),
         original=state.prompt,
-        context=context_of(state.request.metadata),
+        context=facts,
         happened=_happened(state),
-        redo=_tools_to_redo(state) | {step.tool for step in previous if state.step(step.id).status == "replan"},
+        topics=run.engine.extensions.match_topics(f"{state.prompt}\n{question}", facts),
+        redo=_tools_to_redo(state) | {step.tool for step in previous if state.get_step(step.id).status == "replan"},
         tainted=state.tainted,
         needs_completion=bool(room.persona) or room.citations or "response_format" in state.request.options,
     )
@@ -202,7 +215,7 @@ def _happened(state: RunState) -> tuple[PlanStep, ...]:
     """The calls that changed something and returned, and whose result a model found fault with. Where a rule saw an
     error in it, the planner may try again."""
     calls = (step for proposed in state.plans for step in proposed.plan.steps if step.action != "skill")
-    return tuple(step for step in calls if step.effect == "effect" and _only_judged_away(state.step(step.id).last))
+    return tuple(step for step in calls if step.effect == "effect" and _only_judged_away(state.get_step(step.id).last))
 
 
 def _only_judged_away(attempt: AttemptState | None) -> bool:
@@ -227,14 +240,16 @@ def _to_redo(state: RunState) -> frozenset[str]:
 def _catalogue(run: Run, reason: str | None) -> Catalogue:
     """What a plan may be made of. Once text from outside has been read, a new plan takes up no way to change anything
     that the first one did not have: that text may have asked for it."""
-    catalogue = catalogue_of(run)
+    catalogue = build_catalogue(run)
     state = run.state
-    if reason is None or said_of_plan(state) or not _has_read_outside(state):
+    if reason is None or get_plan_feedback(state) or not _has_read_outside(state):
         return catalogue
     first = {step.tool for step in state.plans[0].plan.steps}
     return Catalogue(
         skills=tuple(card for card in catalogue.skills if card.effect == "read" or card.name in first),
-        tools=tuple(spec for spec in catalogue.tools if not changes(spec.name, spec.effect) or spec.name in first),
+        tools=tuple(
+            spec for spec in catalogue.tools if not has_side_effect(spec.name, spec.effect) or spec.name in first
+        ),
     )
 
 

@@ -1,41 +1,43 @@
-"""Retrieve: what went before, and what is remembered. The caller's own messages win over the stored conversation."""
+"""Retrieve: loads the conversation and memories. The caller's own messages win over the stored conversation."""
 
 import logging
 
 from agent.core.errors import AgentError
 from agent.core.events import MemoryItem, MemoryRetrieved
-from agent.core.memory import Recall
 from agent.core.models import ChatMessage, Role
-from agent.execution.run import Run
-from agent.execution.screening import messages_for_models
-from agent.execution.shield import Redactor, restored
+from agent.memory.store import MemorySearchResult
+from agent.policy.redaction.inbound import HistoryRedactor, restore_text
+from agent.policy.redaction.requests import redact_history
+from agent.run_context.run import Run
 
 log = logging.getLogger(__name__)
 
-_NEEDS_NO_MEMORY = frozenset({"task", "greeting", "command", "tool_calls"})
+_ROUTES_WITHOUT_MEMORY = frozenset({"task", "greeting", "command", "tool_calls"})
 
 
 async def retrieve(run: Run) -> None:
-    """Record the conversation so far and the memories that have to do with the question."""
-    redactor = Redactor(run)
-    history, source, tainted = await _history(run)
-    history = await redactor.messages(history)
+    """Records the conversation so far and the memories that fit the question."""
+    redactor = HistoryRedactor(run.state, run.engine.settings.list_secrets())
+    history, source, tainted = await _load_history(run)
+    history = await redactor.redact_messages(history)
     if not run.room.planning:
-        await redactor.learn(run.state.request.client_tools)
+        await redactor.add_tool_texts(run.state.request.client_tools)
     memory = run.engine.memory
-    if not run.room.memory or (run.state.understood is not None and run.state.understood.route in _NEEDS_NO_MEMORY):
+    if not run.room.memory or (
+        run.state.understanding is not None and run.state.understanding.route in _ROUTES_WITHOUT_MEMORY
+    ):
         await run.note(
-            MemoryRetrieved(history=history, source=source, placeholders=redactor.placeholders, tainted=tainted)
+            MemoryRetrieved(history=history, source=source, placeholders=redactor.new_placeholders, tainted=tainted)
         )
         return
-    recall = await _recall(run)
+    recall = await _search_memory(run)
     items = tuple(
         [
             MemoryItem(
                 id=found.id,
-                text=await redactor.text(found.text),
+                text=await redactor.redact_text(found.text),
                 source=found.source,
-                score=_rounded(found.score),
+                score=_round_score(found.score),
                 tainted=found.tainted,
             )
             for found in recall.memories
@@ -49,46 +51,52 @@ async def retrieve(run: Run) -> None:
             requested="endpoint" if memory.has_embedder else "local",
             embedder=recall.embedder,
             fallback_reason=recall.fallback_reason,
-            placeholders=redactor.placeholders,
+            placeholders=redactor.new_placeholders,
             tainted=tainted,
         )
     )
 
 
-async def _history(run: Run) -> tuple[tuple[ChatMessage, ...], str, bool]:
-    """What was said before, where it is from, and whether an answer of ours in it rests on something from outside.
-    What a caller sends along themselves is their own word, whatever it says who said it."""
+async def _load_history(run: Run) -> tuple[tuple[ChatMessage, ...], str, bool]:
+    """Returns the earlier messages, their origin, and whether they hold text from outside.
+
+    Messages that a caller sends count as the caller's own words, except the results of their tools: pages and mails
+    that anybody may have written, and that a planner reads too.
+    """
     request = run.state.request
     if request.messages is not None:
-        return messages_for_models(run), "request", False
+        returned = any(message.role == "tool" for message in request.messages)
+        return redact_history(run.state.request, run.room.guard_input), "request", returned and run.room.planning
     if request.conversation_id is None:
         return (), "none", False
     owner, store = run.state.owner, run.engine.conversations
-    turns = await store.history(owner, request.conversation_id)
-    tainted = bool(turns) and await store.tainted(owner, request.conversation_id)
-    return tuple(ChatMessage(role=_role(role), content=text) for role, text in turns), "conversation", tainted
+    turns = await store.list_turns(owner, request.conversation_id)
+    tainted = bool(turns) and await store.is_tainted(owner, request.conversation_id)
+    return tuple(ChatMessage(role=_to_role(role), content=text) for role, text in turns), "conversation", tainted
 
 
-async def _recall(run: Run) -> Recall:
-    """What the memory finds; nothing, and why, where it cannot be used: a request does not fail for want of it."""
-    question = run.state.understood.question if run.state.understood else run.state.prompt
+async def _search_memory(run: Run) -> MemorySearchResult:
+    """Searches the memory; returns nothing and the reason if it cannot be used, because the request can go on."""
+    question = run.state.understanding.question if run.state.understanding else run.state.prompt
     if not run.engine.memory.has_embedder:  # it is looked up here, in what is theirs; an endpoint is not told
-        question = restored(run.state, question)
+        question = restore_text(run.state, question)
     try:
         return await run.engine.memory.search(
             run.state.owner, question, conversation_id=run.state.request.conversation_id
         )
     except AgentError as error:
         log.warning("the memory cannot be searched: %s", error.message)
-        return Recall(fallback_reason=error.message)
+        return MemorySearchResult(fallback_reason=error.message)
     except Exception as error:  # a driver's own fault, which no later turn would get past either
         log.exception("the memory failed in run %s", run.run_id)
-        return Recall(fallback_reason=f"the memory failed ({type(error).__name__}); the log has the details")
+        return MemorySearchResult(
+            fallback_reason=f"the memory failed ({type(error).__name__}); the log has the details"
+        )
 
 
-def _rounded(score: float | None) -> float | None:
+def _round_score(score: float | None) -> float | None:
     return None if score is None else round(score, 3)
 
 
-def _role(role: str) -> Role:
+def _to_role(role: str) -> Role:
     return "assistant" if role == "assistant" else "user"

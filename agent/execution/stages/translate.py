@@ -1,23 +1,22 @@
-"""Translate: the answer into the user's language, streamed. What cannot be translated is answered in English."""
+"""Translate: streams the answer in the user's language. If the translation fails, the answer stays in English."""
 
 from time import monotonic
 
+from agent.answers.final_answer import build_final_answer
+from agent.answers.translator import Translator
 from agent.core.errors import BudgetError, ModelError
 from agent.core.events import AnswerStarted, AnswerTranslated
-from agent.core.language import name_of
-from agent.execution.draft import draft_answer
-from agent.execution.run import Run
-from agent.execution.shield import secrets_of
-from agent.execution.streaming import DeltaWriter
-from agent.execution.translator import Translator
-from agent.knowledge.tailor.schema import asked_schema
+from agent.core.languages import get_language_name
+from agent.grounded_answers.schema import asked_schema
+from agent.run_context.answer_stream import DeltaWriter
+from agent.run_context.run import Run
 
 
 async def translate(run: Run) -> None:
-    """Record the answer in the user's language, or why it stays in English."""
+    """Records the answer in the user's language, or why it stays in English."""
     state = run.state
-    language = state.understood.language if state.understood else "en"
-    answer = await draft_answer(run)
+    language = state.understanding.language if state.understanding else "en"
+    answer = await build_final_answer(run)
     if asked_schema(state.request.options) is not None:
         why = "an answer in a JSON schema stays as it is"
         await run.emit(AnswerTranslated(language=language, text=None, fallback_reason=why))
@@ -25,15 +24,15 @@ async def translate(run: Run) -> None:
     if answer.tool_calls or not answer.text.strip() or await run.engine.languages.detect(answer.text) == language:
         await run.emit(AnswerTranslated(language=language, text=None))
         return
-    if state.answering is None or run.epoch > 1:  # an earlier process may have streamed a part of it
-        why = f"the result of the steps, translated into {name_of(language)}"
-        await run.emit(AnswerStarted(tier=None, model=None, reason=why, restarted=state.answering is not None))
+    if state.answer_start is None or run.epoch > 1:  # an earlier process may have streamed a part of it
+        why = f"the result of the steps, translated into {get_language_name(language)}"
+        await run.emit(AnswerStarted(tier=None, model=None, reason=why, restarted=state.answer_start is not None))
     started = monotonic()
-    writer = None if run.room.guard_output.whole else DeltaWriter(run, sources=answer.sources)
+    writer = None if run.room.guard_output.requires_whole_answer else DeltaWriter(run, sources=answer.sources)
     parts: list[str] = []
     reason = None
     try:
-        async for piece in Translator(run).answer(answer.text, language):
+        async for piece in Translator(run).translate_answer(answer.text, language):
             parts.append(piece)
             if writer is not None:
                 await writer.add(piece)
@@ -42,7 +41,7 @@ async def translate(run: Run) -> None:
     finally:
         if writer is not None:
             await writer.end()
-    text = secrets_of(run).redact("".join(parts)) if reason is None else None
+    text = "".join(parts) if reason is None else None
     await run.emit(
         AnswerTranslated(language=language, text=text, fallback_reason=reason, duration=monotonic() - started)
     )

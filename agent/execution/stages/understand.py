@@ -6,14 +6,14 @@ A request in another language is translated before it is routed: planning and re
 from dataclasses import dataclass
 from time import monotonic
 
+from agent.answers.translator import Translator
 from agent.core.errors import BudgetError, ModelError
 from agent.core.events import RequestUnderstood
-from agent.core.language import ENGLISH
-from agent.execution.catalogue import catalogue_of
-from agent.execution.run import Run
+from agent.core.languages import ENGLISH
+from agent.execution.catalogue import build_catalogue
 from agent.execution.stages.guard import explicit_tool_calls
-from agent.execution.translator import Translator
 from agent.planning.routing import Route, route
+from agent.run_context.run import Run
 
 NO_MODEL = "no model is configured that could translate"
 _AS_IT_STANDS = frozenset({"task", "greeting"})
@@ -56,7 +56,7 @@ def _route(run: Run, question: str) -> Route:
     return route(
         question,
         room=run.room,
-        catalogue=catalogue_of(run),
+        catalogue=build_catalogue(run),
         tool_calls=bool(explicit_tool_calls(run.state.request)),
         has_model=run.has_model,
     )
@@ -76,7 +76,7 @@ async def _translate(run: Run, chosen: Route) -> _Translation:
         return _Translation(language, answer_too=True)
     started = monotonic()
     try:
-        english = await Translator(run).into_english(chosen.question, language)
+        english = await Translator(run).translate_request(chosen.question, language)
     except (ModelError, BudgetError) as error:
         return _Translation(language, fallback_reason=error.message, duration=monotonic() - started)
     return _Translation(language, english, answer_too=True, duration=monotonic() - started)

@@ -1,16 +1,16 @@
-"""Verify: the gates over the whole run, once its plan is over. A failed gate replans within the budget."""
+"""Verify: checks the gates once the plan is over. A failed gate causes a new plan within the budget."""
 
+from agent.answers.answer_text import assemble_answer
 from agent.core.events import StepOutput
-from agent.execution.answer import answer_of
 from agent.execution.gates import check_gates
-from agent.execution.outputs import results
-from agent.execution.run import Run
+from agent.run_context.outputs import list_results
+from agent.run_context.run import Run
 
 
 async def verify(run: Run) -> None:
-    """Record what each gate says."""
-    answer = await answer_of(run)
+    """Records the result of each gate."""
+    answer = await assemble_answer(run)
     outputs: dict[str, tuple[StepOutput, ...]] = {}
-    for step, output in await results(run):
+    for step, output in await list_results(run):
         outputs[step.tool] = (*outputs.get(step.tool, ()), output)
-    await run.note(*check_gates(run.state, answer.text, answer.sources, outputs))
+    await run.note(*check_gates(run.state, answer.text, answer.sources, outputs, run.engine.extensions))

@@ -1,16 +1,16 @@
-"""`extract_action_items`: what somebody is asked, or has promised, to do."""
+"""`extract_action_items`: lists what somebody is asked, or has promised, to do."""
 
 import asyncio
 import re
 
 from pydantic import BaseModel, Field
 
-from agent.core.models import Frozen
-from agent.tools import ToolContext, TypedTool
-from mcp_tools.builtin.incident.text import Sentence, sentences_of
+from agent.core.models import FrozenModel
+from agent.tools import PlanHints, ToolContext, TypedTool
+from mcp_tools.builtin.incident.text import Sentence, split_into_sentences
 
 MAX_ITEMS = 100
-_INSTRUCTIONS = """
+_INSTRUCTION_VERBS = """
 acknowledge add adjust alert apply approve archive ask assign attach audit back backup block bump call cancel
 capture change check clean clear close collect communicate compare configure confirm contact coordinate copy
 create declare delete deploy describe disable disconnect document download drain email enable engage ensure
@@ -24,8 +24,8 @@ review revoke roll rotate route run scale schedule search secure select send set
 start stop submit suspend switch sync tag take tell terminate test throttle trace track triage trigger turn
 uninstall unblock update upgrade upload use validate verify wait warm watch write
 """
-"""What an instruction begins with. A closed list: "Errors rise" begins with no verb of it."""
-_VERBS = frozenset(_INSTRUCTIONS.split())
+"""Verbs that start an instruction. A closed list, so that "Errors rise" is none."""
+_VERBS = frozenset(_INSTRUCTION_VERBS.split())
 _NAME = r"(?:@[\w.-]{1,40}|[A-Z][\w'-]{1,40}(?:\s[A-Z][\w'-]{1,40}){0,2}|[Tt]he\s[\w-]{1,30}(?:\s[\w-]{1,30}){0,3})"
 _POLITE = re.compile(
     r"^(?:please|kindly|then|next|first|finally|also|now|immediately|and|can you|could you|would you|let'?s|"
@@ -33,7 +33,7 @@ _POLITE = re.compile(
     r"(?:you|we|somebody|someone)\s(?:must|should|need(?:s)?\sto|have\sto|will|can))[\s,:]+",
     re.IGNORECASE,
 )
-_MARKED = re.compile(
+_LABELLED = re.compile(
     r"^(?:action(?:\sitems?)?|todo|to-do|ai|task|follow-?up|next\sstep)s?\b\s*(?:\([^)]{1,40}\))?\s*[:\-]\s*",
     re.IGNORECASE,
 )
@@ -41,12 +41,12 @@ _OWNED = re.compile(
     rf"^(?P<owner>{_NAME})\s*(?::|,|\s(?:will|shall|must|should|needs?\sto|has\sto|have\sto|is\sto|to|please))\s+(?P<what>\S.*)",
     re.DOTALL,
 )
-_ASKED = re.compile(
+_ADDRESSED = re.compile(
     rf"^(?:(?P<called>@[\w.-]{{1,40}})|(?i:can|could|would|will)\s(?P<able>{_NAME})"
     rf"|(?i:we|i)(?:['\u2019]d|\swould)?\s(?i:need|want|like|ask)\s(?P<needed>{_NAME})\sto)\s+(?P<what>\S.*)",
     re.DOTALL,
 )
-"""Somebody is called upon by name: "@bob update the page", "can Maria restart it?", "we need Sam to look"."""
+"""Somebody is addressed by name: "@bob update the page", "can Maria restart it?", "we need Sam to look"."""
 _ASSIGNED = re.compile(
     rf"(?:\(|\[|[\u2013-]\s*)?(?:owner|assignee|assigned to|responsible)\s*[:=]?\s*(?P<owner>{_NAME})", re.IGNORECASE
 )
@@ -55,17 +55,17 @@ _DUE = re.compile(
     r"(?!(?:the\s)?(?:way|hand|default|us|them|design)\b)[^,;.()?!]{1,40}|\basap\b|\bas soon as possible\b",
     re.IGNORECASE,
 )
-_WANTED = re.compile(r"\b(?:please|must|should|need(?:s)?\sto|has\sto|have\sto)\s+(?P<verb>[a-z]+)\b", re.IGNORECASE)
+_REQUESTED = re.compile(r"\b(?:please|must|should|need(?:s)?\sto|has\sto|have\sto)\s+(?P<verb>[a-z]+)\b", re.IGNORECASE)
 
 
 class ExtractActionItemsInput(BaseModel):
-    """The text to read."""
+    """Arguments of `extract_action_items`."""
 
     text: str = Field(max_length=1_000_000, description="the text; its first 100,000 characters count")
 
 
-class ActionItem(Frozen):
-    """Something to be done, in the words of the text; who and by when, where it says so."""
+class ActionItem(FrozenModel):
+    """A task in the words of the text, with owner and due time if it names them."""
 
     text: str
     owner: str | None = None
@@ -73,39 +73,40 @@ class ActionItem(Frozen):
 
 
 class ExtractActionItemsOutput(BaseModel):
-    """The items in the order of the text, each once."""
+    """The items in the order of the text, without duplicates."""
 
     action_items: list[ActionItem]
 
 
 class ExtractActionItemsTool(TypedTool[ExtractActionItemsInput, ExtractActionItemsOutput]):
-    """Finds what is to be done."""
+    """Finds action items."""
 
     name = "extract_action_items"
     description = (
         "List what a text asks somebody to do: instructions, to-dos and promises, with owner and time if named."
     )
-    by_name = True
+    is_opt_in = True
     keywords = ("action", "actions", "items", "todo", "tasks", "steps", "extract", "minutes", "follow-up", "incident")
+    hints = PlanHints(heading="Action items")
     Input = ExtractActionItemsInput
     Output = ExtractActionItemsOutput
 
     async def run(self, args: ExtractActionItemsInput, context: ToolContext) -> ExtractActionItemsOutput:
-        """The items."""
-        return ExtractActionItemsOutput(action_items=await asyncio.to_thread(action_items_of, args.text))
+        """Extracts the items."""
+        return ExtractActionItemsOutput(action_items=await asyncio.to_thread(extract_action_items, args.text))
 
-    def text(self, output: ExtractActionItemsOutput) -> str:
-        """A line for each item."""
+    def format_text(self, output: ExtractActionItemsOutput) -> str:
+        """Returns one line for each item."""
         if not output.action_items:
             return "The text asks nobody to do anything."
         return "\n".join(f"- {item.text}" for item in output.action_items)
 
 
-def action_items_of(text: str) -> list[ActionItem]:
-    """What is to be done, at most `MAX_ITEMS`."""
+def extract_action_items(text: str) -> list[ActionItem]:
+    """Returns the action items of a text, at most `MAX_ITEMS`."""
     found: dict[str, ActionItem] = {}
-    for sentence in sentences_of(text):
-        item = _item(sentence)
+    for sentence in split_into_sentences(text):
+        item = _parse_item(sentence)
         if item is not None:
             found.setdefault(" ".join(item.text.lower().split()), item)
             if len(found) == MAX_ITEMS:
@@ -114,31 +115,31 @@ def action_items_of(text: str) -> list[ActionItem]:
 
 
 def is_instruction(text: str) -> bool:
-    """Whether a sentence begins as an instruction does, after words of courtesy."""
+    """Whether a sentence starts with an instruction verb, after polite words."""
     while (polite := _POLITE.match(text)) is not None:
         text = text[polite.end() :]
     first = re.match(r"[A-Za-z]+", text)
     return first is not None and first[0].lower() in _VERBS
 
 
-def _item(sentence: Sentence) -> ActionItem | None:
+def _parse_item(sentence: Sentence) -> ActionItem | None:
     text = sentence.text.strip().rstrip(".")
-    marked = _MARKED.match(text)
-    said = text[marked.end() :] if marked is not None else text
-    owned = _OWNED.match(said)
+    labelled = _LABELLED.match(text)
+    sentence_text = text[labelled.end() :] if labelled is not None else text
+    owned = _OWNED.match(sentence_text)
     owner = None
-    if is_instruction(said):
+    if is_instruction(sentence_text):
         pass
-    elif (asked := _ASKED.match(said)) is not None and is_instruction(asked["what"]):
+    elif (asked := _ADDRESSED.match(sentence_text)) is not None and is_instruction(asked["what"]):
         owner = asked["called"] or asked["able"] or asked["needed"]
     elif owned is not None and is_instruction(owned["what"]):
         owner = owned["owner"]
     else:
-        wanted = _WANTED.search(said)
-        if (wanted is None or wanted["verb"].lower() not in _VERBS) and (marked is None or not said.strip()):
+        wanted = _REQUESTED.search(sentence_text)
+        if (wanted is None or wanted["verb"].lower() not in _VERBS) and (labelled is None or not sentence_text.strip()):
             return None
-    assigned = _ASSIGNED.search(said)
-    due = _DUE.search(said)
+    assigned = _ASSIGNED.search(sentence_text)
+    due = _DUE.search(sentence_text)
     return ActionItem(
-        text=said.strip(), owner=assigned["owner"] if assigned else owner, due=due[0].strip() if due else None
+        text=sentence_text.strip(), owner=assigned["owner"] if assigned else owner, due=due[0].strip() if due else None
     )

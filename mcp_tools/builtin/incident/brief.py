@@ -1,37 +1,58 @@
-"""`build_incident_brief`: causes, actions and escalation for an incident, each line cited to a source that was found.
+"""`build_incident_brief`: causes, actions and escalation for an incident, each line with a citation.
 
-No line is written here: causes, actions and escalations are sentences of documents and tickets.
+The tool writes no lines of its own: all are sentences of documents and tickets.
 """
 
 from collections.abc import Sequence
 
 from pydantic import BaseModel, Field
 
-from agent.core.models import Frozen, Source
-from agent.knowledge.levels import Level
-from agent.knowledge.library import Library
-from agent.knowledge.models import RetrievedContext
-from agent.tools import READ_ONLY, ToolContext, TypedTool
-from mcp_tools.builtin.incident.book import Book
-from mcp_tools.builtin.incident.evidence import is_policy, kind_of, snippet, source_name, title_of, unmarked
-from mcp_tools.builtin.incident.issues import NOTHING_LIKE_IT, Issue, cited_name, previous_issues, subject_of
-from mcp_tools.builtin.incident.knowledge import Document, knowledge, policies, whole
+from agent.core.models import FrozenModel, JsonObject, Source
+from agent.ingest.collections import Library
+from agent.search.models import RetrievedContext
+from agent.search.severity import Severity
+from agent.tools import READ_ONLY, CompleteMessages, PlanHints, ToolContext, ToolResult, TypedTool
+from mcp_tools.builtin.incident.citations import SourceCitations
+from mcp_tools.builtin.incident.evidence import (
+    classify_passage,
+    extract_snippet,
+    format_source_name,
+    format_title,
+    is_policy,
+    strip_footnote_marks,
+)
+from mcp_tools.builtin.incident.issues import (
+    NO_SIMILAR_ISSUE,
+    Issue,
+    SearchPreviousIssuesTool,
+    find_previous_issues,
+    format_issue_name,
+    get_subject,
+)
+from mcp_tools.builtin.incident.knowledge import (
+    Document,
+    SearchIncidentKnowledgeTool,
+    find_documents,
+    find_policies,
+    read_whole_document,
+)
 from mcp_tools.builtin.incident.priority import classify
-from mcp_tools.builtin.incident.summary import summary_of
-from mcp_tools.builtin.incident.text import own_words
+from mcp_tools.builtin.incident.summary import summarize
+from mcp_tools.builtin.incident.summary_rewriting import rewrite_summary
+from mcp_tools.builtin.incident.text import remove_pasted_logs
 
-CAUSES, ACTIONS, ESCALATIONS = 4, 7, 3
-RUNBOOKS = 2
-"""Runbooks that are read whole: what to do stands below what was found."""
+MAX_CAUSES, MAX_ACTIONS, MAX_ESCALATIONS = 4, 7, 3
+MAX_RUNBOOKS = 2
+"""Runbooks that are read completely: the instructions stand below the passage that was found."""
 SUMMARY_WORDS = 40
-NO_EVIDENCE = "Nothing that was searched has to do with this incident: there is no evidence to rest a brief on."
-_CODES: dict[Level, str] = {
+NO_EVIDENCE = "No document or earlier issue is about this incident, so there is no evidence for a brief."
+_LEVEL_CODES: dict[Severity, str] = {
     "critical": "SEV1 P1 critical", "high": "SEV2 P2 high", "medium": "SEV3 P3 medium", "low": "SEV4 P4 low",
 }  # fmt: skip
 
 
 class BuildIncidentBriefInput(BaseModel):
-    """The incident."""
+    """Arguments of `build_incident_brief`."""
 
     query: str = Field(min_length=1, max_length=100_000, description="the incident in words")
     service: str = Field(default="", max_length=200, description="the service it is about")
@@ -40,14 +61,14 @@ class BuildIncidentBriefInput(BaseModel):
     limit: int = Field(default=5, ge=1, le=10, description="documents and earlier issues to rest on, each")
 
 
-class BriefLine(Frozen):
-    """A sentence of a source, and the number of its citation."""
+class BriefLine(FrozenModel):
+    """A sentence of a source, and its citation numbers."""
 
     text: str
     citations: tuple[int, ...]
 
 
-class SimilarIncident(Frozen):
+class SimilarIncident(FrozenModel):
     """An earlier issue."""
 
     ticket: str
@@ -56,8 +77,8 @@ class SimilarIncident(Frozen):
     citations: tuple[int, ...]
 
 
-class BriefCitation(Frozen):
-    """What a number stands for."""
+class BriefCitation(FrozenModel):
+    """The source behind a citation number."""
 
     id: int
     title: str
@@ -68,7 +89,7 @@ class BriefCitation(Frozen):
 
 
 class BuildIncidentBriefOutput(BaseModel):
-    """The brief. Every line names a citation; where nothing was found there are no lines, and confidence is 0."""
+    """The brief. Every line has a citation. If nothing was found there are no lines, and confidence is 0."""
 
     summary: str
     similar_incidents: list[SimilarIncident]
@@ -89,7 +110,7 @@ class BuildIncidentBriefTool(TypedTool[BuildIncidentBriefInput, BuildIncidentBri
     )
     annotations = READ_ONLY
     tainted = True
-    by_name = True
+    is_opt_in = True
     keywords = (
         "incident",
         "outage",
@@ -102,6 +123,12 @@ class BuildIncidentBriefTool(TypedTool[BuildIncidentBriefInput, BuildIncidentBri
         "latency",
         "error",
     )
+    hints = PlanHints(
+        intent="brief those who handle the incident",
+        runs_after=(SearchIncidentKnowledgeTool.name, SearchPreviousIssuesTool.name),
+        heading="Brief",
+        comes_first=True,
+    )
     Input = BuildIncidentBriefInput
     Output = BuildIncidentBriefOutput
 
@@ -112,63 +139,79 @@ class BuildIncidentBriefTool(TypedTool[BuildIncidentBriefInput, BuildIncidentBri
         self._issues = issues_collection
 
     async def run(self, args: BuildIncidentBriefInput, context: ToolContext) -> BuildIncidentBriefOutput:
-        """Search, then choose sentences."""
+        """Searches, then selects sentences."""
         severity = args.severity or args.priority
         given = {"severity": args.severity, "priority": args.priority}
         level, _ = classify(args.query, {name: value for name, value in given.items() if value.strip()})
-        args = args.model_copy(update={"query": own_words(args.query)})
-        library, owner = self._library.preferring(context.retrieval_mode), context.owner
+        args = args.model_copy(update={"query": remove_pasted_logs(args.query)})
+        library, owner = self._library.with_mode(context.retrieval_mode), context.owner
         where = (library, owner, self._knowledge)
-        documents, _ = await knowledge(*where, args.query, args.limit, args.service, severity)
-        runbooks = [one for one in documents if one.kind == "runbook"][:RUNBOOKS]
-        details = [await whole(*where, one, f"{args.query} check mitigate escalate cause") for one in runbooks]
-        rules = await policies(*where, f"escalate page on-call {_CODES[level]} {args.service}", ESCALATIONS)
-        issues, _, _ = await previous_issues(
+        documents, _ = await find_documents(*where, args.query, args.limit, args.service, severity)
+        runbooks = [one for one in documents if one.kind == "runbook"][:MAX_RUNBOOKS]
+        details = [
+            await read_whole_document(*where, one, f"{args.query} check mitigate escalate cause") for one in runbooks
+        ]
+        rules = await find_policies(
+            *where, f"escalate page on-call {_LEVEL_CODES[level]} {args.service}", MAX_ESCALATIONS
+        )
+        issues, _, _ = await find_previous_issues(
             library, owner, self._issues, args.query, args.limit, args.service, severity
         )
-        return brief(args.query, level, [one for one in documents if one not in runbooks] + details, rules, issues)
+        return build_brief(
+            args.query, level, [one for one in documents if one not in runbooks] + details, rules, issues
+        )
 
-    def text(self, output: BuildIncidentBriefOutput) -> str:
-        """The brief in Markdown."""
+    async def refine(
+        self, value: JsonObject, args: JsonObject, complete: CompleteMessages
+    ) -> tuple[ToolResult | None, str | None]:
+        """Rewrites the summary by a model."""
+        changed, problem = await rewrite_summary(value, args, complete)
+        return None if changed is None else self.make_result(self.Output.model_validate(changed)), problem
+
+    def format_text(self, output: BuildIncidentBriefOutput) -> str:
+        """Returns the brief as Markdown."""
         lines = [output.summary]
-        for title, found in (
+        for title, section in (
             ("Probable causes", output.probable_causes),
             ("Recommended actions", output.recommended_actions),
             ("Escalation", [output.escalation_recommendation] if output.escalation_recommendation else []),
         ):
-            if found:
+            if section:
                 lines += [
                     "",
                     f"**{title}**",
                     "",
-                    *(f"- {unmarked(line.text)} {_marks(line.citations)}" for line in found),
+                    *(f"- {strip_footnote_marks(line.text)} {_format_marks(line.citations)}" for line in section),
                 ]
         if output.similar_incidents:
             lines += ["", "**Similar incidents**", ""]
             lines += [
-                f"- {one.ticket}: {unmarked(one.summary)} {_marks(one.citations)}" for one in output.similar_incidents
+                f"- {one.ticket}: {strip_footnote_marks(one.summary)} {_format_marks(one.citations)}"
+                for one in output.similar_incidents
             ]
         return "\n".join([*lines, "", f"Confidence: {output.confidence:.0%}"])
 
-    def sources(self, output: BuildIncidentBriefOutput) -> tuple[Source, ...]:
-        """The citations."""
+    def list_sources(self, output: BuildIncidentBriefOutput) -> tuple[Source, ...]:
+        """Returns the citations as sources."""
         return tuple(Source(id=one.id, name=one.source_id, quotes=one.quotes) for one in output.citations)
 
 
-def brief(
+def build_brief(
     query: str,
-    level: Level,
+    level: Severity,
     documents: Sequence[Document],
     rules: Sequence[RetrievedContext],
     issues: Sequence[Issue],
 ) -> BuildIncidentBriefOutput:
-    """The brief that this evidence allows; the same for the same evidence. `rules` are passages on who is called."""
-    book = Book(query)
+    """Returns the brief that this evidence supports; deterministic. `rules` are passages about whom to call."""
+    citations = SourceCitations(query)
     for document in documents:
-        book.add(document.name, document.kind, document.score, document.passages)
+        citations.add(document.name, document.kind, document.score, document.passages)
     for issue in issues:
-        book.add(cited_name(issue), kind_of(issue.found), issue.found.relevance_score, [issue.found])
-    if book.is_empty:
+        citations.add(
+            format_issue_name(issue), classify_passage(issue.passage), issue.passage.relevance_score, [issue.passage]
+        )
+    if citations.is_empty:
         return BuildIncidentBriefOutput(
             summary=NO_EVIDENCE, similar_incidents=[], probable_causes=[], recommended_actions=[],
             escalation_recommendation=None, confidence=0.0, citations=[],
@@ -176,28 +219,32 @@ def brief(
     similar = [
         SimilarIncident(
             ticket=issue.ticket,
-            summary=subject_of(issue.found),
-            relevance=round(issue.found.relevance_score, 3),
-            citations=book.cite(cited_name(issue), snippet(issue.found.content, query)),
+            summary=get_subject(issue.passage),
+            relevance=round(issue.passage.relevance_score, 3),
+            citations=citations.cite(format_issue_name(issue), extract_snippet(issue.passage.content, query)),
         )
         for issue in issues
     ]
-    summary = _summary(book, query, level, documents, issues)
-    far = frozenset(one.name for one in documents if not one.near)
-    causes = _lines(book.best(CAUSES, lambda line: None if line.source.name in far else line.cause_worth))
-    actions = _lines(book.best(ACTIONS, lambda line: None if line.source.name in far else line.action_worth))
+    summary = _write_summary(citations, query, level, documents, issues)
+    distant = frozenset(one.name for one in documents if not one.is_near)
+    causes = _make_lines(
+        citations.select_best(MAX_CAUSES, lambda line: None if line.source.name in distant else line.cause_score)
+    )
+    actions = _make_lines(
+        citations.select_best(MAX_ACTIONS, lambda line: None if line.source.name in distant else line.action_score)
+    )
     for passage in rules:
-        if kind_of(passage) == "policy":  # another service's runbook says whom that one calls
-            book.add(source_name(passage), "policy", passage.relevance_score, [passage])
-    codes = frozenset(_CODES[level].lower().split())
-    escalation = _lines(book.best(ESCALATIONS, lambda line: line.escalation_worth(codes)))
+        if classify_passage(passage) == "policy":  # another service's runbook says whom that one calls
+            citations.add(format_source_name(passage), "policy", passage.relevance_score, [passage])
+    codes = frozenset(_LEVEL_CODES[level].lower().split())
+    escalation = _make_lines(citations.select_best(MAX_ESCALATIONS, lambda line: line.score_escalation(codes)))
     return BuildIncidentBriefOutput(
         summary=summary,
         similar_incidents=similar,
         probable_causes=causes,
         recommended_actions=actions,
-        escalation_recommendation=_joined(escalation),
-        confidence=_confidence(documents, issues),
+        escalation_recommendation=_join_lines(escalation),
+        confidence=_compute_confidence(documents, issues),
         citations=[
             BriefCitation(
                 id=one.number,
@@ -207,48 +254,54 @@ def brief(
                 chunk_id=one.passages[0].chunk_id,
                 quotes=tuple(one.quotes),
             )
-            for one in book.cited()
+            for one in citations.list_cited()
         ],
     )
 
 
-def _summary(book: Book, query: str, level: Level, documents: Sequence[Document], issues: Sequence[Issue]) -> str:
-    """What is reported, and the nearest of what is known, each with its citation."""
+def _write_summary(
+    citations: SourceCitations, query: str, level: Severity, documents: Sequence[Document], issues: Sequence[Issue]
+) -> str:
+    """Returns the reported incident, the nearest earlier issue and the nearest document, with citations."""
     parts = []
     if issues:
         nearest = issues[0]
-        number = book.cite(cited_name(nearest), snippet(nearest.found.content, query))
-        parts.append(f"The nearest earlier issue is {unmarked(cited_name(nearest))} {_marks(number)}.")
+        number = citations.cite(format_issue_name(nearest), extract_snippet(nearest.passage.content, query))
+        parts.append(
+            f"The nearest earlier issue is {strip_footnote_marks(format_issue_name(nearest))} {_format_marks(number)}."
+        )
     else:
-        parts.append(NOTHING_LIKE_IT)
-    applies = max((one for one in documents if is_policy(one.kind)), key=lambda one: one.score, default=None)
-    if applies is not None:
-        number = book.cite(applies.name, snippet(applies.passages[0].content, query))
-        parts.append(f"The nearest {applies.kind} is {unmarked(title_of(applies.passages[0]))} {_marks(number)}.")
-    told = unmarked(summary_of(query, SUMMARY_WORDS)).rstrip(".")
-    return " ".join((f"Reported ({level}): {told}.", *parts))
+        parts.append(NO_SIMILAR_ISSUE)
+    policy = max((one for one in documents if is_policy(one.kind)), key=lambda one: one.score, default=None)
+    if policy is not None:
+        number = citations.cite(policy.name, extract_snippet(policy.passages[0].content, query))
+        title = strip_footnote_marks(format_title(policy.passages[0]))
+        parts.append(f"The nearest {policy.kind} is {title} {_format_marks(number)}.")
+    report = strip_footnote_marks(summarize(query, SUMMARY_WORDS)).rstrip(".")
+    return " ".join((f"Reported ({level}): {report}.", *parts))
 
 
-def _lines(found: Sequence[tuple[str, int]]) -> list[BriefLine]:
-    return [BriefLine(text=text, citations=(number,)) for text, number in found]
+def _make_lines(lines: Sequence[tuple[str, int]]) -> list[BriefLine]:
+    return [BriefLine(text=text, citations=(number,)) for text, number in lines]
 
 
-def _joined(lines: Sequence[BriefLine]) -> BriefLine | None:
-    """Several lines as one, with the citations of all."""
+def _join_lines(lines: Sequence[BriefLine]) -> BriefLine | None:
+    """Returns several lines as one, with the citations of all."""
     if not lines:
         return None
     citations = dict.fromkeys(number for line in lines for number in line.citations)
     return BriefLine(text=" ".join(line.text for line in lines), citations=tuple(citations))
 
 
-def _confidence(documents: Sequence[Document], issues: Sequence[Issue]) -> float:
-    """Half from the nearest issue, a third from the nearest document, the rest for a policy or runbook: without
-    somebody's having been there before, a brief is a guess."""
-    nearest = max((issue.found.relevance_score for issue in issues), default=0.0)
-    document = max((one.score for one in documents if one.near), default=0.0)
+def _compute_confidence(documents: Sequence[Document], issues: Sequence[Issue]) -> float:
+    """Returns the confidence: half from the nearest issue, a third from the nearest document, the rest for a policy or
+    runbook. Without an earlier case a brief is a guess.
+    """
+    nearest = max((issue.passage.relevance_score for issue in issues), default=0.0)
+    document = max((one.score for one in documents if one.is_near), default=0.0)
     policy = any(is_policy(one.kind) for one in documents)
     return round(min(0.95, 0.5 * nearest + 0.3 * document + 0.15 * policy), 2)
 
 
-def _marks(citations: Sequence[int]) -> str:
+def _format_marks(citations: Sequence[int]) -> str:
     return "".join(f"[{number}]" for number in citations)

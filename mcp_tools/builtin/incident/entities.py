@@ -1,4 +1,4 @@
-"""`extract_entities`: what a text names, by the form it is written in."""
+"""`extract_entities`: finds tickets, services, errors, dates and other entities by their form."""
 
 import asyncio
 import re
@@ -6,9 +6,9 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from agent.core.models import Frozen
-from agent.tools import ToolContext, TypedTool
-from mcp_tools.builtin.incident.text import read
+from agent.core.models import FrozenModel
+from agent.tools import PlanHints, ToolContext, TypedTool
+from mcp_tools.builtin.incident.text import cut_text
 
 MAX_ENTITIES = 200
 EntityType = Literal[
@@ -21,9 +21,9 @@ _SERVICE_ENDINGS = (
 )
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Sept|Oct|Nov|Dec)[a-z]{0,6}"
 _STANDARDS = "UTF SHA ISO RFC AES RSA MD TLS SSL HTTP IPV COVID CVE WEB SEV EC BASE GPT US EU"
-_NO_TICKET = frozenset(_STANDARDS.split())
+_STANDARD_PREFIXES = frozenset(_STANDARDS.split())
 
-_FORMS: tuple[tuple[EntityType, re.Pattern[str]], ...] = (
+_PATTERNS: tuple[tuple[EntityType, re.Pattern[str]], ...] = (
     ("url", re.compile(r"https?://[^\s<>\"'`\])}]{1,500}", re.IGNORECASE)),
     ("email", re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}")),
     ("ticket", re.compile(r"\b(?:[A-Z][A-Z0-9]{1,9}-\d{1,7}|(?:INC|CHG|PRB|REQ|RITM|CS|TASK)\d{4,10})\b")),
@@ -74,13 +74,13 @@ _FORMS: tuple[tuple[EntityType, re.Pattern[str]], ...] = (
 
 
 class ExtractEntitiesInput(BaseModel):
-    """The text to read."""
+    """Arguments of `extract_entities`."""
 
     text: str = Field(max_length=1_000_000, description="the text to read; its first 100,000 characters count")
 
 
-class Entity(Frozen):
-    """Something the text names, as it is written there first, and how often."""
+class Entity(FrozenModel):
+    """An entity as it is first written in the text, and how often it occurs."""
 
     text: str
     type: EntityType
@@ -89,30 +89,31 @@ class Entity(Frozen):
 
 
 class ExtractEntitiesOutput(BaseModel):
-    """The entities in the order of the text, each once."""
+    """The entities in the order of the text, without duplicates."""
 
     entities: list[Entity]
 
 
 class ExtractEntitiesTool(TypedTool[ExtractEntitiesInput, ExtractEntitiesOutput]):
-    """Finds what a text names."""
+    """Finds entities."""
 
     name = "extract_entities"
     description = (
         "List what a report or text names: tickets, services, severities, errors, symptoms, dates, measures, "
         "addresses, names."
     )
-    by_name = True
+    is_opt_in = True
     keywords = ("entity", "entities", "extract", "incident", "names", "services", "tickets", "report")
+    hints = PlanHints(intent="name what the text speaks of", heading="Named in the text")
     Input = ExtractEntitiesInput
     Output = ExtractEntitiesOutput
 
     async def run(self, args: ExtractEntitiesInput, context: ToolContext) -> ExtractEntitiesOutput:
-        """The entities."""
-        return ExtractEntitiesOutput(entities=await asyncio.to_thread(entities_of, args.text))
+        """Extracts the entities."""
+        return ExtractEntitiesOutput(entities=await asyncio.to_thread(extract_entities, args.text))
 
-    def text(self, output: ExtractEntitiesOutput) -> str:
-        """A line for each kind."""
+    def format_text(self, output: ExtractEntitiesOutput) -> str:
+        """Returns one line for each type."""
         if not output.entities:
             return "The text names nothing that is known by its form."
         kinds = dict.fromkeys(entity.type for entity in output.entities)
@@ -122,28 +123,28 @@ class ExtractEntitiesTool(TypedTool[ExtractEntitiesInput, ExtractEntitiesOutput]
         )
 
 
-def entities_of(text: str) -> list[Entity]:
-    """What the text names, at most `MAX_ENTITIES` of them, in order."""
-    text = read(text)
-    taken = bytearray(len(text))
+def extract_entities(text: str) -> list[Entity]:
+    """Returns the entities of the text in order, at most `MAX_ENTITIES`."""
+    text = cut_text(text)
+    is_matched = bytearray(len(text))
     found: dict[tuple[EntityType, str], Entity] = {}
-    for kind, form in _FORMS:
+    for kind, form in _PATTERNS:
         for match in form.finditer(text):
-            if any(taken[match.start() : match.end()]):
+            if any(is_matched[match.start() : match.end()]):
                 continue
-            taken[match.start() : match.end()] = b"\x01" * len(match[0])
+            is_matched[match.start() : match.end()] = b"\x01" * len(match[0])
             if _is_standard(kind, match[0]):
                 continue
-            written = match[0].rstrip(".,;:!?'")
-            key = (kind, written.casefold())
+            text_form = match[0].rstrip(".,;:!?'")
+            key = (kind, text_form.casefold())
             known = found.get(key)
             if known is not None:
                 found[key] = known.model_copy(update={"count": known.count + 1})
             else:
-                found[key] = Entity(text=written, type=kind, start=match.start())
+                found[key] = Entity(text=text_form, type=kind, start=match.start())
     return sorted(found.values(), key=lambda entity: entity.start)[:MAX_ENTITIES]
 
 
-def _is_standard(kind: EntityType, written: str) -> bool:
-    """Names of standards look like tickets: UTF-8, ISO-8601."""
-    return kind == "ticket" and written.split("-", 1)[0] in _NO_TICKET
+def _is_standard(kind: EntityType, text_form: str) -> bool:
+    """Whether it is the name of a standard, which looks like a ticket: UTF-8, ISO-8601."""
+    return kind == "ticket" and text_form.split("-", 1)[0] in _STANDARD_PREFIXES

@@ -1,4 +1,4 @@
-"""`search_previous_issues`: earlier tickets and incidents like this one, each once."""
+"""`search_previous_issues`: finds similar earlier tickets and incidents, each ticket once."""
 
 import re
 from collections.abc import Sequence
@@ -7,35 +7,35 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from agent.core.models import Frozen, JsonObject, Source
-from agent.knowledge.levels import level_of, plain
-from agent.knowledge.library import Library
-from agent.knowledge.llm_rerank import CANDIDATES as CANDIDATES_OF_A_MODEL
-from agent.knowledge.llm_rerank import order_of
-from agent.knowledge.models import RetrievedContext
-from agent.tools import READ_ONLY, ToolContext, TypedTool
+from agent.core.models import FrozenModel, JsonObject, Source
+from agent.ingest.collections import Library
+from agent.search.llm_rerank import MAX_CANDIDATES as CANDIDATES_OF_A_MODEL
+from agent.search.llm_rerank import rerank_with_model
+from agent.search.models import RetrievedContext
+from agent.search.severity import normalize_name, parse_severity
+from agent.tools import READ_ONLY, PlanHints, ToolContext, TypedTool
 from mcp_tools.builtin.incident.evidence import (
-    ask,
-    is_of_service,
-    is_of_severity,
-    require,
-    said_of,
-    snippet,
-    source_name,
-    title_of,
-    unmarked,
+    extract_snippet,
+    format_source_name,
+    format_title,
+    get_metadata_text,
+    matches_service,
+    matches_severity,
+    require_collection,
+    search_evidence,
+    strip_footnote_marks,
 )
-from mcp_tools.builtin.incident.text import own_words
+from mcp_tools.builtin.incident.text import remove_pasted_logs
 
-CANDIDATES = 100
-"""Passages of each search that are filtered and brought down to one a ticket."""
-NOTHING_LIKE_IT = "No earlier issue is like this one."
+MAX_CANDIDATES = 100
+"""Passages of each search that are filtered and reduced to one for each ticket."""
+NO_SIMILAR_ISSUE = "No earlier issue is similar."
 _TICKET = re.compile(r"\b(?:[A-Z][A-Z0-9]{1,9}-\d{1,7}|(?:INC|PRB|CHG)\d{4,10})\b")
-Filters = Literal["service+severity", "service", "severity", "none"]
+AppliedFilters = Literal["service+severity", "service", "severity", "none"]
 
 
 class SearchPreviousIssuesInput(BaseModel):
-    """What to look for."""
+    """Arguments of `search_previous_issues`."""
 
     query: str = Field(min_length=1, max_length=100_000, description="the incident in words")
     limit: int = Field(default=3, ge=1, le=10, description="how many results at most")
@@ -44,7 +44,7 @@ class SearchPreviousIssuesInput(BaseModel):
     use_llm_rerank: bool = Field(default=False, description="have a model order the results, where that is possible")
 
 
-class IssueHit(Frozen):
+class IssueHit(FrozenModel):
     """An earlier ticket or incident."""
 
     ticket: str
@@ -61,23 +61,23 @@ class IssueHit(Frozen):
 
 
 class SearchPreviousIssuesOutput(BaseModel):
-    """The issues: those that hold every word of the query first, then the others by relevance; in the order of a model
-    where one was asked to rerank them."""
+    """Issues with every word of the query first, then the others by relevance; or in the order of the reranking
+    model."""
 
     results: list[IssueHit]
-    filters: Filters = Field(
-        default="none", description="the filters that were kept; each is given up if nothing is found"
+    filters: AppliedFilters = Field(
+        default="none", description="the filters that were applied; each is dropped if nothing is found"
     )
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """A passage of an earlier issue, and the ticket it belongs to."""
+    """A passage of an earlier issue and its ticket."""
 
     ticket: str
-    found: RetrievedContext
-    strict: bool
+    passage: RetrievedContext
+    is_strict: bool
 
 
 class SearchPreviousIssuesTool(TypedTool[SearchPreviousIssuesInput, SearchPreviousIssuesOutput]):
@@ -85,16 +85,17 @@ class SearchPreviousIssuesTool(TypedTool[SearchPreviousIssuesInput, SearchPrevio
 
     name = "search_previous_issues"
     description = (
-        "Search earlier tickets and incidents like this one: how they were solved, each ticket once; "
-        "filters by service and severity are given up when nothing matches."
+        "Search similar earlier tickets and incidents and how they were solved, each ticket once; filters by service "
+        "and severity are dropped if nothing matches."
     )
     annotations = READ_ONLY
     tainted = True
-    by_name = True
+    is_opt_in = True
     keywords = (
         "incident", "outage", "latency", "error", "severity", "previous", "similar", "issues", "tickets", "jira",
         "history",
     )  # fmt: skip
+    hints = PlanHints(intent="find similar tickets and incidents", heading="Earlier issues")
     Input = SearchPreviousIssuesInput
     Output = SearchPreviousIssuesOutput
 
@@ -104,11 +105,11 @@ class SearchPreviousIssuesTool(TypedTool[SearchPreviousIssuesInput, SearchPrevio
         self._collection = collection
 
     async def run(self, args: SearchPreviousIssuesInput, context: ToolContext) -> SearchPreviousIssuesOutput:
-        """The nearest issues."""
-        args = args.model_copy(update={"query": own_words(args.query)})
+        """Returns the nearest issues."""
+        args = args.model_copy(update={"query": remove_pasted_logs(args.query)})
         most = max(args.limit, CANDIDATES_OF_A_MODEL) if args.use_llm_rerank else args.limit
-        issues, filters, note = await previous_issues(
-            self._library.preferring(context.retrieval_mode),
+        issues, filters, note = await find_previous_issues(
+            self._library.with_mode(context.retrieval_mode),
             context.owner,
             self._collection,
             args.query,
@@ -118,54 +119,57 @@ class SearchPreviousIssuesTool(TypedTool[SearchPreviousIssuesInput, SearchPrevio
         )
         notes = [note] if note else []
         if args.use_llm_rerank:
-            texts = [f"{cited_name(issue)}\n{issue.found.content}" for issue in issues]
-            order, told = await order_of(args.query, texts, context.model.ask if context.model else None)
+            texts = [f"{format_issue_name(issue)}\n{issue.passage.content}" for issue in issues]
+            order, rerank_note = await rerank_with_model(
+                args.query, texts, context.model.ask if context.model else None
+            )
             issues = [issues[at] for at in order][: args.limit]
-            notes += [told] if told else []
+            notes += [rerank_note] if rerank_note else []
         return SearchPreviousIssuesOutput(
-            results=[_hit(issue, args, filters) for issue in issues], filters=filters, note="; ".join(notes)
+            results=[_make_hit(issue, args, filters) for issue in issues], filters=filters, note="; ".join(notes)
         )
 
-    def text(self, output: SearchPreviousIssuesOutput) -> str:
-        """The issues, numbered as their sources are."""
+    def format_text(self, output: SearchPreviousIssuesOutput) -> str:
+        """Returns the issues with the numbers of their sources."""
         if not output.results:
-            return NOTHING_LIKE_IT
-        return "\n\n".join(
-            f"{unmarked(_cited(hit.ticket, hit.summary))}\n{unmarked(hit.snippet)} [{number}]"
-            for number, hit in enumerate(output.results, start=1)
-        )
+            return NO_SIMILAR_ISSUE
+        parts = []
+        for number, hit in enumerate(output.results, start=1):
+            name = strip_footnote_marks(_join_ticket_and_title(hit.ticket, hit.summary))
+            parts.append(f"{name}\n{strip_footnote_marks(hit.snippet)} [{number}]")
+        return "\n\n".join(parts)
 
-    def sources(self, output: SearchPreviousIssuesOutput) -> tuple[Source, ...]:
-        """A source for each ticket."""
+    def list_sources(self, output: SearchPreviousIssuesOutput) -> tuple[Source, ...]:
+        """Returns one source for each ticket."""
         return tuple(
-            Source(id=number, name=_cited(hit.ticket, hit.summary), quotes=(hit.snippet,))
+            Source(id=number, name=_join_ticket_and_title(hit.ticket, hit.summary), quotes=(hit.snippet,))
             for number, hit in enumerate(output.results, start=1)
         )
 
 
-async def previous_issues(
+async def find_previous_issues(
     library: Library, owner: str, collection: str, query: str, limit: int, service: str, severity: str
-) -> tuple[list[Issue], Filters, str]:
-    """The nearest issues, each ticket once, the filters that were kept, and what the search has to note."""
-    await require(
+) -> tuple[list[Issue], AppliedFilters, str]:
+    """Returns the nearest issues, each ticket once, the filters that were applied, and a note of the search."""
+    await require_collection(
         library,
         owner,
         collection,
         "AGENT_INCIDENT_ISSUES",
         f"stepgate corpus build FILE.jsonl --collection {collection}",
     )
-    for filters in _relaxed(service, severity):
+    for filters in _list_relaxed_filters(service, severity):
         kept_service = service if "service" in filters else ""
         kept_severity = severity if "severity" in filters else ""
-        found, note = await _matching(library, owner, collection, query, kept_service, kept_severity)
+        found, note = await _search_with_filters(library, owner, collection, query, kept_service, kept_severity)
         if found:
-            given_up = "" if filters == _relaxed(service, severity)[0] else f"; kept of the filters: {filters}"
-            return _by_ticket(found)[:limit], filters, f"{note}{given_up}".removeprefix("; ")
+            dropped = "" if filters == _list_relaxed_filters(service, severity)[0] else f"; applied filters: {filters}"
+            return _select_best_per_ticket(found)[:limit], filters, f"{note}{dropped}".removeprefix("; ")
     return [], "none", ""
 
 
-def _relaxed(service: str, severity: str) -> tuple[Filters, ...]:
-    """The filters to try, one after the other: both, the service alone, none."""
+def _list_relaxed_filters(service: str, severity: str) -> tuple[AppliedFilters, ...]:
+    """Returns the filters to try in order: all, the service alone, none."""
     if service and severity:
         return ("service+severity", "service", "none")
     if service:
@@ -173,85 +177,85 @@ def _relaxed(service: str, severity: str) -> tuple[Filters, ...]:
     return ("severity", "none") if severity else ("none",)
 
 
-async def _matching(
+async def _search_with_filters(
     library: Library, owner: str, collection: str, query: str, service: str, severity: str
 ) -> tuple[Sequence[RetrievedContext], str]:
-    """Passages that match the filters: by their fields, asked of the index, or by their text, read here."""
+    """Returns passages that match the filters by metadata (searched in the index) or by text (checked here)."""
     if not service and not severity:
-        return await ask(library, owner, collection, query, top_k=CANDIDATES)
+        return await search_evidence(library, owner, collection, query, top_k=MAX_CANDIDATES)
     named = " ".join((query, *(word for word in (service, severity) if word)))
-    found, note = await ask(library, owner, collection, named, top_k=CANDIDATES)
+    found, note = await search_evidence(library, owner, collection, named, top_k=MAX_CANDIDATES)
     matching = [
         one
         for one in found
-        if (not service or is_of_service(one, service)) and (not severity or is_of_severity(one, severity))
+        if (not service or matches_service(one, service)) and (not severity or matches_severity(one, severity))
     ]
-    # The scores are those of the query itself, wherever it finds the passage.
+    # This search is last, so that a passage keeps the score of the query itself.
     fields: JsonObject = {}
     if service:
-        fields["match_service"] = plain(service)
+        fields["match_service"] = normalize_name(service)
     if severity:
-        fields["match_severity"] = level_of(severity) or plain(severity)
-    by_field, also = await ask(library, owner, collection, query, top_k=CANDIDATES, filters=fields)
+        fields["match_severity"] = parse_severity(severity) or normalize_name(severity)
+    by_field, also = await search_evidence(library, owner, collection, query, top_k=MAX_CANDIDATES, filters=fields)
     known = {one.chunk_id for one in by_field}
     return [*by_field, *(one for one in matching if one.chunk_id not in known)], note or also
 
 
-def _by_ticket(found: Sequence[RetrievedContext]) -> list[Issue]:
-    """The best passage of each ticket; strict hits first, then by relevance."""
-    issues = [Issue(ticket_of(one), one, _is_strict(one)) for one in found]
-    issues.sort(key=lambda issue: (not issue.strict, -issue.found.relevance_score))
+def _select_best_per_ticket(found: Sequence[RetrievedContext]) -> list[Issue]:
+    """Returns the best passage of each ticket; strict matches first, then by relevance."""
+    issues = [Issue(get_ticket(one), one, _is_strict_match(one)) for one in found]
+    issues.sort(key=lambda issue: (not issue.is_strict, -issue.passage.relevance_score))
     best: dict[str, Issue] = {}
     for issue in issues:
-        best.setdefault(plain(issue.ticket), issue)
+        best.setdefault(normalize_name(issue.ticket), issue)
     return list(best.values())
 
 
-def ticket_of(found: RetrievedContext) -> str:
-    """The ticket a passage belongs to: what it says itself, else what its name looks like, else its name."""
-    said = said_of(found, "ticket", "issue_key", "incident_number")
-    named = _TICKET.search(f"{said_of(found, 'source')} {said_of(found, 'title')}")
-    return said or (named[0] if named else said_of(found, "doc_id") or source_name(found))
+def get_ticket(found: RetrievedContext) -> str:
+    """Returns the ticket of a passage: from its metadata, else from its name."""
+    ticket_field = get_metadata_text(found, "ticket", "issue_key", "incident_number")
+    named = _TICKET.search(f"{get_metadata_text(found, 'source')} {get_metadata_text(found, 'title')}")
+    return ticket_field or (named[0] if named else get_metadata_text(found, "doc_id") or format_source_name(found))
 
 
-def subject_of(found: RetrievedContext) -> str:
-    """What a ticket is about, without its own number in front."""
-    title, ticket = title_of(found), ticket_of(found)
+def get_subject(found: RetrievedContext) -> str:
+    """Returns a ticket's title without its number."""
+    title, ticket = format_title(found), get_ticket(found)
     return title.removeprefix(ticket).lstrip(" :-\u2013") or title
 
 
-def cited_name(issue: Issue) -> str:
-    """How a ticket is cited."""
-    return _cited(issue.ticket, subject_of(issue.found))
+def format_issue_name(issue: Issue) -> str:
+    """Returns the name under which a ticket is cited."""
+    return _join_ticket_and_title(issue.ticket, get_subject(issue.passage))
 
 
-def _cited(ticket: str, title: str) -> str:
+def _join_ticket_and_title(ticket: str, title: str) -> str:
     return ticket if title == ticket else f"{ticket}: {title}"
 
 
-def _is_strict(found: RetrievedContext) -> bool:
+def _is_strict_match(found: RetrievedContext) -> bool:
     scores = found.metadata.get("scores")
     lexical = scores.get("lexical") if isinstance(scores, dict) else None
     return isinstance(lexical, dict) and lexical.get("strict") is True
 
 
-def _hit(issue: Issue, args: SearchPreviousIssuesInput, filters: Filters) -> IssueHit:
-    found, why = issue.found, [issue.found.why_selected]
+def _make_hit(issue: Issue, args: SearchPreviousIssuesInput, filters: AppliedFilters) -> IssueHit:
+    found, why = issue.passage, [issue.passage.why_selected]
     if filters != "none":
         why.append(f"matches the {filters.replace('+', ' and the ')} asked for")
     elif args.service or args.severity:
-        why.append("nothing matched the filters; without them")
+        why.append("nothing matched the filters, so they were dropped")
     relevance = round(found.relevance_score, 3)
     return IssueHit(
         ticket=issue.ticket,
-        summary=subject_of(found),
+        summary=get_subject(found),
         relevance=relevance,
-        source=said_of(found, "source_type") or "documents",
-        doc_id=said_of(found, "doc_id") or found.source_id,
+        source=get_metadata_text(found, "source_type") or "documents",
+        doc_id=get_metadata_text(found, "doc_id") or found.source_id,
         chunk_id=found.chunk_id,
         score=relevance,
         retrieval_mode=found.retrieval_mode,
-        match="strict" if issue.strict else "relaxed",
-        snippet=snippet(found.content, args.query),
+        match="strict" if issue.is_strict else "relaxed",
+        snippet=extract_snippet(found.content, args.query),
         why_selected="; ".join(why),
     )

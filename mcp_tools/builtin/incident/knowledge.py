@@ -1,39 +1,39 @@
-"""`search_incident_knowledge`: what the company's policies, runbooks, documents and tickets say of an incident."""
+"""`search_incident_knowledge`: finds policies, runbooks, documents and tickets about an incident."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pydantic import BaseModel, Field
 
-from agent.core.models import Frozen, JsonObject, Source
-from agent.knowledge.library import Library
-from agent.knowledge.models import NOT_IN_DOCUMENTS, RetrievedContext
-from agent.tools import READ_ONLY, ToolContext, TypedTool
+from agent.core.models import FrozenModel, JsonObject, Source
+from agent.ingest.collections import Library
+from agent.search.models import NOT_IN_DOCUMENTS, RetrievedContext
+from agent.tools import READ_ONLY, PlanHints, ToolContext, TypedTool
 from mcp_tools.builtin.incident.evidence import (
-    ask,
-    is_of_service,
+    classify_name,
+    classify_passage,
+    extract_snippet,
+    format_source_name,
+    format_title,
     is_policy,
-    kind_by_name,
-    kind_of,
-    require,
-    snippet,
-    source_name,
-    title_of,
-    unmarked,
+    matches_service,
+    require_collection,
+    search_evidence,
+    strip_footnote_marks,
 )
-from mcp_tools.builtin.incident.text import own_words
+from mcp_tools.builtin.incident.text import remove_pasted_logs
 
-CANDIDATES = 50
+MAX_CANDIDATES = 50
 """Passages among which the best of each document, and a policy, are looked for."""
-NAMES_SERVICE = 0.3
-"""What naming the service is worth, as a share of what a document lacks to be wholly relevant."""
+SERVICE_BONUS = 0.3
+"""The bonus for naming the service, as a share of the difference to full relevance."""
 _TICKETS = frozenset({"ticket", "incident"})
-POLICY_DOCUMENTS = 100
+MAX_POLICY_DOCUMENTS = 100
 """Documents one filter may name (`filters.MAX_VALUES`)."""
 
 
 class SearchIncidentKnowledgeInput(BaseModel):
-    """What to look for."""
+    """Arguments of `search_incident_knowledge`."""
 
     query: str = Field(min_length=1, max_length=100_000, description="the incident in words, or a question about it")
     limit: int = Field(default=3, ge=1, le=10, description="how many results at most")
@@ -41,8 +41,8 @@ class SearchIncidentKnowledgeInput(BaseModel):
     severity: str = Field(default="", max_length=100, description="its severity or priority; sought too")
 
 
-class KnowledgeHit(Frozen):
-    """A document that has to do with the incident."""
+class KnowledgeHit(FrozenModel):
+    """A document about the incident."""
 
     title: str
     snippet: str = Field(description="words of the document, as they stand there")
@@ -55,7 +55,7 @@ class KnowledgeHit(Frozen):
 
 
 class SearchIncidentKnowledgeOutput(BaseModel):
-    """The documents, best first; at least one of them is a policy or a runbook when there is one."""
+    """Documents in order of relevance; at least one is a policy or runbook if there is one."""
 
     results: list[KnowledgeHit]
     note: str = ""
@@ -63,15 +63,15 @@ class SearchIncidentKnowledgeOutput(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document that was found: what it is, how near, why, and its passages, the best first."""
+    """A document that was found, and its passages in order of relevance."""
 
     name: str
     kind: str
     score: float
-    why: str
+    reason: str
     passages: tuple[RetrievedContext, ...]
-    near: bool = True
-    """Whether it is about the incident; False for a policy that is there because every incident has one."""
+    is_near: bool = True
+    """Whether it is about the incident; False for a policy that is only included because every incident needs one."""
 
 
 class SearchIncidentKnowledgeTool(TypedTool[SearchIncidentKnowledgeInput, SearchIncidentKnowledgeOutput]):
@@ -84,10 +84,11 @@ class SearchIncidentKnowledgeTool(TypedTool[SearchIncidentKnowledgeInput, Search
     )
     annotations = READ_ONLY
     tainted = True
-    by_name = True
+    is_opt_in = True
     keywords = (
         "incident", "outage", "latency", "error", "severity", "policy", "runbook", "escalation", "procedure", "company",
     )  # fmt: skip
+    hints = PlanHints(intent="find policies, runbooks and documents", heading="Policies and runbooks")
     Input = SearchIncidentKnowledgeInput
     Output = SearchIncidentKnowledgeOutput
 
@@ -97,10 +98,10 @@ class SearchIncidentKnowledgeTool(TypedTool[SearchIncidentKnowledgeInput, Search
         self._collection = collection
 
     async def run(self, args: SearchIncidentKnowledgeInput, context: ToolContext) -> SearchIncidentKnowledgeOutput:
-        """The documents, each with its best passage."""
-        args = args.model_copy(update={"query": own_words(args.query)})
-        found, note = await knowledge(
-            self._library.preferring(context.retrieval_mode),
+        """Returns the documents, each with its best passage."""
+        args = args.model_copy(update={"query": remove_pasted_logs(args.query)})
+        found, note = await find_documents(
+            self._library.with_mode(context.retrieval_mode),
             context.owner,
             self._collection,
             args.query,
@@ -108,95 +109,117 @@ class SearchIncidentKnowledgeTool(TypedTool[SearchIncidentKnowledgeInput, Search
             args.service,
             args.severity,
         )
-        return SearchIncidentKnowledgeOutput(results=[_hit(one, args.query) for one in found], note=note)
+        return SearchIncidentKnowledgeOutput(results=[_make_hit(one, args.query) for one in found], note=note)
 
-    def text(self, output: SearchIncidentKnowledgeOutput) -> str:
-        """The passages, numbered as their sources are."""
+    def format_text(self, output: SearchIncidentKnowledgeOutput) -> str:
+        """Returns the passages with the numbers of their sources."""
         if not output.results:
             return NOT_IN_DOCUMENTS
         return "\n\n".join(
-            f"{unmarked(hit.title)} ({hit.source_type}): {unmarked(hit.snippet)} [{number}]"
+            f"{strip_footnote_marks(hit.title)} ({hit.source_type}): {strip_footnote_marks(hit.snippet)} [{number}]"
             for number, hit in enumerate(output.results, start=1)
         )
 
-    def sources(self, output: SearchIncidentKnowledgeOutput) -> tuple[Source, ...]:
-        """A source for each document."""
+    def list_sources(self, output: SearchIncidentKnowledgeOutput) -> tuple[Source, ...]:
+        """Returns one source for each document."""
         return tuple(
             Source(id=number, name=hit.source_id, quotes=(hit.snippet,))
             for number, hit in enumerate(output.results, start=1)
         )
 
 
-async def knowledge(
+async def find_documents(
     library: Library, owner: str, collection: str, query: str, limit: int, service: str, severity: str
 ) -> tuple[list[Document], str]:
-    """The documents that have to do with an incident, best first, and what the search has to note. At most half of
-    them are tickets, if there are others; at least one is a policy or a runbook, if there is one."""
+    """Returns the documents about an incident in order of relevance, and a note of the search.
+
+    At most half are tickets if there are others; at least one is a policy or runbook if there is one.
+    """
     make = f"stepgate ingest FOLDER --collection {collection}"
-    await require(library, owner, collection, "AGENT_INCIDENT_KNOWLEDGE", make)
-    asked = " ".join((query, *(word for word in (service, severity) if word and word.lower() not in query.lower())))
-    found, note = await ask(library, owner, collection, asked, top_k=CANDIDATES)
-    documents = _documents(found, service)
-    papers = [one for one in documents if one.kind not in _TICKETS]
+    await require_collection(library, owner, collection, "AGENT_INCIDENT_KNOWLEDGE", make)
+    search_text = " ".join(
+        (query, *(word for word in (service, severity) if word and word.lower() not in query.lower()))
+    )
+    found, note = await search_evidence(library, owner, collection, search_text, top_k=MAX_CANDIDATES)
+    documents = _group_by_document(found, service)
+    documents_only = [one for one in documents if one.kind not in _TICKETS]
     tickets = [one for one in documents if one.kind in _TICKETS]
-    room = max(limit // 2, limit - len(papers))
-    chosen = sorted([*tickets[:room], *papers[: limit - min(room, len(tickets))]], key=lambda one: -one.score)
+    max_tickets = max(limit // 2, limit - len(documents_only))
+    chosen = sorted(
+        [*tickets[:max_tickets], *documents_only[: limit - min(max_tickets, len(tickets))]], key=lambda one: -one.score
+    )
     if not any(is_policy(one.kind) for one in chosen):
         nearest = [one for one in documents if is_policy(one.kind)]
         why = "the policy or runbook nearest to the incident"
         near = bool(nearest)
-        nearest = nearest or _documents(await policies(library, owner, collection, asked, 1), service)
-        chosen = [*chosen[: limit - 1], *(replace(one, why=f"{why}; {one.why}", near=near) for one in nearest[:1])]
+        nearest = nearest or _group_by_document(
+            await find_policies(library, owner, collection, search_text, 1), service
+        )
+        chosen = [
+            *chosen[: limit - 1],
+            *(replace(one, reason=f"{why}; {one.reason}", is_near=near) for one in nearest[:1]),
+        ]
     return chosen, note
 
 
-async def policies(library: Library, owner: str, collection: str, query: str, top_k: int) -> Sequence[RetrievedContext]:
-    """The nearest passages of policies and runbooks alone. Where none has a word of the query, those that speak of what
-    every policy of incidents does; their relevance is 0."""
-    documents = await library.documents(owner, collection)
-    names = [one.document_id for one in documents if is_policy(kind_by_name(one.name))]
-    filters: JsonObject = {"document_id": [*names[:POLICY_DOCUMENTS]]}
+async def find_policies(
+    library: Library, owner: str, collection: str, query: str, top_k: int
+) -> Sequence[RetrievedContext]:
+    """Returns the nearest passages of policies and runbooks.
+
+    If none shares a word with the query, returns those about general incident words, with relevance 0.
+    """
+    documents = await library.list_documents(owner, collection)
+    names = [one.document_id for one in documents if is_policy(classify_name(one.name))]
+    filters: JsonObject = {"document_id": [*names[:MAX_POLICY_DOCUMENTS]]}
     for words in (query, "incident severity escalation response policy runbook") if names else ():
-        found, _ = await ask(library, owner, collection, words, top_k=top_k, filters=filters, least=0.0)
+        found, _ = await search_evidence(
+            library, owner, collection, words, top_k=top_k, filters=filters, min_relevance=0.0
+        )
         if found:
             return found if words == query else [one.model_copy(update={"relevance_score": 0.0}) for one in found]
     return ()
 
 
-async def whole(library: Library, owner: str, collection: str, document: Document, query: str) -> Document:
-    """A document with all its passages that share a word with the query."""
+async def read_whole_document(
+    library: Library, owner: str, collection: str, document: Document, query: str
+) -> Document:
+    """Returns a document with all its passages that share a word with the query."""
     filters: JsonObject = {"document_id": document.passages[0].source_id}
-    found, _ = await ask(library, owner, collection, query, top_k=CANDIDATES, filters=filters, least=0.0)
+    found, _ = await search_evidence(
+        library, owner, collection, query, top_k=MAX_CANDIDATES, filters=filters, min_relevance=0.0
+    )
     known = {one.chunk_id for one in document.passages}
     return replace(document, passages=(*document.passages, *(one for one in found if one.chunk_id not in known)))
 
 
-def _documents(found: Sequence[RetrievedContext], service: str) -> list[Document]:
-    """The documents of passages. One that several passages speak for counts more than its best passage alone, and so
-    does one that names the service."""
+def _group_by_document(found: Sequence[RetrievedContext], service: str) -> list[Document]:
+    """Groups passages by document. Several relevant passages, and the service's name, raise a document's score."""
     passages: dict[str, list[RetrievedContext]] = {}
     for one in found:
-        passages.setdefault(source_name(one), []).append(one)
+        passages.setdefault(format_source_name(one), []).append(one)
     documents = []
     for name, those in passages.items():
         missing = 1.0
         for passage, weight in zip(those, (1.0, 0.5, 0.25), strict=False):
             missing *= 1 - weight * passage.relevance_score
-        if service and any(is_of_service(passage, service) for passage in those):
-            missing *= 1 - NAMES_SERVICE
-        documents.append(Document(name, kind_of(those[0]), round(1 - missing, 3), those[0].why_selected, tuple(those)))
+        if service and any(matches_service(passage, service) for passage in those):
+            missing *= 1 - SERVICE_BONUS
+        documents.append(
+            Document(name, classify_passage(those[0]), round(1 - missing, 3), those[0].why_selected, tuple(those))
+        )
     return sorted(documents, key=lambda one: (-one.score, one.name))
 
 
-def _hit(document: Document, query: str) -> KnowledgeHit:
+def _make_hit(document: Document, query: str) -> KnowledgeHit:
     found = document.passages[0]
     return KnowledgeHit(
-        title=title_of(found),
-        snippet=snippet(found.content, query),
+        title=format_title(found),
+        snippet=extract_snippet(found.content, query),
         source_type=document.kind,
         source_id=document.name,
         score=document.score,
-        why_selected=document.why,
+        why_selected=document.reason,
         chunk_id=found.chunk_id,
         retrieval_mode=found.retrieval_mode,
     )

@@ -1,4 +1,4 @@
-"""`classify_priority`: how urgent a report is. What the caller's system says counts; else the report's own words."""
+"""`classify_priority`: rates how urgent a report is, by the caller's fields, else by its words."""
 
 import asyncio
 import re
@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import BaseModel, Field
 
-from agent.knowledge.levels import LEVELS, Level, level_of
-from agent.tools import ToolContext, TypedTool
-from mcp_tools.builtin.incident.text import read
+from agent.search.severity import SEVERITIES, Severity, parse_severity
+from agent.tools import PlanHints, ToolContext, TypedTool
+from mcp_tools.builtin.incident.text import cut_text
 
 _STATED = re.compile(
     r"\b(?:(?P<code>P[0-5]|SEV[\s-]?[0-5])|(?:priority|severity)\s{0,2}(?:is|:|=)?\s{0,2}"
     r"(?P<word>[0-5]|blocker|critical|highest|high|major|urgent|medium|moderate|normal|low|minor|trivial))\b",
     re.IGNORECASE,
 )
-_SIGNS: tuple[tuple[Level, str], ...] = (
+_SIGNS: tuple[tuple[Severity, str], ...] = (
     (
         "critical",
         r"(?:full|total|complete|major)\soutage|data\sloss|(?:security|data)\sbreach|ransomware|"
@@ -38,7 +38,7 @@ _SIGNS: tuple[tuple[Level, str], ...] = (
         r"no\s(?:hurry|rush)|not\surgent|low\spriority|minor|wish",
     ),
 )
-_FORMS = tuple((level, re.compile(rf"\b(?:{form})\b", re.IGNORECASE)) for level, form in _SIGNS)
+_SIGN_PATTERNS = tuple((level, re.compile(rf"\b(?:{form})\b", re.IGNORECASE)) for level, form in _SIGNS)
 _NEGATED = re.compile(
     r"\b(?:no|not|never|without|isn't|aren't|wasn't|resolved|fixed)\W+(?:\w+\W+){0,2}$", re.IGNORECASE
 )
@@ -46,7 +46,7 @@ MAX_REASONS = 8
 
 
 class ClassifyPriorityInput(BaseModel):
-    """A report, and what is known of it elsewhere."""
+    """Arguments of `classify_priority`."""
 
     text: str = Field(max_length=1_000_000, description="the report; its first 100,000 characters count")
     priority: str = Field(default="", max_length=100, description="priority in the caller's system, e.g. P2")
@@ -54,82 +54,81 @@ class ClassifyPriorityInput(BaseModel):
 
 
 class ClassifyPriorityOutput(BaseModel):
-    """The level, and why."""
+    """The level and the reasons."""
 
-    priority: Level
+    priority: Severity
     reasons: list[str]
 
 
 class ClassifyPriorityTool(TypedTool[ClassifyPriorityInput, ClassifyPriorityOutput]):
-    """Says how urgent something is."""
+    """Rates urgency."""
 
     name = "classify_priority"
     description = (
         "Classify how urgent a report is: low, medium, high or critical, with reasons. A given priority or severity "
         "counts before the words."
     )
-    by_name = True
+    is_opt_in = True
     keywords = ("priority", "severity", "urgent", "triage", "classify", "incident", "ticket", "critical")
+    hints = PlanHints(intent="say how urgent it is", heading="Priority")
     Input = ClassifyPriorityInput
     Output = ClassifyPriorityOutput
 
     async def run(self, args: ClassifyPriorityInput, context: ToolContext) -> ClassifyPriorityOutput:
-        """The level by what is given, else by what is written."""
+        """Rates by the given fields, else by the text."""
         given = {"priority": args.priority, "severity": args.severity}
         level, reasons = await asyncio.to_thread(
             classify, args.text, {name: value for name, value in given.items() if value.strip()}
         )
         return ClassifyPriorityOutput(priority=level, reasons=reasons)
 
-    def text(self, output: ClassifyPriorityOutput) -> str:
-        """The level and its reasons in a sentence."""
+    def format_text(self, output: ClassifyPriorityOutput) -> str:
+        """Returns the level and its reasons in one sentence."""
         return f"Priority: {output.priority} ({'; '.join(output.reasons)})"
 
 
-def classify(text: str, given: dict[str, str]) -> tuple[Level, list[str]]:
-    """The level and the reasons for it. Of several that are given, the worst counts."""
-    text = read(text)
-    known = {name: level for name, value in given.items() if (level := level_of(value)) is not None}
-    reasons = [
-        f"the {name} {value!r} is of no scale that is known" for name, value in given.items() if name not in known
-    ]
+def classify(text: str, given: dict[str, str]) -> tuple[Severity, list[str]]:
+    """Returns the level and its reasons. If several are given, the worst counts."""
+    text = cut_text(text)
+    known = {name: level for name, value in given.items() if (level := parse_severity(value)) is not None}
+    reasons = [f"the {name} {value!r} belongs to no known scale" for name, value in given.items() if name not in known]
     reasons = [reason[:200] for reason in reasons]
-    stated = _stated(text)
+    stated = _find_stated(text)
     if known:
-        level = _worst(known.values())
+        level = _get_worst(known.values())
         reasons = [f"the {name} is {given[name][:60]}: {each}" for name, each in known.items()] + reasons
         reasons += [
-            f"the text says {word} ({other}), but what is given counts" for word, other in stated if other != level
+            f"the text says {word} ({other}), but the given value counts" for word, other in stated if other != level
         ]
         return level, reasons[:MAX_REASONS]
     if stated:
-        level = _worst(other for _, other in stated)
+        level = _get_worst(other for _, other in stated)
         return level, ([f"the text says {word}: {other}" for word, other in stated] + reasons)[:MAX_REASONS]
-    signs = list(_signs(text))
+    signs = list(_find_signs(text))
     if not signs:
-        return "medium", [*reasons, "nothing in the text speaks for more or less"][:MAX_REASONS]
+        return "medium", [*reasons, "nothing in the text indicates another level"][:MAX_REASONS]
     raised = [sign for sign in signs if sign[0] != "low"]
-    level = _worst(sign[0] for sign in raised or signs)
-    return level, ([f"speaks of {word!r}: {each}" for each, word in signs if each == level] + reasons)[:MAX_REASONS]
+    level = _get_worst(sign[0] for sign in raised or signs)
+    return level, ([f"mentions {word!r}: {each}" for each, word in signs if each == level] + reasons)[:MAX_REASONS]
 
 
-def _worst(levels: Iterable[Level]) -> Level:
-    return max(levels, key=LEVELS.index)
+def _get_worst(levels: Iterable[Severity]) -> Severity:
+    return max(levels, key=SEVERITIES.index)
 
 
-def _stated(text: str) -> list[tuple[str, Level]]:
-    """The priorities that the text itself states, each once."""
-    found: dict[str, Level] = {}
+def _find_stated(text: str) -> list[tuple[str, Severity]]:
+    """Returns the priorities that the text states, without duplicates."""
+    found: dict[str, Severity] = {}
     for match in _STATED.finditer(text):
-        level = level_of(match["code"] or match["word"])
+        level = parse_severity(match["code"] or match["word"])
         if level is not None and len(found) < MAX_REASONS:
             found.setdefault(" ".join(match[0].split()), level)
     return list(found.items())
 
 
-def _signs(text: str) -> Iterator[tuple[Level, str]]:
+def _find_signs(text: str) -> Iterator[tuple[Severity, str]]:
     seen: set[str] = set()
-    for level, form in _FORMS:
+    for level, form in _SIGN_PATTERNS:
         for match in form.finditer(text):
             word = " ".join(match[0].lower().split())
             if word in seen or (level != "low" and _NEGATED.search(text[max(0, match.start() - 40) : match.start()])):

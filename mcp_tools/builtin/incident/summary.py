@@ -1,4 +1,4 @@
-"""`summarize`: the sentences that say most of a text, word for word and in their order. No model is asked."""
+"""`summarize`: returns the most important sentences of a text, unchanged and in order. Uses no model."""
 
 import asyncio
 import math
@@ -7,31 +7,33 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, Field
 
-from agent.knowledge.terms import query_terms
-from agent.tools import ToolContext, TypedTool
-from mcp_tools.builtin.incident.entities import entities_of
-from mcp_tools.builtin.incident.text import read, sentences_of
+from agent.core.models import JsonObject
+from agent.text.terms import extract_query_terms
+from agent.tools import CompleteMessages, PlanHints, ToolContext, ToolResult, TypedTool
+from mcp_tools.builtin.incident.entities import extract_entities
+from mcp_tools.builtin.incident.summary_rewriting import rewrite_summary
+from mcp_tools.builtin.incident.text import cut_text, split_into_sentences
 
 MAX_SENTENCES = 400
-"""Sentences that are compared; of a longer text, most of the first and some of the last."""
+"""Sentences that are compared; of a longer text the first and the last ones."""
 LAST_SENTENCES = 80
-COUNTED_ENTITIES = 20
-"""The entities that a summary should name: those the text names most often."""
-_FIRST = 0.3
-"""What standing first adds to a sentence, falling to nothing over the text: reports say what matters first."""
-_ENTITY = 0.5
-"""What naming an entity adds that no chosen sentence names, in shares of a usual sentence's worth."""
+MAX_ENTITIES_COUNTED = 20
+"""The number of entities that a summary should name: the most frequent ones."""
+_POSITION_WEIGHT = 0.3
+"""The bonus of the first sentence, falling to zero over the text: reports start with what matters."""
+_ENTITY_WEIGHT = 0.5
+"""The bonus for each entity that no selected sentence names, relative to an average sentence's score."""
 
 
 class SummarizeInput(BaseModel):
-    """A text, and how long its summary may be."""
+    """Arguments of `summarize`."""
 
     text: str = Field(max_length=1_000_000, description="the text; its first 100,000 characters count")
     max_words: int = Field(default=80, ge=5, le=1_000, description="words of the summary at most")
 
 
 class SummarizeOutput(BaseModel):
-    """The summary. Its sentences stand in the text; only where none is short enough, the first one is cut."""
+    """The summary. Its sentences stand in the text; if none is short enough, the first one is cut."""
 
     summary: str
     words: int
@@ -42,58 +44,66 @@ class SummarizeTool(TypedTool[SummarizeInput, SummarizeOutput]):
 
     name = "summarize"
     description = "Summarize a text in its own sentences, the most important ones in their order, within max_words."
-    by_name = True
+    is_opt_in = True
     keywords = ("summary", "summarize", "shorten", "brief", "tldr", "overview", "incident")
+    hints = PlanHints(intent="summarize the request", heading="Summary", reads_request=True)
     Input = SummarizeInput
     Output = SummarizeOutput
 
     async def run(self, args: SummarizeInput, context: ToolContext) -> SummarizeOutput:
-        """The summary."""
-        summary = await asyncio.to_thread(summary_of, args.text, args.max_words)
+        """Selects sentences."""
+        summary = await asyncio.to_thread(summarize, args.text, args.max_words)
         return SummarizeOutput(summary=summary, words=len(summary.split()))
 
-    def text(self, output: SummarizeOutput) -> str:
-        """The summary itself."""
+    async def refine(
+        self, value: JsonObject, args: JsonObject, complete: CompleteMessages
+    ) -> tuple[ToolResult | None, str | None]:
+        """Rewrites the summary by a model."""
+        changed, problem = await rewrite_summary(value, args, complete)
+        return None if changed is None else self.make_result(self.Output.model_validate(changed)), problem
+
+    def format_text(self, output: SummarizeOutput) -> str:
+        """Returns the summary."""
         return output.summary or "The text is empty."
 
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A sentence with what it is judged by."""
+    """A sentence and the features by which it is scored."""
 
     text: str
     words: int
     terms: frozenset[str]
     entities: frozenset[str]
-    place: float
+    position_weight: float
     """1 for the first sentence, falling towards 0."""
 
 
-def summary_of(text: str, max_words: int) -> str:
-    """The sentences worth most for their words, as many as fit, in the order of the text; repeated ones once."""
-    text = read(text)
+def summarize(text: str, max_words: int) -> str:
+    """Returns the sentences with the best score for their length, as many as fit, in the order of the text."""
+    text = cut_text(text)
     words = text.split()
     if len(words) <= max_words:
         return " ".join(words)
-    candidates = _candidates(text)
-    chosen = _chosen(candidates, max_words)
+    candidates = _list_candidates(text)
+    chosen = _select(candidates, max_words)
     if not chosen:  # no sentence is short enough
         return " ".join(words[:max_words])
     return " ".join(candidates[at].text for at in sorted(chosen))
 
 
-def _candidates(text: str) -> list[_Candidate]:
-    """The distinct sentences, of a long text those at both ends."""
-    found = list(dict.fromkeys(" ".join(sentence.text.split()) for sentence in sentences_of(text)))
+def _list_candidates(text: str) -> list[_Candidate]:
+    """Returns the distinct sentences; of a long text those at both ends."""
+    found = list(dict.fromkeys(" ".join(sentence.text.split()) for sentence in split_into_sentences(text)))
     if len(found) > MAX_SENTENCES:
         found = [*found[: MAX_SENTENCES - LAST_SENTENCES], *found[-LAST_SENTENCES:]]
-    entities = sorted(entities_of(text), key=lambda entity: -entity.count)[:COUNTED_ENTITIES]
+    entities = sorted(extract_entities(text), key=lambda entity: -entity.count)[:MAX_ENTITIES_COUNTED]
     names = {entity.text.casefold() for entity in entities}
     return [
         _Candidate(
             sentence,
             len(sentence.split()),
-            frozenset(query_terms(sentence)),
+            frozenset(extract_query_terms(sentence)),
             frozenset(name for name in names if name in sentence.casefold()),
             1 - at / len(found),
         )
@@ -101,29 +111,43 @@ def _candidates(text: str) -> list[_Candidate]:
     ]
 
 
-def _chosen(candidates: list[_Candidate], max_words: int) -> list[int]:
-    """Greedy: the best sentence that fits. What it says counts no more for the others, so that the next says more."""
+def _select(candidates: list[_Candidate], max_words: int) -> list[int]:
+    """Selects greedily the best sentence that fits. Terms that are already covered no longer count."""
     spread = Counter(term for one in candidates for term in one.terms)
-    # A term that several sentences share is what the text is about; one that nearly all share says nothing.
+    # A term of several sentences is the text's subject; a term of nearly all sentences says nothing.
     weights = {term: math.log(1 + count) * math.log(1 + len(candidates) / count) for term, count in spread.items()}
-    usual = sum(weights[term] for one in candidates for term in one.terms) / (len(candidates) or 1)
-    said, named, left = set[str](), set[str](), max_words
+    average_weight = sum(weights[term] for one in candidates for term in one.terms) / (len(candidates) or 1)
+    covered_terms, covered_entities, words_left = set[str](), set[str](), max_words
     chosen: list[int] = []
-    open_ = set(range(len(candidates)))
-    while open_ := {at for at in open_ if candidates[at].words <= left}:
-        best = max(open_, key=lambda at: (_worth(candidates[at], weights, usual, said, named), -at))
+    remaining = set(range(len(candidates)))
+    while remaining := {at for at in remaining if candidates[at].words <= words_left}:
+        best = max(
+            remaining,
+            key=lambda at: (
+                _score_candidate(candidates[at], weights, average_weight, covered_terms, covered_entities),
+                -at,
+            ),
+        )
         one = candidates[best]
-        if _worth(one, weights, usual, said, named) <= 0:
+        if _score_candidate(one, weights, average_weight, covered_terms, covered_entities) <= 0:
             break
         chosen.append(best)
-        open_.remove(best)
-        said |= one.terms
-        named |= one.entities
-        left -= one.words
+        remaining.remove(best)
+        covered_terms |= one.terms
+        covered_entities |= one.entities
+        words_left -= one.words
     return chosen
 
 
-def _worth(one: _Candidate, weights: dict[str, float], usual: float, said: set[str], named: set[str]) -> float:
-    """What a sentence adds to what has been said, for the words it takes."""
-    new = sum(weights[term] for term in one.terms - said) + _ENTITY * usual * len(one.entities - named)
-    return new / math.sqrt(one.words + 3) * (1 + _FIRST * one.place)
+def _score_candidate(
+    one: _Candidate,
+    weights: dict[str, float],
+    average_weight: float,
+    covered_terms: set[str],
+    covered_entities: set[str],
+) -> float:
+    """Returns what a sentence adds to the selected ones, relative to its length."""
+    new = sum(weights[term] for term in one.terms - covered_terms) + _ENTITY_WEIGHT * average_weight * len(
+        one.entities - covered_entities
+    )
+    return new / math.sqrt(one.words + 3) * (1 + _POSITION_WEIGHT * one.position_weight)

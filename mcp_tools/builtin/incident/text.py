@@ -1,4 +1,5 @@
-"""A text as the incident tools read it: cut to what is read, divided into sentences that stand in it word for word."""
+"""Prepares text for the incident tools: limits its length, and splits it into sentences that stand in it word for
+word."""
 
 import re
 import unicodedata
@@ -6,47 +7,51 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from agent.knowledge.chunkers.cutting import sentences
-from agent.knowledge.chunkers.document import Span
+from agent.ingest.chunkers.document_layout import Span
+from agent.ingest.chunkers.splitting import split_sentences
 
-READ_CHARS = 100_000
-"""What the tools read of a text. No report is longer; a log that is pasted into one may be."""
-SENTENCE_CHARS = 1_000
-"""Longer runs without a full stop are data; their beginning stands for them."""
-BLOCK_CHARS = 5_000
-"""A longer paragraph is a log that ends no sentence."""
-_WRAPPED = 60
-"""A line of so many characters that ends in the middle of a sentence goes on in the next one."""
+MAX_READ_CHARS = 100_000
+"""The part of a text that the tools read. No report is longer, but a pasted log may be."""
+MAX_SENTENCE_CHARS = 1_000
+"""Longer text without a full stop is data; only its beginning is used."""
+MAX_BLOCK_CHARS = 5_000
+"""A longer paragraph is a log without sentences."""
+_WRAPPED_LINE_CHARS = 60
+"""A line of at least so many characters that ends within a sentence continues on the next line."""
 _LINE = re.compile(r"[^\n\r\u2028\u2029]+")
 _BULLET = re.compile(r"\s*(?:[-*+\u2022]|\d{1,3}[.)]|\[[ xX]?\]|#{1,6}|>)\s+")
-_STARTS_ANEW = re.compile(r"\s*(?:(?:[-*+\u2022]|\d{1,3}[.)]|\[[ xX]?\]|#{1,6}|>)\s|\||[A-Z][A-Za-z ]{1,30}:\s|\Z)")
+_STARTS_NEW_BLOCK = re.compile(
+    r"\s*(?:(?:[-*+\u2022]|\d{1,3}[.)]|\[[ xX]?\]|#{1,6}|>)\s|\||[A-Z][A-Za-z ]{1,30}:\s|\Z)"
+)
 
-_FRAME = re.compile(r"(?:at\s\S+\(.{0,200}\)|File \".{1,400}\", line \d+.{0,200}|\.\.\. \d+ more)\Z")
-"""A line of a stack, as Java, JavaScript and Python write it."""
-_SPOKEN = re.compile(r"[\"'(\[]{0,2}[^\W\d_]+(?:['\u2019-][^\W\d_]+){0,3}[.,;:!?)\"'\]]{0,3}")
-_LEAST_TOKENS = 6
-"""A shorter line may well be a service and its status."""
+_STACK_FRAME = re.compile(r"(?:at\s\S+\(.{0,200}\)|File \".{1,400}\", line \d+.{0,200}|\.\.\. \d+ more)\Z")
+"""A line of a stack trace of Java, JavaScript or Python."""
+_NATURAL_WORD = re.compile(r"[\"'(\[]{0,2}[^\W\d_]+(?:['\u2019-][^\W\d_]+){0,3}[.,;:!?)\"'\]]{0,3}")
+_MIN_TOKENS = 6
+"""A shorter line may be a service and its status."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence in one line, `raw` as it is written, and whether it begins an item of a list."""
+    """A sentence on one line; `raw` is the original text. `starts_item`: it starts a list item."""
 
     text: str
     raw: str
-    item: bool = False
+    starts_item: bool = False
 
 
-def read(text: str) -> str:
-    """The part of a text that is read."""
-    return text[:READ_CHARS]
+def cut_text(text: str) -> str:
+    """Returns the part of a text that is read."""
+    return text[:MAX_READ_CHARS]
 
 
-def own_words(report: str) -> str:
-    """What is searched for of a report: without the lines of a log or a stack that were pasted into it, whose numbers
-    and names are many and stand in no document, and with what is said again and again said once. A first line by itself
-    is the title, and stays. The report itself where there is nothing else."""
-    title, *lines = dict.fromkeys(line.strip() for line in read(report).strip().splitlines()) or [""]
+def remove_pasted_logs(report: str) -> str:
+    """Returns the search query for a report: without pasted logs and stack traces, and without repeated lines.
+
+    Their numbers and names are many and stand in no document. A first line by itself is the title and stays. Returns
+    the report itself if nothing else is left.
+    """
+    title, *lines = dict.fromkeys(line.strip() for line in cut_text(report).strip().splitlines()) or [""]
     kept = [line for line in lines if not _is_data(line)]
     if not _is_data(title) or not lines or lines[0] in kept[:1]:
         kept.insert(0, title)
@@ -54,42 +59,42 @@ def own_words(report: str) -> str:
 
 
 def _is_data(line: str) -> bool:
-    """Whether a line is a frame of a stack, or holds fewer words than numbers, ids and paths."""
-    if _FRAME.match(line):
+    """Whether a line is a stack frame, or has fewer words than numbers, ids and paths."""
+    if _STACK_FRAME.match(line):
         return True
-    if not line.isascii():  # vowel signs are no letters to `re`
+    if not line.isascii():  # `re` does not count vowel signs as letters
         line = "".join(one for one in line if not unicodedata.category(one).startswith("M"))
     tokens = line.split()
-    return len(tokens) >= _LEAST_TOKENS and 2 * sum(_SPOKEN.fullmatch(token) is not None for token in tokens) < len(
+    return len(tokens) >= _MIN_TOKENS and 2 * sum(_NATURAL_WORD.fullmatch(token) is not None for token in tokens) < len(
         tokens
     )
 
 
-def sentences_of(text: str) -> list[Sentence]:
-    """The sentences in their order, without the marks of lists and headings. Lines that were only wrapped are one."""
-    return list(_sentences(read(text)))
+def split_into_sentences(text: str) -> list[Sentence]:
+    """Returns the sentences in order, without list and heading marks. Wrapped lines are joined."""
+    return list(_iterate_sentences(cut_text(text)))
 
 
-def _sentences(text: str) -> Iterator[Sentence]:
-    for start, end in _blocks(text):
+def _iterate_sentences(text: str) -> Iterator[Sentence]:
+    for start, end in _iterate_blocks(text):
         item = False
         while (bullet := _BULLET.match(text, start, end)) is not None:
             start, item = bullet.end(), True  # noqa: PLW2901
-        for begin, stop in pairwise([start, *(span.end for span in sentences(text, Span(start, end)))]):
-            raw = text[begin : min(stop, begin + SENTENCE_CHARS)].strip()
+        for begin, stop in pairwise([start, *(span.end for span in split_sentences(text, Span(start, end)))]):
+            raw = text[begin : min(stop, begin + MAX_SENTENCE_CHARS)].strip()
             if raw:
                 yield Sentence(" ".join(raw.split()), raw, item)
                 item = False
 
 
-def _blocks(text: str) -> Iterator[tuple[int, int]]:
-    """Lines, those that a line's end only wraps joined with the next."""
+def _iterate_blocks(text: str) -> Iterator[tuple[int, int]]:
+    """Yields the spans of lines; lines that are only wrapped are joined."""
     block: tuple[int, int] | None = None
     for line in _LINE.finditer(text):
         if (
             block is not None
-            and block[1] - block[0] < BLOCK_CHARS
-            and _goes_on(text[block[0] : block[1]], text[block[1] : line.start()], line[0])
+            and block[1] - block[0] < MAX_BLOCK_CHARS
+            and _continues_sentence(text[block[0] : block[1]], text[block[1] : line.start()], line[0])
         ):
             block = (block[0], line.end())
             continue
@@ -100,9 +105,13 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
         yield block
 
 
-def _goes_on(before: str, between: str, line: str) -> bool:
-    """Whether a line goes on with the sentence of what stands before it."""
-    if between not in ("\n", "\r\n") or _STARTS_ANEW.match(line) or before.rstrip().endswith((".", "!", "?", ":", "|")):
+def _continues_sentence(before: str, between: str, line: str) -> bool:
+    """Whether a line continues the sentence before it."""
+    if (
+        between not in ("\n", "\r\n")
+        or _STARTS_NEW_BLOCK.match(line)
+        or before.rstrip().endswith((".", "!", "?", ":", "|"))
+    ):
         return False
     last = before[before.rfind("\n") + 1 :]
-    return len(last) >= _WRAPPED or (line.lstrip()[:1].islower() and len(last) >= _WRAPPED // 2)
+    return len(last) >= _WRAPPED_LINE_CHARS or (line.lstrip()[:1].islower() and len(last) >= _WRAPPED_LINE_CHARS // 2)

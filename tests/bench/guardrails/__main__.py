@@ -1,10 +1,9 @@
-"""How well and how fast the guardrails see: `python -m tests.bench.guardrails [quick]`.
+"""Measures the guardrails: recall, false alarms, speed. Run `python -m tests.bench.guardrails [quick]`.
 
-GUARDRAILS_DATA is a folder with `injection_dev.jsonl` and `pii_dev.jsonl` (../shared/data/guardrails by default); with
-GUARDRAILS_HELD_OUT=1 its rows are taken for unseen and only the shipped weights are judged. The shipped classifier was
-trained on the development rows, so what counts there are the figures out of fold: models trained anew without the rows
-they judge, with the whole detector (rules, decoded views) around them and the shipped thresholds. `quick` leaves those
-out.
+GUARDRAILS_DATA is a folder with `injection_dev.jsonl` and `pii_dev.jsonl` (../shared/data/guardrails by default). With
+GUARDRAILS_HELD_OUT=1 its rows count as unseen, and only the shipped weights are judged. The shipped classifier was
+trained on the development rows, so the figures that count are those out of fold: models retrained without the rows they
+judge, inside the whole detector (rules, decoded text) and with the shipped thresholds. `quick` skips those.
 """
 
 import json
@@ -18,16 +17,23 @@ from time import process_time
 import numpy as np
 from pydantic import JsonValue
 
-from agent.guardrails import Guardrails, GuardrailsInput, Links, Secrets, Vault
-from agent.guardrails.classifier import Model, shipped
-from agent.guardrails.features import Ints
-from agent.guardrails.harm import HarmDetector
-from agent.guardrails.injection import InjectionDetector
-from agent.guardrails.pii import PiiDetector, personal
-from agent.guardrails.rules import matches
-from agent.guardrails.views import plain
-from tests.bench.guardrails.rows import Row, development
-from tests.bench.guardrails.training import Bag, additional, by_near_duplicate, by_template, folds, train
+from agent.policy.guardrails import GuardrailPipeline, GuardrailsInput, LinkFilter, PlaceholderMap, SecretScanner
+from agent.policy.guardrails.classifier import InjectionModel, load_shipped_model
+from agent.policy.guardrails.deobfuscation import normalize_disguises
+from agent.policy.guardrails.features import Ints
+from agent.policy.guardrails.harm import HarmDetector
+from agent.policy.guardrails.injection import InjectionDetector
+from agent.policy.guardrails.pii import PiiDetector, find_personal_data
+from agent.policy.guardrails.rules import find_rule_matches
+from tests.bench.guardrails.rows import Row, load_development
+from tests.bench.guardrails.training import (
+    Bag,
+    assign_folds,
+    group_by_near_duplicate,
+    group_by_template,
+    load_additional,
+    train_models,
+)
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "guardrails"
 NAMES = {
@@ -41,46 +47,50 @@ TRIES = 5
 """The fastest counts: the others tell of what else the machine had to do."""
 
 
-def injection(rows: Sequence[Row], held_out: bool, quick: bool) -> None:
-    """Recall and false alarms of the detector."""
-    _judge("rules alone", rows, [bool(next(matches(plain(row.text).text), None)) for row in rows])
+def measure_injection(rows: Sequence[Row], held_out: bool, quick: bool) -> None:
+    """Prints recall and false alarms of the injection detector."""
+    _print_rates(
+        "rules alone", rows, [bool(next(find_rule_matches(normalize_disguises(row.text).text), None)) for row in rows]
+    )
     detector = InjectionDetector()
     title = "shipped weights" if held_out else "shipped weights (trained on these rows: too good)"
-    _judge(title, rows, [_hit(detector, row) for row in rows])
+    _print_rates(title, rows, [_is_reported(detector, row) for row in rows])
     if held_out or quick:
         return
     bags = [Bag(row, 1.0) for row in rows]
-    twins = by_near_duplicate(bags)
+    twins = group_by_near_duplicate(bags)
     for name, fold_of in (
-        ("by template", folds(by_template(bags), 0)),
-        ("by near-duplicate", folds(twins, 0)),
-        ("one source left out at a time", _sources(rows)),
+        ("by template", assign_folds(group_by_template(bags), 0)),
+        ("by near-duplicate", assign_folds(twins, 0)),
+        ("one source left out at a time", _number_sources(rows)),
     ):
-        _judge(f"out of fold, {name}", rows, _out_of_fold(bags, fold_of, twins))
+        _print_rates(f"out of fold, {name}", rows, _report_out_of_fold(bags, fold_of, twins))
 
 
-def _sources(rows: Sequence[Row]) -> Ints:
-    """A number for each data set that the rows come from."""
+def _number_sources(rows: Sequence[Row]) -> Ints:
+    """Returns a number for each data set that the rows come from."""
     names = [next((name for name in SOURCES if name in row.source), "") for row in rows]
     return np.array([sorted(set(names)).index(name) for name in names], np.int64)
 
 
-def _out_of_fold(bags: Sequence[Bag], fold_of: Ints, twins: Sequence[int]) -> list[bool]:
-    """Whether models report each row that saw neither it nor a near-duplicate of one in its fold."""
+def _report_out_of_fold(bags: Sequence[Bag], fold_of: Ints, twins: Sequence[int]) -> list[bool]:
+    """Returns which rows are reported by models that saw neither the row nor a near-duplicate of it."""
     hits = [False] * len(bags)
-    extra = additional()
+    extra = load_additional()
     for fold in sorted(set(fold_of.tolist())):
         judged = {twin for twin, at in zip(twins, fold_of, strict=True) if at == fold}
         known = [bag for bag, at, twin in zip(bags, fold_of, twins, strict=True) if at != fold and twin not in judged]
-        models = train([*known, *extra])
-        detector = InjectionDetector(Model(models["attack"], models["request"], models["addressed"], shipped().above))
+        models = train_models([*known, *extra])
+        detector = InjectionDetector(
+            InjectionModel(models["attack"], models["request"], models["addressed"], load_shipped_model().thresholds)
+        )
         for at in np.flatnonzero(fold_of == fold).tolist():
-            hits[at] = _hit(detector, bags[at].row)
+            hits[at] = _is_reported(detector, bags[at].row)
     return hits
 
 
-def blind() -> None:
-    """Texts written by ourselves before the detectors were looked at, the second half opened once, at the end."""
+def measure_blind() -> None:
+    """Prints the figures for texts written before the detectors were looked at; their second half was opened once."""
     detector = InjectionDetector()
     for half in ("develop", "final"):
         lines = [json.loads(line) for line in (BLIND / f"blind_{half}.jsonl").read_text("utf-8").splitlines()[1:]]
@@ -98,16 +108,16 @@ def blind() -> None:
         for line in (BLIND / f"blind_personal_{half}.jsonl").read_text("utf-8").splitlines()[1:]:
             row = json.loads(line)
             spans = {(span["start"], span["end"]) for span in row["spans"] if span["kind"] not in {"NAME", "ADDRESS"}}
-            got = {(span.start, span.end) for _, span in personal(row["text"])}
+            got = {(span.start, span.end) for _, span in find_personal_data(row["text"])}
             found, wanted, right = found + len(got), wanted + len(spans), right + len(got & spans)
         print(f"blind, {half}, personal data: precision {right / found:.3f}, recall {right / wanted:.3f}")
 
 
-def _hit(detector: InjectionDetector, row: Row) -> bool:
+def _is_reported(detector: InjectionDetector, row: Row) -> bool:
     return bool(detector.find(GuardrailsInput(content=row.text, check_type="input_validation")))
 
 
-def _judge(
+def _print_rates(
     title: str, rows: Sequence[Row], hits: "Sequence[bool] | np.ndarray[tuple[int], np.dtype[np.float64]]"
 ) -> None:
     by_kind: dict[tuple[int, str], list[float]] = defaultdict(list)
@@ -122,13 +132,13 @@ def _judge(
         print(f"    {kind:22}{len(part):6}  {np.mean(part):.3f}")
 
 
-def pii(path: Path) -> None:
-    """Precision and recall over spans: exact ones of the right kind."""
+def measure_pii(path: Path) -> None:
+    """Prints precision and recall over exact spans of the right kind."""
     right, wrong, missed = Counter[str](), Counter[str](), Counter[str]()
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
     for row in rows:
         wanted = {(NAMES[s["type"]], s["start"], s["end"]) for s in row["spans"] if s["type"] in NAMES}
-        found = {(kind, span.start, span.end) for kind, span in personal(row["text"])}
+        found = {(kind, span.start, span.end) for kind, span in find_personal_data(row["text"])}
         for counter, spans in ((right, found & wanted), (wrong, found - wanted), (missed, wanted - found)):
             counter.update(kind for kind, _, _ in spans)
     hits, false, lost = right.total(), wrong.total(), missed.total()
@@ -138,25 +148,25 @@ def pii(path: Path) -> None:
         print(f"    {kind:12} right {right[kind]:4}, wrong {wrong[kind]:3}, missed {missed[kind]:3}")
 
 
-def speed(rows: Sequence[Row]) -> None:
-    """Milliseconds of CPU for texts of 1,000 characters, each the best of a few tries."""
+def measure_speed(rows: Sequence[Row]) -> None:
+    """Prints the CPU time for texts of 1,000 characters, each the best of a few tries."""
     joined = "\n".join(row.text for row in rows)
     texts = [joined[at : at + 1_000] for at in range(0, min(len(joined), 200_000) - 1_000, 1_000)]
-    links = Links(outside=[joined[:20_000]])
-    vault = Vault({"EMAIL_1": "a@example.org"})
-    guardrails = Guardrails()
+    links = LinkFilter(outside=[joined[:20_000]])
+    vault = PlaceholderMap({"EMAIL_1": "a@example.org"})
+    guardrails = GuardrailPipeline()
 
     def check(text: str) -> None:
         request = GuardrailsInput(content=text, check_type="input_validation")
-        guardrails.decide(text, guardrails.find(request), Vault())
+        guardrails.apply_policy(text, guardrails.run_detectors(request), PlaceholderMap())
 
-    def asks(detector: InjectionDetector | PiiDetector | Secrets | HarmDetector) -> Callable[[str], object]:
+    def asks(detector: InjectionDetector | PiiDetector | SecretScanner | HarmDetector) -> Callable[[str], object]:
         return lambda text: detector.find(GuardrailsInput(content=text, check_type="input_validation"))
 
-    secrets = Secrets([f"configured-secret-{number}-value" for number in range(10)])
+    secrets = SecretScanner([f"configured-secret-{number}-value" for number in range(10)])
     ways: dict[str, Callable[[str], object]] = {
         "injection": asks(InjectionDetector()), "personal data": asks(PiiDetector()), "secrets, 10 configured":
-        asks(secrets), "harm": asks(HarmDetector()), "the whole check": check, "links": links.defuse,
+        asks(secrets), "harm": asks(HarmDetector()), "the whole check": check, "links": links.sanitize,
         "placeholders restored": vault.restore,
     }  # fmt: skip
     print(f"CPU milliseconds for 1,000 characters ({len(texts)} texts)")
@@ -173,15 +183,15 @@ def _milliseconds(run: Callable[[str], object], text: str) -> float:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Measure and print."""
+    """Measures and prints."""
     folder = Path(os.environ.get("GUARDRAILS_DATA", DATA))
     if not (folder / "injection_dev.jsonl").exists():
         sys.exit(f"{folder} holds no injection_dev.jsonl; set GUARDRAILS_DATA to a folder that does")
-    rows = development(folder / "injection_dev.jsonl")
-    injection(rows, os.environ.get("GUARDRAILS_HELD_OUT") == "1", "quick" in arguments)
-    pii(folder / "pii_dev.jsonl")
-    blind()
-    speed(rows)
+    rows = load_development(folder / "injection_dev.jsonl")
+    measure_injection(rows, os.environ.get("GUARDRAILS_HELD_OUT") == "1", "quick" in arguments)
+    measure_pii(folder / "pii_dev.jsonl")
+    measure_blind()
+    measure_speed(rows)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
-"""Harmless texts by their form: package metadata, lists of links or words, tables, listings, logs, licences, contents.
+"""Generates harmless texts by their form: package metadata, lists of links or words, tables, code, logs, licences.
 
-They mean nothing, but a model that knew prompts only takes them for attacks, since it never saw their like. Used by
-`training.py`."""
+They have no meaning. A model trained on prompts alone takes such texts for attacks. Used by `training.py`.
+"""
 
 # ruff: noqa: SIM905 - lists of quoted words read worse
 
 import random
 from collections.abc import Callable
 
-from tests.bench.guardrails.grammar import frames
+from tests.bench.guardrails.grammar import load_frames
 
 FORMS = 440
 _SYLLABLES = tuple("ka lo min ter sol ve ra dun pi gor es tal ny fa bru qui zen ol mar tik ush ple".split())
@@ -32,8 +32,8 @@ _LAW = (
 )  # fmt: skip
 
 
-def forms() -> list[str]:
-    """Texts of every form in turn."""
+def generate_forms() -> list[str]:
+    """Returns texts of every form in turn."""
     rng = random.Random("forms")
     return [_FORMS[at % len(_FORMS)](rng) for at in range(FORMS)]
 
@@ -74,8 +74,8 @@ def _badges(rng: random.Random) -> str:
 
 
 def _words(rng: random.Random) -> str:
-    """Words of a language without an order: lists of frequent words, indexes, glossaries."""
-    said = rng.choice(list(frames().values()))
+    """Returns words of a language without order: frequent words, indexes, glossaries."""
+    said = rng.choice(list(load_frames().values()))
     words = [
         word.strip('.,:!?"')
         for role in ("human_act", "about", "human_override")
@@ -92,7 +92,7 @@ def _syllables(rng: random.Random) -> str:
 
 
 def _letters(rng: random.Random) -> str:
-    """Words in scripts that no example is written in."""
+    """Returns words in scripts that no example uses."""
     first = rng.choice((0x0531, 0x05D0, 0x0915, 0x0B95, 0x0E01, 0x10D0, 0x1200, 0x1780, 0xAC00))
     words = [
         "".join(chr(first + rng.randint(0, 25)) for _ in range(rng.randint(2, 8))) for _ in range(rng.randint(10, 60))
@@ -101,7 +101,7 @@ def _letters(rng: random.Random) -> str:
 
 
 def _repeats(rng: random.Random) -> str:
-    """One word again and again: lists of kinds, of operators, of models."""
+    """Returns one word repeated: lists of kinds, operators, models."""
     head = rng.choice(
         ("ai", "model", "agent", "user", "system", "prompt", "rule", "command", "instruction", "policy", "key")
     )

@@ -1,6 +1,8 @@
-"""Sentences put together from phrases of our own (`frames.json`): orders to a machine that reads a text, and what is
-taken for them. The same acts stand on both sides, addressed to people or only spoken of, so that a model learns who is
-addressed and not which words occur. Used by `training.py`."""
+"""Generates sentences from phrases in `frames.json`: orders to a machine that reads a text, and similar harmless ones.
+
+The same acts occur on both sides, addressed to people or only mentioned, so that a model learns the addressee and not
+the words. Used by `training.py`.
+"""
 
 # ruff: noqa: RUF001 - punctuation of other scripts is wanted
 
@@ -21,7 +23,7 @@ _WORDS = ("banana", "sunrise", "penguin", "granite", "umbrella", "lantern", "kiw
 
 
 @dataclass(frozen=True)
-class Said:
+class GeneratedText:
     """A sentence or two."""
 
     text: str
@@ -32,17 +34,17 @@ class Said:
 
 
 @cache
-def frames() -> dict[str, dict[str, list[str]]]:
-    """Phrases by language and role."""
+def load_frames() -> dict[str, dict[str, list[str]]]:
+    """Returns the phrases by language and role."""
     read: dict[str, dict[str, list[str]]] = json.loads(FRAMES.read_text("utf-8"))["phrases"]
     return read
 
 
-def prompts() -> list[Said]:
-    """Whole prompts: attacks, and what is asked every day in their words."""
+def generate_prompts() -> list[GeneratedText]:
+    """Returns whole prompts: attacks, and everyday requests with the same words."""
     return [
-        Said(text, label, role, language)
-        for language, said in frames().items()
+        GeneratedText(text, label, role, language)
+        for language, said in load_frames().items()
         for role, label in (("direct", 1), ("chat_ok", 0))
         for text in said[role]
     ]
@@ -55,17 +57,20 @@ ORDERS: dict[str, tuple[tuple[str, ...], Maker]] = {
     "address act conceal": (("address", "act", "conceal"), lambda p: f"{p('address')} {p('act')} {p('conceal')}."),
     "address steer": (("address", "steer"), lambda p: f"{p('address')} {p('steer')}."),
     "given act": (("given", "act"), lambda p: f"{p('given')} {p('act')}."),
-    "given override act": (("given", "override", "act"), lambda p: f"{p('given')} {p('override')}. {_up(p('act'))}."),
+    "given override act": (
+        ("given", "override", "act"),
+        lambda p: f"{p('given')} {p('override')}. {_capitalize(p('act'))}.",
+    ),
     "given steer": (("given", "steer"), lambda p: f"{p('given')} {p('steer')}."),
     "modal act": (("modal", "act"), lambda p: f"{p('modal')} {p('act')}."),
     "modal steer": (("modal", "steer"), lambda p: f"{p('modal')} {p('steer')}."),
-    "authority override": (("authority", "override"), lambda p: f"{p('authority')} {_up(p('override'))}."),
+    "authority override": (("authority", "override"), lambda p: f"{p('authority')} {_capitalize(p('override'))}."),
     "authority act conceal": (
-        ("authority", "act", "conceal"), lambda p: f"{p('authority')} {_up(p('act'))} {p('conceal')}.",
+        ("authority", "act", "conceal"), lambda p: f"{p('authority')} {_capitalize(p('act'))} {p('conceal')}.",
     ),
-    "override steer": (("override", "steer"), lambda p: f"{_up(p('override'))}: {p('steer')}."),
-    "override act": (("override", "act"), lambda p: f"{_up(p('override'))}, {p('act')}."),
-    "act conceal": (("act", "conceal"), lambda p: f"{_up(p('act'))} {p('conceal')}."),
+    "override steer": (("override", "steer"), lambda p: f"{_capitalize(p('override'))}: {p('steer')}."),
+    "override act": (("override", "act"), lambda p: f"{_capitalize(p('override'))}, {p('act')}."),
+    "act conceal": (("act", "conceal"), lambda p: f"{_capitalize(p('act'))} {p('conceal')}."),
 }  # fmt: skip
 """Families of orders: the phrases they need, and how they are put together."""
 OTHERS: dict[str, tuple[tuple[str, ...], Maker]] = {
@@ -74,16 +79,17 @@ OTHERS: dict[str, tuple[tuple[str, ...], Maker]] = {
         ("human", "human_act", "human_conceal"), lambda p: f"{p('human')} {p('human_act')} {p('human_conceal')}.",
     ),
     "people override": (("human", "human_override"), lambda p: f"{p('human')} {p('human_override')}."),
-    "human act": (("human_act",), lambda p: f"{_up(p('human_act'))}."),
+    "human act": (("human_act",), lambda p: f"{_capitalize(p('human_act'))}."),
     "human override act": (
-        ("human_override", "human_act"), lambda p: f"{_up(p('human_override'))}. {_up(p('human_act'))}.",
+        ("human_override", "human_act"),
+        lambda p: f"{_capitalize(p('human_override'))}. {_capitalize(p('human_act'))}.",
     ),
     "address": (("address",), lambda p: p("address")),
     "given": (("given",), lambda p: p("given")),
     "authority": (("authority",), lambda p: p("authority")),
     "about": (("about",), lambda p: p("about")),
     "about twice": (("about",), lambda p: f"{p('about')} {p('about')}"),
-    "about and act": (("about", "human_act"), lambda p: f"{p('about')} {_up(p('human_act'))}."),
+    "about and act": (("about", "human_act"), lambda p: f"{p('about')} {_capitalize(p('human_act'))}."),
 }  # fmt: skip
 REPORTED = (
     "The hidden line told the assistant to {act}.",
@@ -104,36 +110,41 @@ REPORTED = (
 """Texts about orders, in English."""
 
 
-def orders(left_out: str = "") -> list[Said]:
-    """Orders to a machine that reads a text, but for one family."""
-    return [said for family in ORDERS if family != left_out for said in _made(family, *ORDERS[family], 1)]
+def generate_orders(left_out: str = "") -> list[GeneratedText]:
+    """Returns orders to a machine that reads a text, without one family."""
+    return [said for family in ORDERS if family != left_out for said in _generate(family, *ORDERS[family], 1)]
 
 
-def others() -> list[Said]:
-    """Requests to people, and texts about assistants."""
-    made = [said for family, (needs, maker) in OTHERS.items() for said in _made(family, needs, maker, 0)]
+def generate_other_texts() -> list[GeneratedText]:
+    """Returns requests to people, and texts about assistants."""
+    made = [said for family, (needs, maker) in OTHERS.items() for said in _generate(family, needs, maker, 0)]
     rng = random.Random("reported")
-    pick = _picker(frames()["en"], rng)
-    reported = ["".join(_filled(pattern, pick)) for pattern in REPORTED for _ in range(EACH)]
-    return made + [Said(text, 0, "reported", "en") for text in dict.fromkeys(reported)]
+    pick = _make_picker(load_frames()["en"], rng)
+    reported = ["".join(_fill_pattern(pattern, pick)) for pattern in REPORTED for _ in range(EACH)]
+    return made + [GeneratedText(text, 0, "reported", "en") for text in dict.fromkeys(reported)]
 
 
-def pages() -> list[str]:
-    """Harmless texts of several sentences: what is said of assistants, and what is asked of people."""
+def generate_pages() -> list[str]:
+    """Returns harmless texts of several sentences about assistants and requests to people."""
     made = []
-    for language, said in frames().items():
+    for language, said in load_frames().items():
         rng = random.Random(f"pages {language}")
-        pick = _picker(said, rng)
+        pick = _make_picker(said, rng)
         for _ in range(PAGES if language == "en" else PAGES // 12):
             roles = rng.choices(("about", "human_act", "human_override"), (4, 4, 1), k=rng.randint(3, 7))
             head = f"{pick('human')}\n\n" if rng.random() < 0.4 else ""
             mark = rng.choice((" ", " ", "\n", "\n- "))
-            made.append(head + mark.join(_in(language, f"{_up(pick(role)).rstrip('.')}.") for role in roles))
+            made.append(
+                head
+                + mark.join(
+                    _localize_punctuation(language, f"{_capitalize(pick(role)).rstrip('.')}.") for role in roles
+                )
+            )
     return made
 
 
-def _made(family: str, needs: Sequence[str], maker: Maker, label: int) -> Iterator[Said]:
-    for language, said in frames().items():
+def _generate(family: str, needs: Sequence[str], maker: Maker, label: int) -> Iterator[GeneratedText]:
+    for language, said in load_frames().items():
         if not all(said[role] for role in needs):
             continue
         rng = random.Random(f"{family} {language}")
@@ -141,12 +152,12 @@ def _made(family: str, needs: Sequence[str], maker: Maker, label: int) -> Iterat
         for role in needs:
             room *= len(said[role])
         count = min(EACH * (4 if language == "en" else 1), 2 * room)
-        pick = _picker(said, rng)
-        texts = dict.fromkeys(_in(language, maker(pick)) for _ in range(count))
-        yield from (Said(text, label, family, language) for text in texts)
+        pick = _make_picker(said, rng)
+        texts = dict.fromkeys(_localize_punctuation(language, maker(pick)) for _ in range(count))
+        yield from (GeneratedText(text, label, family, language) for text in texts)
 
 
-def _picker(said: dict[str, list[str]], rng: random.Random) -> Callable[[str], str]:
+def _make_picker(said: dict[str, list[str]], rng: random.Random) -> Callable[[str], str]:
     def pick(role: str) -> str:
         target = rng.choice(
             (
@@ -160,17 +171,17 @@ def _picker(said: dict[str, list[str]], rng: random.Random) -> Callable[[str], s
     return pick
 
 
-def _filled(pattern: str, pick: Callable[[str], str]) -> Iterator[str]:
+def _fill_pattern(pattern: str, pick: Callable[[str], str]) -> Iterator[str]:
     for part in pattern.replace("{", "\0").replace("}", "\0").split("\0"):
         yield pick(part) if part in {"act", "address", "conceal", "override", "human_act"} else part
 
 
-def _up(text: str) -> str:
+def _capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _in(language: str, text: str) -> str:
-    """The punctuation of the language."""
+def _localize_punctuation(language: str, text: str) -> str:
+    """Returns the text with the punctuation of the language."""
     if language in {"zh", "ja"}:
         text = text.replace(". ", "。").rstrip(".") + "。"
         return text.replace("。。", "。").replace("？。", "？").replace(" ，", "，").replace(" 。", "。")

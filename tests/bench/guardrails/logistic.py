@@ -1,4 +1,4 @@
-"""Logistic regression over sparse rows, by L-BFGS: all that training needs, in numpy."""
+"""Logistic regression over sparse rows by L-BFGS, in numpy."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -7,49 +7,49 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from agent.guardrails.features import SIZE, Floats, Ints, Weights
+from agent.policy.guardrails.features import SIZE, Floats, Ints, Weights
 
 ITERATIONS = 80
 MEMORY = 10
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Sparse rows one after another: `starts[i]` is where row i begins in `slots` and `values`."""
+class SparseRows:
+    """Sparse rows in one array: `starts[i]` is where row i begins in `slots` and `values`."""
 
     slots: Ints
     values: Floats
     starts: Ints
 
     @classmethod
-    def of(cls, rows: Sequence[tuple[Ints, Floats]]) -> "Rows":
-        """Join rows; none may be empty."""
+    def join(cls, rows: Sequence[tuple[Ints, Floats]]) -> "SparseRows":
+        """Joins rows; none may be empty."""
         lengths = [len(slots) for slots, _ in rows]
         starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64)
         return cls(np.concatenate([s for s, _ in rows]), np.concatenate([v for _, v in rows]), starts)
 
-    def times(self, weights: Floats) -> Floats:
-        """Each row's product with `weights`."""
+    def multiply(self, weights: Floats) -> Floats:
+        """Returns each row's product with `weights`."""
         result: Floats = np.add.reduceat(self.values * weights[self.slots], self.starts)
         return result
 
-    def back(self, factors: Floats) -> Floats:
-        """The sum of all rows, each times its factor."""
+    def accumulate(self, factors: Floats) -> Floats:
+        """Returns the sum of all rows, each times its factor."""
         lengths = np.diff(np.append(self.starts, len(self.slots)))
         spread = np.repeat(factors, lengths) * self.values
         result: Floats = np.bincount(self.slots, spread, minlength=SIZE).astype(np.float64)
         return result
 
 
-def fit(rows: Rows, labels: NDArray[np.int64], weights: Floats, strength: float) -> Weights:
-    """The model of the least weighted log loss plus |w|²/(2 · strength)."""
+def fit(rows: SparseRows, labels: NDArray[np.int64], weights: Floats, strength: float) -> Weights:
+    """Returns the model with the least weighted log loss plus |w|²/(2 · strength)."""
     signs = 2.0 * labels - 1
 
     def loss(point: Floats) -> tuple[float, Floats]:
-        margin = signs * (rows.times(point[:-1]) + point[-1])
+        margin = signs * (rows.multiply(point[:-1]) + point[-1])
         lost = weights * np.logaddexp(0, -margin)
         pull = -weights * signs / (1 + np.exp(np.clip(margin, -500, 500)))
-        slope = np.append(rows.back(pull) + point[:-1] / strength, pull.sum())
+        slope = np.append(rows.accumulate(pull) + point[:-1] / strength, pull.sum())
         return float(lost.sum() + _dot(point[:-1], point[:-1]) / (2 * strength)), slope
 
     point = _descend(loss, np.zeros(SIZE + 1))
@@ -57,7 +57,7 @@ def fit(rows: Rows, labels: NDArray[np.int64], weights: Floats, strength: float)
 
 
 def _descend(loss: Callable[[Floats], tuple[float, Floats]], point: Floats) -> Floats:
-    """L-BFGS with a halving line search."""
+    """Runs L-BFGS with a halving line search."""
     value, slope = loss(point)
     steps: deque[tuple[Floats, Floats, float]] = deque(maxlen=MEMORY)
     for _ in range(ITERATIONS):
@@ -97,6 +97,8 @@ def _direction(slope: Floats, steps: deque[tuple[Floats, Floats, float]]) -> Flo
 
 
 def _dot(one: Floats, other: Floats) -> float:
-    """The product of two vectors, in an order of additions that does not depend on how many threads BLAS has: the
-    weights in the repository are to come out again bit by bit."""
+    """Returns the product of two vectors, added in an order that does not depend on the threads of BLAS.
+
+    The weights in the repository must be reproducible bit by bit.
+    """
     return float(np.add.reduce(one * other))

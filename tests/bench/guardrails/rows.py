@@ -1,4 +1,4 @@
-"""The rows a classifier is trained on and judged by: the development file, and our own examples put into carriers."""
+"""The rows that the classifier is trained on and judged by: the development file, and our own examples in carriers."""
 
 import json
 import random
@@ -14,7 +14,7 @@ FAMILIES = Path(__file__).with_name("families.jsonl")
 """More examples like those, written by families of attacks and of what is taken for one."""
 DOCUMENTS = Path(__file__).with_name("documents.jsonl")
 SHINGLE = 8
-ALIKE = 0.5
+MIN_SHARED_SHINGLES = 0.5
 """Two texts that share this part of the shorter one's shingles are near-duplicates."""
 INSERTS, FILLERS, JOINED = 10, 8, 120
 
@@ -29,15 +29,15 @@ class Row:
     source: str = ""
 
 
-def development(path: Path) -> list[Row]:
-    """A JSONL file of `{text, label, kind, source}`."""
+def load_development(path: Path) -> list[Row]:
+    """Returns the rows of a JSONL file of `{text, label, kind, source}`."""
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
     return [Row(row["text"], row["label"], row["kind"], row.get("source", "")) for row in rows]
 
 
-def own() -> tuple[list[Row], list[Row]]:
-    """Our own prompts, and our own carriers with something put into them."""
-    parts = _parts()
+def load_own_prompts() -> tuple[list[Row], list[Row]]:
+    """Returns our own prompts, and our own carriers with examples inserted."""
+    parts = _load_parts()
     rng = random.Random(7)
     prompts = [Row(p["text"], p["label"], f"own {p['kind']}") for p in parts if p["role"] == "prompt"]
     harmless = [row.text for row in prompts if not row.label and row.kind == "own everyday"]
@@ -55,27 +55,32 @@ def own() -> tuple[list[Row], list[Row]]:
     return prompts, carried
 
 
-def house() -> list[Row]:
-    """Harmless documents: paragraphs of this project's pages, alone and by threes, and pieces of its sources, as they
-    stood once, so that training gives the same weights whatever becomes of the pages. A model that knew prompts only
-    would take every table and every listing for an attack."""
+def load_harmless_documents() -> list[Row]:
+    """Returns harmless documents: paragraphs of this project's pages, alone and in threes, and pieces of its sources.
+
+    They are a frozen copy, so that training gives the same weights whatever becomes of the pages. A model that saw only
+    prompts would take tables and code for attacks.
+    """
     lines = DOCUMENTS.read_text("utf-8").splitlines()[1:]
     return [Row(json.loads(line)["text"], 0, "own document") for line in lines]
 
 
-def inserts() -> list[Row]:
-    """What our own examples put into carriers, by itself."""
-    return [Row(p["text"], p["label"], f"own {p['kind']}") for p in _parts() if p["role"] == "insert"]
+def list_inserts() -> list[Row]:
+    """Returns what our own examples insert into carriers."""
+    return [Row(p["text"], p["label"], f"own {p['kind']}") for p in _load_parts() if p["role"] == "insert"]
 
 
-def _parts() -> list[dict[str, Any]]:
-    """Our own examples; the first line of each file says where it comes from."""
+def _load_parts() -> list[dict[str, Any]]:
+    """Returns our own examples; the first line of each file gives its origin."""
     return [json.loads(line) for path in (EXAMPLES, FAMILIES) for line in path.read_text("utf-8").splitlines()[1:]]
 
 
-def near_duplicates(texts: Sequence[str], keys: Sequence[str] = ()) -> list[int]:
-    """A group number for each text: texts that share half their shingles, or a key that is not empty, are of one group,
-    so that none is judged by a model that saw its twin."""
+def group_near_duplicates(texts: Sequence[str], keys: Sequence[str] = ()) -> list[int]:
+    """Returns a group number for each text.
+
+    Texts that share half their shingles, or a non-empty key, are in one group, so that none is judged by a model that
+    saw its near-duplicate.
+    """
     parent = list(range(len(texts)))
 
     def root(at: int) -> int:
@@ -89,7 +94,7 @@ def near_duplicates(texts: Sequence[str], keys: Sequence[str] = ()) -> list[int]
     for at, mine in enumerate(pieces):
         shared: Counter[int] = Counter(other for piece in mine for other in held[piece])
         for other, count in sorted(shared.items()):  # sets have no order of their own, and folds go by the first
-            if count >= ALIKE * min(len(mine), len(pieces[other])):
+            if count >= MIN_SHARED_SHINGLES * min(len(mine), len(pieces[other])):
                 parent[root(at)] = root(other)
         for piece in mine if texts[at] else ():
             held[piece].append(at)

@@ -1,15 +1,16 @@
 """Trains the injection classifier: `python -m tests.bench.guardrails.training DEV.jsonl [OUT.json]`.
 
-Three models over the same features. `attack`: does this text, or a part of it, turn on the assistant? `addressed`: is
-this an order to whatever machine reads it? `request`: is this sentence a request to an assistant at all? The last one
-matters in mails and tool results only, where nobody should ask anything of us; prompts of every kind are its examples,
-so that it need not know the attack.
+Three models use the same features. `attack`: does this text, or a part of it, attack the assistant? `addressed`: is it
+an order to any machine that reads it? `request`: is this sentence a request to an assistant at all? The last one
+applies to mails and tool results only, in which nobody should make requests; prompts of every kind are its examples, so
+that it need not know the attack.
 
-Which part of an attack is the attack is not labelled. The models are trained twice: first on whole texts and on what is
-known, then with the part of each attack that the first model finds worst (multiple-instance learning).
+The part of an attack that makes it one is not labelled. The models are therefore trained twice: first on whole texts
+and on what is known, then with the part of each attack that the first model scores highest (multiple-instance
+learning).
 
-Thresholds come from scores out of fold. With an OUT file the models are then trained on everything and written: nothing
-in it depends on the clock, on the order of sets, or on files that change, so the file comes out the same again.
+Thresholds come from scores out of fold. With an OUT file the models are then trained on everything and written. Nothing
+in it depends on the clock, on the order of sets, or on files that change, so that the output is reproducible.
 """
 
 import sys
@@ -19,14 +20,21 @@ from pathlib import Path
 
 import numpy as np
 
-from agent.guardrails.classifier import Limits, Model, carries, dump, telling
-from agent.guardrails.features import SIZE, Floats, Hashed, Ints, Weights
-from agent.guardrails.segments import sentences, shape, windows
-from agent.guardrails.views import plain
-from tests.bench.guardrails.forms import forms
-from tests.bench.guardrails.grammar import orders, others, pages, prompts
-from tests.bench.guardrails.logistic import Rows, fit
-from tests.bench.guardrails.rows import Row, development, house, inserts, near_duplicates, own
+from agent.policy.guardrails.classifier import InjectionModel, Thresholds, dump_model, is_carrier, select_order_spans
+from agent.policy.guardrails.deobfuscation import normalize_disguises
+from agent.policy.guardrails.features import SIZE, Floats, HashedText, Ints, Weights
+from agent.policy.guardrails.segments import build_windows, classify_shape, split_segments
+from tests.bench.guardrails.forms import generate_forms
+from tests.bench.guardrails.grammar import generate_orders, generate_other_texts, generate_pages, generate_prompts
+from tests.bench.guardrails.logistic import SparseRows, fit
+from tests.bench.guardrails.rows import (
+    Row,
+    group_near_duplicates,
+    list_inserts,
+    load_development,
+    load_harmless_documents,
+    load_own_prompts,
+)
 
 STRENGTH = {"attack": 20.0, "request": 10.0, "addressed": 10.0}
 PARTS = 9
@@ -51,11 +59,11 @@ LINE = 240
 
 @dataclass
 class Bag:
-    """A text and the parts it may be judged by."""
+    """A text and the parts by which it can be judged."""
 
     row: Row
     weight: float
-    hashed: Hashed = field(init=False)
+    hashed: HashedText = field(init=False)
     carrier: bool = field(init=False)
     outside: bool = field(init=False)
     """Whether it comes from somebody else, by its form or because we know."""
@@ -63,36 +71,36 @@ class Bag:
     sentences: Ints = field(init=False)
 
     def __post_init__(self) -> None:
-        text = plain(self.row.text).text
-        self.hashed = Hashed(text)
-        self.carrier = carries(shape(text))
+        text = normalize_disguises(self.row.text).text
+        self.hashed = HashedText(text)
+        self.carrier = is_carrier(classify_shape(text))
         self.outside = self.carrier or self.row.kind in PAGES
-        self.sentences = sentences(text)
-        self.parts = windows(text, self.sentences)
+        self.sentences = split_segments(text)
+        self.parts = build_windows(text, self.sentences)
 
     def text(self, span: Ints) -> str:
-        """The words of a part."""
+        """Returns the words of a part."""
         return " ".join(self.hashed.text[span[0] : span[1]].split())
 
 
-def additional() -> list[Bag]:
-    """What is trained on besides the development file."""
-    rows, carried = own()
-    said = [Row(each.text, each.label, "own override" if each.label else "own prompt") for each in prompts()]
-    said += [Row(each.text, each.label, "own other") for each in others()]
+def load_additional() -> list[Bag]:
+    """Returns the training texts besides the development file."""
+    rows, carried = load_own_prompts()
+    said = [Row(each.text, each.label, "own override" if each.label else "own prompt") for each in generate_prompts()]
+    said += [Row(each.text, each.label, "own other") for each in generate_other_texts()]
     return (
         [Bag(row, OWN) for row in rows + carried + said]
-        + [Bag(row, DOCUMENT) for row in house()]
-        + [Bag(Row(text, 0, "own form"), FORM) for text in forms()]
-        + [Bag(Row(text, 0, "own leaf"), FORM) for text in pages()]
+        + [Bag(row, DOCUMENT) for row in load_harmless_documents()]
+        + [Bag(Row(text, 0, "own form"), FORM) for text in generate_forms()]
+        + [Bag(Row(text, 0, "own leaf"), FORM) for text in generate_pages()]
     )
 
 
 Examples = list[tuple[Bag, Ints, int, float]]
 
 
-def train(bags: Sequence[Bag]) -> dict[str, Weights]:
-    """Both models."""
+def train_models(bags: Sequence[Bag]) -> dict[str, Weights]:
+    """Returns the trained models."""
     return {"attack": _attack(bags), "request": _request(bags), "addressed": _addressed(bags)}
 
 
@@ -105,7 +113,7 @@ def _attack(bags: Sequence[Bag]) -> Weights:
         if not bag.row.label:
             known += [(bag, span, 0, PART) for span in bag.parts[1 : PARTS + 1]]
     model = _fit(known, "attack")
-    worst = _worst(bags, model, lambda bag: bag.parts[1:])
+    worst = _select_worst_parts(bags, model, lambda bag: bag.parts[1:])
     return _fit(known + [(bag, span, 1, PART) for bag, span in worst if not bag.carrier], "attack")
 
 
@@ -116,21 +124,21 @@ def _request(bags: Sequence[Bag]) -> Weights:
             known += [(bag, span, 0, bag.weight) for span in bag.sentences]
         elif not bag.carrier and not bag.row.label and 12 < len(bag.hashed.text) < 160 and len(bag.hashed.starts) > 3:
             known.append((bag, np.array([0, len(bag.hashed.text)]), 1, PROMPT))
-    for row in inserts():
+    for row in list_inserts():
         bag = Bag(row, 1.0)
         known.append((bag, np.array([0, len(bag.hashed.text)]), row.label, 1.0))
     known = _unique(known)
     model = _fit(known, "request")
     for _ in range(2):
-        worst = _worst([bag for bag in bags if bag.carrier], model, lambda bag: bag.sentences)
+        worst = _select_worst_parts([bag for bag in bags if bag.carrier], model, lambda bag: bag.sentences)
         model = _fit(known + _unique([(bag, span, 1, bag.weight) for bag, span in worst]), "request")
     return model
 
 
 def _addressed(bags: Sequence[Bag], left_out: str = "") -> Weights:
-    """Orders to a machine against every part of what is harmless. Attacks of other kinds are on neither side."""
+    """Returns the model of orders to a machine against harmless parts; attacks of other kinds are on neither side."""
     known: Examples = []
-    for said in orders(left_out):
+    for said in generate_orders(left_out):
         bag = Bag(Row(said.text, 1, said.family), 1.0)
         known.append((bag, np.array([0, len(bag.hashed.text)]), 1, ORDER))
     for bag in bags:
@@ -138,7 +146,7 @@ def _addressed(bags: Sequence[Bag], left_out: str = "") -> Weights:
             known += [(bag, span, 0, bag.weight) for span in bag.parts[: PARTS + 1]]
         elif bag.row.kind in TURNED and len(bag.hashed.text) < LINE:
             known.append((bag, np.array([0, len(bag.hashed.text)]), 1, bag.weight))
-    for row in inserts():
+    for row in list_inserts():
         if not row.label or row.kind in {"own marked", "own addressed"}:
             bag = Bag(row, 1.0)
             known.append((bag, np.array([0, len(bag.hashed.text)]), row.label, OWN))
@@ -146,12 +154,12 @@ def _addressed(bags: Sequence[Bag], left_out: str = "") -> Weights:
 
 
 def _unique(examples: Examples) -> Examples:
-    """Each wording once: the same footer stands under fifty mails."""
+    """Returns each wording once: the same footer occurs in fifty mails."""
     return list({(bag.text(span), label): (bag, span, label, weight) for bag, span, label, weight in examples}.values())
 
 
-def _worst(bags: Sequence[Bag], model: Weights, parts: Callable[[Bag], Ints]) -> list[tuple[Bag, Ints]]:
-    """The part of each attack that scores highest and stands in no harmless text."""
+def _select_worst_parts(bags: Sequence[Bag], model: Weights, parts: Callable[[Bag], Ints]) -> list[tuple[Bag, Ints]]:
+    """Returns the part of each attack that scores highest and occurs in no harmless text."""
     harmless = {bag.text(span) for bag in bags if not bag.row.label for span in parts(bag)}
     found = []
     for bag in bags:
@@ -164,17 +172,19 @@ def _worst(bags: Sequence[Bag], model: Weights, parts: Callable[[Bag], Ints]) ->
 
 
 def _fit(examples: Examples, name: str) -> Weights:
-    rows = [bag.hashed.row(int(span[0]), int(span[1])) for bag, span, _, _ in examples]
+    rows = [bag.hashed.build_row(int(span[0]), int(span[1])) for bag, span, _, _ in examples]
     filled = [at for at, (slots, _) in enumerate(rows) if len(slots)]
     labels = np.array([examples[at][2] for at in filled], np.int64)
     weights = np.array([examples[at][3] for at in filled])
-    return fit(Rows.of([rows[at] for at in filled]), labels, weights, STRENGTH[name])
+    return fit(SparseRows.join([rows[at] for at in filled]), labels, weights, STRENGTH[name])
 
 
-def scores(bag: Bag, models: dict[str, Weights]) -> tuple[float, float, float]:
-    """The worst part as an attack, as an order to a machine, and as a request (minus infinity where requests are
-    fine)."""
-    said = bag.parts[telling(bag.hashed, bag.parts, bag.sentences)]
+def score_bag(bag: Bag, models: dict[str, Weights]) -> tuple[float, float, float]:
+    """Returns the highest scores of its parts as an attack, as an order to a machine, and as a request.
+
+    The last one is minus infinity if requests are allowed.
+    """
+    said = bag.parts[select_order_spans(bag.hashed, bag.parts, bag.sentences)]
     attack, addressed = (
         float(bag.hashed.score(models[name], where[:, 0], where[:, 1]).max())
         for name, where in (("attack", said if bag.outside else bag.parts), ("addressed", said))
@@ -185,44 +195,48 @@ def scores(bag: Bag, models: dict[str, Weights]) -> tuple[float, float, float]:
     return attack, addressed, float(asked)
 
 
-def out_of_fold(bags: Sequence[Bag], extra: Sequence[Bag], groups: Sequence[int], seed: int) -> Floats:
-    """Each bag's scores by models that saw nothing of its group."""
-    fold_of = folds(groups, seed)
+def score_out_of_fold(bags: Sequence[Bag], extra: Sequence[Bag], groups: Sequence[int], seed: int) -> Floats:
+    """Returns each bag's scores by models that saw nothing of its group."""
+    fold_of = assign_folds(groups, seed)
     result = np.zeros((len(bags), 3))
     for fold in range(FOLDS):
-        models = train([bag for bag, at in zip(bags, fold_of, strict=True) if at != fold] + list(extra))
+        models = train_models([bag for bag, at in zip(bags, fold_of, strict=True) if at != fold] + list(extra))
         for at in np.flatnonzero(fold_of == fold).tolist():
-            result[at] = scores(bags[at], models)
+            result[at] = score_bag(bags[at], models)
     return result
 
 
-def folds(groups: Sequence[int], seed: int) -> Ints:
-    """A fold for each text; those of one group share theirs."""
+def assign_folds(groups: Sequence[int], seed: int) -> Ints:
+    """Returns a fold for each text; texts of one group share theirs."""
     names = sorted(set(groups))
     order = np.random.default_rng(seed).permutation(len(names)) % FOLDS
     fold_of = dict(zip(names, order.tolist(), strict=True))
     return np.array([fold_of[group] for group in groups], np.int64)
 
 
-def by_near_duplicate(bags: Sequence[Bag]) -> list[int]:
-    """Groups of texts that share half their wording: the carriers of one kind are mostly one group."""
-    return near_duplicates([bag.row.text for bag in bags])
+def group_by_near_duplicate(bags: Sequence[Bag]) -> list[int]:
+    """Returns groups of texts that share half their wording; the carriers of one kind are mostly one group."""
+    return group_near_duplicates([bag.row.text for bag in bags])
 
 
-def by_template(bags: Sequence[Bag]) -> list[int]:
-    """The same for prompts; for carriers, groups by the tool whose result it is, or the kind of what is asked."""
-    return near_duplicates(["" if bag.carrier else bag.row.text for bag in bags], [_template(bag) for bag in bags])
+def group_by_template(bags: Sequence[Bag]) -> list[int]:
+    """Returns such groups for prompts; groups of carriers by the tool or the kind of request."""
+    return group_near_duplicates(
+        ["" if bag.carrier else bag.row.text for bag in bags], [_template(bag) for bag in bags]
+    )
 
 
-def thresholds(found: Floats, bags: Sequence[Bag]) -> Limits:
-    """The scores that the allowed part of harmless texts exceed. `bags`: the development file's, then our own."""
+def choose_thresholds(found: Floats, bags: Sequence[Bag]) -> Thresholds:
+    """Returns the scores that the allowed share of harmless texts exceeds. `bags`: the development file's, then our
+    own.
+    """
     harmless = np.array([not bag.row.label for bag in bags])
     carrier = np.array([bag.carrier for bag in bags])
     page = np.array([bag.row.kind in PAGES[:2] for bag in bags])
     given = np.array([bool(bag.row.source) for bag in bags])
     chat = given & harmless & ~carrier
     pages = harmless & (page | (given & carrier))
-    return Limits(
+    return Thresholds(
         attack=_exceeded(found[chat, 0], ALARMS_CHAT),
         attack_carried=_exceeded(found[pages, 0], ALARMS_PAGE_ATTACK),
         request=_exceeded(found[given & harmless & carrier, 2], ALARMS_CARRIER),
@@ -235,8 +249,8 @@ def _exceeded(scores: Floats, part: float) -> float:
     return float(np.sort(scores)[::-1][int(part * len(scores))]) if len(scores) else 0.0
 
 
-def over(found: Floats, bags: Sequence[Bag], limits: Limits) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-    """Whether each text is reported by one of the models."""
+def is_reported(found: Floats, bags: Sequence[Bag], limits: Thresholds) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    """Returns which texts are reported by one of the models."""
     outside = np.array([bag.outside for bag in bags])
     hits: np.ndarray[tuple[int], np.dtype[np.bool_]] = (
         (found[:, 0] > np.where(outside, limits.attack_carried, limits.attack))
@@ -246,11 +260,11 @@ def over(found: Floats, bags: Sequence[Bag], limits: Limits) -> "np.ndarray[tupl
     return hits
 
 
-def report(found: Floats, bags: Sequence[Bag], limits: Limits) -> None:
-    """Recall and false alarms by kind."""
+def print_report(found: Floats, bags: Sequence[Bag], limits: Thresholds) -> None:
+    """Prints recall and false alarms by kind."""
     labels = np.array([bag.row.label for bag in bags])
     kinds = np.array([bag.row.kind for bag in bags])
-    hits = over(found, bags, limits)
+    hits = is_reported(found, bags, limits)
     given = np.array([bool(bag.row.source) for bag in bags])
     print(f"  {limits}")
     print(
@@ -263,29 +277,33 @@ def report(found: Floats, bags: Sequence[Bag], limits: Limits) -> None:
 
 
 def main(path: Path, out: Path | None) -> None:
-    """Cross-validate, our own examples too, and report; with an OUT file train on everything and write it. The same
-    rows give the same file, bit by bit, wherever numpy rounds alike."""
-    bags = [Bag(row, 1.0) for row in development(path)]
-    extra = additional()
+    """Cross-validates and prints a report; with an OUT file trains on everything and writes it.
+
+    The same rows give the same file bit by bit, if numpy rounds alike.
+    """
+    bags = [Bag(row, 1.0) for row in load_development(path)]
+    extra = load_additional()
     print(f"{len(bags)} rows, {len(extra)} of our own")
-    own_groups = near_duplicates([bag.row.text for bag in extra])
-    given = by_template(bags)
+    own_groups = group_near_duplicates([bag.row.text for bag in extra])
+    given = group_by_template(bags)
     groups = [*given, *(max(given) + 1 + group for group in own_groups)]
     every = [*bags, *extra]
-    found = np.mean([out_of_fold(every, [], groups, seed) for seed in range(ROUNDS)], axis=0)
-    limits = thresholds(found, every)
-    report(found, every, limits)
+    found = np.mean([score_out_of_fold(every, [], groups, seed) for seed in range(ROUNDS)], axis=0)
+    limits = choose_thresholds(found, every)
+    print_report(found, every, limits)
     if out is not None:
-        models = train(every)
-        out.write_text(dump(Model(models["attack"], models["request"], models["addressed"], limits)), "utf-8")
+        models = train_models(every)
+        out.write_text(
+            dump_model(InjectionModel(models["attack"], models["request"], models["addressed"], limits)), "utf-8"
+        )
         print(f"{out} has {out.stat().st_size:,} bytes, {SIZE} slots")
 
 
 def _template(bag: Bag) -> str:
-    """What carriers made from one template share: a tool result's keys; a mail's kind of attack."""
+    """Returns what carriers made from one template share: the keys of a tool result, or a mail's kind of attack."""
     if not bag.carrier:
         return ""
-    if shape(bag.hashed.text) == "data":
+    if classify_shape(bag.hashed.text) == "data":
         keys = [part.split(":")[0] for part in bag.hashed.text.split("'")[1:12:2]]
         return "data " + " ".join(key for key in keys if len(key) < 24 and " " not in key)[:60]
     return f"mail {bag.row.source}" if bag.row.label else ""

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent.core.config import Settings
-from agent.core.net import SafeClient
-from agent.knowledge.errors_retrieval import MemoryNoResultsError
-from agent.knowledge.library import Library
-from agent.knowledge.models import MemoryQuery, RetrievedContext
-from agent.knowledge.tailor import TailorInput, write_by_rules
-from agent.knowledge.tailor.found import passages_of
-from gateway.stores import library_of, open_store, vectors_of
-from mcp_tools.builtin.knowledge import SearchKnowledgeInput, search
+from agent.core.settings import Settings
+from agent.grounded_answers import TailorInput, write_by_rules
+from agent.grounded_answers.found import passages_of
+from agent.ingest.collections import Library
+from agent.net import SafeClient
+from agent.search.errors import MemoryNoResultsError
+from agent.search.models import MemoryQuery, RetrievedContext
+from gateway.bootstrap_stores import build_library, build_vector_index, open_store
+from mcp_tools.builtin.knowledge import SearchKnowledgeInput, search_collections
 
 HERE = Path(__file__).parent
 LANGUAGES = ("sv", "de")
@@ -46,7 +46,7 @@ class Half:
     refused: list[str] = field(default_factory=list)
     """The answers that cite nothing."""
 
-    def found(self, ranked: list[RetrievedContext], wanted: str) -> None:
+    def record_ranking(self, ranked: list[RetrievedContext], wanted: str) -> None:
         """Count one answerable question's passages; each document is one passage."""
         names = [one.metadata["source"] for one in ranked]
         at = names.index(f"{wanted}.md") if f"{wanted}.md" in names else None
@@ -57,7 +57,7 @@ class Half:
             self.first += at == 0
             self.sure += ranked[at].relevance_score >= LEAST
 
-    def told(self, question: str, expected: str, content: str, *, cited: bool) -> None:
+    def record_detection(self, question: str, expected: str, content: str, *, cited: bool) -> None:
         """Count one answer."""
         opening = content.split("\n", 1)[0]
         reserved = not cited or (opening.endswith(":") and "[" not in opening)
@@ -91,16 +91,16 @@ async def measured(language: str) -> list[Half]:
             (docs / f"{row['_id']}.md").write_text(f"# {row['title']}\n\n{row['text']}\n", "utf-8")
         settings = Settings(_env_file=None, data_dir=Path(place) / "data")
         store = await open_store(settings)
-        library = library_of(settings, store, vectors_of(settings, store), None, SafeClient())
+        library = build_library(settings, store, build_vector_index(settings, store), None, SafeClient())
         try:
             await library.ingest(OWNER, COLLECTION, docs)
             wanted = dict(line.split("\t")[:2] for line in (HERE / language / "qrels.tsv").read_text().splitlines())
             for asked in rows(language, "queries.jsonl"):
                 half = halves[asked["half"]]
                 if asked["_id"] in wanted:
-                    half.found(await ranked(library, asked["text"]), wanted[asked["_id"]])
+                    half.record_ranking(await ranked(library, asked["text"]), wanted[asked["_id"]])
                 content, cited = await answered(library, asked["text"])
-                half.told(asked["text"], asked["answer"], content, cited=cited)
+                half.record_detection(asked["text"], asked["answer"], content, cited=cited)
         finally:
             await store.close()
     return [half.means() for half in halves.values()]
@@ -117,7 +117,7 @@ async def ranked(library: Library, question: str) -> list[RetrievedContext]:
 
 async def answered(library: Library, question: str) -> tuple[str, bool]:
     """The answer by rules, as the room `knowledge` gives it without a model, and whether it cites anything."""
-    found = await search(library, SearchKnowledgeInput(query=question), OWNER)
+    found = await search_collections(library, SearchKnowledgeInput(query=question), OWNER)
     passages = passages_of([found.model_dump(mode="json")])
     output = write_by_rules(TailorInput(user_query=question, context_chunks=passages)).output
     return output.content, bool(output.citations)

@@ -1,15 +1,15 @@
-"""`Flag`: seen by whoever waits, however early or late it is raised, and by nobody once it was taken down."""
+"""`SharedEvent`: wakes every waiter, before or after it is set, and none after it is cleared."""
 
 import asyncio
 
-from agent.execution.flag import Flag
+from agent.run_context.shared_event import SharedEvent
 
 
 async def test_a_flag_that_is_raised_wakes_all_who_wait_beside_something_else() -> None:
-    flag, never = Flag(), asyncio.get_running_loop().create_future()
+    flag, never = SharedEvent(), asyncio.get_running_loop().create_future()
 
     async def first() -> set[asyncio.Future[None]]:
-        return (await asyncio.wait((flag.seen(), never), return_when=asyncio.FIRST_COMPLETED))[0]
+        return (await asyncio.wait((flag.when_set(), never), return_when=asyncio.FIRST_COMPLETED))[0]
 
     waiting = [asyncio.create_task(first()) for _ in range(2)]
     await asyncio.sleep(0)
@@ -21,30 +21,30 @@ async def test_a_flag_that_is_raised_wakes_all_who_wait_beside_something_else() 
 
 
 async def test_a_flag_that_was_raised_before_is_seen_at_once() -> None:
-    flag = Flag()
+    flag = SharedEvent()
     flag.set()
     flag.set()
     assert flag.is_set()
-    assert flag.seen().done()
+    assert flag.when_set().done()
 
 
 async def test_a_flag_that_was_taken_down_waits_to_be_raised_again() -> None:
-    flag = Flag()
-    before = flag.seen()
+    flag = SharedEvent()
+    before = flag.when_set()
     flag.set()
     flag.clear()
     assert before.done()
     assert not flag.is_set()
-    assert not flag.seen().done()
+    assert not flag.when_set().done()
 
 
 async def test_who_stops_waiting_takes_it_from_nobody() -> None:
-    flag = Flag()
-    given_up = asyncio.create_task(asyncio.wait((flag.seen(),)))
+    flag = SharedEvent()
+    given_up = asyncio.create_task(asyncio.wait((flag.when_set(),)))
     await asyncio.sleep(0)
     given_up.cancel()
     await asyncio.wait([given_up])
-    seen = flag.seen()
+    seen = flag.when_set()
     flag.set()
     assert seen.done()
     assert not seen.cancelled()

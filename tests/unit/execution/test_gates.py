@@ -2,9 +2,10 @@
 
 import pytest
 
-from agent.core.fold import RunState, fold
 from agent.core.models import Room, Source
-from agent.execution.gates import check_gates, cited_ids
+from agent.core.run_state import RunState, fold
+from agent.execution.gates import check_gates
+from agent.run_context.outputs import parse_cited_ids
 from tests.support.builders import (
     RUN_ID,
     Placed,
@@ -118,4 +119,4 @@ def test_a_plan_that_looked_things_up_must_bring_evidence_where_it_is_asked_for(
     ],
 )
 def test_the_numbers_an_answer_cites(answer: str, ids: list[int]) -> None:
-    assert cited_ids(answer) == ids
+    assert parse_cited_ids(answer) == ids

@@ -8,9 +8,11 @@ from pydantic import JsonValue
 
 from agent.core.errors import ConfigError
 from agent.core.events import GateChecked, StepOutput
-from agent.core.fold import RunState, fold
 from agent.core.models import JsonObject, Outcome, Room, Source
-from agent.execution.gates import GATES, check_gates, failed_gates, insists, refuse_unknown_gates
+from agent.core.run_state import RunState, fold
+from agent.execution.gates import GATES, check_gates, has_room_gates, list_failed_gates, validate_room_gates
+from agent.run_context.extensions import merge_extensions
+from mcp_tools.builtin import BUILTIN_EXTENSIONS
 from tests.support.builders import (
     RUN_ID,
     Placed,
@@ -26,6 +28,7 @@ from tests.support.builders import (
     tool_step,
 )
 
+EXTENSIONS = merge_extensions(BUILTIN_EXTENSIONS)
 Values = Mapping[str, JsonObject]
 ROOM = Room(
     id="incident",
@@ -38,12 +41,14 @@ POLICY = {"title": "Severity levels", "source_type": "policy", "source_id": "pol
 TICKET = {"ticket": "OPS-1", "summary": "Slow"}
 
 
-def ran(step: str, tool: str, **fields: Any) -> tuple[Placed, ...]:
+def tool_events(step: str, tool: str, **fields: Any) -> tuple[Placed, ...]:
     return started(step), called(step, tool), returned(step, tool, **fields), finished(step), judged(step)
 
 
 EVERY_TOOL = tuple(
-    event for n, tool in enumerate((*ROOM.required_tools, *ROOM.incident_tools), 1) for event in ran(f"s{n}", tool)
+    event
+    for n, tool in enumerate((*ROOM.required_tools, *ROOM.incident_tools), 1)
+    for event in tool_events(f"s{n}", tool)
 )
 
 
@@ -51,14 +56,14 @@ def state_of(prompt: str = "an incident", *events: Placed, room: Room = ROOM, **
     return fold(RUN_ID, log(created(prompt, room=room, **request), STEPS, *events))
 
 
-def checked(
+def check_gate(
     state: RunState,
     values: Values | None = None,
     answer: str = "an answer",
     sources: tuple[Source, ...] = (),
 ) -> dict[str, GateChecked]:
     outputs = {tool: (StepOutput(value=value, text="x"),) for tool, value in (values or {}).items()}
-    return {gate.gate: gate for gate in check_gates(state, answer, sources, outputs)}
+    return {gate.gate: gate for gate in check_gates(state, answer, sources, outputs, EXTENSIONS)}
 
 
 def entities(*names: str) -> JsonObject:
@@ -77,7 +82,7 @@ def entities(*names: str) -> JsonObject:
     ],
 )
 def test_a_summary_names_at_least_half_of_the_entities(names: tuple[str, ...], summary: str, passes: bool) -> None:
-    gate = checked(state_of(), {"extract_entities": entities(*names), "summarize": {"summary": summary}})[
+    gate = check_gate(state_of(), {"extract_entities": entities(*names), "summarize": {"summary": summary}})[
         "summary_consistent"
     ]
     assert gate.passed is passes
@@ -87,7 +92,8 @@ def test_a_summary_names_at_least_half_of_the_entities(names: tuple[str, ...], s
 def test_the_entities_left_out_are_named() -> None:
     values: Values = {"extract_entities": entities("api", "P1", "Anna"), "summarize": {"summary": "the api"}}
     assert (
-        checked(state_of(), values)["summary_consistent"].reason == "the summary leaves out 2 of 3 entities: P1, Anna"
+        check_gate(state_of(), values)["summary_consistent"].reason
+        == "the summary leaves out 2 of 3 entities: P1, Anna"
     )
 
 
@@ -96,12 +102,12 @@ def test_of_a_long_text_the_most_frequent_entities_count() -> None:
     listed += [{"text": f"often{n}", "count": 9} for n in range(20)]
     values: dict[str, JsonObject] = {"extract_entities": {"entities": listed}}
     said = " ".join(f"often{n}" for n in range(20))
-    assert checked(state_of(), {**values, "summarize": {"summary": said}})["summary_consistent"].passed
+    assert check_gate(state_of(), {**values, "summarize": {"summary": said}})["summary_consistent"].passed
 
 
 @pytest.mark.parametrize("values", [{}, {"extract_entities": entities()}, {"extract_entities": entities("a")}])
 def test_without_entities_or_a_summary_there_is_nothing_to_compare(values: dict[str, JsonObject]) -> None:
-    assert "summary_consistent" not in checked(state_of(), values)
+    assert "summary_consistent" not in check_gate(state_of(), values)
 
 
 @pytest.mark.row("S004-33")
@@ -123,7 +129,7 @@ def test_without_entities_or_a_summary_there_is_nothing_to_compare(values: dict[
 def test_an_incident_rests_on_evidence(
     knowledge: list[Any], issues: list[Any], brief: list[Any], failures: tuple[str, ...], redo: tuple[str, ...]
 ) -> None:
-    gate = checked(
+    gate = check_gate(
         state_of(),
         {
             "search_incident_knowledge": {"results": knowledge},
@@ -145,7 +151,7 @@ def test_an_incident_rests_on_evidence(
     ],
 )
 def test_only_incidents_need_the_evidence_of_incidents(prompt: str, context: JsonObject, required: bool) -> None:
-    assert ("incident_evidence" in checked(state_of(prompt, metadata={"context": context}))) is required
+    assert ("incident_evidence" in check_gate(state_of(prompt, metadata={"context": context}))) is required
 
 
 @pytest.mark.row("S004-31")
@@ -157,44 +163,52 @@ def test_the_tools_a_room_requires_must_have_succeeded() -> None:
         started("s2"), called("s2", "summarize"), returned("s2", "summarize", **boom), finished("s2", **boom),
         judged("s2", Outcome.REPLAN),
     )  # fmt: skip
-    everything = checked(state_of("an incident", *EVERY_TOOL), {**fine, **found})["required_tools"]
+    everything = check_gate(state_of("an incident", *EVERY_TOOL), {**fine, **found})["required_tools"]
     assert (everything.passed, everything.reason) == (True, "every required tool ran and succeeded")
-    nothing = checked(state_of("an invoice"))["required_tools"]
+    nothing = check_gate(state_of("an invoice"))["required_tools"]
     assert nothing.failures == ("never ran: extract_entities, summarize",)
-    failing = checked(state_of("an invoice", *ran("s1", "extract_entities"), *broken), {"extract_entities": entities()})
+    failing = check_gate(
+        state_of("an invoice", *tool_events("s1", "extract_entities"), *broken), {"extract_entities": entities()}
+    )
     assert failing["required_tools"].failures == ("summarize failed: boom",)
-    refused = (*ran("s2", "summarize")[:-1], judged("s2", Outcome.REPLAN))
-    doubted = checked(state_of("an invoice", *ran("s1", "extract_entities"), *refused), {"extract_entities": {}})
+    refused = (*tool_events("s2", "summarize")[:-1], judged("s2", Outcome.REPLAN))
+    doubted = check_gate(
+        state_of("an invoice", *tool_events("s1", "extract_entities"), *refused), {"extract_entities": {}}
+    )
     assert doubted["required_tools"].failures == ("summarize failed: its result was not accepted (because)",)
-    half = checked(state_of("an incident", *ran("s1", "extract_entities"), *ran("s2", "summarize")), fine)
+    half = check_gate(
+        state_of("an incident", *tool_events("s1", "extract_entities"), *tool_events("s2", "summarize")), fine
+    )
     assert half["required_tools"].failures == ("never ran: search_incident_knowledge, search_previous_issues",)
 
 
 def test_a_room_that_lists_the_gate_has_its_citations_checked() -> None:
-    assert not checked(state_of("an invoice"), {}, "so it is [2]", (source(1),))["citations_resolve"].passed
-    assert checked(state_of("an invoice"), {}, "so it is [1]", (source(1),))["citations_resolve"].passed
+    assert not check_gate(state_of("an invoice"), {}, "so it is [2]", (source(1),))["citations_resolve"].passed
+    assert check_gate(state_of("an invoice"), {}, "so it is [1]", (source(1),))["citations_resolve"].passed
 
 
 def test_numbers_in_brackets_that_the_user_wrote_are_no_citations() -> None:
-    assert checked(state_of("log: [12] failed"), {}, "It says [12] failed")["citations_resolve"].passed
+    assert check_gate(state_of("log: [12] failed"), {}, "It says [12] failed")["citations_resolve"].passed
 
 
 def test_only_listed_gates_fail_a_run_and_background_prompts_have_none() -> None:
     events = (GateChecked(gate="answer_present", passed=False, reason="no answer"),
               GateChecked(gate="required_tools", passed=False, reason="never ran"))  # fmt: skip
     state = fold(RUN_ID, log(created(room=ROOM), STEPS, *events))
-    assert [gate.gate for gate in failed_gates(state)] == ["required_tools"]
+    assert [gate.gate for gate in list_failed_gates(state)] == ["required_tools"]
     hidden = fold(RUN_ID, log(created(room=ROOM).model_copy(update={"hidden": True}), STEPS, *events))
-    assert failed_gates(hidden) == ()
-    assert insists(state)
-    assert not insists(hidden)
-    assert not insists(fold(RUN_ID, log(created(), STEPS)))
+    assert list_failed_gates(hidden) == ()
+    assert has_room_gates(state)
+    assert not has_room_gates(hidden)
+    assert not has_room_gates(fold(RUN_ID, log(created(), STEPS)))
 
 
 def test_a_gate_that_is_not_there_stops_the_start_and_never_passes() -> None:
     misspelt = Room(id="r", gates=("required_tool",))
     with pytest.raises(ConfigError, match="room 'r': gates: there is no gate 'required_tool'; known: answer_present"):
-        refuse_unknown_gates([misspelt])
-    refuse_unknown_gates([ROOM])
-    assert not checked(state_of(room=misspelt))["required_tool"].passed
-    assert set(ROOM.gates) <= set(GATES)
+        validate_room_gates([misspelt])
+    validate_room_gates([ROOM], EXTENSIONS)
+    with pytest.raises(ConfigError, match="there is no topic 'weather'; known: incident"):
+        validate_room_gates([Room(id="r", topic_tools={"weather": ("web_fetch",)})], EXTENSIONS)
+    assert not check_gate(state_of(room=misspelt))["required_tool"].passed
+    assert set(ROOM.gates) <= {*GATES, *EXTENSIONS.gates}

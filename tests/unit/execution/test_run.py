@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.core import events as ev
-from agent.core.codec import encode
 from agent.core.errors import AgentError, ConflictError, StaleEpochError, StoreError, StoreFullError, TooLargeError
-from agent.core.events import Draft, Event
-from agent.core.fold import fold
-from agent.core.journal import Claim
-from agent.core.journal_rows import check_order
+from agent.core.events import Event, EventDraft
 from agent.core.models import JsonObject, Usage
-from agent.execution import run as run_module
-from agent.execution.run import Engine, Run
+from agent.core.run_state import fold
+from agent.run_context import run as run_module
+from agent.run_context.run import Engine, Run
+from agent.storage.event_codec import encode
+from agent.storage.journal import Claim
+from agent.storage.journal_rows import check_terminal_last
 from tests.support.builders import RUN_ID, created, log
 
 AT = 5.0
@@ -36,13 +36,13 @@ class Ledger:
         self.fates = list(fates)
         self._turns = turns
 
-    async def append(self, run_id: str, epoch: int, drafts: Sequence[Draft]) -> tuple[Event, ...]:
+    async def append(self, run_id: str, epoch: int, drafts: Sequence[EventDraft]) -> tuple[Event, ...]:
         for _ in range(self._turns):
             await asyncio.sleep(0)
         fate = self.fates.pop(0) if self.fates else "ok"
         if isinstance(fate, Exception):
             raise fate
-        check_order(run_id, drafts)
+        check_terminal_last(run_id, drafts)
         if self.events[-1].body.terminal:
             raise ConflictError("it has ended")
         first = len(self.events) + 1
@@ -72,7 +72,7 @@ def number_of(event: Event) -> int:
     return event.body.usage.prompt_tokens if isinstance(event.body, ev.ModelReturned) else 0
 
 
-def bounded(work: Coroutine[Any, Any, None]) -> None:
+def run_with_timeout(work: Coroutine[Any, Any, None]) -> None:
     async def timed() -> None:
         async with asyncio.timeout(DEADLINE_S):
             await work
@@ -152,7 +152,7 @@ def test_state_and_log_never_come_apart(acts: list[tuple[str, int]], fates: list
             newest = max(numbers, default=0)
             assert {n for n in adversary.noted if n < newest} <= set(numbers), "nothing rests on a lost note"
 
-    bounded(go())
+    run_with_timeout(go())
 
 
 def test_nothing_is_appended_behind_notes_that_were_lost() -> None:
@@ -169,7 +169,7 @@ def test_nothing_is_appended_behind_notes_that_were_lost() -> None:
         with pytest.raises(StoreFullError):
             await noted
 
-    bounded(go())
+    run_with_timeout(go())
     assert len(ledger.events) == 1
     assert ledger.fates == []
 
@@ -184,7 +184,7 @@ def test_a_defect_of_the_store_leaves_nobody_waiting() -> None:
         assert second is None
         assert run.state == fold(RUN_ID, ledger.events)
 
-    bounded(go())
+    run_with_timeout(go())
 
 
 def test_a_note_is_folded_as_it_is_read_back() -> None:
@@ -197,7 +197,7 @@ def test_a_note_is_folded_as_it_is_read_back() -> None:
         await run.flush()
         assert run.state == fold(RUN_ID, ledger.events)
 
-    bounded(go())
+    run_with_timeout(go())
 
 
 def test_a_note_behind_the_end_is_refused() -> None:
@@ -210,4 +210,4 @@ def test_a_note_behind_the_end_is_refused() -> None:
             await run.note(turn(1))
         assert run.state == fold(RUN_ID, ledger.events)
 
-    bounded(go())
+    run_with_timeout(go())

@@ -3,36 +3,44 @@
 import numpy as np
 import pytest
 
-from agent.guardrails.classifier import WEIGHTS, Limits, Model, dump, parse, shipped, suspect
-from agent.guardrails.features import SIZE, Hashed, Weights
-from agent.guardrails.segments import sentences, shape, windows
-from tests.bench.guardrails.logistic import Rows, fit
-from tests.bench.guardrails.rows import near_duplicates, own
+from agent.policy.guardrails.classifier import (
+    WEIGHTS,
+    InjectionModel,
+    Thresholds,
+    dump_model,
+    find_suspicions,
+    load_shipped_model,
+    parse_model,
+)
+from agent.policy.guardrails.features import SIZE, HashedText, Weights
+from agent.policy.guardrails.segments import build_windows, classify_shape, split_segments
+from tests.bench.guardrails.logistic import SparseRows, fit
+from tests.bench.guardrails.rows import group_near_duplicates, load_own_prompts
 
 
-def a_model() -> Model:
+def make_model() -> InjectionModel:
     rng = np.random.default_rng(3)
     attack, request, addressed = (Weights(rng.normal(size=SIZE).astype(np.float32), 0.25) for _ in range(3))
-    return Model(attack, request, addressed, Limits(1.5, 2.5, -0.5, 0.75, 0.5))
+    return InjectionModel(attack, request, addressed, Thresholds(1.5, 2.5, -0.5, 0.75, 0.5))
 
 
 def test_a_model_survives_its_file() -> None:
-    model = a_model()
-    again = parse(dump(model))
+    model = make_model()
+    again = parse_model(dump_model(model))
     step = float(np.abs(model.attack.slots).max()) / 127
     assert np.abs(again.attack.slots - model.attack.slots).max() <= step / 2 + 1e-6
-    assert (again.above, again.request.bias) == (model.above, 0.25)
+    assert (again.thresholds, again.request.bias) == (model.thresholds, 0.25)
 
 
 def test_another_format_is_refused() -> None:
     with pytest.raises(ValueError, match="do not fit this version"):
-        parse('{"format": 99, "slots": 65536}')
+        parse_model('{"format": 99, "slots": 65536}')
 
 
 def test_the_shipped_weights_are_small_text() -> None:
     assert WEIGHTS.stat().st_size < 500_000
     assert WEIGHTS.read_text("ascii").startswith('{"format": 2')
-    assert shipped().attack.slots.any()
+    assert load_shipped_model().attack.slots.any()
 
 
 @pytest.mark.parametrize(
@@ -46,17 +54,17 @@ def test_the_shipped_weights_are_small_text() -> None:
     ],
 )
 def test_a_span_scores_as_the_row_it_was_trained_as(text: str) -> None:
-    weights = a_model().attack
-    hashed = Hashed(text)
-    spans = windows(text, sentences(text))
+    weights = make_model().attack
+    hashed = HashedText(text)
+    spans = build_windows(text, split_segments(text))
     scores = hashed.score(weights, spans[:, 0], spans[:, 1])
     for (start, end), score in zip(spans.tolist(), scores.tolist(), strict=True):
-        slots, values = hashed.row(start, end)
+        slots, values = hashed.build_row(start, end)
         assert score == pytest.approx(float(weights.slots[slots] @ values) + weights.bias, abs=1e-3)
 
 
 def test_regression_learns_what_separates() -> None:
-    rows = Rows.of([(np.array([n % 2, 7]), np.array([1.0, 1.0])) for n in range(20)])
+    rows = SparseRows.join([(np.array([n % 2, 7]), np.array([1.0, 1.0])) for n in range(20)])
     model = fit(rows, np.array([n % 2 for n in range(20)]), np.ones(20), 10.0)
     assert model.slots[1] > 0.5
     assert model.slots[0] < -0.5
@@ -65,26 +73,31 @@ def test_regression_learns_what_separates() -> None:
 
 def test_near_duplicates_are_of_one_group() -> None:
     texts = ["the quick brown fox jumps over it", "The quick brown fox jumps over us", "something else entirely", ""]
-    one, two, three, four = near_duplicates(texts, ["", "k", "", "k"])
+    one, two, three, four = group_near_duplicates(texts, ["", "k", "", "k"])
     assert one == two == four
     assert three != one
 
 
 def test_shapes() -> None:
-    assert shape("How are you?") == "chat"
+    assert classify_shape("How are you?") == "chat"
     assert (
-        shape("Hello GPT, how are you today? I would like to know everything about the history of Rome, please.")
+        classify_shape(
+            "Hello GPT, how are you today? I would like to know everything about the history of Rome, please."
+        )
         == "chat"
     )
-    assert shape("Subject: Hi\n\nDear Ann, see you") == "mail"
-    assert shape('[{"id": 1, "name": "x"}]') == "data"
-    assert shape("[1] says so") == "chat"
+    assert classify_shape("Subject: Hi\n\nDear Ann, see you") == "mail"
+    assert classify_shape('[{"id": 1, "name": "x"}]') == "data"
+    assert classify_shape("[1] says so") == "chat"
 
 
 def test_the_shipped_model_fits_our_own_examples() -> None:
-    prompts, carried = own()
+    prompts, carried = load_own_prompts()
     for rows, least, most in ((prompts, 0.85, 0.01), (carried, 0.85, 0.02)):
-        hits = [(row.label, any(s.probability > 0.5 for s in suspect(row.text, shipped()))) for row in rows]
+        hits = [
+            (row.label, any(s.probability > 0.5 for s in find_suspicions(row.text, load_shipped_model())))
+            for row in rows
+        ]
         attacks, harmless = ([hit for label, hit in hits if label == wanted] for wanted in (1, 0))
         assert sum(attacks) / len(attacks) > least
         assert sum(harmless) / len(harmless) < most

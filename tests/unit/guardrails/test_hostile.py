@@ -6,24 +6,31 @@ from time import thread_time
 
 import pytest
 
-from agent.guardrails import Guardrails, GuardrailsInput, Links, Secrets, Vault, quoted
+from agent.policy.guardrails import (
+    GuardrailPipeline,
+    GuardrailsInput,
+    LinkFilter,
+    PlaceholderMap,
+    SecretScanner,
+    quote_untrusted,
+)
 
-GUARDRAILS = Guardrails()
-SECRETS = Secrets(["a-configured-secret-value"])
-LINKS = Links(outside=["see https://evil.example/x"])
+GUARDRAILS = GuardrailPipeline()
+SECRETS = SecretScanner(["a-configured-secret-value"])
+LINKS = LinkFilter(outside=["see https://evil.example/x"])
 
 
 def check(text: str) -> None:
-    found = GUARDRAILS.find(GuardrailsInput(content=text, check_type="input_validation"))
-    GUARDRAILS.decide(text, found, Vault())
+    found = GUARDRAILS.run_detectors(GuardrailsInput(content=text, check_type="input_validation"))
+    GUARDRAILS.apply_policy(text, found, PlaceholderMap())
 
 
 WAYS: dict[str, Callable[[str], object]] = {
     "check": check,
     "redact": SECRETS.redact,
-    "defuse": LINKS.defuse,
-    "quote": lambda text: quoted(text, "a page"),
-    "restore": Vault({"EMAIL_1": "a@example.org"}).restore,
+    "defuse": LINKS.sanitize,
+    "quote": lambda text: quote_untrusted(text, "a page"),
+    "restore": PlaceholderMap({"EMAIL_1": "a@example.org"}).restore,
 }
 UNITS = (
     "a", " ", "\n", "é", "0", "1 ", "@", "a@a.", ".", "[", "![a](", "<a ", "<!--", "http://", "`", "'",
@@ -87,7 +94,7 @@ async def test_odd_characters_do_no_harm(text: str) -> None:
 )
 def test_a_stream_of_small_pieces_takes_its_time_from_the_pieces(unit: str) -> None:
     text = (unit * 20_000)[:20_000]
-    stream = SECRETS.stream()
+    stream = SECRETS.create_stream()
     started = thread_time()
     for at in range(0, len(text), 5):
         stream.feed(text[at : at + 5])

@@ -4,11 +4,11 @@
 
 import pytest
 
-from agent.guardrails.pii import personal
+from agent.policy.guardrails.pii import find_personal_data
 
 
-def found(text: str) -> list[tuple[str, str]]:
-    return [(kind, text[span.start : span.end]) for kind, span in personal(text)]
+def find_pii(text: str) -> list[tuple[str, str]]:
+    return [(kind, text[span.start : span.end]) for kind, span in find_personal_data(text)]
 
 
 @pytest.mark.row("S003-04")
@@ -76,7 +76,7 @@ def found(text: str) -> list[tuple[str, str]]:
     ],
 )
 def test_finds(text: str, kind: str, value: str) -> None:
-    assert found(text) == [(kind, value)]
+    assert find_pii(text) == [(kind, value)]
 
 
 @pytest.mark.parametrize(
@@ -109,16 +109,16 @@ def test_finds(text: str, kind: str, value: str) -> None:
     ],
 )
 def test_leaves(text: str) -> None:
-    assert found(text) == []
+    assert find_pii(text) == []
 
 
 def test_an_iban_does_not_hide_the_next() -> None:
     text = "to SE45 5000 0000 0583 9825 7466 or AE070331234567890123456"
-    assert [kind for kind, _ in found(text)] == ["IBAN", "IBAN"]
+    assert [kind for kind, _ in find_pii(text)] == ["IBAN", "IBAN"]
 
 
 def test_overlapping_forms_are_reported_once() -> None:
-    assert found("IBAN GB82 WEST 1234 5698 7654 32, card 5555 5555 5555 4444") == [
+    assert find_pii("IBAN GB82 WEST 1234 5698 7654 32, card 5555 5555 5555 4444") == [
         ("IBAN", "GB82 WEST 1234 5698 7654 32"),
         ("CARD", "5555 5555 5555 4444"),
     ]
@@ -126,5 +126,5 @@ def test_overlapping_forms_are_reported_once() -> None:
 
 @pytest.mark.parametrize("text", ["", "\x00", "\ud800@\udfff", "@", "a" * 70 + "@example.org", "1" * 40])
 def test_odd_texts_do_no_harm(text: str) -> None:
-    for _, value in found(text):
+    for _, value in find_pii(text):
         assert value in text

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.guardrails import Secrets
+from agent.policy.guardrails import SecretScanner
 
 # Put together here, so that no file of the repository holds anything a scanner takes for a credential.
 KEYS = {
@@ -33,7 +33,7 @@ HIDDEN = "correct/horse+battery=staple ü"
 @pytest.mark.parametrize("kind", KEYS)
 def test_known_forms_are_taken_out(kind: str) -> None:
     text = f"use {KEYS[kind]}, then go on"
-    assert Secrets().redact(text) == f"use [removed: {kind}], then go on"
+    assert SecretScanner().redact(text) == f"use [removed: {kind}], then go on"
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_known_forms_are_taken_out(kind: str) -> None:
     ],
 )
 def test_values_that_are_called_secret_are_taken_out(text: str, left: str) -> None:
-    assert Secrets().redact(text) == left
+    assert SecretScanner().redact(text) == left
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_values_that_are_called_secret_are_taken_out(text: str, left: str) -> No
     ],
 )
 def test_ordinary_text_stays(text: str) -> None:
-    assert Secrets(["s3cret-value"]).redact(text) == text
+    assert SecretScanner(["s3cret-value"]).redact(text) == text
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_ordinary_text_stays(text: str) -> None:
 def test_a_configured_secret_is_found_in_every_encoding(encode: object) -> None:
     assert callable(encode)
     text = f"before {encode(HIDDEN)} after"
-    left = Secrets([HIDDEN]).redact(text)
+    left = SecretScanner([HIDDEN]).redact(text)
     assert "[removed: CONFIGURED_SECRET]" in left
     assert left.startswith("before ")
     assert left.endswith(" after")
@@ -121,18 +121,18 @@ def test_a_configured_secret_is_found_in_every_encoding(encode: object) -> None:
 
 
 def test_a_short_word_is_found_as_it_stands_only() -> None:
-    secrets = Secrets(["changeit"])
+    secrets = SecretScanner(["changeit"])
     assert secrets.redact("please change it") == "please change it"
     assert secrets.redact("it is changeit") == "it is [removed: CONFIGURED_SECRET]"
 
 
 def test_values_too_short_to_be_told_from_words_are_not_looked_for() -> None:
-    assert Secrets(["key"]).redact("the key fits") == "the key fits"
+    assert SecretScanner(["key"]).redact("the key fits") == "the key fits"
 
 
 def test_a_tree_is_redacted_in_names_and_values_however_deep() -> None:
     tree: object = {"password": "plain", "n": 1, "list": [KEYS["JWT"], None, {KEYS["NPM_TOKEN"]: True}]}
-    redacted = Secrets().redact_tree(tree)  # type: ignore[arg-type]
+    redacted = SecretScanner().redact_tree(tree)  # type: ignore[arg-type]
     assert redacted == {
         "password": "[removed: PASSWORD]", "n": 1,
         "list": ["[removed: JWT]", None, {"[removed: NPM_TOKEN]": True}],
@@ -140,7 +140,7 @@ def test_a_tree_is_redacted_in_names_and_values_however_deep() -> None:
     deep: object = KEYS["JWT"]
     for _ in range(5_000):
         deep = [deep]
-    left: object = Secrets().redact_tree(deep)  # type: ignore[arg-type]
+    left: object = SecretScanner().redact_tree(deep)  # type: ignore[arg-type]
     while isinstance(left, list):
         left = left[0]
     assert left == "[removed: JWT]"
@@ -158,8 +158,8 @@ _BITS = st.sampled_from(
 
 @given(st.lists(_BITS, max_size=8).map("".join), st.lists(st.integers(1, 23), min_size=1, max_size=40))
 def test_any_split_redacts_the_same(text: str, sizes: list[int]) -> None:
-    secrets = Secrets([HIDDEN])
-    stream = secrets.stream()
+    secrets = SecretScanner([HIDDEN])
+    stream = secrets.create_stream()
     out, at = [], 0
     for size in [*sizes, *([11] * len(text))]:
         out.append(stream.feed(text[at : at + size]))
@@ -168,7 +168,7 @@ def test_any_split_redacts_the_same(text: str, sizes: list[int]) -> None:
 
 
 def test_a_stream_holds_back_one_word_only() -> None:
-    stream = Secrets().stream()
+    stream = SecretScanner().create_stream()
     assert stream.feed("The quick brown fo") == "The quick brown "
     assert stream.feed("x jumps ") == "fox jumps "
     assert stream.end() == ""

@@ -1,22 +1,22 @@
-"""`HttpModelClient` where a call cannot be begun, or is under way when the client is closed."""
+"""`HttpModelClient` where a call cannot be started, or is under way when the client is closed."""
 
 import asyncio
 
 import pytest
 
 from agent.core.errors import ModelDownError
-from agent.core.llm.http import HttpModelClient
-from agent.core.llm.port import ModelRequest
+from agent.llm.http import HttpModelClient
+from agent.llm.port import ModelRequest
 
 REQUEST = ModelRequest(model="m", messages=({"role": "user", "content": "x"},), purpose="completion", timeout_s=30.0)
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 CHUNK = b'data: {"choices":[{"delta":{"content":"a"}}]}\n\n'
 
 
-async def all_of(client: HttpModelClient, begun: asyncio.Event | None = None) -> None:
+async def all_of(client: HttpModelClient, started: asyncio.Event | None = None) -> None:
     async for _ in client.stream(REQUEST):
-        if begun is not None:
-            begun.set()
+        if started is not None:
+            started.set()
 
 
 @pytest.mark.parametrize("host", ["a..b", "a" * 70 + ".test"])

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from agent.core.errors import ModelOutputError
-from agent.core.llm.faults import provider_message
-from agent.core.llm.replies import read_chunk, read_reply, read_usage
-from agent.core.llm.sse import data_events
 from agent.core.models import Usage
+from agent.llm.faults import extract_provider_message
+from agent.llm.replies import read_chunk, read_reply, read_usage
+from agent.llm.sse import iter_data_events
 
 DEEP = b"[" * 100_000
 
@@ -18,7 +18,7 @@ def reply_with(**fields: Any) -> bytes:
     return json.dumps({"choices": [{"message": {"content": "a"}}], **fields}).encode()
 
 
-def said(message: object) -> bytes:
+def encode_reply(message: object) -> bytes:
     return json.dumps({"choices": [{"message": message}]}).encode()
 
 
@@ -32,12 +32,12 @@ def test_what_is_no_completion_is_said_to_be_none(body: bytes) -> None:
     "message", ["hi", 5, {"tool_calls": 3}, {"tool_calls": {"a": 1}}, {"tool_calls": ["a"]}, {"content": 0}]
 )
 def test_parts_of_another_shape_are_left_out(message: object) -> None:
-    reply = read_reply(said(message), "here")
+    reply = read_reply(encode_reply(message), "here")
     assert (reply.text, reply.tool_calls) == ("", ())
 
 
 def test_a_call_of_another_shape_has_no_name() -> None:
-    (call,) = read_reply(said({"tool_calls": [{"function": "f"}]}), "here").tool_calls
+    (call,) = read_reply(encode_reply({"tool_calls": [{"function": "f"}]}), "here").tool_calls
     assert (call.name, call.arguments) == ("", "{}")
 
 
@@ -66,7 +66,7 @@ def test_amounts_are_counted() -> None:
 
 
 def test_the_words_of_an_error_without_an_end_are_shortened() -> None:
-    assert provider_message(DEEP).startswith("[[")
+    assert extract_provider_message(DEEP).startswith("[[")
 
 
 async def test_an_event_without_an_end_is_no_event() -> None:
@@ -74,4 +74,4 @@ async def test_an_event_without_an_end_is_no_event() -> None:
         yield b"data: " + DEEP + b"\n\n"
 
     with pytest.raises(ModelOutputError):
-        _ = [event async for event in data_events(chunks())]
+        _ = [event async for event in iter_data_events(chunks())]

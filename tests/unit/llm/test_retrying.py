@@ -8,10 +8,10 @@ from email.utils import format_datetime
 import pytest
 
 from agent.core.errors import ModelAuthError, ModelDownError, ModelError, ModelRateLimitError, ModelTimeoutError
-from agent.core.llm.faults import provider_message, retry_after
-from agent.core.llm.http import HttpModelClient
-from agent.core.llm.port import ModelRequest
-from agent.core.llm.retrying import RetryingClient
+from agent.llm.faults import extract_provider_message, parse_retry_after
+from agent.llm.http import HttpModelClient
+from agent.llm.port import ModelRequest
+from agent.llm.retrying import RetryingClient
 from tests.support.canned import Canned, CannedServer, canned_server
 
 ASK = ModelRequest(model="m", messages=({"role": "user", "content": "x"},), purpose="planner", timeout_s=3)
@@ -155,12 +155,12 @@ async def test_an_error_inside_a_stream_is_raised(server: CannedServer, client: 
     ],
 )
 def test_how_long_to_wait_is_read_from_the_headers(headers: dict[str, str], seconds: float | None) -> None:
-    assert retry_after(headers) == seconds
+    assert parse_retry_after(headers) == seconds
 
 
 def test_a_date_to_wait_for_is_read_too() -> None:
     later = format_datetime(datetime.now(UTC) + timedelta(seconds=100))
-    seconds = retry_after({"retry-after": later})
+    seconds = parse_retry_after({"retry-after": later})
     assert seconds is not None
     assert 90 < seconds <= 100
 
@@ -177,4 +177,4 @@ def test_a_date_to_wait_for_is_read_too() -> None:
     ],
 )
 def test_the_providers_own_words_are_told(body: bytes, said: str) -> None:
-    assert provider_message(body) == said
+    assert extract_provider_message(body) == said

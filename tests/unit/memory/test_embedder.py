@@ -1,4 +1,4 @@
-"""The local embedder's floor of quality, and the endpoint's manners over HTTP."""
+"""The quality of the local embedder, and the HTTP behaviour of the endpoint's client."""
 
 import asyncio
 import contextlib
@@ -10,9 +10,9 @@ import httpx
 import pytest
 import respx
 
-from agent.core.embedder import MAX_BATCH, HttpEmbedder, LocalEmbedder
 from agent.core.errors import EmbedderError
-from agent.core.vectors import Space
+from agent.core.vector_space import VectorSpace
+from agent.llm.embedder import MAX_BATCH, HttpEmbedder, LocalEmbedder
 
 URL = "http://embedder.test/v1"
 FACTS = (
@@ -54,7 +54,7 @@ def test_a_paraphrase_is_nearest_to_its_fact(question: str, fact: int) -> None:
 @pytest.mark.row("S001-09")
 def test_the_same_text_gives_the_same_vector_in_every_process() -> None:
     code = (
-        "from agent.core.embedder import LocalEmbedder as L; import json; print(json.dumps(L().vector('Åsa says hi')))"
+        "from agent.llm.embedder import LocalEmbedder as L; import json; print(json.dumps(L().vector('Åsa says hi')))"
     )
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert tuple(json.loads(other.stdout)) == LocalEmbedder().vector("Åsa says hi")
@@ -79,7 +79,7 @@ async def test_texts_go_out_in_one_call_and_come_back_in_order() -> None:
     embedder = HttpEmbedder(URL, "m-1", "key-1")
     made = await embedder.embed(["a", "bb", ""])
     assert made.vectors == ((1.0, 1.0), (2.0, 1.0), (1.0, 1.0))
-    assert made.space == Space("m-1", 2)
+    assert made.space == VectorSpace("m-1", 2)
     assert route.call_count == 1
     assert route.calls[0].request.headers["authorization"] == "Bearer key-1"
     await embedder.embed(["x"] * (MAX_BATCH + 1))
@@ -117,7 +117,7 @@ async def test_every_failure_is_an_embedder_error_and_only_what_may_pass_is_trie
 ) -> None:
     route = respx.post(f"{URL}/embeddings")
     route.mock(side_effect=answer) if isinstance(answer, Exception) else route.mock(return_value=answer)
-    embedder = HttpEmbedder(URL, sleep=Naps())
+    embedder = HttpEmbedder(URL, sleep=RecordedSleep())
     for _ in range(2):
         with pytest.raises(EmbedderError, match=said):
             await embedder.embed(["a"])
@@ -125,8 +125,8 @@ async def test_every_failure_is_an_embedder_error_and_only_what_may_pass_is_trie
     await embedder.aclose()
 
 
-class Naps:
-    """Sleeps at once, and remembers for how long."""
+class RecordedSleep:
+    """Returns at once and records the requested durations."""
 
     def __init__(self) -> None:
         self.taken: list[float] = []
@@ -140,7 +140,7 @@ async def test_a_limit_is_waited_for_as_the_endpoint_asks() -> None:
     limited = httpx.Response(429, headers={"retry-after": "3"}, json={"error": "slow down"})
     route = respx.post(f"{URL}/embeddings")
     route.side_effect = [limited, limited, vectors(httpx.Request("POST", URL, content=json.dumps({"input": ["a"]})))]
-    naps = Naps()
+    naps = RecordedSleep()
     embedder = HttpEmbedder(URL, "m", sleep=naps)
     assert (await embedder.embed(["a"])).vectors == ((1.0, 1.0),)
     assert naps.taken == [3.0, 3.0]
@@ -158,7 +158,7 @@ async def test_an_endpoint_that_takes_fewer_texts_gets_fewer() -> None:
         return vectors(request)
 
     respx.post(f"{URL}/embeddings").mock(side_effect=picky)
-    embedder = HttpEmbedder(URL, "m", sleep=Naps())
+    embedder = HttpEmbedder(URL, "m", sleep=RecordedSleep())
     made = await embedder.embed(["x" * (n + 1) for n in range(200)])
     assert [vector[0] for vector in made.vectors] == [float(n + 1) for n in range(200)]
     assert sizes == [128, 64, 32, 32, 32, 32, 32, 32, 8]
@@ -183,7 +183,7 @@ async def test_another_dimension_in_the_middle_is_refused() -> None:
 
 
 async def test_an_endpoint_that_drips_is_left_after_its_time() -> None:
-    """Each byte comes in time, the whole never."""
+    """Each byte arrives in time, the whole reply never does."""
     held = asyncio.Event()
     left = asyncio.Event()
 

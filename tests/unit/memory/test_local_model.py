@@ -1,4 +1,4 @@
-"""The local model: its graph against the mathematics, its runner's manners, and what is wrong with a folder."""
+"""The local model: its graph compared with the mathematics, its runner, and defective folders."""
 
 import asyncio
 import json
@@ -15,24 +15,29 @@ import pytest
 pytest.importorskip("onnxruntime", reason="the extra local-embedder is not installed")
 pytest.importorskip("onnx", reason="the extra local-embedder is not installed")
 
-from agent.core.embedder import Literate, OnnxEmbedder, checked_folder
-from agent.core.embedder.graph import build, read_weights
 from agent.core.errors import ConfigError, EmbedderError
-from tests.support.tiny_bert import HEADS, HIDDEN, LAYERS, random_weights, vector_of, write_model, write_safetensors
+from agent.llm.embedder import LanguageAwareEmbedder, OnnxEmbedder, check_model_folder
+from tests.support.bert_onnx import build, read_weights
+from tests.support.tiny_bert import HEADS, HIDDEN, LAYERS, random_weights, vector_of, write_model
 
 TEXTS = ("a red boat sails over the sea", "cars", "", "the green car drives on the road at night , fast", "x")
 MODEL = os.environ.get("STEPGATE_TEST_EMBEDDER_SOURCE", "")
 
 
+def export_model(folder: Path, *, seed: int = 7) -> Path:
+    """A folder with a model as `stepgate` of earlier versions built it: finished vectors, name and length inside."""
+    build(write_model(folder, seed=seed), folder)
+    return folder
+
+
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    return write_model(tmp_path / "source")
+    return export_model(tmp_path / "source")
 
 
 @pytest.fixture
-async def model(source: Path, tmp_path: Path) -> AsyncIterator[OnnxEmbedder]:
-    build(source, tmp_path / "model")
-    embedder = OnnxEmbedder(tmp_path / "model")
+async def model(source: Path) -> AsyncIterator[OnnxEmbedder]:
+    embedder = OnnxEmbedder(source)
     yield embedder
     await embedder.aclose()
 
@@ -66,7 +71,7 @@ async def test_a_batch_gives_what_each_text_gives_alone_in_their_order(model: On
 
 
 async def test_a_text_is_cut_at_the_model_s_length(model: OnnxEmbedder) -> None:
-    """And not at the four tokens the tokenizer's file was saved with."""
+    """The four tokens that the tokenizer's file was saved with do not count."""
     cut, whole, longer = (await model.embed([f"red boat {'sea ' * n}" for n in (2, 12, 4_000)])).vectors
     assert whole == pytest.approx(longer, abs=1e-6)
     assert cut != pytest.approx(whole, abs=1e-3)
@@ -83,13 +88,13 @@ async def test_the_event_loop_goes_on_while_the_model_computes(model: OnnxEmbedd
     await model.embed(["a boat"])
     loop_thread = threading.get_ident()
     threads: set[int] = set()
-    inner = model._vectors_of
+    inner = model._compute_vectors
 
     def watched(*arguments: object) -> object:
         threads.add(threading.get_ident())
         return inner(*arguments)  # type: ignore[arg-type]
 
-    model._vectors_of = watched  # type: ignore[method-assign,assignment]
+    model._compute_vectors = watched  # type: ignore[method-assign,assignment]
     beats = 0
     working = asyncio.create_task(model.embed(["a red boat sails over the sea"] * 200))
     while not working.done():
@@ -101,16 +106,8 @@ async def test_the_event_loop_goes_on_while_the_model_computes(model: OnnxEmbedd
     assert beats > 1
 
 
-async def test_safetensors_make_the_same_model_without_being_built_first(model: OnnxEmbedder, source: Path) -> None:
-    direct = OnnxEmbedder(source)
-    built, made = await model.embed(TEXTS), await direct.embed(TEXTS)
-    assert made == built
-    assert made.space.embedder.startswith("bert-2x24@")
-    await direct.aclose()
-
-
 async def test_other_weights_are_another_space(source: Path, tmp_path: Path) -> None:
-    spaces = {OnnxEmbedder(source).check(), OnnxEmbedder(write_model(tmp_path / "other", seed=8)).check()}
+    spaces = {OnnxEmbedder(source).check(), OnnxEmbedder(export_model(tmp_path / "other", seed=8)).check()}
     assert len(spaces) == 2
 
 
@@ -137,34 +134,29 @@ async def test_graphs_that_others_export_are_pooled_here(source: Path, tmp_path:
 
 
 async def test_it_tells_the_languages_it_was_made_for(model: OnnxEmbedder) -> None:
-    assert isinstance(model, Literate)
-    assert model.pieces_a_word("a red boat") == 1.0, "nothing is known before the first text"
+    assert isinstance(model, LanguageAwareEmbedder)
+    assert model.tokens_per_word("a red boat") == 1.0, "nothing is known before the first text"
     await model.embed(["a boat"])
-    assert model.pieces_a_word("a red boat") == 1.0
-    assert model.pieces_a_word("boats cars") == 2.0
-    assert model.pieces_a_word("سفينة في البحر") == math.inf
-    assert model.pieces_a_word("") == 1.0
+    assert model.tokens_per_word("a red boat") == 1.0
+    assert model.tokens_per_word("boats cars") == 2.0
+    assert model.tokens_per_word("سفينة في البحر") == math.inf
+    assert model.tokens_per_word("") == 1.0
 
 
 def damaged(source: Path, case: str) -> Path:
     """The folder, with one thing wrong."""
-    weights, told = source / "model.safetensors", source / "config.json"
+    graph, told = source / "model.onnx", source / "config.json"
     config = json.loads(told.read_text("utf-8"))
-    one_layer = {name: tensor for name, tensor in random_weights(7).items() if ".layer.1." not in name}
     damages: dict[str, Callable[[], object]] = {
         "no folder": lambda: shutil.rmtree(source),
         "empty": lambda: [shutil.move(file, source.parent / file.name) for file in list(source.iterdir())],
-        "no weights": weights.unlink,
+        "no graph": graph.unlink,
         "no tokenizer": (source / "tokenizer.json").unlink,
-        "half": lambda: weights.write_bytes(weights.read_bytes()[: weights.stat().st_size // 2]),
-        "no safetensors": lambda: weights.write_bytes(b"\xff" * 100),
-        "another model": lambda: told.write_text(json.dumps(config | {"model_type": "t5"}), "utf-8"),
+        "half": lambda: graph.write_bytes(graph.read_bytes()[: graph.stat().st_size // 2]),
         "no json": lambda: told.write_text("{", "utf-8"),
-        "no layers": lambda: write_safetensors(weights, one_layer),
-        "wrong dimension": lambda: told.write_text(json.dumps(config | {"hidden_size": 30}), "utf-8"),
         "no tokenizer's json": lambda: (source / "tokenizer.json").write_text("{}", "utf-8"),
         "larger vocabulary": lambda: told.write_text(json.dumps(config | {"vocab_size": 3}), "utf-8"),
-        "no graph": lambda: (source / "model.onnx").write_bytes(b"not a graph"),
+        "another file": lambda: graph.write_bytes(b"not a graph"),
     }
     damages[case]()
     return source
@@ -173,19 +165,15 @@ def damaged(source: Path, case: str) -> Path:
 @pytest.mark.parametrize(
     ("case", "said"),
     [
-        ("no folder", "is no folder; `stepgate embedder build`"),
-        ("empty", "holds neither"),
-        ("no weights", "holds neither model.onnx nor model.safetensors"),
+        ("no folder", "there is no folder"),
+        ("empty", "holds no model.onnx"),
+        ("no graph", "holds no model.onnx"),
         ("no tokenizer", "holds no tokenizer.json"),
-        ("half", "no whole safetensors file"),
-        ("no safetensors", "no whole safetensors file"),
-        ("another model", "'t5' model"),
-        ("no json", "is no JSON"),
-        ("no layers", "holds no encoder.layer.1"),
-        ("wrong dimension", "no graph onnxruntime can run"),
-        ("no tokenizer's json", "is no tokenizer"),
-        ("larger vocabulary", "knows 25 pieces, the model 3"),
-        ("no graph", "no graph onnxruntime can run"),
+        ("half", "onnxruntime cannot run"),
+        ("no json", "cannot be read"),
+        ("no tokenizer's json", "is not a tokenizer"),
+        ("larger vocabulary", "has 25 tokens and the model 3"),
+        ("another file", "onnxruntime cannot run"),
     ],
 )
 async def test_what_is_wrong_with_a_folder_is_told(source: Path, case: str, said: str) -> None:
@@ -196,19 +184,9 @@ async def test_what_is_wrong_with_a_folder_is_told(source: Path, case: str, said
 
 
 def test_a_folder_is_looked_at_before_anything_is_loaded(source: Path, tmp_path: Path) -> None:
-    assert checked_folder(source) == source
+    assert check_model_folder(source) == source
     with pytest.raises(ConfigError, match="AGENT_EMBEDDER_MODEL_DIR"):
-        checked_folder(tmp_path / "nowhere")
-
-
-def test_a_build_is_whole_or_not_there(source: Path, tmp_path: Path) -> None:
-    target = tmp_path / "target"
-    with pytest.raises(ConfigError, match="no BERT sentence encoder"):
-        build(damaged(source, "no layers"), target)
-    assert not target.exists()
-    (tmp_path / "file").touch()
-    with pytest.raises(ConfigError, match="cannot be written"):
-        build(write_model(tmp_path / "again"), tmp_path / "file")
+        check_model_folder(tmp_path / "nowhere")
 
 
 @pytest.mark.skipif(not MODEL, reason="set STEPGATE_TEST_EMBEDDER_SOURCE to a folder of all-MiniLM-L6-v2's safetensors")

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from agent.core.models import Budgets, JsonObject, Room
-from agent.planning.catalogue import Catalogue, SkillCard
 from agent.planning.request import PlanningRequest
 from agent.tools import READ_ONLY, READ_ONLY_WEB, ToolAnnotations, ToolSpec
+from agent.tools.catalogue import Catalogue, SkillCard
 
 SIDE_EFFECT = ToolAnnotations(read_only=False, idempotent=False)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from agent.core.models import JsonObject
-from agent.planning.amendments import amended, explained
+from agent.planning.amendments import apply_reply_to_args, explain_pending_call
 from agent.tools import ToolAnnotations, ToolSpec
 
 APPLY = ToolSpec("apply_pipeline", "Make it.", {}, None, ToolAnnotations(read_only=False), tainted=False)
@@ -29,15 +29,15 @@ ARGS: JsonObject = {"collection_name": "kelp"}
     ],
 )
 def test_a_name_is_read_off_a_reply(said: str, name: str) -> None:
-    assert amended(APPLY, ARGS, said) == {"collection_name": name}
+    assert apply_reply_to_args(APPLY, ARGS, said) == {"collection_name": name}
 
 
 def test_force_is_taken_only_where_it_is_said() -> None:
-    assert amended(APPLY, ARGS, "apply kelp anyway") == {"collection_name": "kelp", "force": True}
+    assert apply_reply_to_args(APPLY, ARGS, "apply kelp anyway") == {"collection_name": "kelp", "force": True}
 
 
 def test_other_tools_are_not_touched_and_every_one_is_explained() -> None:
-    assert amended(MAIL, {"to": "x"}, "use the name y") == {"to": "x"}
-    assert "Make it." in explained(APPLY)
-    assert "use the name NAME" in explained(APPLY)
-    assert "use the name" not in explained(MAIL)
+    assert apply_reply_to_args(MAIL, {"to": "x"}, "use the name y") == {"to": "x"}
+    assert "Make it." in explain_pending_call(APPLY)
+    assert "use the name NAME" in explain_pending_call(APPLY)
+    assert "use the name" not in explain_pending_call(MAIL)

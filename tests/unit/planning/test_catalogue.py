@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.planning.catalogue import SHORTLIST, Catalogue, SkillCard, stem, words
+from agent.tools.catalogue import SHORTLIST, Catalogue, SkillCard, stem, words
 from tests.unit.planning.kitchen import CATALOGUE, spec
 
 MANY = Catalogue(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.planning.compare import comparison, knowledge_args
+from agent.planning.compare import build_search_args, parse_comparison
 
 
 @pytest.mark.row("S003-33")
@@ -25,7 +25,7 @@ from agent.planning.compare import comparison, knowledge_args
     ],
 )  # fmt: skip
 def test_each_side_is_looked_up(question: str, queries: list[str]) -> None:
-    assert [topic.query for topic in comparison(question)] == queries
+    assert [topic.query for topic in parse_comparison(question)] == queries
 
 
 @pytest.mark.parametrize(
@@ -36,9 +36,9 @@ def test_each_side_is_looked_up(question: str, queries: list[str]) -> None:
     ],
 )  # fmt: skip
 def test_what_compares_nothing(question: str) -> None:
-    assert comparison(question) == ()
+    assert parse_comparison(question) == ()
 
 
 def test_a_request_may_name_the_collection() -> None:
-    assert knowledge_args({"collection": "work"}, "q") == {"query": "q", "collection": "work"}
-    assert knowledge_args({"collection": 3}, "q") == {"query": "q"}
+    assert build_search_args({"collection": "work"}, "q") == {"query": "q", "collection": "work"}
+    assert build_search_args({"collection": 3}, "q") == {"query": "q"}

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from agent.core.errors import PlanInvalidError
 from agent.core.models import Plan, Room
-from agent.planning.catalogue import Catalogue, SkillCard
 from agent.planning.planner import plan_of_reply
 from agent.planning.request import PlanningRequest
 from agent.tools import READ_ONLY, ToolSpec
+from agent.tools.catalogue import Catalogue, SkillCard
 
 WORDS = (
     "alpha",

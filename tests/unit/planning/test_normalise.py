@@ -5,12 +5,12 @@ from pydantic import JsonValue
 
 from agent.core.errors import PlanInvalidError
 from agent.core.models import JsonObject
-from agent.planning.normalise import RawPlan, normalise
+from agent.planning.normalise import RawPlan, normalise_plan
 from tests.unit.planning.kitchen import CATALOGUE
 
 
 def normal(*steps: JsonObject, **fields: JsonValue) -> RawPlan:
-    return normalise({"steps": list(steps), **fields}, CATALOGUE)
+    return normalise_plan({"steps": list(steps), **fields}, CATALOGUE)
 
 
 def problems(*steps: JsonObject) -> list[str]:

@@ -6,7 +6,7 @@ import pytest
 
 from agent.core.errors import PlanInvalidError
 from agent.core.models import JsonObject
-from agent.planning.parse import MAX_REPLY_CHARS, balanced, parse_reply
+from agent.planning.parse import MAX_REPLY_CHARS, has_balanced_brackets, parse_reply
 from tests.unit.planning.kitchen import wire_plan, wire_step
 
 PLAN = wire_plan(wire_step("s1"))
@@ -189,4 +189,4 @@ def test_brackets_without_end_are_refused() -> None:
     ],
 )
 def test_brackets_and_quotes_balance(text: str, expected: bool) -> None:
-    assert balanced(text) is expected
+    assert has_balanced_brackets(text) is expected

@@ -6,7 +6,14 @@ from pydantic import JsonValue
 from agent.core.errors import ReferenceMissingError
 from agent.core.events import StepOutput
 from agent.core.models import JsonObject
-from agent.planning.references import SPLICE_CHARS, as_text, find_references, references_in, rename, resolve
+from agent.planning.references import (
+    SPLICE_CHARS,
+    find_references,
+    format_spliced_text,
+    list_references,
+    rename_references,
+    resolve_references,
+)
 
 PAGES: JsonValue = {
     "items": [{"name": "alpha", "tags": ["x", "y"]}, {"name": "beta", "tags": []}],
@@ -29,7 +36,7 @@ OUTPUTS = {
 
 
 def filled(value: JsonValue) -> JsonValue:
-    return resolve({"x": value}, OUTPUTS.__getitem__).args["x"]
+    return resolve_references({"x": value}, OUTPUTS.__getitem__).args["x"]
 
 
 @pytest.mark.parametrize(
@@ -128,7 +135,7 @@ def test_a_whole_result_inside_a_text_is_what_people_are_shown_of_it(text: str, 
 
 def test_an_argument_that_takes_only_text_gets_a_whole_result_as_text() -> None:
     args: JsonObject = {"a": "$s1", "b": "$s7", "c": {"$from": "s5"}, "d": "$s1.total", "e": "$s1", "f": ["$s1"]}
-    assert resolve(args, OUTPUTS.__getitem__, texts={"a", "b", "c", "d", "f"}).args == {
+    assert resolve_references(args, OUTPUTS.__getitem__, texts={"a", "b", "c", "d", "f"}).args == {
         "a": "two pages", "b": "42", "c": "kept", "d": 2, "e": PAGES, "f": [PAGES],
     }  # fmt: skip
 
@@ -139,7 +146,7 @@ def test_references_are_filled_at_any_depth() -> None:
         "deep": {"a": {"b": "n=$s1.total"}},
         "n": 7,
     }
-    assert resolve(args, OUTPUTS.__getitem__).args == {
+    assert resolve_references(args, OUTPUTS.__getitem__).args == {
         "list": ["plain words", [2]],
         "deep": {"a": {"b": "n=2"}},
         "n": 7,
@@ -175,12 +182,12 @@ def test_a_step_without_a_result_cannot_be_referred_to(reference: JsonValue) -> 
 
 
 def test_what_rests_on_an_outside_source_is_tainted() -> None:
-    assert resolve({"x": "see $s4[1]"}, OUTPUTS.__getitem__).tainted
-    assert not resolve({"x": "see $s2"}, OUTPUTS.__getitem__).tainted
+    assert resolve_references({"x": "see $s4[1]"}, OUTPUTS.__getitem__).tainted
+    assert not resolve_references({"x": "see $s2"}, OUTPUTS.__getitem__).tainted
 
 
 def test_the_steps_used_are_told_once_each_in_order() -> None:
-    resolved = resolve({"a": "$s2 $s1 $s2", "b": {"$from": "s4"}}, OUTPUTS.__getitem__)
+    resolved = resolve_references({"a": "$s2 $s1 $s2", "b": {"$from": "s4"}}, OUTPUTS.__getitem__)
     assert resolved.used == ("s2", "s1", "s4")
 
 
@@ -200,7 +207,7 @@ def test_references_are_found(args: JsonObject, ids: set[str]) -> None:
 
 
 def test_references_are_found_with_their_paths() -> None:
-    found = references_in("from $s1.output.items[0] to ${s2[1]}")
+    found = list_references("from $s1.output.items[0] to ${s2[1]}")
     assert [(reference.step_id, reference.path) for reference in found] == [("s1", ".output.items[0]"), ("s2", "[1]")]
 
 
@@ -218,10 +225,10 @@ def test_references_are_found_with_their_paths() -> None:
     ],
 )
 def test_references_follow_a_step_to_its_new_id(value: JsonValue, renamed: JsonValue) -> None:
-    assert rename(value, {"s1": "s4"}) == renamed
+    assert rename_references(value, {"s1": "s4"}) == renamed
 
 
 def test_a_long_result_is_cut_where_it_is_spliced() -> None:
-    assert as_text("x" * SPLICE_CHARS) == "x" * SPLICE_CHARS
-    assert as_text("x" * (SPLICE_CHARS + 1)) == "x" * SPLICE_CHARS + " [cut]"
-    assert as_text({"ö": 1}) == '{"ö": 1}'
+    assert format_spliced_text("x" * SPLICE_CHARS) == "x" * SPLICE_CHARS
+    assert format_spliced_text("x" * (SPLICE_CHARS + 1)) == "x" * SPLICE_CHARS + " [cut]"
+    assert format_spliced_text({"ö": 1}) == '{"ö": 1}'

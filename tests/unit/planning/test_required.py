@@ -1,26 +1,28 @@
 """The tools a room requires are in every plan, however the plan came about, with arguments that fit."""
 
 import json
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 from pydantic import BaseModel
 
 from agent.core.events import StepOutput
 from agent.core.models import JsonObject, Plan, PlanStep, Room
-from agent.planning.catalogue import Catalogue
 from agent.planning.planner import plan_of_reply
-from agent.planning.references import resolve
+from agent.planning.references import resolve_references
 from agent.planning.request import CompletedStep, PlanningRequest
-from agent.planning.required import context_of, is_incident, split_context, with_required
+from agent.planning.required import add_required_tools, extract_context, split_context
 from agent.planning.rules import RulePlanner
-from agent.tools import READ_ONLY, ToolSpec, flat_schema
-from mcp_tools.builtin.incident.brief import BuildIncidentBriefInput
-from mcp_tools.builtin.incident.entities import ExtractEntitiesInput
-from mcp_tools.builtin.incident.issues import SearchPreviousIssuesInput
-from mcp_tools.builtin.incident.knowledge import SearchIncidentKnowledgeInput
-from mcp_tools.builtin.incident.priority import ClassifyPriorityInput
-from mcp_tools.builtin.incident.summary import SummarizeInput
+from agent.tools import READ_ONLY, ToolSpec, TypedTool, build_flat_schema
+from agent.tools.catalogue import Catalogue
+from mcp_tools.builtin.incident.brief import BuildIncidentBriefTool
+from mcp_tools.builtin.incident.entities import ExtractEntitiesTool
+from mcp_tools.builtin.incident.issues import SearchPreviousIssuesTool
+from mcp_tools.builtin.incident.knowledge import SearchIncidentKnowledgeTool
+from mcp_tools.builtin.incident.priority import ClassifyPriorityTool
+from mcp_tools.builtin.incident.summary import SummarizeTool
+from mcp_tools.builtin.incident.topic import TOPIC, is_incident
 from tests.unit.planning.kitchen import wire_plan, wire_step
 
 CORE = ("extract_entities", "classify_priority", "summarize")
@@ -30,29 +32,39 @@ PROMPT = "P1 incident: profile picture errors cause latency in profile-media-api
 PLAIN = "Summarise what the customer said about the new invoices."
 CONTEXT = {"service": "profile-media-api", "priority": "Major", "severity": "SEV2", "status": "Open"}
 
-INPUTS: dict[str, type[BaseModel]] = {
-    "extract_entities": ExtractEntitiesInput,
-    "classify_priority": ClassifyPriorityInput,
-    "summarize": SummarizeInput,
-    "search_incident_knowledge": SearchIncidentKnowledgeInput,
-    "search_previous_issues": SearchPreviousIssuesInput,
-    "build_incident_brief": BuildIncidentBriefInput,
-}
+TOOLS: tuple[type[TypedTool[Any, Any]], ...] = (
+    ExtractEntitiesTool,
+    ClassifyPriorityTool,
+    SummarizeTool,
+    SearchIncidentKnowledgeTool,
+    SearchPreviousIssuesTool,
+    BuildIncidentBriefTool,
+)
 CATALOGUE = Catalogue(
     tools=tuple(
-        ToolSpec(name, f"The tool {name}.", flat_schema(INPUTS[name]), None, READ_ONLY, tainted=False)
-        for name in sorted(INPUTS)
+        ToolSpec(
+            tool.name,
+            f"The tool {tool.name}.",
+            build_flat_schema(cast("type[BaseModel]", tool.Input)),
+            None,
+            READ_ONLY,
+            tainted=False,
+            hints=tool.hints,
+        )
+        for tool in sorted(TOOLS, key=lambda tool: tool.name)
     )
 )
 
 
 def asking(prompt: str = PROMPT, **fields: Any) -> PlanningRequest:
     known = {"room": ROOM, "catalogue": CATALOGUE, "original": prompt, "context": CONTEXT, "needs_completion": True}
-    return PlanningRequest(question=prompt, **{**known, **fields})
+    request = PlanningRequest(question=prompt, **{**known, **fields})
+    topics = {TOPIC} if is_incident(f"{request.original}\n{request.question}", request.context) else set()
+    return replace(request, topics=frozenset(topics))
 
 
 def required(plan: Plan, request: PlanningRequest) -> Plan:
-    return with_required(plan, request, has_model=False).plan
+    return add_required_tools(plan, request, has_model=False).plan
 
 
 def ruled(request: PlanningRequest) -> Plan:
@@ -71,15 +83,15 @@ def no_result(step_id: str) -> StepOutput:
     raise KeyError(step_id)
 
 
-def told(plan: Plan, tool: str) -> JsonObject:
+def find_args(plan: Plan, tool: str) -> JsonObject:
     """The arguments the tool will get."""
-    return resolve(dict(step_of(plan, tool).args), no_result).args
+    return resolve_references(dict(step_of(plan, tool).args), no_result).args
 
 
 def from_model(*steps: JsonObject, request: PlanningRequest | None = None) -> tuple[Plan, list[str]]:
     asked, notes = request or asking(), list[str]()
     plan = plan_of_reply(json.dumps(wire_plan(*steps)), "stop", asked, notes=notes)
-    adjusted = with_required(plan, asked, has_model=True)
+    adjusted = add_required_tools(plan, asked, has_model=True)
     ids = [step.id for step in adjusted.plan.steps]
     assert len(set(ids)) == len(ids), "no two steps have one name"
     return adjusted.plan, [*notes, *adjusted.notes]
@@ -89,7 +101,7 @@ def from_model(*steps: JsonObject, request: PlanningRequest | None = None) -> tu
 def test_without_a_model_the_core_tools_are_always_planned() -> None:
     plan = ruled(asking(PLAIN, context={}))
     assert tools(plan) == ["extract_entities", "classify_priority", "summarize", "completion"]
-    assert told(plan, "summarize") == {"text": PLAIN}
+    assert find_args(plan, "summarize") == {"text": PLAIN}
 
 
 @pytest.mark.row("S004-25")
@@ -102,13 +114,17 @@ def test_an_incident_is_searched_for_and_briefed() -> None:
     searches = {step.id for step in plan.steps if step.tool.startswith("search_")}
     assert set(step_of(plan, "build_incident_brief").depends_on) == searches
     assert set(plan.steps[-1].depends_on) == {step.id for step in plan.steps[:-1]}
-    assert told(plan, "search_previous_issues") == {"query": PROMPT, "service": "profile-media-api", "severity": "SEV2"}
-    assert told(plan, "classify_priority") == {"text": PROMPT, "priority": "Major", "severity": "SEV2"}
+    assert find_args(plan, "search_previous_issues") == {
+        "query": PROMPT,
+        "service": "profile-media-api",
+        "severity": "SEV2",
+    }
+    assert find_args(plan, "classify_priority") == {"text": PROMPT, "priority": "Major", "severity": "SEV2"}
 
 
 def test_what_a_user_wrote_is_never_taken_for_a_reference() -> None:
     plan = ruled(asking())
-    assert told(plan, "extract_entities") == {"text": PROMPT}
+    assert find_args(plan, "extract_entities") == {"text": PROMPT}
     assert not step_of(plan, "extract_entities").depends_on
 
 
@@ -159,10 +175,10 @@ def test_a_sparse_and_noisy_plan_is_made_whole() -> None:
         "search_previous_issues", "extract_entities", "classify_priority", "search_incident_knowledge",
         "build_incident_brief", "summarize", "completion",
     ]  # fmt: skip
-    assert told(plan, "search_previous_issues") == {
+    assert find_args(plan, "search_previous_issues") == {
         "query": PROMPT, "limit": 5, "service": "profile-media-api", "severity": "SEV2",
     }  # fmt: skip
-    assert told(plan, "summarize") == {"text": PROMPT, "max_words": 40}
+    assert find_args(plan, "summarize") == {"text": PROMPT, "max_words": 40}
     assert step_of(plan, "summarize").depends_on == ()
     searches = {step.id for step in plan.steps if step.tool.startswith("search_")}
     assert searches <= set(step_of(plan, "build_incident_brief").depends_on)
@@ -172,7 +188,7 @@ def test_a_sparse_and_noisy_plan_is_made_whole() -> None:
 
 def test_arguments_that_do_not_fit_give_way_to_the_defaults() -> None:
     plan, notes = from_model(wire_step("s1", "summarize", max_words="99999", text="other"))
-    assert told(plan, "summarize") == {"text": PROMPT}
+    assert find_args(plan, "summarize") == {"text": PROMPT}
     assert any("dropped 'max_words'" in note for note in notes)
 
 
@@ -190,7 +206,7 @@ def test_only_the_last_summary_is_of_the_original() -> None:
     )
     first, last = (step for step in plan.steps if step.tool == "summarize")
     assert first.args["text"] == "$s1"
-    assert resolve(dict(last.args), no_result).args["text"] == PROMPT
+    assert resolve_references(dict(last.args), no_result).args["text"] == PROMPT
 
 
 def test_a_tool_that_is_not_there_is_left_to_the_gate() -> None:
@@ -215,21 +231,23 @@ def test_a_new_plan_keeps_what_succeeded_and_searches_more_broadly() -> None:
     new = [step for step in plan.steps if step.id not in {step.id for step in before.steps}]
     assert [step.tool for step in new] == ["search_previous_issues", "build_incident_brief", "completion"]
     assert {step.id for step in plan.steps} > {done.step.id for done in kept}
-    assert told(plan, "search_previous_issues") == {"query": PROMPT, "limit": 10}, "no filters, as many as there may be"
+    assert find_args(plan, "search_previous_issues") == {"query": PROMPT, "limit": 10}, (
+        "no filters, as many as there may be"
+    )
     assert plan.version == 1
 
 
 def test_a_long_text_is_cut_to_what_a_tool_takes() -> None:
     long = "incident " + "x" * 150_000
     plan = ruled(asking(long))
-    assert len(str(told(plan, "search_previous_issues")["query"])) <= 100_000
-    assert told(plan, "summarize")["text"] == long
+    assert len(str(find_args(plan, "search_previous_issues")["query"])) <= 100_000
+    assert find_args(plan, "summarize")["text"] == long
 
 
 @pytest.mark.row("S004-02")
 def test_the_context_is_trimmed_and_the_rest_dropped() -> None:
     given: JsonObject = {"service": "  api ", "priority": 1, "severity": "", "team": "x", "status": ["a"]}
     assert split_context(given) == ({"service": "api", "priority": "1"}, ["team", "status"])
-    assert context_of({"context": given}) == {"service": "api", "priority": "1"}
-    assert context_of({"context": "P1"}) == {}
-    assert context_of({}) == {}
+    assert extract_context({"context": given}) == {"service": "api", "priority": "1"}
+    assert extract_context({"context": "P1"}) == {}
+    assert extract_context({}) == {}

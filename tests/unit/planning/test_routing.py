@@ -5,8 +5,8 @@ from time import monotonic
 import pytest
 
 from agent.core.models import Room, RouteKind
-from agent.planning.catalogue import Catalogue
 from agent.planning.routing import LONG_CHARS, Route, route
+from agent.tools.catalogue import Catalogue
 from tests.unit.planning.kitchen import CATALOGUE, FETCH
 
 ROOM = Room(id="r")

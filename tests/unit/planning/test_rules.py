@@ -6,9 +6,9 @@ import pytest
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject, Plan
-from agent.planning.catalogue import Catalogue
 from agent.planning.request import CompletedStep
 from agent.planning.rules import READ_CHARS, RulePlanner, is_expression, tool_calls_for
+from agent.tools.catalogue import Catalogue
 from tests.support.builders import tool_step
 from tests.unit.planning.kitchen import CALCULATOR, CATALOGUE, FETCH, SAVE, TIME, asking, spec
 

@@ -4,15 +4,15 @@ import pytest
 
 from agent.core.errors import PlanInvalidError
 from agent.core.models import JsonObject, Plan, PlanStep
-from agent.planning.normalise import normalise
-from agent.planning.validate import argument_problems, describe, finish_plan, leaves, validate
+from agent.planning.normalise import normalise_plan
+from agent.planning.validate import find_argument_problems, find_leaf_steps, finish_plan, format_problems, validate_plan
 from tests.support.builders import completion_step, tool_step
 from tests.unit.planning.kitchen import CATALOGUE, CONVERT, wire_plan, wire_step
 
 
 def valid(*steps: JsonObject, known_ids: tuple[str, ...] = (), max_steps: int = 12, **fields: str) -> Plan:
-    raw = normalise(wire_plan(*steps, **fields), CATALOGUE)
-    return validate(raw, CATALOGUE, max_steps=max_steps, known_ids=known_ids)
+    raw = normalise_plan(wire_plan(*steps, **fields), CATALOGUE)
+    return validate_plan(raw, CATALOGUE, max_steps=max_steps, known_ids=known_ids)
 
 
 def problems(*steps: JsonObject, known_ids: tuple[str, ...] = (), max_steps: int = 12, **fields: str) -> list[str]:
@@ -100,11 +100,11 @@ def test_arguments_are_held_against_the_schema_of_the_tool(step: JsonObject, pro
 
 @pytest.mark.parametrize("value", ["$s1", "${s1.output.n}", {"$from": "s1", "path": "output.n"}, ["$s1"]])
 def test_a_reference_fits_an_input_of_any_type(value: str | JsonObject) -> None:
-    assert argument_problems(CONVERT.input_schema, {"amount": value}) == []
+    assert find_argument_problems(CONVERT.input_schema, {"amount": value}) == []
 
 
 def test_a_reference_excuses_its_own_input_only() -> None:
-    found = argument_problems(CONVERT.input_schema, {"amount": "$s1", "to": "USD"})
+    found = find_argument_problems(CONVERT.input_schema, {"amount": "$s1", "to": "USD"})
     assert found == ["input 'to': 'USD' is not one of ['EUR', 'SEK']"]
 
 
@@ -124,20 +124,20 @@ def test_a_plan_without_steps_is_refused() -> None:
 def test_all_problems_are_told_at_once() -> None:
     found = problems(wire_step("s1", "nonsense"), wire_step("s2", "web_fetch", "s9"))
     assert [text.split(" ", 2)[1] for text in found] == ["s1", "s2:", "s2"]
-    assert describe(found) == "".join(f"- {text}\n" for text in found).rstrip("\n")
+    assert format_problems(found) == "".join(f"- {text}\n" for text in found).rstrip("\n")
 
 
 def test_a_reference_makes_a_dependency_of_its_own() -> None:
     plan = valid(
         wire_step("s3", "convert", "s2", amount="$s1"), wire_step("s1"), wire_step("s2", "web_fetch", url="https://a")
     )
-    assert plan.step("s3").depends_on == ("s2", "s1")
+    assert plan.get_step("s3").depends_on == ("s2", "s1")
     assert [step.id for step in plan.steps] == ["s1", "s2", "s3"], "dependencies come first"
 
 
 def test_finished_steps_may_be_referred_to_but_not_defined_again() -> None:
     plan = valid(wire_step("s5", "web_fetch", "old", url="$s1.url"), known_ids=("s1", "old"))
-    assert plan.step("s5").depends_on == ("old", "s1")
+    assert plan.get_step("s5").depends_on == ("old", "s1")
     assert problems(wire_step("s1"), known_ids=("s1",)) == ["the id 's1' belongs to a finished step; use a new one"]
 
 
@@ -170,7 +170,7 @@ def test_a_completion_is_written_by_the_tier_the_plan_asks_for(raw_tier: str | N
 def test_a_completion_waits_for_every_other_step() -> None:
     plan = valid(wire_step("s9", "completion", "s2"), wire_step("s1"), wire_step("s2"))
     assert [step.id for step in plan.steps] == ["s1", "s2", "s9"]
-    assert plan.step("s9").depends_on == ("s2", "s1")
+    assert plan.get_step("s9").depends_on == ("s2", "s1")
 
 
 @pytest.mark.parametrize(
@@ -216,4 +216,7 @@ def test_the_added_completion_takes_no_id_of_an_earlier_plan() -> None:
 
 
 def test_leaves_are_the_steps_nothing_builds_on() -> None:
-    assert [step.id for step in leaves((tool_step("a"), tool_step("b", "t", "a"), tool_step("c")))] == ["b", "c"]
+    assert [step.id for step in find_leaf_steps((tool_step("a"), tool_step("b", "t", "a"), tool_step("c")))] == [
+        "b",
+        "c",
+    ]

@@ -8,8 +8,8 @@ from jsonschema import Draft202012Validator
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject
-from agent.planning.catalogue import Catalogue, SkillCard
 from agent.planning.wire import plan_schema
+from agent.tools.catalogue import Catalogue, SkillCard
 from tests.unit.planning.kitchen import CALCULATOR, CATALOGUE, wire_plan, wire_step
 
 SCHEMA = plan_schema(CATALOGUE, 4)

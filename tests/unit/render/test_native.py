@@ -18,7 +18,7 @@ def test_an_event_is_sent_under_its_type_with_its_seq_as_id() -> None:
     frame = parts(event_frame(event))
     assert (frame["event"], frame["id"]) == ("run.created", "1")
     data = json.loads(frame["data"])
-    assert data == event.wire()
+    assert data == event.to_public_json()
     assert data["data"]["request"]["prompt"] == "line one\nline two"
 
 
@@ -32,6 +32,6 @@ def test_the_response_comes_under_its_own_name_and_has_no_place_in_the_log() -> 
 
 
 def test_a_failure_is_an_event_of_its_own() -> None:
-    frame = parts(failure_frame(BusyError("the gateway is stopping").failure()))
+    frame = parts(failure_frame(BusyError("the gateway is stopping").to_failure()))
     assert frame["event"] == "error"
     assert json.loads(frame["data"])["error"]["error_code"] == "ERR_BUSY"

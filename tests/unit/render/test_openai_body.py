@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from agent.core import events as ev
 from agent.core.models import Room
 from gateway.render.openai import completion_body
-from tests.support.builders import RUN_ID, Placed, asked, created, done_step, log, planned, tool_step
+from tests.support.builders import RUN_ID, Placed, created, done_step, log, make_model_call, planned, tool_step
 
 
 def body_of(*middle: ev.EventBody | Placed, **request: Any) -> dict[str, Any]:
@@ -26,13 +26,22 @@ def test_the_trace_stands_at_the_top_and_in_the_message() -> None:
     assert message["content"] == "found it"
     assert [step["type"] for step in body["steps"]] == ["plan", "step", "tool", "supervision"]
     assert message["metadata"]["steps"] == body["steps"]
-    assert message["metadata"]["plan"] == body["metadata"]["plan"]
-    assert body["metadata"]["x"] == 1
+    assert message["metadata"] == body["stepgate"]
+    assert body["stepgate"]["plan"]["steps"]
+    assert body["stepgate"]["x"] == 1
+
+
+def test_top_level_metadata_holds_strings_only() -> None:
+    metadata = body_of(ev.AnswerFinished(text="hello"), metadata={"number": 1, "text": "kept"})["metadata"]
+    assert metadata["text"] == "kept"
+    assert metadata["run_id"] == RUN_ID
+    assert metadata["status"] == "complete"
+    assert not [name for name, value in metadata.items() if not isinstance(value, str)]
 
 
 @pytest.mark.row("S001-13")
 def test_the_official_types_accept_it() -> None:
-    body = body_of(asked("completion", 40), ev.AnswerFinished(text="hello", finish_reason="length"))
+    body = body_of(make_model_call("completion", 40), ev.AnswerFinished(text="hello", finish_reason="length"))
     completion = ChatCompletion.model_validate(body)
     assert completion.id == f"chatcmpl-{RUN_ID}"
     assert completion.model == "helper"

@@ -9,12 +9,11 @@ from pydantic import JsonValue
 
 from agent.core import events as ev
 from agent.core.models import Outcome
-from gateway.render.openai import PIECE_CHARS, RESTARTED, OpenAIChunks
+from gateway.render.openai import PIECE_CHARS, RESTARTED_NOTE, OpenAIChunks
 from tests.support.builders import (
     RUN_ID,
     Placed,
     answered,
-    asked,
     called,
     completion_step,
     created,
@@ -22,6 +21,7 @@ from tests.support.builders import (
     finished,
     judged,
     log,
+    make_model_call,
     planned,
     returned,
     source,
@@ -36,7 +36,7 @@ Frames = list[dict[str, Any]]
 
 def stream(*bodies: ev.EventBody | Placed, usage: bool = False, rich: bool = False) -> Frames:
     chunks = OpenAIChunks(RUN_ID, "helper", include_usage=usage, rich=rich)
-    return [json.loads(data) for event in log(created(), *bodies) for data in chunks.frames(event)]
+    return [json.loads(data) for event in log(created(), *bodies) for data in chunks.encode_event(event)]
 
 
 def text_of(frames: Frames) -> str:
@@ -107,12 +107,15 @@ def test_the_last_chunk_carries_the_finish_reason_and_the_whole_trace() -> None:
     assert [step["type"] for step in last["steps"]] == [
         "route", "plan", "step", "tool", "supervision", "completion", "supervision",
     ]  # fmt: skip
-    assert last["choices"][0]["delta"]["metadata"]["steps"] == last["steps"]
+    assert last["choices"][0]["delta"]["metadata"] == last["stepgate"]
+    assert last["stepgate"]["steps"] == last["steps"]
+    assert last["stepgate"]["usage"]
     assert last["metadata"]["run_id"] == RUN_ID
+    assert not [name for name, value in last["metadata"].items() if not isinstance(value, str)]
 
 
 def test_usage_comes_last_with_no_choices_and_only_when_asked_for() -> None:
-    spent = (asked("planner", 40), *whole("An answer"))
+    spent = (make_model_call("planner", 40), *whole("An answer"))
     with_usage, without = stream(*spent, usage=True), stream(*spent)
     assert with_usage[-1]["choices"] == []
     assert with_usage[-1]["usage"] == {"prompt_tokens": 40, "completion_tokens": 20, "total_tokens": 60}
@@ -145,7 +148,10 @@ def test_what_follows_the_streamed_text_is_added_to_it() -> None:
 
 
 def test_an_answer_that_differs_from_what_was_streamed_is_sent_anew() -> None:
-    assert text_of(stream(*whole("Half of an ans", text="The whole one"))) == f"Half of an ans{RESTARTED}The whole one"
+    assert (
+        text_of(stream(*whole("Half of an ans", text="The whole one")))
+        == f"Half of an ans{RESTARTED_NOTE}The whole one"
+    )
 
 
 BROKEN: tuple[ev.EventBody | Placed, ...] = (
@@ -159,8 +165,8 @@ BROKEN: tuple[ev.EventBody | Placed, ...] = (
 
 def test_a_restarted_answer_is_announced_to_plain_clients() -> None:
     frames = stream(*BROKEN)
-    assert text_of(frames) == f"Half of an ans{RESTARTED}The whole one"
-    begun_anew = [frame["event"] for frame in frames if frame["choices"][0]["delta"].get("content") == RESTARTED]
+    assert text_of(frames) == f"Half of an ans{RESTARTED_NOTE}The whole one"
+    begun_anew = [frame["event"] for frame in frames if frame["choices"][0]["delta"].get("content") == RESTARTED_NOTE]
     assert begun_anew == [{"type": "replace", "data": {"content": ""}}], "for clients that can take it back"
 
 

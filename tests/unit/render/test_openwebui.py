@@ -7,7 +7,7 @@ from agent.core import events as ev
 from agent.core.errors import AgentError
 from agent.core.models import Outcome, Source
 from gateway.render.openai import OpenAIChunks
-from gateway.render.openwebui import CARD_CHARS
+from gateway.render.openwebui import MAX_CARD_CHARS
 from tests.support.builders import (
     RUN_ID,
     Placed,
@@ -29,7 +29,7 @@ PLAN = planned(tool_step("s1", "search_docs"), tool_step("s2", "read_file", "s1"
 
 def stream(*bodies: ev.EventBody | Placed, rich: bool = True) -> list[dict[str, Any]]:
     chunks = OpenAIChunks(RUN_ID, "helper", include_usage=False, rich=rich)
-    return [json.loads(data) for event in log(created(), *bodies) for data in chunks.frames(event)]
+    return [json.loads(data) for event in log(created(), *bodies) for data in chunks.encode_event(event)]
 
 
 def cards(frames: list[dict[str, Any]]) -> list[tuple[str, int, str, str]]:
@@ -95,9 +95,11 @@ def test_every_call_has_its_output_under_the_same_id_whatever_happens() -> None:
 def test_a_run_that_fails_or_is_left_has_no_card_open() -> None:
     for ending in ("failed", "broken_off"):
         chunks = OpenAIChunks(RUN_ID, "helper", include_usage=False, rich=True)
-        events = log(created(), PLAN, started("s1"), ev.RunFailed(failure=AgentError("lost").failure()))
-        told = [data for event in events[:-1] for data in chunks.frames(event)]
-        told += chunks.failed(events[-1]) if ending == "failed" else chunks.broken_off("The gateway is stopping")
+        events = log(created(), PLAN, started("s1"), ev.RunFailed(failure=AgentError("lost").to_failure()))
+        told = [data for event in events[:-1] for data in chunks.encode_event(event)]
+        told += (
+            chunks.encode_failure(events[-1]) if ending == "failed" else chunks.encode_break("The gateway is stopping")
+        )
         found = Shown().read(told)
         assert found.left_open == []
         assert found.statuses[-1][1]
@@ -121,7 +123,7 @@ def test_an_attempt_that_is_gone_on_with_after_a_restart_keeps_its_card() -> Non
 
 
 def test_long_outputs_are_shortened_on_the_card() -> None:
-    frames = stream(PLAN, started("s1"), finished("s1", "x" * (CARD_CHARS + 7)))
+    frames = stream(PLAN, started("s1"), finished("s1", "x" * (MAX_CARD_CHARS + 7)))
     assert items(frames, "function_call_output")[0]["output"][0]["text"].endswith("[7 more characters]")
 
 

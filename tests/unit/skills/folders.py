@@ -1,4 +1,4 @@
-"""Skill folders written for one test."""
+"""Writes skill folders for one test."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from agent.skills import Skill, read_skill
 
 
 def write_skill(root: Path, name: str, front: str | None = None, body: str = "Do it.") -> Path:
-    """A folder `name` beneath `root` with a SKILL.md of these fields; its path."""
+    """Writes a folder `name` below `root` with a SKILL.md of these fields and returns its path."""
     folder = root / name
     folder.mkdir(parents=True)
     fields = f"name: {name.rsplit('/', 1)[-1]}\ndescription: Does a thing." if front is None else front
@@ -14,15 +14,15 @@ def write_skill(root: Path, name: str, front: str | None = None, body: str = "Do
     return folder
 
 
-def loaded(root: Path, name: str, front: str | None = None, body: str = "Do it.") -> Skill:
-    """That folder as a skill, which it must be."""
+def load_skill(root: Path, name: str, front: str | None = None, body: str = "Do it.") -> Skill:
+    """Writes and loads a skill, which must succeed."""
     skill = read_skill(write_skill(root, name, front, body) / "SKILL.md", "test")
     assert isinstance(skill, Skill), skill
     return skill
 
 
-def refused(root: Path, name: str, front: str) -> str:
-    """Why that folder is no skill, which it must not be."""
+def load_refusal(root: Path, name: str, front: str) -> str:
+    """Writes and loads a skill, which must fail, and returns the reason."""
     reason = read_skill(write_skill(root, name, front) / "SKILL.md", "test")
     assert isinstance(reason, str), reason
     return reason

@@ -1,4 +1,4 @@
-"""A skill's own files: listed, read as text, and nothing outside the folder."""
+"""A skill's own files: listed and read as text, and nothing outside of the folder."""
 
 import os
 from pathlib import Path
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agent.core.errors import SkillUnknownError, ToolError, ToolInputError
 from agent.skills import Skill, read_skill
-from tests.unit.skills.folders import loaded
+from tests.unit.skills.folders import load_skill
 
 SECRET = "outside the folder"
 
@@ -19,7 +19,7 @@ def skill(tmp_path_factory: pytest.TempPathFactory) -> Skill:
     """A skill with files of every kind, and a secret beside its folder."""
     root = tmp_path_factory.mktemp("skills")
     (root / "secret.txt").write_text(SECRET)
-    skill = loaded(root, "some")
+    skill = load_skill(root, "some")
     (root / "some-more").mkdir()
     (root / "some-more" / "secret.txt").write_text(SECRET)
     references = skill.folder / "references"
@@ -36,14 +36,14 @@ def skill(tmp_path_factory: pytest.TempPathFactory) -> Skill:
 
 
 def test_files_are_the_folders_own_in_order(skill: Skill) -> None:
-    assert skill.files() == ["data.bin", "huge.txt", "references/how.md"]
+    assert skill.list_files() == ["data.bin", "huge.txt", "references/how.md"]
 
 
 def test_files_are_bounded(tmp_path: Path) -> None:
-    many = loaded(tmp_path, "many")
+    many = load_skill(tmp_path, "many")
     for number in range(205):
         (many.folder / f"{number}.txt").touch()
-    assert len(many.files()) == 200
+    assert len(many.list_files()) == 200
 
 
 @pytest.mark.parametrize("path", ["references/how.md", "./references/how.md", "references/../references/how.md"])
@@ -95,7 +95,7 @@ def test_no_path_leads_out(skill: Skill, path: str) -> None:
     assert (skill.folder / path).resolve().is_relative_to(skill.folder.resolve())
 
 
-@pytest.mark.parametrize(("path", "why"), [("huge.txt", "200,000 bytes"), ("data.bin", "no UTF-8 text")])
+@pytest.mark.parametrize(("path", "why"), [("huge.txt", "200,000 bytes"), ("data.bin", "not UTF-8 text")])
 def test_what_a_model_cannot_read_is_refused(skill: Skill, path: str, why: str) -> None:
     with pytest.raises(ToolError, match=why):
         skill.read_file(path)
@@ -106,13 +106,13 @@ def test_a_flat_skill_has_no_files(tmp_path: Path) -> None:
     (tmp_path / "other.txt").write_text("a neighbour")
     flat = read_skill(tmp_path / "flat.md")
     assert isinstance(flat, Skill)
-    assert flat.files() == []
+    assert flat.list_files() == []
     with pytest.raises(ToolInputError, match="its files: none"):
         flat.read_file("other.txt")
 
 
 def test_a_skill_that_has_gone_says_so(tmp_path: Path) -> None:
-    gone = loaded(tmp_path, "gone")
+    gone = load_skill(tmp_path, "gone")
     gone.path.unlink()
     with pytest.raises(SkillUnknownError, match="'gone' can no longer be read"):
-        gone.instructions("")
+        gone.render_instructions("")

@@ -1,13 +1,13 @@
-"""The library: what is found beneath the roots, who wins, who is asked by which name."""
+"""The library: which skills it finds below the roots, precedence, and names."""
 
 from pathlib import Path
 
 import pytest
 
-from agent.core.config import Settings
 from agent.core.errors import ConfigError, SkillUnknownError
 from agent.core.models import Room
-from agent.skills import SkillLibrary, SkillRoot, refuse_unknown_skills, skill_roots
+from agent.core.settings import Settings
+from agent.skills import SkillLibrary, SkillRoot, check_room_skills, list_skill_roots
 from agent.skills.library import MAX_DEPTH, MAX_FOLDERS
 from tests.unit.skills.folders import write_skill
 
@@ -78,7 +78,7 @@ def test_depth_and_number_of_folders_are_bounded(tmp_path: Path) -> None:
     write_skill(tmp_path / "wide", "zzz")
     library = load(tmp_path / "wide")
     assert names(library) == ["aaa"]
-    assert library.diagnostics == (f"skills below {tmp_path / 'wide'} beyond 2,000 folders are not looked at",)
+    assert library.diagnostics == (f"skills below {tmp_path / 'wide'} beyond 2,000 folders are ignored",)
 
 
 def test_what_lies_in_a_skill_or_a_hidden_folder_is_no_skill(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_card_in_lower_case_and_a_root_that_is_a_skill_load(tmp_path: Path) ->
     (folder / "more.txt").touch()
     library = load(folder)
     assert names(library) == ["small"]
-    assert library.get("small").files() == ["more.txt"]
+    assert library.get("small").list_files() == ["more.txt"]
 
 
 def test_only_a_required_root_is_missed(tmp_path: Path) -> None:
@@ -142,9 +142,9 @@ def test_a_room_sees_what_it_allows_by_name_or_alias(tmp_path: Path) -> None:
     for name in ("a-one", "b-two", "c-three"):
         write_skill(tmp_path, name)
     library = load(tmp_path)
-    assert [skill.name for skill in library.visible(None)] == ["a-one", "b-two", "c-three"]
-    assert [skill.name for skill in library.visible(["c-three", "a_one", "gone"])] == ["a-one", "c-three"]
-    assert library.visible([]) == []
+    assert [skill.name for skill in library.list_visible(None)] == ["a-one", "b-two", "c-three"]
+    assert [skill.name for skill in library.list_visible(["c-three", "a_one", "gone"])] == ["a-one", "c-three"]
+    assert library.list_visible([]) == []
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_room_sees_what_it_allows_by_name_or_alias(tmp_path: Path) -> None:
 )
 def test_roots_are_the_operators_the_projects_the_users_ours(trusted: bool, user: bool, expected: list[str]) -> None:
     settings = Settings(skills_dirs=(Path("first"), Path("second")), trust_project_skills=trusted, skills_user_dir=user)
-    roots = skill_roots(settings, shipped=Path("ours"), cwd=Path("cwd"), home=Path("home"))
+    roots = list_skill_roots(settings, shipped=Path("ours"), cwd=Path("cwd"), home=Path("home"))
     assert [root.path.as_posix() for root in roots] == expected
     assert roots[0].origin == "project"
     assert roots[-1].origin == "shipped"
@@ -167,6 +167,20 @@ def test_roots_are_the_operators_the_projects_the_users_ours(trusted: bool, user
 def test_a_room_whose_skill_there_is_none_of_is_refused(tmp_path: Path) -> None:
     write_skill(tmp_path, "build-pipeline")
     library = load(tmp_path)
-    refuse_unknown_skills([Room(id="r", skill="build-pipeline"), Room(id="plain")], library)
+    check_room_skills([Room(id="r", skill="build-pipeline"), Room(id="plain")], library)
     with pytest.raises(ConfigError, match="room 'r': skill: there is no skill 'build-pipelines'; did you mean build-"):
-        refuse_unknown_skills([Room(id="r", skill="build-pipelines")], library)
+        check_room_skills([Room(id="r", skill="build-pipelines")], library)
+
+
+def test_skills_in_dot_folders_are_reported(tmp_path: Path) -> None:
+    for name in (".curated/one", ".curated/two", "plain"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "SKILL.md").write_text(f"---\nname: {Path(name).name}\ndescription: Does it.\n---\nDo it.\n")
+    (tmp_path / ".git" / "hooks").mkdir(parents=True)
+    library = SkillLibrary.load([SkillRoot(tmp_path, "test")])
+    assert [skill.name for skill in library] == ["plain"]
+    (note,) = library.diagnostics
+    assert note.startswith(
+        f"2 skills below {tmp_path / '.curated'} ignored, because the folder's name starts with a dot"
+    )
+    assert "AGENT_SKILLS_DIRS" in note

@@ -1,4 +1,4 @@
-"""Skills written elsewhere load here, with a word on what is odd."""
+"""Skills written elsewhere load here, with notes on problems."""
 
 import os
 from pathlib import Path
@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from agent.skills import Skill, read_skill
 from agent.skills.front import read_fields
-from tests.unit.skills.folders import loaded, refused, write_skill
+from tests.unit.skills.folders import load_refusal, load_skill, write_skill
 
 pytestmark = pytest.mark.row("Scard-04")
 
 
 def test_a_skill_of_the_format_loads_without_a_note(tmp_path: Path) -> None:
-    skill = loaded(
+    skill = load_skill(
         tmp_path,
         "pdf-forms",
         "name: pdf-forms\ndescription: Fills forms.\nlicense: MIT\ncompatibility: Needs a screen\n"
@@ -30,7 +30,7 @@ def test_a_skill_of_the_format_loads_without_a_note(tmp_path: Path) -> None:
     assert skill.allowed_tools == ("read_file", "web_fetch")
     assert skill.user_invocable
     assert skill.model_invocable
-    assert skill.body() == "# Forms\n\nFill them."
+    assert skill.read_body() == "# Forms\n\nFill them."
     assert skill.diagnostics == ()
 
 
@@ -42,12 +42,12 @@ def test_windows_line_ends_and_a_byte_order_mark_are_survived(tmp_path: Path) ->
     skill = read_skill(folder / "SKILL.md")
     assert isinstance(skill, Skill)
     assert skill.description == "From Windows."
-    assert skill.body() == "One.\nTwo."
+    assert skill.read_body() == "One.\nTwo."
     assert skill.diagnostics == ()
 
 
 def test_an_unquoted_colon_harms_no_other_field(tmp_path: Path) -> None:
-    skill = loaded(
+    skill = load_skill(
         tmp_path,
         "review",
         "name: review\ndescription: Use this when: somebody asks\n  for a review, e.g. of code: theirs\n"
@@ -56,7 +56,7 @@ def test_an_unquoted_colon_harms_no_other_field(tmp_path: Path) -> None:
     assert skill.description == "Use this when: somebody asks for a review, e.g. of code: theirs"
     assert skill.allowed_tools == ("web_fetch",)
     assert skill.metadata["hint"] == "say: what"
-    assert ["no valid YAML" in note for note in skill.diagnostics] == [True]
+    assert ["not valid YAML" in note for note in skill.diagnostics] == [True]
 
 
 @pytest.mark.parametrize(
@@ -77,24 +77,24 @@ def test_an_unquoted_colon_harms_no_other_field(tmp_path: Path) -> None:
     ],
 )
 def test_declared_tools_come_under_our_names(tmp_path: Path, declared: str, expected: tuple[str, ...]) -> None:
-    skill = loaded(tmp_path, "some", f"name: some\ndescription: d\n{declared}")
+    skill = load_skill(tmp_path, "some", f"name: some\ndescription: d\n{declared}")
     assert skill.allowed_tools == expected
     assert skill.diagnostics == ()
 
 
 def test_tools_that_are_not_here_are_one_note_and_no_scope(tmp_path: Path) -> None:
     front = "name: git\ndescription: d\nallowed-tools: Bash(git add:*), Bash(git commit:*), Write, Read"
-    skill = loaded(tmp_path, "git", front)
+    skill = load_skill(tmp_path, "git", front)
     assert skill.allowed_tools == ("read_file",)
-    assert skill.diagnostics == ("skill 'git': no tool here is called Bash(git add:*), Bash(git commit:*), Write",)
+    assert skill.diagnostics == ("skill 'git': there is no tool called Bash(git add:*), Bash(git commit:*), Write",)
 
 
 @pytest.mark.row("S001-32")
 def test_a_skill_gets_what_it_declares_and_may_use_and_nothing_else(tmp_path: Path) -> None:
-    skill = loaded(tmp_path, "some", "name: some\ndescription: d\nallowed-tools: web_fetch Read calculator")
-    assert skill.scope({"calculator", "read_file", "send_mail"}) == ("read_file", "calculator")
-    assert skill.scope(()) == ()
-    assert loaded(tmp_path, "mute").scope({"calculator", "read_file"}) == ()
+    skill = load_skill(tmp_path, "some", "name: some\ndescription: d\nallowed-tools: web_fetch Read calculator")
+    assert skill.select_tools({"calculator", "read_file", "send_mail"}) == ("read_file", "calculator")
+    assert skill.select_tools(()) == ()
+    assert load_skill(tmp_path, "mute").select_tools({"calculator", "read_file"}) == ()
 
 
 @pytest.mark.parametrize(
@@ -111,40 +111,40 @@ def test_a_skill_gets_what_it_declares_and_may_use_and_nothing_else(tmp_path: Pa
     ],
 )
 def test_what_the_format_forbids_is_told_and_loads(tmp_path: Path, front: str, note: str) -> None:
-    skill = loaded(tmp_path, "some", front)
+    skill = load_skill(tmp_path, "some", front)
     assert any(note in told and skill.name in told for told in skill.diagnostics), skill.diagnostics
 
 
 @pytest.mark.parametrize(("wanted", "turns"), [("0", 1), ("-4", 1), ("7", 7), ("21", 20), ("9" * 5000, 8), ("²", 8)])
 def test_turns_are_bounded(tmp_path: Path, wanted: str, turns: int) -> None:
-    skill = loaded(tmp_path, "some", f'name: some\ndescription: d\nmetadata:\n  agent-max-turns: "{wanted}"')
+    skill = load_skill(tmp_path, "some", f'name: some\ndescription: d\nmetadata:\n  agent-max-turns: "{wanted}"')
     assert skill.max_turns == turns
 
 
 def test_who_may_call_a_skill_and_how_is_honoured(tmp_path: Path) -> None:
     front = "description: d\nuser-invocable: false\ndisable-model-invocation: true\nargument-hint: [file, page]"
-    skill = loaded(tmp_path, "some", front)
+    skill = load_skill(tmp_path, "some", front)
     assert skill.name == "some"
     assert not skill.user_invocable
     assert not skill.model_invocable
     assert skill.argument_hint == "[file, page]"
     hint = "name: more\ndescription: d\nargument-hint: [draft|final] <path> [--force]"
-    assert loaded(tmp_path, "more", hint).argument_hint == "[draft|final] <path> [--force]"
+    assert load_skill(tmp_path, "more", hint).argument_hint == "[draft|final] <path> [--force]"
 
 
 def test_arguments_and_the_base_folder_are_filled_in(tmp_path: Path) -> None:
-    skill = loaded(tmp_path, "some", body="Compare $ARGUMENTS as {baseDir}/references/how.md says.")
-    filled = skill.instructions("a.txt {baseDir} $ARGUMENTS")
+    skill = load_skill(tmp_path, "some", body="Compare $ARGUMENTS as {baseDir}/references/how.md says.")
+    filled = skill.render_instructions("a.txt {baseDir} $ARGUMENTS")
     assert filled == "Compare a.txt {baseDir} $ARGUMENTS as ./references/how.md says."
 
 
 def test_embedded_commands_stay_text_and_are_told(tmp_path: Path) -> None:
     mark = tmp_path / "ran"
-    skill = loaded(tmp_path, "some", body=f"State: !`touch {mark}`")
-    assert skill.instructions("") == f"State: !`touch {mark}`"
+    skill = load_skill(tmp_path, "some", body=f"State: !`touch {mark}`")
+    assert skill.render_instructions("") == f"State: !`touch {mark}`"
     assert not mark.exists()
     assert skill.diagnostics == ("skill 'some': commands embedded in the text (!`...`) are never run",)
-    assert loaded(tmp_path, "loud", body="Write `!` or `?` at the end.").diagnostics == ()
+    assert load_skill(tmp_path, "loud", body="Write `!` or `?` at the end.").diagnostics == ()
 
 
 def test_a_flat_file_of_an_older_system_loads(tmp_path: Path) -> None:
@@ -153,13 +153,13 @@ def test_a_flat_file_of_an_older_system_loads(tmp_path: Path) -> None:
     skill = read_skill(path)
     assert isinstance(skill, Skill)
     assert (skill.name, skill.allowed_tools, skill.diagnostics) == ("translate", ("read_file",), ())
-    assert skill.instructions("it") == "Translate it."
+    assert skill.render_instructions("it") == "Translate it."
 
 
 def test_the_body_is_read_when_it_is_used(tmp_path: Path) -> None:
-    skill = loaded(tmp_path, "some", body="Old.")
+    skill = load_skill(tmp_path, "some", body="Old.")
     (skill.folder / "SKILL.md").write_text("---\nname: some\ndescription: d\n---\nNew.", "utf-8")
-    assert skill.body() == "New."
+    assert skill.read_body() == "New."
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_the_body_is_read_when_it_is_used(tmp_path: Path) -> None:
     ],
 )
 def test_a_malformed_skill_is_refused_by_name(tmp_path: Path, front: str, why: str) -> None:
-    reason = refused(tmp_path, "bad", front)
+    reason = load_refusal(tmp_path, "bad", front)
     assert reason.startswith("skill 'bad' is skipped: ")
     assert why in reason
     assert "\n" not in reason
@@ -189,7 +189,7 @@ def test_a_file_that_is_no_skill_is_refused_by_name(tmp_path: Path, content: byt
 
 
 def test_files_that_cannot_be_read_are_refused_by_name(tmp_path: Path) -> None:
-    assert "is no file" in str(read_skill(tmp_path / "gone" / "SKILL.md"))
+    assert "is not a file" in str(read_skill(tmp_path / "gone" / "SKILL.md"))
     os.mkfifo(tmp_path / "pipe.md")  # reading it would wait for ever
     assert "skill 'pipe' is skipped" in str(read_skill(tmp_path / "pipe.md"))
     huge = write_skill(tmp_path, "huge", body="x" * 1_000_001)
@@ -198,7 +198,7 @@ def test_files_that_cannot_be_read_are_refused_by_name(tmp_path: Path) -> None:
 
 def test_a_few_lines_do_not_print_as_gigabytes(tmp_path: Path) -> None:
     bomb = "a0: &a0 [lol, lol]\n" + "\n".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 30))
-    skill = loaded(tmp_path, "some", f"{bomb}\nname: some\ndescription: d\nmetadata:\n  deep: *a29\nlicense: *a29")
+    skill = load_skill(tmp_path, "some", f"{bomb}\nname: some\ndescription: d\nmetadata:\n  deep: *a29\nlicense: *a29")
     assert skill.metadata["deep"] == ""
     assert skill.license == ""
 

@@ -1,7 +1,5 @@
-"""The skills we ship are valid elsewhere, and tell a small model what to do with tools that exist."""
+"""The shipped skills are valid elsewhere, and tell a small model how to use existing tools."""
 
-import importlib.util
-from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,8 @@ from tests.unit.skills.folders import write_skill
 
 SHIPPED = SkillLibrary.load([SkillRoot(ROOT / "skills", "shipped")])
 TOOLS = {
-    "web_fetch", "read_file", "list_files", "search_files", "calculator", "current_time", "read_skill_file",
+    "web_fetch", "read_file", "list_files", "search_files", "describe_table", "query_table", "calculator",
+    "current_time", "read_skill_file",
     "list_plugins", "get_plugin_details", "list_templates", "get_pipeline_state", "build_pipeline", "apply_pipeline",
     "spawn_source_analyzer", "spawn_pipeline_validator",
 }  # fmt: skip
@@ -43,19 +42,19 @@ def test_a_shipped_skill_is_valid_elsewhere(skill: Skill) -> None:
 @each_shipped
 def test_a_shipped_skill_declares_tools_that_exist_and_speaks_of_each(skill: Skill) -> None:
     assert skill.allowed_tools
-    assert skill.scope(TOOLS) == skill.allowed_tools
-    body = skill.body()
+    assert skill.select_tools(TOOLS) == skill.allowed_tools
+    body = skill.read_body()
     assert [tool for tool in TOOLS if f"`{tool}`" in body and tool not in skill.allowed_tools] == []
     assert [tool for tool in skill.allowed_tools if f"`{tool}`" not in body] == []
 
 
 @each_shipped
 def test_a_shipped_body_is_short_and_its_files_are_spoken_of(skill: Skill) -> None:
-    body = skill.body()
+    body = skill.read_body()
     assert len(body.splitlines()) <= 60
-    assert [name for name in skill.files() if name not in body] == []
-    assert [skill.read_file(name) for name in skill.files() if not skill.read_file(name).strip()] == []
-    assert bool(skill.files()) == ("read_skill_file" in skill.allowed_tools)
+    assert [name for name in skill.list_files() if name not in body] == []
+    assert [skill.read_file(name) for name in skill.list_files() if not skill.read_file(name).strip()] == []
+    assert bool(skill.list_files()) == ("read_skill_file" in skill.allowed_tools)
 
 
 def test_what_the_format_forbids_is_found_by_the_validator(tmp_path: Path) -> None:
@@ -66,13 +65,3 @@ def test_what_the_format_forbids_is_found_by_the_validator(tmp_path: Path) -> No
     (folder / "SKILL.md").write_bytes(b"---\nname: \xff\n---\n")
     assert "cannot be read as UTF-8" in validate_skill(folder)[0]
     assert validate_skill(tmp_path / "gone") != []
-
-
-def test_without_the_validator_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(name: str, package: str | None = None) -> ModuleSpec | None:
-        return None
-
-    monkeypatch.setattr(importlib.util, "find_spec", absent)
-    assert validate_skill(write_skill(tmp_path, "some")) == [
-        "the public validator is not installed; install it with `pip install skills-ref`"
-    ]

@@ -6,16 +6,16 @@ import re
 import pytest
 from pydantic import BaseModel
 
-from agent.execution.site import CallSite
-from agent.execution.subagent_work import read_final
-from agent.knowledge.models import FileType
-from agent.knowledge.pipeline_check import PipelineInvalidError, given_types, problems, route
-from agent.knowledge.pipeline_diff import applied, difference
-from agent.knowledge.templates import from_template, list_templates
+from agent.execution.subagent_work import parse_final
+from agent.ingest.pipeline_check import PipelineInvalidError, find_problems, find_route, parser_types
+from agent.ingest.pipeline_diff import apply_diff, diff_pipelines
+from agent.ingest.templates import from_template, list_templates
 from agent.prompts import render
-from agent.subagents.alternatives import cut_otherwise, read_otherwise
-from agent.subagents.characteristics import code_share, document_types
-from agent.subagents.registry import SUBAGENTS, Kind, by_id
+from agent.run_context.call_site import CallSite
+from agent.search.models import FileType
+from agent.subagents.alternatives import with_chunker_for_type, with_parser_for_type
+from agent.subagents.document_kinds import code_share, detect_document_types
+from agent.subagents.registry import SUBAGENTS, SubAgentClass, subagents_by_id
 from agent.subagents.spawn import spawn_tools
 
 PROSE = "The committee met on Monday. It decided to postpone the matter, and to ask for a further report.\n" * 5
@@ -37,7 +37,7 @@ class Answer(BaseModel):
     ],
 )
 def test_the_last_object_that_fits_is_the_result(text: str) -> None:
-    assert read_final(Answer, text) == Answer(answer="x")
+    assert parse_final(Answer, text) == Answer(answer="x")
 
 
 @pytest.mark.parametrize(
@@ -52,11 +52,11 @@ def test_the_last_object_that_fits_is_the_result(text: str) -> None:
     ],
 )
 def test_what_is_no_result_is_said_in_a_few_words(text: str, problem: str) -> None:
-    assert read_final(Answer, text) == problem
+    assert parse_final(Answer, text) == problem
 
 
 @pytest.mark.parametrize("kind", SUBAGENTS, ids=lambda kind: str(kind.AGENT_ID))
-def test_the_example_in_each_prompt_is_a_result(kind: Kind) -> None:
+def test_the_example_in_each_prompt_is_a_result(kind: SubAgentClass) -> None:
     text = render(f"subagent_{kind.AGENT_ID}", system="")
     (example,) = re.findall(r"```json\n(.*?)```", text, re.DOTALL)
     parsed = kind.Final.model_validate(json.loads(example))
@@ -66,9 +66,11 @@ def test_the_example_in_each_prompt_is_a_result(kind: Kind) -> None:
 def test_every_sub_agent_has_its_tool_and_ids_are_unique() -> None:
     names = [tool.spec.name for tool in spawn_tools()]
     assert names == ["spawn_source_analyzer", "spawn_pipeline_validator", "spawn_researcher"]
-    assert all(tool.spec.effect == "read" and tool.spec.spawns and tool.spec.by_name for tool in spawn_tools())
+    assert all(
+        tool.spec.effect == "read" and tool.spec.uses_subagents and tool.spec.is_opt_in for tool in spawn_tools()
+    )
     with pytest.raises(ValueError, match="two sub-agents are called 'researcher'"):
-        by_id([*SUBAGENTS, SUBAGENTS[-1]])
+        subagents_by_id([*SUBAGENTS, SUBAGENTS[-1]])
 
 
 @pytest.mark.row("S000-21", "S000-22")
@@ -84,7 +86,7 @@ def test_the_limits_are_those_of_the_builder() -> None:
 def test_ids_of_calls_in_spans_are_those_of_nothing_else() -> None:
     sites = [
         CallSite("s1", 1, 2),
-        CallSite("s1", 1, 2, by="rules"),
+        CallSite("s1", 1, 2, origin="rules"),
         CallSite("s1", 1, 2, span="s1.1.1"),
         CallSite("s1", 1, 2, span="s1.1.2"),
         CallSite("s1", 1, 2, "rules", span="s1.1.2"),
@@ -100,14 +102,14 @@ def test_ids_of_calls_in_spans_are_those_of_nothing_else() -> None:
 @pytest.mark.parametrize("file_type", ["pdf", "html", "txt"])
 def test_one_type_can_be_read_otherwise_and_the_others_stay(template: str, file_type: FileType) -> None:
     pipeline = from_template(template)
-    changed = read_otherwise(pipeline, file_type, options={"timeout_s": 7})
-    assert problems(changed) == []
-    way = route(changed, file_type)
+    changed = with_parser_for_type(pipeline, file_type, options={"timeout_s": 7})
+    assert find_problems(changed) == []
+    way = find_route(changed, file_type)
     assert way is not None
     assert way.parser.options["timeout_s"] == 7
-    assert applied(pipeline, difference(pipeline, changed)).nodes == changed.nodes
+    assert apply_diff(pipeline, diff_pipelines(pipeline, changed)).nodes == changed.nodes
     for other in ("docx", "md", "pdf", "txt"):
-        before, after = route(pipeline, other), route(changed, other)
+        before, after = find_route(pipeline, other), find_route(changed, other)
         if other != file_type and before is not None:
             assert after is not None
             assert (before.parser.plugin, before.parser.options) == (after.parser.plugin, after.parser.options)
@@ -115,37 +117,37 @@ def test_one_type_can_be_read_otherwise_and_the_others_stay(template: str, file_
 
 def test_a_type_that_was_left_out_is_taken_when_it_is_read_otherwise() -> None:
     pipeline = from_template("documents")
-    (source,) = pipeline.of_kind("source")
+    (source,) = pipeline.nodes_of_kind("source")
     without = pipeline.with_options(source.id, left_out=["docx", "eml"])
-    assert (route(without, "docx"), route(without, "eml")) == (None, None)
-    taken = read_otherwise(without, "docx")
-    assert problems(taken) == []
-    assert route(taken, "docx") is not None
-    assert route(taken, "eml") is None, "the others stay out"
+    assert (find_route(without, "docx"), find_route(without, "eml")) == (None, None)
+    taken = with_parser_for_type(without, "docx")
+    assert find_problems(taken) == []
+    assert find_route(taken, "docx") is not None
+    assert find_route(taken, "eml") is None, "the others stay out"
     nothing = pipeline.with_options(source.id, file_types=["pdf"], left_out=["pdf"])
-    assert any("nothing is left" in problem for problem in problems(nothing))
+    assert any("nothing is left" in problem for problem in find_problems(nothing))
 
 
 def test_another_parser_takes_its_own_options() -> None:
-    pipeline = read_otherwise(from_template("documents"), "docx", parser="python-docx", options={"timeout_s": 5})
-    again = read_otherwise(pipeline, "docx", parser="kreuzberg")
-    way = route(again, "docx")
+    pipeline = with_parser_for_type(from_template("documents"), "docx", parser="python-docx", options={"timeout_s": 5})
+    again = with_parser_for_type(pipeline, "docx", parser="kreuzberg")
+    way = find_route(again, "docx")
     assert way is not None
     assert (way.parser.id, way.parser.plugin, way.parser.options) == ("docx-parser", "kreuzberg", {})
-    assert "docx" not in given_types(again, again.node("parser"))
+    assert "docx" not in parser_types(again, again.node("parser"))
     with pytest.raises(PipelineInvalidError, match="does not read docx"):
-        read_otherwise(pipeline, "docx", parser="liteparse")
+        with_parser_for_type(pipeline, "docx", parser="liteparse")
     with pytest.raises(PipelineInvalidError, match="does not take the option 'speed'"):
-        read_otherwise(pipeline, "docx", options={"speed": 1})
+        with_parser_for_type(pipeline, "docx", options={"speed": 1})
 
 
 def test_another_chunker_may_cut() -> None:
-    pipeline = cut_otherwise(from_template("documents"), "txt", chunker="fixed", options={"size": 300})
-    way = route(pipeline, "txt")
+    pipeline = with_chunker_for_type(from_template("documents"), "txt", chunker="fixed", options={"size": 300})
+    way = find_route(pipeline, "txt")
     assert way is not None
     assert (way.chunker.plugin, way.chunker.options) == ("fixed", {"size": 300})
     with pytest.raises(PipelineInvalidError, match="there is no chunker 'axe'"):
-        cut_otherwise(pipeline, "txt", chunker="axe")
+        with_chunker_for_type(pipeline, "txt", chunker="axe")
 
 
 @pytest.mark.row("S000-36")
@@ -153,11 +155,11 @@ def test_code_is_told_from_prose() -> None:
     assert code_share(CODE) >= 0.8
     assert code_share(PROSE) < 0.1
     assert code_share("") == 0
-    assert document_types([PROSE], "txt", ".txt") == ["prose"]
-    assert document_types([CODE], "txt", ".txt") == ["code"]
-    assert document_types([], None, ".py") == ["code"]
-    assert document_types(["  "], "txt", ".txt") == []
-    assert document_types([f"{PROSE}\n\nFor example:\n\n{CODE[:60]}"], "md", ".md") == ["prose"]
+    assert detect_document_types([PROSE], "txt", ".txt") == ["prose"]
+    assert detect_document_types([CODE], "txt", ".txt") == ["code"]
+    assert detect_document_types([], None, ".py") == ["code"]
+    assert detect_document_types(["  "], "txt", ".txt") == []
+    assert detect_document_types([f"{PROSE}\n\nFor example:\n\n{CODE[:60]}"], "md", ".md") == ["prose"]
 
 
 @pytest.mark.parametrize(
@@ -172,9 +174,9 @@ def test_code_is_told_from_prose() -> None:
     ],
 )
 def test_kinds_of_documents_show_themselves(text: str, kind: str) -> None:
-    assert document_types([text], "txt", ".txt") == [kind]
+    assert detect_document_types([text], "txt", ".txt") == [kind]
 
 
 def test_a_hostile_text_costs_no_time() -> None:
     assert code_share("a" * 20_000) == 0
-    assert document_types(["(" * 20_000], "txt", ".txt")
+    assert detect_document_types(["(" * 20_000], "txt", ".txt")

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from agent.core.errors import ToolInputError
-from agent.knowledge.connectors.local import LocalConnector
-from agent.knowledge.connectors.port import Fetched, Missed
-from agent.knowledge.errors import ConnectorError, ConnectorNotFoundError, ParserError
-from agent.knowledge.models import ConnectorInput, ConnectorOutput, SourceType
+from agent.ingest.connectors.local import LocalConnector
+from agent.ingest.connectors.port import FetchedDocument, MissedDocument
+from agent.ingest.errors import ConnectorError, ConnectorNotFoundError, ParserError
+from agent.search.models import ConnectorInput, ConnectorOutput, SourceType
 from agent.subagents import source_files
 from agent.subagents.source_files import SourceFiles, open_beneath
 
@@ -40,7 +40,7 @@ def tree(folder: Path) -> Path:
 
 
 async def test_everything_is_counted_but_links_and_pipes(tmp_path: Path, stack: AsyncExitStack) -> None:
-    listing = await files(tree(tmp_path), stack).listing()
+    listing = await files(tree(tmp_path), stack).list_files()
     assert sorted(listing.files) == ["README", "a.TXT", "sub/b.pdf"]
     assert {ending: (one.count, one.size) for ending, one in listing.by_extension.items()} == {
         "(none)": (1, 0),
@@ -62,21 +62,21 @@ async def test_everything_is_counted_but_links_and_pipes(tmp_path: Path, stack: 
 async def test_only_what_was_listed_can_be_opened(tmp_path: Path, stack: AsyncExitStack, name: str) -> None:
     there = files(tree(tmp_path), stack)
     with pytest.raises(ToolInputError, match="there is no file"):
-        await there.head(name, 0, 10)
+        await there.read_bytes(name, 0, 10)
     with pytest.raises(ToolInputError, match="there is no file"):
-        await there.copy(name)
+        await there.copy_file(name)
 
 
 async def test_a_link_that_takes_a_folders_place_leads_nowhere(tmp_path: Path, stack: AsyncExitStack) -> None:
     root = tree(tmp_path)
     there = files(root, stack)
-    assert await there.head("sub/b.pdf", 0, 3) == b"xxx"
+    assert await there.read_bytes("sub/b.pdf", 0, 3) == b"xxx"
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "b.pdf").write_text("secret")
     (root / "sub").rename(root / "was")
     (root / "sub").symlink_to(outside)
-    for opened in (there.head("sub/b.pdf", 0, 3), there.copy("sub/b.pdf")):
+    for opened in (there.read_bytes("sub/b.pdf", 0, 3), there.copy_file("sub/b.pdf")):
         with pytest.raises(ToolInputError, match="cannot be opened"):
             await opened
 
@@ -90,7 +90,7 @@ async def test_a_pipe_that_takes_a_files_place_is_not_waited_for(tmp_path: Path)
 async def test_a_copy_keeps_the_bytes_and_the_ending_and_goes_with_the_stack(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         there = files(tree(tmp_path), stack)
-        copy = await there.copy("sub/b.pdf")
+        copy = await there.copy_file("sub/b.pdf")
         assert (copy.suffix, copy.read_bytes()) == (".pdf", b"x" * 2_000)
         assert not copy.is_relative_to(tmp_path / "root")
     assert not copy.exists()
@@ -99,7 +99,7 @@ async def test_a_copy_keeps_the_bytes_and_the_ending_and_goes_with_the_stack(tmp
 async def test_what_is_said_of_a_copy_is_said_of_the_file(tmp_path: Path, stack: AsyncExitStack) -> None:
     there = files(tree(tmp_path), stack)
     with pytest.raises(ParserError) as raised:
-        async with there.copied("sub/b.pdf") as copy:
+        async with there.open_copy("sub/b.pdf") as copy:
             raise ParserError(f"{copy.path.name} is bad, 3{copy.path.name} and {copy.path.name}x are others")
     assert raised.value.message == "sub/b.pdf is bad, 31.pdf and 1.pdfx are others"
     assert not copy.path.exists()
@@ -108,22 +108,22 @@ async def test_what_is_said_of_a_copy_is_said_of_the_file(tmp_path: Path, stack:
 async def test_too_large_a_file_is_not_copied(
     tmp_path: Path, stack: AsyncExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source_files, "MOST_COPIED", 1_999)
+    monkeypatch.setattr(source_files, "MAX_COPY_BYTES", 1_999)
     with pytest.raises(ToolInputError, match="more than 1,999 bytes"):
-        await files(tree(tmp_path), stack).copy("sub/b.pdf")
+        await files(tree(tmp_path), stack).copy_file("sub/b.pdf")
 
 
 async def test_all_are_counted_though_not_all_are_named(
     tmp_path: Path, stack: AsyncExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source_files, "MOST_NAMED", 2)
-    listing = await files(tree(tmp_path), stack).listing()
+    monkeypatch.setattr(source_files, "MAX_NAMED", 2)
+    listing = await files(tree(tmp_path), stack).list_files()
     assert (listing.total.count, len(listing.files)) == (3, 2)
 
 
 async def test_a_folder_that_is_not_there_is_an_error_of_the_source(tmp_path: Path, stack: AsyncExitStack) -> None:
     with pytest.raises(ConnectorNotFoundError):
-        await files(tmp_path / "nowhere", stack).listing()
+        await files(tmp_path / "nowhere", stack).list_files()
 
 
 class Shelf:
@@ -138,15 +138,15 @@ class Shelf:
 
     async def fetch(
         self, request: ConnectorInput, workspace: Path, known: Mapping[str, str]
-    ) -> AsyncIterator[Fetched | Missed]:
+    ) -> AsyncIterator[FetchedDocument | MissedDocument]:
         """The same file is written over for each document, as connectors may."""
-        yield Missed("http://x.test/gone", "gone", ConnectorNotFoundError("gone"))
+        yield MissedDocument("http://x.test/gone", "gone", ConnectorNotFoundError("gone"))
         for number in range(self.count):
             self.asked += 1
             path = workspace / "page"
             path.write_bytes(f"{number:>100}".encode())
             output = ConnectorOutput(file_path=str(path), file_size_bytes=100, source_metadata={}, checksum="c")
-            yield Fetched(f"http://x.test/{number}", "index", "html", output)
+            yield FetchedDocument(f"http://x.test/{number}", "index", "html", output)
         if self.broken:
             raise ConnectorError("the site is down")
 
@@ -163,11 +163,11 @@ def fetched(shelf: Shelf, folder: Path, stack: AsyncExitStack) -> SourceFiles:
 async def test_a_source_of_the_net_is_fetched_once_and_kept(tmp_path: Path, stack: AsyncExitStack) -> None:
     shelf = Shelf(3)
     there = fetched(shelf, tmp_path, stack)
-    listing = await there.listing()
+    listing = await there.list_files()
     assert sorted(listing.files) == ["http://x.test/1", "http://x.test/2", "index"], "one name, one file"
     assert (listing.unreadable, listing.note) == (["gone"], "")
-    assert (await there.head("http://x.test/2", 0, 200)).decode().strip() == "2"
-    await there.listing()
+    assert (await there.read_bytes("http://x.test/2", 0, 200)).decode().strip() == "2"
+    await there.list_files()
     assert shelf.asked == 3
 
 
@@ -176,11 +176,11 @@ async def test_of_a_large_source_of_the_net_the_beginning_is_fetched_and_said(
 ) -> None:
     monkeypatch.setattr(source_files, "REMOTE_FILES", 5)
     shelf = Shelf(1_000)
-    listing = await fetched(shelf, tmp_path, stack).listing()
+    listing = await fetched(shelf, tmp_path, stack).list_files()
     assert (shelf.asked, listing.total.count) == (5, 5)
     assert listing.note == "only the first 5 files were fetched; there may be more"
 
 
 async def test_a_source_that_breaks_off_is_an_error(tmp_path: Path, stack: AsyncExitStack) -> None:
     with pytest.raises(ConnectorError, match="the site is down"):
-        await fetched(Shelf(1, broken=True), tmp_path, stack).listing()
+        await fetched(Shelf(1, broken=True), tmp_path, stack).list_files()

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from agent.core.errors import ToolError, ToolInputError
-from agent.core.language import LanguageDetector
-from agent.knowledge.connectors.local import LocalConnector
-from agent.knowledge.models import ConnectorInput
+from agent.ingest.connectors.local import LocalConnector
+from agent.search.models import ConnectorInput
+from agent.subagents.parsed_files import ParsedFiles
 from agent.subagents.reading_tools import DetectLanguageTool, PreviewTool, TryParserTool
-from agent.subagents.readings import Readings
 from agent.subagents.source_files import SourceFiles
 from agent.subagents.source_tools import EnumerateFilesTool, SampleFilesTool
+from agent.text.language import LanguageDetector
 from agent.tools import Tool, ToolContext
 from tests.support.documents import scanned_pdf
 
@@ -32,7 +32,7 @@ class Kit:
     def __init__(self, root: Path, stack: AsyncExitStack) -> None:
         request = ConnectorInput(source_type="local", source_identifier=str(root), recursive=True)
         files = SourceFiles(request, LocalConnector(), root.parent / "work", stack)
-        readings = Readings(files, stack)
+        readings = ParsedFiles(files, stack)
         tools: list[Tool] = [
             EnumerateFilesTool(files),
             SampleFilesTool(files),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.core.net.addresses import is_public
+from agent.net.addresses import is_public
 
 PUBLIC = ["8.8.8.8", "93.184.216.34", "2606:4700:4700::1111", "2a00:1450:4001:829::200e", "::ffff:8.8.8.8"]
 NOT_PUBLIC = {

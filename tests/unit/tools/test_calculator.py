@@ -1,4 +1,4 @@
-"""`calculator`: right to the last digit, and quick to refuse what is no arithmetic or has no end."""
+"""`calculator`: exact to the last digit, and quick to refuse input that is no arithmetic or has no end."""
 
 import asyncio
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""`current_time`: the clock, read in any zone."""
+"""`current_time`: the time in any zone."""
 
 from datetime import UTC, datetime, timedelta, timezone
 

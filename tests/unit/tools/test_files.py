@@ -1,4 +1,4 @@
-"""The file tools: text beneath the roots is read, listed and searched; nothing else is, whatever it is called."""
+"""The file tools read, list and search text below the roots, and nothing else, whatever its name."""
 
 import os
 import socket
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from agent.core.errors import ToolDeniedError, ToolError
+from agent.core.errors import ToolDeniedError, ToolError, ToolInputError
 from agent.tools import ToolContext
 from mcp_tools.builtin import files
 from mcp_tools.builtin.files import MAX_FILE_BYTES, FileRoots, ListFilesTool, ReadFileTool, SearchFilesTool
@@ -58,7 +58,7 @@ async def read(root: Path, path: str, **options: JsonValue) -> str:
     return (await ReadFileTool(FileRoots((root,))).call({"path": path, **options}, CONTEXT)).text
 
 
-async def listed(root: Path, **options: JsonValue) -> list[str]:
+async def list_paths(root: Path, **options: JsonValue) -> list[str]:
     text = (await ListFilesTool(FileRoots((root,))).call(options, CONTEXT)).text
     return [line.split(" (")[0] for line in text.splitlines()]
 
@@ -79,10 +79,10 @@ async def test_a_file_below_the_root_is_read(root: Path, path: str) -> None:
         ("..", r"'\.\.' is not followed"),
         ("sub/../../secret.txt", r"'\.\.' is not followed"),
         ("sub/../notes.txt", r"'\.\.' is not followed"),
-        ("/etc/passwd", "outside the folders"),
-        ("//etc/passwd", "outside the folders"),
+        ("/etc/passwd", "outside the readable folders"),
+        ("//etc/passwd", "outside the readable folders"),
         ("{root}/../secret.txt", r"'\.\.' is not followed"),
-        ("{root}-more/secret.txt", "outside the folders"),
+        ("{root}-more/secret.txt", "outside the readable folders"),
         ("link.txt", "symbolic link"),
         ("inner.txt", "symbolic link"),
         ("up/secret.txt", "is refused"),
@@ -91,14 +91,14 @@ async def test_a_file_below_the_root_is_read(root: Path, path: str) -> None:
         ("loop", "symbolic link"),
         ("socket", "is refused"),
         ("x" * 300, "is refused"),
-        ("x/" * 2500, "no path"),
-        ("notes.txt\x00.md", "no path"),
+        ("x/" * 2500, "path is invalid"),
+        ("notes.txt\x00.md", "path is invalid"),
     ],
     ids=lambda text: ascii(text[:25]),
 )
 async def test_what_leads_out_is_refused(root: Path, path: str, why: str) -> None:
     path = path.format(root=root)
-    for call in (read(root, path), listed(root, path=path), search(root, "secret", path=path)):
+    for call in (read(root, path), list_paths(root, path=path), search(root, "secret", path=path)):
         with pytest.raises(ToolDeniedError, match=why):
             await call
 
@@ -106,7 +106,7 @@ async def test_what_leads_out_is_refused(root: Path, path: str, why: str) -> Non
 @pytest.mark.parametrize(
     ("path", "why"),
     [
-        ("nothing.txt", "there is no 'nothing.txt' below"),
+        ("nothing.txt", "there is no file 'nothing.txt'; list_files shows the files"),
         ("notes.txt/more", "there is no"),
         ("~/notes.txt", "there is no"),
         ("sub", "sub is a folder; use list_files"),
@@ -155,8 +155,8 @@ async def test_encodings(root: Path, path: str, text: str) -> None:
     ("options", "text"),
     [
         ({"start_line": 2}, "second line\nthird line"),
-        ({"max_lines": 2}, "first line\nsecond line\n[3 lines; read on with start_line=3]"),
-        ({"start_line": 2, "max_lines": 1}, "second line\n[3 lines; read on with start_line=3]"),
+        ({"max_lines": 2}, "first line\nsecond line\n[3 lines; continue with start_line=3]"),
+        ({"start_line": 2, "max_lines": 1}, "second line\n[3 lines; continue with start_line=3]"),
         ({"max_lines": 3}, "first line\nsecond line\nthird line"),
         ({"start_line": 9}, ""),
     ],
@@ -182,13 +182,13 @@ async def test_lines(root: Path, options: dict[str, JsonValue], text: str) -> No
     ids=str,
 )
 async def test_lists(root: Path, options: dict[str, JsonValue], names: list[str]) -> None:
-    assert await listed(root, **options) == names
+    assert await list_paths(root, **options) == names
 
 
 async def test_only_plain_files_are_listed(root: Path) -> None:
     names = ["data.bin", "empty.txt", "huge.txt", "latin.txt", "notes.txt"]
-    assert await listed(root, recursive=False) == [*names, "wide.txt"]
-    assert await listed(root) == [*names, "sub/deep/caf\u00e9.md", "sub/plan.md", "wide.txt"]
+    assert await list_paths(root, recursive=False) == [*names, "wide.txt"]
+    assert await list_paths(root) == [*names, "sub/deep/caf\u00e9.md", "sub/plan.md", "wide.txt"]
 
 
 @pytest.mark.parametrize(
@@ -213,8 +213,8 @@ async def test_a_search_stops_at_its_limit(root: Path) -> None:
 
 
 async def test_a_walk_is_bounded(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MAX_WALKED", 2)
-    assert await listed(root) == ["data.bin", "empty.txt", "[more files; narrow the pattern]"]
+    monkeypatch.setattr(files, "MAX_WALKED_ENTRIES", 2)
+    assert await list_paths(root) == ["data.bin", "empty.txt", "[more files; narrow the pattern]"]
     found = await SearchFilesTool(FileRoots((root,))).call({"query": "third"}, CONTEXT)
     assert found.value == {"query": "third", "matches": [], "truncated": True}
 
@@ -228,7 +228,7 @@ async def test_the_second_root_is_tried_where_the_first_has_nothing(root: Path) 
 async def test_a_root_may_itself_be_a_link_or_be_missing(root: Path, tmp_path: Path) -> None:
     (tmp_path / "alias").symlink_to(root, target_is_directory=True)
     assert await read(tmp_path / "alias", "notes.txt") == NOTES.rstrip()
-    with pytest.raises(ToolError, match="there is no 'notes"):
+    with pytest.raises(ToolError, match="there is no file 'notes"):
         await read(tmp_path / "missing", "notes.txt")
 
 
@@ -260,3 +260,55 @@ async def test_no_path_leads_out(root: Path, path: str) -> None:
 
 def _is_below(root: Path, path: str) -> bool:
     return (root / path).resolve().is_relative_to(root.resolve())
+
+
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("note.txt", "did you mean notes.txt"),
+        ("plan-2026.md", "did you mean sub/plan.md"),
+        ("deep/cafe.md", "did you mean sub/deep/caf\u00e9.md"),
+        ("zzz", "list_files shows the files"),
+    ],
+)
+async def test_a_missing_file_names_similar_ones_and_no_path_of_the_machine(root: Path, path: str, hint: str) -> None:
+    with pytest.raises(ToolInputError, match=hint) as caught:
+        await read(root, path)
+    assert str(root) not in caught.value.message
+    for refused in ("../x", "/etc/passwd"):
+        with pytest.raises(ToolDeniedError) as denied:
+            await read(root, refused)
+        assert str(root) not in denied.value.message
+
+
+async def test_lines_are_numbered_where_they_are_to_be_cited(root: Path) -> None:
+    assert await read(root, "notes.txt", line_numbers=True, start_line=2) == "2: second line\n3: third line"
+    cut = await read(root, "notes.txt", line_numbers=True, max_lines=1)
+    assert cut == "1: first line\n[3 lines; continue with start_line=2]"
+    result = await ReadFileTool(FileRoots((root,))).call({"path": "notes.txt", "line_numbers": True}, CONTEXT)
+    assert result.value["text"] == NOTES.rstrip()  # type: ignore[index,call-overload]
+
+
+async def test_the_phrase_hides_no_line_that_says_it_in_other_words(tmp_path: Path) -> None:
+    (tmp_path / "2025.md").write_text("The app launch is on 3 May.\n")
+    (tmp_path / "2026.md").write_text("The launch of the mobile app moves to June.\nWe launched two apps.\nA launch.\n")
+    assert (await search(tmp_path, "app launch")).splitlines() == [
+        "2025.md:1: The app launch is on 3 May.",
+        "2026.md:1: The launch of the mobile app moves to June.",
+        "2026.md:2: We launched two apps.",
+    ]
+    assert await search(tmp_path, "apps launching", pattern="2025*") == "2025.md:1: The app launch is on 3 May."
+
+
+@pytest.mark.parametrize(
+    ("query", "line"),
+    [
+        ("cities growing", "The city grew, and growing costs a lot in every city."),
+        ("rechnung bezahlen", "Die Rechnungen sind zu bezahlen."),
+        ("ERR-42", "the job ended with err-42"),
+        ("budget of the team", "Team budget: 500"),
+    ],
+)
+async def test_words_are_found_in_other_forms(tmp_path: Path, query: str, line: str) -> None:
+    (tmp_path / "a.md").write_text(f"something else\n{line}\n")
+    assert await search(tmp_path, query) == f"a.md:2: {line}"

@@ -1,4 +1,4 @@
-"""The tools that read a report: what they find, and that no text is too much for them."""
+"""The tools that read a report: what they find, and that no text is too long for them."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.tools import ToolContext, TypedTool
-from mcp_tools.builtin.incident.actions import ActionItem, ExtractActionItemsTool, action_items_of
-from mcp_tools.builtin.incident.deadlines import ExtractDeadlinesTool, deadlines_of
-from mcp_tools.builtin.incident.entities import ExtractEntitiesTool, entities_of
+from mcp_tools.builtin.incident.actions import ActionItem, ExtractActionItemsTool, extract_action_items
+from mcp_tools.builtin.incident.deadlines import ExtractDeadlinesTool, extract_deadlines
+from mcp_tools.builtin.incident.entities import ExtractEntitiesTool, extract_entities
 from mcp_tools.builtin.incident.priority import ClassifyPriorityTool, classify
-from mcp_tools.builtin.incident.summary import SummarizeTool, summary_of
-from mcp_tools.builtin.incident.text import sentences_of
+from mcp_tools.builtin.incident.summary import SummarizeTool, summarize
+from mcp_tools.builtin.incident.text import split_into_sentences
 
 CONTEXT = ToolContext(run_id="run_1", owner="somebody")
 WEDNESDAY = datetime(2026, 11, 4, 10, 0, tzinfo=UTC)
@@ -23,7 +23,7 @@ PROMPT = "P1 incident: user profile picture errors causing latency and failures.
 
 
 def named(text: str) -> list[tuple[str, str]]:
-    return [(entity.type, entity.text) for entity in entities_of(text)]
+    return [(entity.type, entity.text) for entity in extract_entities(text)]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_entities_are_found_by_their_form(text: str, found: list[tuple[str, str]
 
 
 def test_an_entity_is_told_once_with_its_count_and_first_place() -> None:
-    (entity,) = entities_of("Latency, latency and LATENCY")
+    (entity,) = extract_entities("Latency, latency and LATENCY")
     assert (entity.text, entity.count, entity.start) == ("Latency", 3, 0)
 
 
@@ -79,13 +79,13 @@ def test_priority(text: str, given: dict[str, str], level: str) -> None:
 def test_what_is_given_counts_before_what_is_written_and_both_are_told() -> None:
     level, reasons = classify(PROMPT, {"severity": "SEV3"})
     assert level == "medium"
-    assert reasons == ["the severity is SEV3: medium", "the text says P1 (critical), but what is given counts"]
+    assert reasons == ["the severity is SEV3: medium", "the text says P1 (critical), but the given value counts"]
 
 
 def test_a_scale_nobody_knows_is_told_and_does_not_count() -> None:
     level, reasons = classify("checkout is failing", {"priority": "purple"})
     assert level == "high"
-    assert "the priority 'purple' is of no scale that is known" in reasons
+    assert "the priority 'purple' belongs to no known scale" in reasons
 
 
 LONG = (
@@ -97,9 +97,9 @@ LONG = (
 
 
 def test_a_summary_is_made_of_sentences_of_the_text_in_their_order() -> None:
-    summary = summary_of(LONG, 40)
-    sentences = [sentence.text for sentence in sentences_of(LONG)]
-    chosen = [sentence.text for sentence in sentences_of(summary)]
+    summary = summarize(LONG, 40)
+    sentences = [sentence.text for sentence in split_into_sentences(LONG)]
+    chosen = [sentence.text for sentence in split_into_sentences(summary)]
     assert len(summary.split()) <= 40
     assert [sentence for sentence in sentences if sentence in chosen] == chosen
     assert any("profile-media-api" in sentence for sentence in chosen)
@@ -107,20 +107,20 @@ def test_a_summary_is_made_of_sentences_of_the_text_in_their_order() -> None:
 
 
 def test_a_short_text_is_its_own_summary() -> None:
-    assert summary_of(PROMPT, 80) == PROMPT
+    assert summarize(PROMPT, 80) == PROMPT
 
 
 def test_a_summary_names_at_least_half_of_what_a_longer_report_names() -> None:
     filler = " ".join(f"Somebody said thing number {number} in passing." for number in range(60))
     report = f"{LONG} {filler} MED-101 and INC0010042 describe the same errors at profile-media-api."
-    names = {entity.text.casefold() for entity in entities_of(report)}
-    said = summary_of(report, 80).casefold()
+    names = {entity.text.casefold() for entity in extract_entities(report)}
+    said = summarize(report, 80).casefold()
     assert 2 * sum(name in said for name in names) >= len(names)
 
 
 @given(st.text(max_size=3_000), st.integers(5, 60))
 def test_no_summary_is_longer_than_asked(text: str, max_words: int) -> None:
-    assert len(summary_of(text, max_words).split()) <= max_words
+    assert len(summarize(text, max_words).split()) <= max_words
 
 
 @pytest.mark.parametrize(
@@ -150,13 +150,13 @@ def test_no_summary_is_longer_than_asked(text: str, max_words: int) -> None:
     ],
 )
 def test_deadlines(text: str, words: str, due: datetime | None) -> None:
-    (deadline,) = deadlines_of(text, WEDNESDAY)
+    (deadline,) = extract_deadlines(text, WEDNESDAY)
     assert (deadline.text, deadline.due) == (words, due)
 
 
 def test_a_time_is_one_of_the_day_that_its_sentence_names() -> None:
     text = "Send it by Friday 3 May 2024, at the latest before noon. The rest by 15:00, the review by Friday."
-    assert [(one.text, one.due) for one in deadlines_of(text, WEDNESDAY)] == [
+    assert [(one.text, one.due) for one in extract_deadlines(text, WEDNESDAY)] == [
         ("by Friday 3 May 2024", datetime(2024, 5, 3, 23, 59, tzinfo=UTC)),
         ("before noon", datetime(2024, 5, 3, 12, 0, tzinfo=UTC)),
         ("by 15:00", WEDNESDAY.replace(hour=15)),
@@ -166,14 +166,14 @@ def test_a_time_is_one_of_the_day_that_its_sentence_names() -> None:
 
 @pytest.mark.parametrize("text", ["It started on 3 March.", "by the way", "the outage happened on Monday", "", "by 7"])
 def test_what_is_no_deadline(text: str) -> None:
-    assert deadlines_of(text, WEDNESDAY) == []
+    assert extract_deadlines(text, WEDNESDAY) == []
 
 
 @pytest.mark.parametrize("now", [datetime.max.replace(tzinfo=UTC), datetime.min.replace(tzinfo=UTC)])
 def test_at_the_ends_of_the_calendar_no_moment_is_told(now: datetime) -> None:
     texts = ["by next Friday", "within 4 weeks", "by the end of next month", "by 3 January", "in 2 business days"]
     for text in texts:
-        deadlines_of(text, now)
+        extract_deadlines(text, now)
 
 
 async def test_deadlines_are_counted_from_the_clock_unless_a_time_is_given() -> None:
@@ -195,7 +195,7 @@ TODO: write the review. We think it is DNS. Restarting did not help.
 
 
 def test_action_items_with_owner_and_time() -> None:
-    assert action_items_of(MINUTES) == [
+    assert extract_action_items(MINUTES) == [
         ActionItem(text="Maria will roll back release 4.2.1 by 15:00", owner="Maria", due="by 15:00"),
         ActionItem(text="Please check the logs of media-cdn"),
         ActionItem(text="restart the resizer (owner: Sam)", owner="Sam"),
@@ -226,7 +226,7 @@ def test_action_items_with_owner_and_time() -> None:
     ],
 )  # fmt: skip
 def test_other_ways_to_ask_for_something(text: str, item: tuple[str, str | None, str | None]) -> None:
-    assert [(one.text, one.owner, one.due) for one in action_items_of(text)] == [item]
+    assert [(one.text, one.owner, one.due) for one in extract_action_items(text)] == [item]
 
 
 @pytest.mark.parametrize(
@@ -237,19 +237,19 @@ def test_other_ways_to_ask_for_something(text: str, item: tuple[str, str | None,
     ],
 )  # fmt: skip
 def test_what_asks_for_nothing(text: str) -> None:
-    assert action_items_of(text) == []
+    assert extract_action_items(text) == []
 
 
 def test_a_sentence_that_a_mail_has_wrapped_is_one() -> None:
     wrapped = "Turn on the flag for placeholders as soon as the latency of the pages is\nabove two seconds. Then wait."
-    assert [sentence.text for sentence in sentences_of(wrapped)] == [
+    assert [sentence.text for sentence in split_into_sentences(wrapped)] == [
         "Turn on the flag for placeholders as soon as the latency of the pages is above two seconds.",
         "Then wait.",
     ]
 
 
 def test_every_sentence_stands_in_the_text() -> None:
-    assert all(sentence.raw in MINUTES for sentence in sentences_of(MINUTES))
+    assert all(sentence.raw in MINUTES for sentence in split_into_sentences(MINUTES))
 
 
 TOOLS: list[TypedTool] = [  # type: ignore[type-arg]
@@ -289,5 +289,5 @@ def test_a_text_of_a_million_characters_takes_seconds_at_most(piece: str) -> Non
 
 def test_a_due_moment_is_never_before_the_text_for_durations() -> None:
     for count in range(1, 50):
-        (deadline,) = deadlines_of(f"within {count} minutes", WEDNESDAY)
+        (deadline,) = extract_deadlines(f"within {count} minutes", WEDNESDAY)
         assert deadline.due == WEDNESDAY + timedelta(minutes=count)

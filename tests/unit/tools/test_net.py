@@ -1,4 +1,4 @@
-"""`SafeClient`: what it refuses, where it connects, and when it stops. Servers are real, on loopback ports."""
+"""`SafeClient`: what it refuses, where it connects, and when it stops. The servers are real, on loopback ports."""
 
 import asyncio
 import gzip
@@ -11,8 +11,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from agent.core.errors import ToolDeniedError, ToolError, ToolTimeoutError
-from agent.core.net import CONNECT_TIMEOUT_S, MAX_REDIRECTS, Address, Page, SafeClient
-from agent.core.net import client as net
+from agent.net import CONNECT_TIMEOUT_S, MAX_REDIRECTS, Address, Page, SafeClient
+from agent.net import client as net
 
 METADATA = "http://169.254.169.254/latest/meta-data/"
 PUBLIC = "93.184.216.34"
@@ -43,7 +43,7 @@ async def _nowhere(_: web.Request) -> web.Response:
 
 
 async def _coded(request: web.Request) -> web.Response:
-    """Thirty megabytes of nothing, packed by gzip as often as the header has codings."""
+    """Thirty megabytes of zeros, compressed as often as the header has codings."""
     coding, body = request.query["coding"], b"\0" * 30_000_000
     for _ in coding.split(","):
         body = gzip.compress(body)
@@ -82,7 +82,7 @@ PAGES: dict[str, Handler] = {
 
 
 class Site:
-    """A site of awkward pages, and the paths that were asked for."""
+    """A site of awkward pages, and the requested paths."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -114,15 +114,15 @@ async def site() -> AsyncIterator[Site]:
 
 @pytest.fixture
 async def client(site: Site) -> AsyncIterator[SafeClient]:
-    """Allowed to ask the site, and nothing else inside."""
+    """May access the site and nothing else inside."""
     client = SafeClient([f"127.0.0.1:{site.port}"])
     yield client
     await client.aclose()
 
 
 @pytest.fixture(scope="module")
-def stranger() -> SafeClient:
-    """Allowed nothing inside."""
+def make_public_client() -> SafeClient:
+    """A client that may access nothing inside."""
     return SafeClient()
 
 
@@ -130,8 +130,8 @@ async def fetch(client: SafeClient, url: str, max_bytes: int = 100_000, timeout_
     return await client.get(url, max_bytes=max_bytes, timeout_s=timeout_s)
 
 
-def resolving(*answers: list[str]) -> tuple[net.Resolver, list[str]]:
-    """A resolver that gives the answers one after the other, and the names it was asked for."""
+def make_resolver(*answers: list[str]) -> tuple[net.Resolver, list[str]]:
+    """A resolver that returns the answers in order, and the names it was asked for."""
     left = list(answers)
     asked: list[str] = []
 
@@ -189,8 +189,8 @@ async def test_an_allowed_page_is_read(site: Site, client: SafeClient) -> None:
         ("", "only http and https"),
     ],
 )
-async def test_refused_addresses(stranger: SafeClient, url: str, why: str) -> None:
-    for refused in (stranger.vet(url), fetch(stranger, url)):
+async def test_refused_addresses(make_public_client: SafeClient, url: str, why: str) -> None:
+    for refused in (make_public_client.check_url(url), fetch(make_public_client, url)):
         with pytest.raises(ToolDeniedError, match=why):
             await refused
 
@@ -204,7 +204,7 @@ async def test_an_allowance_is_for_its_port_and_spelling_only(site: Site, client
 
 @pytest.mark.parametrize("addresses", [["10.0.0.1"], [PUBLIC, "127.0.0.1"], ["::1", PUBLIC], ["fe80::1"]], ids=str)
 async def test_every_address_of_a_name_must_be_public(addresses: list[str]) -> None:
-    look_up, _ = resolving(addresses)
+    look_up, _ = make_resolver(addresses)
     with pytest.raises(ToolDeniedError, match="no public address"):
         await fetch(SafeClient(resolver=look_up), "http://inside.example/")
 
@@ -213,9 +213,9 @@ async def test_a_name_that_moves_inside_after_it_was_checked_is_refused(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(net, "PORTS", frozenset({site.port}))  # only the address speaks against it
-    look_up, asked = resolving([PUBLIC], ["127.0.0.1"])
+    look_up, asked = make_resolver([PUBLIC], ["127.0.0.1"])
     client = SafeClient(resolver=look_up)
-    await client.vet(site.at("page", "rebind.example"))
+    await client.check_url(site.at("page", "rebind.example"))
     with pytest.raises(ToolDeniedError, match=r"rebind\.example is refused: 127\.0\.0\.1"):
         await fetch(client, site.at("page", "rebind.example"))
     assert (asked, site.asked) == (["rebind.example"] * 2, [])
@@ -223,7 +223,7 @@ async def test_a_name_that_moves_inside_after_it_was_checked_is_refused(
 
 async def test_the_connection_goes_to_the_address_that_was_checked(site: Site) -> None:
     # The second lookup would find nothing; and nobody listens on the first address.
-    look_up, asked = resolving(["127.0.0.2", "127.0.0.1"])
+    look_up, asked = make_resolver(["127.0.0.2", "127.0.0.1"])
     page = await fetch(SafeClient(["pinned.example"], look_up), site.at("page", "pinned.example"))
     assert (page.body, asked) == (b"hello", ["pinned.example"])
 

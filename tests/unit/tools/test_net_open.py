@@ -1,4 +1,4 @@
-"""`SafeClient.open`: one answer as it comes. And the codings of a body, undone piece by piece."""
+"""`SafeClient.open`: one response as it arrives. And decoding a body piece by piece."""
 
 import asyncio
 import gzip
@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.core.errors import ToolDeniedError, ToolError, ToolInputError, ToolTimeoutError
-from agent.core.net import NoHostError, SafeClient
-from agent.core.net.client import resolve
-from agent.core.net.coding import PIECE, coding_of, decoded
+from agent.net import HostNotFoundError, SafeClient
+from agent.net.client import resolve_host
+from agent.net.coding import PIECE, iter_decoded, parse_content_encoding
 from tests.support.website import Page, Website
 
 
@@ -78,12 +78,12 @@ async def test_silence_has_a_limit(site: Website, client: SafeClient) -> None:
 
 
 async def test_a_name_without_an_address() -> None:
-    """Also where there is no resolver to ask, which may be different the next time."""
+    """Also without a resolver, which may be different the next time."""
     client = SafeClient()
     with pytest.raises(ToolError, match="there is no host"):
         await body(client, "http://nothing.invalid/")
-    with pytest.raises(NoHostError):
-        await resolve(f"{'a' * 64}.example", 80)
+    with pytest.raises(HostNotFoundError):
+        await resolve_host(f"{'a' * 64}.example", 80)
     await client.aclose()
 
 
@@ -95,9 +95,9 @@ async def _pieces(data: bytes, size: int) -> AsyncIterator[bytes]:
         yield data[start : start + size]
 
 
-async def undone(data: bytes, coding: str, size: int = 1000) -> bytes:
+async def decode(data: bytes, coding: str, size: int = 1000) -> bytes:
     out = bytearray()
-    async for piece in decoded(_pieces(data, size), coding, "http://h/"):
+    async for piece in iter_decoded(_pieces(data, size), coding, "http://h/"):
         assert 0 < len(piece) <= max(PIECE, size)
         out += piece
     return bytes(out)
@@ -111,15 +111,15 @@ def _raw(data: bytes) -> bytes:
 @given(data=st.binary(max_size=5000), times=st.integers(0, 300), size=st.integers(1, 700))
 async def test_every_coding_gives_back_what_went_in(data: bytes, times: int, size: int) -> None:
     whole = data * times
-    assert await undone(gzip.compress(whole), "gzip", size) == whole
-    assert await undone(zlib.compress(whole), "deflate", size) == whole
-    assert await undone(_raw(whole), "deflate", size) == whole
-    assert await undone(whole, "identity", size) == whole
+    assert await decode(gzip.compress(whole), "gzip", size) == whole
+    assert await decode(zlib.compress(whole), "deflate", size) == whole
+    assert await decode(_raw(whole), "deflate", size) == whole
+    assert await decode(whole, "identity", size) == whole
 
 
 async def test_gzip_may_come_in_members_and_with_padding() -> None:
-    assert await undone(gzip.compress(b"one ") + gzip.compress(b"two") + b"\0" * 50, "gzip", 7) == b"one two"
-    assert await undone(b"", "gzip") == b""
+    assert await decode(gzip.compress(b"one ") + gzip.compress(b"two") + b"\0" * 50, "gzip", 7) == b"one two"
+    assert await decode(b"", "gzip") == b""
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])
@@ -127,20 +127,20 @@ async def test_a_packed_body_that_ends_too_early_or_is_none(coding: str) -> None
     packed = (gzip.compress if coding == "gzip" else zlib.compress)(bytes(range(256)) * 100)
     for data, why in ((packed[:-1], "too early"), (packed[:20], "too early"), (b"\xff" * 50, "damaged")):
         with pytest.raises(ToolError, match=why):
-            await undone(data, coding)
+            await decode(data, coding)
 
 
 async def test_a_bomb_comes_in_pieces() -> None:
     size = 0
-    async for piece in decoded(_pieces(gzip.compress(b"\0" * 50_000_000), 65536), "gzip", "http://h/"):
+    async for piece in iter_decoded(_pieces(gzip.compress(b"\0" * 50_000_000), 65536), "gzip", "http://h/"):
         assert len(piece) <= PIECE
         size += len(piece)
     assert size == 50_000_000
 
 
 def test_other_codings_and_layers_are_refused() -> None:
-    assert coding_of(None, "u") == "identity"
-    assert coding_of(" GZIP ", "u") == "gzip"
+    assert parse_content_encoding(None, "u") == "identity"
+    assert parse_content_encoding(" GZIP ", "u") == "gzip"
     for header in ("br", "gzip, gzip", "zstd"):
         with pytest.raises(ToolInputError, match="only gzip and deflate"):
-            coding_of(header, "u")
+            parse_content_encoding(header, "u")

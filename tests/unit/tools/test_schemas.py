@@ -1,10 +1,10 @@
-"""Foreign schemas: sound ones pass, broken ones are named before they can break a plan."""
+"""Foreign schemas: valid ones pass, broken ones are named before they break a plan."""
 
 from typing import Any
 
 import pytest
 
-from mcp_tools.schemas import MAX_CHARS, schema_problem
+from mcp_tools.client.schemas import MAX_CHARS, find_schema_problem
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from mcp_tools.schemas import MAX_CHARS, schema_problem
     ],
 )
 def test_a_sound_schema(schema: dict[str, Any] | None) -> None:
-    assert schema_problem(schema) is None
+    assert find_schema_problem(schema) is None
 
 
 def deep() -> dict[str, Any]:
@@ -31,13 +31,13 @@ def deep() -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("schema", "said"),
     [
-        ({"type": "strin"}, "no JSON Schema"),
-        ({"properties": {"a": {"$ref": "#/$defs/nowhere"}}}, "which is not in it"),
-        ({"properties": {"a": {"$ref": "https://example.com/schema.json"}}}, "which is not in it"),
-        ({"properties": {"a": {"pattern": "("}}}, "no JSON Schema"),
+        ({"type": "strin"}, "not a valid JSON Schema"),
+        ({"properties": {"a": {"$ref": "#/$defs/nowhere"}}}, "which it does not contain"),
+        ({"properties": {"a": {"$ref": "https://example.com/schema.json"}}}, "which it does not contain"),
+        ({"properties": {"a": {"pattern": "("}}}, "not a valid JSON Schema"),
         ({"description": "x" * MAX_CHARS}, "longer than"),
         (deep(), "cannot be read"),
     ],
 )
 def test_a_broken_schema_is_named(schema: dict[str, Any], said: str) -> None:
-    assert said in (schema_problem(schema) or "")
+    assert said in (find_schema_problem(schema) or "")

@@ -1,4 +1,4 @@
-"""The response contract: `response`, `steps` and `metadata`, whatever became of the run."""
+"""The response contract: `response`, `steps` and `metadata`, for every outcome of a run."""
 
 from typing import Any
 
@@ -10,18 +10,18 @@ from pydantic import JsonValue
 from agent.core import events as ev
 from agent.core.errors import AgentFailure
 from agent.core.models import RESERVED_METADATA, AgentResponse, Outcome, Room, Uncertainty
-from agent.core.response import respond
+from agent.runs.response import build_response
 from tests.support.builders import (
     RUN_ID,
     Placed,
     answered,
-    asked,
     called,
     created,
     done_step,
     finished,
     judged,
     log,
+    make_model_call,
     planned,
     returned,
     source,
@@ -32,17 +32,21 @@ from tests.support.builders import (
 PLAN = planned(tool_step("s1"))
 
 
-def over(*middle: ev.EventBody | Placed, end: ev.EventBody | None = None, **request: Any) -> AgentResponse:
-    return respond(log(created(**request), PLAN, *middle, ev.AnswerFinished(text="42"), end or ev.RunSucceeded()))
+def build_ended_response(
+    *middle: ev.EventBody | Placed, end: ev.EventBody | None = None, **request: Any
+) -> AgentResponse:
+    return build_response(
+        log(created(**request), PLAN, *middle, ev.AnswerFinished(text="42"), end or ev.RunSucceeded())
+    )
 
 
-def tool_lines(response: AgentResponse) -> list[str]:
+def list_tool_lines(response: AgentResponse) -> list[str]:
     return [step.title for step in response.steps if step.type == "tool"]
 
 
 @pytest.mark.row("S001-42", "S001-44", "S001-38")
 def test_the_response_carries_the_answer_and_the_executed_plan() -> None:
-    response = over(*done_step("s1"))
+    response = build_ended_response(*done_step("s1"))
     assert response.response == "42"
     assert response.metadata["plan"] == {**PLAN.plan.model_dump(mode="json"), "estimated_tools": ["search"]}
     assert response.metadata["run_id"] == RUN_ID
@@ -52,7 +56,7 @@ def test_the_response_carries_the_answer_and_the_executed_plan() -> None:
 
 @pytest.mark.row("S001-44")
 def test_what_the_caller_sent_along_comes_back() -> None:
-    response = over(metadata={"x": 1, "nested": {"y": [True, None]}})
+    response = build_ended_response(metadata={"x": 1, "nested": {"y": [True, None]}})
     assert response.metadata["x"] == 1
     assert response.metadata["nested"] == {"y": [True, None]}
 
@@ -60,7 +64,7 @@ def test_what_the_caller_sent_along_comes_back() -> None:
 @pytest.mark.row("S001-44")
 @pytest.mark.parametrize("key", sorted(RESERVED_METADATA | {"aborted", "reason", "sources", "citations"}))
 def test_a_caller_cannot_speak_for_the_engine(key: str) -> None:
-    assert over(metadata={key: "forged"}).metadata.get(key) != "forged"
+    assert build_ended_response(metadata={key: "forged"}).metadata.get(key) != "forged"
 
 
 @pytest.mark.parametrize(
@@ -73,14 +77,14 @@ def test_a_caller_cannot_speak_for_the_engine(key: str) -> None:
     ],
 )
 def test_the_status_says_how_it_ended(end: ev.EventBody, status: str) -> None:
-    metadata = over(end=end).metadata
+    metadata = build_ended_response(end=end).metadata
     assert metadata["status"] == status
     assert metadata.get("aborted", False) is (status == "aborted")
 
 
 def test_a_failed_run_answers_with_its_failure() -> None:
     failure = AgentFailure(agent_id="completion", error_code="ERR_MODEL_DOWN", message="no model", recoverable=True)
-    response = respond(log(created(), PLAN, ev.RunFailed(failure=failure)))
+    response = build_response(log(created(), PLAN, ev.RunFailed(failure=failure)))
     assert response.response == "no model"
     assert response.metadata["status"] == "failed"
     assert response.metadata["failure"]["error_code"] == "ERR_MODEL_DOWN"
@@ -90,7 +94,7 @@ def test_a_failed_run_answers_with_its_failure() -> None:
 def test_every_call_stands_once_in_the_tool_results_in_the_order_of_the_trace() -> None:
     refused = (ev.ToolRefused(call_id="s1.1.2", tool="secret", args={}, reason="outside the scope"), "s1", 1)
     broken: dict[str, Any] = {"error_code": "ERR_TOOL_INPUT", "error": "x: is required", "text": ""}
-    response = over(
+    response = build_ended_response(
         started("s1"),
         called("s1", "slow"),
         refused,
@@ -98,13 +102,13 @@ def test_every_call_stands_once_in_the_tool_results_in_the_order_of_the_trace() 
         returned("s1", "slow", text="late", duration=1.5),
     )
     results = response.metadata["tool_results"]
-    assert [result["tool"] for result in results] == tool_lines(response) == ["slow", "secret", "picky"]
+    assert [result["tool"] for result in results] == list_tool_lines(response) == ["slow", "secret", "picky"]
     assert [result["error_code"] for result in results] == [None, "ERR_TOOL_DENIED", "ERR_TOOL_INPUT"]
     assert (results[0]["ok"], results[0]["text"], results[0]["step_id"]) == (True, "late", "s1")
 
 
 def test_a_call_the_run_did_not_wait_for_is_reported_as_such() -> None:
-    response = over(
+    response = build_ended_response(
         started("s1"), called("s1", "read_it"), called("s1", "send_it", 2, effect="effect"), ev.CancelRequested(),
         end=ev.RunCancelled(reason="by the caller"),
     )  # fmt: skip
@@ -119,7 +123,7 @@ def test_a_call_the_run_did_not_wait_for_is_reported_as_such() -> None:
 CALLS = ("returns", "fails", "refused", "unknown", "interrupted", "bad_arguments")
 
 
-def _call(kind: str, number: int) -> list[Placed]:
+def make_call(kind: str, number: int) -> list[Placed]:
     where = ("s1", f"{kind}_{number}", number)
     match kind:
         case "refused":
@@ -141,23 +145,25 @@ def _call(kind: str, number: int) -> list[Placed]:
 @pytest.mark.row("S001-38")
 @given(st.lists(st.sampled_from(CALLS), max_size=12), st.sampled_from(["succeeded", "cancelled"]))
 def test_tool_results_and_tool_lines_are_always_as_many(kinds: list[str], ending: str) -> None:
-    calls = [body for number, kind in enumerate(kinds, start=1) for body in _call(kind, number)]
+    calls = [body for number, kind in enumerate(kinds, start=1) for body in make_call(kind, number)]
     end = ev.RunSucceeded() if ending == "succeeded" else ev.RunCancelled(reason="r")
-    response = over(started("s1"), *calls, end=end)
-    assert [result["tool"] for result in response.metadata["tool_results"]] == tool_lines(response)
-    assert len(tool_lines(response)) == len(kinds)
+    response = build_ended_response(started("s1"), *calls, end=end)
+    assert [result["tool"] for result in response.metadata["tool_results"]] == list_tool_lines(response)
+    assert len(list_tool_lines(response)) == len(kinds)
     assert all(step.status != "running" for step in response.steps)
 
 
 def test_usage_is_the_sum_of_every_model_call() -> None:
-    usage = over(asked("planner", 10), asked("skill", 20, "s1", 1), asked("supervisor", 4, "s1", 1)).metadata["usage"]
+    usage = build_ended_response(
+        make_model_call("planner", 10), make_model_call("skill", 20, "s1", 1), make_model_call("supervisor", 4, "s1", 1)
+    ).metadata["usage"]
     assert (usage["model_calls"], usage["prompt_tokens"], usage["completion_tokens"]) == (3, 34, 17)
     assert usage["total_tokens"] == 51
 
 
 def test_the_runtime_says_who_was_asked_and_who_did_it() -> None:
     fallen = planned(tool_step("s1"), effective="rules", fallback_reason="the model is down")
-    runtime = respond(log(created(), fallen, ev.RunSucceeded())).metadata["runtime"]
+    runtime = build_response(log(created(), fallen, ev.RunSucceeded())).metadata["runtime"]
     assert runtime["planner"] == {
         "requested": "llm",
         "effective": "rules",
@@ -169,14 +175,14 @@ def test_the_runtime_says_who_was_asked_and_who_did_it() -> None:
 
 def test_a_fallback_of_the_first_plan_is_told_although_a_later_plan_went_well() -> None:
     fallen = planned(tool_step("s1"), effective="rules", fallback_reason="the model was down")
-    runtime = respond(log(created(), fallen, planned(tool_step("s2"), version=1))).metadata["runtime"]
+    runtime = build_response(log(created(), fallen, planned(tool_step("s2"), version=1))).metadata["runtime"]
     assert runtime["planner"]["fallback_reason"] == "the model was down"
     assert runtime["replans"] == 1
 
 
 def test_the_runtime_counts_retries_and_names_the_answering_model() -> None:
-    runtime = over(
-        asked("planner"), started("s1"), finished("s1", ""), judged("s1", Outcome.RETRY), started("s1", 2),
+    runtime = build_ended_response(
+        make_model_call("planner"), started("s1"), finished("s1", ""), judged("s1", Outcome.RETRY), started("s1", 2),
         *answered("42"),
     ).metadata["runtime"]  # fmt: skip
     assert (runtime["retries"], runtime["mode"], runtime["supervision"]) == (1, "llm", "auto")
@@ -187,7 +193,7 @@ def test_the_runtime_counts_retries_and_names_the_answering_model() -> None:
 def test_the_clients_tools_are_reported_as_ignored_only_where_they_were(planning: bool, told: int | None) -> None:
     tool: dict[str, JsonValue] = {"type": "function", "function": {"name": "f"}}
     room = Room(id="r", planning=planning)
-    runtime = respond(log(created(room=room, client_tools=(tool, tool)), PLAN)).metadata["runtime"]
+    runtime = build_response(log(created(room=room, client_tools=(tool, tool)), PLAN)).metadata["runtime"]
     assert runtime.get("client_tools_ignored") == told
 
 
@@ -196,12 +202,12 @@ def test_sources_and_doubts_of_the_answer_stand_in_the_metadata() -> None:
     finish = ev.AnswerFinished(
         text="25 days [1]", sources=(source(1, "handbook.pdf", "25 days"),), uncertainties=(doubt,)
     )
-    metadata = respond(log(created(), PLAN, finish, ev.RunSucceeded())).metadata
+    metadata = build_response(log(created(), PLAN, finish, ev.RunSucceeded())).metadata
     assert metadata["sources"][0]["quotes"] == ["25 days"]
     assert metadata["uncertainties"][0]["message"] == "only one source"
 
 
 def test_an_unfinished_run_can_be_shown_too() -> None:
-    response = respond(log(created(), ev.RunClaimed(worker="w"), PLAN, started("s1"), called("s1")))
+    response = build_response(log(created(), ev.RunClaimed(worker="w"), PLAN, started("s1"), called("s1")))
     assert (response.response, response.metadata["status"]) == ("", "running")
     assert response.metadata["tool_results"] == []

@@ -1,0 +1,1 @@
+"""Answers: the completion step, the final answer, translation, figures, and answers without a model."""

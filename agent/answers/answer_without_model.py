@@ -1,0 +1,200 @@
+"""Answers without a model: results joined by rule, what a gateway in rules mode can do, and honest partial answers."""
+
+import json
+import re
+
+from agent.core.events import StepOutput
+from agent.core.models import JsonObject, Outcome, PlanStep
+from agent.core.plan_outcome import find_halting_step
+from agent.planning.routing import LISTINGS
+from agent.planning.wire import describe_requested_call
+from agent.run_context.outputs import cut_text, list_results
+from agent.run_context.run import Run
+from agent.run_context.run_tools import allowed_tools
+from agent.text.plurals import format_count
+from agent.tools import PlanHints
+
+RESULT_CHARS = 6_000
+"""How much of one result a composed answer shows."""
+
+_TITLE_WORDS = 5
+_GIVEN_CHARS = 80
+_THANKS = re.compile(r"^\W*(?:thanks?|thank you|thx|cheers|tack|danke|merci|gracias)\b", re.IGNORECASE)
+_CHAT_BEGINS = "<chat_history>"
+_CHAT = re.compile(r"<chat_history>(.*?)</chat_history>", re.DOTALL)
+_WANTED_KEY = re.compile(r"[\"'](title|tags|follow_ups|queries|text|prompt)[\"']")
+
+
+def compose(outcomes: list[tuple[PlanStep, StepOutput]], run: Run) -> str:
+    """Joins results without a model: a single one is the answer, several get headings.
+
+    A result that only repeats the request is left out, and one that sums up the others comes first (`PlanHints`)."""
+    prompt = _plain(run.state.prompt)
+    shown = [
+        (step, output)
+        for step, output in outcomes
+        if not _hints(run, step).reads_request or _plain(output.text) != prompt
+    ]
+    shown = shown or outcomes
+    if len(shown) == 1:
+        return cut_text(shown[0][1].text, RESULT_CHARS)
+    shown.sort(key=lambda one: not _hints(run, one[0]).comes_first)
+    return "\n\n".join(f"**{_heading(run, step)}**\n\n{cut_text(output.text, RESULT_CHARS)}" for step, output in shown)
+
+
+def _hints(run: Run, step: PlanStep) -> PlanHints:
+    registry = run.engine.registry
+    return registry.get(step.tool).spec.hints if step.tool in registry else PlanHints()
+
+
+def _heading(run: Run, step: PlanStep) -> str:
+    """Returns the heading of a result for people; the intent of a plan's step is written for the executor."""
+    if heading := _hints(run, step).heading:
+        return heading
+    intent = step.intent
+    if not intent or intent == describe_requested_call(step.tool):
+        given = next((value for value in step.args.values() if isinstance(value, str) and value.strip()), "")
+        name = step.tool.replace("__", ": ").replace("_", " ")
+        intent = f"{name}: {cut_text(' '.join(given.split()), _GIVEN_CHARS)}" if given else name
+    return intent[:1].upper() + intent[1:]
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split()).rstrip(".")
+
+
+def without_results(run: Run) -> str:
+    """What is said without a model and without results: a listing that was asked for, the JSON of a background
+    prompt, or what a gateway in rules mode can do."""
+    route = run.state.understanding.route if run.state.understanding else "direct"
+    if route == "task":
+        return rules_task(run.state.prompt)
+    return listing(run) if route == "command" else _capabilities(run)
+
+
+def listing(run: Run) -> str:
+    """The skills and tools of this room, as `/help`, `/skills` and `/tools` show them."""
+    command = run.state.prompt.strip().split()[0].lower()
+    lines: list[str] = []
+    if command.removeprefix("/") not in LISTINGS:
+        lines += [f"There is no skill `{command}`.", ""]
+    if command != "/tools":
+        lines += ["**Skills** (call one with `/name what to do`)", ""]
+        skills = [skill for skill in run.engine.skills.list_visible(run.room.skills) if skill.user_invocable]
+        lines += [f"- `/{skill.name}`: {_first_sentence(skill.description)}" for skill in skills] or ["- none"]
+    if command != "/skills":
+        specs = run.engine.registry.list_specs(allowed_tools(run))
+        lines += ["", "**Tools**", ""] if command != "/tools" else ["**Tools**", ""]
+        lines += [f"- `{spec.name}`: {_first_sentence(spec.description)}" for spec in specs] or ["- none"]
+    return "\n".join(lines)
+
+
+def _first_sentence(text: str) -> str:
+    return text.split(". ", 1)[0].rstrip(".") + "."
+
+
+def _capabilities(run: Run) -> str:
+    state = run.state
+    names = allowed_tools(run)
+    opening = ""
+    if state.understanding is not None and state.understanding.route == "greeting":
+        opening = "You are welcome. " if _THANKS.match(state.prompt) else "Hello! "
+    lines = [
+        f"{opening}Stepgate runs in rules mode: no language model is configured, so I cannot write free answers.",
+        "",
+        "What works now, without any model:",
+    ]
+    lines += [f"- {text}" for name, text in _EXAMPLES if name in names] or ["- nothing: this room allows no tools"]
+    lines += [
+        "",
+        "To get a model, set `AGENT_LLM_BASE_URL` and `AGENT_MODEL_FAST` (for example "
+        "`AGENT_LLM_BASE_URL=http://127.0.0.1:11434/v1 AGENT_MODEL_FAST=llama3.1`), then start Stepgate again.",
+    ]
+    return "\n".join(lines)
+
+
+_EXAMPLES = (
+    ("search_knowledge", "answer from your documents, with the passages: `how long is the warranty?`"),
+    ("list_documents", "list them: `what documents do you have?`"),
+    ("web_fetch", "read a web page: `fetch https://example.org`"),
+    ("calculator", "calculate: `what is 17.5 * 240?`"),
+    ("current_time", "tell the time: `what time is it in Stockholm?`"),
+    ("list_files", "list your files: `list files`"),
+    ("search_files", 'search them: `search my files for "invoice"`'),
+    ("read_file", "read one: `read notes.txt`"),
+)
+
+
+def rules_task(prompt: str) -> str:
+    """The JSON a chat page's background prompt wants (title, tags, follow-ups, queries), from its words alone.
+
+    Which one is told by the key it names first, before it quotes the chat: "title" and "follow" stand in many of them
+    as mere words."""
+    told = prompt.split(_CHAT_BEGINS, 1)[0]
+    wanted = _WANTED_KEY.search(told)
+    chat = _CHAT.search(prompt)
+    first = next((line for line in (chat[1] if chat else "").splitlines() if line.strip()), "Conversation")
+    words = re.sub(r"^\s*(user|assistant)\s*:\s*", "", first, flags=re.IGNORECASE)
+    answers: JsonObject = {
+        "title": " ".join(words.split()[:_TITLE_WORDS]) or "Conversation",
+        "tags": ["General"],
+        "follow_ups": [],
+        "queries": [],
+        "text": "",
+        "prompt": words,
+    }
+    key = wanted[1] if wanted else "title"
+    return json.dumps({key: answers[key]}, ensure_ascii=False)
+
+
+def stop_reason(run: Run) -> str:
+    """Why the run ends before its plan is done, in one sentence a person understands."""
+    state = run.state
+    if state.cancel_request is not None:
+        return state.cancel_request.reason
+    step = find_halting_step(state)
+    if step is None:
+        failed = [f"{gate.gate}: {gate.reason}" for gate in state.gates if not gate.passed]
+        return "the result did not pass verification (" + "; ".join(failed) + ")" if failed else "the plan was not done"
+    attempt = state.get_step(step.id).last
+    if attempt is not None and attempt.unknown_outcome is not None:
+        return attempt.unknown_outcome.message
+    verdict = attempt.verdict if attempt else None
+    reason = verdict.reason if verdict else "it did not finish"
+    if verdict is not None and verdict.outcome is Outcome.REPLAN:
+        tried = f" and {format_count(state.replan_count, 'new plan')} did not help" if state.replan_count else ""
+        return f"step {step.id} ({step.title}) failed{tried}: {reason}"
+    return f"step {step.id} ({step.title}) failed: {reason}"
+
+
+async def partial_answer(run: Run) -> str:
+    """The honest end of a run that could not finish: why, what is known, what is missing. What a person has refused is
+    not missing, and what a skill was told as it began is no result."""
+    state = run.state
+    told = run.engine.skills.get(run.room.skill).briefing if run.room.skill is not None else None
+    outcomes = [(step, output) for step, output in await list_results(run) if step.tool != told]
+    refused = _refused(run)
+    lines = [refused or f"I could not finish this: {stop_reason(run)}"]
+    if outcomes:
+        lines += ["", "What is known so far:", "", compose(outcomes, run)]
+    missing = [s for s in (state.plan.steps if state.plan else ()) if state.get_step(s.id).status != "succeeded"]
+    missing = [step for step in missing if not step.is_completion]
+    if missing and not refused:
+        lines += ["", "What is missing:"]
+        lines += [f"- {_heading(run, step)} ({step.id}, {state.get_step(step.id).status})" for step in missing]
+    return "\n".join(lines)
+
+
+def _refused(run: Run) -> str:
+    """Returns why the step that the run stopped at was refused, by a person or by its tool; empty if it was not."""
+    step = find_halting_step(run.state)
+    of_step = [one for one in run.state.approvals if one.call_id and step and one.items[0].step_id == step.id]
+    decided = run.state.decisions.get(of_step[-1].approval_id) if of_step else None
+    if decided is not None and decided.decision == "rejected":
+        why = f" ({decided.reason})" if decided.reason else ""
+        return f"You did not allow `{of_step[-1].items[0].tool}`{why}, so it was not done."
+    attempt = run.state.get_step(step.id).last if step is not None else None
+    output = attempt.output if attempt is not None else None
+    if output is None or output.error_code != "ERR_TOOL_DENIED":
+        return ""
+    return f"This was refused: {output.error}"

@@ -1,0 +1,291 @@
+"""`CompletionWriter`: the step that writes the answer, streamed, on the tier the plan asks for.
+
+Without a model, or if the model fails before any text, the answer is composed from the results by rule.
+"""
+
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from agent.answers.answer_without_model import compose, without_results
+from agent.core.errors import ModelError, ModelOutputError
+from agent.core.events import AnswerStarted, FinishReason, Purpose, StepOutput
+from agent.core.languages import ENGLISH, get_language_name
+from agent.core.models import ChatMessage, JsonObject, PlanStep, Source, Tier
+from agent.core.plan_outcome import abandoned_steps, failure_reason
+from agent.grounded_answers.brief import brief_for
+from agent.grounded_answers.tailor import AnswerTailor
+from agent.llm.port import ModelChunk
+from agent.llm.replies import join_fields
+from agent.llm.tool_calls import join_tool_calls
+from agent.prompts import render
+from agent.run_context.answer_stream import DeltaWriter
+from agent.run_context.conversation import split_at_prompt, take_newest_messages
+from agent.run_context.model_calls import MeteredModels
+from agent.run_context.outputs import JUDGE_CHARS, SKILL_CHARS, data_block, list_results, number_sources
+from agent.run_context.run import Run
+
+HISTORY_MESSAGES = 20
+"""How many earlier messages a completion sees: enough for a conversation, little enough for an 8k context."""
+
+
+FAILED_STEPS_RULE = "- What stands inside <failed> blocks could not be found out: say so, and do not fill it in."
+MEMORY_CHARS = 4_000
+"""How much of what is remembered a completion sees."""
+
+
+class CompletionWriter:
+    """Executes one attempt of a completion step."""
+
+    def __init__(self, run: Run, step: PlanStep, attempt: int) -> None:
+        self._run = run
+        self._step = step
+        self._attempt = attempt
+        self._tailor: AnswerTailor | None = None
+        self._extractive = False
+
+    async def write(self, feedback: str | None) -> StepOutput:
+        """Returns the answer.
+
+        Raises `ModelOutputError` for a broken stream (to be judged RETRY), and every `ModelError` if there is no
+        result to fall back on: a plain question that cannot be asked is a failure, not an answer.
+        """
+        outcomes = await list_results(self._run)
+        sources = number_sources(outcomes)
+        recalled = self._run.state.retrieval.items if self._run.state.retrieval else ()
+        tainted = self._run.state.tainted or any(output.tainted for _, output in outcomes)
+        tainted = tainted or any(item.tainted for item in recalled)
+        brief = brief_for(self._run, outcomes)
+        self._tailor = AnswerTailor(self._run, self._step, self._attempt, brief) if brief is not None else None
+        self._extractive = brief is not None and brief.extractive
+        if _is_command(self._run):
+            return await self._compose_by_rules(outcomes, sources, "an exact command needs no model", tainted=tainted)
+        if self._run.engine.settings.executor_mode == "rules":  # as it was asked for: nothing has fallen back
+            output = await self._compose_by_rules(outcomes, sources, "AGENT_EXECUTOR_MODE is rules", tainted=tainted)
+            return output.model_copy(update={"fallback_reason": None})
+        if not self._run.has_model:
+            output = await self._compose_by_rules(outcomes, sources, "no model is configured", tainted=tainted)
+            return output.model_copy(update={"fallback_reason": None}) if self._run.is_rules_mode else output
+        if self._run.room.knowledge and outcomes and not sources:
+            # What was not found is not asked of a model: it would know an answer all the same.
+            return await self._compose_by_rules(
+                outcomes, sources, "the documents say nothing about it", tainted=tainted
+            )
+        try:
+            if self._tailor is not None:
+                tier = self._tier()
+                return await self._tailor.write(feedback, tier, self._tier_reason(tier), tainted=tainted)
+            written = await self._stream_answer(outcomes, sources, feedback)
+        except ModelError as error:
+            first_break = isinstance(error, ModelOutputError) and self._attempt == 1
+            if first_break or not outcomes:
+                raise
+            return await self._compose_by_rules(outcomes, sources, error.message, tainted=tainted)
+        text, calls = written.text, written.tool_calls
+        value: JsonObject | str = {"text": text, "tool_calls": list(calls)} if calls else text
+        return StepOutput(
+            value=value,
+            text=text or ("[the client's tools were called]" if calls else ""),
+            tainted=tainted,
+            sources=sources,
+            finish_reason=written.finish,
+            refused=written.refused,
+            provider_fields=written.provider_fields,
+        )
+
+    async def _stream_answer(
+        self, outcomes: list[tuple[PlanStep, StepOutput]], sources: tuple[Source, ...], feedback: str | None
+    ) -> "_Written":
+        run, tier = self._run, self._tier()
+        passthrough = () if run.room.planning else run.state.request.client_tools
+        messages = self._build_messages(outcomes, sources, feedback)
+        started = AnswerStarted(
+            tier=tier,
+            model=run.engine.models.get_model_name(tier, run.room),
+            reason=self._tier_reason(tier),
+            restarted=run.state.answer_start is not None,
+        )
+        await run.note(started, step_id=self._step.id, attempt=self._attempt)
+        purpose: Purpose = "task" if _is_task(run) else "completion"
+        models = MeteredModels(run, self._step.id, self._attempt)
+        stream = models.stream(purpose, messages, tier=tier, tools=passthrough, max_tokens=run.state.request.max_tokens)
+        # An answer that is to be translated, or looked at as a whole, is not shown before it is.
+        translated = run.state.understanding is not None and run.state.understanding.translated
+        quiet = translated or run.room.guard_output.requires_whole_answer
+        return await _read_stream(stream, None if quiet else DeltaWriter(run, self._step.id, self._attempt))
+
+    async def _compose_by_rules(
+        self,
+        outcomes: list[tuple[PlanStep, StepOutput]],
+        sources: tuple[Source, ...],
+        reason: str,
+        *,
+        tainted: bool,
+    ) -> StepOutput:
+        if self._tailor is not None and self._extractive:
+            return await self._tailor.by_rules(reason, tainted=tainted)
+        text = compose(self._results_to_show(outcomes), self._run) if outcomes else without_results(self._run)
+        restarted = self._run.state.answer_start is not None
+        started = AnswerStarted(tier=None, model=None, reason=f"composed by rule: {reason}", restarted=restarted)
+        await self._run.note(started, step_id=self._step.id, attempt=self._attempt)
+        return StepOutput(
+            value=text, text=text, tainted=tainted, sources=sources, effective="rules", fallback_reason=reason
+        )
+
+    def _results_to_show(self, outcomes: list[tuple[PlanStep, StepOutput]]) -> list[tuple[PlanStep, StepOutput]]:
+        """Returns the results for an answer by rule; in a room with required tools, without those used by other
+        steps.
+        """
+        steps = self._run.state.plan.steps if self._run.state.plan else ()
+        used = {name for step in steps if not step.is_completion for name in step.depends_on}
+        kept = [(step, output) for step, output in outcomes if step.id not in used]
+        return kept if self._run.room.required_tools and kept else outcomes
+
+    def _build_messages(
+        self, outcomes: list[tuple[PlanStep, StepOutput]], sources: tuple[Source, ...], feedback: str | None
+    ) -> tuple[JsonObject, ...]:
+        """Returns the messages: trusted text in the system message, the request and each result in its own block."""
+        run = self._run
+        before, after = split_at_prompt(run.state)
+        system = self._system_prompt(outcomes, sources, (*before, *after))
+        messages: list[JsonObject] = [{"role": "system", "content": system}] if system else []
+        spoken = _without_instructions(before)
+        kept = take_newest_messages(spoken, HISTORY_MESSAGES) if run.room.planning else spoken
+        messages += [message.to_openai() for message in kept]
+        question = run.state.question
+        failed = abandoned_steps(run.state)
+        if outcomes or failed:
+            blocks = [
+                data_block("result", output.text, limit=SKILL_CHARS, step=step.id, tool=step.tool, intent=step.intent)
+                for step, output in outcomes
+            ]
+            blocks += [
+                data_block(
+                    "failed", failure_reason(run.state, step), limit=JUDGE_CHARS, step=step.id, tool=step.tool,
+                    intent=step.intent,
+                )
+                for step in failed
+            ]  # fmt: skip
+            question = data_block("user_request", question, limit=SKILL_CHARS) + "\n" + "\n".join(blocks)
+        memories = run.state.retrieval.items if run.state.retrieval else ()
+        if memories:
+            remembered = "\n".join(f"- {item.text}" for item in memories)
+            question = data_block("memory", remembered, limit=MEMORY_CHARS) + "\n" + question
+        if feedback:
+            question += f"\n\nAn earlier answer was not accepted: {feedback}"
+        request = run.state.request
+        if question or request.images or not messages:  # a client may send instructions alone
+            asked = ChatMessage(role="user", content=question, images=request.images, name=request.prompt_name)
+            messages.append(asked.to_openai())
+        messages += [message.to_openai() for message in _without_instructions(after)]
+        return tuple(messages)
+
+    def _system_prompt(
+        self,
+        outcomes: list[tuple[PlanStep, StepOutput]],
+        sources: tuple[Source, ...],
+        history: tuple[ChatMessage, ...],
+    ) -> str:
+        """Returns the operator's instructions, then the caller's own system messages."""
+        room = self._run.room
+        callers = "\n\n".join(m.content for m in history if m.role in ("system", "developer") and m.content)
+        recalled = self._run.state.retrieval.items if self._run.state.retrieval else ()
+        memory = render("memory") if recalled else ""
+        operator = "\n\n".join(
+            part for part in (room.system_prompt, callers, memory, self._language_instruction()) if part
+        )
+        failed = abandoned_steps(self._run.state)
+        if not outcomes and not failed:
+            return "\n\n".join(part for part in (operator, room.persona) if part)
+        citations = ""
+        if sources:
+            listed = "\n".join(
+                f"[{source.id}] {source.name}" + (f" {source.url}" if source.url else "") for source in sources
+            )
+            citations = f"- Cite sources as [n] right after what they support. The sources:\n{listed}"
+        return render(
+            "completion",
+            system=operator + "\n\n" if operator else "",
+            persona=room.persona + "\n\n" if room.persona else "",
+            failed=FAILED_STEPS_RULE + "\n" if failed else "",
+            citations=citations,
+        )
+
+    def _language_instruction(self) -> str:
+        """Returns the instruction for a model that answers in the user's language itself."""
+        understood = self._run.state.understanding
+        if understood is None or understood.language == ENGLISH or understood.translated:
+            return ""
+        return f"Answer in {get_language_name(understood.language)}, the language of the request."
+
+    def _tier(self) -> Tier:
+        return "fast" if _is_task(self._run) else self._step.tier or self._run.room.answer_tier
+
+    def _tier_reason(self, tier: Tier) -> str:
+        if _is_task(self._run):
+            return "a background prompt of the client goes to the fast tier"
+        if self._step.tier is not None:
+            return f"the plan asks for the {tier} tier"
+        return f"the room answers on the {tier} tier"
+
+
+_FINISH_REASONS: Mapping[str, FinishReason] = {
+    "length": "length",
+    "tool_calls": "tool_calls",
+    "content_filter": "content_filter",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What a model wrote: the text, or its refusal to write one, and the calls of the client's tools."""
+
+    text: str
+    tool_calls: list[JsonObject]
+    finish: FinishReason
+    refused: bool
+    provider_fields: JsonObject
+
+
+async def _read_stream(stream: AsyncGenerator[ModelChunk, None], writer: DeltaWriter | None) -> _Written:
+    """Reads the whole stream. What came before a break is flushed."""
+    finish: FinishReason = "stop"
+    text: list[str] = []
+    refusal: list[str] = []
+    calls: list[JsonObject] = []
+    fields: JsonObject = {}
+    try:
+        async with aclosing(stream):
+            async for chunk in stream:
+                text.append(chunk.text)
+                refusal.append(chunk.refusal)
+                calls += chunk.tool_calls
+                join_fields(fields, chunk.provider_fields)
+                finish = _FINISH_REASONS.get(chunk.finish_reason or "", finish)
+                if chunk.reasoning and not chunk.provider_fields:  # Mistral's, in parts of the content
+                    join_fields(fields, {"reasoning_content": chunk.reasoning})
+                if writer is not None:
+                    await writer.add(chunk.reasoning, "reasoning")
+                    await writer.add(chunk.text)
+                    await writer.add(chunk.refusal, "refusal")
+    finally:
+        if writer is not None:
+            await writer.end()
+    whole, refused = "".join(text), "".join(refusal)
+    return _Written(whole or refused, join_tool_calls(calls), finish, bool(refused) and not whole, fields)
+
+
+def _without_instructions(messages: Iterable[ChatMessage]) -> tuple[ChatMessage, ...]:
+    """Returns the messages without instructions, which stand in the one system message."""
+    return tuple(message for message in messages if message.role not in ("system", "developer"))
+
+
+def _is_command(run: Run) -> bool:
+    """Returns whether the result is the answer as it is; not if the caller wants another form."""
+    if "response_format" in run.state.request.options:
+        return False
+    return run.state.understanding is not None and run.state.understanding.route == "command"
+
+
+def _is_task(run: Run) -> bool:
+    return run.state.understanding is not None and run.state.understanding.route == "task"

@@ -1,0 +1,187 @@
+"""Builds the final answer, complete or honestly partial, with its sources, citations and uncertainties."""
+
+from agent.answers.answer_text import assemble_answer
+from agent.answers.answer_without_model import partial_answer, stop_reason
+from agent.answers.unexplained import mark_figures
+from agent.core.events import AnswerDelta, AnswerFinished, AnswerStarted
+from agent.core.languages import ENGLISH, get_language_name
+from agent.core.models import Citation, JsonObject, Outcome, Source, TailorOutput, Uncertainty
+from agent.core.plan_outcome import abandoned_steps, failure_reason, is_answer_step, is_complete
+from agent.core.run_state import RunState
+from agent.run_context.outputs import list_results, number_sources, parse_cited_ids
+from agent.run_context.run import Run
+
+
+def is_successful(state: RunState) -> bool:
+    """Returns whether the plan was executed, every gate passed, and nobody stopped the run."""
+    return is_complete(state) and all(gate.passed for gate in state.gates) and state.cancel_request is None
+
+
+def list_unexplained_figures(state: RunState) -> tuple[str, ...]:
+    """Returns the figures of the answer that follow from none of its results, as they are written there."""
+    steps = state.plan.steps if state.plan else ()
+    last = [state.get_step(step.id).last for step in steps if is_answer_step(state, step)]
+    return tuple(dict.fromkeys(figure for one in last if one is not None for figure in one.unexplained_figures))
+
+
+async def build_final_answer(run: Run) -> AnswerFinished:
+    """Returns the answer with sources, citations and uncertainties; translated, once a translation is recorded."""
+    drafted = await (_complete_answer(run) if is_successful(run.state) else _partial_answer(run))
+    translated = run.state.translation
+    if translated is None or translated.text is None:
+        return drafted
+    tailored = drafted.tailored
+    if tailored is not None:
+        tailored = tailored.model_copy(update={"content": translated.text})
+    citations = _build_citations(translated.text, drafted.sources, tailored)
+    return drafted.model_copy(update={"text": translated.text, "citations": citations, "tailored": tailored})
+
+
+async def _complete_answer(run: Run) -> AnswerFinished:
+    answer = await assemble_answer(run)
+    calls: tuple[JsonObject, ...] = ()
+    text = answer.text
+    called = answer.value.get("tool_calls") if isinstance(answer.value, dict) else None
+    if isinstance(answer.value, dict) and isinstance(called, list):
+        calls = tuple(call for call in called if isinstance(call, dict))
+        text = str(answer.value.get("text") or "")
+    figures = list_unexplained_figures(run.state)
+    if figures and "response_format" not in run.state.request.options:  # no reader looks into JSON for a sentence
+        understood = run.state.understanding
+        # An answer that is to be translated is translated with its marks.
+        language = understood.language if understood is not None and not understood.translate_answer else ENGLISH
+        text = mark_figures(text, figures, language, inline=not _was_streamed(run))
+    return AnswerFinished(
+        text=text,
+        finish_reason="tool_calls" if calls else answer.finish_reason,
+        sources=answer.sources,
+        citations=_build_citations(text, answer.sources, answer.tailored),
+        uncertainties=_collect_uncertainties(run.state),
+        tool_calls=calls,
+        fallback_reason=answer.fallback_reason,
+        tailored=answer.tailored,
+        refused=answer.refused,
+        provider_fields=answer.provider_fields,
+    )
+
+
+async def _partial_answer(run: Run) -> AnswerFinished:
+    """Returns what is known, what is missing and why. An answer that failed its gates follows the reason."""
+    text = await partial_answer(run)
+    answer = await assemble_answer(run) if is_complete(run.state) else None
+    if answer is not None and answer.text.strip():
+        text = f"{answer.text}\n\n---\nThis answer did not pass every check: {stop_reason(run)}."
+    sources = answer.sources if answer else number_sources(await list_results(run))
+    return AnswerFinished(
+        text=text,
+        sources=sources,
+        citations=_build_citations(text, sources),
+        uncertainties=_collect_uncertainties(run.state),
+    )
+
+
+def _collect_uncertainties(state: RunState) -> tuple[Uncertainty, ...]:
+    """Returns what the user should know.
+
+    Side effects of unknown outcome, fallbacks, searches that found nothing, unexplained figures, and abandoned steps.
+    """
+    found: list[Uncertainty] = _translation_fallbacks(state) + _unresolved_doubts(state)
+    if is_successful(state):  # an answer that is none says so by itself
+        found += [
+            Uncertainty(
+                level="notable",
+                message=f"given up: {step.intent or step.title} ({step.title} failed: {failure_reason(state, step)})",
+                step_id=step.id,
+            )
+            for step in abandoned_steps(state)
+        ]
+    for step_id, step in state.steps.items():
+        for attempt in step.attempts:
+            found += [
+                Uncertainty(level="blocking", message=call.unknown_outcome.message, step_id=step_id)
+                for call in attempt.calls
+                if call.unknown_outcome is not None
+            ]
+            found += [
+                Uncertainty(
+                    level="blocking",
+                    message=f"{call.intent.tool} was interrupted; whether it happened is unknown",
+                    step_id=step_id,
+                )
+                for call in attempt.calls
+                if call.result is None and call.unknown_outcome is None and call.intent.effect == "effect"
+            ]
+            verdict = attempt.verdict
+            if verdict is not None and verdict.outcome is Outcome.SUCCESS and verdict.evidence == "none":
+                found.append(Uncertainty(level="info", message=verdict.reason, step_id=step_id))
+            if attempt.output is not None and attempt.output.fallback_reason and attempt.verdict is not None:
+                found.append(Uncertainty(level="notable", message=attempt.output.fallback_reason, step_id=step_id))
+    return tuple(found)
+
+
+def _build_citations(
+    text: str, sources: tuple[Source, ...], tailored: TailorOutput | None = None
+) -> tuple[Citation, ...]:
+    """Returns the citations of a text: the quoted words where they are known, else the source's first quote."""
+    if tailored is not None:
+        cited = set(parse_cited_ids(text))
+        return tuple(
+            Citation(
+                source_id=one.number,
+                quote=one.text_snippet,
+                location=f"page {one.page}" if one.page is not None else "",
+                evidence=one,
+            )
+            for one in tailored.citations
+            if one.number in cited or not cited  # a JSON of single values has no room for marks
+        )
+    by_id = {source.id: source for source in sources}
+    return tuple(
+        Citation(source_id=number, quote=by_id[number].quotes[0] if by_id[number].quotes else "")
+        for number in parse_cited_ids(text)
+        if number in by_id
+    )
+
+
+def _was_streamed(run: Run) -> bool:
+    """Returns whether a reader was sent the text of the answer while it was written."""
+    shown = False
+    for event in run.events:
+        match event.body:
+            case AnswerStarted():
+                shown = False
+            case AnswerDelta(kind="text"):
+                shown = True
+    return shown and run.follower_count > 0
+
+
+def _unresolved_doubts(state: RunState) -> list[Uncertainty]:
+    """Lists what a rule doubted in the plan in force and no judge resolved, and which steps no judge could look at."""
+    found: list[Uncertainty] = []
+    for step in state.plan.steps if state.plan else ():
+        attempt = state.get_step(step.id).last
+        if attempt is None:
+            continue
+        if attempt.rule_doubt:
+            holder = "the answer" if is_answer_step(state, step) else f"the result of {step.title}"
+            message = f"{holder} holds {attempt.rule_doubt}"
+            found.append(Uncertainty(level="notable", message=message, step_id=step.id))
+        if attempt.judge_error:
+            message = f"nobody checked the result of {step.title} beyond the rules: {attempt.judge_error}"
+            found.append(Uncertainty(level="info", message=message, step_id=step.id))
+    return found
+
+
+def _translation_fallbacks(state: RunState) -> list[Uncertainty]:
+    """Returns the translations that failed, and why."""
+    understood, translated = state.understanding, state.translation
+    found = []
+    if understood is not None and understood.fallback_reason is not None:
+        language = get_language_name(understood.language)
+        why = f"the request ({language}) was not translated: {understood.fallback_reason}"
+        found.append(Uncertainty(level="notable", message=why))
+    if translated is not None and translated.fallback_reason is not None:
+        language = get_language_name(translated.language)
+        why = f"the answer could not be translated into {language}: {translated.fallback_reason}"
+        found.append(Uncertainty(level="notable", message=why))
+    return found

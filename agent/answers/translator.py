@@ -1,0 +1,67 @@
+"""`Translator`: translates a request into English before planning, and the answer into the user's language.
+
+The fast tier translates. Code, links, citations and quotations are masked: the model only carries placeholders over.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from agent.answers.mask_for_translation import KEPT_IN_ANSWER, KEPT_IN_REQUEST, StreamUnmasker, mask
+from agent.core.errors import ModelOutputError
+from agent.core.languages import get_language_name
+from agent.core.models import JsonObject
+from agent.prompts import render
+from agent.prompts.blocks import block
+from agent.run_context.model_calls import MeteredModels
+from agent.run_context.run import Run
+
+MAX_REQUEST_CHARS = 6_000
+"""A longer request carries a document with it, which is not to be rewritten on the way to the planner."""
+
+
+@dataclass(frozen=True, slots=True)
+class Translator:
+    """The translations of one run."""
+
+    run: Run
+
+    async def translate_request(self, text: str, language: str) -> str:
+        """Returns the request in English. Raises `ModelError` (also for an incomplete reply) and `BudgetError`."""
+        if len(text) > MAX_REQUEST_CHARS:
+            raise ModelOutputError(f"a request of more than {MAX_REQUEST_CHARS:,} characters is not translated")
+        protected = mask(text, KEPT_IN_REQUEST)
+        messages = _build_messages("translate_request", "request", protected.text, language)
+        reply = await MeteredModels(self.run).complete("translator", messages)
+        if reply.finish_reason == "length" or not reply.text.strip() or protected.find_missing(reply.text):
+            raise ModelOutputError("the translation of the request came back incomplete", agent_id="translator")
+        restorer = StreamUnmasker(protected)
+        return (restorer.feed(reply.text.strip()) + restorer.end()).strip()
+
+    async def translate_answer(self, text: str, language: str) -> AsyncIterator[str]:
+        """Yields the answer in the user's language. Citations and code that the model lost come at the end.
+
+        Raises `ModelError` and `BudgetError`.
+        """
+        protected = mask(text, KEPT_IN_ANSWER)
+        messages = _build_messages("translate_answer", "answer", protected.text, language)
+        restorer = StreamUnmasker(protected)
+        length = 0
+        async with aclosing(MeteredModels(self.run).stream("translator", messages, tier="fast")) as chunks:
+            async for chunk in chunks:
+                length += len(chunk.text)
+                if chunk.finish_reason == "length":
+                    raise ModelOutputError("the translation of the answer was cut off", agent_id="translator")
+                piece = restorer.feed(chunk.text) if chunk.text else ""
+                if piece:
+                    yield piece
+        if not length:
+            raise ModelOutputError("the translation of the answer came back empty", agent_id="translator")
+        yield restorer.end()
+
+
+def _build_messages(prompt: str, tag: str, text: str, language: str) -> tuple[JsonObject, ...]:
+    return (
+        {"role": "system", "content": render(prompt, language=get_language_name(language))},
+        {"role": "user", "content": block(tag, text)},
+    )

@@ -1,0 +1,39 @@
+"""Marks the figures of an answer that follow from none of its results, so that a reader sees which to check."""
+
+import re
+from collections.abc import Sequence
+
+MARK = "[?]"
+"""Stands behind each figure, and before the sentence about them."""
+_CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
+_SENTENCES = {
+    "en": "Not confirmed by any result: {figures}. Check before you rely on it.",
+    "sv": "Bekräftas inte av något resultat: {figures}. Kontrollera innan du litar på det.",
+    "de": "Durch kein Ergebnis belegt: {figures}. Bitte prüfen, bevor Sie sich darauf verlassen.",
+    "fr": "Confirmé par aucun résultat : {figures}. À vérifier avant de s'y fier.",
+    "es": "Sin confirmar por ningún resultado: {figures}. Compruébelo antes de confiar en ello.",
+    "it": "Non confermato da alcun risultato: {figures}. Da verificare prima di farvi affidamento.",
+    "nl": "Door geen enkel resultaat bevestigd: {figures}. Controleer dit voordat u erop vertrouwt.",
+    "pt": "Não confirmado por nenhum resultado: {figures}. Verifique antes de confiar nisto.",
+    "da": "Bekræftes ikke af noget resultat: {figures}. Kontrollér, før du stoler på det.",
+    "no": "Bekreftes ikke av noe resultat: {figures}. Kontroller før du stoler på det.",
+    "fi": "Mikään tulos ei vahvista: {figures}. Tarkista ennen kuin luotat tähän.",
+    "pl": "Żaden wynik tego nie potwierdza: {figures}. Sprawdź, zanim na tym polegasz.",
+}
+
+
+def mark_figures(text: str, figures: Sequence[str], language: str, *, inline: bool) -> str:
+    """Returns the answer with a sentence about its unexplained `figures`, in `language` where there is one for it.
+
+    Each figure outside code gets a mark too where `inline`; not in a text that readers have been sent already, which
+    may only grow."""
+    parts = _CODE.split(text)
+    if inline:
+        parts[::2] = [_mark(part, figures) for part in parts[::2]]
+    sentence = _SENTENCES.get(language, _SENTENCES["en"]).format(figures=", ".join(figures))
+    return f"{''.join(parts).rstrip()}\n\n{MARK} {sentence}" if inline else f"{text}\n\n{MARK} {sentence}"
+
+
+def _mark(text: str, figures: Sequence[str]) -> str:
+    found = "|".join(re.escape(figure) for figure in sorted(figures, key=len, reverse=True))
+    return re.sub(rf"(?<![\w.,])(?:{found})(?![\w]|[.,]\d)", rf"\g<0> {MARK}", text) if found else text

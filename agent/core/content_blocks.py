@@ -1,0 +1,133 @@
+"""Content blocks that tools return besides text: images, audio, resources and links, in MCP's form.
+
+A block is the JSON object of the protocol (`ContentBlock`, revisions 2025-06-18 and later). Models read the text of
+`describe_block`. The whole block is kept, within limits, for the caller of the tool, and never in the log.
+"""
+
+from collections.abc import Sequence
+
+from agent.core.json_walk import iter_texts
+from agent.core.models import JsonObject
+
+MAX_NAME_CHARS = 200
+"""Longest name, type or address in a description, in characters. Foreign ones may have any length."""
+MAX_URI_CHARS = 2_000
+"""Longest address of a resource, in characters. A shortened address could not be opened."""
+MAX_LISTED_OMISSIONS = 20
+"""How many omitted blocks are named one by one."""
+_OMISSION_REASON = {
+    True: "images, audio and files of a result are limited to AGENT_TOOL_CONTENT_BYTES bytes",
+    False: "texts of a result are limited to AGENT_TOOL_OUTPUT_CHARS characters",
+}
+"""Why a block was omitted: True for its bytes, False for its text."""
+
+
+def describe_block(block: JsonObject) -> str:
+    """Returns what a model reads of a block: its text, a link, or a note with type and size in bytes."""
+    held = _get_payload(block)
+    if (text := _get_text(held)) is not None:
+        return text
+    if block.get("type") == "resource_link":
+        return f"[{_shorten(block.get('name'))}]({_shorten(block.get('uri'), MAX_URI_CHARS)})"
+    return f"[{_describe_payload(block)}: not shown, because it is not text]"
+
+
+def is_plain_text(blocks: Sequence[JsonObject]) -> bool:
+    """Returns whether the blocks contain nothing but one plain text, or nothing at all."""
+    return not blocks or (len(blocks) == 1 and blocks[0].keys() == {"type", "text"})
+
+
+def limit_blocks(blocks: Sequence[JsonObject], chars: int, size: int) -> tuple[JsonObject, ...]:
+    """Limits blocks to `chars` characters of text, another `chars` characters of names, addresses and metadata, and
+    `size` bytes of base64 data.
+
+    A text that is too long is cut, with a note. A block that does not fit is replaced by a text that names it.
+    """
+    kept: list[JsonObject] = []
+    missing, written = 0, chars
+    for block in blocks:
+        held = _get_payload(block)
+        text, data = _get_text(held) or "", _get_bytes(held) or ""
+        rest = sum(len(part) for part in iter_texts(block)) - len(text) - len(data)
+        if len(data) > size or rest > written or (text and not chars):
+            missing += 1
+            if missing <= MAX_LISTED_OMISSIONS:
+                kept.append(build_omission_notice(block, _OMISSION_REASON[len(data) > size]))
+            continue
+        size, written = size - len(data), written - rest
+        kept.append(block if len(text) <= chars else _truncate_block(block, text, chars))
+        chars = max(0, chars - len(text))
+    if missing > MAX_LISTED_OMISSIONS:
+        kept.append(_build_text_block(f"[{missing - MAX_LISTED_OMISSIONS:,} more were omitted]"))
+    return tuple(kept)
+
+
+def build_omission_notice(block: JsonObject, why: str) -> JsonObject:
+    """Builds the text that replaces an omitted block."""
+    return _build_text_block(f"[{_describe_payload(block)}: omitted: {why}]")
+
+
+def strip_bytes(blocks: Sequence[JsonObject]) -> tuple[list[JsonObject], list[str]]:
+    """Returns the blocks with empty strings in place of their base64 data, and the data in order. Scanning base64 for
+    sensitive text would take seconds and find nothing.
+    """
+    bare: list[JsonObject] = []
+    parts: list[str] = []
+    for block in blocks:
+        parts.append(_get_bytes(_get_payload(block)) or "")
+        bare.append(_set_bytes(block, ""))
+    return bare, parts
+
+
+def restore_bytes(blocks: Sequence[JsonObject], parts: Sequence[str]) -> list[JsonObject]:
+    """Puts the data from `strip_bytes` back."""
+    return [_set_bytes(block, part) for block, part in zip(blocks, parts, strict=True)]
+
+
+def _set_bytes(block: JsonObject, data: str) -> JsonObject:
+    held = _get_payload(block)
+    name = next((name for name in ("data", "blob") if name in held), None)
+    if name is None:
+        return block
+    return {**block, name: data} if held is block else {**block, "resource": {**held, name: data}}
+
+
+def _get_payload(block: JsonObject) -> JsonObject:
+    """Returns the object that holds a block's text or data: the block itself, or the resource in it."""
+    resource = block.get("resource")
+    return resource if block.get("type") == "resource" and isinstance(resource, dict) else block
+
+
+def _get_text(held: JsonObject) -> str | None:
+    text = held.get("text")
+    return text if isinstance(text, str) else None
+
+
+def _get_bytes(held: JsonObject) -> str | None:
+    data = held.get("data", held.get("blob"))
+    return data if isinstance(data, str) else None
+
+
+def _describe_payload(block: JsonObject) -> str:
+    """Describes a block by its type or address; for binary data also by MIME type and size."""
+    held = _get_payload(block)
+    name = _shorten(block.get("type") or "content") if held is block else _shorten(held.get("uri"))
+    if (data := _get_bytes(held)) is None:
+        return name
+    size = len(data) * 3 // 4 - data[-2:].count("=")  # size of the decoded base64
+    return f"{name}, {_shorten(held.get('mimeType') or 'of unknown type')}, {size:,} bytes"
+
+
+def _truncate_block(block: JsonObject, text: str, chars: int) -> JsonObject:
+    cut = f"{text[:chars]}\n[cut: this text had {len(text):,} characters; {_OMISSION_REASON[False]}]"
+    held = _get_payload(block)
+    return {**block, "text": cut} if held is block else {**block, "resource": {**held, "text": cut}}
+
+
+def _build_text_block(text: str) -> JsonObject:
+    return {"type": "text", "text": text}
+
+
+def _shorten(value: object, limit: int = MAX_NAME_CHARS) -> str:
+    text = str(value)
+    return text if len(text) <= limit else text[:limit] + "…"

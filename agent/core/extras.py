@@ -1,0 +1,33 @@
+"""The optional parts of an installation, and how to get them. `make run` installs none of them."""
+
+import importlib.util
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+
+class Extra(NamedTuple):
+    """An optional part: the modules it needs, and what it is for."""
+
+    modules: tuple[str, ...]
+    purpose: str
+
+    @property
+    def is_installed(self) -> bool:
+        """Returns whether all its modules can be imported."""
+        try:
+            return all(importlib.util.find_spec(name) is not None for name in self.modules)
+        except ModuleNotFoundError:  # the package around a module is missing
+            return False
+
+
+EXTRAS: Final[Mapping[str, Extra]] = {
+    "local-embedder": Extra(("onnxruntime", "tokenizers"), "a local embedding model, AGENT_EMBEDDER_MODEL_DIR"),
+    "langgraph": Extra(("langgraph",), "the LangGraph driver, AGENT_WORKFLOW=langgraph"),
+    "otel": Extra(("opentelemetry.sdk", "opentelemetry.exporter"), "traces, AGENT_OTEL_ENDPOINT"),
+}
+"""By the name of the extra in pyproject.toml."""
+
+
+def format_install_hint(extra: str) -> str:
+    """Returns how to install an extra, for errors and `stepgate doctor`."""
+    return f"install it with `make dev` or `pip install 'stepgate[{extra}]'`"

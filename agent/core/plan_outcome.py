@@ -1,0 +1,50 @@
+"""The outcome of the plan in force, derived from the state of a run. Pure functions."""
+
+from agent.core.models import PlanStep, StepOutcome
+from agent.core.run_state import RunState, StepState
+
+
+def find_halting_step(state: RunState) -> PlanStep | None:
+    """Returns the step that stops the plan in force: judged REPLAN or ABORT, or of unknown outcome."""
+    if state.plan is None:
+        return None
+    return next((s for s in state.plan.steps if state.get_step(s.id).status in ("replan", "aborted", "unknown")), None)
+
+
+def abandoned_steps(state: RunState) -> tuple[PlanStep, ...]:
+    """Returns the failed steps for which no later plan found another way.
+
+    A later plan finds another way if it has new steps and a planner made it. Steps that a person replaced do not count.
+    """
+    lost: list[PlanStep] = []
+    for number in range(len(state.plans) - 1, 0, -1):
+        before, after = state.plans[:number], state.plans[number]
+        known = {step.id for proposed in before for step in proposed.plan.steps}
+        found = any(step.id not in known and not step.is_completion for step in after.plan.steps)
+        if after.asked_for or (found and after.fallback_reason is None):
+            break
+        failed = (step for step in before[-1].plan.steps if state.get_step(step.id).status == "replan")
+        lost[:0] = (step for step in failed if not step.is_completion)
+    return tuple(lost)
+
+
+def failure_reason(state: RunState, step: PlanStep) -> str:
+    """Returns why a step failed, as its verdict says."""
+    verdict = get_last_verdict(state.get_step(step.id))
+    return verdict.reason if verdict else "it did not finish"
+
+
+def is_complete(state: RunState) -> bool:
+    """Returns whether every step of the plan in force succeeded."""
+    return state.plan is not None and all(state.get_step(s.id).status == "succeeded" for s in state.plan.steps)
+
+
+def is_answer_step(state: RunState, step: PlanStep) -> bool:
+    """Returns whether the output of this step is the answer, or a part of it."""
+    steps = state.plan.steps if state.plan else ()
+    return step.is_completion or not any(step.id in other.depends_on for other in steps)
+
+
+def get_last_verdict(step: StepState) -> StepOutcome | None:
+    """Returns the verdict on the newest attempt of a step, if there is one."""
+    return step.last.verdict if step.last else None

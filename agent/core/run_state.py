@@ -1,0 +1,404 @@
+"""`fold(events) -> RunState`: the state of a run, derived from its log. Pure: no clock, no randomness, no I/O."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+from agent.core import events as ev
+from agent.core.errors import AgentFailure
+from agent.core.models import (
+    ENDED_STATUSES,
+    AgentRequest,
+    Completeness,
+    Outcome,
+    Plan,
+    PlanStep,
+    Room,
+    RunStatus,
+    StepOutcome,
+    Usage,
+)
+
+StepStatus = Literal["pending", "running", "executed", "succeeded", "retry", "replan", "aborted", "unknown"]
+
+
+@dataclass(frozen=True)
+class CallState:
+    """One tool call of an attempt: the intent, and the result once there is one."""
+
+    intent: ev.ToolCalled
+    result: ev.ToolReturned | None = None
+    unknown_outcome: ev.StepUnknown | None = None
+
+
+@dataclass(frozen=True)
+class AttemptState:
+    """One attempt of a step."""
+
+    number: int
+    started_at: float
+    args: Mapping[str, object] = field(default_factory=dict)
+    feedback: str | None = None
+    tainted: bool = False
+    is_speculative: bool = False
+    depends_on_attempts: Mapping[str, int] = field(default_factory=dict)
+    calls: tuple[CallState, ...] = ()
+    turns: tuple[ev.AssistantTurn, ...] = ()
+    output: ev.StepOutput | None = None
+    verdict: StepOutcome | None = None
+    rule_doubt: str = ""
+    """What a rule doubted in the attempt without asking the judge."""
+    unexplained_figures: tuple[str, ...] = ()
+    """Figures of the output that have no source in its evidence, where no judge accepted them."""
+    judge_error: str = ""
+    """Why the judge gave no verdict."""
+    is_discarded: bool = False
+    unknown_outcome: ev.StepUnknown | None = None
+    pending_approvals: frozenset[str] = frozenset()
+    """Ids of the approval requests this attempt waits for."""
+    refused_calls: frozenset[str] = frozenset()
+    """Ids of calls that were not made: refused, or failed before the intent was written."""
+
+    def find_call(self, call_id: str) -> CallState | None:
+        """Returns the call of this id, or None."""
+        return next((call for call in self.calls if call.intent.call_id == call_id), None)
+
+
+@dataclass(frozen=True)
+class SubAgentState:
+    """One sub-agent of the run. `turns` are its model's, so that a resumed sub-agent continues where it was."""
+
+    start: ev.SubAgentStarted
+    turns: tuple[ev.AssistantTurn, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    end: ev.SubAgentFinished | None = None
+
+
+@dataclass(frozen=True)
+class StepState:
+    """The attempts of one step, oldest first."""
+
+    step_id: str
+    attempts: tuple[AttemptState, ...] = ()
+
+    @property
+    def last(self) -> AttemptState | None:
+        """The newest attempt that was not discarded."""
+        return next((attempt for attempt in reversed(self.attempts) if not attempt.is_discarded), None)
+
+    def find_attempt(self, number: int) -> AttemptState | None:
+        """Returns the attempt of this number, or None."""
+        return next((attempt for attempt in self.attempts if attempt.number == number), None)
+
+    @property
+    def retry_count(self) -> int:
+        """How many attempts were judged RETRY."""
+        return sum(1 for a in self.attempts if a.verdict is not None and a.verdict.outcome is Outcome.RETRY)
+
+    @property
+    def status(self) -> StepStatus:
+        """The status of the step."""
+        last = self.last
+        if last is None:
+            return "pending"
+        if last.unknown_outcome is not None:
+            return "unknown"
+        if last.verdict is not None:
+            return _STATUS_OF[last.verdict.outcome]
+        return "running" if last.output is None else "executed"
+
+    @property
+    def output(self) -> ev.StepOutput | None:
+        """The output of the newest attempt."""
+        return self.last.output if self.last else None
+
+
+_STATUS_OF: Mapping[Outcome, StepStatus] = {
+    Outcome.SUCCESS: "succeeded",
+    Outcome.RETRY: "retry",
+    Outcome.REPLAN: "replan",
+    Outcome.ABORT: "aborted",
+}
+
+_NO_STEP = StepState("")
+
+
+@dataclass(frozen=True)
+class RunState:
+    """The state of a run at one moment. Every field is derived; to change one, append an event."""
+
+    run_id: str
+    seq: int = 0
+    epoch: int = 0
+    status: RunStatus = "queued"
+    created: ev.RunCreated | None = None
+    created_at: float = 0.0
+    updated_at: float = 0.0
+    input_guard: ev.InputGuarded | None = None
+    understanding: ev.RequestUnderstood | None = None
+    retrieval: ev.MemoryRetrieved | None = None
+    plans: tuple[ev.PlanProposed, ...] = ()
+    steps: Mapping[str, StepState] = field(default_factory=dict)
+    approvals: tuple[ev.ApprovalRequested, ...] = ()
+    decisions: Mapping[str, ev.ApprovalDecided] = field(default_factory=dict)
+    gates: tuple[ev.GateChecked, ...] = ()
+    answer_start: ev.AnswerStarted | None = None
+    translation: ev.AnswerTranslated | None = None
+    answer: ev.AnswerFinished | None = None
+    answer_checks: tuple[ev.AnswerChecked, ...] = ()
+    cancel_request: ev.CancelRequested | None = None
+    usage: Usage = field(default_factory=Usage)
+    subagents: Mapping[str, SubAgentState] = field(default_factory=dict)
+    """By span, in order of start."""
+    completeness: Completeness | None = None
+    end_reason: str = ""
+    failure: AgentFailure | None = None
+    tainted: bool = False
+
+    @property
+    def request(self) -> AgentRequest:
+        """The request. Every log begins with it."""
+        return self._created.request
+
+    @property
+    def room(self) -> Room:
+        """The room as it was when the run was created."""
+        return self._created.room
+
+    @property
+    def owner(self) -> str:
+        """The owner of the run."""
+        return self._created.owner
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether lists leave the run out: a single tool call, or a background prompt of a chat page."""
+        return self._created.hidden
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether the room's required tools and gates apply: to all runs but background prompts of a chat page."""
+        return not self.is_hidden
+
+    @property
+    def api_key_id(self) -> str | None:
+        """The id of the API key that started the run."""
+        return self._created.key
+
+    @property
+    def _created(self) -> ev.RunCreated:
+        if self.created is None:
+            raise ValueError(f"run {self.run_id} has no run.created event")
+        return self.created
+
+    @property
+    def prompt(self) -> str:
+        """The prompt after the guard stage."""
+        return self.input_guard.prompt if self.input_guard else self.request.prompt
+
+    @property
+    def question(self) -> str:
+        """The request as the engine works on it: in English if it was translated."""
+        return self.understanding.question if self.understanding and self.understanding.translated else self.prompt
+
+    @property
+    def plan(self) -> Plan | None:
+        """The current plan."""
+        return self.plans[-1].plan if self.plans else None
+
+    @property
+    def replan_count(self) -> int:
+        """How many times the run was planned again. Changes that a person asked for do not count."""
+        return sum(1 for proposed in self.plans[1:] if not proposed.asked_for)
+
+    @property
+    def pending_approvals(self) -> tuple[ev.ApprovalRequested, ...]:
+        """The approval requests that are still open. Those of a replaced plan are void."""
+        if self.plan is None:
+            return ()
+        version, steps = self.plan.version, {step.id for step in self.plan.steps}
+        return tuple(
+            asked
+            for asked in self.approvals
+            if asked.approval_id not in self.decisions
+            and (asked.plan_version == version if asked.call_id is None else asked.items[0].step_id in steps)
+        )
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the log contains a terminal event."""
+        return self.status in ENDED_STATUSES
+
+    def get_step(self, step_id: str) -> StepState:
+        """Returns the state of a step, an empty one if nothing has happened yet."""
+        return self.steps.get(step_id, _NO_STEP)
+
+    def list_succeeded_steps(self) -> tuple[PlanStep, ...]:
+        """Returns the steps of the current plan that were judged SUCCESS, in plan order."""
+        return tuple(s for s in self.plan.steps if self.get_step(s.id).status == "succeeded") if self.plan else ()
+
+
+T = TypeVar("T", bound="RunState | StepState | AttemptState | CallState | SubAgentState")
+
+
+def replace_fields(old: T, **changes: Any) -> T:
+    """Returns a copy of `old` with these fields changed. Does what `dataclasses.replace` does in a tenth of the time:
+    states are copied for every event. It needs `__dict__`, so the states have no slots.
+    """
+    new = object.__new__(type(old))
+    fields = old.__dict__.copy()
+    fields.update(changes)
+    object.__setattr__(new, "__dict__", fields)
+    return new
+
+
+def fold(run_id: str, events: Iterable[ev.Event]) -> RunState:
+    """Returns the state after `events`, which must be this run's events in order of seq."""
+    state = RunState(run_id)
+    for event in events:
+        state = apply(state, event)
+    return state
+
+
+def apply(state: RunState, event: ev.Event) -> RunState:  # noqa: C901, PLR0912 - one case an event
+    """Returns the state after one more event."""
+    state = replace_fields(state, seq=event.seq, epoch=event.epoch, updated_at=event.at)
+    body = event.body
+    match body:
+        case ev.RunCreated():
+            return replace_fields(state, created=body, created_at=event.at, tainted=body.tainted)
+        case ev.RunClaimed():
+            return replace_fields(state, status="running")
+        case ev.RunSuspended():
+            return replace_fields(state, status="queued")
+        case ev.RunWaiting():
+            return replace_fields(state, status="awaiting_approval")
+        case ev.ApprovalRequested():
+            return _apply_step(replace_fields(state, approvals=(*state.approvals, body)), event)
+        case ev.ApprovalDecided():
+            return _apply_step(replace_fields(state, decisions={**state.decisions, body.approval_id: body}), event)
+        case ev.CancelRequested():
+            return replace_fields(state, cancel_request=body)
+        case ev.InputGuarded():
+            return replace_fields(state, input_guard=body)
+        case ev.RequestUnderstood():
+            return replace_fields(state, understanding=body)
+        case ev.MemoryRetrieved():
+            return replace_fields(state, retrieval=body, tainted=state.tainted or body.tainted)
+        case ev.PlanProposed():
+            return replace_fields(state, plans=(*state.plans, body), gates=(), answer=None, translation=None)
+        case ev.GateChecked():
+            return replace_fields(state, gates=(*state.gates, body))
+        case ev.AnswerStarted():
+            return replace_fields(state, answer_start=body)
+        case ev.AnswerChecked():
+            return replace_fields(state, answer_checks=(*state.answer_checks, body))
+        case ev.AnswerTranslated():
+            return replace_fields(state, translation=body)
+        case ev.AnswerFinished():
+            return replace_fields(state, answer=body)
+        case ev.RunSucceeded():
+            return replace_fields(state, status=body.status, completeness=body.completeness, end_reason=body.reason)
+        case ev.RunFailed():
+            return replace_fields(state, status="failed", failure=body.failure, end_reason=body.failure.message)
+        case ev.RunCancelled():
+            return replace_fields(state, status="cancelled", end_reason=body.reason)
+        case ev.ModelReturned():
+            state = replace_fields(state, usage=state.usage + body.usage)
+            if body.span:
+                return _apply_subagent(state, body.span, body)
+            return _apply_step(state, event) if body.message is not None else state
+        case ev.SubAgentStarted():
+            known = state.subagents.get(body.span)
+            return replace_fields(state, subagents={**state.subagents, body.span: known or SubAgentState(body)})
+        case ev.SubAgentFinished():
+            return _apply_subagent(state, body.span, body)
+        case ev.PlanRejected() | ev.AnswerDelta() | ev.OutputGuarded():
+            return state
+        case _:
+            return _apply_step(state, event)
+
+
+def _apply_subagent(state: RunState, span: str, body: ev.ModelReturned | ev.SubAgentFinished) -> RunState:
+    """Applies an event of a sub-agent. Ignores one that never started."""
+    known = state.subagents.get(span)
+    if known is None:
+        return state
+    if isinstance(body, ev.SubAgentFinished):
+        changed = replace_fields(known, end=body)
+    else:
+        turns = (*known.turns, body.message) if body.message is not None else known.turns
+        changed = replace_fields(known, usage=known.usage + body.usage, turns=turns)
+    return replace_fields(state, subagents={**state.subagents, span: changed})
+
+
+def _apply_step(state: RunState, event: ev.Event) -> RunState:
+    """Applies an event that belongs to an attempt of a step."""
+    if event.step_id is None or event.attempt is None:
+        return state
+    step = state.steps.get(event.step_id) or StepState(event.step_id)
+    attempt = next((a for a in step.attempts if a.number == event.attempt), None)
+    changed = _apply_attempt(attempt or AttemptState(event.attempt, event.at), event)
+    if attempt is None:
+        attempts = (*step.attempts, changed)
+    else:
+        attempts = tuple(changed if a.number == event.attempt else a for a in step.attempts)
+    return replace_fields(state, steps={**state.steps, event.step_id: replace_fields(step, attempts=attempts)})
+
+
+def _apply_attempt(attempt: AttemptState, event: ev.Event) -> AttemptState:  # noqa: C901, PLR0912 - one case an event
+    body = event.body
+    match body:
+        case ev.StepStarted():
+            return replace_fields(attempt, args=body.args, feedback=body.feedback, tainted=body.tainted)
+        case ev.StepSpeculative():
+            return replace_fields(attempt, is_speculative=True, depends_on_attempts=body.grounds)
+        case ev.ToolCalled():
+            if attempt.find_call(body.call_id):  # repeated on resume under the same key
+                return attempt
+            return replace_fields(attempt, calls=(*attempt.calls, CallState(body)))
+        case ev.ApprovalRequested():
+            return replace_fields(attempt, pending_approvals=attempt.pending_approvals | {body.approval_id})
+        case ev.ApprovalDecided():
+            return replace_fields(attempt, pending_approvals=attempt.pending_approvals - {body.approval_id})
+        case ev.ToolRefused():
+            return replace_fields(attempt, refused_calls=attempt.refused_calls | {body.call_id})
+        case ev.ToolReturned() if attempt.find_call(body.call_id) is None:
+            return replace_fields(attempt, refused_calls=attempt.refused_calls | {body.call_id})
+        case ev.ToolReturned():
+            return replace_fields(attempt, calls=_replace_call(attempt, body.call_id, returned=body))
+        case ev.StepUnknown():
+            calls = _replace_call(attempt, body.call_id, unknown=body)
+            return replace_fields(attempt, calls=calls, unknown_outcome=body)
+        case ev.ModelReturned(message=turn) if turn is not None:
+            return replace_fields(attempt, turns=(*attempt.turns, turn))
+        case ev.StepFinished():
+            return replace_fields(attempt, output=body.output)
+        case ev.StepJudged():
+            doubt = body.rule if body.verdict.by == "rule" else ""
+            return replace_fields(
+                attempt,
+                verdict=body.verdict,
+                rule_doubt=doubt,
+                unexplained_figures=body.figures,
+                judge_error=body.judge_error,
+            )
+        case ev.StepDiscarded():
+            return replace_fields(attempt, is_discarded=True)
+        case _:
+            return attempt
+
+
+def _replace_call(
+    attempt: AttemptState,
+    call_id: str,
+    *,
+    returned: ev.ToolReturned | None = None,
+    unknown: ev.StepUnknown | None = None,
+) -> tuple[CallState, ...]:
+    return tuple(
+        replace_fields(call, result=returned or call.result, unknown_outcome=unknown or call.unknown_outcome)
+        if call.intent.call_id == call_id
+        else call
+        for call in attempt.calls
+    )

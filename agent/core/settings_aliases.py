@@ -1,0 +1,74 @@
+"""Names that other orchestrators use for our settings (document 004). They apply where our own name is not set."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource
+
+PREFIXES: Final = ("AGENT_ORCHESTRATOR_", "ORCHESTRATOR_")
+"""Both are read; the first one has precedence."""
+
+ALIASES: Final[Mapping[str, str]] = {
+    "DATABASE_URL": "database_url",
+    "PLANNER_MODE": "planner_mode",
+    "EXECUTOR_MODE": "executor_mode",
+    "TOOL_TIMEOUT_S": "tool_timeout_s",
+    "TOOL_MAX_RETRIES": "tool_max_retries",
+    "TOOL_RETRY_BACKOFF_S": "tool_retry_backoff_s",
+    "OPENAI_API_KEY": "llm_api_key",
+    "LLM_MODEL": "model_fast",
+    "LLM_BASE_URL": "llm_base_url",
+    "LLM_TIMEOUT_S": "llm_timeout_s",
+    "EMBEDDING_MODEL": "embedder_model",
+    "EMBEDDING_BASE_URL": "embedder_url",
+    "RAG_RETRIEVAL_MODE": "retrieval_mode",
+}
+"""The name after a prefix, and our setting. OPENAI_API_KEY without a prefix is no alias: a key in the shell's
+environment must not be sent to an endpoint that was configured for something else."""
+
+
+REPLACED: Final[Mapping[str, str]] = {
+    "COMPANY_SIM_ROOT": "documents are in a collection: `stepgate ingest FOLDER --collection company` "
+    "(AGENT_INCIDENT_KNOWLEDGE)",
+    "RAG_INDEX_PATH": "issues are in a collection: `stepgate corpus build FILE.jsonl --collection issues` "
+    "(AGENT_INCIDENT_ISSUES)",
+    "CHROMA_PERSIST_PATH": "vectors are in the database, or in Qdrant (AGENT_QDRANT_URL, AGENT_QDRANT_PATH)",
+    "CHROMA_COLLECTION": "every collection has its own vectors; no name is needed",
+    "LLM_MAX_RETRIES": "how often a model call is retried depends on the failure; see docs/failures.md",
+    "LLM_BACKOFF_S": "the wait before a retry is fixed, or as long as the provider asks",
+}
+"""Names that have no setting here, and what replaces them."""
+
+
+def list_replaced_names() -> dict[str, str]:
+    """Returns every foreign name that has no setting here, with what replaces it."""
+    return {prefix + name: instead for name, instead in REPLACED.items() for prefix in PREFIXES}
+
+
+def list_alias_names() -> dict[str, str]:
+    """Returns every alias with the setting it stands for."""
+    return {prefix + name: field for name, field in ALIASES.items() for prefix in PREFIXES}
+
+
+class AliasSource(PydanticBaseSettingsSource):
+    """Reads settings under their aliases, from the environment first, then from `.env`."""
+
+    def __init__(self, settings: type[BaseSettings], *sources: PydanticBaseSettingsSource) -> None:
+        super().__init__(settings)
+        self._sources = [source for source in sources if isinstance(source, EnvSettingsSource)]
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        """Returns the value of the first alias that is set."""
+        names = [alias for alias, meant in list_alias_names().items() if meant == field_name]
+        for name in names:
+            for source in self._sources:
+                value = source.env_vars.get(name.lower())
+                if value is not None and value.strip():
+                    return value, field_name, False
+        return None, field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        """Returns every setting that has an alias set."""
+        found = {name: self.get_field_value(field, name)[0] for name, field in self.settings_cls.model_fields.items()}
+        return {name: value for name, value in found.items() if value is not None}

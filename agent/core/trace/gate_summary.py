@@ -1,0 +1,50 @@
+"""Summarizes the verification of a run, from its log: gates, replan budget, planner and executor."""
+
+from agent.core.models import JsonObject
+from agent.core.run_state import RunState
+from agent.core.trace.run_summary import build_run_summary
+
+INCIDENT_GATE = "incident_evidence"
+
+
+def build_gate_summary(state: RunState) -> JsonObject:
+    """Returns the verification so far. `incident_gate.passed` is true if that gate is not required."""
+    gates: list[JsonObject] = [
+        {"gate": gate.gate, "passed": gate.passed, "reason": gate.reason, "failures": list(gate.failures)}
+        for gate in state.gates
+    ]
+    return {
+        "passed": bool(gates) and all(gate["passed"] for gate in gates) and state.completeness == "complete",
+        "failed_gates": [gate["gate"] for gate in gates if not gate["passed"]],
+        "gates": [*gates],
+        "incident_gate": _summarize_incident_gate(state),
+        "retry_budget": _summarize_replans(state),
+        "runtime": _summarize_modes(state),
+    }
+
+
+def _summarize_incident_gate(state: RunState) -> JsonObject:
+    gate = next((gate for gate in state.gates if gate.gate == INCIDENT_GATE), None)
+    return {
+        "required": gate is not None,
+        "passed": gate is None or gate.passed,
+        "failures": list(gate.failures) if gate is not None else [],
+    }
+
+
+def _summarize_replans(state: RunState) -> JsonObject:
+    """Returns how many of the allowed replans were used."""
+    budget = state.room.budgets.max_replans
+    remaining = max(0, budget - state.replan_count)
+    return {"count": state.replan_count, "budget": budget, "remaining": remaining, "budget_exhausted": remaining == 0}
+
+
+def _summarize_modes(state: RunState) -> JsonObject:
+    """Returns planner and executor, each with the requested and the effective mode."""
+    runtime = build_run_summary(state)
+    modes: JsonObject = {}
+    for name in ("planner", "executor"):
+        used = runtime.get(name)
+        if isinstance(used, dict):
+            modes[name] = {"effective_mode": used["effective"], **{k: v for k, v in used.items() if k != "effective"}}
+    return modes

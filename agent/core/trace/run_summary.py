@@ -1,0 +1,102 @@
+"""Summarizes how a run was executed, from its log: planner, executor, languages, retrieval."""
+
+from agent.core import events as ev
+from agent.core.languages import ENGLISH
+from agent.core.models import JsonObject, Mode
+from agent.core.run_state import RunState
+from agent.core.trace import shorten
+
+
+def build_run_summary(state: RunState) -> JsonObject:
+    """Returns what was requested and what did the work: planner, executor, judge, answer."""
+    first = state.plans[0] if state.plans else None
+    fallen = next((plan for plan in state.plans if plan.requested != plan.effective), first)
+    runtime: JsonObject = {
+        "mode": _get_mode(state),
+        "planner": _build_mode_entry(
+            fallen.requested if fallen else "rules",
+            fallen.effective if fallen else "rules",
+            fallen.fallback_reason if fallen else None,
+        ),
+        "executor": _summarize_executor(state),
+        "supervision": state.room.supervision,
+        "route": state.understanding.route if state.understanding else None,
+        "replans": state.replan_count,
+        "retries": sum(step.retry_count for step in state.steps.values()),
+    }
+    if state.understanding is not None and state.understanding.language != ENGLISH:
+        runtime["language"] = _summarize_languages(state, state.understanding)
+    if state.retrieval is not None:
+        runtime["retrieval"] = _summarize_retrieval(state, state.retrieval)
+    memory = state.retrieval
+    if memory is not None and memory.requested:
+        effective = "local" if memory.fallback_reason else memory.requested
+        runtime["embedder"] = _build_mode_entry(memory.requested, effective, memory.fallback_reason)
+    if state.answer_start is not None:
+        runtime["answer"] = state.answer_start.model_dump(mode="json")
+    ignored = len(state.request.client_tools)
+    if ignored and state.room.planning:
+        runtime["client_tools_ignored"] = ignored
+    return runtime
+
+
+def _summarize_languages(state: RunState, understood: ev.RequestUnderstood) -> JsonObject:
+    """Returns the languages of a request that is not in English."""
+    back = state.translation.fallback_reason if state.translation else None
+    answered = (ENGLISH if back else understood.language) if state.translation else None
+    return {
+        "detected": understood.language,
+        "planned_in": ENGLISH if understood.translated else understood.language,
+        "answered_in": answered,
+        "original": shorten(state.prompt),
+        "fallback_reason": understood.fallback_reason or back,
+    }
+
+
+def _get_mode(state: RunState) -> Mode:
+    return "llm" if state.usage.model_calls else "rules"
+
+
+def _summarize_executor(state: RunState) -> JsonObject:
+    """Returns what executed skills and completions: the model, or the rules that took over and why."""
+    wanted = [
+        attempt.output
+        for step in (state.plan.steps if state.plan else ())
+        for attempt in state.get_step(step.id).attempts
+        if attempt.output is not None and (step.action in ("skill", "completion") or _is_model_output(attempt.output))
+    ]
+    fallen = next((output for output in wanted if output.fallback_reason), None)
+    if fallen is not None:
+        return _build_mode_entry("llm", "rules", fallen.fallback_reason)
+    effective: Mode = "llm" if any(output.effective == "llm" for output in wanted) else "rules"
+    return _build_mode_entry(effective, effective, None)
+
+
+def _is_model_output(output: ev.StepOutput) -> bool:
+    """Returns whether a model wrote a tool's result, or should have."""
+    return output.effective == "llm" or output.fallback_reason is not None
+
+
+def _build_mode_entry(requested: str, effective: str, reason: str | None) -> JsonObject:
+    return {
+        "requested": requested,
+        "effective": effective,
+        "fallback_used": requested != effective,
+        "fallback_reason": reason,
+    }
+
+
+def _summarize_retrieval(state: RunState, retrieved: ev.MemoryRetrieved) -> JsonObject:
+    """Returns what the retrieve stage found and how many hits each search of the steps had."""
+    searches: list[JsonObject] = []
+    for step_id, step in state.steps.items():
+        for call in (call for attempt in step.attempts for call in attempt.calls):
+            value = call.result.output if call.result is not None else None
+            found = value.get("results") if isinstance(value, dict) else None
+            if isinstance(found, list):
+                searches.append({"step_id": step_id, "tool": call.intent.tool, "hits": len(found)})
+    return {
+        "history": {"source": retrieved.source, "messages": len(retrieved.history)},
+        "memories": len(retrieved.items),
+        "searches": [*searches],
+    }

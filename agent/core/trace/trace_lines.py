@@ -1,0 +1,143 @@
+"""The lines of a trace: added complete, or opened and closed later."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Final
+
+from agent.core import events as ev
+from agent.core.models import JsonObject, TraceStatus, TraceStep, TraceType, Usage
+from agent.core.trace.calls import LineKey, ModelCalls
+
+AGENT_OF_LINE_TYPE: Final[Mapping[TraceType, str]] = {
+    "guard": "guardrails",
+    "memory": "memory",
+    "route": "planner",
+    "plan": "planner",
+    "approval": "gateway",
+    "step": "executor",
+    "tool": "executor",
+    "completion": "executor",
+    "supervision": "supervisor",
+    "gate": "verifier",
+    "tailor": "tailor",
+    "translation": "translator",
+    "notice": "gateway",
+}
+"""The agent id for each type of line. A sub-agent's lines carry its own id."""
+
+
+class TraceLines:
+    """The lines so far. A line is open under its key until it is closed, and keeps its index."""
+
+    def __init__(self) -> None:
+        self.calls = ModelCalls()
+        self._lines: list[TraceStep] = []
+        self._began: list[float] = []
+        """When each line started, in seconds of a clock that never goes back."""
+        self._latest = 0.0
+        self._open: dict[LineKey, int] = {}
+        self._agent_of: dict[str, str] = {}
+
+    def list_lines(self) -> tuple[TraceStep, ...]:
+        """Returns every line, in order of start time."""
+        return tuple(self._lines[index] for index in self.list_indices_by_start())
+
+    def list_indices_by_start(self) -> list[int]:
+        """Returns the indices of the lines in order of start time. Some lines are added only at their end."""
+        return sorted(range(len(self._lines)), key=self._began.__getitem__)
+
+    def list_running(self) -> list[tuple[LineKey, int, TraceStep]]:
+        """Returns the open lines that have not ended: key, index, line."""
+        lines = [(key, index, self._lines[index]) for key, index in self._open.items()]
+        return [one for one in lines if one[2].status == "running"]
+
+    def set_span_agent(self, span: str, agent_id: str) -> None:
+        """Names the sub-agent whose lines carry this span."""
+        self._agent_of[span] = agent_id
+
+    def add_line(
+        self,
+        event: ev.Event,
+        kind: TraceType,
+        title: str,
+        status: TraceStatus = "done",
+        detail: JsonObject | None = None,
+        *,
+        duration: float | None = None,
+        usage: Usage | None = None,
+        span: str | None = None,
+        parent: str | None = None,
+    ) -> int:
+        """Adds a line for this event, which ends `duration` seconds of work, and returns its index."""
+        self._latest = max(self._latest, event.at)
+        self._began.append(self._latest - (duration or 0.0))
+        self._lines.append(
+            TraceStep.model_construct(
+                type=kind,
+                agent_id=self._agent_of.get(span or "") or AGENT_OF_LINE_TYPE.get(kind, "gateway"),
+                model=self.calls.take_model(kind, event.step_id, event.attempt, span),
+                title=title,
+                status=status,
+                started_at=event.timestamp - timedelta(seconds=duration or 0.0),
+                duration=None if duration is None else round(duration, 4),
+                step_id=event.step_id,
+                attempt=event.attempt,
+                detail=detail or {},
+                usage=usage,
+                span=span,
+                parent_span=parent,
+            )
+        )
+        return len(self._lines) - 1
+
+    def open_line(
+        self,
+        event: ev.Event,
+        key: LineKey,
+        kind: TraceType,
+        title: str,
+        detail: JsonObject,
+        *,
+        span: str | None = None,
+        parent: str | None = None,
+    ) -> int:
+        """Returns the index of the line of `key`, adding it if it is not open. After a crash the same attempt continues
+        its line.
+        """
+        if key not in self._open:
+            self._open[key] = self.add_line(event, kind, title, "running", detail, span=span, parent=parent)
+        return self._open[key]
+
+    def close_line(
+        self,
+        event: ev.Event,
+        key: LineKey,
+        status: TraceStatus,
+        detail: JsonObject,
+        *,
+        duration: float | None = None,
+        usage: Usage | None = None,
+        keep: bool = False,
+    ) -> None:
+        """Completes the line of `key`, if it is open. With `keep` it stays open for its verdict (`set_verdict`).
+        Without `duration`, uses the time since it was opened.
+        """
+        index = self._open.get(key) if keep else self._open.pop(key, None)
+        if index is None:
+            return
+        line = self._lines[index]
+        seconds = duration if duration is not None else event.at - line.started_at.timestamp()
+        update = {
+            "status": status,
+            "duration": round(seconds, 4),
+            "detail": {**line.detail, **detail},
+            "usage": usage,
+            "model": self.calls.take_model(line.type, line.step_id, line.attempt, line.span),
+        }
+        self._lines[index] = line.model_copy(update=update)
+
+    def set_verdict(self, key: LineKey, status: TraceStatus) -> None:
+        """Applies the verdict to a line that was kept open. `done` leaves it as it ended."""
+        index = self._open.pop(key, None)
+        if index is not None and status != "done":
+            self._lines[index] = self._lines[index].model_copy(update={"status": status})

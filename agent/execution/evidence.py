@@ -1,0 +1,124 @@
+"""Collects what a step's output rests on: the text its figures are compared with, and the blocks the judge reads."""
+
+import json
+import re
+from collections.abc import AsyncIterator, Iterator, Sequence
+
+from agent.answers.figures import asks_to_invent
+from agent.core.events import StepOutput
+from agent.core.models import PlanStep
+from agent.core.plan_outcome import abandoned_steps, failure_reason
+from agent.core.run_state import AttemptState
+from agent.prompts.blocks import block
+from agent.run_context.outputs import JUDGE_CHARS, data_block, format_args, list_results, load_output, to_step_output
+from agent.run_context.run import Run
+
+EVIDENCE_CHARS = 16_000
+"""How much evidence the judge reads: all of it in most cases, and little enough for a context of 8k tokens."""
+WINDOW_CHARS = 300
+"""How much text around a doubtful figure stays in an output that is cut."""
+_HAS_DIGIT = re.compile(r"\d")
+
+
+async def collect_figure_evidence(run: Run, step: PlanStep, attempt: AttemptState | None) -> str:
+    """Returns the text that may explain the figures of an output; empty where figures are not checked.
+
+    Only a model invents figures, and only where there is tool or passage evidence can a rule tell: the output of a
+    tool is its own evidence, and a plain answer rests on nothing that could be read here."""
+    if step.action == "skill":
+        read = [output async for _, output in _iter_read_outputs(run, step, attempt)]
+        return "\n".join((*_request_texts(run, step), *map(_whole_text, read))) if read else ""
+    if not step.is_completion:
+        return ""
+    state, room = run.state, run.room
+    results = await list_results(run)
+    has_images = bool(state.request.images) or any(message.images for message in state.request.messages or ())
+    if not results or has_images or asks_to_invent(state.question) or asks_to_invent(state.prompt):
+        return ""
+    recalled = state.retrieval
+    parts = [*_request_texts(run, step), room.system_prompt, room.persona]
+    parts += [m.content for m in (*(state.request.messages or ()), *(recalled.history if recalled else ()))]
+    parts += [item.text for item in (recalled.items if recalled else ())]
+    parts += [failure_reason(state, failed) for failed in abandoned_steps(state)]
+    for done, output in results:
+        parts += [done.intent, format_args(dict(done.args)), _whole_text(output)]
+    return "\n".join(parts)
+
+
+async def judge_blocks(
+    run: Run, step: PlanStep, attempt: AttemptState, output: StepOutput, figures: Sequence[str]
+) -> str:
+    """Returns intent, input, evidence and output as labelled blocks, each once.
+
+    An output is cut where it is too long, but never around the doubtful `figures`."""
+    intent = step.intent or run.state.question
+    blocks = [
+        data_block("intent", intent, limit=JUDGE_CHARS),
+        data_block("input", format_args(dict(step.args)), limit=JUDGE_CHARS),
+    ]
+    if run.state.question != intent:
+        blocks.append(data_block("evidence", run.state.question, limit=JUDGE_CHARS, source="the user's request"))
+    read = [(source, found.text) async for source, found in _iter_read_outputs(run, step, attempt)]
+    left = EVIDENCE_CHARS
+    for source, text in read:
+        shown = _cut_evidence(text, max(JUDGE_CHARS, left))
+        left -= len(shown)
+        blocks.append(block("evidence", shown, source=source))
+    shown = cut_around(output.text, JUDGE_CHARS, figures)
+    blocks.append(block("output", shown, step=step.id, tool=step.tool))
+    return "\n".join(blocks)
+
+
+def cut_around(text: str, limit: int, kept: Sequence[str]) -> str:
+    """Returns `text` cut to about `limit` characters; the beginning stays, and the surroundings of each of `kept`."""
+    if len(text) <= limit:
+        return text
+    spans = [(0, limit)]
+    for word in kept:
+        at = text.find(word)
+        if at >= 0:
+            spans.append((max(0, at - WINDOW_CHARS), min(len(text), at + len(word) + WINDOW_CHARS)))
+    parts: list[str] = []
+    end = 0
+    for first, last in sorted(spans):
+        if first > end:
+            parts.append(f"\n[cut: {first - end:,} characters]\n")
+        parts.append(text[max(first, end) : last])
+        end = max(end, last)
+    if end < len(text):
+        parts.append(f"\n[cut: {len(text) - end:,} more characters]")
+    return "".join(parts)
+
+
+def _cut_evidence(text: str, limit: int) -> str:
+    """Returns the text; of one that is too long the lines with figures, which are what is mostly doubted."""
+    if len(text) <= limit:
+        return text
+    lines = [line for line in text.splitlines() if _HAS_DIGIT.search(line)]
+    return cut_around("[lines without figures were left out]\n" + "\n".join(lines), limit, ())
+
+
+async def _iter_read_outputs(
+    run: Run, step: PlanStep, attempt: AttemptState | None
+) -> AsyncIterator[tuple[str, StepOutput]]:
+    """Yields what the attempt read, each with its source: the steps it depends on, and the tools a skill called."""
+    for dependency in step.depends_on:
+        output = run.state.get_step(dependency).output
+        if output is not None:
+            yield f"step {dependency}", await load_output(run, output)
+    if attempt is None or step.action != "skill":
+        return
+    for call in attempt.calls:
+        if call.result is not None and call.result.error_code is None:
+            yield call.intent.tool, await load_output(run, to_step_output(call.result))
+
+
+def _request_texts(run: Run, step: PlanStep) -> Iterator[str]:
+    """Yields the caller's own words and the step's: their figures are given."""
+    yield from (run.state.prompt, run.state.question, step.intent, format_args(dict(step.args)))
+
+
+def _whole_text(output: StepOutput) -> str:
+    """Returns everything an output says: its text, its value and its quotations."""
+    quotes = (quote for source in output.sources for quote in (source.name, *source.quotes))
+    return "\n".join((output.text, json.dumps(output.value, ensure_ascii=False, default=str), *quotes))

@@ -1,0 +1,33 @@
+"""Lets a tool improve its result by the run's model (`RefiningTool`)."""
+
+from agent.core.events import ToolReturned
+from agent.core.models import JsonObject
+from agent.llm.port import ModelReply
+from agent.run_context.call_site import CallSite
+from agent.run_context.model_calls import MeteredModels
+from agent.run_context.run import Run
+from agent.tools import RefiningTool, Tool
+
+
+async def refine_result(
+    run: Run, tool: Tool, args: JsonObject, returned: ToolReturned, site: CallSite
+) -> tuple[ToolReturned, str | None]:
+    """Returns the improved result, or the unchanged one and why it stays; no reason if no model was asked.
+
+    Applies to tools that the room requires, in a run's first plan: a result that failed a gate is left to the rules."""
+    is_first_plan = run.state.plan is None or run.state.plan.version == 0
+    required = {*run.room.required_tools, *(name for names in run.room.tools_by_topic.values() for name in names)}
+    value = returned.output
+    if not run.works_with_model or not is_first_plan or tool.spec.name not in required:
+        return returned, None
+    if returned.error_code is not None or not isinstance(value, dict) or not isinstance(tool, RefiningTool):
+        return returned, None
+
+    async def complete(messages: tuple[JsonObject, ...], max_tokens: int) -> ModelReply:
+        return await MeteredModels(run, site.step_id, site.attempt).complete("skill", messages, max_tokens=max_tokens)
+
+    result, problem = await tool.refine(value, args, complete)
+    if result is None:
+        return returned, problem and f"{tool.spec.name} {problem}"
+    changed = {"output": result.value, "text": result.text, "implementation": "llm"}
+    return returned.model_copy(update=changed), None

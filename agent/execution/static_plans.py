@@ -1,0 +1,139 @@
+"""Plans that no planner is asked for: the request, its route or its room leave nothing to choose."""
+
+from agent.core.models import JsonObject, Plan, PlanStep
+from agent.execution.catalogue import worst_effect
+from agent.execution.skill_executor import scoped_tools
+from agent.execution.stages.guard import explicit_tool_calls
+from agent.planning.compare import build_search_args, parse_comparison
+from agent.planning.references import quote_literal
+from agent.planning.wire import action_of, describe_requested_call
+from agent.run_context.outputs import cut_text
+from agent.run_context.run import Run
+from agent.skills import Skill
+
+KNOWLEDGE_TOOL, LISTING_TOOL = "search_knowledge", "list_documents"
+HISTORY_MESSAGES, HISTORY_CHARS = 8, 400
+"""How much of what was said before the skill of a room is told; its briefing has the rest."""
+
+
+def plan_completion_only(run: Run, why: str) -> Plan:
+    """The plan of what needs nothing but an answer."""
+    step = PlanStep(id="answer", executor="litellm", action="completion", tool="completion", intent="answer the user")
+    return Plan(goal=_make_goal(run), steps=(step,), origin="rules", origin_reason=why)
+
+
+def plan_document_listing(run: Run) -> Plan:
+    """The plan of who asks which documents there are: no passage of any of them says so."""
+    args = {name: value for name, value in build_search_args(run.state.request.metadata, "").items() if name != "query"}
+    intent = "list the documents"
+    step = PlanStep(id="s1", executor="agent", action="tool", tool=LISTING_TOOL, args=args, intent=intent)
+    return Plan(
+        goal=_make_goal(run), steps=(step,), origin="rules", origin_reason="a room of knowledge, asked what it has"
+    )
+
+
+def plan_knowledge_lookup(run: Run) -> Plan:
+    """The plan of every question in a room of knowledge: look it up, answer from what was found."""
+    topics = parse_comparison(run.state.question)
+    queries = [topic.query for topic in topics] or [cut_text(run.state.question, 4_000)]
+    searches = tuple(
+        PlanStep(
+            id=f"s{number}",
+            executor="agent",
+            action="tool",
+            tool=KNOWLEDGE_TOOL,
+            args=build_search_args(run.state.request.metadata, quote_literal(query)),
+            intent=f"find what the documents say about {topics[number - 1].name}"
+            if topics
+            else "find what the documents say",
+        )
+        for number, query in enumerate(queries, start=1)
+    )
+    why = "a room of knowledge" + (", asked to compare" if topics else "")
+    return Plan(
+        goal=_make_goal(run), steps=_append_completion(run, searches, always=True), origin="rules", origin_reason=why
+    )
+
+
+def _plan_room_skill(run: Run, skill: Skill, task: str, why: str) -> Plan:
+    """The plan of every request in a room with a skill of its own: what is known, then the skill, which is told that
+    and what was said before. It answers by itself."""
+    before: tuple[PlanStep, ...] = ()
+    told: JsonObject = {}
+    if skill.briefing is not None:
+        before = (PlanStep(id="s1", executor="agent", action="tool", tool=skill.briefing, intent="see what is known"),)
+        told["state"] = {"$from": "s1"}
+    said = run.state.retrieval.history if run.state.retrieval is not None else ()
+    lines = [f"{one.role}: {cut_text(one.content, HISTORY_CHARS)}" for one in said[-HISTORY_MESSAGES:] if one.content]
+    if lines:
+        told["conversation"] = quote_literal("\n".join(lines))
+    last = PlanStep(
+        id=f"s{len(before) + 1}",
+        executor="skill",
+        action="skill",
+        tool=skill.name,
+        args={"task": quote_literal(task), **told},
+        depends_on=tuple(step.id for step in before),
+        intent=cut_text(task, 200),
+        effect=worst_effect(tool.spec.effect for tool in scoped_tools(run, skill).values()),
+    )
+    return Plan(goal=_make_goal(run), steps=(*before, last), origin="rules", origin_reason=why)
+
+
+def plan_skill(run: Run, name: str, task: str, why: str) -> Plan:
+    """The plan of who calls a skill by its name, or is in the room of one."""
+    skill = run.engine.skills.get(name)
+    if skill.name == run.room.skill:
+        return _plan_room_skill(run, skill, task, why)
+    step = PlanStep(
+        id="s1",
+        executor="skill",
+        action="skill",
+        tool=skill.name,
+        args={"task": task},
+        intent=cut_text(task, 200) or skill.description[:200],
+        effect=worst_effect(tool.spec.effect for tool in scoped_tools(run, skill).values()),
+    )
+    return Plan(goal=_make_goal(run), steps=_append_completion(run, (step,)), origin="request", origin_reason=why)
+
+
+def plan_explicit_calls(run: Run, why: str) -> Plan:
+    """The plan of who names the calls."""
+    steps = tuple(
+        PlanStep(
+            id=f"s{number}",
+            executor="agent",
+            action=action_of(call.tool),
+            tool=call.tool,
+            args=call.args,
+            intent=describe_requested_call(call.tool),
+            effect=run.engine.registry.get(call.tool).spec.effect,
+        )
+        for number, call in enumerate(explicit_tool_calls(run.state.request), start=1)
+    )
+    answered = bool(run.state.prompt.strip())
+    return Plan(
+        goal=_make_goal(run),
+        steps=_append_completion(run, steps, always=answered and run.works_with_model),
+        origin="request",
+        origin_reason=why,
+    )
+
+
+def _append_completion(run: Run, steps: tuple[PlanStep, ...], *, always: bool = False) -> tuple[PlanStep, ...]:
+    """The steps, and a completion where several results, a persona or citations call for one."""
+    if not (always or len(steps) > 1 or run.room.persona or run.room.citations):
+        return steps
+    answer = PlanStep(
+        id="answer",
+        executor="litellm",
+        action="completion",
+        tool="completion",
+        depends_on=tuple(step.id for step in steps),
+        intent="answer the user from the results",
+    )
+    return (*steps, answer)
+
+
+def _make_goal(run: Run) -> str:
+    return cut_text(run.state.question, 300) or "carry out the requested tool calls"

@@ -1,0 +1,218 @@
+"""`SubAgentRunner`: starts sub-agents within a run. The tool gateway hands it to the tools it calls.
+
+A sub-agent gets its own tools and, of those it borrows, the ones that its parent has and that only read. The room
+limits depth and number. It works on the parent's budgets, see `subagent_work.py`.
+"""
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from agent.core.errors import AgentError, SubAgentFailedError, ToolDeniedError, ToolInputError
+from agent.core.events import SubAgentFinished, SubAgentStarted
+from agent.core.models import JsonObject
+from agent.core.subagent_result import SubAgentResult
+from agent.execution.subagent_work import SubAgentWork
+from agent.run_context.call_site import CallSite
+from agent.run_context.outputs import shorten_args
+from agent.run_context.run import Run
+from agent.run_context.run_tools import allowed_tools
+from agent.subagents.base import Caller, SubAgent, SubAgentResources
+from agent.subagents.registry import SUBAGENTS, SubAgentClass, subagents_by_id
+from agent.tools import SubAgentSpawner, Tool
+
+
+class SubAgentRunner:
+    """The sub-agents of this process. Implements `SubAgentSpawners`."""
+
+    def __init__(self, materials: SubAgentResources, kinds: Iterable[SubAgentClass] = SUBAGENTS) -> None:
+        self.materials = materials
+        self.kinds = subagents_by_id(kinds)
+
+    def spawner_for(self, run: Run, site: CallSite, *, tainted: bool) -> SubAgentSpawner:
+        """See `SubAgentSpawners.spawner_for`."""
+        return CallSpawner(self, run, site, tainted=tainted)
+
+
+@dataclass(frozen=True, slots=True)
+class _GrantedTools:
+    """The tools a sub-agent gets, and the names of those withheld."""
+
+    tools: dict[str, Tool]
+    withheld: tuple[str, ...]
+
+
+class CallSpawner:
+    """Starts sub-agents within one call. Implements `SubAgentSpawner`."""
+
+    def __init__(self, staff: SubAgentRunner, run: Run, site: CallSite, *, tainted: bool) -> None:
+        self._runner = staff
+        self._run = run
+        self._site = site
+        self._tainted = tainted
+        self._used_spans: set[str] = set()
+
+    def list_started_tasks(self, agent_id: str) -> list[JsonObject]:
+        """See `SubAgentSpawner.list_started_tasks`."""
+        known = ((span, self._run.state.subagents.get(span)) for span in self._iter_spans())
+        there = itertools.takewhile(lambda one: one[1] is not None, known)
+        return [one.start.task for _, one in there if one is not None and one.start.agent_id == agent_id]
+
+    async def spawn(self, agent_id: str, task: JsonObject) -> SubAgentResult:
+        """See `SubAgentSpawner.spawn`."""
+        span = self._choose_span(agent_id, task)
+        self._used_spans.add(span)
+        known = self._run.state.subagents.get(span)
+        if known is not None and known.end is not None:
+            return await self._result_from_log(known.end)
+        kind = self._runner.kinds.get(agent_id)
+        if kind is None:
+            there = ", ".join(self._runner.kinds) or "none"
+            raise ToolInputError(f"there is no sub-agent {agent_id!r}; there are {there}", agent_id=agent_id)
+        if known is None:
+            self._check_limits(agent_id)
+        agent = self._create_agent(kind, task)
+        try:
+            tools = await self._prepare(kind, agent, span, task, is_new=known is None)
+            work = SubAgentWork(self._run, self._site, span, agent, tools, tainted=self._tainted)
+            return await self._result_from_log(await work.run_to_end())
+        finally:
+            await agent.aclose()
+
+    def _choose_span(self, agent_id: str, task: JsonObject) -> str:
+        """Returns the span of a sub-agent: the one it had before a crash, else the next free one.
+
+        A span is reused for the same agent and task. The order of starts is not enough: a tool that is called again
+        knows some results already and starts only the other sub-agents.
+        """
+        shown = shorten_args(task)
+        for span in self._iter_spans():
+            known = self._run.state.subagents.get(span)
+            if span in self._used_spans:
+                continue
+            if known is None or (known.start.agent_id, known.start.task) == (agent_id, shown):
+                return span
+        raise AssertionError("the places do not end")
+
+    def _iter_spans(self) -> Iterator[str]:
+        """Yields the spans for the sub-agents of this call, in order."""
+        yield self._site.call_id
+        yield from (f"{self._site.call_id}~{number}" for number in itertools.count(2))
+
+    def _create_agent(self, kind: SubAgentClass, task: JsonObject) -> SubAgent[Any, Any]:
+        wanted: type[BaseModel] = kind.Task
+        try:
+            parsed = wanted.model_validate(task)
+        except ValidationError as error:
+            fault = error.errors()[0]
+            where = ".".join(str(part) for part in fault["loc"])
+            raise ToolInputError(f"{kind.AGENT_ID}: {where}: {fault['msg']}", agent_id=kind.AGENT_ID) from error
+        state = self._run.state
+        return kind(parsed, Caller(state.owner, state.request.conversation_id), self._runner.materials)
+
+    async def _prepare(
+        self, kind: SubAgentClass, agent: SubAgent[Any, Any], span: str, task: JsonObject, *, is_new: bool
+    ) -> Mapping[str, Tool]:
+        """Returns the sub-agent's tools after it is ready and its start is in the log.
+
+        It counts against the room's limit from now on: others may start while it gets ready.
+        """
+        self._run.subagents_starting += is_new
+        try:
+            try:
+                await agent.prepare()
+            except AgentError as error:
+                if error.kind.http_status >= 500:
+                    raise SubAgentFailedError(kind.AGENT_ID, error.message) from error
+                raise ToolInputError(f"{kind.AGENT_ID}: {error.message}", agent_id=kind.AGENT_ID) from error
+            hire = self._grant_tools(kind, agent.tools())
+            if is_new:
+                await self._emit_started(kind, span, task, hire)
+            return hire.tools
+        finally:
+            self._run.subagents_starting -= is_new
+
+    def _check_limits(self, agent_id: str) -> None:
+        """Raises `ToolDeniedError` if the room allows no more sub-agents, or none at this depth."""
+        room = self._run.room
+        if self._depth > room.subagent_depth:
+            raise ToolDeniedError(
+                f"sub-agents may be started {room.subagent_depth} deep in this room (`subagent_depth`); do the work "
+                "yourself",
+                agent_id=agent_id,
+            )
+        if len(self._run.state.subagents) + self._run.subagents_starting >= room.budgets.max_subagents:
+            raise ToolDeniedError(
+                f"the run has started its {room.budgets.max_subagents} sub-agents (`max_subagents`); go on with what "
+                "they found",
+                agent_id=agent_id,
+            )
+
+    @property
+    def _depth(self) -> int:
+        """The depth of a sub-agent started here; 1 if a skill or a plan starts it."""
+        parent = self._run.state.subagents.get(self._site.span)
+        return parent.start.depth + 1 if parent is not None else 1
+
+    def _grant_tools(self, kind: SubAgentClass, own: Iterable[Tool]) -> _GrantedTools:
+        """Returns its own tools, and the borrowed ones that its parent has. All of them only read."""
+        tools = {tool.spec.name: tool for tool in own}
+        for tool in tools.values():
+            if tool.spec.effect != "read":
+                raise ValueError(f"{tool.spec.name} of {kind.AGENT_ID} changes something; sub-agents only read")
+        registry = self._run.engine.registry
+        parents = parent_tools(self._run, self._site)
+        deepest = self._depth >= self._run.room.subagent_depth
+        withheld = []
+        for name in kind.BORROWS:
+            spec = registry.get(name).spec if name in registry and name in parents else None
+            if spec is None or spec.effect != "read" or (spec.uses_subagents and deepest):
+                withheld.append(name)
+            else:
+                tools.setdefault(name, registry.get(name))
+        return _GrantedTools(tools, tuple(withheld))
+
+    async def _emit_started(self, kind: SubAgentClass, span: str, task: JsonObject, hire: _GrantedTools) -> None:
+        started = SubAgentStarted(
+            agent_id=kind.AGENT_ID,
+            span=span,
+            parent=self._site.span,
+            depth=self._depth,
+            task=shorten_args(task),
+            tools=tuple(hire.tools),
+            withheld=hire.withheld,
+            max_turns=kind.MAX_TURNS,
+            timeout_s=kind.TIMEOUT_SECONDS,
+            tainted=self._tainted,
+        )
+        await self._run.emit(started, step_id=self._site.step_id, attempt=self._site.attempt)
+
+    async def _result_from_log(self, finished: SubAgentFinished) -> SubAgentResult:
+        """Returns the recorded result. Raises `SubAgentFailedError` if the sub-agent failed."""
+        result = finished.result
+        if finished.blob is not None:
+            data = json.loads(await self._run.engine.journal.get_blob(finished.blob))
+            result = result.model_copy(update={"data": data})
+        if finished.outcome == "failed":
+            raise SubAgentFailedError(finished.agent_id, result.summary, result.data)
+        return result
+
+
+def parent_tools(run: Run, site: CallSite) -> frozenset[str]:
+    """Returns the names of the caller's tools at `site`.
+
+    A sub-agent has its own, a skill those of its scope, a plan those of the room.
+    """
+    parent = run.state.subagents.get(site.span)
+    if parent is not None:
+        return frozenset(parent.start.tools)
+    available = allowed_tools(run)
+    steps = run.state.plan.steps if run.state.plan else ()
+    step = next((one for one in steps if one.id == site.step_id), None)
+    if step is not None and step.action == "skill":
+        return frozenset(run.engine.skills.get(step.tool).select_tools(available))
+    return frozenset(available)

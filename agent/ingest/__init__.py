@@ -1,0 +1,1 @@
+"""Ingestion: sources are fetched, parsed, split into chunks and written into the indexes of a collection."""

@@ -1,0 +1,97 @@
+"""`lock_collection`: one writer at a time per collection, across processes, and a note of what a crash left half
+written."""
+
+import asyncio
+import contextlib
+import logging
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from time import monotonic
+
+from agent.core.errors import CollectionLockedError, StoreError
+from agent.search.documents import DocumentStore, PassageRange
+from agent.storage.leases import keep_renewed
+
+log = logging.getLogger(__name__)
+
+LOCK_SECONDS = 30.0
+"""How long a crashed process blocks its collection; a living one renews the lock in time."""
+
+_POLL_SECONDS = 0.2
+
+
+class CollectionLock:
+    """The right to write into one collection."""
+
+    def __init__(self, documents: DocumentStore, owner: str, collection: str) -> None:
+        self._documents = documents
+        self._holder = secrets.token_hex(8)
+        self.owner = owner
+        self.collection = collection
+
+    async def acquire(self) -> None:
+        """Acquires or renews the lock. Raises `CollectionLockedError` while another writer holds it."""
+        if not await self._renew():
+            raise self._locked_error()
+
+    async def note_pending(self, passages: PassageRange) -> None:
+        """Notes the passages that are about to be written, so that they can be deleted after a crash.
+
+        Raises `CollectionLockedError` if the lock was lost, for example by a process that was suspended.
+        """
+        if not await self._documents.set_pending(self.owner, self.collection, self._holder, passages):
+            raise self._locked_error()
+
+    async def clear_pending(self) -> None:
+        """Deletes the note: nothing is half written."""
+        await self._documents.set_pending(self.owner, self.collection, self._holder, None)
+
+    async def release(self) -> None:
+        """Releases the lock. If the store fails, the lock expires by itself."""
+        try:
+            await self._documents.release_lock(self.owner, self.collection, self._holder)
+        except StoreError as error:
+            log.warning("the lock of %r expires in %.0f s: %s", self.collection, LOCK_SECONDS, error.message)
+
+    async def keep_renewing(self) -> None:
+        """Renews the lock until it is lost. The next write raises then: `note_pending` checks the holder."""
+        name = f"the collection {self.collection!r}"
+        await keep_renewed(self._renew, name=name, every_s=LOCK_SECONDS / 3)
+        log.warning("the lease on %s was lost to another writer", name)
+
+    async def _renew(self) -> bool:
+        """Returns whether this holder has the lock for another `LOCK_SECONDS`."""
+        return await self._documents.acquire_lock(self.owner, self.collection, self._holder, LOCK_SECONDS)
+
+    def _locked_error(self) -> CollectionLockedError:
+        return CollectionLockedError(
+            f"somebody else is reading into {self.collection!r}; wait for its end (or {LOCK_SECONDS:.0f} s after a "
+            "crash) and start again: what is done is not done twice",
+            agent_id="library",
+        )
+
+
+@asynccontextmanager
+async def lock_collection(
+    documents: DocumentStore, owner: str, collection: str, *, patience_s: float = 0
+) -> AsyncIterator[CollectionLock]:
+    """Holds the lock of a collection. Raises `CollectionLockedError` if it is not free within `patience_s` seconds."""
+    lock = CollectionLock(documents, owner, collection)
+    until = monotonic() + patience_s
+    while True:
+        try:
+            await lock.acquire()
+            break
+        except CollectionLockedError:
+            if monotonic() >= until:
+                raise
+        await asyncio.sleep(_POLL_SECONDS)  # the other one may be another process
+    renewal = asyncio.create_task(lock.keep_renewing(), name=f"hold {collection}")
+    try:
+        yield lock
+    finally:
+        renewal.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.shield(asyncio.wait([renewal]))
+        await asyncio.shield(lock.release())

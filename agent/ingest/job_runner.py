@@ -1,0 +1,187 @@
+"""`IngestJobs`: claims waiting jobs and runs them, a few at a time.
+
+A job is an ingestion or a re-index. Both continue where they stopped, so a job whose process died is simply run again.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from time import monotonic
+
+from agent.core.errors import AgentError, CollectionLockedError, StoreError
+from agent.core.models import JsonObject
+from agent.core.throttled_log import ThrottledLog
+from agent.ingest.collections import Library
+from agent.ingest.jobs import Job, JobOutcome, JobProgress, JobRequest, JobStore, reindex_report_to_json, report_to_json
+from agent.storage.leases import keep_renewed
+
+log = logging.getLogger(__name__)
+
+CONCURRENT_JOBS = 2
+"""Jobs running in one process; each has its own parsers."""
+LEASE_SECONDS = 30.0
+"""How long a dead process keeps its job."""
+HEARTBEAT_SECONDS = 1.0
+"""How often a job reports progress and renews its lease."""
+POLL_SECONDS = 5.0
+"""How often a process looks for jobs of dead processes; its own start at once."""
+ATTEMPTS = 3
+"""A job that ended its process this often is given up."""
+
+
+class IngestJobs:
+    """The jobs of this process. Local files are read beneath `roots` only."""
+
+    def __init__(self, store: JobStore, library: Library, roots: Sequence[Path]) -> None:
+        self.store = store
+        self._library = library
+        self._roots = tuple(roots)
+        self._worker = f"{os.getpid()}-{secrets.token_hex(6)}"
+        self._wake = asyncio.Event()
+        self._finished_event = asyncio.Event()
+        self._loop: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self) -> None:
+        """Starts to claim jobs, waiting and new ones."""
+        self._loop = asyncio.create_task(self._claim_jobs(), name="jobs")
+
+    async def aclose(self) -> None:
+        """Stops. Running jobs are left for the next start."""
+        tasks = [task for task in (self._loop, *self._tasks) if task is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def submit(self, owner: str, collection: str, request: JobRequest) -> Job:
+        """Creates a job; it starts when there is room. Raises `BusyError`."""
+        job = await self.store.create(owner, collection, request)
+        self._wake.set()
+        return job
+
+    async def wait(self, owner: str, job_id: str, seconds: float) -> Job:
+        """Returns the job once it is finished or `seconds` have passed. Raises `NotFoundError`."""
+        until = monotonic() + seconds
+        while True:
+            ended = self._finished_event  # replaced at each end: what happens after this line is not missed
+            job = await self.store.get(owner, job_id)
+            left = until - monotonic()
+            if job.is_finished or left <= 0:
+                return job
+            with contextlib.suppress(TimeoutError):  # another process may be the one that does it
+                async with asyncio.timeout(min(left, HEARTBEAT_SECONDS)):
+                    await ended.wait()
+
+    async def _claim_jobs(self) -> None:
+        trouble = ThrottledLog(log, "jobs cannot be looked for")
+        while True:
+            self._wake.clear()
+            try:
+                while len(self._tasks) < CONCURRENT_JOBS and (
+                    job := await self.store.claim(self._worker, LEASE_SECONDS)
+                ):
+                    task = asyncio.create_task(self._run_job(job), name=job.id)
+                    self._tasks.add(task)
+                    task.add_done_callback(self._on_done)
+                trouble.record_recovery()
+            except StoreError as error:
+                trouble.record_failure(error.message, error.code)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(POLL_SECONDS):
+                    await self._wake.wait()
+
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._wake.set()
+        self._finished_event.set()
+        self._finished_event = asyncio.Event()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("%s is left for later: %s", task.get_name(), error, exc_info=error)
+
+    async def _run_job(self, job: Job) -> None:
+        """Runs one job to its end, or puts it back into the queue."""
+        latest = _LatestProgress()
+        try:
+            outcome = await self._run_with_lease(job, latest)
+        except _LeaseLostError:
+            log.warning("%s goes on in another process", job.id)
+            return
+        except asyncio.CancelledError:
+            await asyncio.shield(self.store.requeue(job, self._worker, "interrupted", 0))
+            raise
+        except CollectionLockedError as error:
+            log.info("%s waits: %s", job.id, error.message)
+            await self.store.requeue(job, self._worker, "queued", POLL_SECONDS)
+            return
+        except AgentError as error:
+            outcome = JobOutcome(failure=error.to_failure())
+        except Exception:  # the border of a task: a defect ends this job, and no other
+            log.exception("%s ended by a defect", job.id)
+            outcome = JobOutcome(failure=AgentError("a defect of Stepgate ended this job; the log has it").to_failure())
+        await self.store.finish(job, self._worker, latest.progress, outcome)
+
+    async def _run_with_lease(self, job: Job, latest: "_LatestProgress") -> JobOutcome:
+        """Runs the job while this process holds its lease."""
+        if job.attempts > ATTEMPTS:
+            raise AgentError(
+                f"the gateway ended {ATTEMPTS} times while it did this job; its log may say why. Ask for it again "
+                "without the documents it was at",
+                agent_id="library",
+                current=latest.progress.current or job.progress.current,
+            )
+        work = asyncio.create_task(self._execute(job, latest))
+        renewal = asyncio.create_task(self._renew_lease(job, latest))
+        try:
+            await asyncio.wait({work, renewal}, return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                raise _LeaseLostError
+            return JobOutcome(report=work.result())
+        finally:
+            work.cancel()
+            renewal.cancel()
+            await asyncio.wait({work, renewal})
+
+    async def _execute(self, job: Job, latest: "_LatestProgress") -> JsonObject:
+        """Does what the job asks for; returns its report."""
+        request = job.request
+        if request.source is None:
+            return reindex_report_to_json(
+                await self._library.reindex(job.owner, job.collection, progress=latest.update)
+            )
+        report = await self._library.ingest(
+            job.owner,
+            job.collection,
+            request.source,
+            pipeline=request.pipeline,
+            roots=self._roots,
+            progress=latest.update,
+        )
+        return report_to_json(report)
+
+    async def _renew_lease(self, job: Job, latest: "_LatestProgress") -> None:
+        """Reports progress and renews the lease; returns when the lease is lost."""
+
+        async def renew() -> bool:
+            return await self.store.renew_lease(job, self._worker, latest.progress, LEASE_SECONDS)
+
+        await keep_renewed(renew, name=job.id, every_s=HEARTBEAT_SECONDS)
+
+
+class _LeaseLostError(Exception):
+    """Raised when another worker has claimed the job."""
+
+
+class _LatestProgress:
+    """The latest progress of a job."""
+
+    def __init__(self) -> None:
+        self.progress = JobProgress()
+
+    def update(self, current: str, done: int, total: int | None) -> None:
+        """Implements `Progress`."""
+        self.progress = JobProgress(current=current, done=done, total=total)

@@ -1,0 +1,175 @@
+"""HTML: what a reader of the page would see, in page order.
+
+kreuzberg is the fall-back: it loses text that follows a table, puts nested tables first, and keeps link addresses
+(docs/adr/0004-parsers.md). Hidden text is left out, because it is the usual place for instructions to a model.
+"""
+
+import codecs
+import re
+from collections.abc import Iterable
+
+from lxml import etree, html  # type: ignore[import-untyped]
+
+from agent.ingest.errors import ParserCorruptError
+from agent.ingest.parsers.draft import Draft
+from agent.ingest.parsers.file_input import InputFile
+from agent.ingest.parsers.plain import decode, draft_from_decoded
+from agent.ingest.parsers.web_tables import Element, is_data_table, nested_tables, table_rows
+
+HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+_HIDDEN = frozenset(
+    {"script", "style", "template", "noscript", "head", "svg", "canvas", "audio", "video", "iframe", "object"}
+    | {"select", "datalist", "button", "input"}
+)
+_INLINE = frozenset(
+    {"a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i", "ins"}
+    | {"kbd", "label", "mark", "math", "nobr", "q", "rp", "rt", "ruby", "s", "samp", "small", "span", "strike"}
+    | {"strong", "sub", "sup", "time", "tt", "u", "var", "wbr"}
+)
+_STYLED_AWAY = re.compile(r"(display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
+_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([A-Za-z0-9_:.-]{2,40})""", re.IGNORECASE)
+
+
+def read_html(source: InputFile) -> Draft:
+    """Reads headings, paragraphs, list items, tables and described pictures.
+
+    Raises `ParserCorruptError` for a page nested deeper than the 256 levels that libxml2 follows.
+    """
+    text, draft = _decoded(source.data)
+    return parse_page(text, draft)
+
+
+def parse_page(text: str, draft: Draft) -> Draft:
+    """Parses HTML that is text already, such as the body of a mail, into `draft`."""
+    parser = html.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True)
+    try:
+        root = html.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
+    except etree.ParserError:  # nothing but comments or white space
+        return draft
+    if any(entry.type_name == "ERR_RESOURCE_LIMIT" for entry in parser.error_log):
+        raise ParserCorruptError("the page is nested deeper than 256 levels", reason="nesting")
+    title = root.findtext(".//title")
+    if title and title.strip():
+        draft.metadata.setdefault("title", " ".join(title.split()))
+    if language := root.get("lang"):
+        draft.metadata.setdefault("language", language)
+    body = root.find("body")
+    _Walk(draft).visit(root if body is None else body)
+    return draft
+
+
+def is_hidden(element: Element) -> bool:
+    """Returns whether the element is invisible to readers."""
+    if not isinstance(element.tag, str) or element.tag in _HIDDEN or element.get("hidden") is not None:
+        return True
+    return bool(_STYLED_AWAY.search(element.get("style", "")))
+
+
+def _decoded(data: bytes) -> tuple[str, Draft]:
+    """Decodes the page with its declared charset if the bytes agree, else like plain text."""
+    if match := _CHARSET.search(data[:4096]):
+        try:
+            encoding = codecs.lookup(match[1].decode("ascii")).name
+            return data.decode(encoding), Draft(metadata={"encoding": encoding})
+        except (LookupError, ValueError):
+            pass
+    decoded = decode(data)
+    return decoded.text, draft_from_decoded(decoded)
+
+
+class _Walk:
+    """Walks the tree, at most 256 deep: inline text is collected until a block begins or ends."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        self._words: list[str] = []
+        self._images: list[str] = []
+        self._marker = ""
+        self._counters: list[int | None] = []
+
+    def visit(self, element: Element) -> None:
+        """Adds the element's blocks to the draft."""
+        self._element(element)
+        self._flush()
+
+    def _element(self, element: Element) -> None:
+        if is_hidden(element):
+            return
+        tag = element.tag
+        if tag == "br":
+            self._words.append("\n")
+        elif tag == "img":
+            self._images.append(element.get("alt") or "")
+        elif tag in _INLINE:
+            self._visit_children(element)
+        else:
+            self._flush()
+            self._block(element, tag)
+            self._flush()
+
+    def _block(self, element: Element, tag: str) -> None:
+        if tag in HEADINGS:
+            self._draft.add_heading(visible_text(element), int(tag[1]))
+        elif tag == "pre":
+            self._draft.add_text(element.text_content())
+        elif tag == "table" and is_data_table(element):
+            self._table(element)
+        elif tag in {"ul", "ol", "menu"}:
+            self._counters.append(0 if tag == "ol" else None)
+            self._visit_children(element)
+            self._flush()
+            self._counters.pop()
+        else:
+            if tag == "li":
+                self._marker = self._next_marker()
+            self._visit_children(element)
+
+    def _visit_children(self, element: Element) -> None:
+        self._words.append(element.text or "")
+        for child in element:
+            self._element(child)
+            self._words.append(child.tail or "")
+
+    def _table(self, element: Element) -> None:
+        self._draft.add_table(table_rows(element))
+        for inner in nested_tables(element):
+            self._table(inner)
+
+    def _next_marker(self) -> str:
+        if not self._counters or self._counters[-1] is None:
+            return "- "
+        self._counters[-1] += 1
+        return f"{self._counters[-1]}. "
+
+    def _flush(self) -> None:
+        text = _collapse_whitespace(self._words)
+        self._words.clear()
+        if text:
+            self._draft.add_text(self._marker + text)
+            self._marker = ""
+        for image in self._images:
+            if image.strip():
+                self._draft.add_image(image)
+        self._images.clear()
+
+
+def visible_text(element: Element) -> str:
+    """Returns the visible text of an element in one line."""
+    return " ".join("".join(_visible(element)).split())
+
+
+def _visible(element: Element) -> Iterable[str]:
+    yield element.text or ""
+    for child in element:
+        if not is_hidden(child):
+            spaced = " " if child.tag not in _INLINE else ""
+            yield spaced
+            yield from _visible(child)
+            yield spaced
+        yield child.tail or ""
+
+
+def _collapse_whitespace(words: Iterable[str]) -> str:
+    """Collapses white space as a browser does, keeping explicit line breaks."""
+    parts = "".join("\x00" if word == "\n" else re.sub(r"\s+", " ", word) for word in words)
+    return "\n".join(line.strip() for line in re.sub(r" +", " ", parts).split("\x00")).strip()

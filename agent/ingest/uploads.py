@@ -1,0 +1,196 @@
+"""`Uploads`: uploaded files, stored by checksum, so that what was cited can be opened later.
+
+Nothing that a sender names becomes part of a path: folders are named by owner (hashed if unsafe), files by SHA-256.
+"""
+
+import asyncio
+import errno
+import hashlib
+import os
+import re
+import secrets
+import shutil
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import BinaryIO
+
+from agent.core.errors import StoreError, StoreFullError, TooLargeError
+from agent.ingest.document_processor import DocumentProcessor, ProcessedDocument
+from agent.ingest.errors import ParserError, ParserUnsupportedError
+from agent.ingest.index_writer import IndexWriter
+from agent.ingest.local_files import TYPES
+from agent.ingest.parsers.draft import LOST_CHARACTERS
+from agent.ingest.parsers.sniff import detect_kind
+from agent.ingest.pipeline import FILE_TYPES
+from agent.search.documents import Document
+from agent.search.models import FileType
+
+SOURCE_PREFIX = "upload:"
+"""Prefix of an uploaded document's source id; its checksum follows."""
+NAME_CHARS = 200
+_OWNER = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_PIECE = 1024 * 1024
+_HEAD = 8192
+_ZIPPED: tuple[FileType, ...] = ("docx", "pptx", "xlsx")
+_TEXTS: tuple[FileType, ...] = ("html", "csv", "md", "txt", "eml")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredUpload:
+    """A stored upload."""
+
+    path: Path
+    checksum: str
+    size: int
+
+    @property
+    def source(self) -> str:
+        """The source id: the bytes' checksum."""
+        return f"{SOURCE_PREFIX}{self.checksum}"
+
+
+@dataclass(frozen=True, slots=True)
+class AddedUpload:
+    """An uploaded document. `is_new` is False if the collection had these bytes; `note` tells why it has no vectors."""
+
+    document: Document
+    is_new: bool
+    note: str = ""
+
+
+class Uploads:
+    """The uploaded files below a folder. Methods block: call them in a thread."""
+
+    def __init__(self, folder: Path, max_bytes: int) -> None:
+        self._folder = folder
+        self._max_bytes = max_bytes
+
+    def store(self, owner: str, data: BinaryIO) -> StoredUpload:
+        """Stores the bytes; equal bytes are one file. Raises `TooLargeError`, `StoreFullError`, `StoreError`."""
+        folder = self._folder / _owner_folder(owner)
+        part = folder / f".part-{secrets.token_hex(8)}"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            try:
+                checksum, size = self._copy(data, part)
+                path = folder / checksum
+                part.replace(path)
+            finally:
+                part.unlink(missing_ok=True)
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise StoreFullError("the disk of the data folder is full; free space and send it again") from error
+            raise StoreError(f"the upload cannot be kept in {folder}: {error.strerror}") from error
+        return StoredUpload(path, checksum, size)
+
+    def path(self, owner: str, checksum: str) -> Path:
+        """Returns the path of these bytes. Raises ValueError for an invalid checksum."""
+        if not _SHA256.fullmatch(checksum):
+            raise ValueError(f"{checksum!r} is no SHA-256")
+        return self._folder / _owner_folder(owner) / checksum
+
+    def remove(self, owner: str, checksum: str) -> None:
+        """Deletes these bytes; deleting missing ones is no error."""
+        self.path(owner, checksum).unlink(missing_ok=True)
+
+    def remove_owner(self, owner: str) -> None:
+        """Deletes everything an owner uploaded."""
+        shutil.rmtree(self._folder / _owner_folder(owner), ignore_errors=True)
+
+    def _copy(self, data: BinaryIO, part: Path) -> tuple[str, int]:
+        digest, size = hashlib.sha256(), 0
+        with part.open("xb") as file:
+            while piece := data.read(_PIECE):
+                size += len(piece)
+                if size > self._max_bytes:
+                    raise TooLargeError(f"the file is larger than {self._max_bytes:,} bytes (AGENT_MAX_UPLOAD_BYTES)")
+                digest.update(piece)
+                file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+        return digest.hexdigest(), size
+
+
+def display_name(sent: str | None) -> str:
+    """Returns a sender's file name for display: its last part, without control characters."""
+    last = PureWindowsPath(PurePosixPath(sent or "").name).name
+    shown = "".join(letter for letter in last if letter.isprintable()).strip()[:NAME_CHARS]
+    return shown if shown.strip(".") else "upload"
+
+
+def guess_type(path: Path, name: str) -> FileType:
+    """Returns a file's type by its first bytes, and by its name if they leave a choice. Parsers check more closely."""
+    with path.open("rb") as file:
+        looks_like = detect_kind(file.read(_HEAD))
+    named = TYPES.get(PurePosixPath(name).suffix.lower())
+    if looks_like == "pdf":
+        return "pdf"
+    if looks_like in _ZIPPED or looks_like in ("a zip archive", "an old or encrypted Office document"):
+        return named if named in _ZIPPED else "docx"
+    if looks_like == "html":
+        return named if named in _TEXTS and named != "txt" else "html"
+    return named or "txt"
+
+
+def _owner_folder(owner: str) -> str:
+    if _OWNER.fullmatch(owner):
+        return owner
+    return f"owner-{hashlib.blake2b(owner.encode('utf-8', 'replace'), digest_size=12).hexdigest()}"
+
+
+async def ingest_upload(
+    writer: IndexWriter,
+    processor: DocumentProcessor,
+    stored: StoredUpload,
+    sent_name: str | None,
+    known: Document | None,
+    *,
+    at: float,
+) -> AddedUpload:
+    """Reads an uploaded file into the writer's collection. Raises the narrowest `ParserError`."""
+    name = display_name(sent_name)
+    if known is not None and processor.is_current(known, embedder=writer.makes_vectors):
+        return AddedUpload(known, is_new=False)
+    try:
+        file_type, made = await _read(processor, stored, name)
+    except ParserError as error:
+        error.message = error.message.replace(stored.checksum, name)  # the sender knows the file by its name
+        raise
+    document = made.to_document(
+        collection=writer.lock.collection,
+        source=stored.source,
+        name=name,
+        file_type=file_type,
+        source_type="local",
+        size=stored.size,
+        url=None,
+        at=at,
+    )
+    route = processor.find_route(file_type)
+    placed = await writer.write_document(
+        document, made.chunks, known, vectors=route is not None and route.wants_vectors
+    )
+    return AddedUpload(placed, is_new=True, note=writer.vector_failure)
+
+
+async def _read(processor: DocumentProcessor, stored: StoredUpload, name: str) -> tuple[FileType, ProcessedDocument]:
+    """Returns the file's type and content: as the likely type, else as the type that a parser detects."""
+    likely = await asyncio.to_thread(guess_type, stored.path, name)
+    is_named = PurePosixPath(name).suffix.lower() in TYPES
+    try:
+        made = await processor.process(str(stored.path), likely)
+        if likely == "txt" and not is_named and made.parsed.metadata.get(LOST_CHARACTERS):
+            # Nothing says that it is text but that it could be read as one, and it cannot.
+            raise ParserUnsupportedError(
+                f"{stored.checksum} looks like no type that is read; if it is text, send it as UTF-8, or with a name "
+                "that ends in .txt",
+                expected="txt",
+                found="binary data",
+            )
+        return likely, made
+    except ParserUnsupportedError as error:
+        other = next((kind for kind in FILE_TYPES if kind == error.details.get("found") and kind != likely), None)
+        if other is None:
+            raise
+        return other, await processor.process(str(stored.path), other)

@@ -1,1 +1,0 @@
-"""Connectors: from a folder, a site or a drive to files of this machine that a parser can open."""

@@ -1,0 +1,248 @@
+"""Maps an endpoint's HTTP errors to typed model errors, and shortens the provider's message."""
+
+import errno
+import json
+import os
+import re
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+from agent.core.errors import (
+    FAILURES,
+    ModelAuthError,
+    ModelContextError,
+    ModelDownError,
+    ModelEndpointError,
+    ModelError,
+    ModelRateLimitError,
+    ModelRequestError,
+    ModelTimeoutError,
+)
+
+SETTING = "AGENT_LLM_BASE_URL"
+"""The setting an endpoint that cannot be reached comes from."""
+
+_CONTEXT = re.compile(
+    r"context_length_exceeded|maximum context length|context window|exceeds? the (?:available )?context|"
+    r"prompt is too long|input length .* exceeds|too many tokens",
+    re.IGNORECASE,
+)
+_ADDRESS = re.compile(r"https?://[^\s'\"]+")
+_RAW = re.compile(r": b(?P<quote>['\"]).*(?P=quote)", re.DOTALL)
+_SETTING = re.compile(r"(?:; check)? \(?AGENT_[A-Z_]+\)?")
+REFUSED_STATUS = frozenset({400, 409, 413, 415, 422})
+"""The statuses that refuse the request itself, so that the caller can correct it."""
+_UNSUPPORTED_CODES = frozenset({"unsupported_parameter", "unsupported_value", "extra_forbidden", "unknown_parameter"})
+_UNSUPPORTED = re.compile(
+    r"unsupported (?:parameter|value)|(?:is|are) (?:not supported|unsupported|not permitted|deprecated|not allowed)|"
+    r"unrecognized (?:request )?argument|unknown (?:parameter|field|name)|extra inputs|cannot both be specified",
+    re.IGNORECASE,
+)
+_QUOTED = re.compile(r"['\"`]([A-Za-z_][\w.\[\]]*)['\"`]")
+"""How providers name a parameter in their messages."""
+_SCHEMA = re.compile(r"response_format|json_schema|structured output|grammar|schema", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderError:
+    """The error in a provider's response body. `param` and `code` are None where it names none."""
+
+    message: str
+    param: str | None = None
+    code: str | None = None
+    status: int | None = None
+    """An HTTP status within the body: gateways and streams send errors with a 200."""
+
+
+def error_from_status(status: int, headers: Mapping[str, str], body: bytes, where: str) -> ModelError:
+    """Returns the model error for an HTTP status of 400 or more."""
+    error = read_error(body)
+    message = f"{where} answered {status}: {error.message}" if error.message else f"{where} answered {status}"
+    if status in (401, 403):
+        return ModelAuthError(f"{message}; check AGENT_LLM_API_KEY", agent_id="models", status=status)
+    if status == 429:
+        limited = ModelRateLimitError(message, agent_id="models", status=status)
+        limited.retry_after_s = parse_retry_after(headers)
+        return limited
+    if status in (408, 504):
+        return ModelTimeoutError(message, agent_id="models", status=status)
+    if status in (400, 413, 422) and _CONTEXT.search(error.message):
+        return ModelContextError(message, agent_id="models", status=status)
+    if status >= 500:
+        down = ModelDownError(message, agent_id="models", status=status)
+        down.retry_after_s = parse_retry_after(headers)
+        return down
+    kind = ModelRequestError if status in REFUSED_STATUS else ModelEndpointError
+    return kind(message, agent_id="models", status=status, param=error.param, code=error.code)
+
+
+def error_from_body(error: object, where: str) -> ModelError:
+    """Returns the model error for an error body that came with status 200, in a reply or a stream.
+
+    An error without a status counts as a provider that is down.
+    """
+    body = json.dumps({"error": error}).encode()
+    status = read_error(body).status
+    return error_from_status(status if status is not None else 502, {}, body, where)
+
+
+def hide_endpoint_details(error: ModelError, where: str | None) -> str:
+    """Returns the message for a caller who cannot fix the endpoint.
+
+    Leaves out the endpoint's address, setting names and the request as sent. Keeps what the provider says about the
+    request itself. The operator's log has the whole message.
+    """
+    if error.code in ("ERR_MODEL_AUTH", "ERR_MODEL_DOWN"):
+        return f"{FAILURES[error.code].meaning}; the gateway's log has the details, who has to look at it"
+    told = error.message.replace(where.rstrip("/"), "the model's endpoint") if where else error.message
+    told = _ADDRESS.sub("the model's endpoint", _RAW.sub("", told))
+    return _SETTING.sub("", told)
+
+
+def describe_connection_error(where: str, error: BaseException) -> ModelDownError:
+    """Returns the model error for a failed connection, with its cause and what to do."""
+    return ModelDownError(f"{where} cannot be reached: {_describe_cause(error)} ({SETTING})", agent_id="models")
+
+
+def _describe_cause(error: BaseException) -> str:
+    """Returns the first known cause in the chain of exceptions, since HTTP clients wrap it several times. Falls back to
+    the operating system's message.
+    """
+    told = ""
+    for cause in _causes(error):
+        if isinstance(cause, socket.gaierror):
+            return "its name is not known to the DNS; is it spelt right?"
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"its certificate is not trusted: {cause.verify_message}"
+        if isinstance(cause, ssl.SSLError):
+            return "it does not speak TLS; is it http:// instead of https://?"
+        if isinstance(cause, TimeoutError):
+            return "no connection in time; is the address right, and does a firewall let it through?"
+        if isinstance(cause, OSError) and cause.errno == errno.ECONNREFUSED:
+            return "connection refused; is the model server running?"
+        if isinstance(cause, OSError) and cause.errno:
+            told = os.strerror(cause.errno).lower()
+    return told or type(error).__name__
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def is_schema_refusal(error: ModelError) -> bool:
+    """Returns whether the endpoint refused the request because of its response schema."""
+    return (
+        isinstance(error, ModelRequestError)
+        and error.details.get("status") in (400, 404, 422, 501)
+        and _SCHEMA.search(error.message) is not None
+    )
+
+
+def list_refused_parameters(error: ModelError) -> tuple[str, ...]:
+    """Returns the parameters, or message fields, that the model does not accept in any form.
+
+    That is the one the provider names, else every name its message quotes. Empty where the provider refuses something
+    else, such as a value out of range.
+    """
+    if not isinstance(error, ModelRequestError):
+        return ()
+    param, code = error.details.get("param"), error.details.get("code")
+    if code not in _UNSUPPORTED_CODES and not _UNSUPPORTED.search(error.message):
+        return ()
+    names = (param,) if isinstance(param, str) and param else _QUOTED.findall(error.message)
+    return tuple(name.rsplit(".", 1)[-1].strip("[]") for name in names)  # `messages[2].reasoning` names a field
+
+
+def extract_provider_message(body: bytes, limit: int = 300) -> str:
+    """Returns the provider's own message from the usual error shapes, in one line."""
+    return read_error(body, limit).message
+
+
+def read_error(body: bytes, limit: int = 300) -> ProviderError:
+    """Reads the error from a body, with its message in one line of at most `limit` characters.
+
+    Knows OpenAI's object, FastAPI's `detail`, Mistral's flat object, Google's list of one, and the nested error that
+    OpenRouter puts into `metadata.raw`.
+    """
+    text = body[:20_000].decode("utf-8", errors="replace")
+    data = _json(text)
+    if isinstance(data, list) and data:
+        data = data[0]
+    if not isinstance(data, dict):
+        return ProviderError(_one_line(text, limit))
+    error = data.get("error", data.get("detail", data.get("message", data)))
+    if isinstance(error, str):  # Ollama's and Mistral's: the rest stands beside it
+        return ProviderError(_one_line(error, limit), _to_text(data.get("param")), _to_text(data.get("code")))
+    if isinstance(error, dict) and isinstance(error.get("detail"), list):
+        error = error["detail"]
+    if isinstance(error, list):
+        return _read_validation_error(error, limit)
+    if not isinstance(error, dict):
+        return ProviderError(_one_line(json.dumps(error), limit))
+    code, message = error.get("code"), error.get("message", error)
+    inner = _inner_error(error, limit)
+    status = code if isinstance(code, int) and 400 <= code <= 599 else None
+    if inner is not None:
+        return ProviderError(_one_line(f"{message}: {inner.message}", limit), inner.param, inner.code, status)
+    told = message if isinstance(message, str) else json.dumps(message)
+    named = None if status is not None else _to_text(code)
+    shown = f"{told} ({code})" if code else told
+    return ProviderError(_one_line(shown, limit), _to_text(error.get("param")), named, status)
+
+
+def _inner_error(error: Mapping[str, object], limit: int) -> ProviderError | None:
+    metadata = error.get("metadata")
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    return read_error(raw.encode(), limit) if isinstance(raw, str) and raw else None
+
+
+def _read_validation_error(problems: list[object], limit: int) -> ProviderError:
+    """Returns the first problem of FastAPI's validation list."""
+    first = problems[0] if problems else None
+    if not isinstance(first, dict):
+        return ProviderError(_one_line(json.dumps(problems), limit))
+    location = first.get("loc")
+    parts = [str(part) for part in location if part != "body"] if isinstance(location, list) else []
+    message = f"{'.'.join(parts)}: {first.get('msg', '')}" if parts else str(first.get("msg", first))
+    return ProviderError(_one_line(message, limit), ".".join(parts) or None, _to_text(first.get("type")))
+
+
+def _json(text: str) -> object:
+    try:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value
+
+
+def _to_text(value: object) -> str | None:
+    """Returns a name or code as text."""
+    return str(value)[:100] if isinstance(value, str | int) and not isinstance(value, bool) and value else None
+
+
+def _one_line(text: str, limit: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[:limit] + "…"
+
+
+def parse_retry_after(headers: Mapping[str, str]) -> float | None:
+    """Returns the seconds from `retry-after-ms`, or from `Retry-After` as seconds or a date. None when absent or
+    unreadable.
+    """
+    try:
+        if (milliseconds := headers.get("retry-after-ms")) is not None:
+            return max(0.0, float(milliseconds) / 1000)
+        value = headers.get("retry-after")
+        if value is None:
+            return None
+        if value.strip().replace(".", "", 1).isdigit():
+            return float(value)
+        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
+    except (ValueError, TypeError):
+        return None

@@ -1,0 +1,125 @@
+"""The `ModelClient` port, and what its calls take and return: request, reply, chunk."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from agent.core.events import Purpose
+from agent.core.models import MODEL_OPTIONS, JsonObject, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseSchema:
+    """A strict JSON schema for the reply, sent where the endpoint supports it."""
+
+    name: str
+    schema: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One completion request. `messages` and `tools` are in OpenAI's wire form."""
+
+    model: str
+    messages: tuple[JsonObject, ...]
+    purpose: Purpose
+    tools: tuple[JsonObject, ...] = ()
+    response_schema: ResponseSchema | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+    options: JsonObject = field(default_factory=dict)
+    """Further parameters of the call, as the caller sent them, in OpenAI's names."""
+    timeout_s: float = 60.0
+
+    def to_openai(self, *, stream: bool, with_schema: bool) -> JsonObject:
+        """The parameters of the call in OpenAI's wire form; without the schema where the endpoint refuses one."""
+        body: JsonObject = {"model": self.model, "messages": [*self.messages]}
+        if self.temperature is not None:
+            body["temperature"] = self.temperature
+        if self.max_tokens is not None:
+            body["max_tokens"] = self.max_tokens
+        if self.tools:
+            body["tools"] = [*self.tools]
+        if self.response_schema is not None and with_schema:
+            named: JsonObject = {
+                "name": self.response_schema.name,
+                "strict": True,
+                "schema": self.response_schema.schema,
+            }
+            body["response_format"] = {"type": "json_schema", "json_schema": named}
+        body |= {name: value for name, value in self.options.items() if name in MODEL_OPTIONS}
+        if "max_completion_tokens" in body:  # the caller chose this name of the limit
+            body.pop("max_tokens", None)
+        if stream:
+            body |= {"stream": True, "stream_options": {"include_usage": True}}
+        return body
+
+
+@dataclass(frozen=True, slots=True)
+class ModelToolCall:
+    """A tool call the model asks for. `arguments` is the raw text, which may not be valid JSON."""
+
+    id: str
+    name: str
+    arguments: str
+    extra: JsonObject = field(default_factory=dict)
+    """The provider's further fields of the call, such as Gemini's `extra_content`; they go back with the result."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    """A whole completion. `usage.model_calls` is 1."""
+
+    text: str
+    model: str
+    finish_reason: str
+    usage: Usage
+    tool_calls: tuple[ModelToolCall, ...] = ()
+    reasoning: str = ""
+    requests: int = 1
+    """HTTP requests it took, transport retries included."""
+    provider_fields: JsonObject = field(default_factory=dict)
+    """Those of `PROVIDER_FIELDS` that came; they go back with the message."""
+    refused: bool = False
+    """Whether `text` is the model's refusal (OpenAI's `refusal`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChunk:
+    """One chunk of a streamed completion. The last one has `finish_reason`; `usage` may come with or after it."""
+
+    text: str = ""
+    reasoning: str = ""
+    finish_reason: str | None = None
+    usage: Usage | None = None
+    tool_calls: tuple[JsonObject, ...] = field(default=())
+    """Raw OpenAI tool-call deltas, passed through for rooms that are a plain model."""
+    provider_fields: JsonObject = field(default_factory=dict)
+    """Pieces of `ModelReply.provider_fields`, to be joined by `join_fields`."""
+    refusal: str = ""
+    """A piece of the model's refusal, in place of `text`."""
+    requests: int = 1
+    """HTTP requests it took to get the first chunk; it alone tells."""
+
+
+class ModelClient(Protocol):
+    """Calls models. Its methods raise subclasses of `ModelError` and nothing else, besides cancellation.
+
+    `stream` raises `ModelOutputError` when the stream ends without a finish reason.
+    """
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """Returns one completion, without streaming and without retries."""
+        ...
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
+        """Yields one completion in chunks. Errors before the first chunk are those of `complete`."""
+        ...
+
+    async def check(self) -> None:
+        """Raises a `ModelError` unless the endpoint answers. Costs no tokens."""
+        ...
+
+    async def aclose(self) -> None:
+        """Closes connections."""
+        ...

@@ -1,0 +1,48 @@
+"""The reasoning texts inside a message's provider fields, for filters. Signatures are opaque and stay unchanged."""
+
+from collections.abc import Callable, Iterator
+
+from pydantic import JsonValue
+
+from agent.core.models import JsonObject
+
+OPAQUE_FIELDS = frozenset({"extra_content", "signature", "thought_signature"})
+"""Fields that hold signatures and encrypted data: a provider refuses one that was changed."""
+_TEXTS = ("reasoning_content", "reasoning")
+_DETAIL_TEXTS = ("text", "summary")
+
+
+def reasoning_texts(fields: JsonObject) -> Iterator[str]:
+    """Yields every text of a model's reasoning."""
+    yield from (text for key in _TEXTS if isinstance(text := fields.get(key), str))
+    for detail in _details(fields):
+        if isinstance(detail, dict):
+            yield from (text for key in _DETAIL_TEXTS if isinstance(text := detail.get(key), str))
+
+
+def map_reasoning(fields: JsonObject, change: Callable[[str], str]) -> JsonObject:
+    """Returns the fields with their texts changed.
+
+    A block of `reasoning_details` whose text would change is left out: its signature would not fit any more.
+    """
+    if not fields:
+        return fields
+    mapped = {
+        key: change(value) if key in _TEXTS and isinstance(value, str) else value for key, value in fields.items()
+    }
+    if "reasoning_details" in mapped:
+        kept = [detail for detail in _details(fields) if not _changes(detail, change)]
+        mapped["reasoning_details"] = kept
+    return mapped
+
+
+def _details(fields: JsonObject) -> list[JsonValue]:
+    details = fields.get("reasoning_details")
+    return details if isinstance(details, list) else []
+
+
+def _changes(detail: JsonValue, change: Callable[[str], str]) -> bool:
+    if not isinstance(detail, dict):
+        return False
+    texts = [text for key in _DETAIL_TEXTS if isinstance(text := detail.get(key), str)]
+    return any(change(text) != text for text in texts)

@@ -1,0 +1,210 @@
+"""Parses provider responses: whole replies, stream chunks, token counts."""
+
+import copy
+import json
+import secrets
+from collections.abc import Mapping
+from math import inf
+from typing import Any, NamedTuple
+
+from pydantic import JsonValue
+
+from agent.core.errors import ModelOutputError
+from agent.core.models import PROVIDER_FIELDS, JsonObject, Usage
+from agent.llm.faults import error_from_body
+from agent.llm.port import ModelChunk, ModelReply, ModelToolCall
+
+
+def read_reply(body: bytes, where: str) -> ModelReply:
+    """Parses a completion from its JSON text. Raises `ModelOutputError` for anything else, and the matching error where
+    the provider sent one with status 200, as OpenRouter does.
+    """
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise ModelOutputError(f"{where} answered 200 without JSON: {body[:100]!r}", agent_id="models") from error
+    if isinstance(data, dict) and data.get("error") and not data.get("choices"):
+        raise error_from_body(data["error"], where)
+    return read_completion(data, where)
+
+
+def read_completion(data: object, where: str) -> ModelReply:
+    """Parses a completion from OpenAI's object. Raises `ModelOutputError` where it has no choice."""
+    choices = data.get("choices") if isinstance(data, dict) else None
+    if not isinstance(data, dict) or not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        raise ModelOutputError(f"{where} answered 200 without a choice", agent_id="models")
+    message = _object(choices[0].get("message"))
+    calls = _objects(message.get("tool_calls"))
+    content = _read_content(message.get("content"))
+    refusal = content.refusal or _text(message.get("refusal"))
+    return ModelReply(
+        text=content.text or refusal,
+        model=str(data.get("model") or ""),
+        finish_reason=str(choices[0].get("finish_reason") or ("tool_calls" if calls else "stop")),
+        usage=read_usage(data.get("usage")),
+        tool_calls=tuple(_tool_call(call) for call in calls),
+        reasoning=_text(message.get("reasoning_content") or message.get("reasoning")) or content.reasoning,
+        provider_fields=_provider_fields(message),
+        refused=bool(refusal) and not content.text,
+    )
+
+
+def read_chunk(event: Mapping[str, Any]) -> ModelChunk:
+    """Parses one chunk of a streamed completion."""
+    choices = event.get("choices")
+    choice = _object(choices[0] if isinstance(choices, list) and choices else None)
+    delta = _object(choice.get("delta"))
+    usage = event.get("usage")
+    content = _read_content(delta.get("content"))
+    return ModelChunk(
+        text=content.text,
+        reasoning=_text(delta.get("reasoning_content") or delta.get("reasoning")) or content.reasoning,
+        finish_reason=choice.get("finish_reason"),
+        usage=read_usage(usage) if usage else None,
+        tool_calls=tuple(_objects(delta.get("tool_calls"))),
+        provider_fields=_provider_fields(delta),
+        refusal=content.refusal or _text(delta.get("refusal")),
+    )
+
+
+def join_fields(joined: JsonObject, piece: Mapping[str, JsonValue]) -> None:
+    """Merges a chunk's provider fields into the earlier ones: appends texts, joins lists by their entries' `index`,
+    merges objects.
+    """
+    for key, value in piece.items():
+        before = joined.get(key)
+        if isinstance(before, str) and isinstance(value, str):
+            joined[key] = before + value
+        elif isinstance(before, list) and isinstance(value, list):
+            for item in value:
+                _join_item(before, item)
+        elif isinstance(before, dict) and isinstance(value, dict):
+            before.update(value)
+        else:
+            joined[key] = copy.deepcopy(value)
+
+
+_JOINED = ("text", "summary", "data", "thinking")
+"""The texts of a reasoning block, which come in pieces."""
+
+
+def _join_item(items: list[JsonValue], item: JsonValue) -> None:
+    index = item.get("index") if isinstance(item, dict) else None
+    known = next(
+        (
+            one
+            for one in reversed(items)
+            if isinstance(one, dict) and isinstance(item, dict) and index is not None and one.get("index") == index
+            and one.get("type") == item.get("type")
+        ),
+        None,
+    )  # fmt: skip
+    if not isinstance(known, dict) or not isinstance(item, dict):
+        items.append(copy.deepcopy(item))
+        return
+    for key, value in item.items():
+        before = known.get(key)
+        if key in _JOINED and isinstance(before, str) and isinstance(value, str):
+            known[key] = before + value
+        elif value is not None:
+            known[key] = value
+
+
+def read_usage(usage: object) -> Usage:
+    """Parses the tokens of one call, and its cost where the endpoint reports it, as OpenRouter does."""
+    if not isinstance(usage, dict):
+        return Usage(model_calls=1)
+    return Usage(
+        model_calls=1,
+        prompt_tokens=int(_read_amount(usage.get("prompt_tokens")) or 0),
+        completion_tokens=int(_read_amount(usage.get("completion_tokens")) or 0),
+        cost_usd=_read_amount(usage.get("cost")),
+    )
+
+
+def _read_amount(value: object) -> float | None:
+    """Returns a number that budgets can count. None for negative numbers and NaN, which would let a budget grow."""
+    try:
+        amount = float(value) if isinstance(value, int | float | str) else -1.0
+    except (ValueError, OverflowError):
+        return None
+    return amount if 0 <= amount < inf else None
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _objects(value: object) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list | tuple) else []
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value) if value else ""
+
+
+class _Content(NamedTuple):
+    """The content of a message, sorted by the kinds of its parts."""
+
+    text: str = ""
+    reasoning: str = ""
+    refusal: str = ""
+
+
+def _read_content(value: object) -> _Content:
+    """Parses a message's content: a text, or parts as OpenAI (`text`, `refusal`), Mistral and Anthropic (`thinking`)
+    send
+    them. Parts of unknown kinds are kept as JSON.
+    """
+    if not isinstance(value, list) or not value or not all(isinstance(p, dict) and "type" in p for p in value):
+        return _Content(_text(value))
+    found: dict[str, str] = {"text": "", "reasoning": "", "refusal": ""}
+    for part in value:
+        match part["type"]:
+            case "text" | "output_text":
+                found["text"] += _text(part.get("text"))
+            case "refusal":
+                found["refusal"] += _text(part.get("refusal"))
+            case "thinking" | "reasoning":
+                thought = part.get("thinking") or part.get("text")
+                found["reasoning"] += _read_content(thought).text
+            case _:
+                found["text"] += json.dumps(part, ensure_ascii=False)
+    return _Content(**found)
+
+
+def _provider_fields(message: Mapping[str, Any]) -> JsonObject:
+    return {key: message[key] for key in PROVIDER_FIELDS if message.get(key)}
+
+
+def _tool_call(call: Mapping[str, Any]) -> ModelToolCall:
+    function = _object(call.get("function"))
+    return ModelToolCall(
+        id=str(call.get("id") or make_call_id()),
+        name=str(function.get("name") or ""),
+        arguments=read_arguments(function.get("arguments")),
+        extra=read_extra_fields(call),
+    )
+
+
+def read_arguments(arguments: object) -> str:
+    """Returns a call's arguments as JSON text. Some endpoints send an object instead, or nothing."""
+    return (arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)) or "{}"
+
+
+def read_extra_fields(call: Mapping[str, Any]) -> JsonObject:
+    """Returns a provider's own fields of a tool call, with those of its function under `function`."""
+    extra = {key: value for key, value in call.items() if key not in _CALL_FIELDS and value is not None}
+    function = _object(call.get("function"))
+    of_function = {key: value for key, value in function.items() if key not in ("name", "arguments") and value}
+    return extra | {"function": of_function} if of_function else extra
+
+
+def make_call_id() -> str:
+    """Returns an id for a call without one. It is unique across turns and has the nine letters and digits Mistral
+    requires.
+    """
+    return secrets.token_hex(5)[:9]
+
+
+_CALL_FIELDS = frozenset({"id", "type", "index", "function"})

@@ -1,0 +1,169 @@
+"""`LiteLLMClient`: calls any provider that LiteLLM supports, by LiteLLM's model name, through its SDK.
+
+The SDK is imported at first use, in a thread. The import costs about 4 s and 180 MB, which a gateway that calls an
+endpoint by URL, or no model, must not pay.
+"""
+
+import asyncio
+import importlib
+import os
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+from agent.core.errors import (
+    ModelAuthError,
+    ModelContextError,
+    ModelDownError,
+    ModelEndpointError,
+    ModelError,
+    ModelOutputError,
+    ModelRateLimitError,
+    ModelRequestError,
+    ModelTimeoutError,
+)
+from agent.core.models import JsonObject
+from agent.llm.faults import parse_retry_after
+from agent.llm.parameters import ParameterSupport
+from agent.llm.port import ModelChunk, ModelReply, ModelRequest
+from agent.llm.replies import read_chunk, read_completion
+
+_ERRORS: tuple[tuple[str, type[ModelError]], ...] = (
+    # The first that fits counts: LiteLLM's own classes derive from one another.
+    ("ContextWindowExceededError", ModelContextError),
+    ("AuthenticationError", ModelAuthError),
+    ("PermissionDeniedError", ModelAuthError),
+    ("RateLimitError", ModelRateLimitError),
+    ("Timeout", ModelTimeoutError),
+    ("APIConnectionError", ModelDownError),
+    ("ServiceUnavailableError", ModelDownError),
+    ("InternalServerError", ModelDownError),
+    ("BadGatewayError", ModelDownError),
+    ("APIResponseValidationError", ModelOutputError),
+    ("JSONSchemaValidationError", ModelOutputError),
+    ("BadRequestError", ModelRequestError),
+    ("NotFoundError", ModelEndpointError),
+    ("UnprocessableEntityError", ModelRequestError),
+    ("APIError", ModelDownError),
+)
+
+
+class LiteLLMClient:
+    """Implements `ModelClient`. Keys come from the providers' own environment variables unless one is given."""
+
+    def __init__(self, api_key: str | None = None, api_base: str | None = None) -> None:
+        self._options: dict[str, str] = {}
+        if api_key:
+            self._options["api_key"] = api_key
+        if api_base:
+            self._options["api_base"] = api_base
+        self._support = ParameterSupport()
+        self._module: ModuleType | None = None
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """See `ModelClient.complete`."""
+        litellm = await self._litellm()
+        response = await self._ask(litellm, request, stream=False)
+        return _reply(response, request, _estimate_cost(litellm, response))
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
+        """See `ModelClient.stream`."""
+        litellm = await self._litellm()
+        response = await self._ask(litellm, request, stream=True)
+        finished = False
+        try:
+            async for event in response:
+                chunk = read_chunk(event.model_dump())
+                finished = finished or chunk.finish_reason is not None
+                yield chunk
+        except Exception as error:
+            raise translate_error(litellm, error) from error
+        # The SDK ends every stream with a "stop" of its own; only this tells whether the provider said so.
+        if not finished or getattr(response, "received_finish_reason", "stop") is None:
+            raise ModelOutputError(f"{request.model} ended its stream in the middle", agent_id="models")
+
+    async def check(self) -> None:
+        """See `ModelClient.check`. Checks the SDK only: providers offer no request that costs nothing."""
+        await self._litellm()
+
+    async def aclose(self) -> None:
+        """See `ModelClient.aclose`."""
+        if self._module is not None:
+            await self._module.close_litellm_async_clients()
+
+    async def _litellm(self) -> ModuleType:
+        if self._module is None:
+            self._module = await import_litellm()
+        return self._module
+
+    async def _ask(self, litellm: ModuleType, request: ModelRequest, *, stream: bool) -> Any:
+        """Returns the SDK's response. Repeats the call at once without the parameters its model refuses."""
+        while True:
+            body = self._support.build_body(request, stream=stream)
+            try:
+                return await self._ask_once(litellm, request, body)
+            except ModelRequestError as error:
+                if not self._support.learn(request, body, error):
+                    raise
+
+    async def _ask_once(self, litellm: ModuleType, request: ModelRequest, body: JsonObject) -> Any:
+        options: dict[str, Any] = {
+            **self._options,
+            "timeout": request.timeout_s,
+            "num_retries": 0,
+            "max_retries": 0,
+            "extra_headers": {"X-Stepgate-Purpose": request.purpose},
+            **body,
+        }
+        try:
+            return await litellm.acompletion(**options)
+        except Exception as error:
+            raise translate_error(litellm, error) from error
+
+
+async def import_litellm() -> ModuleType:
+    """LiteLLM, imported in a thread where it was not yet, and silent."""
+    # Without this the import fetches a price list from the network.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    module = await asyncio.to_thread(importlib.import_module, "litellm")
+    for switch, value in (("telemetry", False), ("suppress_debug_info", True), ("drop_params", True)):
+        setattr(module, switch, value)
+    return module
+
+
+def translate_error(litellm: ModuleType, error: Exception) -> ModelError:
+    """LiteLLM's error as ours. The SDK lets errors of many libraries through: what it does not name is `Down`."""
+    if isinstance(error, ModelError):
+        return error
+    inner = getattr(error, "original_exception", None)
+    if type(error).__name__ == "MidStreamFallbackError" and isinstance(inner, Exception):
+        # Some chunks have come: whatever broke it, it is half a stream.
+        return ModelOutputError(f"the stream broke off: {' '.join(str(inner).split())[:300]}", agent_id="models")
+    message = " ".join(str(error).split())[:300]
+    status = getattr(error, "status_code", None)
+    for name, kind in _ERRORS:
+        known = getattr(litellm, name, None) or getattr(litellm.exceptions, name, None)
+        if known is not None and isinstance(error, known):
+            param, code = getattr(error, "param", None), getattr(error, "code", None)
+            named = {"param": param, "code": code} if issubclass(kind, ModelRequestError) else {}
+            ours = kind(message, agent_id="models", status=status, **named)
+            headers: Mapping[str, str] = getattr(error, "litellm_response_headers", None) or {}
+            ours.retry_after_s = parse_retry_after(headers)
+            return ours
+    return ModelDownError(f"LiteLLM failed with {type(error).__name__}: {message}", agent_id="models")
+
+
+def _reply(response: Any, request: ModelRequest, cost: float | None) -> ModelReply:
+    reply = read_completion(response.model_dump(), request.model)
+    usage = reply.usage if cost is None else reply.usage.model_copy(update={"cost_usd": cost})
+    return replace(reply, model=reply.model or request.model, usage=usage)
+
+
+def _estimate_cost(litellm: ModuleType, response: Any) -> float | None:
+    """What the call cost by LiteLLM's price list; None where it knows no price."""
+    try:
+        cost = float(litellm.completion_cost(completion_response=response))
+    except Exception:  # noqa: BLE001 - the SDK raises bare Exception for an unknown price
+        return None
+    return cost or None

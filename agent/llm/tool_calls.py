@@ -1,0 +1,106 @@
+"""Parses tool calls from stream deltas and from plain text. Pure functions."""
+
+import json
+from dataclasses import dataclass, field
+
+from agent.core.models import JsonObject
+from agent.llm.port import ModelToolCall
+from agent.llm.replies import join_fields, make_call_id, read_arguments, read_extra_fields
+
+
+@dataclass
+class _Call:
+    """A tool call that is still being streamed."""
+
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+    extra: JsonObject = field(default_factory=dict)
+
+    @property
+    def has_complete_arguments(self) -> bool:
+        """Returns whether its arguments are a complete JSON object."""
+        try:
+            return isinstance(json.loads(self.arguments), dict)
+        except (ValueError, RecursionError):
+            return False
+
+    def add(self, delta: JsonObject) -> None:
+        """Adds one delta."""
+        function = _function(delta)
+        arguments = function.get("arguments")
+        self.id = str(delta.get("id") or self.id)
+        self.name = str(function.get("name") or self.name)
+        self.arguments += arguments if isinstance(arguments, str) else read_arguments(arguments) if arguments else ""
+        join_fields(self.extra, read_extra_fields(delta))
+
+
+def parse_tool_calls(deltas: list[JsonObject]) -> tuple[ModelToolCall, ...]:
+    """Returns the calls of a stream as a whole reply has them. A call without an id gets one."""
+    return tuple(ModelToolCall(call.id, call.name, call.arguments, call.extra) for call in _join_deltas(deltas))
+
+
+def join_tool_calls(deltas: list[JsonObject]) -> list[JsonObject]:
+    """Returns whole tool calls in OpenAI's wire form, with the provider's own fields."""
+    return [to_openai_call(call.id, call.name, call.arguments, call.extra) for call in _join_deltas(deltas)]
+
+
+def to_openai_call(call_id: str, name: str, arguments: str, extra: JsonObject) -> JsonObject:
+    """Returns a tool call in OpenAI's wire form, with the provider's own fields."""
+    of_function = extra.get("function")
+    function: JsonObject = {"name": name, "arguments": arguments}
+    if isinstance(of_function, dict):
+        function |= of_function
+    others = {key: value for key, value in extra.items() if key != "function"}
+    return {"id": call_id, "type": "function", "function": function, **others}
+
+
+def _join_deltas(deltas: list[JsonObject]) -> list[_Call]:
+    """Returns the calls in the order they began. Deltas are grouped by `index`."""
+    calls: list[_Call] = []
+    newest: dict[object, _Call] = {}
+    for delta in deltas:
+        index = delta.get("index")
+        call = newest.get(index) if index is not None or not calls else calls[-1]
+        if call is None or _is_new_call(call, delta):
+            call = _Call()
+            calls.append(call)
+        newest[index] = call
+        call.add(delta)
+    for call in calls:
+        call.id = call.id or make_call_id()
+        call.arguments = call.arguments or "{}"
+    return calls
+
+
+def _is_new_call(call: _Call, delta: JsonObject) -> bool:
+    """Returns whether a delta with the index of `call` starts a new call.
+
+    Some endpoints give every parallel call the index 0 (Gemini), or no index. Then a new id starts a new call, and so
+    does a
+    name after complete arguments.
+    """
+    call_id = str(delta.get("id") or "")
+    if call_id:
+        return bool(call.id) and call_id != call.id
+    return bool(_function(delta).get("name")) and call.has_complete_arguments
+
+
+def _function(delta: JsonObject) -> JsonObject:
+    function = delta.get("function")
+    return function if isinstance(function, dict) else {}
+
+
+def parse_written_call(text: str) -> tuple[str, str] | None:
+    """Parses a call that a model wrote as text: `{"name": ..., "arguments"|"parameters": {...}}`, fenced or not."""
+    body = text.strip().removeprefix("```json").removeprefix("```").removesuffix("```").strip()
+    if not body.startswith("{"):
+        return None
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    args = value.get("arguments", value.get("parameters"))
+    if not isinstance(value.get("name"), str) or not isinstance(args, dict):
+        return None
+    return value["name"], json.dumps(args)

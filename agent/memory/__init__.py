@@ -1,0 +1,1 @@
+"""The memory store: what users asked to remember."""

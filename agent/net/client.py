@@ -1,0 +1,303 @@
+"""`SafeClient`: the only HTTP client for addresses that users and models choose.
+
+The threat is SSRF: a request that reaches the internal network by a private address, a name that resolves to one, a
+redirect, a second DNS lookup with another answer, or an unusual spelling. So every name is resolved here, every address
+is checked, and the connection goes to the checked address.
+"""
+
+import asyncio
+import ipaddress
+import re
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from functools import cache
+
+import httpcore
+import httpx
+
+from agent.core.errors import ToolDeniedError, ToolError, ToolInputError, ToolTimeoutError
+from agent.net.addresses import Address, is_public
+from agent.net.coding import iter_decoded, parse_content_encoding
+
+PORTS = frozenset({80, 443, 8000, 8008, 8080, 8443})
+"""Web ports. Others speak protocols that HTTP can be smuggled into (SMTP, Redis)."""
+MAX_REDIRECTS = 5
+CONNECT_TIMEOUT_S = 5.0
+USER_AGENT = "Stepgate/0.1 (+self-hosted agent gateway)"
+FAULTS = (httpx.HTTPError, httpcore.NetworkError, httpx.InvalidURL, ssl.SSLError)
+"""What goes wrong on the way."""
+
+_HOST = re.compile(r"^(?!-)[a-z0-9_-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9_-]{1,63}(?<!-))*\.?$")
+_NUMBERS = re.compile(r"^(?:0x[0-9a-f]*|\d+)(?:\.(?:0x[0-9a-f]*|\d+))*\.?$")
+_DOTTED = re.compile(r"^(?:0|[1-9]\d{0,2})(?:\.(?:0|[1-9]\d{0,2})){3}$")
+
+Resolver = Callable[[str, int], Awaitable[list[Address]]]
+
+
+class HostNotFoundError(ToolInputError):
+    """Raised for a name that stands for no address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A response body, read to its end or to the byte limit. `truncated` says which."""
+
+    url: str
+    status: int
+    content_type: str
+    body: bytes
+    charset: str | None
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The head of a response whose body has not been read. `url` is the address that was requested."""
+
+    url: str
+    status: int
+    headers: httpx.Headers
+    redirect: str | None
+    """Where it sends on to, checked as far as its form goes; None when it does not."""
+    body: AsyncIterator[bytes]
+    """In pieces, decompressed; ends only where the server said that it would. `ToolError` otherwise."""
+
+
+class SafeClient:
+    """Fetches public web addresses, and those in `allow_hosts` (`host` or `host:port`)."""
+
+    def __init__(self, allow_hosts: Iterable[str] = (), resolver: Resolver | None = None) -> None:
+        self._allowed = frozenset(host.strip().lower() for host in allow_hosts)
+        self._resolve = resolver or resolve_host
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=_load_certificates(),
+            network_backend=_CheckedBackend(self._resolve_public_addresses),
+            max_connections=50,
+            max_keepalive_connections=0,  # a kept connection would outlive the check of its address
+            retries=0,
+        )
+        self._client = httpx.AsyncClient(
+            transport=_PoolTransport(self._pool),
+            # `get` limits the whole; a connection has less, so that the next address gets its turn.
+            timeout=httpx.Timeout(None, connect=CONNECT_TIMEOUT_S),
+            trust_env=False,
+            follow_redirects=False,
+            headers={
+                "user-agent": USER_AGENT,
+                "accept": "text/html,text/plain,application/json;q=0.9,*/*;q=0.5",
+                "accept-encoding": "gzip, deflate",
+            },
+        )
+
+    async def get(self, url: str, *, max_bytes: int, timeout_s: float) -> Page:
+        """Returns the page at `url`. Follows redirects and checks each.
+
+        Raises `ToolDeniedError` for an address that is not allowed, `ToolTimeoutError`, and `ToolError` for every other
+        failure.
+        """
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._follow(url, max_bytes)
+        except TimeoutError as error:
+            raise ToolTimeoutError(f"{url} did not answer within {timeout_s:g} s (AGENT_FETCH_TIMEOUT_S)") from error
+        except FAULTS as error:
+            raise ToolError(f"{url} cannot be fetched: {str(error) or type(error).__name__}") from error
+
+    @asynccontextmanager
+    async def open(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        method: str = "GET",
+        content: bytes | None = None,
+        silence_s: float = 30.0,
+    ) -> AsyncIterator[Answer]:
+        """Requests one address and yields its response unread, whatever its status. Does not follow redirects.
+
+        `silence_s` limits each wait for data, in seconds; the caller limits the whole. Raises as `get` does, also while
+        the body is read.
+        """
+        target = self.parse_url(url)
+        limits = httpx.Timeout(silence_s, connect=CONNECT_TIMEOUT_S)
+        try:
+            async with self._client.stream(
+                method, target, headers=headers, content=content, timeout=limits
+            ) as response:
+                redirect = str(self._resolve_redirect(target, response)) if response.has_redirect_location else None
+                coding = parse_content_encoding(response.headers.get("content-encoding"), url)
+                async with aclosing(iter_decoded(response.aiter_raw(), coding, url)) as body:
+                    yield Answer(url, response.status_code, response.headers, redirect, body)
+        except httpx.TimeoutException as error:
+            raise ToolTimeoutError(f"{url} was silent for longer than {silence_s:g} s") from error
+        except FAULTS as error:
+            raise ToolError(f"{url} cannot be fetched: {str(error) or type(error).__name__}") from error
+
+    async def check_url(self, url: str) -> None:
+        """Raises what `get` would raise for the address itself, without fetching it."""
+        target = self.parse_url(url)
+        await self._resolve_public_addresses(target.host, target.port or _default_port(target))
+
+    async def aclose(self) -> None:
+        """Closes connections."""
+        await self._client.aclose()
+
+    def parse_url(self, url: str) -> httpx.URL:
+        """The parsed URL; `ToolDeniedError` for one whose form alone is reason enough."""
+        try:
+            target = httpx.URL(url.strip())
+        except httpx.InvalidURL as error:
+            raise ToolDeniedError(f"{url!r} is no valid URL: {error}") from error
+        if target.scheme not in ("http", "https"):
+            raise ToolDeniedError(f"{url!r} is refused: only http and https addresses are fetched")
+        if target.userinfo:
+            raise ToolDeniedError("an address with a user name or password in it is refused")
+        host = target.raw_host.decode("ascii", "replace").lower()
+        port = target.port or _default_port(target)
+        if self._is_allowed(host, port):
+            return target
+        if port not in PORTS:
+            raise ToolDeniedError(f"port {port} is refused: it is no web port (allow with AGENT_FETCH_ALLOW_HOSTS)")
+        _check_host_spelling(host)
+        return target
+
+    async def _follow(self, url: str, max_bytes: int) -> Page:
+        target = self.parse_url(url)
+        for _ in range(MAX_REDIRECTS + 1):
+            async with self._client.stream("GET", target) as response:
+                if not response.has_redirect_location:
+                    return await _read(response, max_bytes)
+                target = self._resolve_redirect(target, response)
+        raise ToolError(f"{url} redirects more than {MAX_REDIRECTS} times")
+
+    def _resolve_redirect(self, target: httpx.URL, response: httpx.Response) -> httpx.URL:
+        """Where a redirect leads; `ToolDeniedError` for what would be refused as an address, and for a downgrade."""
+        following = self.parse_url(str(target.join(response.headers["location"])))
+        if target.scheme == "https" and following.scheme == "http":
+            raise ToolDeniedError(f"{target} redirects from https to http ({following}); that is refused")
+        return following
+
+    async def _resolve_public_addresses(self, host: str, port: int) -> list[Address]:
+        """Where `host` really is; `ToolDeniedError` unless every one of its addresses is public."""
+        host = host.strip("[]").lower()
+        addresses = await self._resolve(host, port)
+        if self._is_allowed(host, port):
+            return addresses
+        for address in addresses:
+            if not is_public(address):
+                raise ToolDeniedError(
+                    f"{host} is refused: {address} is no public address "
+                    f"(if you trust it, add it to AGENT_FETCH_ALLOW_HOSTS)"
+                )
+        return addresses
+
+    def _is_allowed(self, host: str, port: int) -> bool:
+        bare = host.strip("[]").rstrip(".")
+        return bare in self._allowed or f"{bare}:{port}" in self._allowed
+
+
+async def resolve_host(host: str, port: int) -> list[Address]:
+    """Every address of a name, by the system's resolver. `NoHostError` when there is none, `ToolError` when the
+    resolver cannot say at the moment."""
+    try:
+        return [ipaddress.ip_address(host)]
+    except ValueError:
+        pass  # a name
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        passing = isinstance(error, OSError) and error.errno == socket.EAI_AGAIN
+        raise (ToolError if passing else HostNotFoundError)(f"there is no host named {host!r}") from error
+    return [ipaddress.ip_address(str(entry[4][0]).split("%", 1)[0]) for entry in found]
+
+
+def _check_host_spelling(host: str) -> None:
+    """Refuse spellings that different programs read differently."""
+    bare = host.strip("[]")
+    if "%" in bare:
+        raise ToolDeniedError(f"{host!r} is refused: a zone or an escape has no place in an address")
+    if ":" in bare:
+        return  # an IPv6 literal; httpx has parsed it, its address is checked at connect time
+    if _NUMBERS.match(bare) and not _DOTTED.match(bare):
+        raise ToolDeniedError(f"{host!r} is refused: write the address as four decimal numbers")
+    if not _HOST.match(bare) or bare.rstrip(".") == "localhost" or bare.rstrip(".").endswith(".localhost"):
+        raise ToolDeniedError(f"{host!r} is refused: it is no public host name")
+
+
+def _default_port(url: httpx.URL) -> int:
+    return 443 if url.scheme == "https" else 80
+
+
+async def _read(response: httpx.Response, max_bytes: int) -> Page:
+    parse_content_encoding(response.headers.get("content-encoding"), str(response.url))
+    body = bytearray()
+    truncated = False
+    async for piece in response.aiter_bytes():  # after decompression: a bomb counts as what it becomes
+        body += piece
+        if len(body) > max_bytes:
+            truncated = True
+            break
+    return Page(
+        url=str(response.url),
+        status=response.status_code,
+        content_type=response.headers.get("content-type", "").split(";")[0].strip().lower(),
+        body=bytes(body[:max_bytes]),
+        charset=response.charset_encoding,
+        truncated=truncated,
+    )
+
+
+class _CheckedBackend(httpcore.AsyncNetworkBackend):
+    """Connects only to addresses that were checked: no second lookup, no Unix sockets."""
+
+    def __init__(self, check: Callable[[str, int], Awaitable[list[Address]]]) -> None:
+        self._check = check
+        self._backend = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109 - httpcore's signature
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """Connects to the first checked address that answers."""
+        failure: Exception | None = None
+        for address in await self._check(host, port):
+            try:
+                return await self._backend.connect_tcp(str(address), port, timeout, local_address, socket_options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failure = error
+        raise failure or httpcore.ConnectError(f"{host} has no address")
+
+    async def connect_unix_socket(
+        self,
+        path: str,
+        timeout: float | None = None,  # noqa: ASYNC109 - httpcore's signature
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """Always raises: Unix sockets are not allowed."""
+        raise ToolDeniedError(f"the socket {path} is refused")
+
+    async def sleep(self, seconds: float) -> None:
+        """Sleeps between httpcore's retries."""
+        await self._backend.sleep(seconds)
+
+
+@cache
+def _load_certificates() -> ssl.SSLContext:
+    """Whose certificates are believed: the machine's. Read once; it takes longer than all else a client is made of."""
+    return ssl.create_default_context()
+
+
+class _PoolTransport(httpx.AsyncHTTPTransport):
+    """Puts our own connection pool behind httpx's transport interface."""
+
+    def __init__(self, pool: httpcore.AsyncConnectionPool) -> None:
+        super().__init__(verify=_load_certificates(), trust_env=False)
+        self._pool = pool

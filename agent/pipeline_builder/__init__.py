@@ -1,0 +1,1 @@
+"""The pipeline builder: conversations that analyse a source, propose a pipeline, validate it and apply it."""

@@ -1,0 +1,1 @@
+"""Policy: guardrails, and when a person must approve."""

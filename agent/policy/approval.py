@@ -1,0 +1,199 @@
+"""Decides when a person must approve a run, and what they are shown. Pure, except for random approval ids.
+
+A plan is approved as a whole. Two kinds of calls are approved one by one: those that a skill's model makes up, and
+those whose arguments come from an untrusted source.
+"""
+
+import hashlib
+import json
+import secrets
+from collections.abc import Callable, Iterable
+
+from agent.core.events import ApprovalItem, ApprovalRequested
+from agent.core.models import Effect, JsonObject, PlanStep
+from agent.core.run_state import AttemptState, RunState
+
+MAX_ARG_CHARS = 2_000
+"""Longest argument in a message, in characters. The event has the whole."""
+APPROVE_WORDS = frozenset({"approve", "approved", "yes", "ok", "okay", "godkänn", "ja"})
+REJECT_WORDS = frozenset({"reject", "rejected", "no", "avslå", "nej"})
+MEMORY_TOOLS = frozenset({"memory_save", "memory_search"})
+"""The full names of our own memory tools. A prefix would not do: `memory__send` may be a foreign tool."""
+
+ToolFingerprint = Callable[[str], JsonObject]
+"""Returns the description of a tool by its name. An approval is void if the description changes."""
+
+
+def has_side_effect(tool: str, effect: Effect) -> bool:
+    """Returns whether a step or call changes something outside the agent. The user's own memory does not count."""
+    return effect != "read" and tool not in MEMORY_TOOLS
+
+
+def find_approval_reason(state: RunState) -> str | None:
+    """Returns why the current plan needs approval before it runs, or None if it does not or was approved."""
+    plan = state.plan
+    if plan is None or is_plan_approved(state):
+        return None
+    pending = [step for step in plan.steps if state.get_step(step.id).status != "succeeded"]
+    changing = [step for step in pending if step.action != "skill" and has_side_effect(step.tool, step.effect)]
+    policy = state.room.approval
+    if any(not step.is_completion for step in pending):
+        if policy == "always":
+            return "this room requires approval of every plan"
+        if state.request.metadata.get("approve_plan") is True:
+            return "the request asks for approval of its plan"
+    if changing and state.plans[-1].tainted:
+        return "the plan was made after untrusted text was read, and it changes something"
+    if changing and policy == "side_effects" and not _are_calls_named_by_request(state):
+        return "the plan changes something"
+    return None
+
+
+def is_plan_approved(state: RunState) -> bool:
+    """Returns whether a person has approved the current plan."""
+    version = state.plan.version if state.plan else 0
+    asked = {one.approval_id for one in state.approvals if one.call_id is None}
+    return any(
+        decided.decision == "approved" and decided.plan_version == version and decided.approval_id in asked
+        for decided in state.decisions.values()
+    )
+
+
+def is_plan_awaiting_approval(state: RunState) -> bool:
+    """Returns whether the current plan has an open approval request."""
+    return any(asked.call_id is None for asked in state.pending_approvals)
+
+
+def get_plan_feedback(state: RunState) -> str:
+    """Returns what a person replied to the plan's approval request if it was neither yes nor no, else ""."""
+    version = state.plan.version if state.plan else 0
+    said = ""
+    for asked in state.approvals:
+        decided = state.decisions.get(asked.approval_id)
+        if asked.call_id is None and asked.plan_version == version and decided and decided.decision == "answered":
+            said = decided.reason
+    return said
+
+
+def list_plan_items(state: RunState) -> tuple[ApprovalItem, ...]:
+    """Returns the unfinished steps of the current plan, without completions: writing the answer needs no approval."""
+    steps = state.plan.steps if state.plan else ()
+    pending = (step for step in steps if state.get_step(step.id).status != "succeeded")
+    return tuple(_build_item(step) for step in pending if not step.is_completion)
+
+
+def build_approval_request(
+    items: tuple[ApprovalItem, ...],
+    reason: str,
+    *,
+    plan_version: int,
+    pin: ToolFingerprint,
+    expires_at: float,
+    call_id: str | None = None,
+) -> ApprovalRequested:
+    """Builds an approval request, bound by its digest to the items, the plan's version and the tools' descriptions."""
+    return ApprovalRequested(
+        approval_id=f"apr_{secrets.token_hex(8)}",
+        digest=compute_digest(items, plan_version, pin),
+        plan_version=plan_version,
+        reason=reason,
+        items=items,
+        call_id=call_id,
+        expires_at=expires_at,
+    )
+
+
+def compute_digest(items: Iterable[ApprovalItem], plan_version: int, pin: ToolFingerprint) -> str:
+    """Returns the SHA-256 (hex) of the items, the plan's version and the current descriptions of the tools."""
+    items = tuple(items)
+    content = {
+        "version": plan_version,
+        "items": [item.model_dump(mode="json") for item in items],
+        "tools": {name: pin(name) for name in sorted({item.tool for item in items})},
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
+
+
+def get_call_decision(
+    state: RunState, attempt: AttemptState | None, call_id: str
+) -> tuple[ApprovalRequested, str] | None:
+    """Returns the newest request about this call with its decision (empty while open), or None without a request."""
+    if attempt is None:
+        return None
+    asked = next((asked for asked in reversed(state.approvals) if asked.call_id == call_id), None)
+    if asked is None:
+        return None
+    decided = state.decisions.get(asked.approval_id)
+    return asked, decided.decision if decided else ""
+
+
+def parse_decision(text: str) -> tuple[str, str]:
+    """Parses a person's reply into (`approved`, ""), (`rejected`, reason) or (`answered`, text).
+
+    Only a single word or the commands `/approve` and `/reject REASON` decide. A word within a sentence does not: "do
+    not do it" contains "do it".
+    """
+    said = text.strip()
+    command, _, rest = said.partition(" ")
+    if command.lower() == "/approve" and not rest.strip():
+        return "approved", ""
+    if command.lower() == "/reject":
+        return "rejected", rest.strip()
+    word = said.strip(" .!\n\t").casefold()
+    if word in APPROVE_WORDS:
+        return "approved", ""
+    if word in REJECT_WORDS:
+        return "rejected", ""
+    return "answered", said
+
+
+def format_approval_question(state: RunState) -> str:
+    """Formats the open approval requests as Markdown; empty if the run waits for nobody."""
+    waiting = state.pending_approvals
+    if not waiting:
+        return ""
+    whole = waiting[0].call_id is None
+    lines = [f"**Approval needed**: {_end_with_period(waiting[0].reason)}", ""]
+    items = [item for asked in waiting for item in asked.items]
+    for number, item in enumerate(items, start=1):
+        mark = " — *changes something*" if item.changes else ""
+        lines.append(f"{number}. `{item.tool}`{mark}{': ' + item.intent if item.intent else ''}")
+        lines += [f"   - {name}: {_format_value(value)}" for name, value in item.args.items()]
+    other = "Any other reply changes the plan." if whole else "Any other reply goes to the agent."
+    lines += ["", f"Reply `approve` or `reject`. {other} (`{state.run_id}`)"]
+    return "\n".join(lines)
+
+
+def _are_calls_named_by_request(state: RunState) -> bool:
+    """Returns whether the caller named exactly these calls with their arguments, which counts as approval."""
+    route = state.understanding.route if state.understanding else "plan"
+    return route == "tool_calls" and state.plans[-1].plan.version == 0
+
+
+def _build_item(step: PlanStep) -> ApprovalItem:
+    return ApprovalItem(
+        step_id=step.id,
+        tool=step.tool,
+        args=step.args,
+        intent=step.intent,
+        effect=step.effect,
+        changes=has_side_effect(step.tool, step.effect),
+    )
+
+
+def _format_value(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = text if len(text) <= MAX_ARG_CHARS else f"{text[:MAX_ARG_CHARS]}… ({len(text):,} characters)"
+    if "\n" in text or "`" in text:
+        fence = "`" * (max((len(run) for run in _find_backtick_runs(text)), default=0) + 3)
+        body = "\n".join(f"     {line}" for line in text.splitlines())
+        return f"\n     {fence}\n{body}\n     {fence}"
+    return f"`{text}`" if text else "*(empty)*"
+
+
+def _find_backtick_runs(text: str) -> list[str]:
+    return "".join(char if char == "`" else " " for char in text).split()
+
+
+def _end_with_period(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -1,0 +1,98 @@
+"""Decides whether an answer may link to an address, or load an image from it."""
+
+import html
+import re
+from collections.abc import Iterable
+from typing import Final
+from urllib.parse import urlsplit
+
+from agent.policy.guardrails.exfiltration_check import ExfiltrationCheck
+
+_LOCAL: Final = re.compile(
+    r"(?!www\.)(?:[/#?.](?!/)|[\w-]+(?:[/?#.]|\Z)(?!.*:))|data:image/(?:png|jpe?g|gif|webp);|tel:|\Z", re.IGNORECASE
+)
+
+
+class AddressPolicy:
+    """Decides about the addresses in the answers of a run.
+
+    `outside` are texts from outside, `inside` texts of the caller and the operator. Addresses on `hosts` are always
+    allowed.
+    """
+
+    def __init__(self, outside: Iterable[str] = (), inside: Iterable[str] = (), hosts: Iterable[str] = ()) -> None:
+        self._outside = "\n".join(outside)
+        self._outside_lower = self._outside.lower()
+        self._inside = "\n".join(inside)
+        self._exfiltration_check = ExfiltrationCheck(self._outside, self._inside)
+        self._hosts = frozenset(host.lower() for host in hosts)
+
+    def get_host(self, address: str) -> str:
+        """Returns the host of an address; empty for a local address."""
+        clean = _canonicalize(address)
+        if _LOCAL.match(clean):
+            return ""
+        if clean.lower().startswith("mailto:"):
+            return clean.split("?")[0].rpartition("@")[2].lower() or "?"
+        try:
+            return urlsplit(clean if "://" in clean else f"https://{clean.lstrip('/')}").hostname or "?"
+        except ValueError:
+            return "?"
+
+    def can_load(self, address: str) -> bool:
+        """Returns whether an image may be loaded from the address."""
+        host = self.get_host(address)
+        return not host or host in self._hosts
+
+    def can_link(self, address: str) -> bool:
+        """Returns whether a link may point to the address."""
+        clean = _canonicalize(address)
+        host = self.get_host(address)
+        if not host or host in self._hosts:
+            return True
+        if not re.match(r"(?:https?:|ftp:)?//|www\.|mailto:", clean, re.IGNORECASE):
+            return False
+        if (
+            not self._outside
+            or _contains_whole_address(clean, self._inside)
+            or _contains_whole_address(clean, self._outside)
+        ):
+            return True
+        named = any(
+            parent in self._outside_lower for parent in [host.removeprefix("www."), *_list_parent_domains(host)]
+        )
+        if named:
+            return False
+        return not (
+            self._exfiltration_check.has_long_leak(clean)
+            if self._is_named_inside(host)
+            else self._exfiltration_check.has_leak(clean)
+        )
+
+    def _is_named_inside(self, host: str) -> bool:
+        """Returns whether the caller or the operator wrote this host in full."""
+        return re.search(rf"(?<![\w.@-]){re.escape(host)}(?![\w-]|\.\w)", self._inside, re.IGNORECASE) is not None
+
+
+def _canonicalize(address: str) -> str:
+    """Returns an address as a browser reads it: entities decoded, no control characters or spaces, slashes for
+    backslashes.
+    """
+    return re.sub(r"[\x00-\x20\x7f\u200b-\u200f\u2060\ufeff]", "", html.unescape(address)).replace("\\", "/")
+
+
+def _contains_whole_address(address: str, text: str) -> bool:
+    """Returns whether a text contains the whole address, not only as the start of a longer one."""
+    at = text.find(address)
+    while at >= 0:
+        after = text[at + len(address) : at + len(address) + 1]
+        if not after or not (after.isalnum() or after in "/?&=#%-_~+"):
+            return True
+        at = text.find(address, at + 1)
+    return False
+
+
+def _list_parent_domains(host: str) -> list[str]:
+    """Returns the parent domains of a host, without the top-level domain."""
+    labels = host.split(".")
+    return [".".join(labels[at:]) for at in range(1, len(labels) - 1)]

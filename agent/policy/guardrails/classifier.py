@@ -1,0 +1,174 @@
+"""The injection classifier: three linear models from a text file, and their thresholds."""
+
+import json
+import math
+import re
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from agent.policy.guardrails.features import SIZE, Floats, HashedText, Ints, Weights
+from agent.policy.guardrails.segments import Shape, build_windows, classify_shape, select_demands, split_segments
+
+WEIGHTS: Final = Path(__file__).with_name("weights.json")
+FORMAT: Final = 2
+WEIGHT_LEVELS: Final = 127
+"""Weights are stored as integers from -127 to 127 times a scale: less than 500 kB, and a readable diff."""
+WEIGHTS_PER_LINE: Final = 64
+MIN_ORDER_WORDS: Final = 4
+"""Words of the shortest order, punctuation included."""
+SLOPE: Final = 1.0
+"""A score this far above the threshold means a probability of 0.73."""
+
+
+@dataclass(frozen=True, slots=True)
+class InjectionModel:
+    """The result of training."""
+
+    attack: Weights
+    """Is this part of a text an attack on the assistant?"""
+    request: Weights
+    """Is this sentence a request to an assistant?"""
+    addressed: Weights
+    """Is this part of a text an order to a machine that reads it?"""
+    thresholds: "Thresholds"
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """The scores above which the models report a text.
+
+    `*_carried` apply to texts from outside: these vary more, and nobody legitimately orders a machine about in them.
+    """
+
+    attack: float
+    attack_carried: float
+    request: float
+    addressed: float
+    addressed_carried: float
+
+
+@dataclass(frozen=True, slots=True)
+class Suspicion:
+    """The most suspicious part of a text."""
+
+    kind: str
+    """`attack`; `addressed`: an order to any machine that reads the text; `request`: a request in a text in which
+    nobody should make one."""
+    start: int
+    end: int
+    probability: float
+    """0.5 at the threshold; not calibrated beyond it."""
+
+
+def is_carrier(form: Shape) -> bool:
+    """Returns whether a text of this shape carries content from somebody else."""
+    return form != "chat"
+
+
+def find_suspicions(text: str, model: InjectionModel, *, carrier: bool | None = None) -> list[Suspicion]:
+    """Returns the most suspicious part for each model, most suspicious first.
+
+    `carrier` says whether the text comes from outside; None decides by its shape.
+    """
+    if not text.strip():
+        return []
+    hashed = HashedText(text)
+    parts = split_segments(text)
+    spans = build_windows(text, parts)
+    from_outside = is_carrier(classify_shape(text)) if carrier is None else carrier
+    attack, addressed = (
+        (model.thresholds.attack_carried, model.thresholds.addressed_carried)
+        if from_outside
+        else (model.thresholds.attack, model.thresholds.addressed)
+    )
+    attack_scores, order_scores = hashed.scores((model.attack, model.addressed), spans[:, 0], spans[:, 1])
+    order_spans = select_order_spans(hashed, spans, parts)
+    attack_spans = order_spans if from_outside else np.arange(len(spans))
+    if not from_outside and '"' in text:
+        mention = find_quoted_spans(text, spans)
+        order_spans, attack_spans = order_spans[~mention[order_spans]], attack_spans[~mention[attack_spans]]
+    suspicions = [
+        _pick_highest_score(kind, scores[where] - above, spans[where])
+        for kind, scores, above, where in (
+            ("attack", attack_scores, attack, attack_spans),
+            ("addressed", order_scores, addressed, order_spans),
+        )
+        if len(where)
+    ]
+    demands = select_demands(text, parts) if from_outside else parts[:0]
+    if len(demands):
+        suspicions.append(
+            _pick_highest_score(
+                "request", hashed.score(model.request, demands[:, 0], demands[:, 1]) - model.thresholds.request, demands
+            )
+        )
+    return sorted(suspicions, key=lambda suspicion: -suspicion.probability)
+
+
+def select_order_spans(hashed: HashedText, spans: Ints, parts: Ints) -> Ints:
+    """Returns the spans in which orders to a machine are searched: sentences, and pairs of sentences.
+
+    A whole page covers too many topics, and a heading of three words too few.
+    """
+    small = np.arange(len(spans) + 1 - 2 * len(parts) if len(parts) > 1 else 0, len(spans), dtype=np.int64)
+    words = np.searchsorted(hashed.starts, spans[small, 1]) - np.searchsorted(hashed.starts, spans[small, 0])
+    long_enough: Ints = small[words >= MIN_ORDER_WORDS]
+    return long_enough if len(long_enough) else small
+
+
+def find_quoted_spans(text: str, spans: Ints) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    """Returns which spans lie within quotation marks: a request to translate a sentence does not say it.
+
+    The words around them are still classified with the whole text.
+    """
+    marks = np.array([match.start() for match in re.finditer('"', text)], np.int64)
+    before = np.searchsorted(marks, spans[:, 0])
+    inside: np.ndarray[tuple[int], np.dtype[np.bool_]] = (
+        (before % 2 == 1) & (np.searchsorted(marks, spans[:, 1]) == before) & (before < len(marks))
+    )
+    return inside
+
+
+def _pick_highest_score(kind: str, above: Floats, spans: Ints) -> Suspicion:
+    at = int(above.argmax())
+    return Suspicion(
+        kind, int(spans[at, 0]), int(spans[at, 1]), 1 / (1 + math.exp(-max(min(float(above[at]), 50), -50)))
+    )
+
+
+def dump_model(model: InjectionModel) -> str:
+    """Returns the model as JSON, in lines of 64 weights."""
+    above = json.dumps({name: round(value, 4) for name, value in asdict(model.thresholds).items()})
+    parts = [f'"format": {FORMAT}', f'"slots": {SIZE}', f'"above": {above}']
+    for name, weights in (("attack", model.attack), ("request", model.request), ("addressed", model.addressed)):
+        scale = float(np.abs(weights.slots).max()) / WEIGHT_LEVELS or 1.0
+        levels = np.rint(weights.slots / scale).astype(int).tolist()
+        lines = [",".join(map(str, levels[at : at + WEIGHTS_PER_LINE])) for at in range(0, SIZE, WEIGHTS_PER_LINE)]
+        numbers = ",\n".join(lines)
+        parts.append(f'"{name}": {{"bias": {weights.bias:.5f}, "scale": {scale:.8f}, "weights": [\n{numbers}\n]}}')
+    return "{" + ",\n".join(parts) + "}\n"
+
+
+def parse_model(text: str) -> InjectionModel:
+    """Returns a model from the output of `dump_model`. Raises ValueError for another format or size."""
+    data = json.loads(text)
+    if data["format"] != FORMAT or data["slots"] != SIZE:
+        raise ValueError(f"weights of format {data['format']} with {data['slots']} slots do not fit this version")
+    read = {}
+    for name in ("attack", "request", "addressed"):
+        part = data[name]
+        slots = np.array(part["weights"], np.float32) * np.float32(part["scale"])
+        if len(slots) != SIZE:
+            raise ValueError(f"the weights of {name!r} have {len(slots)} slots; there should be {SIZE}")
+        read[name] = Weights(slots, part["bias"])
+    return InjectionModel(read["attack"], read["request"], read["addressed"], Thresholds(**data["above"]))
+
+
+@cache
+def load_shipped_model() -> InjectionModel:
+    """Returns the model of this repository, read once at its first use."""
+    return parse_model(WEIGHTS.read_text("utf-8"))

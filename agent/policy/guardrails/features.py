@@ -1,0 +1,235 @@
+"""Turns a text into features for the linear models: hashed letter n-grams, words and concepts, summed over any span.
+
+A feature is a slot of a fixed table (the hashing trick), so there is no vocabulary to store. Within a span, each
+feature is weighted by the inverse root of their number; running totals make scoring every sentence of a long text about
+as cheap as scoring the text once.
+"""
+
+# ruff: noqa: RUF001 - words and punctuation of many scripts are the point here
+
+import re
+import zlib
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agent.policy.guardrails.lexicon import CJK, CJK_WORDS, CONCEPTS, find_concepts
+
+BITS: Final = 16
+SIZE: Final = 1 << BITS
+"""Number of slots in the table."""
+NGRAM_LENGTHS: Final = (3, 4, 5)
+"""Lengths of the letter n-grams."""
+MAX_PAIR_DISTANCE: Final = 6
+"""Two concepts within this many words of each other are an additional feature, in their order."""
+MAX_CACHED_WORD_CHARS: Final = 24
+"""Longer words are not cached: they rarely repeat, and an attacker could send many."""
+IDEA, OPENING, ASKS = 1.0, 0.5, 0.5
+"""Weights of concepts, first words of a sentence and question marks relative to words, from cross-validation."""
+
+ENOUGH_WORDS, ENOUGH_LETTERS = 64, 1_000
+"""Up to these counts, evidence grows with the root of the number of features; beyond them it is averaged. Otherwise
+any long uniform text, such as package metadata, would become a certain attack."""
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+_WORD = re.compile(r"\w+(?:['’\-]\w+)*|[^\w\s]")
+_WORD_OR_RUN = re.compile(
+    rf"(?=[{CJK}])(?:{'|'.join(map(re.escape, CJK_WORDS))}|.)|[^\W{CJK}]+(?:['’\-][^\W{CJK}]+)*|[^\w\s]"
+)
+"""For texts with scripts without spaces: their known words, else single characters."""
+_RUN = re.compile(f"[{CJK}]")
+_MIX = np.uint64(0xBF58476D1CE4E5B9)
+_STEP = np.uint64(0x100000001B3)
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """A linear model over the table."""
+
+    slots: NDArray[np.float32]
+    bias: float
+
+
+def hash_feature(name: str) -> int:
+    """Returns the slot of a named feature."""
+    return zlib.crc32(name.encode("utf-8", "surrogatepass")) & (SIZE - 1)
+
+
+_PAIR_SLOTS: Final = {(a, b): hash_feature(f"near {a} {b}") for a in CONCEPTS for b in [*CONCEPTS, "shout"]} | {
+    ("shout", b): hash_feature(f"near shout {b}") for b in [*CONCEPTS, "shout"]
+}
+_CONCEPT_SLOTS: Final = {name: hash_feature(f"idea {name}") for name in [*CONCEPTS, "shout"]}
+_QUESTION_SLOT: Final = hash_feature("asks")
+
+
+class HashedText:
+    """The features of a text by position."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._hash_letters()
+        self._hash_words()
+
+    def _hash_letters(self) -> None:
+        codes = np.frombuffer(lower_same_length(self.text).encode("utf-32-le", "surrogatepass"), np.uint32).astype(
+            np.uint64
+        )
+        codes[(codes >= 48) & (codes <= 57)] = 48
+        space = (codes <= 32) | (codes == 0xA0)
+        codes[space] = 32
+        keep = np.flatnonzero(~(space & np.concatenate([[False], space[:-1]])))
+        self.kept: Ints = keep.astype(np.int64)
+        codes = codes[keep]
+        self.pieces: dict[int, Ints] = {}
+        rolling = codes
+        for length in range(2, max(NGRAM_LENGTHS) + 1):
+            if len(codes) < length:
+                self.pieces[length] = np.zeros(0, np.int64)
+                continue
+            rolling = rolling[: len(codes) - length + 1] * _STEP + codes[length - 1 :]
+            self.pieces[length] = _to_slots(rolling + np.uint64(length))
+
+    def _hash_words(self) -> None:
+        pattern = _WORD if self.text.isascii() or not _RUN.search(self.text) else _WORD_OR_RUN
+        found_words = list(pattern.finditer(self.text))
+        word_data = [
+            _analyze_word(word) if len(word) <= MAX_CACHED_WORD_CHARS else _analyze_word.__wrapped__(word)
+            for word in [m[0] for m in found_words]
+        ]
+        shouts = sum([voice == "loud" for _, _, voice in word_data]) >= 3
+        places: list[int] = []
+        ideas: list[int] = []
+        recent: deque[tuple[int, str]] = deque()
+        shout_length = 0
+        for at, (_, found, voice) in enumerate(word_data):
+            if shouts:
+                shout_length = shout_length + 1 if voice == "loud" else 0 if voice == "plain" else shout_length
+                if shout_length >= 3:
+                    found = (*found, "shout")  # noqa: PLW2901 - an additional concept
+            if not found:
+                continue
+            while recent and at - recent[0][0] > MAX_PAIR_DISTANCE:
+                recent.popleft()
+            near = dict.fromkeys([before for _, before in recent]) if recent else ()
+            for idea in found:
+                if idea not in near:  # a list of forty models counts once
+                    ideas.append(_CONCEPT_SLOTS[idea])
+                    ideas += [_PAIR_SLOTS[before, idea] for before in near]
+            places += [at] * (len(ideas) - len(places))
+            recent.extend([(at, idea) for idea in found])
+        self.starts: Ints = np.array([match.start() for match in found_words], np.int64)
+        raw = np.array([code for code, _, _ in word_data], np.uint64)
+        self.words: Ints = _to_slots(raw + np.uint64(7))
+        self.doubles: Ints = _to_slots(raw[:-1] * _STEP + raw[1:]) if len(raw) > 1 else np.zeros(0, np.int64)
+        self.idea_at: Ints = np.array(places, np.int64)
+        self.ideas: Ints = np.array(ideas, np.int64)
+
+    def score(self, weights: Weights, starts: Ints, ends: Ints) -> Floats:
+        """Returns the model's log-odds for each span `text[start:end]`."""
+        return self.scores((weights,), starts, ends)[0]
+
+    def scores(self, models: Sequence[Weights], starts: Ints, ends: Ints) -> list[Floats]:
+        """Returns the scores by several models, which is cheaper than one call for each."""
+        first, last = np.searchsorted(self.kept, starts), np.searchsorted(self.kept, ends)
+        until = {length: np.maximum(last - length + 1, first) for length in NGRAM_LENGTHS}
+        pieces = _compute_feature_weight(np.sum([end - first for end in until.values()], axis=0), ENOUGH_LETTERS)
+        one, end = np.searchsorted(self.starts, starts), np.searchsorted(self.starts, ends)
+        words = _compute_feature_weight(end - one, ENOUGH_WORDS)
+        before_end = np.maximum(end - 1, one)
+        ideas = np.searchsorted(self.idea_at, one), np.searchsorted(self.idea_at, end)
+        some, two = end > one, end > one + 1
+        asks = ASKS * (np.searchsorted(self.questions, starts) < np.searchsorted(self.questions, ends))
+        result = []
+        for weights in models:
+            slots = weights.slots
+            total = _sum_spans(slots[self.pieces[NGRAM_LENGTHS[0]]], first, until[NGRAM_LENGTHS[0]])
+            for length in NGRAM_LENGTHS[1:]:
+                total += _sum_spans(slots[self.pieces[length]], first, until[length])
+            total *= pieces
+            word_score = _sum_spans(slots[self.words], one, end)
+            word_score += _sum_spans(slots[self.doubles], one, before_end)
+            word_score += IDEA * _sum_spans(slots[self.ideas], *ideas)
+            total += word_score * words
+            opening = np.concatenate([slots[self.openings], [0.0]])
+            double = np.concatenate([slots[self.double_openings], [0.0, 0.0]])
+            total += OPENING * (np.where(some, opening[one], 0) + np.where(two, double[one], 0))
+            result.append(total + slots[_QUESTION_SLOT] * asks + weights.bias)
+        return result
+
+    def build_row(self, start: int, end: int) -> tuple[Ints, Floats]:
+        """Returns the slots of one span and their values, for training. `score` is their product with the weights."""
+        first, last = int(np.searchsorted(self.kept, start)), int(np.searchsorted(self.kept, end))
+        letters = np.concatenate(
+            [self.pieces[length][first : max(last - length + 1, first)] for length in NGRAM_LENGTHS]
+        )
+        one, until = int(np.searchsorted(self.starts, start)), int(np.searchsorted(self.starts, end))
+        words = np.concatenate([self.words[one:until], self.doubles[one : max(until - 1, one)]])
+        ideas = self.ideas[np.searchsorted(self.idea_at, one) : np.searchsorted(self.idea_at, until)]
+        root = float(_compute_feature_weight(np.array(until - one), ENOUGH_WORDS))
+        opening = np.concatenate([self.openings[one:until][:1], self.double_openings[one : max(until - 1, one)][:1]])
+        asks = [_QUESTION_SLOT] if "?" in self.text[start:end] else []
+        parts = [
+            (letters, float(_compute_feature_weight(np.array(len(letters)), ENOUGH_LETTERS))),
+            (words, root), (ideas, IDEA * root), (opening, OPENING),
+            (np.array(asks, np.int64), ASKS),
+        ]  # fmt: skip
+        return (
+            np.concatenate([slots for slots, _ in parts]),
+            np.concatenate([np.full(len(slots), value) for slots, value in parts]),
+        )
+
+    @cached_property
+    def openings(self) -> Ints:
+        """The slot of each word as the first word of a span."""
+        return self.words ^ 0x2A5B
+
+    @cached_property
+    def double_openings(self) -> Ints:
+        """The slot of each pair of words as the first words of a span."""
+        return self.doubles ^ 0x51C3
+
+    @cached_property
+    def questions(self) -> Ints:
+        """The positions of question marks."""
+        return np.array([match.start() for match in re.finditer(r"\?", self.text)], np.int64)
+
+
+@lru_cache(maxsize=1 << 14)
+def _analyze_word(word: str) -> tuple[int, tuple[str, ...], str]:
+    """Returns the hash of a word, its concepts, and whether it is in capitals. Cached, because words repeat."""
+    small = word.lower()
+    voice = "loud" if len(word) > 1 and word.isupper() else "plain" if word.isalpha() else "none"
+    return zlib.crc32(small.encode("utf-8", "surrogatepass")), find_concepts(small), voice
+
+
+def lower_same_length(text: str) -> str:
+    """Returns the text in lower case at the same length: some capitals have two lower-case letters."""
+    small = text.lower()
+    if len(small) == len(text):
+        return small
+    return "".join(char if len(char.lower()) != 1 else char.lower() for char in text)
+
+
+def _compute_feature_weight(count: "Ints | Floats", enough: int) -> Floats:
+    """Returns the weight of each of `count` features."""
+    some = np.maximum(count, 1).astype(np.float64)
+    share: Floats = np.minimum(some**-0.5, enough**0.5 / some)
+    return share
+
+
+def _to_slots(values: NDArray[np.uint64]) -> Ints:
+    mixed = (values ^ (values >> np.uint64(29))) * _MIX
+    return ((mixed ^ (mixed >> np.uint64(32))) & np.uint64(SIZE - 1)).astype(np.int64)
+
+
+def _sum_spans(values: NDArray[np.float32], starts: Ints, ends: Ints) -> Floats:
+    """Returns the sum of `values[start:end]` for each span."""
+    totals = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
+    result: Floats = totals[np.minimum(ends, len(values))] - totals[np.minimum(starts, len(values))]
+    return result

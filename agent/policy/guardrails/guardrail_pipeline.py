@@ -1,0 +1,167 @@
+"""The guardrails agent: runs every detector, applies the policy, and gives the reason."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal
+
+from agent.policy.guardrails.harm import HarmDetector
+from agent.policy.guardrails.injection import InjectionDetector
+from agent.policy.guardrails.models import (
+    Detector,
+    Finding,
+    GuardedCategory,
+    Guardrail,
+    GuardrailsInput,
+    GuardrailsOutput,
+    GuardrailsPolicy,
+    RiskCategory,
+)
+from agent.policy.guardrails.pii import PiiDetector
+from agent.policy.guardrails.placeholders import PlaceholderMap
+from agent.policy.guardrails.secrets import SecretScanner
+from agent.policy.guardrails.spans import replace_spans
+
+THREAD_CHARS: Final = 20_000
+"""Longer texts are checked in a thread: they take about 40 ms, which would block other requests."""
+_CATEGORIES_BY_SEVERITY: Final[tuple[GuardedCategory, ...]] = (
+    "injection",
+    "malicious_code",
+    "hate_speech",
+    "secret",
+    "pii",
+)
+_RISK_BY_CATEGORY: Final[dict[GuardedCategory, RiskCategory]] = {
+    "injection": "injection", "malicious_code": "malicious_code", "hate_speech": "hate_speech", "secret": "pii",
+    "pii": "pii",
+}  # fmt: skip
+AppliedAction = Literal["pass", "flag", "redact", "block"]
+_ACTIONS_BY_SEVERITY: Final[tuple[AppliedAction, ...]] = ("pass", "flag", "redact", "block")
+
+
+class GuardrailPipeline:
+    """Checks texts under one policy.
+
+    `others` are further guardrails (a model, a service). Their findings count like those of the detectors, and their
+    errors are raised.
+    """
+
+    def __init__(
+        self,
+        policy: GuardrailsPolicy | None = None,
+        detectors: Sequence[Detector] | None = None,
+        others: Sequence[Guardrail] = (),
+    ) -> None:
+        self.policy = policy or GuardrailsPolicy()
+        chosen = (
+            detectors
+            if detectors is not None
+            else (InjectionDetector(), HarmDetector(), SecretScanner(), PiiDetector())
+        )
+        self._detectors = tuple(d for d in chosen if any(self.policy.get_action(c) != "off" for c in d.categories))
+        self._others = tuple(others)
+
+    async def check(self, request: GuardrailsInput, placeholders: PlaceholderMap | None = None) -> GuardrailsOutput:
+        """Checks one text.
+
+        Personal data of a request is replaced by placeholders of `vault`, which can be restored, or by temporary ones.
+        Personal data of an answer is removed.
+        """
+        findings = await self.collect_findings(request)
+        mapping = (placeholders or PlaceholderMap()) if request.check_type == "input_validation" else None
+        return self.apply_policy(request.content, findings, mapping)
+
+    async def collect_findings(self, request: GuardrailsInput) -> list[Finding]:
+        """Returns the findings of the detectors and of the other guardrails."""
+        long = len(request.content) > THREAD_CHARS
+        findings = await asyncio.to_thread(self.run_detectors, request) if long else self.run_detectors(request)
+        for other in self._others:
+            findings += [finding for finding in (await other.check(request)).findings if self._is_enabled(finding)]
+        return findings
+
+    def run_detectors(self, request: GuardrailsInput) -> list[Finding]:
+        """Returns the findings of the detectors, without waiting for the other guardrails."""
+        return [
+            finding for detector in self._detectors for finding in detector.find(request) if self._is_enabled(finding)
+        ]
+
+    def apply_policy(
+        self, text: str, findings: Sequence[Finding], placeholders: PlaceholderMap | None
+    ) -> GuardrailsOutput:
+        """Returns the result of the policy for these findings. Without `vault`, personal data is removed."""
+        ordered = sorted(findings, key=lambda finding: (finding.start, finding.end))
+        actions = [self.policy.get_action(finding.category) for finding in ordered]
+        strictest: AppliedAction = "pass"
+        for action in actions:
+            if action != "off" and _ACTIONS_BY_SEVERITY.index(action) > _ACTIONS_BY_SEVERITY.index(strictest):
+                strictest = action
+        worst = next(
+            (name for name in _CATEGORIES_BY_SEVERITY if any(finding.category == name for finding in ordered)), None
+        )
+        return GuardrailsOutput(
+            is_safe=not ordered,
+            sanitized_content="" if strictest == "block" else self._redact(text, ordered, placeholders),
+            risk_category="none" if worst is None else _RISK_BY_CATEGORY[worst],
+            reasoning=_format_reasoning(ordered, strictest),
+            findings=tuple(ordered),
+            action=strictest,
+        )
+
+    def _is_enabled(self, finding: Finding) -> bool:
+        return self.policy.get_action(finding.category) != "off"
+
+    def _redact(self, text: str, findings: Sequence[Finding], placeholders: PlaceholderMap | None) -> str:
+        """Redacts removed spans first; placeholders are only for what is left."""
+        redacted = [finding for finding in findings if self.policy.get_action(finding.category) == "redact"]
+        restorable = select_placeholder_findings(redacted) if placeholders is not None else []
+        spans = [
+            (f.start, f.end, f"[removed: {f.kind}]") for f in redacted if placeholders is None or not _is_restorable(f)
+        ]
+        if placeholders is None:
+            return replace_spans(text, spans)
+        removed = bytearray(len(text))
+        for start, end, _ in spans:
+            removed[start:end] = b"\x01" * (end - start)
+        placeholders.reserve_existing(text)
+        remaining = [f for f in restorable if not any(removed[f.start : f.end])]
+        spans += [
+            (f.start, f.end, f"<{placeholders.assign_placeholder(f.kind, text[f.start : f.end])}>") for f in remaining
+        ]
+        return replace_spans(text, spans)
+
+
+def select_placeholder_findings(findings: Iterable[Finding]) -> list[Finding]:
+    """Returns the findings that get placeholders, personal data and the caller's own credentials, without overlaps.
+
+    A credential wins over findings inside it; overlapping credentials become one.
+    """
+    credentials: list[Finding] = []
+    for finding in sorted((f for f in findings if f.category == "secret" and _is_restorable(f)), key=lambda f: f.start):
+        last = credentials[-1] if credentials else None
+        if last is not None and finding.start < last.end:
+            credentials[-1] = last.model_copy(update={"end": max(last.end, finding.end)})
+        else:
+            credentials.append(finding.model_copy(update={"kind": "CREDENTIAL"}))
+    personal = [
+        finding
+        for finding in findings
+        if finding.category == "pii" and not any(c.start < finding.end and finding.start < c.end for c in credentials)
+    ]
+    return sorted([*credentials, *personal], key=lambda finding: finding.start)
+
+
+def _is_restorable(finding: Finding) -> bool:
+    """Returns whether a finding may be restored: not a secret of this gateway."""
+    return finding.category == "pii" or (finding.category == "secret" and finding.kind != "CONFIGURED_SECRET")
+
+
+def _format_reasoning(findings: Sequence[Finding], action: AppliedAction) -> str:
+    if not findings:
+        return "nothing was found"
+    kinds: dict[str, int] = {}
+    for finding in findings:
+        name = f"{finding.category} ({finding.kind})"
+        kinds[name] = kinds.get(name, 0) + 1
+    listed = ", ".join(name if count == 1 else f"{count} times {name}" for name, count in kinds.items())
+    done = {"flag": "reported", "redact": "taken out", "block": "the text was blocked", "pass": "nothing to do"}[action]
+    surest = max(findings, key=lambda finding: finding.score)
+    return f"found {listed}: {done}" + (f"; {surest.detail}" if surest.detail else "")

@@ -1,0 +1,93 @@
+"""The input, output and policy of guardrails; the fields follow the agent contract."""
+
+from typing import Literal, Protocol
+
+from pydantic import Field, JsonValue
+
+from agent.core.models import FrozenModel
+
+CheckType = Literal["input_validation", "output_safety"]
+RiskCategory = Literal["injection", "pii", "hate_speech", "malicious_code", "none"]
+GuardedCategory = Literal["injection", "pii", "secret", "hate_speech", "malicious_code"]
+"""The categories of a policy. Secrets have a policy of their own; `risk_category` reports them as `pii`."""
+PolicyAction = Literal["off", "flag", "redact", "block"]
+"""`off`: not searched. `flag`: reported, text unchanged. `redact`: removed. `block`: the whole text is stopped."""
+
+
+class Finding(FrozenModel):
+    """Something found in a text. It does not contain the value, because findings are logged."""
+
+    category: GuardedCategory
+    kind: str = Field(min_length=1)
+    """The kind of finding, such as `EMAIL`, `AWS_ACCESS_KEY` or `override`."""
+    start: int = Field(ge=0)
+    """Start in characters: `text[start:end]` was found."""
+    end: int = Field(ge=0)
+    score: float = Field(default=1.0, ge=0, le=1)
+    """The confidence of the detector, from 0 to 1."""
+    detail: str = ""
+    """The reason, for people."""
+
+
+class GuardrailsInput(FrozenModel):
+    """A text to check: a request on its way in, or an answer or tool result on its way out."""
+
+    content: str
+    check_type: CheckType
+    metadata: dict[str, JsonValue] | None = None
+    """`{"tainted": true}` marks a text from outside, in which nobody should make requests."""
+
+
+class GuardrailsOutput(FrozenModel):
+    """The findings, and the text that may go on."""
+
+    is_safe: bool
+    """Whether there are no findings, whatever the policy does."""
+    sanitized_content: str
+    """The text after redaction; empty if the policy blocks it."""
+    risk_category: RiskCategory | None
+    """The worst category found: injection, malicious code, hate speech, pii; else `none`."""
+    reasoning: str
+    findings: tuple[Finding, ...] = ()
+    action: Literal["pass", "flag", "redact", "block"] = "pass"
+    """The strictest action of the policy for these findings."""
+
+
+class GuardrailsPolicy(FrozenModel):
+    """The action for each category."""
+
+    injection: PolicyAction = "flag"
+    pii: PolicyAction = "redact"
+    secret: PolicyAction = "redact"  # noqa: S105 - what to do, no password
+    hate_speech: PolicyAction = "flag"
+    malicious_code: PolicyAction = "flag"
+
+    def get_action(self, category: GuardedCategory) -> PolicyAction:
+        """Returns the action for a finding of this category."""
+        actions: dict[GuardedCategory, PolicyAction] = {
+            "injection": self.injection,
+            "pii": self.pii,
+            "secret": self.secret,
+            "hate_speech": self.hate_speech,
+            "malicious_code": self.malicious_code,
+        }
+        return actions[category]
+
+
+class Guardrail(Protocol):
+    """Checks a text: our own agent, a model, a service. May wait, with a time limit of its own."""
+
+    async def check(self, request: GuardrailsInput) -> GuardrailsOutput:
+        """Checks one text. Raises an `AgentError` if it cannot give a verdict."""
+        ...
+
+
+class Detector(Protocol):
+    """Finds one kind of thing in a text, without waiting. The pipeline consists of detectors."""
+
+    categories: frozenset[GuardedCategory]
+    """The categories it can report. It is not called if the policy of all of them is `off`."""
+
+    def find(self, request: GuardrailsInput) -> list[Finding]:
+        """Returns the findings in any order; spans may overlap. Takes time linear in the text's length."""
+        ...

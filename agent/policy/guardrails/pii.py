@@ -1,0 +1,175 @@
+"""Finds personal data that has a format: matched by pattern, kept only if the checksum or other rules hold.
+
+The detectors read the text without disguises (`deobfuscation.py`); positions are those in the original. Names and
+street addresses have no format; a model that finds them can be added as a further `Guardrail`.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import Final, NamedTuple
+
+from stdnum import iban, luhn
+from stdnum.exceptions import ValidationError
+
+from agent.policy.guardrails.deobfuscation import DeobfuscatedText, normalize_disguises, split_at_invisible
+from agent.policy.guardrails.emails import find_emails
+from agent.policy.guardrails.identities import find_identities
+from agent.policy.guardrails.models import Finding, GuardedCategory, GuardrailsInput
+from agent.policy.guardrails.phones import find_phones
+from agent.policy.guardrails.spans import Span
+
+_DASHES: Final = re.compile(r"(?<=[0-9A-Z])[\u2010-\u2015\u2212](?=[0-9A-Z])")
+_CARD: Final = re.compile(
+    r"(?<![\w.,/#-])(?:\d(?:[ \t]{0,2}\d|[ ]?-[ ]?\d){11,18}"
+    r"|\d{4}(?P<mark>[._/])(?:\d{4}(?P=mark)\d{4}(?P=mark)\d{1,7}|\d{6}(?P=mark)\d{4,5}))(?![\w])(?![.,-]\d)"
+    r"|(?<=#)\d(?:[ -]?\d){11,18}(?![\w])"
+)
+_CARD_WORDS: Final = re.compile(
+    r"card|karte|kort|carte|tarjeta|carta|visa|master|amex|maestro|diners"
+    r"|discover|credit|kredit|\bcc\b|\bpan\b",
+    re.IGNORECASE,
+)
+_OTHER_NUMBER_LABEL: Final = re.compile(
+    r"\b(?:ref|reference|order|ticket|tracking|invoice|serial|imei|isbn|article|part|item|parcel|bestellung|ordernr)"
+    r"\.?(?: (?:number|no\.?|nr\.?|id))?[ :#]{0,3}\Z",
+    re.IGNORECASE,
+)
+"""A label directly before the number that excludes a card. One in ten numbers passes the Luhn check."""
+_ISSUERS: Final = re.compile(
+    r"4\d{12}(?:\d{3}|\d{6})?|(?:5[1-5]|2[2-7])\d{14}|3[47]\d{13}|3(?:0[0-5]|[689])\d{11,16}|6(?:011|4[4-9]|5)\d{12,15}"
+    r"|62\d{14,17}|35\d{14}|(?:2131|1800)\d{11}|(?:5018|5020|5038|5[678]|6304|6390|67)\d{8,17}"
+)  # fmt: skip
+"""Number ranges of card issuers. After a word for a card, any number that passes the Luhn check counts."""
+_IBAN: Final = re.compile(r"(?<![^\W_])[A-Za-z]{2}\d{2}(?:[ .-]?[A-Za-z0-9]{2,4}){3,9}(?:[ .-]?[A-Za-z0-9])?")
+_IPV4: Final = re.compile(
+    r"(?<![\w.<>~^])(?<![<>~!=^]=)(?<![A-Za-z]/)(?:(?<!:)::ffff:)?(?:\d{1,3}\.){3}\d{1,3}(?![\w]|\.\d)", re.IGNORECASE
+)
+"""Excludes version requirements (`>=1.2.0.0`) and browser versions (`Chrome/120.0.0.0`)."""
+_IPV6: Final = re.compile(r"(?<![\w:.])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![\w:])")
+_DOTTED: Final = re.compile(r"\d\.\d{1,3}\.\d")
+_COLONS: Final = re.compile(r":[0-9A-Fa-f]{0,4}:")
+"""Every such address contains this, and most texts do not."""
+_LONG_GROUP: Final = re.compile(r"[0-9A-Fa-f]{3}")
+_VERSION: Final = re.compile(
+    r"(?:\b(?:version|release|v|ver|build|firmware|rev|section|chapter|clause|paragraph|figure|table|appendix|oid"
+    r"|abschnitt|kapitel|avsnitt)\.?|§)[\s:=\"']{0,3}\Z",
+    re.IGNORECASE,
+)
+_EXAMPLE_NETWORKS: Final = tuple(map(IPv4Network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")))
+_EXAMPLE_NETWORK_V6: Final = IPv6Network("2001:db8::/32")
+"""Documentation addresses (RFC 5737, RFC 3849). They count, because anonymized texts and tests use them."""
+CONTEXT_BEFORE: Final = 48
+"""Characters before a number in which a word can identify it."""
+
+
+class PiiKind(NamedTuple):
+    """A kind of personal data and its finder. Earlier kinds win if spans overlap."""
+
+    name: str
+    find: Callable[[str], Iterator[Span]]
+
+
+class PiiDetector:
+    """Finds personal data in time linear in the text's length."""
+
+    categories: frozenset[GuardedCategory] = frozenset({"pii"})
+
+    def find(self, request: GuardrailsInput) -> list[Finding]:
+        """Returns findings without overlaps, in the order of the text."""
+        return [
+            Finding(category="pii", kind=name, start=span.start, end=span.end, detail=span.reason)
+            for name, span in find_personal_data(request.content)
+        ]
+
+
+def find_personal_data(text: str) -> list[tuple[str, Span]]:
+    """Returns all personal data of a text with its kind, without overlaps, in order."""
+    found: list[tuple[str, Span]] = []
+    covered = bytearray(len(text))
+    for view in _iter_views(text):
+        for kind in _PII_KINDS:
+            for span in kind.find(view.text):
+                start, end = view.to_original_span(span.start, span.end)
+                if not any(covered[start:end]):
+                    covered[start:end] = b"\x01" * (end - start)
+                    found.append((span.kind or kind.name, span._replace(start=start, end=end)))
+    return sorted(found, key=lambda found: found[1].start)
+
+
+def _iter_views(text: str) -> Iterator[DeobfuscatedText]:
+    """Yields the text without disguises, with `-` for every dash within a number.
+
+    If invisible characters stand between letters, also yields it with spaces for them.
+    """
+    split_text = split_at_invisible(text)
+    for source in (text,) if split_text is None else (text, split_text):
+        view = normalize_disguises(source)
+        yield DeobfuscatedText(view.text if view.text.isascii() else _DASHES.sub("-", view.text), view.positions)
+
+
+def _find_cards(text: str) -> Iterator[Span]:
+    for match in _CARD.finditer(text):
+        digits = re.sub(r"\D", "", match[0])
+        if len(set(digits)) > 1 and luhn.is_valid(digits):
+            is_assigned = text[max(0, match.start() - 1) : match.start()] == "="
+            is_issued = len(digits) >= 13 and not is_assigned and _ISSUERS.fullmatch(digits) is not None
+            before = max(0, match.start() - CONTEXT_BEFORE)
+            if _CARD_WORDS.search(text, before, match.start()) or (
+                is_issued and not _OTHER_NUMBER_LABEL.search(text, before, match.start())
+            ):
+                yield Span(match.start(), match.end(), "a card number whose check digit is right")
+
+
+def _find_ibans(text: str) -> Iterator[Span]:
+    at = 0
+    while (match := _IBAN.search(text, at)) is not None:
+        at = match.start() + 4
+        for end in range(match.end(), match.start() + 14, -1):
+            if (end == len(text) or not text[end].isalnum()) and _is_iban(text[match.start() : end]):
+                yield Span(match.start(), end, "an IBAN whose check digits are right")
+                at = end  # the rest of the match may begin the next one
+                break
+
+
+@lru_cache(maxsize=4096)
+def _is_iban(number: str) -> bool:
+    try:
+        iban.validate(number, check_country=False)  # its list of banks is incomplete
+    except ValidationError:
+        return False
+    return True
+
+
+def _find_ip_addresses(text: str) -> Iterator[Span]:
+    for needs, pattern in ((_DOTTED, _IPV4), (_COLONS, _IPV6)):
+        for match in pattern.finditer(text) if needs.search(text) else ():
+            if _is_public(match[0]) and not _VERSION.search(text, max(0, match.start() - 24), match.start()):
+                yield Span(match.start(), match.end(), "a public IP address")
+
+
+def _is_public(source: str) -> bool:
+    """Returns whether this is a public IP address.
+
+    A shortened IPv6 address must be in 2000::/3 (RFC 4291), which `a::b` in source code is not; one of eight groups
+    must have a long group, which hardware addresses do not.
+    """
+    try:
+        address = ip_address(source.lower().removeprefix("::ffff:") if "." in source else source)
+    except ValueError:
+        return False
+    if isinstance(address, IPv6Address):
+        whole = "::" not in source and _LONG_GROUP.search(source) is not None
+        return (address.is_global or address in _EXAMPLE_NETWORK_V6) and (whole or int(address) >> 125 == 1)
+    return (address.is_global and not address.is_multicast) or any(address in net for net in _EXAMPLE_NETWORKS)
+
+
+_PII_KINDS: Final = (
+    PiiKind("EMAIL", find_emails),
+    PiiKind("IBAN", _find_ibans),
+    PiiKind("CARD", _find_cards),
+    PiiKind("ID", find_identities),
+    PiiKind("IP", _find_ip_addresses),
+    PiiKind("PHONE", find_phones),
+)

@@ -1,0 +1,58 @@
+"""Spans of a text and their replacement."""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+_Location = tuple[dict[str, JsonValue] | list[JsonValue], str | int]
+
+
+class Span(NamedTuple):
+    """The span `text[start:end]` and the reason for it."""
+
+    start: int
+    end: int
+    reason: str
+    kind: str = ""
+    """The kind, if it is narrower than that of the detector."""
+
+
+def replace_spans(text: str, spans: Iterable[tuple[int, int, str]]) -> str:
+    """Returns the text with each `[start, end)` replaced.
+
+    Of overlapping spans the first and longest is replaced, and the rest of the others is removed, so that no part of
+    any of them stays.
+    """
+    parts: list[str] = []
+    at = 0
+    for start, end, instead in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if start >= at:
+            parts += [text[at:start], instead]
+        at = max(at, end)
+    return "".join([*parts, text[at:]])
+
+
+def map_json_texts(value: JsonValue, change: Callable[[str, str], str]) -> JsonValue:
+    """Returns a JSON tree with every text and name changed.
+
+    `change` gets the text and the name it stands under (empty for names). Works iteratively, so deep trees are safe.
+    """
+    root: list[JsonValue] = [value]
+    waiting: list[tuple[_Location, str]] = [((root, 0), "")]
+    while waiting:
+        (container, key), under = waiting.pop()
+        current = container[key]  # type: ignore[index]
+        changed_value: JsonValue
+        if isinstance(current, str):
+            changed_value = change(current, under)
+        elif isinstance(current, dict):
+            changed_value = {change(name, ""): part for name, part in current.items()}
+            waiting += [((changed_value, changed), name) for changed, name in zip(changed_value, current, strict=False)]
+        elif isinstance(current, list):
+            changed_value = list(current)
+            waiting += [((changed_value, number), under) for number in range(len(changed_value))]
+        else:
+            continue
+        container[key] = changed_value  # type: ignore[index]
+    return root[0]

@@ -1,0 +1,38 @@
+"""Filters a text that arrives in pieces: holds back what may still change and passes on the rest."""
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+MAX_HELD_CHARS: Final = 20_000
+"""Maximum number of characters held back. Longer text passes in blocks of this size."""
+_LAST_WORD = re.compile(r"\S{0,20000}\Z")
+
+
+class BufferedFilter:
+    """Applies `change` to pieces as if to the whole text. `complete` returns how much of a text is final."""
+
+    def __init__(self, change: Callable[[str], str], complete: Callable[[str], int]) -> None:
+        self._change = change
+        self._find_stable_length = complete
+        self._held = ""
+
+    def feed(self, piece: str) -> str:
+        """Adds a piece and returns the text that is now final."""
+        text = self._held + piece
+        cut = self._find_stable_length(text)
+        if cut == 0 and len(text) > MAX_HELD_CHARS:
+            cut = len(text)
+        self._held = text[cut:]
+        return self._change(text[:cut])
+
+    def end(self) -> str:
+        """Returns the remaining text."""
+        rest, self._held = self._held, ""
+        return self._change(rest)
+
+
+def find_last_word(text: str) -> int:
+    """Returns the position of the last word."""
+    match = _LAST_WORD.search(text, max(0, len(text) - MAX_HELD_CHARS))
+    return match.start() if match is not None else len(text)

@@ -1,0 +1,185 @@
+"""The answer as a person may read it: checked by the room's policy, links made harmless, placeholders restored.
+
+A stream gives the same text however it is cut. What cannot be found in pieces (personal data, words of hate) is looked
+for in rooms that show their answers whole.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Protocol
+
+from agent.core.errors import AgentFailure, UnsafeAnswerError
+from agent.core.events import AnswerFinished, OutputGuarded
+from agent.core.models import JsonObject, OutputGuards
+from agent.core.run_state import RunState
+from agent.policy.redaction.inbound import placeholders_for_people, placeholders_of
+from agent.policy.redaction.secrets import redacts_secrets, secret_finder
+
+if TYPE_CHECKING:
+    from agent.policy.guardrails import GuardrailPipeline, GuardrailsOutput, LinkFilter, SecretScanner
+
+OUTSIDE_CHARS = 200_000
+"""How much of what was read from outside is compared with the links of an answer."""
+
+
+class StreamFilter(Protocol):
+    """A filter over a text that comes in pieces."""
+
+    def feed(self, piece: str) -> str:
+        """Returns what is certain after one more piece."""
+        ...
+
+    def end(self) -> str:
+        """Returns the rest."""
+        ...
+
+
+class ChainedFilter:
+    """Several filters, one after the other."""
+
+    def __init__(self, stages: Sequence[StreamFilter]) -> None:
+        self._stages = stages
+
+    def feed(self, piece: str) -> str:
+        """Returns what is certain after one more piece."""
+        for stage in self._stages:
+            piece = stage.feed(piece)
+        return piece
+
+    def end(self) -> str:
+        """Returns the rest: of each filter, through those behind it."""
+        rest = ""
+        for stage in self._stages:
+            rest = stage.feed(rest) + stage.end() if rest else stage.end()
+        return rest
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedAnswer:
+    """An answer after the room's policy: what may be shown, and the event about what was found."""
+
+    text: str
+    event: OutputGuarded | None = None
+
+    @property
+    def failure(self) -> AgentFailure | None:
+        """Why nothing of it may be shown."""
+        return self.event.failure if self.event is not None else None
+
+
+async def check_answer(text: str, state: RunState, secrets: tuple[str, ...]) -> CheckedAnswer:
+    """Returns a whole answer after the room's policy. Its placeholders are still in place."""
+    found = await _find_in_answer(text, state, secrets)
+    if found.is_safe:
+        return CheckedAnswer(found.sanitized_content)
+    failure = None
+    if found.action == "block":
+        failure = UnsafeAnswerError(_refusal_reason(found), agent_id="guardrails").to_failure()
+    action = found.action if found.action != "pass" else "flag"
+    event = OutputGuarded(action=action, findings=(found.reasoning,), failure=failure)
+    return CheckedAnswer(found.sanitized_content, event)
+
+
+def release_answer(answer: AnswerFinished, text: str, state: RunState, secrets: tuple[str, ...]) -> AnswerFinished:
+    """Returns the answer as it leaves the gateway; `text` is its text after the room's policy."""
+    tailored = answer.tailored
+    if tailored is not None:
+        content = text
+        if tailored.content != answer.text:
+            content = answer_secret_finder(state.room.guard_output, secrets).redact(tailored.content)
+        tailored = tailored.model_copy(update={"content": _restore(content, state)})
+    calls = tuple(_restore_call(call, state) for call in answer.tool_calls)
+    return answer.model_copy(update={"text": _restore(text, state), "tailored": tailored, "tool_calls": calls})
+
+
+class AnswerFilters:
+    """Makes the filters for the streams of one answer: its text, and the reasoning behind it."""
+
+    def __init__(self, state: RunState, secrets: tuple[str, ...]) -> None:
+        self._secrets = answer_secret_finder(state.room.guard_output, secrets)
+        self._links = _link_filter(state)
+        self._placeholders = placeholders_for_people(state)
+
+    def create(self) -> StreamFilter:
+        """Returns a filter for one stream."""
+        stages: list[StreamFilter] = [self._secrets.create_stream()]
+        if self._links is not None:
+            stages.append(self._links.create_stream())
+        if self._placeholders is not None:
+            stages.append(self._placeholders.create_stream_restorer())
+        return ChainedFilter(stages)
+
+
+def answer_secret_finder(guards: OutputGuards, secrets: tuple[str, ...]) -> "SecretScanner":
+    """Returns the finder of what an answer may not hold: this gateway's secrets and, unless the room leaves them in,
+    what looks like or is called a credential."""
+    return secret_finder(secrets, "all" if redacts_secrets(guards) else "known")
+
+
+def caller_text(state: RunState) -> str:
+    """Returns what the caller wrote: their own data may be repeated to them."""
+    return "\n".join((state.request.prompt, *(message.content for message in state.request.messages or ())))
+
+
+def _restore(text: str, state: RunState) -> str:
+    links, placeholders = _link_filter(state), placeholders_for_people(state)
+    if links is not None:
+        text = links.sanitize(text)
+    return placeholders.restore(text) if placeholders is not None else text
+
+
+def _restore_call(call: JsonObject, state: RunState) -> JsonObject:
+    """Returns the call of a client's tool with the values in its arguments, which are JSON inside JSON."""
+    placeholders = placeholders_of(state)
+    function = call.get("function")
+    arguments = function.get("arguments") if isinstance(function, dict) else None
+    if placeholders is None or not isinstance(function, dict) or not isinstance(arguments, str):
+        return call
+    # The value goes between the quotes of a JSON text, so it is escaped as one.
+    escaped = {sign: json.dumps(value, ensure_ascii=False)[1:-1] for sign, value in placeholders.entries.items()}
+    return {**call, "function": {**function, "arguments": type(placeholders)(escaped).restore(arguments)}}
+
+
+async def _find_in_answer(text: str, state: RunState, secrets: tuple[str, ...]) -> "GuardrailsOutput":
+    from agent.policy.guardrails import GuardrailsInput  # noqa: PLC0415 - loaded with the first request
+
+    guards = state.room.guard_output
+    if not redacts_secrets(guards):
+        text = secret_finder(secrets, "known").redact(text)
+    pipeline = _output_guardrails(guards, secret_finder(secrets, "all"))
+    found = await pipeline.collect_findings(GuardrailsInput(content=text, check_type="output_safety"))
+    own = caller_text(state) if any(finding.category == "pii" for finding in found) else ""
+    kept = [finding for finding in found if finding.category != "pii" or text[finding.start : finding.end] not in own]
+    return pipeline.apply_policy(text, kept, None)
+
+
+@cache
+def _output_guardrails(guards: OutputGuards, secrets: "SecretScanner") -> "GuardrailPipeline":
+    from agent.policy.guardrails import GuardrailPipeline, GuardrailsPolicy  # noqa: PLC0415 - as above
+    from agent.policy.guardrails.harm import HarmDetector  # noqa: PLC0415 - as above
+    from agent.policy.guardrails.pii import PiiDetector  # noqa: PLC0415 - as above
+
+    policy = GuardrailsPolicy(injection="off", **guards.model_dump())
+    return GuardrailPipeline(policy, detectors=(HarmDetector(), secrets, PiiDetector()))
+
+
+def _refusal_reason(found: "GuardrailsOutput") -> str:
+    kinds = ", ".join(sorted({f"{finding.category} ({finding.kind})" for finding in found.findings}))
+    return f"the answer was kept back: it holds what this room does not let out: {kinds}"
+
+
+def _link_filter(state: RunState) -> "LinkFilter | None":
+    """Returns what makes links harmless; None as long as nothing from outside was read.
+
+    Only what tools and memories returned counts as read: a model's own text is no source."""
+    calls = (call for step in state.steps.values() for attempt in step.attempts for call in attempt.calls)
+    outside = [call.result.text for call in calls if call.result is not None and call.result.tainted]
+    outside += [item.text for item in (state.retrieval.items if state.retrieval else ()) if item.tainted]
+    if not outside:
+        return None
+    from agent.policy.guardrails import LinkFilter  # noqa: PLC0415 - as above
+
+    inside = (state.prompt, state.room.system_prompt, *(message.content for message in state.request.messages or ()))
+    return LinkFilter(outside=("\n".join(outside)[:OUTSIDE_CHARS],), inside=inside)

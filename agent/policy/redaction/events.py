@@ -1,0 +1,275 @@
+"""What an event may hold as it goes into the log: `EventRedactor.redact` has one rule for each type that holds text.
+
+Whatever the answer may not hold, by the policy of its room, plans, verdicts, turns and results may not hold either.
+Arguments stay: they are what will be done, and what a person approves. Types without a rule hold nothing that a model
+or a tool wrote, or were redacted on their way in (`agent.policy.redaction.inbound`).
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from pydantic import JsonValue
+
+from agent.core import events as ev
+from agent.core.content_blocks import build_omission_notice, restore_bytes, strip_bytes
+from agent.core.json_walk import iter_texts
+from agent.core.models import JsonObject, Source
+from agent.core.run_state import RunState
+from agent.llm.provider_fields import map_reasoning
+from agent.policy.redaction.answers import answer_secret_finder, caller_text
+from agent.policy.redaction.secrets import redacts_secrets, secret_finder
+
+PIECE_CHARS, LONGEST_KEY = 50_000, 10_000
+"""Bytes are searched in such pieces, each with the beginning of the next, into which a secret may reach."""
+
+
+class ResultParts(NamedTuple):
+    """The parts of a tool's result that hold text."""
+
+    text: str
+    value: JsonValue
+    sources: tuple[Source, ...]
+
+
+class EventRedactor:
+    """The policy of one run. Pure: the same event gives the same result, however often it is redacted."""
+
+    def __init__(self, state: RunState, secrets: tuple[str, ...]) -> None:
+        guards = state.room.guard_output
+        self._guards = guards
+        self._own = secrets
+        self._scanner = secret_finder(secrets, "forms" if redacts_secrets(guards) else "known")
+        self._errors = secret_finder(secrets, "forms")
+        self._answers = answer_secret_finder(guards, secrets)
+        self._is_personal = guards.pii in ("redact", "block")
+        self._caller_text = caller_text(state) if self._is_personal else ""
+
+    def redact(self, body: ev.EventBody, *, by_model: bool = True) -> ev.EventBody:
+        """Returns the event as the log may hold it. `by_model`: whether a model wrote the output of a step."""
+        rule = RULES.get(type(body))
+        if rule is None or (isinstance(body, ev.StepFinished) and not by_model and body.output.error is None):
+            return body
+        redacted: ev.EventBody = rule(self, body)
+        return redacted
+
+    def text(self, text: str) -> str:
+        """Returns a text without secrets and, where the room keeps it from its answers, others' personal data."""
+        return self._without_personal(self._scanner.redact(text)) if text else text
+
+    def answer_text(self, text: str) -> str:
+        """Returns a model's text as an answer may hold it: also what is called a password is removed."""
+        return self._without_personal(self._answers.redact(text)) if text else text
+
+    def error_message(self, text: str) -> str:
+        """Returns a message about a failure; providers and libraries quote the key they refuse."""
+        return self._errors.redact(text)
+
+    def provider_fields(self, fields: JsonObject) -> JsonObject:
+        """Returns a reply's provider fields: no reasoning at all in a room that looks at its answers as a whole."""
+        if self._guards.requires_whole_answer:
+            return {key: value for key, value in fields.items() if key == "extra_content"}
+        return map_reasoning(fields, self._answers.redact)
+
+    def output(self, output: ev.StepOutput, text: str) -> ev.StepOutput:
+        """Returns what a model wrote for a step, with its text replaced by the redacted `text`."""
+        value, tailored, fields = output.value, output.tailored, output.provider_fields
+        calls = value.get("tool_calls") if isinstance(value, dict) else None
+        if text == output.text and not calls and not fields:
+            return output
+        if text != output.text:
+            value = {**value, "text": text} if isinstance(value, dict) else text
+            tailored = tailored.model_copy(update={"content": text}) if tailored is not None else None
+        if isinstance(value, dict) and isinstance(calls, list):
+            value = {**value, "tool_calls": self.tool_calls(calls)}
+        fields = self.provider_fields(fields) if fields else fields
+        return output.model_copy(update={"text": text, "value": value, "tailored": tailored, "provider_fields": fields})
+
+    def tool_calls(self, calls: Iterable[JsonValue]) -> list[JsonValue]:
+        """Returns the calls of a client's tools with their arguments redacted, and still JSON."""
+        return [self._tool_call(call) for call in calls]
+
+    def may_hold_secret(self, parts: ResultParts) -> bool:
+        """Returns whether there may be anything to remove from a result; False is certain."""
+        quotes = (part for s in parts.sources for part in (s.name, s.url or "", *s.quotes))
+        return self._suspects((parts.text, json.dumps(parts.value, ensure_ascii=False, default=str), *quotes))
+
+    def result(self, parts: ResultParts) -> ResultParts:
+        """Returns a tool's result redacted, names and numbers in its value too."""
+        from agent.policy.guardrails.spans import map_json_texts  # noqa: PLC0415 - loaded with the first request
+
+        sources = tuple(
+            source.model_copy(
+                update={
+                    "name": self.text(source.name),
+                    "url": self.text(source.url) if source.url is not None else None,
+                    "quotes": tuple(map(self.text, source.quotes)),
+                }
+            )
+            for source in parts.sources
+        )
+        value = map_json_texts(parts.value, lambda text, _: self.text(text))
+        return ResultParts(self.text(parts.text), value, sources)
+
+    def content_blocks(self, blocks: Iterable[JsonObject]) -> list[JsonObject]:
+        """Returns a tool's content blocks. A block whose bytes hold a secret of this gateway is left out."""
+        bare, parts = strip_bytes(list(blocks))
+        words: JsonValue = [*bare]
+        clean = ResultParts("", words, ())
+        clean = self.result(clean) if self.may_hold_secret(clean) else clean
+        kept = [block for block in clean.value if isinstance(block, dict)] if isinstance(clean.value, list) else []
+        whole = restore_bytes(kept, parts)
+        if not self._own:
+            return whole
+        why = "it holds a secret of this gateway"
+        return [
+            build_omission_notice(block, why) if self._bytes_hold_secret(part) else block
+            for block, part in zip(whole, parts, strict=True)
+        ]
+
+    def _suspects(self, texts: Iterable[str]) -> bool:
+        return self._is_personal or self._scanner.may_contain_secret("\n".join(texts))
+
+    def _without_personal(self, text: str) -> str:
+        if not self._is_personal:
+            return text
+        from agent.policy.guardrails.pii import find_personal_data  # noqa: PLC0415 - as above
+        from agent.policy.guardrails.spans import replace_spans  # noqa: PLC0415 - as above
+
+        found = [(span.start, span.end, f"[removed: {kind}]") for kind, span in find_personal_data(text)]
+        return replace_spans(text, [span for span in found if text[span[0] : span[1]] not in self._caller_text])
+
+    def _bytes_hold_secret(self, data: str) -> bool:
+        own = secret_finder(self._own, "known")
+        places = range(0, len(data), PIECE_CHARS)
+        return any(own.may_contain_secret(data[at : at + PIECE_CHARS + LONGEST_KEY]) for at in places)
+
+    def _tool_call(self, call: JsonValue) -> JsonValue:
+        function = call.get("function") if isinstance(call, dict) else None
+        arguments = read_arguments(call)
+        if not isinstance(call, dict) or not isinstance(function, dict) or not self._suspects((arguments,)):
+            return call
+        return {**call, "function": {**function, "arguments": self._arguments(arguments)}}
+
+    def _arguments(self, written: str) -> str:
+        """Returns arguments redacted; in numbers too, for the digits of cards are written as numbers."""
+        from agent.policy.guardrails.spans import map_json_texts  # noqa: PLC0415 - as above
+
+        def number(digits: str) -> int | str:
+            return int(digits) if self.text(digits) == digits else self.text(digits)
+
+        try:
+            arguments: JsonValue = json.loads(written, parse_int=number)
+        except (ValueError, RecursionError):  # no JSON: the client will say so
+            return self.text(written)
+        kept = map_json_texts(arguments, lambda text, _: self.text(text))
+        return written if kept == json.loads(written) else json.dumps(kept, ensure_ascii=False)
+
+    # The rules, in the order of a run.
+
+    def _plan_rejected(self, body: ev.PlanRejected) -> ev.PlanRejected:
+        return body.model_copy(
+            update={"problems": tuple(map(self.text, body.problems)), "excerpt": self.text(body.excerpt)}
+        )
+
+    def _plan_proposed(self, body: ev.PlanProposed) -> ev.PlanProposed:
+        plan = body.plan
+        intents = [step.intent for step in plan.steps]
+        reasons = (plan.origin_reason or "", body.fallback_reason or "", body.replan_reason or "")
+        if not self._suspects((plan.goal, plan.reasoning, *reasons, *intents)):
+            return body
+        steps = tuple(step.model_copy(update={"intent": self.text(step.intent)}) for step in plan.steps)
+        words = {"goal": self.text(plan.goal), "reasoning": self.text(plan.reasoning)}
+        origin = self.text(plan.origin_reason) if plan.origin_reason else plan.origin_reason
+        return body.model_copy(
+            update={
+                "plan": plan.model_copy(update={**words, "origin_reason": origin, "steps": steps}),
+                "fallback_reason": self.text(body.fallback_reason) if body.fallback_reason else body.fallback_reason,
+                "replan_reason": self.text(body.replan_reason) if body.replan_reason else body.replan_reason,
+            }
+        )
+
+    def _model_returned(self, body: ev.ModelReturned) -> ev.ModelReturned:
+        turn = body.message
+        if turn is None:
+            return body
+        update = {"text": self.answer_text(turn.text), "provider_fields": self.provider_fields(turn.provider_fields)}
+        return body.model_copy(update={"message": turn.model_copy(update=update)})
+
+    def _tool_returned(self, body: ev.ToolReturned) -> ev.ToolReturned:
+        error = self.error_message(body.error) if body.error else body.error
+        parts = ResultParts(body.text, body.output, body.sources)
+        if not self.may_hold_secret(parts):
+            return body if error == body.error else body.model_copy(update={"error": error})
+        text, value, sources = self.result(parts)
+        return body.model_copy(update={"text": text, "output": value, "sources": sources, "error": error})
+
+    def _subagent_finished(self, body: ev.SubAgentFinished) -> ev.SubAgentFinished:
+        from agent.policy.guardrails.spans import map_json_texts  # noqa: PLC0415 - loaded with the first request
+
+        found: JsonValue = body.result.model_dump(mode="json")
+        if not self._suspects(iter_texts(found)):
+            return body
+        clean = map_json_texts(found, lambda text, _: self.text(text))
+        return body.model_copy(update={"result": type(body.result).model_validate(clean)})
+
+    def _step_finished(self, body: ev.StepFinished) -> ev.StepFinished:
+        output = body.output
+        if output.error is not None:
+            error = self.error_message(output.error)
+            return body.model_copy(update={"output": output.model_copy(update={"error": error})})
+        shown = self.output(output, self.answer_text(output.text))
+        return body if shown is output else body.model_copy(update={"output": shown})
+
+    def _step_judged(self, body: ev.StepJudged) -> ev.StepJudged:
+        verdict = body.verdict
+        if verdict.by != "model" or not self._suspects((verdict.reason, verdict.evidence, verdict.suggested_fix or "")):
+            return body  # what a rule says is taken from results, which were redacted before
+        fix = self.text(verdict.suggested_fix) if verdict.suggested_fix else verdict.suggested_fix
+        words = {"reason": self.text(verdict.reason), "evidence": self.text(verdict.evidence), "suggested_fix": fix}
+        return body.model_copy(update={"verdict": verdict.model_copy(update=words)})
+
+    def _answer_text(self, body: Any) -> Any:
+        return body.model_copy(update={"text": self._answers.redact(body.text)}) if body.text else body
+
+    def _answer_checked(self, body: ev.AnswerChecked) -> ev.AnswerChecked:
+        problems = tuple(
+            problem.model_copy(
+                update={"text": self.answer_text(problem.text), "reason": self.answer_text(problem.reason)}
+            )
+            for problem in body.problems
+        )
+        return body.model_copy(update={"problems": problems})
+
+    def _run_failed(self, body: ev.RunFailed) -> ev.RunFailed:
+        message = self.error_message(body.failure.message)
+        return body.model_copy(update={"failure": body.failure.model_copy(update={"message": message})})
+
+
+def holds_text(body: ev.EventBody) -> bool:
+    """Returns whether a model or a tool may have written something in this event."""
+    return type(body) in RULES and not (isinstance(body, ev.ModelReturned) and body.message is None)
+
+
+def read_arguments(call: JsonValue) -> str:
+    """Returns the arguments of a call, as the model wrote them."""
+    function = call.get("function") if isinstance(call, dict) else None
+    arguments = function.get("arguments") if isinstance(function, dict) else None
+    return arguments if isinstance(arguments, str) else ""
+
+
+RULES: Mapping[type[ev.EventBody], Callable[[EventRedactor, Any], ev.EventBody]] = {
+    ev.PlanRejected: EventRedactor._plan_rejected,
+    ev.PlanProposed: EventRedactor._plan_proposed,
+    ev.ModelReturned: EventRedactor._model_returned,
+    ev.ToolReturned: EventRedactor._tool_returned,
+    ev.SubAgentFinished: EventRedactor._subagent_finished,
+    ev.StepFinished: EventRedactor._step_finished,
+    ev.StepJudged: EventRedactor._step_judged,
+    ev.AnswerDelta: EventRedactor._answer_text,
+    ev.AnswerChecked: EventRedactor._answer_checked,
+    ev.AnswerTranslated: EventRedactor._answer_text,
+    ev.AnswerFinished: EventRedactor._answer_text,
+    ev.RunFailed: EventRedactor._run_failed,
+}
+"""The rule of each type whose events hold text of a model or a tool."""

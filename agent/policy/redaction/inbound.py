@@ -1,0 +1,208 @@
+"""What a model may read: text in which personal data and credentials are replaced by placeholders.
+
+The placeholders of a run stand in its log. Tools get the values back, and people what is personal; credentials come
+back to tools only. The secrets of this gateway's settings get no placeholder: they are removed for good.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from pydantic import JsonValue
+
+from agent.core.models import ChatMessage, JsonObject, RoomGuards
+from agent.core.run_state import RunState
+from agent.llm.port import ModelReply
+from agent.llm.provider_fields import OPAQUE_FIELDS, map_reasoning, reasoning_texts
+from agent.policy.redaction.requests import guardrails_of
+from agent.policy.redaction.secrets import secret_finder
+
+if TYPE_CHECKING:
+    from agent.policy.guardrails import PlaceholderMap
+    from agent.policy.guardrails.models import Finding
+
+CREDENTIAL = "CREDENTIAL"
+"""The kind of all placeholders for credentials."""
+CACHED_CHARS = 4_000
+"""The findings of messages up to this length are kept for the next turn of their conversation."""
+_OPAQUE = frozenset({"image_url", *OPAQUE_FIELDS})
+"""Keys of messages under which pictures and signatures stand, which are no text."""
+
+
+class HistoryRedactor:
+    """Replaces personal data and credentials in earlier messages, where the room does so with prompts.
+
+    Its placeholders continue those of the prompt. `new_placeholders` belongs into the log together with the texts."""
+
+    def __init__(self, state: RunState, secrets: tuple[str, ...]) -> None:
+        guards = state.room.guard_input
+        self._kinds = tuple(name for name in ("pii", "secret") if getattr(guards, name) == "redact")
+        self._configured = secret_finder(secrets, "known")
+        self._known_placeholders = placeholders_of(state)
+        self._placeholders = self._known_placeholders
+
+    @property
+    def new_placeholders(self) -> dict[str, str]:
+        """The placeholders that the log does not hold yet, with their values."""
+        known = self._known_placeholders.entries if self._known_placeholders is not None else {}
+        entries = self._placeholders.entries if self._placeholders is not None else {}
+        return {sign: value for sign, value in entries.items() if sign not in known}
+
+    async def redact_messages(self, messages: Iterable[ChatMessage]) -> tuple[ChatMessage, ...]:
+        """Returns the messages with their texts and their calls of a client's tools redacted."""
+        return tuple([await self._redact_message(message) for message in messages])
+
+    async def redact_text(self, text: str) -> str:
+        """Returns one text redacted."""
+        from agent.policy.guardrails import PlaceholderMap  # noqa: PLC0415 - loaded with the first request
+
+        text = self._configured.redact(text)
+        if not self._kinds or not text:
+            return text
+        if self._placeholders is None or self._placeholders is self._known_placeholders:
+            self._placeholders = PlaceholderMap(
+                self._known_placeholders.entries if self._known_placeholders is not None else {}
+            )
+        if self._placeholders.entries:
+            text = self._placeholders.escape_foreign_placeholders(text)
+        if len(text) > CACHED_CHARS:
+            found = await asyncio.to_thread(_find_private.__wrapped__, text, self._kinds)
+        else:
+            found = _find_private(text, self._kinds)
+        return self._placeholders.replace_findings(text, found)
+
+    async def add_tool_texts(self, tools: Iterable[JsonObject]) -> None:
+        """Makes placeholders for what stands in a client's tools; `redact_for_model` puts them there."""
+        from agent.policy.guardrails.spans import map_json_texts  # noqa: PLC0415 - as above
+
+        texts: list[str] = []
+
+        def collect(text: str, _: str) -> str:
+            texts.append(text)
+            return text
+
+        for tool in tools:
+            map_json_texts(tool, collect)
+        for text in texts:
+            await self.redact_text(text)
+
+    async def _redact_message(self, message: ChatMessage) -> ChatMessage:
+        calls = []
+        for call in message.tool_calls:
+            function = call.get("function")
+            arguments = function.get("arguments") if isinstance(function, dict) else None
+            if isinstance(function, dict) and isinstance(arguments, str):
+                function = {**function, "arguments": await self.redact_text(arguments)}
+                calls.append({**call, "function": function})
+            else:
+                calls.append(call)
+        changed = {text: await self.redact_text(text) for text in reasoning_texts(message.provider_fields)}
+        fields = map_reasoning(message.provider_fields, lambda text: changed.get(text, text))
+        # A placeholder is no valid name for providers: a name that is personal data is left out.
+        name = message.name if message.name and await self.redact_text(message.name) == message.name else None
+        update = {"content": await self.redact_text(message.content), "provider_fields": fields, "name": name}
+        return message.model_copy(update={**update, "tool_calls": tuple(calls)})
+
+
+def redact_for_model(
+    items: tuple[JsonObject, ...], state: RunState, secrets: tuple[str, ...]
+) -> tuple[JsonObject, ...]:
+    """Returns messages to a model, or tools it may call, without what the prompt had taken out.
+
+    A value that got a placeholder reaches the model by no other way either: not by a tool's result, a document or a
+    memory that holds it. Nor does a secret of this gateway."""
+    placeholders, own = placeholders_of(state), secret_finder(secrets, "known")
+    if placeholders is None and not secrets:
+        return items
+
+    def redact(value: JsonValue) -> JsonValue:
+        if isinstance(value, str):
+            value = own.redact(value) if own.may_contain_secret(value) else value
+            return placeholders.mask_known_values(value) if placeholders is not None else value
+        if isinstance(value, list):
+            return [redact(item) for item in value]
+        return redact_object(value) if isinstance(value, dict) else value
+
+    def redact_object(value: JsonObject) -> JsonObject:
+        return {key: item if key in _OPAQUE else redact(item) for key, item in value.items()}
+
+    return tuple(redact_object(item) for item in items)
+
+
+def redact_reply(reply: ModelReply, secrets: tuple[str, ...]) -> ModelReply:
+    """Returns a model's reply without this gateway's secrets: plans, arguments and verdicts are made from it."""
+    own = secret_finder(secrets, "known")
+    texts = (reply.text, reply.reasoning, *(call.arguments for call in reply.tool_calls))
+    if not any(own.may_contain_secret(text) for text in (*texts, *reasoning_texts(reply.provider_fields))):
+        return reply
+    calls = tuple(replace(call, arguments=own.redact(call.arguments)) for call in reply.tool_calls)
+    fields = map_reasoning(reply.provider_fields, own.redact)
+    reasoning = own.redact(reply.reasoning)
+    return replace(reply, text=own.redact(reply.text), reasoning=reasoning, tool_calls=calls, provider_fields=fields)
+
+
+def placeholders_of(state: RunState) -> "PlaceholderMap | None":
+    """Returns the placeholders of a run: of its prompt and of what was said before. None where there are none."""
+    given = dict(state.input_guard.placeholders) if state.input_guard is not None else {}
+    if state.retrieval is not None:
+        given |= state.retrieval.placeholders
+    if not given:
+        return None
+    from agent.policy.guardrails import PlaceholderMap  # noqa: PLC0415 - loaded with the first request
+
+    return PlaceholderMap(given)
+
+
+def placeholders_for_people(state: RunState) -> "PlaceholderMap | None":
+    """Returns the placeholders as people may read them: a credential stays removed."""
+    placeholders = placeholders_of(state)
+    if placeholders is None or not any(sign.startswith(CREDENTIAL) for sign in placeholders.entries):
+        return placeholders
+    removed = f"[removed: {CREDENTIAL}]"
+    shown = {sign: removed if sign.startswith(CREDENTIAL) else value for sign, value in placeholders.entries.items()}
+    return type(placeholders)(shown)
+
+
+def restore_args(state: RunState, args: JsonObject) -> JsonObject:
+    """Returns the arguments of a tool with the values in place of their placeholders."""
+    placeholders = placeholders_of(state)
+    if placeholders is None:
+        return args
+
+    def restore(value: JsonValue) -> JsonValue:
+        if isinstance(value, str):
+            return placeholders.restore(value)
+        if isinstance(value, list):
+            return [restore(item) for item in value]
+        if isinstance(value, dict):
+            return {key: restore(item) for key, item in value.items()}
+        return value
+
+    return {key: restore(value) for key, value in args.items()}
+
+
+def restore_text(state: RunState, text: str) -> str:
+    """Returns a text as the person wrote or reads it, for what is kept for them; credentials stay removed."""
+    placeholders = placeholders_for_people(state)
+    return placeholders.restore(text) if placeholders is not None else text
+
+
+def replace_with_kinds(state: RunState, text: str) -> str:
+    """Returns a text for a memory beyond this run: it says that there was an address, not which."""
+    placeholders = placeholders_of(state)
+    if placeholders is None:
+        return text
+    return placeholders.anonymize_placeholders(placeholders.mask_known_values(text))
+
+
+@lru_cache(maxsize=1024)
+def _find_private(text: str, kinds: tuple[str, ...]) -> "tuple[Finding, ...]":
+    """Finds personal data and credentials. Cached: every later turn of a conversation sends the same messages."""
+    from agent.policy.guardrails.guardrail_pipeline import select_placeholder_findings  # noqa: PLC0415 - as above
+    from agent.policy.guardrails.models import GuardrailsInput  # noqa: PLC0415 - as above
+
+    policy = RoomGuards(**{name: "redact" if name in kinds else "off" for name in ("pii", "secret")})
+    found = guardrails_of(policy).run_detectors(GuardrailsInput(content=text, check_type="input_validation"))
+    return tuple(select_placeholder_findings(found))

@@ -1,0 +1,1 @@
+"""One claimed run: its writer, its model calls and budgets, and the redaction applied to both."""

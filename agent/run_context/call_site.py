@@ -1,0 +1,29 @@
+"""`CallSite`: where in a run a tool is called."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """The place of a call: its step, attempt and number within the attempt (from 1), or within the sub-agent `span`.
+
+    Calls by rule have numbers of their own, because a skill may fall back to rules and return.
+    """
+
+    step_id: str
+    attempt: int
+    ordinal: int = 1
+    origin: Literal["plan", "rules"] = "plan"
+    span: str = ""
+
+    @property
+    def call_id(self) -> str:
+        """The id of the call: unique in the run, and the same after a crash."""
+        number = f"{'r' if self.origin == 'rules' else ''}{self.ordinal}"
+        return f"{self.span}/{number}" if self.span else f"{self.step_id}.{self.attempt}.{number}"
+
+    @property
+    def place(self) -> str:
+        """The place within the attempt: `2`, `r1`, or `2/1` in the sub-agent that call 2 started."""
+        return self.call_id.removeprefix(f"{self.step_id}.{self.attempt}.")

@@ -1,0 +1,107 @@
+"""What packages add to the engine: gates by name, and topics of requests.
+
+A package offers an `Extension`; the composition root merges them into one `Extensions` for all runs. Tools bring their
+own data with their `ToolSpec` (`PlanHints`). `mcp_tools/builtin/incident` is an example.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from agent.core.errors import ConfigError
+from agent.core.events import StepOutput
+from agent.core.models import JsonObject, Room, Source
+from agent.core.run_state import RunState
+
+
+@dataclass(frozen=True, slots=True)
+class GateContext:
+    """A run whose plan is over. `outputs` holds the complete outputs of its successful steps by tool name."""
+
+    state: RunState
+    answer: str
+    sources: tuple[Source, ...] = ()
+    outputs: Mapping[str, tuple[StepOutput, ...]] = field(default_factory=dict)
+    topics: frozenset[str] = frozenset()
+    """The topics of the request."""
+
+    def tool_values(self, tool: str) -> list[JsonObject]:
+        """Returns the objects that a tool returned in this plan; none if it did not succeed."""
+        return [output.value for output in self.outputs.get(tool, ()) if isinstance(output.value, dict)]
+
+    def tool_items(self, tool: str, name: str) -> list[JsonObject]:
+        """Returns the objects in the list `name` of a tool's results."""
+        lists = [value.get(name) for value in self.tool_values(tool)]
+        return [item for found in lists if isinstance(found, list) for item in found if isinstance(item, dict)]
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """The result of a gate.
+
+    `failures` are its single problems; `redo` names the tools that the next plan must call again."""
+
+    passed: bool
+    reason: str
+    failures: tuple[str, ...] = ()
+    redo: tuple[str, ...] = ()
+
+
+Gate = Callable[[GateContext], GateResult | None]
+"""Returns None if it does not apply to this run. Pure and fast, because it runs between the steps and the answer."""
+
+
+def gate_passed(reason: str) -> GateResult:
+    """Returns a passed gate."""
+    return GateResult(True, reason)
+
+
+def gate_failed(*failures: str, redo: tuple[str, ...] = ()) -> GateResult:
+    """Returns a failed gate with its reasons."""
+    return GateResult(False, "; ".join(failures), failures, redo)
+
+
+Topic = Callable[[str, Mapping[str, str]], bool]
+"""Whether a request has this topic, by its text and the facts in `metadata.context`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """What one package adds. Rooms refer to gates and topics by name."""
+
+    name: str
+    gates: Mapping[str, Gate] = field(default_factory=dict)
+    topics: Mapping[str, Topic] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Extensions:
+    """The gates and topics of all packages."""
+
+    gates: Mapping[str, Gate] = field(default_factory=dict)
+    topics: Mapping[str, Topic] = field(default_factory=dict)
+
+    def match_topics(self, text: str, facts: Mapping[str, str]) -> frozenset[str]:
+        """Returns the topics of a request."""
+        return frozenset(name for name, matches in self.topics.items() if matches(text, facts))
+
+
+NO_EXTENSIONS = Extensions()
+
+
+def merge_extensions(extensions: Iterable[Extension]) -> Extensions:
+    """Returns the gates and topics of all packages. Raises `ConfigError` if two share a name."""
+    gates: dict[str, Gate] = {}
+    topics: dict[str, Topic] = {}
+    for extension in extensions:
+        shared = sorted({*(gates.keys() & extension.gates), *(topics.keys() & extension.topics)})
+        if shared:
+            raise ConfigError(f"extension {extension.name!r}: {', '.join(shared)} exists already")
+        gates |= extension.gates
+        topics |= extension.topics
+    return Extensions(gates, topics)
+
+
+def list_required_tools(room: Room, topics: frozenset[str]) -> tuple[str, ...]:
+    """Returns the tools that the room requires for a request with these topics, in order."""
+    further = [name for topic, names in room.tools_by_topic.items() if topic in topics for name in names]
+    return tuple(dict.fromkeys((*room.required_tools, *further)))

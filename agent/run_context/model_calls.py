@@ -1,0 +1,279 @@
+"""`MeteredModels`: the only way a run asks a model. Checks budgets before each call and records usage after it."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from math import ceil
+from time import monotonic
+
+from agent.core.errors import BudgetError, ModelError
+from agent.core.events import AssistantTurn, ModelReturned, Purpose
+from agent.core.models import LOCAL_OWNER, JsonObject, Tier, Usage
+from agent.llm.faults import hide_endpoint_details
+from agent.llm.port import ModelChunk, ModelReply, ModelRequest, ResponseSchema
+from agent.llm.replies import join_fields
+from agent.llm.tool_calls import parse_tool_calls
+from agent.policy.redaction.requests import redact_client_tools, redact_options
+from agent.run_context.run import Run
+from agent.run_context.token_estimates import ANSWER_TOKENS, UsageMeter, estimate_call
+
+log = logging.getLogger(__name__)
+
+
+class MeteredModels:
+    """The model calls of one run, for one attempt of a step, or for none (planner).
+
+    `span` names the sub-agent that asks. It must `leave` a share of every budget, from 0 to 1, to its parents.
+    """
+
+    def __init__(
+        self, run: Run, step_id: str | None = None, attempt: int | None = None, *, span: str = "", leave: float = 0.0
+    ) -> None:
+        self._run = run
+        self._step_id = step_id
+        self._attempt = attempt
+        self._span = span
+        self._reserved_share = leave
+
+    async def complete(
+        self,
+        purpose: Purpose,
+        messages: tuple[JsonObject, ...],
+        *,
+        tier: Tier = "fast",
+        tools: tuple[JsonObject, ...] = (),
+        schema: ResponseSchema | None = None,
+        max_tokens: int | None = None,
+        keep_message: bool = False,
+        formed: bool = True,
+    ) -> ModelReply:
+        """Returns one whole completion. Raises `BudgetError` before the call, `ModelError` after a failed one.
+
+        `keep_message` stores the reply in the log, for a conversation that must survive a crash. `formed=False`
+        leaves out the caller's `response_format`.
+        """
+        request = self._build_request(purpose, messages, tier, tools, schema, max_tokens, formed=formed)
+        started = monotonic()
+        async with self._reserve_budget(request) as meter:
+            try:
+                reply = await self._run.engine.models.require().complete(request)
+            except (ModelError, asyncio.CancelledError) as error:
+                await self._record_call(request, tier, meter.usage_after_error(error), started, error=error)
+                raise self._redact_error(error) from error.__cause__
+            meter.add_reply(reply)
+            reply = replace(self._run.redaction.redact_reply(reply), usage=meter.usage)
+            message = await self._run.redaction.redact_turn(to_assistant_turn(reply), tools) if keep_message else None
+            await self._record_call(request, tier, reply.usage, started, reply=reply, message=message)
+        return reply
+
+    async def stream(
+        self,
+        purpose: Purpose,
+        messages: tuple[JsonObject, ...],
+        *,
+        tier: Tier,
+        tools: tuple[JsonObject, ...] = (),
+        max_tokens: int | None = None,
+        formed: bool = True,
+    ) -> AsyncGenerator[ModelChunk, None]:
+        """Yields one completion as chunks. Records the call when it ends, fails, or is closed early.
+
+        `formed` as in `complete`.
+        """
+        request = self._build_request(purpose, messages, tier, tools, None, max_tokens, formed=formed)
+        started = monotonic()
+        finish: str | None = None
+        requests = 1
+        async with self._reserve_budget(request) as meter:
+            try:
+                async for chunk in self._run.engine.models.require().stream(request):
+                    meter.add_chunk(chunk)
+                    requests = max(requests, chunk.requests)
+                    finish = chunk.finish_reason or finish
+                    yield chunk
+            except (ModelError, asyncio.CancelledError) as error:
+                await self._record_call(
+                    request, tier, meter.usage_after_error(error), started, error=error, requests=requests
+                )
+                raise self._redact_error(error) from error.__cause__
+            except GeneratorExit:  # the listener has left, but the provider has done the work
+                cut = asyncio.CancelledError()
+                await self._record_call(
+                    request, tier, meter.usage_after_error(cut), started, error=cut, requests=requests
+                )
+                raise
+            await self._record_call(request, tier, meter.usage, started, finish=finish, requests=requests)
+
+    async def complete_streaming(
+        self,
+        purpose: Purpose,
+        messages: tuple[JsonObject, ...],
+        *,
+        tier: Tier,
+        tools: tuple[JsonObject, ...],
+        on_text: Callable[[str], Awaitable[None]],
+    ) -> ModelReply:
+        """Like `complete` with `keep_message`; calls `on_text` with each piece of text as it arrives."""
+        request = self._build_request(purpose, messages, tier, tools, None, None, formed=True)
+        started = monotonic()
+        text: list[str] = []
+        deltas: list[JsonObject] = []
+        fields: JsonObject = {}
+        finish, requests = "stop", 1
+        async with self._reserve_budget(request) as meter:
+            try:
+                async for chunk in self._run.engine.models.require().stream(request):
+                    meter.add_chunk(chunk)
+                    finish = chunk.finish_reason or finish
+                    requests = max(requests, chunk.requests)
+                    deltas += chunk.tool_calls
+                    join_fields(fields, chunk.provider_fields)
+                    piece = chunk.text or chunk.refusal
+                    text.append(piece)
+                    if piece:
+                        await on_text(piece)
+            except (ModelError, asyncio.CancelledError) as error:
+                await self._record_call(
+                    request, tier, meter.usage_after_error(error), started, error=error, requests=requests
+                )
+                raise self._redact_error(error) from error.__cause__
+            calls = parse_tool_calls(deltas)
+            whole = ModelReply(
+                "".join(text), request.model, finish, meter.usage, calls, requests=requests, provider_fields=fields
+            )
+            reply = self._run.redaction.redact_reply(whole)
+            message = await self._run.redaction.redact_turn(to_assistant_turn(reply), tools)
+            await self._record_call(request, tier, reply.usage, started, reply=reply, message=message)
+        return reply
+
+    @asynccontextmanager
+    async def _reserve_budget(self, request: ModelRequest) -> AsyncIterator[UsageMeter]:
+        """Counts a call as in flight, and reserves its estimated cost from the caller's key until the usage is known.
+
+        Raises `QuotaError` and `RateLimitError` before the call.
+        """
+        run, key, reservations = self._run, self._run.state.api_key_id, self._run.engine.quota_reservations
+        prices = run.engine.models.prices
+        reserved = ""
+        if key is not None and reservations is not None:
+            asked = prices.add_cost(request.model, estimate_call(request))
+            reserved = await reservations.reserve(key, asked, run_id=run.run_id, epoch=run.epoch)
+        run.calls_in_flight += 1
+        meter = UsageMeter(request, prices)
+        try:
+            yield meter
+        finally:
+            run.calls_in_flight -= 1
+            if key is not None and reservations is not None:
+                await asyncio.shield(reservations.record_usage(key, reserved, meter.usage))
+
+    def _build_request(
+        self,
+        purpose: Purpose,
+        messages: tuple[JsonObject, ...],
+        tier: Tier,
+        tools: tuple[JsonObject, ...],
+        schema: ResponseSchema | None,
+        max_tokens: int | None,
+        *,
+        formed: bool,
+    ) -> ModelRequest:
+        run, models = self._run, self._run.engine.models
+        options = redact_options(run.state.request, run.room.guard_input) if purpose == "completion" else {}
+        if not formed:
+            options = {name: value for name, value in options.items() if name != "response_format"}
+        model = models.get_model_name(tier, run.room)
+        check_budget(run, leave=self._reserved_share)
+        if tools is run.state.request.client_tools:  # the caller wrote them: an attack may stand in a description
+            tools = redact_client_tools(run.state.request, run.room.guard_input)
+        return ModelRequest(
+            model=model,
+            messages=run.redaction.redact_for_model(messages),
+            purpose=purpose,
+            tools=run.redaction.redact_for_model(tools),
+            response_schema=schema,
+            temperature=run.state.request.temperature if purpose == "completion" else 0.0,
+            max_tokens=max_tokens or models.max_tokens,
+            options=options,
+            timeout_s=min(models.timeout_s, max(1.0, run.seconds_left)),
+        )
+
+    def _redact_error(self, error: BaseException) -> BaseException:
+        """Returns the error as callers may read it: providers repeat the key they refuse.
+
+        Logs the full error for the operator, because the run may continue by rules.
+        """
+        if isinstance(error, ModelError):
+            log.warning("a model call failed (%s): %s", error.code, error.message, extra={"code": error.code})
+            state = self._run.state
+            if (
+                state.api_key_id is not None or state.owner != LOCAL_OWNER
+            ):  # else the caller is at home, and may mend it
+                error.message = hide_endpoint_details(error, self._run.engine.settings.llm_base_url)
+            error.message = self._run.redaction.redact_error(error.message)
+        return error
+
+    async def _record_call(
+        self,
+        request: ModelRequest,
+        tier: Tier,
+        usage: Usage,
+        started: float,
+        *,
+        reply: ModelReply | None = None,
+        message: AssistantTurn | None = None,
+        error: BaseException | None = None,
+        finish: str | None = None,
+        requests: int = 1,
+    ) -> None:
+        """Records the end of a call. A call that was cut short counts too: the provider has worked on it."""
+        code = error.code if isinstance(error, ModelError) else "ERR_CANCELLED" if error else None
+        tried = reply.requests if reply else error.requests if isinstance(error, ModelError) else 1
+        body = ModelReturned(
+            purpose=request.purpose,
+            tier=tier,
+            model=reply.model if reply else request.model,
+            usage=usage,
+            duration=monotonic() - started,
+            requests=max(requests, tried),
+            finish_reason=reply.finish_reason if reply else finish,
+            error_code=code,
+            message=message,
+            span=self._span,
+        )
+        await self._run.note(self._run.redaction.mark_redacted(body), step_id=self._step_id, attempt=self._attempt)
+
+
+def to_assistant_turn(reply: ModelReply) -> AssistantTurn:
+    """Returns a reply as a turn of a skill's or sub-agent's conversation."""
+    calls: tuple[JsonObject, ...] = tuple(
+        {"id": call.id, "name": call.name, "arguments": call.arguments, **({"extra": call.extra} if call.extra else {})}
+        for call in reply.tool_calls
+    )
+    return AssistantTurn(text=reply.text, tool_calls=calls, provider_fields=reply.provider_fields)
+
+
+def check_budget(run: Run, *, leave: float = 0.0) -> None:
+    """Raises `BudgetError` if one more model call would exceed a budget of the run.
+
+    `leave` is the share of each budget, from 0 to 1, that must stay unused; of the calls at least one.
+    """
+    budgets, usage, share = run.room.budgets, run.state.usage, 1 - leave
+    kept = f", but for {leave:.0%} that are kept for the answer" if leave else ""
+
+    def budget_error(what: str, budget: str) -> BudgetError:
+        told = f"the run has used its {what}{kept} (budgets.{budget} of the room)"
+        return BudgetError(told, agent_id="budget")
+
+    calls = budgets.max_model_calls - ceil(budgets.max_model_calls * leave)
+    if usage.model_calls + run.calls_in_flight >= calls:
+        raise budget_error(f"{budgets.max_model_calls} model calls", "max_model_calls")
+    reserved = run.calls_in_flight * min(run.engine.models.max_tokens or ANSWER_TOKENS, budgets.max_tokens)
+    if usage.total_tokens + reserved >= budgets.max_tokens * share:
+        raise budget_error(f"{budgets.max_tokens} tokens", "max_tokens")
+    if budgets.max_cost_usd is not None and (usage.cost_usd or 0) >= budgets.max_cost_usd * share:
+        raise budget_error(f"{budgets.max_cost_usd} USD", "max_cost_usd")
+    if run.seconds_left <= budgets.max_seconds * leave:
+        raise budget_error(f"{budgets.max_seconds:g} seconds", "max_seconds")

@@ -1,0 +1,128 @@
+"""Outputs of steps as other steps, prompts and answers read them: loaded from blobs, capped, quoted as data."""
+
+import json
+import re
+from collections.abc import Iterable
+from functools import partial
+
+from agent.core.events import StepOutput, ToolReturned
+from agent.core.models import JsonObject, PlanStep, Source
+from agent.core.run_state import RunState
+from agent.prompts.blocks import block
+from agent.run_context.run import Run
+
+JUDGE_CHARS = 2_000
+"""How much of a result the judge reads: enough to see what it is, short enough for an 8k context."""
+CITATION = re.compile(r"\[(\d{1,3})\](?!\()")
+"""A citation as tools and answers write it; not the text of a link."""
+SHOWN_ARG_CHARS = 2_000
+"""How much of a text argument the log keeps of a step's start."""
+SKILL_CHARS = 8_000
+"""How much of a result a skill or the completion reads."""
+
+
+def to_step_output(returned: ToolReturned) -> StepOutput:
+    """Returns a tool's return as the output of its step."""
+    return StepOutput(
+        value=returned.output,
+        text=returned.text,
+        blob=returned.blob,
+        tainted=returned.tainted,
+        error_code=returned.error_code,
+        error=returned.error,
+        sources=returned.sources,
+        effective=returned.implementation,
+    )
+
+
+async def load_output(run: Run, output: StepOutput) -> StepOutput:
+    """Returns the output with its value and whole text, loaded from `blobs` if they are stored there."""
+    if output.blob is None:
+        return output
+    payload = json.loads(await run.engine.journal.get_blob(output.blob))
+    return output.model_copy(update={"value": payload["value"], "text": payload["text"]})
+
+
+async def list_results(run: Run) -> list[tuple[PlanStep, StepOutput]]:
+    """Returns the succeeded steps of the plan in force with their outputs, without completions.
+
+    A citation `[n]` in a text is the n-th source of `number_sources` over all of them.
+    """
+    found = []
+    for step in run.state.list_succeeded_steps():
+        output = run.state.get_step(step.id).output
+        if output is not None and not step.is_completion:
+            found.append((step, await load_output(run, output)))
+    return _renumber_citations(found)
+
+
+def cut_text(text: str, limit: int) -> str:
+    """Returns `text` cut at `limit` characters, at a line or word if one is near, with a note about the cut."""
+    if len(text) <= limit:
+        return text
+    cut = max(text.rfind("\n", limit - 200, limit), text.rfind(" ", limit - 40, limit))
+    return f"{text[: cut if cut > 0 else limit]}\n[cut: {len(text) - limit:,} more characters]"
+
+
+def data_block(tag: str, text: str, /, *, limit: int, **attributes: str) -> str:
+    """Returns text from elsewhere as a delimited block of a prompt: a model reads it as data, not instructions."""
+    return block(tag, cut_text(text, limit), **attributes)
+
+
+def format_args(args: JsonObject, limit: int = SKILL_CHARS) -> str:
+    """Returns arguments as lines that a model reads easily."""
+    lines = []
+    for key, value in args.items():
+        lines.append(f"{key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
+    return cut_text("\n".join(lines), limit)
+
+
+def shorten_args(args: JsonObject, limit: int = SHOWN_ARG_CHARS) -> JsonObject:
+    """Returns arguments as the trace shows them: long texts shortened."""
+    return {key: cut_text(value, limit) if isinstance(value, str) else value for key, value in args.items()}
+
+
+def number_sources(outputs: Iterable[tuple[PlanStep, StepOutput]]) -> tuple[Source, ...]:
+    """Returns every source once, in order of the steps, numbered from 1 as answers cite them."""
+    seen: dict[tuple[str, str | None], Source] = {}
+    for step, output in outputs:
+        for source in output.sources:
+            key = (source.name, source.url)
+            if key in seen:
+                quotes = tuple(dict.fromkeys((*seen[key].quotes, *source.quotes)))
+                seen[key] = seen[key].model_copy(update={"quotes": quotes})
+            else:
+                seen[key] = source.model_copy(update={"id": len(seen) + 1, "step_id": step.id})
+    return tuple(seen.values())
+
+
+def _renumber_citations(outputs: list[tuple[PlanStep, StepOutput]]) -> list[tuple[PlanStep, StepOutput]]:
+    """Returns the outputs with citations numbered over all sources: each tool numbers only its own."""
+    numbers = {(source.name, source.url): source.id for source in number_sources(outputs)}
+    found = []
+    for step, output in outputs:
+        own = {source.id: numbers[source.name, source.url] for source in number_sources([(step, output)])}
+        if any(number != meant for number, meant in own.items()):
+            text = CITATION.sub(partial(_replace_citation, own), output.text)
+            output = output.model_copy(update={"text": text})  # noqa: PLW2901
+        found.append((step, output))
+    return found
+
+
+def _replace_citation(own: dict[int, int], match: re.Match[str]) -> str:
+    number = own.get(int(match[1]))
+    return match[0] if number is None else f"[{number}]"
+
+
+def has_tainted_inputs(state: RunState, step: PlanStep) -> bool:
+    """Returns whether any input of this step came from outside."""
+    grounds = (state.get_step(dependency).output for dependency in step.depends_on)
+    return state.tainted or any(output.tainted for output in grounds if output is not None)
+
+
+_CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
+
+
+def parse_cited_ids(answer: str) -> list[int]:
+    """Returns the numbers cited as `[n]` outside code, in order, once each."""
+    return list(dict.fromkeys(int(number) for number in CITATION.findall(_CODE.sub("", answer))))

@@ -1,0 +1,20 @@
+"""The tools that one run may use."""
+
+from agent.run_context.run import Run
+
+
+def allowed_tools(run: Run) -> list[str]:
+    """Returns the names of the registered tools that the room and the caller's `metadata.tools` allow.
+
+    If neither names any, opt-in tools are left out, except those the caller calls in `metadata.tool_calls`.
+    """
+    specs = run.engine.registry.list_specs(run.room.tools)
+    wanted = run.state.request.metadata.get("tools")
+    if isinstance(wanted, list):
+        return [spec.name for spec in specs if spec.name in wanted]
+    if run.room.tools is not None:
+        return [spec.name for spec in specs]
+    asked = run.state.request.metadata.get("tool_calls")
+    calls = asked if isinstance(asked, list) else []
+    called = [call.get("tool", call.get("name")) for call in calls if isinstance(call, dict)]
+    return [spec.name for spec in specs if not spec.is_opt_in or spec.name in called]

@@ -1,0 +1,100 @@
+"""Estimates the tokens of a model call by its characters, where the provider does not report them."""
+
+import json
+
+from agent.core.errors import ModelError
+from agent.core.models import AgentRequest, Room, Usage
+from agent.llm.port import ModelChunk, ModelReply, ModelRequest
+from agent.llm.prices import Prices
+
+CHARS_PER_TOKEN = 4
+"""Of English text; other languages and code have fewer, so that an estimate is rather too low for them."""
+ANSWER_TOKENS = 1_000
+"""What an answer without a limit is taken to cost, until it is known."""
+IMAGE_TOKENS = 1_000
+"""What an image is taken to cost, however long its address or its data is."""
+
+
+def estimate_call(request: ModelRequest) -> Usage:
+    """Returns the most a call may use: what is sent, and the longest answer it asks for."""
+    return Usage(prompt_tokens=_prompt_tokens(request), completion_tokens=request.max_tokens or ANSWER_TOKENS)
+
+
+def estimate_first_call_tokens(request: AgentRequest, room: Room, longest: int | None) -> int:
+    """Returns the least that a run's first call may use, in tokens.
+
+    `longest` is the limit of a model's reply; None means no limit. A plain model is asked for what the caller wants, a
+    planner for a plan.
+    """
+    said = [message.content for message in request.messages] if request.messages is not None else [request.prompt]
+    reply = (longest if room.planning else request.max_tokens or longest) or ANSWER_TOKENS
+    return _tokens_from_chars(sum(map(len, said))) + reply
+
+
+class UsageMeter:
+    """The usage of one call.
+
+    Without token counts from the endpoint, a call would be free of every budget: they are estimated from the characters
+    and marked so. Without a cost, the price list is used.
+    """
+
+    def __init__(self, request: ModelRequest, prices: Prices) -> None:
+        self._request = request
+        self._prices = prices
+        self._usage = Usage(model_calls=1)
+        self._said = 0
+        self._free = False
+
+    def add_reply(self, reply: ModelReply) -> None:
+        """Adds a whole reply."""
+        self._usage = reply.usage
+        calls = sum(len(call.name) + len(call.arguments) for call in reply.tool_calls)
+        self._said = len(reply.text) + len(reply.reasoning) + calls
+
+    def add_chunk(self, chunk: ModelChunk) -> None:
+        """Adds a piece of a stream."""
+        self._usage = chunk.usage or self._usage
+        calls = sum(len(json.dumps(delta.get("function") or {}, ensure_ascii=False)) for delta in chunk.tool_calls)
+        self._said += len(chunk.text) + len(chunk.reasoning) + calls
+
+    def usage_after_error(self, error: BaseException) -> Usage:
+        """Returns the usage of a call that failed or was cut short.
+
+        A call that failed before any text is free. One that was cut short is not: the provider has worked on it.
+        """
+        self._free = isinstance(error, ModelError) and not self._said
+        return self.usage
+
+    @property
+    def usage(self) -> Usage:
+        """The usage so far."""
+        if self._free:
+            return self._usage
+        if self._usage.total_tokens:
+            return self._prices.add_cost(self._request.model, self._usage)
+        estimate = {
+            "prompt_tokens": _prompt_tokens(self._request),
+            "completion_tokens": _tokens_from_chars(self._said),
+            "estimated": True,
+        }
+        return self._prices.add_cost(self._request.model, self._usage.model_copy(update=estimate))
+
+
+def _prompt_tokens(request: ModelRequest) -> int:
+    chars, images = 0, 0
+    for message in request.messages:
+        content = message.get("content")
+        parts = content if isinstance(content, list) else [content]
+        for part in parts:
+            if isinstance(part, dict) and "image_url" in part:
+                images += 1
+            else:
+                chars += len(str((part.get("text") or "") if isinstance(part, dict) else part or ""))
+        if calls := message.get("tool_calls"):
+            chars += len(json.dumps(calls, ensure_ascii=False))
+    chars += sum(len(json.dumps(tool, ensure_ascii=False)) for tool in request.tools)
+    return _tokens_from_chars(chars) + images * IMAGE_TOKENS
+
+
+def _tokens_from_chars(chars: int) -> int:
+    return -(-chars // CHARS_PER_TOKEN)

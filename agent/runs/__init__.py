@@ -1,0 +1,1 @@
+"""Runs: starting, executing, following and recovering them; tasks and sessions."""

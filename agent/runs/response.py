@@ -1,0 +1,59 @@
+"""Builds the response contract of a run, `response`, `steps` and `metadata`, from its log."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from agent.core import events as ev
+from agent.core.models import AgentResponse, JsonObject
+from agent.core.run_state import RunState, fold
+from agent.core.trace import build_projection
+from agent.core.trace.gate_summary import build_gate_summary
+from agent.core.trace.run_summary import build_run_summary
+from agent.policy.approval import format_approval_question
+
+
+def build_response(events: Sequence[ev.Event]) -> AgentResponse:
+    """Builds the response of a run from its whole log in order, as far as it goes."""
+    state = fold(events[0].run_id, events)
+    projection = build_projection(events)
+    answer = (
+        state.answer.text
+        if state.answer
+        else (state.failure.message if state.failure else format_approval_question(state))
+    )
+    metadata = _build_metadata(state, projection.list_tool_results())
+    return AgentResponse(response=answer, steps=projection.list_steps(), metadata=metadata)
+
+
+def _build_metadata(state: RunState, tool_results: list[JsonObject]) -> dict[str, Any]:
+    """Returns the caller's metadata, overridden by the engine's."""
+    answer = state.answer
+    metadata: dict[str, Any] = dict(state.request.get_caller_metadata())
+    metadata |= {
+        "run_id": state.run_id,
+        "room": state.room.id,
+        "status": state.completeness or state.status,
+        "plan": state.plan.to_public_json() if state.plan else None,
+        "tool_results": tool_results,
+        "runtime": build_run_summary(state),
+        "usage": {**state.usage.model_dump(mode="json"), "total_tokens": state.usage.total_tokens},
+        "gates": [gate.model_dump(mode="json") for gate in state.gates],
+        "uncertainties": [item.model_dump(mode="json") for item in answer.uncertainties] if answer else [],
+        "sources": [source.model_dump(mode="json") for source in answer.sources] if answer else [],
+        "citations": [citation.model_dump(mode="json") for citation in answer.citations] if answer else [],
+    }
+    if state.pending_approvals and not state.is_finished:
+        metadata["approvals"] = [asked.model_dump(mode="json") for asked in state.pending_approvals]
+    if state.is_gated and state.room.gates:
+        metadata["verification"] = build_gate_summary(state)
+    if answer is not None and answer.tailored is not None:
+        metadata["tailor"] = answer.tailored.model_dump(mode="json", exclude={"content", "citations"}) | {
+            "checks": [check.model_dump(mode="json") for check in state.answer_checks]
+        }
+    if state.completeness == "aborted":
+        metadata["aborted"] = True
+    if state.end_reason:
+        metadata["reason"] = state.end_reason
+    if state.failure is not None:
+        metadata["failure"] = state.failure.model_dump(mode="json")
+    return metadata

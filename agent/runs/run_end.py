@@ -1,0 +1,63 @@
+"""`RunEndWatcher`: stores a service's results when its runs end, whether a client waits or not."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Literal
+
+from agent.core.errors import AgentError, NotFoundError
+from agent.core.models import ENDED_STATUSES
+from agent.runs.service import AgentService
+
+log = logging.getLogger(__name__)
+
+RUN_START_SECONDS: Final = 30.0
+"""Seconds within which a recorded run appears in the log. After that, the process that recorded it died before it
+started.
+"""
+
+
+class RunEndWatcher:
+    """Watches the runs of tasks or of conversations, each in its own task.
+
+    `kind` names them in log messages. `clock` returns UTC seconds.
+    """
+
+    def __init__(self, service: AgentService[Any], kind: str, clock: Callable[[], float]) -> None:
+        self._service = service
+        self._kind = kind
+        self._clock = clock
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def watch(self, run_id: str, owner: str, store_result: Callable[[], Awaitable[object]]) -> None:
+        """Calls `store_result` when the run has ended or is left to the next start. If that fails, the next reader of
+        the task or conversation stores the result.
+        """
+        task = asyncio.create_task(self._wait_and_store(run_id, owner, store_result), name=f"{run_id} {self._kind}")
+        self._tasks[run_id] = task
+        task.add_done_callback(lambda _: self._tasks.pop(run_id, None))
+
+    async def get_progress(
+        self, run_id: str, owner: str, recorded_at: float
+    ) -> Literal["in_progress", "ended", "never_started"]:
+        """Returns how far a run has come that was recorded at `recorded_at`."""
+        try:
+            row = await self._service.get_run(run_id, owner=owner)
+        except NotFoundError:
+            return "in_progress" if self._clock() - recorded_at < RUN_START_SECONDS else "never_started"
+        return "ended" if row.status in ENDED_STATUSES else "in_progress"
+
+    async def aclose(self) -> None:
+        """Stops watching; the results are stored at the next start."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def _wait_and_store(self, run_id: str, owner: str, store_result: Callable[[], Awaitable[object]]) -> None:
+        try:
+            await self._service.wait_until_end(run_id, owner=owner)
+            await store_result()
+        except AgentError as error:
+            log.warning("the result of run %s of a %s is not stored yet: %s", run_id, self._kind, error.message)

@@ -1,0 +1,135 @@
+"""`RunIntake.accept`: the only way from a door's request to the run that answers it."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from agent.core.models import AgentRequest, Room
+from agent.core.principal import Principal
+from agent.runs.approval_replies import submit_reply
+from agent.runs.service import AcceptedRun, AgentService
+from agent.runs.tasks import TaskService
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """A request of a client that sends the whole conversation each time, such as a chat completion.
+
+    `chat_id` names the conversation if the client sends it.
+    """
+
+    request: AgentRequest
+    chat_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenRequest:
+    """A request whose run appears in no list and belongs to no conversation.
+
+    A client's background prompt (for a title, tags), or a single tool call over MCP.
+    """
+
+    request: AgentRequest
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRunRequest:
+    """A request to run a stored task."""
+
+    task_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationMessage:
+    """A message to a pipeline conversation."""
+
+    conversation_id: str
+    text: str
+
+
+RunRequest = AgentRequest | ChatRequest | HiddenRequest | TaskRunRequest | ConversationMessage
+
+
+class PipelineConversations(Protocol):
+    """The conversations whose messages are answered by runs in the room of pipelines."""
+
+    def handles_room(self, room: Room) -> bool:
+        """Returns whether requests in this room belong to such a conversation."""
+        ...
+
+    async def get_id_for_chat(self, chat_id: str, *, owner: str) -> str:
+        """Returns the id of the conversation of a chat or session; creates it at first use."""
+        ...
+
+    async def send(
+        self, conversation_id: str, text: str, *, principal: Principal, run_id: str | None = None
+    ) -> AcceptedRun:
+        """Adds a message, or submits the reply that the conversation's run waits for."""
+        ...
+
+    async def send_request(
+        self, conversation_id: str, request: AgentRequest, *, principal: Principal, run_id: str | None = None
+    ) -> AcceptedRun:
+        """Adds a request of another door as a message."""
+        ...
+
+
+class RunIntake:
+    """Accepts the requests of all doors.
+
+    A request becomes a new run, the reply to a run that waits for a person, or a message of a pipeline conversation.
+    Each request is admitted exactly once, before anything is stored.
+    """
+
+    def __init__(self, service: AgentService[Any], tasks: TaskService, conversations: PipelineConversations) -> None:
+        self.service = service
+        self._tasks = tasks
+        self._conversations = conversations
+
+    async def accept(self, caller: Principal, request: RunRequest, *, run_id: str | None = None) -> AcceptedRun:
+        """Returns the run that answers the request; it is stored.
+
+        `run_id` is the id of a new run, if one was recorded before. Raises what `AgentService.start_run`,
+        `TaskService.start_run` and the conversations raise, and `ScopeError` for a reply that the caller may not give.
+        """
+        match request:
+            case TaskRunRequest(task_id):
+                run_id = await self._tasks.start_run(task_id, caller, run_id=run_id)
+                return AcceptedRun(run_id, caller.owner)
+            case ConversationMessage(conversation_id, text):
+                return await self._conversations.send(conversation_id, text, principal=caller, run_id=run_id)
+            case HiddenRequest(hidden):
+                return await self._start(caller, hidden, self.service.admit(hidden), run_id, hidden=True)
+            case ChatRequest(chat, chat_id) if chat_id is not None:
+                return await self._accept_chat(caller, chat, chat_id, run_id)
+            case ChatRequest(chat):
+                return await self._accept_request(caller, chat, self.service.admit(chat), run_id)
+            case AgentRequest():
+                return await self._accept_request(caller, request, self.service.admit(request), run_id)
+
+    async def _accept_chat(
+        self, caller: Principal, request: AgentRequest, chat_id: str, run_id: str | None
+    ) -> AcceptedRun:
+        room = self.service.admit(request)
+        named = request.model_copy(update={"conversation_id": chat_id})
+        if self._conversations.handles_room(room):
+            return await self._accept_request(caller, named, room, run_id)
+        # Without the conversation's id: the client's own messages say whether this one is a reply. A message that a
+        # user sends again must not answer a question that came after it.
+        return await submit_reply(self.service, caller, request) or await self._start(caller, named, room, run_id)
+
+    async def _accept_request(
+        self, caller: Principal, request: AgentRequest, room: Room, run_id: str | None
+    ) -> AcceptedRun:
+        if request.conversation_id is None or not self._conversations.handles_room(room):
+            return await submit_reply(self.service, caller, request) or await self._start(caller, request, room, run_id)
+        conversation_id = await self._conversations.get_id_for_chat(request.conversation_id, owner=caller.owner)
+        request = request.model_copy(update={"conversation_id": conversation_id})
+        return await submit_reply(self.service, caller, request) or await self._conversations.send_request(
+            conversation_id, request, principal=caller, run_id=run_id
+        )
+
+    async def _start(
+        self, caller: Principal, request: AgentRequest, room: Room, run_id: str | None, *, hidden: bool = False
+    ) -> AcceptedRun:
+        run_id = await self.service.start_run(request, caller, room=room, hidden=hidden, run_id=run_id)
+        return AcceptedRun(run_id, caller.owner)

@@ -1,0 +1,380 @@
+"""`AgentService`: start, follow, cancel and read runs. The only way into the engine, for every door."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import secrets
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, Literal, Protocol
+
+from agent.core.errors import (
+    FAILURES,
+    AgentError,
+    AgentFailure,
+    BusyError,
+    ConflictError,
+    FailureKind,
+    NotFoundError,
+)
+from agent.core.events import ApprovalDecided, CancelRequested, Event, RunCreated, RunFailed, RunWaiting
+from agent.core.models import (
+    ENDED_STATUSES,
+    LOCAL_OWNER,
+    AgentRequest,
+    AgentResponse,
+    JsonObject,
+    Room,
+    RunStatus,
+)
+from agent.core.principal import LOCAL, Principal
+from agent.core.progress import RunProgress
+from agent.core.run_state import fold
+from agent.rooms import Rooms
+from agent.runs.response import build_response
+from agent.runs.run_worker import Executor, Live, RunWorker, ServiceLimits
+from agent.storage.audit import NO_AUDIT, AuditAction, AuditEvent, AuditLog
+from agent.storage.journal import Claim, Journal, RunRow
+
+log = logging.getLogger(__name__)
+
+Decision = Literal["approve", "reject", "answer"]
+_ACTIONS: Mapping[Decision, AuditAction] = {
+    "approve": "approval.approve",
+    "reject": "approval.reject",
+    "answer": "approval.answer",
+}
+RESUME_WAIT_SECONDS = 2.0
+"""How long a decision waits until the run has resumed; another process may take a second to claim it."""
+TAIL_POLL_SECONDS = 5.0
+"""How long a follower of another process's run waits before it reads again, in case a wake-up was missed."""
+
+
+class RunFailedError(AgentError):
+    """Raised by `wait_for_response` for a run that failed; carries the failure from the log."""
+
+    def __init__(self, failure: AgentFailure) -> None:
+        super().__init__(failure.message, agent_id=failure.agent_id, **failure.details)
+        self._failure = failure
+
+    @property
+    def kind(self) -> FailureKind:
+        """Returns the failure's row of the table."""
+        return FAILURES.get(self._failure.error_code, FAILURES["ERR_INTERNAL"])
+
+    def to_failure(self) -> AgentFailure:
+        """Returns the failure from the log."""
+        return self._failure
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedRun:
+    """The run that answers a request. Its events up to `last_seq` happened before the request."""
+
+    run_id: str
+    owner: str
+    last_seq: int = 0
+
+
+def new_run_id() -> str:
+    """Returns a new run id."""
+    return f"run_{secrets.token_hex(16)}"
+
+
+class RunConcurrency(Protocol):
+    """Limits how many runs of an API key execute in parallel."""
+
+    async def acquire(self, key: str, run_id: str, most: int) -> None:
+        """Takes one of `most` slots. Raises `RateLimitError` if all are taken."""
+        ...
+
+    async def release(self, key: str, run_id: str) -> None:
+        """Releases the slot of a run that was not started."""
+        ...
+
+
+async def _allow_any_cost(key: str, request: AgentRequest, room: Room) -> None:
+    return
+
+
+def _keep_request(request: AgentRequest) -> AgentRequest:
+    return request
+
+
+class AgentService(Generic[Live]):
+    """The runs of this gateway."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        executor: Executor[Live],
+        rooms: Rooms,
+        validate: Callable[[AgentRequest, Room], None],
+        *,
+        worker: str,
+        limits: ServiceLimits | None = None,
+        audit: AuditLog = NO_AUDIT,
+        redact_request: Callable[[AgentRequest], AgentRequest] = _keep_request,
+        check_quota: Callable[[str, AgentRequest, Room], Awaitable[None]] = _allow_any_cost,
+        run_concurrency: RunConcurrency | None = None,
+        progress: RunProgress | None = None,
+    ) -> None:
+        self.progress = progress or RunProgress()
+        """Progress messages of the runs that this process executes."""
+        self._audit = audit
+        self.redact_request = redact_request
+        """Returns the request without secrets of this gateway, as it may be stored."""
+        self._check_quota = check_quota
+        self._run_concurrency = run_concurrency
+        self._journal = journal
+        self._executor = executor
+        self.rooms = rooms
+        self._validate = validate
+        self.worker = RunWorker(journal, executor, worker=worker, limits=limits or ServiceLimits())
+
+    def admit(self, request: AgentRequest) -> Room:
+        """Returns the room that will serve the request.
+
+        Raises `RoomUnknownError`, `BadRequestError` and `TooLargeError`.
+        """
+        room = self.rooms.get(request.room)
+        self._validate(request, room)
+        return room
+
+    async def start_run(
+        self,
+        request: AgentRequest,
+        principal: Principal = LOCAL,
+        *,
+        room: Room | None = None,
+        hidden: bool = False,
+        run_id: str | None = None,
+    ) -> str:
+        """Stores and starts a run for the request, and returns its id.
+
+        `room` is the result of `admit`, if the caller has called it. `run_id` is an id from `new_run_id` that was
+        recorded before. `hidden` keeps the run out of lists.
+
+        Raises what `admit` raises; `RateLimitError` if the key has no tokens left this minute or too many parallel
+        runs; `BusyError` if draining or full; `StoreError`.
+        """
+        room = room or self.admit(request)
+        request = self.redact_request(principal.restrict_request(request))
+        if principal.key_id is not None:
+            await self._check_quota(principal.key_id, request, room)
+        run_id = run_id or new_run_id()
+        body = RunCreated(request=request, room=room, owner=principal.owner, key=principal.key_id, hidden=hidden)
+        async with self._hold_run_slot(principal, run_id):
+            await self.worker.create_run(run_id, body)
+        return run_id
+
+    @contextlib.asynccontextmanager
+    async def _hold_run_slot(self, principal: Principal, run_id: str) -> AsyncIterator[None]:
+        """Holds one of the key's parallel runs; releases it if the run cannot be started."""
+        key, most = principal.key_id, principal.parallel_runs
+        if self._run_concurrency is None or key is None or most is None:
+            yield
+            return
+        await self._run_concurrency.acquire(key, run_id, most)
+        try:
+            yield
+        except AgentError:
+            await self._run_concurrency.release(key, run_id)
+            raise
+
+    async def follow_events(
+        self, run_id: str, *, owner: str = LOCAL_OWNER, after: int = 0, waits: bool = True, seen_seq: int = 0
+    ) -> AsyncGenerator[Event, None]:
+        """Yields the events with `seq > after`, replayed and then live, up to the terminal one. Raises `NotFoundError`.
+
+        Without `waits` it ends where the run waits for a person, except at waits up to seq `seen_seq`, which are over.
+        It also ends while the gateway drains: the run continues after the restart.
+        """
+        async with contextlib.aclosing(self._follow_all_events(run_id, owner, after)) as events:
+            async for event in events:
+                yield event
+                if waits or event.seq <= seen_seq or not isinstance(event.body, RunWaiting):
+                    continue
+                if await self._is_still_waiting(event):
+                    return
+
+    async def _is_still_waiting(self, event: Event) -> bool:
+        """Returns whether the run still waits at this event."""
+        later = await self._journal.read_events(event.run_id, after=event.seq)
+        return not any(isinstance(other.body, ApprovalDecided | CancelRequested) for other in later)
+
+    async def _follow_all_events(self, run_id: str, owner: str, after: int) -> AsyncGenerator[Event, None]:
+        live = self.worker.get_live_run(run_id)
+        if live is not None and live.state.owner != owner:
+            raise NotFoundError(f"there is no run {run_id!r}")
+        if live is not None:
+            async for event in live.follow_events(after):
+                after = event.seq
+                yield event
+                if event.body.terminal:
+                    return
+        else:
+            row = await self._journal.get_run(run_id, owner=owner)
+            if row.status in ENDED_STATUSES and after >= row.last_seq:
+                return
+        async for event in self._tail_journal(run_id, after):
+            yield event
+
+    async def wait_for_events(self, run_id: str, *, owner: str = LOCAL_OWNER, seen_seq: int = 0) -> list[Event]:
+        """Returns the whole log once the run has ended or waits for a person.
+
+        Raises `RunFailedError` for a failed run, `BusyError` if the gateway stops first, and `NotFoundError`.
+        """
+        live = self.worker.get_live_run(run_id)
+        if live is not None and live.state.owner == owner:
+            await live.wait_until_stopped(seen_seq)  # one wake-up instead of one for each event
+        events = [event async for event in self.follow_events(run_id, owner=owner, waits=False, seen_seq=seen_seq)]
+        last = events[-1].body if events else None
+        if isinstance(last, RunFailed):
+            raise RunFailedError(last.failure)
+        if last is None or not (last.terminal or isinstance(last, RunWaiting)):
+            raise BusyError(f"the gateway is stopping; the run continues after the restart: GET /v1/runs/{run_id}")
+        return events
+
+    async def wait_until_end(
+        self, run_id: str, *, owner: str = LOCAL_OWNER, waits: bool = True, seen_seq: int = 0
+    ) -> None:
+        """Returns where `follow_events` ends. Raises `NotFoundError`."""
+        async with contextlib.aclosing(
+            self.follow_events(run_id, owner=owner, waits=waits, seen_seq=seen_seq)
+        ) as events:
+            async for _ in events:
+                pass
+
+    async def wait_for_response(self, run_id: str, *, owner: str = LOCAL_OWNER, seen_seq: int = 0) -> AgentResponse:
+        """Returns the answer once the run has ended, or the question it waits with. Raises what `wait_for_events`
+        raises.
+        """
+        return build_response(await self.wait_for_events(run_id, owner=owner, seen_seq=seen_seq))
+
+    async def read_events(self, run_id: str, *, owner: str = LOCAL_OWNER, after: int = 0) -> list[Event]:
+        """Returns the events so far. Raises `NotFoundError`."""
+        await self._journal.get_run(run_id, owner=owner)
+        return await self._journal.read_events(run_id, after=after)
+
+    async def get_blob_value(self, checksum: str) -> dict[str, object] | None:
+        """Returns the object that a long tool result was stored as; None if it was not an object."""
+        return (await self.get_blob_result(checksum))[0]
+
+    async def get_blob_result(self, checksum: str) -> tuple[dict[str, object] | None, str]:
+        """Returns the object that a long tool result was stored as (None if it was not an object), and its
+        whole text.
+        """
+        kept = json.loads(await self._journal.get_blob(checksum))
+        value = kept.get("value")
+        return value if isinstance(value, dict) else None, kept["text"]
+
+    async def get_blob_content(self, checksum: str) -> list[JsonObject]:
+        """Returns the content blocks of a tool result besides its text."""
+        blocks: list[JsonObject] = json.loads(await self._journal.get_blob(checksum))
+        return blocks
+
+    async def get_run(self, run_id: str, *, owner: str = LOCAL_OWNER) -> RunRow:
+        """Returns the run's row. Raises `NotFoundError`."""
+        return await self._journal.get_run(run_id, owner=owner)
+
+    async def list_runs(
+        self,
+        *,
+        owner: str = LOCAL_OWNER,
+        limit: int = 50,
+        before: str | None = None,
+        status: RunStatus | None = None,
+    ) -> list[RunRow]:
+        """Returns runs, newest first."""
+        return await self._journal.list_runs(owner=owner, limit=limit, before=before, status=status)
+
+    async def cancel_run(
+        self, run_id: str, *, owner: str = LOCAL_OWNER, reason: str = "cancelled by the caller"
+    ) -> None:
+        """Cancels a run through a stored signal, so that a crash does not lose it.
+
+        Raises `NotFoundError`, and `ConflictError` for a run that has ended.
+        """
+        row = await self._journal.get_run(run_id, owner=owner)
+        if row.status in ENDED_STATUSES:
+            raise ConflictError(f"run {run_id!r} has ended already ({row.status})")
+        await self._journal.send_signal(run_id, "cancel", {"reason": reason})
+        if self.worker.get_live_run(run_id) is not None or row.status == "awaiting_approval":
+            await self.worker.process_signals(run_id)
+
+    async def submit_decision(
+        self,
+        run_id: str,
+        decision: Decision,
+        *,
+        principal: Principal = LOCAL,
+        reason: str = "",
+        approvals: Sequence[str] = (),
+        plan: JsonObject | None = None,
+    ) -> AcceptedRun:
+        """Submits a person's decision on the named `approvals`, or on all open ones.
+
+        `plan` is the plan as edited. Raises `NotFoundError`; `ConflictError` if nothing (or one of those named) is open
+        any more or another decision has just been made; `BadRequestError` for an invalid plan; `StoreError` if the
+        decision cannot be recorded, in which case nothing has changed.
+        """
+        row = await self._journal.get_run(run_id, owner=principal.owner)
+        events = await self._journal.read_events(run_id)
+        waiting = fold(run_id, events).pending_approvals
+        if row.status in ENDED_STATUSES or not waiting:
+            raise ConflictError(f"run {run_id!r} does not wait for approval (it is {row.status})")
+        open_ids = [approval.approval_id for approval in waiting]
+        closed_ids = [name for name in approvals if name not in open_ids]
+        if closed_ids:
+            raise ConflictError(f"{closed_ids[0]!r} is not open any more; open are: {', '.join(open_ids)}")
+        if plan is not None:
+            self._executor.validate_edited_plan(Claim(run_id, row.epoch, tuple(events)), plan)
+        decided_ids, who = list(approvals) or open_ids, principal.name
+        payload: dict[str, object] = {"approvals": decided_ids, "by": who, "reason": reason, "plan": plan}
+        detail: JsonObject = {"approvals": [*decided_ids], "plan_edited": plan is not None}
+        record = self._audit.to_row(AuditEvent(_ACTIONS[decision], run_id, owner=row.owner, by=who, detail=detail))
+        await self._journal.send_signal(run_id, decision, payload, record=record)
+        await self.worker.process_signals(run_id)
+        return AcceptedRun(run_id, row.owner, row.last_seq)
+
+    async def wait_until_resumed(self, decided: AcceptedRun) -> RunRow:
+        """Returns the run's row once the decision is in its log, or after `RESUME_WAIT_SECONDS`."""
+        after = decided.last_seq
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(RESUME_WAIT_SECONDS):
+                while True:
+                    for event in await self._journal.read_events(decided.run_id, after=after):
+                        after = event.seq
+                        if isinstance(event.body, ApprovalDecided | CancelRequested) or event.body.terminal:
+                            return await self.get_run(decided.run_id, owner=decided.owner)
+                    await self._journal.wait_for_events(decided.run_id, after=after, timeout_s=RESUME_WAIT_SECONDS)
+        return await self.get_run(decided.run_id, owner=decided.owner)
+
+    async def find_waiting_run(self, conversation_id: str, *, owner: str = LOCAL_OWNER) -> str | None:
+        """Returns the newest run of a conversation that waits for a person."""
+        rows = await self._journal.list_runs(owner=owner, status="awaiting_approval", limit=200)
+        return next((row.run_id for row in rows if row.conversation_id == conversation_id), None)
+
+    async def resume_run(self, run_id: str, *, owner: str = LOCAL_OWNER) -> None:
+        """Claims an unfinished run and continues it. Raises `ConflictError` if it has ended or another process executes
+        it.
+        """
+        row = await self._journal.get_run(run_id, owner=owner)
+        if row.status in ENDED_STATUSES:
+            raise ConflictError(f"run {run_id!r} has ended already ({row.status})")
+        if not await self.worker.resume_run(run_id):
+            raise ConflictError(f"run {run_id!r} is executed by another process ({row.worker})")
+
+    async def _tail_journal(self, run_id: str, after: int) -> AsyncIterator[Event]:
+        """Follows a run through the journal: one of another process, or one that was released."""
+        while True:
+            for event in await self._journal.read_events(run_id, after=after):
+                after = event.seq
+                yield event
+                if event.body.terminal:
+                    return
+            if self.worker.draining and self.worker.get_live_run(run_id) is None:
+                return
+            await self._journal.wait_for_events(run_id, after=after, timeout_s=TAIL_POLL_SECONDS)

@@ -1,0 +1,1 @@
+"""Retrieval over collections: lexical search, vector search, fusion, scoring."""

@@ -1,0 +1,207 @@
+"""`DocumentStore`: the documents of each collection, and the lock of its writer.
+
+The passages are stored in the indexes.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, NamedTuple
+
+from agent.core.surrogates import replace_surrogates
+from agent.search.models import FileType, SourceType
+from agent.storage.sql import SqlClient
+
+
+class PassageRange(NamedTuple):
+    """The passages of one version of a document: their common id and their number."""
+
+    document_id: str
+    amount: int
+
+    @property
+    def chunk_ids(self) -> list[str]:
+        """The chunk ids of the passages."""
+        return [f"{self.document_id}.{number}" for number in range(self.amount)]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document as it was indexed.
+
+    `name` is shown to people. `checksum` is the SHA-256 of the bytes; `document_id` changes with the content. `stale`
+    are passages that an interrupted replacement may have left in the index. `version` is what the source uses to tell
+    contents apart, such as an ETag. `fingerprint` identifies the pipeline that read the document (empty: the default
+    pipeline), `embedder` the model of its vectors (empty: no vectors).
+    """
+
+    source: str
+    name: str
+    document_id: str
+    checksum: str
+    title: str
+    file_type: FileType
+    size: int
+    pages: int
+    chunk_ids: tuple[str, ...] = ()
+    uncertainties: tuple[str, ...] = ()
+    stale: tuple[PassageRange, ...] = ()
+    at: float = 0.0
+    version: str = ""
+    fingerprint: str = ""
+    embedder: str = ""
+    source_type: SourceType = "local"
+    url: str | None = None
+
+    def to_json(self) -> str:
+        """Returns the document as JSON text."""
+        return replace_surrogates(json.dumps(asdict(self), ensure_ascii=False))
+
+    @staticmethod
+    def from_json(text: str) -> "Document":
+        """Returns the document from JSON text of this version or an earlier one."""
+        data: dict[str, Any] = json.loads(text)
+        for name in ("chunk_ids", "uncertainties"):
+            data[name] = tuple(data[name])
+        # Before the passages were counted, only their id was kept.
+        data["stale"] = tuple(
+            PassageRange(one, 0) if isinstance(one, str) else PassageRange(*one) for one in data["stale"]
+        )
+        known = {field.name for field in fields(Document)}
+        return Document(**{name: value for name, value in data.items() if name in known})
+
+
+def make_document_id(*parts: str) -> str:
+    """Returns a document id, a hash of the parts that identify the document."""
+    digest = hashlib.blake2b("\x00".join(parts).encode("utf-8", "replace"), digest_size=12)
+    return f"doc_{digest.hexdigest()}"
+
+
+class DocumentStore:
+    """Stores documents by owner and collection. All methods raise `StoreError`."""
+
+    def __init__(self, statements: SqlClient, clock: Callable[[], float]) -> None:
+        self._statements = statements
+        self._clock = clock
+
+    async def list(self, owner: str, collection: str) -> "Sequence[Document]":
+        """Returns the documents of a collection ordered by source; empty if the collection is unknown."""
+        rows = await self._statements.read(
+            "SELECT data FROM documents WHERE owner = ? AND collection = ? ORDER BY source",
+            owner,
+            replace_surrogates(collection),
+        )
+        return [Document.from_json(row[0]) for row in rows]
+
+    async def get_by_source(self, owner: str, collection: str, source: str) -> Document | None:
+        """Returns the document of a source, or None."""
+        rows = await self._statements.read(
+            "SELECT data FROM documents WHERE owner = ? AND collection = ? AND source = ?",
+            owner,
+            replace_surrogates(collection),
+            replace_surrogates(source),
+        )
+        return Document.from_json(rows[0][0]) if rows else None
+
+    async def get_by_id(self, owner: str, document_id: str) -> "Mapping[str, Document]":
+        """Returns the documents with an id, by collection.
+
+        Several collections share an id if an earlier version read the same source into them.
+        """
+        rows = await self._statements.read(
+            "SELECT collection, data FROM documents WHERE owner = ? AND document_id = ? ORDER BY collection",
+            owner,
+            replace_surrogates(document_id),
+        )
+        return {str(row[0]): Document.from_json(row[1]) for row in rows}
+
+    async def count_collections_with(self, owner: str, source: str, checksum: str) -> int:
+        """Returns how many of an owner's collections hold these bytes of a source."""
+        rows = await self._statements.read(
+            "SELECT count(*) FROM documents WHERE owner = ? AND checksum = ? AND source = ?",
+            owner,
+            checksum,
+            replace_surrogates(source),
+        )
+        return int(rows[0][0])
+
+    async def count_by_collection(self, owner: str) -> "dict[str, int]":
+        """Returns the number of documents in each of the owner's collections that has any."""
+        rows = await self._statements.read(
+            "SELECT collection, count(*) FROM documents WHERE owner = ? GROUP BY collection ORDER BY collection", owner
+        )
+        return {str(name): int(count) for name, count in rows}
+
+    async def put(self, owner: str, collection: str, document: Document) -> None:
+        """Adds the document, or replaces the one with the same source."""
+        await self._statements.write(
+            "INSERT INTO documents (owner, collection, source, document_id, checksum, data, at) VALUES (?,?,?,?,?,?,?) "
+            "ON CONFLICT (owner, collection, source) DO UPDATE SET document_id = excluded.document_id, "
+            "checksum = excluded.checksum, data = excluded.data, at = excluded.at",
+            owner,
+            replace_surrogates(collection),
+            replace_surrogates(document.source),
+            document.document_id,
+            document.checksum,
+            document.to_json(),
+            document.at,
+        )
+
+    async def remove(self, owner: str, collection: str, source: str) -> None:
+        """Removes the document of a source, if there is one."""
+        await self._statements.write(
+            "DELETE FROM documents WHERE owner = ? AND collection = ? AND source = ?",
+            owner,
+            replace_surrogates(collection),
+            replace_surrogates(source),
+        )
+
+    async def acquire_lock(self, owner: str, collection: str, holder: str, seconds: float) -> bool:
+        """Locks a collection for indexing for `seconds`; the holder can call it again to extend the lock.
+
+        Returns False while another holder has the lock.
+        """
+        now = self._clock()
+        rows = await self._statements.write(
+            "INSERT INTO ingestions (owner, collection, holder, until, pending) VALUES (?,?,?,?,'') "
+            "ON CONFLICT (owner, collection) DO UPDATE SET holder = excluded.holder, until = excluded.until "
+            "WHERE ingestions.holder = excluded.holder OR ingestions.until < ? RETURNING holder",
+            owner,
+            replace_surrogates(collection),
+            holder,
+            now + seconds,
+            now,
+        )
+        return bool(rows)
+
+    async def get_pending(self, owner: str, collection: str) -> PassageRange | None:
+        """Returns the passages that a crashed indexing run was about to write, or None."""
+        rows = await self._statements.read(
+            "SELECT pending FROM ingestions WHERE owner = ? AND collection = ?", owner, replace_surrogates(collection)
+        )
+        return PassageRange(*json.loads(rows[0][0])) if rows and rows[0][0] else None
+
+    async def set_pending(self, owner: str, collection: str, holder: str, passages: PassageRange | None) -> bool:
+        """Records the passages that are about to be written, or None once they are written.
+
+        Returns False if another holder has the lock by now.
+        """
+        rows = await self._statements.write(
+            "UPDATE ingestions SET pending = ? WHERE owner = ? AND collection = ? AND holder = ? RETURNING holder",
+            json.dumps(passages) if passages is not None else "",
+            owner,
+            replace_surrogates(collection),
+            holder,
+        )
+        return bool(rows)
+
+    async def release_lock(self, owner: str, collection: str, holder: str) -> None:
+        """Releases the lock. Pending passages stay recorded for the next holder."""
+        place = (owner, replace_surrogates(collection), holder)
+        await self._statements.write(
+            "DELETE FROM ingestions WHERE owner = ? AND collection = ? AND holder = ? AND pending = ''", *place
+        )
+        await self._statements.write(
+            "UPDATE ingestions SET until = 0 WHERE owner = ? AND collection = ? AND holder = ?", *place
+        )

@@ -1,0 +1,12 @@
+"""Errors of retrieval."""
+
+from agent.core.errors import AgentError
+
+
+class MemoryNoResultsError(AgentError):
+    """Raised by a search whose results all stay below the requested relevance.
+
+    Callers search more broadly or ask the user what is meant. An unknown collection raises `NotFoundError` instead.
+    """
+
+    code = "ERR_MEMORY_NO_RESULTS"

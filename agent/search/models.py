@@ -1,0 +1,145 @@
+"""The data that connectors, parsers, chunkers and the retriever exchange.
+
+Names and fields follow the agent contracts that the product comes from; additional fields have defaults.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from agent.core.models import FrozenModel, JsonObject, RetrievalMode
+
+SourceType = Annotated[
+    str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$", description="gdrive, web, local, or of an extension")
+]
+"""Names a connector. Unknown names are refused where a source is used, not here: stored sources must stay readable."""
+FileType = Literal["pdf", "html", "docx", "pptx", "xlsx", "csv", "md", "txt", "eml"]
+LayoutType = Literal["text", "table", "image", "header"]
+NOT_IN_DOCUMENTS = "The documents don't say."
+"""The whole answer if no document has one."""
+AskModel = Callable[[tuple[JsonObject, ...]], Awaitable[str]]
+"""Asks a model: OpenAI messages in, the text of the reply out. Raises `ModelError`, `BudgetError`."""
+
+
+class ConnectorInput(FrozenModel):
+    """A source to read."""
+
+    source_type: SourceType
+    source_identifier: str = Field(min_length=1, description="URL, file path, or Google Drive file or folder id")
+    credentials_id: str | None = Field(default=None, description="name of a stored credential; never the secret")
+    password_id: str | None = Field(
+        default=None, description="name of a stored credential that opens protected PDFs; never the password"
+    )
+    recursive: bool = False
+    max_depth: int | None = Field(default=None, ge=0, le=100, description="links away from the start of a web site")
+    max_pages: int | None = Field(default=None, ge=1, le=1_000_000, description="pages of a web site that are read")
+
+
+class ConnectorOutput(FrozenModel):
+    """A fetched file."""
+
+    file_path: str = Field(description="local absolute path")
+    file_size_bytes: int
+    source_metadata: JsonObject = Field(description="what the source says of it: headers, author, revision")
+    checksum: str = Field(description="SHA-256 of the bytes, hex")
+
+
+class ParserInput(FrozenModel):
+    """A file to parse."""
+
+    file_path: str = Field(description="local absolute path")
+    file_type: FileType
+    ingestion_source: Literal["gdrive", "local", "web_scrape"] = "local"
+    force_ocr: bool = False
+
+
+class ParsedChunk(FrozenModel):
+    """A block of a document in reading order. `bbox` is `[x1, y1, x2, y2]` in points from the page's top left."""
+
+    chunk_id: str
+    content: str = Field(description="text, or a table as Markdown")
+    chunk_index: int
+    page_number: int | None = None
+    layout_type: LayoutType = "text"
+    bbox: tuple[float, float, float, float] | None = None
+    heading_path: tuple[str, ...] = Field(default=(), description="the headings above this block, outermost first")
+
+
+class ParserOutput(FrozenModel):
+    """A parsed document. `uncertainties` warn the reader, for example of a scanned page without OCR."""
+
+    document_id: str = Field(description="SHA-256 of the file's bytes, hex")
+    metadata: JsonObject
+    chunks: tuple[ParsedChunk, ...]
+    total_pages: int
+    processing_time_ms: float
+    uncertainties: tuple[str, ...] = ()
+
+
+class ChunkBlock(FrozenModel):
+    """A block that is part of a chunk, wholly or partly: its characters in the document text, its page and box."""
+
+    start: int
+    end: int
+    page: int | None = None
+    box: tuple[float, float, float, float] | None = None
+
+
+class Chunk(FrozenModel):
+    """A piece of a document as it is indexed.
+
+    `start` and `end` are its characters in the document text, `pages` the pages it spans, `boxes` the page and box of
+    each block. `blocks` map characters to pages and boxes, if the document has any.
+    """
+
+    chunk_id: str
+    document_id: str
+    index: int
+    text: str
+    start: int
+    end: int
+    pages: tuple[int, ...] = ()
+    boxes: tuple[tuple[int, float, float, float, float], ...] = ()
+    blocks: tuple[ChunkBlock, ...] = ()
+    heading_path: tuple[str, ...] = ()
+    layout_type: LayoutType = "text"
+    checksum: str = Field(description="SHA-256 of the text, hex")
+
+
+class MemoryQuery(FrozenModel):
+    """A search in a collection. `scoring.py` defines the relevance scale: from 0.7 a passage covers the query; it is
+    no probability.
+    """
+
+    query_text: str = Field(min_length=1)
+    top_k: int = Field(default=5, ge=1, le=100)
+    min_relevance_score: float = Field(default=0.7, ge=0, le=1)
+    filters: JsonObject | None = Field(default=None, description="metadata that must be equal, e.g. source_type")
+
+
+class RetrievedContext(FrozenModel):
+    """A retrieved chunk.
+
+    `relevance_score` is on the same scale in every mode. `metadata` has the page, boxes and heading path of the chunk,
+    and the rank and score of each branch.
+    """
+
+    chunk_id: str
+    content: str
+    source_id: str
+    source_url: str | None = None
+    relevance_score: float = Field(ge=0, le=1)
+    retrieval_mode: RetrievalMode = "lexical"
+    why_selected: str = ""
+    metadata: JsonObject = Field(default_factory=dict)
+
+
+class MemoryOutput(FrozenModel):
+    """The results of a search, best first. `note` says what was not possible, such as a vector search without an
+    embedder.
+    """
+
+    results: tuple[RetrievedContext, ...]
+    total_found: int
+    note: str = ""

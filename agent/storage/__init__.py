@@ -1,0 +1,1 @@
+"""Stores: the journal and its drivers, tables and migrations, vectors, keys, audit, values with a time to live."""

@@ -1,0 +1,226 @@
+"""API keys: who may call, for what, until when and how much.
+
+A key is `sg_<id>_<secret>`. The secret has 256 random bits and cannot be guessed, so a plain SHA-256 of it is stored
+instead of a slow hash. It is shown once, compared in constant time, and never logged; the id may be logged.
+"""
+
+import hashlib
+import hmac
+import json
+import secrets
+import string
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from pydantic import Field
+
+from agent.core.errors import AuthError, BadRequestError, NotFoundError
+from agent.core.models import FrozenModel, JsonObject
+from agent.storage.audit import NO_AUDIT, AuditEvent, AuditLog
+from agent.storage.sql import SqlClient
+
+Scope = Literal["chat", "agent", "approve", "ingest", "mcp", "metrics", "admin"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+_ALPHABET = string.digits + string.ascii_letters
+_ID_LENGTH = 8
+_SECRET_LENGTH = 43
+"""Number of base-62 characters that hold 256 bits."""
+_COLUMNS = "id, owner, name, scopes, tools, limits, created_at, expires_at, revoked_at, last_used_at"
+
+
+class KeyLimits(FrozenModel):
+    """The limits of a key. None means no limit. Minutes are sliding windows; budgets hold for the key's whole life."""
+
+    requests_per_minute: int | None = Field(default=None, ge=1)
+    tokens_per_minute: int | None = Field(default=None, ge=1)
+    parallel_runs: int | None = Field(default=None, ge=1)
+    budget_tokens: int | None = Field(default=None, ge=1)
+    budget_usd: float | None = Field(default=None, gt=0)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """A key as lists show it, without the secret. `tools` restricts what its runs may call; None allows all tools."""
+
+    id: str
+    owner: str
+    name: str
+    scopes: frozenset[str]
+    tools: tuple[str, ...] | None
+    limits: KeyLimits
+    created_at: float
+    expires_at: float | None = None
+    revoked_at: float | None = None
+    last_used_at: float | None = None
+
+    def has_scope(self, scope: Scope) -> bool:
+        """Returns whether the key allows this. `admin` allows everything."""
+        return scope in self.scopes or "admin" in self.scopes
+
+
+class KeyStore:
+    """The API keys. Every method raises `StoreError`."""
+
+    def __init__(self, statements: SqlClient, clock: Callable[[], float], audit: AuditLog = NO_AUDIT) -> None:
+        self._statements = statements
+        self._clock = clock
+        self._audit = audit
+
+    async def create(
+        self,
+        owner: str,
+        name: str,
+        scopes: Sequence[str],
+        *,
+        tools: Sequence[str] | None = None,
+        limits: KeyLimits | None = None,
+        expires_at: float | None = None,
+        by: str | None = None,
+    ) -> tuple[ApiKey, str]:
+        """Creates a key and returns it with its text, which cannot be shown again. `by` is who creates it, for the
+        audit record. Raises `BadRequestError` for unknown scopes.
+        """
+        unknown = sorted(set(scopes) - set(SCOPES))
+        if unknown or not scopes:
+            what = f"there is no scope {unknown[0]!r}" if unknown else "a key needs a scope"
+            raise BadRequestError(f"{what}; the scopes are {', '.join(SCOPES)}", param="scopes")
+        if not owner.strip() or not name.strip():
+            raise BadRequestError("a key needs an owner and a name", param="owner" if name.strip() else "name")
+        key_id, secret = _generate_text(_ID_LENGTH), _generate_text(_SECRET_LENGTH)
+        key = ApiKey(
+            id=key_id,
+            owner=owner.strip(),
+            name=name.strip(),
+            scopes=frozenset(scopes),
+            tools=tuple(tools) if tools is not None else None,
+            limits=limits or KeyLimits(),
+            created_at=self._clock(),
+            expires_at=expires_at,
+        )
+        about: JsonObject = {
+            "name": key.name,
+            "scopes": [*sorted(key.scopes)],
+            "tools": None if key.tools is None else [*key.tools],
+            "limits": key.limits.model_dump(exclude_none=True),
+            "expires_at": key.expires_at,
+        }
+        async with self._audit.record_before(AuditEvent("key.create", key.id, owner=key.owner, by=by, detail=about)):
+            await self._statements.write(
+                f"INSERT INTO api_keys (secret_hash, {_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?)",  # noqa: S608
+                _hash_secret(secret),
+                key.id,
+                key.owner,
+                key.name,
+                json.dumps(sorted(key.scopes)),
+                json.dumps(key.tools),
+                key.limits.model_dump_json(),
+                key.created_at,
+                key.expires_at,
+                None,
+                None,
+            )
+        return key, f"sg_{key_id}_{secret}"
+
+    async def verify(self, text: str) -> ApiKey:
+        """Returns the key with this text. Raises `AuthError` if it is unknown, expired or revoked; the message is the
+        same for an unknown id and a wrong secret.
+        """
+        key_id, secret = parse_key(text)
+        rows = await self._statements.read(
+            f"SELECT secret_hash, {_COLUMNS} FROM api_keys WHERE id = ?",  # noqa: S608 - constants
+            key_id,
+        )
+        stored = str(rows[0][0]) if rows else _hash_secret("")
+        # Compares also for an unknown id, so that the response time does not reveal which ids exist.
+        if not hmac.compare_digest(stored, _hash_secret(secret)) or not rows:
+            raise AuthError("this API key is unknown")
+        key = _parse_row(rows[0][1:])
+        if key.revoked_at is not None:
+            raise AuthError(f"the API key {key.id} was revoked")
+        if key.expires_at is not None and key.expires_at <= self._clock():
+            raise AuthError(f"the API key {key.id} has expired")
+        return key
+
+    async def get(self, key_id: str) -> ApiKey:
+        """Returns the key of this id. Raises `NotFoundError`."""
+        rows = await self._statements.read(f"SELECT {_COLUMNS} FROM api_keys WHERE id = ?", key_id)  # noqa: S608
+        if not rows:
+            raise NotFoundError(f"there is no API key with the id {key_id!r}; `stepgate keys list` shows the ids")
+        return _parse_row(rows[0])
+
+    async def list_keys(self, owner: str | None = None) -> Sequence[ApiKey]:
+        """Returns the keys of one owner or of all, oldest first."""
+        rows = await self._statements.read(
+            f"SELECT {_COLUMNS} FROM api_keys WHERE (? = '' OR owner = ?) ORDER BY created_at, id",  # noqa: S608
+            owner or "",
+            owner or "",
+        )
+        return [_parse_row(row) for row in rows]
+
+    async def revoke(self, key_id: str, *, by: str | None = None) -> ApiKey:
+        """Revokes a key; `by` is recorded. Revoking it again changes nothing. Raises `NotFoundError`."""
+        key = await self.get(key_id)
+        if key.revoked_at is not None:
+            return key
+        async with self._audit.record_before(
+            AuditEvent("key.revoke", key.id, owner=key.owner, by=by, detail={"name": key.name})
+        ):
+            rows = await self._statements.write(
+                f"UPDATE api_keys SET revoked_at = COALESCE(revoked_at, ?) WHERE id = ? RETURNING {_COLUMNS}",  # noqa: S608
+                self._clock(),
+                key_id,
+            )
+        return _parse_row(rows[0])
+
+    async def record_use(self, key_id: str) -> None:
+        """Stores the current time as the key's last use."""
+        await self._statements.write("UPDATE api_keys SET last_used_at = ? WHERE id = ?", self._clock(), key_id)
+
+    async def has_valid_key(self) -> bool:
+        """Returns whether any key is valid."""
+        rows = await self._statements.read(
+            "SELECT 1 FROM api_keys WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?) LIMIT 1",
+            self._clock(),
+        )
+        return bool(rows)
+
+    async def get_usage(self, key_id: str) -> tuple[int, float]:
+        """Returns the tokens and USD that a key has used. Raises `NotFoundError`."""
+        rows = await self._statements.read("SELECT used_tokens, used_usd FROM api_keys WHERE id = ?", key_id)
+        if not rows:
+            raise NotFoundError(f"there is no API key {key_id!r}; `stepgate keys list` shows the ids")
+        return int(rows[0][0]), float(rows[0][1])
+
+
+def parse_key(text: str) -> tuple[str, str]:
+    """Splits a key's text into id and secret. Raises `AuthError` if it does not have the form of a key."""
+    parts = text.strip().split("_")
+    if len(parts) != 3 or parts[0] != "sg" or not parts[1] or not parts[2]:
+        raise AuthError("this is not an API key of Stepgate, which has the form `sg_ID_SECRET`")
+    return parts[1], parts[2]
+
+
+def _generate_text(length: int) -> str:
+    return "".join(secrets.choice(_ALPHABET) for _ in range(length))
+
+
+def _hash_secret(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
+
+
+def _parse_row(row: tuple[Any, ...]) -> ApiKey:
+    key_id, owner, name, scopes, tools, limits, created, expires, revoked, used = row
+    narrowed = json.loads(tools)
+    return ApiKey(
+        id=str(key_id),
+        owner=str(owner),
+        name=str(name),
+        scopes=frozenset(json.loads(scopes)),
+        tools=tuple(narrowed) if narrowed is not None else None,
+        limits=KeyLimits.model_validate_json(limits),
+        created_at=float(created),
+        expires_at=None if expires is None else float(expires),
+        revoked_at=None if revoked is None else float(revoked),
+        last_used_at=None if used is None else float(used),
+    )

@@ -1,0 +1,43 @@
+"""Turns of conversations on PostgreSQL, by owner."""
+
+from agent.storage.postgres import NOW_SQL, PostgresDatabase, strip_nul
+
+
+class PostgresConversations:
+    """Implements `ConversationStore`."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+
+    async def list_turns(self, owner: str, conversation_id: str, *, limit: int = 40) -> list[tuple[str, str]]:
+        """See `ConversationStore.history`."""
+        async with self._database.transaction() as db:
+            cursor = await db.execute(
+                "SELECT role, text FROM turns WHERE owner = %s AND conversation_id = %s ORDER BY id DESC LIMIT %s",
+                (owner, strip_nul(conversation_id), limit),
+            )
+            rows = await cursor.fetchall()
+        return [(str(role), str(text)) for role, text in reversed(rows)]
+
+    async def is_tainted(self, owner: str, conversation_id: str, *, limit: int = 40) -> bool:
+        """See `ConversationStore.tainted`."""
+        async with self._database.transaction() as db:
+            cursor = await db.execute(
+                "SELECT tainted FROM turns WHERE owner = %s AND conversation_id = %s ORDER BY id DESC LIMIT %s",
+                (owner, strip_nul(conversation_id), limit),
+            )
+            return any(bool(row[0]) for row in await cursor.fetchall())
+
+    async def add_exchange(
+        self, owner: str, conversation_id: str, run_id: str, question: str, answer: str, *, tainted: bool = False
+    ) -> None:
+        """See `ConversationStore.remember`."""
+        async with self._database.transaction() as db:
+            # Serializes exchanges of one conversation, so that the ids of two exchanges do not interleave.
+            await db.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{owner}/{conversation_id}",))
+            for role, text, mark in (("user", question, False), ("assistant", answer, tainted)):
+                await db.execute(
+                    "INSERT INTO turns (owner, conversation_id, run_id, role, text, tainted, at) "  # noqa: S608
+                    f"VALUES (%s,%s,%s,%s,%s,%s,{NOW_SQL}) ON CONFLICT DO NOTHING",
+                    (owner, strip_nul(conversation_id), run_id, role, strip_nul(text), mark),
+                )

@@ -1,0 +1,281 @@
+"""`Credentials`: named secrets for document sources, from one file that only its owner may read.
+
+Requests and rooms carry a credential's name, never the secret. The file is read at every use, so that changes apply at
+once. A value may be `"${NAME}"`, taken from the environment, or `{"file": "path"}`, read from another file.
+"""
+
+import json
+import os
+import re
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError
+
+from agent.core.errors import AgentError
+from agent.core.models import JsonObject
+
+GOOGLE_TOKEN_URI = "https://oauth2.googleapis.com/token"  # noqa: S105 - an address
+MAX_BYTES = 1_000_000
+"""A key has 2 kB. A file larger than this is the wrong file."""
+DOCS_HINT = "docs/connectors.md says how to write one"
+_FROM_ENVIRONMENT = re.compile(r"\$\{(\w+)\}")
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+class CredentialError(AgentError):
+    """Raised when a credential is missing or cannot be read. The message says what to do and contains no secret."""
+
+    code = "ERR_CONNECTOR_AUTH"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, agent_id="credentials")
+
+
+def _check_secure_url(value: str) -> str:
+    url = urlsplit(value)
+    if url.scheme != "https" and not (url.scheme == "http" and url.hostname in _LOOPBACK):
+        raise ValueError("must begin with https://, because secrets are sent there")
+    return value
+
+
+TokenUri = Annotated[str, AfterValidator(_check_secure_url)]
+Secret = Annotated[SecretStr, Field(min_length=1)]
+
+
+class _Credential(BaseModel):
+    # Google's own files have more fields than needed here, and no error may quote its input.
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
+
+
+class GoogleServiceAccount(_Credential):
+    """A service account with its key. `subject` is the person it acts for, if an administrator has allowed that."""
+
+    type: Literal["google_service_account"]
+    client_email: str = Field(min_length=3)
+    private_key: Secret
+    private_key_id: str | None = None
+    token_uri: TokenUri = GOOGLE_TOKEN_URI
+    subject: str | None = None
+
+
+class GoogleOAuth(_Credential):
+    """A person's consent, as the refresh token of an OAuth client."""
+
+    type: Literal["google_oauth"]
+    client_id: str = Field(min_length=1)
+    client_secret: Secret
+    refresh_token: Secret
+    token_uri: TokenUri = GOOGLE_TOKEN_URI
+
+
+class Bearer(_Credential):
+    """A token that is sent as it is and cannot be renewed here."""
+
+    type: Literal["bearer"]
+    token: Secret
+
+
+class HeaderSecret(_Credential):
+    """A request header with a secret value, for web sources."""
+
+    type: Literal["header"]
+    name: str = Field(pattern=r"^[A-Za-z0-9-]{1,100}$")
+    value: Secret
+
+
+class BasicLogin(_Credential):
+    """A user name and a password (RFC 7617), for web sources."""
+
+    type: Literal["basic"]
+    username: str = Field(min_length=1, pattern=r"^[^:]*$")
+    password: Secret
+
+
+class OAuthClient(_Credential):
+    """A client that gets tokens by itself (RFC 6749, 4.4), for web sources."""
+
+    type: Literal["oauth_client"]
+    token_uri: TokenUri
+    client_id: str = Field(min_length=1)
+    client_secret: Secret
+    scope: str = ""
+
+
+class DocumentPassword(_Credential):
+    """A password that opens protected documents of a source."""
+
+    type: Literal["document_password"]
+    password: Secret
+
+
+SourceCredential = GoogleServiceAccount | GoogleOAuth | Bearer
+WebCredential = HeaderSecret | BasicLogin | Bearer | OAuthClient
+Credential = SourceCredential | WebCredential | DocumentPassword
+_TYPES: dict[str, type[Credential]] = {
+    "header": HeaderSecret,
+    "basic": BasicLogin,
+    "oauth_client": OAuthClient,
+    "google_service_account": GoogleServiceAccount,
+    "google_oauth": GoogleOAuth,
+    "bearer": Bearer,
+    "document_password": DocumentPassword,
+}
+
+
+class Credentials:
+    """The credentials of one file. Reading blocks for a short time: call it from a thread."""
+
+    def __init__(self, path: Path, environment: Mapping[str, str] = os.environ) -> None:
+        self._path = path
+        self._environment = environment
+
+    def get(self, name: str) -> Credential:
+        """Returns the credential of this name. Raises `CredentialError` if it is missing or unusable."""
+        entries = self._read_entries()
+        if name not in entries:
+            there = (
+                f"the file has {', '.join(sorted(entries))}"
+                if entries
+                else f"the file is empty or missing; {DOCS_HINT}"
+            )
+            raise CredentialError(f"there is no credential {name!r} in {self._path}; {there}")
+        return self._parse_entry(name, entries[name])
+
+    def get_password(self, name: str) -> SecretStr:
+        """Returns the password of this name. Raises `CredentialError` if it is missing or no password."""
+        found = self.get(name)
+        if not isinstance(found, DocumentPassword):
+            raise CredentialError(f"the credential {name!r} in {self._path} is not a document_password; {DOCS_HINT}")
+        return found.password
+
+    def list_names(self) -> tuple[str, ...]:
+        """Returns the names in the file, sorted; none if there is no file. Raises `CredentialError` if it cannot be
+        read.
+        """
+        return tuple(sorted(self._read_entries()))
+
+    def list_secrets(self) -> tuple[str, ...]:
+        """Returns every secret value in the file, so that logs and answers can be cleaned of them.
+
+        Skips entries that cannot be used: nothing of them leaves the file. Raises `CredentialError` as `list_names`
+        does.
+        """
+        found: list[str] = []
+        for name, entry in self._read_entries().items():
+            try:
+                credential = self._parse_entry(name, entry)
+            except CredentialError:
+                continue
+            values = (getattr(credential, field) for field in type(credential).model_fields)
+            found += [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
+        return tuple(dict.fromkeys(found))
+
+    def _read_entries(self) -> JsonObject:
+        try:
+            text = _read_private_file(self._path)
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise CredentialError(f"{self._path} cannot be read: {error.strerror}") from error
+        entries = _parse_json(text, f"the credentials file {self._path}")
+        if not isinstance(entries, dict):
+            raise CredentialError(f"the credentials file {self._path} must be one JSON object; {DOCS_HINT}")
+        return entries
+
+    def _parse_entry(self, name: str, entry: object) -> Credential:
+        where = f"the credential {name!r} in {self._path}"
+        if not isinstance(entry, dict):
+            raise CredentialError(f"{where} must be a JSON object with a type; {DOCS_HINT}")
+        kind = _TYPES.get(str(entry.get("type")))
+        if kind is None:
+            raise CredentialError(f"{where} must have a type, one of {', '.join(_TYPES)}; {DOCS_HINT}")
+        values = {field: self._resolve_value(value, f"{where}, {field}") for field, value in entry.items()}
+        if "key" in values and kind is GoogleServiceAccount:
+            values = {**_parse_google_key(values.pop("key"), f"{where}, key"), **values}
+        try:
+            return kind.model_validate(values)
+        except ValidationError as error:
+            faults = (f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
+            told = "; ".join(faults)
+        raise CredentialError(f"{where} is incomplete: {told}; {DOCS_HINT}")
+
+    def _resolve_value(self, value: object, where: str) -> object:
+        """Returns a value as written, from the environment, or from a file (relative to the credentials file)."""
+        if isinstance(value, dict) and value.keys() == {"file"}:
+            path = self._path.parent / Path(str(value["file"])).expanduser()
+            try:
+                return _read_private_file(path).strip()
+            except OSError as error:
+                raise CredentialError(f"{where}: {path} cannot be read: {error.strerror}") from error
+        named = _FROM_ENVIRONMENT.fullmatch(value) if isinstance(value, str) else None
+        if named is None:
+            return value
+        if not self._environment.get(named[1]):
+            raise CredentialError(f"{where}: the environment variable {named[1]} is not set")
+        return self._environment[named[1]]
+
+
+def read_password_file(path: Path) -> SecretStr:
+    """Returns the password in a file, without the line end. Raises `CredentialError` if others may read the file or it
+    cannot be read.
+    """
+    try:
+        text = _read_private_file(path.expanduser()).rstrip("\r\n")
+    except OSError as error:
+        raise CredentialError(f"{path} cannot be read: {error.strerror}") from error
+    if not text:
+        raise CredentialError(f"{path} is empty; it should hold the password")
+    return SecretStr(text)
+
+
+def _parse_google_key(key: object, where: str) -> JsonObject:
+    """Parses Google's own key file, whose `type` differs from ours."""
+    found = _parse_json(key, where) if isinstance(key, str) else key
+    if not isinstance(found, dict) or found.get("type") != "service_account":
+        raise CredentialError(f"{where} is not a service account key: use the JSON file that Google created")
+    return {field: value for field, value in found.items() if field != "type"}
+
+
+def _parse_json(text: str, where: str) -> object:
+    """Parses JSON. Neither the error nor its cause may contain the secret text, hence the raise outside of `except`."""
+    try:
+        value: object = json.loads(text)
+    except RecursionError:
+        told = "it is nested too deeply"
+    except json.JSONDecodeError as error:
+        told = f"{error.msg} in line {error.lineno}, column {error.colno}"
+    else:
+        return value
+    raise CredentialError(f"{where} is not JSON: {told}")
+
+
+def _read_private_file(path: Path) -> str:
+    """Returns the text of a file that only its owner may read. Checks mode and type on the opened file, not on the
+    path.
+
+    Raises `OSError` if it cannot be opened, `CredentialError` for anything wrong with it.
+    """
+    # Without O_NONBLOCK, opening a pipe would block until it has a writer.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            raise CredentialError(f"{path} is not a file")
+        if os.name == "posix" and mode & 0o077:
+            shown = f"{stat.S_IMODE(mode):o}"
+            raise CredentialError(f"others may read or change {path} (its mode is {shown}): chmod 600 {path}")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            data = file.read(MAX_BYTES + 1)
+    finally:
+        os.close(descriptor)
+    if len(data) > MAX_BYTES:
+        raise CredentialError(f"{path} is larger than {MAX_BYTES} bytes; it cannot be a credentials file")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        at = error.start
+    raise CredentialError(f"{path} is not UTF-8: see byte {at}")

@@ -1,0 +1,338 @@
+"""The journal on PostgreSQL. NOTIFY wakes other processes at the commit."""
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from psycopg.errors import ForeignKeyViolation, UniqueViolation
+
+from agent.core.errors import ConflictError, NotFoundError, StoreError
+from agent.core.events import Event, EventDraft, RunCreated
+from agent.core.models import RunStatus
+from agent.storage import audit
+from agent.storage.audit import AuditRow
+from agent.storage.conversations_postgres import PostgresConversations
+from agent.storage.event_codec import EventRow, decode, encode
+from agent.storage.journal import Claim, RunRow, Signal, SignalKind
+from agent.storage.journal_rows import (
+    CHECK_BYTES,
+    EVENT_COLUMNS,
+    IS_WAITING_OVER,
+    MAX_SEQ,
+    RUN_COLUMNS,
+    SELECT_DECISIONS,
+    WaiterRegistry,
+    build_append_error,
+    build_run_not_found_error,
+    check_terminal_last,
+    check_undecided,
+    compute_ages,
+    derive_status,
+    make_title,
+    parse_run_row,
+)
+from agent.storage.postgres import CHANNEL, NOW_SQL, Connection, PostgresDatabase, strip_nul
+
+POLL_SECONDS = 2.0
+"""How late a reader may notice an event if a notification was lost."""
+
+_INSERT_EVENT = f"INSERT INTO events ({EVENT_COLUMNS}) VALUES (%s,%s,%s,%s,%s,%s,%s,%s,%s)"  # noqa: S608 - constants only
+_SELECT_DECISIONS, _INSERT_AUDIT = (said.replace("?", "%s").encode() for said in (SELECT_DECISIONS, audit.INSERT_SQL))
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresStore:
+    """The stores of one database."""
+
+    journal: "PostgresJournal"
+    conversations: PostgresConversations
+    database: PostgresDatabase
+
+    async def close(self) -> None:
+        """Completes accepted work and closes the connections."""
+        await self.database.close()
+
+
+async def open_postgres(url: str, clock: Callable[[], float] | None = None) -> PostgresStore:
+    """Opens the store at `url`. Raises `StoreNewerError` for a newer schema, else `StoreError` with what to do.
+
+    The time is the server's, so that leases agree between machines. `clock` is for tests.
+    """
+    database = PostgresDatabase(url)
+    journal = PostgresJournal(database, clock)
+    await database.open(journal.wakeups.wake, journal.wakeups.wake_all)
+    return PostgresStore(journal, PostgresConversations(database), database)
+
+
+class PostgresJournal:
+    """Implements `Journal`; see there for the contract."""
+
+    def __init__(self, database: PostgresDatabase, clock: Callable[[], float] | None = None) -> None:
+        self._database = database
+        self._clock = clock
+        self.wakeups = WaiterRegistry(POLL_SECONDS)
+
+    async def create_run(self, run_id: str, body: RunCreated, *, worker: str, lease_s: float) -> Claim:
+        """See `Journal.create_run`."""
+        request = body.request
+        encode(Event(run_id, 1, 1, 0.0, body))  # refuses a body that cannot be encoded before writing anything
+        conversation = strip_nul(request.conversation_id) if request.conversation_id else None
+        title = strip_nul(make_title(request.prompt))
+        try:
+            async with self._database.transaction() as db:
+                now = await self._get_time(db)
+                await db.execute(
+                    "INSERT INTO runs (run_id, owner, room, status, hidden, tainted, title, conversation_id, epoch, "
+                    "last_seq, terminal, worker, lease_until, created_at, updated_at) "
+                    "VALUES (%s,%s,%s,'queued',%s,%s,%s,%s,1,1,false,%s,%s,%s,%s)",
+                    (
+                        run_id, body.owner, body.room.id, body.hidden, body.tainted, title, conversation,
+                        worker, now + lease_s, now, now,
+                    ),
+                )  # fmt: skip
+                event, row = encode(Event(run_id, 1, 1, now, body))
+                await db.execute(_INSERT_EVENT, row)
+        except StoreError as error:
+            if isinstance(error.__cause__, UniqueViolation):
+                raise ConflictError(f"a run {run_id!r} exists already; use a new id", agent_id="journal") from error
+            raise
+        return Claim(run_id, 1, (event,))
+
+    async def claim(self, run_id: str, *, worker: str, lease_s: float) -> Claim | None:
+        """See `Journal.claim`."""
+        async with self._database.transaction() as db:
+            now = await self._get_time(db)
+            cursor = await db.execute(
+                "SELECT epoch FROM runs WHERE run_id = %s AND NOT terminal "
+                "AND (worker IS NULL OR worker = %s OR lease_until < %s) FOR UPDATE",
+                (run_id, worker, now),
+            )
+            free = await cursor.fetchone()
+            if free is None:
+                return None
+            events = tuple(await _read_events(db, run_id, 0, None))
+            epoch = int(free[0]) + 1
+            await db.execute(
+                "UPDATE runs SET epoch = %s, worker = %s, lease_until = %s, updated_at = %s WHERE run_id = %s",
+                (epoch, worker, now + lease_s, now, run_id),
+            )
+            return Claim(run_id, epoch, events)
+
+    async def list_claimable_runs(self, *, dead_workers: Sequence[str] = (), limit: int = 100) -> list[str]:
+        """See `Journal.claimable`."""
+        async with self._database.transaction() as db:
+            if dead_workers:
+                await db.execute(
+                    "UPDATE runs SET worker = NULL, lease_until = 0 WHERE NOT terminal AND worker = ANY(%s)",
+                    (list(dead_workers),),
+                )
+            now = await self._get_time(db)
+            cursor = await db.execute(
+                "SELECT run_id FROM runs WHERE NOT terminal AND (worker IS NULL OR lease_until < %s) "  # noqa: S608
+                f"AND {IS_WAITING_OVER.format(now='%s')} ORDER BY created_at LIMIT %s",
+                (now, now, limit),
+            )
+            return [str(row[0]) async for row in cursor]
+
+    async def list_workers(self) -> list[str]:
+        """See `Journal.workers`."""
+        async with self._database.transaction() as db:
+            cursor = await db.execute("SELECT DISTINCT worker FROM runs WHERE NOT terminal AND worker IS NOT NULL")
+            return [str(row[0]) async for row in cursor]
+
+    async def renew_leases(self, worker: str, run_ids: Sequence[str], *, lease_s: float) -> None:
+        """See `Journal.renew`."""
+        async with self._database.transaction() as db:
+            until = await self._get_time(db) + lease_s
+            await db.execute(
+                "UPDATE runs SET lease_until = %s WHERE NOT terminal AND worker = %s AND run_id = ANY(%s)",
+                (until, worker, list(run_ids)),
+            )
+
+    async def append(self, run_id: str, epoch: int, drafts: Sequence[EventDraft]) -> tuple[Event, ...]:
+        """See `Journal.append`."""
+        check_terminal_last(run_id, drafts)
+        past = compute_ages(drafts)
+        async with self._database.transaction() as db:
+            cursor = await db.execute(
+                f"UPDATE runs SET last_seq = last_seq + %s, updated_at = COALESCE(%s, {NOW_SQL}) "  # noqa: S608
+                "WHERE run_id = %s AND epoch = %s AND NOT terminal RETURNING last_seq, updated_at",
+                (len(drafts), self._clock() if self._clock else None, run_id, epoch),
+            )
+            row = await cursor.fetchone()
+            if row is None:
+                cursor = await db.execute("SELECT epoch, terminal, worker FROM runs WHERE run_id = %s", (run_id,))
+                raise build_append_error(run_id, epoch, await cursor.fetchone())
+            first, now = int(row[0]) - len(drafts) + 1, float(row[1])
+            encoded = [
+                encode(Event(run_id, first + index, epoch, now - past[index], draft.body, draft.step_id, draft.attempt))
+                for index, draft in enumerate(drafts)
+            ]
+            async with db.cursor() as many:
+                await many.executemany(_INSERT_EVENT, [row for _, row in encoded])
+            events = tuple(event for event, _ in encoded)
+            await _update_run_row(db, run_id, events)
+            await _notify(db, run_id)
+        self.wakeups.wake(run_id)
+        return events
+
+    async def release(self, run_id: str, epoch: int) -> None:
+        """See `Journal.release`."""
+        async with self._database.transaction() as db:
+            await db.execute(
+                "UPDATE runs SET worker = NULL, lease_until = 0 WHERE run_id = %s AND epoch = %s AND NOT terminal",
+                (run_id, epoch),
+            )
+
+    async def park(self, run_id: str, epoch: int, *, until: float, after_signal: int) -> bool:
+        """See `Journal.park`."""
+        async with self._database.transaction() as db:
+            # Signals lock this row too, so that none arrives between the check and the update.
+            await db.execute("SELECT 1 FROM runs WHERE run_id = %s FOR UPDATE", (run_id,))
+            cursor = await db.execute(
+                "UPDATE runs SET worker = NULL, lease_until = %s, updated_at = %s, status = 'awaiting_approval' "
+                "WHERE run_id = %s AND epoch = %s AND NOT terminal "
+                "AND NOT EXISTS (SELECT 1 FROM signals WHERE run_id = %s AND id > %s)",
+                (until, await self._get_time(db), run_id, epoch, run_id, after_signal),
+            )
+            return cursor.rowcount == 1
+
+    async def read_events(self, run_id: str, *, after: int = 0, limit: int = 10_000) -> list[Event]:
+        """See `Journal.read`."""
+        async with self._database.transaction() as db:
+            return await _read_events(db, run_id, after, limit)
+
+    async def get_run(self, run_id: str, *, owner: str | None) -> RunRow:
+        """See `Journal.get`."""
+        async with self._database.transaction() as db:
+            query = f"SELECT {RUN_COLUMNS} FROM runs WHERE run_id = %s AND {_build_owner_filter(owner)}"  # noqa: S608 - constants only
+            row = await (await db.execute(query, (strip_nul(run_id), owner))).fetchone()
+        if row is None:
+            raise build_run_not_found_error(run_id)
+        return parse_run_row(row)
+
+    async def list_runs(
+        self, *, owner: str | None, limit: int = 50, before: str | None = None, status: RunStatus | None = None
+    ) -> list[RunRow]:
+        """See `Journal.list_runs`."""
+        conditions, values = [_build_owner_filter(owner), "NOT hidden"], [owner]
+        if status is not None:
+            conditions.append("status = %s")
+            values.append(status)
+        if before is not None:
+            conditions.append(
+                "(created_at, run_id) < "  # noqa: S608 - constants only
+                f"(SELECT created_at, run_id FROM runs WHERE run_id = %s AND {_build_owner_filter(owner)})"
+            )
+            values += [strip_nul(before), owner]
+        query = (
+            f"SELECT {RUN_COLUMNS} FROM runs WHERE {' AND '.join(conditions)} "  # noqa: S608 - constants only
+            "ORDER BY created_at DESC, run_id DESC LIMIT %s"
+        )
+        async with self._database.transaction() as db:
+            return [parse_run_row(row) async for row in await db.execute(query, (*values, limit))]
+
+    async def send_signal(
+        self, run_id: str, kind: SignalKind, payload: dict[str, object], *, record: AuditRow | None = None
+    ) -> None:
+        """See `Journal.send_signal`. Locks the run's row to handle two signals one after the other."""
+        try:
+            async with self._database.transaction() as db:
+                await db.execute("SELECT 1 FROM runs WHERE run_id = %s FOR UPDATE", (run_id,))  # see `park`
+                if "approvals" in payload:
+                    check_undecided(run_id, payload, await (await db.execute(_SELECT_DECISIONS, (run_id,))).fetchall())
+                if record is not None:
+                    await db.execute(_INSERT_AUDIT, record)
+                await db.execute(
+                    "INSERT INTO signals (run_id, kind, payload, at) VALUES (%s,%s,%s,%s)",
+                    (run_id, kind, json.dumps(payload), await self._get_time(db)),
+                )
+                await _notify(db, run_id)
+        except StoreError as error:
+            if isinstance(error.__cause__, ForeignKeyViolation):
+                raise build_run_not_found_error(run_id) from error
+            raise
+        self.wakeups.wake(run_id)
+
+    async def read_signals(self, run_id: str, *, after: int = 0) -> list[Signal]:
+        """See `Journal.take_signals`."""
+        async with self._database.transaction() as db:
+            cursor = await db.execute(
+                "SELECT id, run_id, kind, payload, at FROM signals WHERE run_id = %s AND id > %s ORDER BY id",
+                (run_id, after),
+            )
+            return [Signal(row[0], row[1], row[2], json.loads(row[3]), row[4]) async for row in cursor]
+
+    async def put_blob(self, data: bytes) -> str:
+        """See `Journal.put_blob`."""
+        checksum = hashlib.sha256(data).hexdigest()
+        async with self._database.transaction() as db:
+            await db.execute(
+                "INSERT INTO blobs (checksum, data) VALUES (%s,%s) ON CONFLICT DO NOTHING", (checksum, data)
+            )
+        return checksum
+
+    async def get_blob(self, checksum: str) -> bytes:
+        """See `Journal.get_blob`."""
+        async with self._database.transaction() as db:
+            row = await (await db.execute("SELECT data FROM blobs WHERE checksum = %s", (checksum,))).fetchone()
+        if row is None:
+            raise NotFoundError(f"there is no blob {checksum}", agent_id="journal")
+        return bytes(row[0])
+
+    async def wait_for_events(self, run_id: str, *, after: int, timeout_s: float) -> None:
+        """See `Journal.wait`."""
+
+        async def arrived() -> bool:
+            async with self._database.transaction() as db:
+                row = await (await db.execute("SELECT last_seq FROM runs WHERE run_id = %s", (run_id,))).fetchone()
+            return row is not None and int(row[0]) > after
+
+        await self.wakeups.wait(run_id, arrived, timeout_s)
+
+    async def check_writable(self) -> None:
+        """See `Journal.check_writable`. Writes a row and deletes it again."""
+        async with self._database.transaction() as db:
+            await db.execute(
+                "INSERT INTO blobs (checksum, data) VALUES ('check', %s) ON CONFLICT (checksum) DO NOTHING",
+                (bytes(CHECK_BYTES),),
+            )
+            await db.execute("DELETE FROM blobs WHERE checksum = 'check'")
+
+    async def close(self) -> None:
+        """See `Journal.close`."""
+        await self._database.close()
+
+    async def _get_time(self, db: Connection) -> float:
+        if self._clock is not None:
+            return self._clock()
+        row = await (await db.execute(f"SELECT {NOW_SQL}")).fetchone()
+        return float(row[0]) if row else 0.0
+
+
+def _build_owner_filter(owner: str | None) -> str:
+    """Returns the condition on the owner, which is bound as a parameter. None matches every owner."""
+    return "%s::text IS NULL" if owner is None else "owner = %s"
+
+
+async def _read_events(db: Connection, run_id: str, after: int, limit: int | None) -> list[Event]:
+    query = f"SELECT {EVENT_COLUMNS} FROM events WHERE run_id = %s AND seq > %s ORDER BY seq LIMIT %s"  # noqa: S608
+    cursor = await db.execute(query, (strip_nul(run_id), min(after, MAX_SEQ), limit))
+    return [decode(cast("EventRow", row)) async for row in cursor]
+
+
+async def _update_run_row(db: Connection, run_id: str, events: tuple[Event, ...]) -> None:
+    """Updates the run's row for these events. At the end of a run also deletes its deltas and releases it."""
+    status, ended = derive_status(events)
+    if status is not None:
+        await db.execute("UPDATE runs SET status = %s WHERE run_id = %s", (status, run_id))
+    if ended:
+        await db.execute("UPDATE runs SET terminal = true, worker = NULL, lease_until = 0 WHERE run_id = %s", (run_id,))
+        await db.execute("DELETE FROM events WHERE run_id = %s AND type = 'answer.delta'", (run_id,))
+
+
+async def _notify(db: Connection, run_id: str) -> None:
+    """Notifies listeners. The server sends it at the commit, once per transaction."""
+    await db.execute("SELECT pg_notify(%s, %s)", (CHANNEL, run_id))

@@ -1,0 +1,156 @@
+"""What the journal's drivers share: columns, effects of events on a run's row, refusals, wake-ups."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from time import monotonic
+from typing import Any
+
+from agent.core.errors import ConflictError, NotFoundError, StaleEpochError
+from agent.core.events import (
+    Event,
+    EventDraft,
+    RunCancelled,
+    RunClaimed,
+    RunFailed,
+    RunSucceeded,
+    RunSuspended,
+    RunWaiting,
+)
+from agent.core.models import RunStatus
+from agent.core.surrogates import replace_surrogates
+from agent.storage.journal import RunRow
+
+RUN_COLUMNS = (
+    "run_id, owner, room, status, hidden, title, conversation_id, epoch, last_seq, created_at, updated_at, "
+    "worker, lease_until"
+)
+EVENT_COLUMNS = "run_id, seq, epoch, type, v, step_id, attempt, data, at"
+MAX_SEQ = 2**63 - 1
+"""The largest number the databases can compare. Positions come from clients."""
+SELECT_DECISIONS = "SELECT payload FROM signals WHERE run_id = ? AND kind IN ('approve', 'reject', 'answer')"
+"""Selects the decisions on a run's approvals so far."""
+MAX_TITLE_CHARS = 80
+IS_WAITING_OVER = (
+    "(status <> 'awaiting_approval' OR lease_until <= {now} OR EXISTS "
+    "(SELECT 1 FROM signals WHERE signals.run_id = runs.run_id AND signals.at >= runs.updated_at))"
+)
+"""The condition on released runs that may continue. A run that waits for a person continues only with a new signal or
+when its time is over; signals from before the wait have been processed."""
+CHECK_BYTES = 65_536
+"""How much the write check writes: as much as a few events of the largest kind."""
+
+
+def make_title(prompt: str) -> str:
+    """Returns a run's title: the start of its prompt on one line."""
+    return " ".join(replace_surrogates(prompt[: 4 * MAX_TITLE_CHARS]).split())[:MAX_TITLE_CHARS]
+
+
+def compute_ages(drafts: Sequence[EventDraft]) -> list[float]:
+    """Returns how many seconds ago each draft happened. Call it before reading the store's clock, so that a draft noted
+    after the last append also gets a later time.
+    """
+    ticks = monotonic()
+    return [0.0 if draft.monotonic_at is None else max(0.0, ticks - draft.monotonic_at) for draft in drafts]
+
+
+def parse_run_row(row: tuple[Any, ...]) -> RunRow:
+    """Converts a row of `RUN_COLUMNS`."""
+    run_id, owner, room, status, hidden, *rest = row
+    return RunRow(run_id, owner, room, status, bool(hidden), *rest)
+
+
+def derive_status(events: Sequence[Event]) -> tuple[RunStatus | None, bool]:
+    """Returns the status that the events give their run (None: unchanged), and whether the run has ended."""
+    status: RunStatus | None = None
+    for event in events:
+        match event.body:
+            case RunFailed():
+                return "failed", True
+            case RunCancelled():
+                return "cancelled", True
+            case RunSucceeded() as ended:
+                return ended.status, True
+            case RunClaimed():
+                status = "running"
+            case RunSuspended():
+                status = "queued"
+            case RunWaiting():
+                status = "awaiting_approval"
+    return status, False
+
+
+def check_terminal_last(run_id: str, drafts: Sequence[EventDraft]) -> None:
+    """Raises `ConflictError` if a draft follows one that ends the run."""
+    if any(draft.body.terminal for draft in drafts[:-1]):
+        raise ConflictError(f"run {run_id}: nothing can follow the event that ends a run", agent_id="journal")
+
+
+def check_undecided(run_id: str, word: Mapping[str, object], earlier: Iterable[Sequence[Any]]) -> None:
+    """Raises `ConflictError` if an earlier signal already decides one of the approvals that this signal is about."""
+    meant = _get_approval_ids(word)
+    for (payload,) in earlier:
+        if both := meant & _get_approval_ids(json.loads(payload)):
+            raise ConflictError(f"{min(both)!r} of run {run_id!r} is decided already; see the state of the run")
+
+
+def _get_approval_ids(word: Mapping[str, object]) -> set[str]:
+    names = word.get("approvals")
+    return {str(name) for name in names} if isinstance(names, list) else set()
+
+
+def build_append_error(
+    run_id: str, epoch: int, row: tuple[Any, ...] | None
+) -> StaleEpochError | ConflictError | NotFoundError:
+    """Returns why an append was refused, from the row's (epoch, terminal, worker)."""
+    if row is None:
+        return build_run_not_found_error(run_id)
+    if row[0] != epoch:
+        return StaleEpochError(
+            f"run {run_id} is at epoch {row[0]}, held by {row[2] or 'nobody'}; this writer had epoch {epoch} "
+            "and must stop",
+            agent_id="journal",
+        )
+    return ConflictError(f"run {run_id} has ended; nothing can be added to its log", agent_id="journal")
+
+
+def build_run_not_found_error(run_id: str) -> NotFoundError:
+    """Returns the error for an absent run; for another owner's run the words are the same."""
+    return NotFoundError(f"there is no run {run_id!r}", agent_id="journal")
+
+
+class WaiterRegistry:
+    """The waiters of this process, by run."""
+
+    def __init__(self, poll_s: float) -> None:
+        self._poll_s = poll_s
+        self._waiting: dict[str, set[asyncio.Future[None]]] = {}
+
+    async def wait(self, run_id: str, arrived: Callable[[], Awaitable[bool]], timeout_s: float) -> None:
+        """Returns when `arrived` is true, when woken, or when the time is over. Polls `arrived`."""
+        loop = asyncio.get_running_loop()
+        woken: asyncio.Future[None] = loop.create_future()
+        self._waiting.setdefault(run_id, set()).add(woken)
+        deadline = loop.time() + timeout_s
+        try:
+            while not woken.done() and not await arrived():
+                left = deadline - loop.time()
+                if left <= 0:
+                    return
+                await asyncio.wait([woken], timeout=min(left, self._poll_s))
+        finally:
+            waiting = self._waiting.get(run_id, set())
+            waiting.discard(woken)
+            if not waiting:
+                self._waiting.pop(run_id, None)
+
+    def wake(self, run_id: str) -> None:
+        """Wakes the waiters of this run."""
+        for waiter in self._waiting.get(run_id, ()):
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def wake_all(self) -> None:
+        """Wakes all waiters, since a notification may have been missed."""
+        for run_id in list(self._waiting):
+            self.wake(run_id)

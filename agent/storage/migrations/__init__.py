@@ -1,0 +1,43 @@
+"""The revisions of the schema, and which of them this version can open.
+
+The first migration creates every table as `agent/storage/tables.py` defines it now. An empty database therefore gets
+the current tables from it and is stamped with `HEAD`. Later migrations run only on databases that an earlier version
+made. To change a table: change `tables.py`, add a migration, add its revision below, and run
+`python -m agent.storage.migrate`.
+"""
+
+from agent.core.errors import StoreError, StoreNewerError
+
+FIRST = "r001"
+REVISIONS = (FIRST, "r002")
+"""Every revision, oldest first. Listed here so that a start does not load Alembic; a test compares the scripts."""
+
+HEAD = REVISIONS[-1]
+"""The revision that this version reads and writes."""
+
+SQUASHED = "0012"
+"""The last revision that was squashed into `FIRST`. Its tables are the same, so it is only stamped."""
+_OLDER = frozenset(f"{number:04}" for number in range(1, 12))
+
+STAMP = f"UPDATE alembic_version SET version_num = '{FIRST}' WHERE version_num = '{SQUASHED}'"  # noqa: S608 - constants
+"""Stamps a database at `SQUASHED`. Running it again changes nothing."""
+
+
+def check_revision(revision: str, store: str, elsewhere: str) -> None:
+    """Raises `StoreError` for a revision that is too old to open, and `StoreNewerError` for an unknown one.
+
+    `store` names the store in the message, `elsewhere` says how to choose another one.
+    """
+    if revision in REVISIONS or revision == SQUASHED:
+        return
+    if revision in _OLDER:
+        raise StoreError(
+            f"{store} has the schema {revision} of an earlier version; open it once with the previous release of "
+            f"Stepgate, which brings it to {SQUASHED}, then start this one again",
+            agent_id="store",
+        )
+    raise StoreNewerError(
+        f"{store} was written by a newer version of Stepgate (schema {revision}, this one knows {HEAD}); upgrade "
+        f"Stepgate, or {elsewhere}",
+        agent_id="store",
+    )

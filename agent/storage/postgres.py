@@ -1,0 +1,172 @@
+"""A pool of PostgreSQL connections: brings the schema up to date, translates errors, receives wake-ups by NOTIFY."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.rows import TupleRow
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from agent.core.errors import StoreError, StoreFullError
+from agent.core.surrogates import replace_surrogates
+from agent.core.throttled_log import ThrottledLog
+from agent.storage.migrations import FIRST, HEAD, SQUASHED, STAMP, check_revision
+
+log = logging.getLogger(__name__)
+
+POOL_SIZE = 10
+POOL_TIMEOUT_SECONDS = 10.0
+"""How long a unit of work waits for a connection; a restarting server is back by then."""
+CHANNEL = "stepgate_runs"
+NOW_SQL = "extract(epoch FROM clock_timestamp())"
+"""The server's time in UTC seconds, so that several machines agree."""
+_RECONNECT_SECONDS = 1.0
+_MIGRATION_LOCK = 0x57E96A7E
+"""The advisory lock that lets one process at a time change the schema; any fixed number."""
+
+Connection = AsyncConnection[TupleRow]
+
+
+class PostgresDatabase:
+    """The pool and one listening connection. Call `open` before use."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
+            url,
+            min_size=1,
+            max_size=POOL_SIZE,
+            timeout=POOL_TIMEOUT_SECONDS,
+            open=False,
+            check=AsyncConnectionPool.check_connection,
+        )
+        self._listener: asyncio.Task[None] | None = None
+
+    @property
+    def location(self) -> str:
+        """The server and database, without the password."""
+        return redact_password(self.url)
+
+    @contextlib.asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        """Yields a connection in a transaction. Raises `StoreError` for whatever the server refuses or cannot do."""
+        try:
+            async with self._pool.connection() as connection, connection.transaction():
+                yield connection
+        except (psycopg.Error, PoolTimeout) as error:
+            raise to_store_error(error, self.location) from error
+
+    async def open(self, wake: Callable[[str], None], wake_all: Callable[[], None]) -> None:
+        """Connects, updates the schema and starts listening. `wake` is called with the id of a run that has grown."""
+        logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # its failures show as the errors below
+        try:
+            async with await AsyncConnection.connect(self.url, autocommit=True) as connection:
+                if await _read_revision(connection, self.location) != HEAD:
+                    await _upgrade_tables(connection, self.url)
+            await self._pool.open(wait=True, timeout=POOL_TIMEOUT_SECONDS)
+        except (psycopg.Error, PoolTimeout) as error:
+            raise to_store_error(error, self.location) from error
+        self._listener = asyncio.create_task(self._listen(wake, wake_all), name="postgres listener")
+
+    async def close(self) -> None:
+        """Stops listening and closes every connection."""
+        if self._listener is not None:
+            self._listener.cancel()
+            await asyncio.wait([self._listener])
+        await self._pool.close()
+
+    async def _listen(self, wake: Callable[[str], None], wake_all: Callable[[], None]) -> None:
+        """Listens forever. Reconnects after a failure and wakes everybody, since notifications may have been missed."""
+        trouble = ThrottledLog(log, f"listening at {self.location} broke off and is retried")
+        while True:
+            try:
+                async with await AsyncConnection.connect(self.url, autocommit=True) as connection:
+                    await connection.execute(f"LISTEN {CHANNEL}")
+                    trouble.record_recovery()
+                    wake_all()
+                    async for notice in connection.notifies():
+                        wake(notice.payload)
+            except psycopg.Error as error:
+                trouble.record_failure(_format_error(error))
+            await asyncio.sleep(_RECONNECT_SECONDS)
+
+
+async def _read_revision(connection: Connection, where: str) -> str | None:
+    """Returns the schema's revision, None for an empty database. Raises what `check_revision` raises."""
+    cursor = await connection.execute("SELECT to_regclass('alembic_version')")
+    known = await cursor.fetchone()
+    if known is None or known[0] is None:
+        return None
+    cursor = await connection.execute("SELECT version_num FROM alembic_version")
+    row = await cursor.fetchone()
+    if row is None:
+        return None
+    check_revision(str(row[0]), f"the database {where}", "set AGENT_DATABASE_URL to another database")
+    return str(row[0])
+
+
+async def _upgrade_tables(connection: Connection, url: str) -> None:
+    """Creates the tables of an empty database, or brings those of an earlier version to `HEAD`. One process at a time
+    does it; the others wait.
+    """
+    from agent.storage.migrate import create_postgres_engine, create_tables, upgrade  # noqa: PLC0415 - 0.3 s, once
+
+    await connection.execute("SELECT pg_advisory_lock(%s)", (_MIGRATION_LOCK,))
+    try:
+        revision = await _read_revision(connection, "")  # read again: another process may have done it meanwhile
+        if revision is None:
+            await asyncio.to_thread(create_tables, create_postgres_engine(url))
+            return
+        if revision == SQUASHED:
+            await connection.execute(STAMP)
+            revision = FIRST
+        if revision != HEAD:
+            await asyncio.to_thread(upgrade, create_postgres_engine(url))
+    finally:
+        await connection.execute("SELECT pg_advisory_unlock(%s)", (_MIGRATION_LOCK,))
+
+
+def to_store_error(error: Exception, where: str) -> StoreError:
+    """Converts a database error to a `StoreError` that says what to do."""
+    if isinstance(error, psycopg.errors.DiskFull):
+        return StoreFullError(
+            f"the disk of {where} is full; free space; nothing was lost and unfinished runs continue", agent_id="store"
+        )
+    if isinstance(error, psycopg.OperationalError | PoolTimeout):
+        return StoreError(
+            f"the database {where} cannot be used: {_format_error(error)}; check AGENT_DATABASE_URL and the server",
+            agent_id="store",
+        )
+    return StoreError(f"the database {where} refused: {_format_error(error)}", agent_id="store")
+
+
+def has_database_name(url: str) -> bool:
+    """Returns whether a connection string names a database. Without one, libpq would use the user's name."""
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        return True  # connecting reports what is wrong with it
+    return bool(parts.get("dbname") or parts.get("service"))
+
+
+def strip_nul(text: str) -> str:
+    """Removes what PostgreSQL cannot store: replaces lone surrogates and drops NUL."""
+    return replace_surrogates(text).replace("\x00", "")
+
+
+def redact_password(url: str) -> str:
+    """Returns a connection string that may be logged."""
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        return "postgresql"
+    parts.pop("password", None)
+    return make_conninfo("", **parts)
+
+
+def _format_error(error: Exception) -> str:
+    return " ".join(str(error).split())[:300] or type(error).__name__

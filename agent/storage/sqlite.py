@@ -1,0 +1,278 @@
+"""One SQLite file with one thread and one connection. A unit of work is one function that runs on that thread.
+
+Units that arrive together share a transaction (group commit). An open cursor never outlives its unit, so no reader
+blocks the write-ahead log and no await splits a transaction.
+"""
+
+import asyncio
+import contextlib
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from agent.core.errors import AgentError, StoreError, StoreFullError
+from agent.storage.migrations import FIRST, HEAD, SQUASHED, STAMP, check_revision
+
+T = TypeVar("T")
+Unit = Callable[[sqlite3.Connection], T]
+
+MAX_GROUP = 64
+"""Most units per transaction: enough to share the cost of a commit, few enough that none waits long."""
+
+BUSY_SECONDS = 30
+"""How long a transaction waits for those of other processes, which last milliseconds."""
+
+SCHEMA_SCRIPT = Path(__file__).parent / "tables.sqlite.sql"
+"""Generated from `tables.py` by `python -m agent.storage.migrate`; a test compares the two."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Job(Generic[T]):
+    unit: Unit[T]
+    is_write: bool
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[T]
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    job: _Job[Any]
+    value: Any = None
+    error: Exception | None = None
+
+
+class SqliteDatabase:
+    """The thread with the connection. Use `open_database` to create one."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+        self._queue: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._serve, name="sqlite", daemon=True)
+        self._closed = False
+        self._thread.start()
+
+    async def write(self, unit: Unit[T]) -> T:
+        """Runs `unit` in a write transaction, which it may share with others. What it raises is raised here and affects
+        only this unit.
+
+        A unit may run again if another one in its group failed, so it must do nothing but access the database.
+        Cancelling the caller does not undo what was submitted. Raises `StoreError` for database failures.
+        """
+        return await self._submit(unit, writes=True)
+
+    async def read(self, unit: Unit[T]) -> T:
+        """Runs a unit that only reads. It needs no lock, so writes of other processes do not delay it."""
+        return await self._submit(unit, writes=False)
+
+    async def close(self) -> None:
+        """Completes everything submitted, then closes the file. Closing again does nothing."""
+        if not self._closed:
+            self._closed = True
+            self._queue.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    async def _submit(self, unit: Unit[T], *, writes: bool) -> T:
+        if self._closed:
+            raise StoreError(f"the store {self.path} is closed; open it again", agent_id="store")
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[T] = loop.create_future()
+        self._queue.put(_Job(unit, writes, loop, done))
+        return await done
+
+    def _serve(self) -> None:
+        """Runs on the thread: takes waiting jobs, executes them in one transaction, delivers the results together."""
+        while jobs := self._take_jobs():
+            self._execute(jobs)
+        self._connection.close()
+
+    def _take_jobs(self) -> list[_Job[Any]]:
+        """Waits for a job and returns all that are waiting; none once the database is closed."""
+        jobs: list[_Job[Any]] = []
+        while len(jobs) < MAX_GROUP and not (jobs and self._queue.empty()):
+            job = self._queue.get()
+            if job is None:
+                if jobs:
+                    self._queue.put(None)
+                break
+            jobs.append(job)
+        return jobs
+
+    def _execute(self, jobs: list[_Job[Any]]) -> None:
+        try:
+            results = self._run_transaction(jobs)
+        except Exception as error:  # noqa: BLE001 - the border of a thread: what a unit raises is its caller's
+            self._roll_back()
+            if len(jobs) > 1:  # one of them filled the disk or broke a constraint: run each on its own
+                for job in jobs:
+                    self._execute([job])
+                return
+            results = [_Result(jobs[0], error=self._to_agent_error(error))]
+        _deliver(results)
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:  # SQLite rolls back on a full disk by itself
+            with contextlib.suppress(sqlite3.Error):  # the next BEGIN reports it
+                self._connection.execute("ROLLBACK")
+
+    def _run_transaction(self, jobs: list[_Job[Any]]) -> list[_Result]:
+        writes = any(job.is_write for job in jobs)
+        self._connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+        results = [self._run_unit(job) for job in jobs]
+        self._connection.execute("COMMIT")
+        return results
+
+    def _run_unit(self, job: _Job[Any]) -> _Result:
+        """Runs one unit. An `AgentError` raised before anything was written needs no rollback."""
+        changes = self._connection.total_changes
+        try:
+            return _Result(job, value=job.unit(self._connection))
+        except AgentError as error:
+            if self._connection.total_changes != changes:
+                raise
+            return _Result(job, error=error)
+
+    def _to_agent_error(self, error: Exception) -> Exception:
+        if not isinstance(error, sqlite3.Error):
+            return error
+        ours = to_store_error(error, self.path)
+        ours.__cause__ = error
+        return ours
+
+
+def _deliver(results: list[_Result]) -> None:
+    """Passes results to the event loops that wait for them, with one wake-up per loop."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[_Result]] = {}
+    for result in results:
+        by_loop.setdefault(result.job.loop, []).append(result)
+    for loop, theirs in by_loop.items():
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(_set_results, theirs)
+
+
+def _set_results(results: list[_Result]) -> None:
+    for result in results:
+        if result.job.future.done():  # the caller was cancelled meanwhile
+            continue
+        if result.error is not None:
+            result.job.future.set_exception(result.error)
+        else:
+            result.job.future.set_result(result.value)
+
+
+def open_database(path: Path) -> SqliteDatabase:
+    """Opens or creates the database at `path` and brings it to this version's schema.
+
+    Raises `StoreNewerError` for a file of a newer version, else `StoreError` or `StoreFullError` with what to do.
+    """
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # private: it contains what people ask
+    except OSError as error:
+        raise StoreError(
+            f"the data folder {path.parent} cannot be created: {error.strerror}; set AGENT_DATA_DIR to another folder",
+            agent_id="store",
+        ) from error
+    with contextlib.ExitStack() as stack:
+        try:
+            connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            stack.callback(connection.close)
+            if _read_revision(connection, path) != HEAD and not _create_tables(connection):
+                _upgrade_tables(connection, path)
+            _configure(connection)
+        except sqlite3.Error as error:
+            raise to_store_error(error, path) from error
+        stack.pop_all()
+    return SqliteDatabase(path, connection)
+
+
+def _configure(connection: sqlite3.Connection) -> None:
+    _set_wal(connection)
+    # With WAL, NORMAL loses no committed transaction if the process dies, only if the power fails.
+    connection.execute("PRAGMA synchronous=NORMAL")
+    connection.execute("PRAGMA foreign_keys=ON")
+
+
+def _set_wal(connection: sqlite3.Connection) -> None:
+    """Switches to write-ahead logging, which the file remembers. SQLite does not wait for other processes when the mode
+    changes, so two that open a new folder at once must try again.
+    """
+    until = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() > until:
+                raise
+        time.sleep(0.02)
+
+
+def _read_revision(connection: sqlite3.Connection, path: Path) -> str | None:
+    """Returns the schema's revision, None for an empty file. Raises what `check_revision` raises."""
+    known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchone()
+    row = connection.execute("SELECT version_num FROM alembic_version").fetchone() if known else None
+    if row is None:
+        return None
+    revision = str(row[0])
+    check_revision(revision, f"the data folder {path.parent}", "set AGENT_DATA_DIR to another folder")
+    return revision
+
+
+def _create_tables(connection: sqlite3.Connection) -> bool:
+    """Creates the tables of an empty file in one transaction. Returns False if the file is not empty."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        empty = connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
+        if empty:
+            for statement in SCHEMA_SCRIPT.read_text("utf-8").split(";\n\n"):
+                connection.execute(statement)
+            connection.execute("INSERT INTO alembic_version (version_num) VALUES (?)", (HEAD,))
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # SQLite rolls back on a full disk by itself
+            connection.execute("ROLLBACK")
+        raise
+    return empty
+
+
+def _upgrade_tables(connection: sqlite3.Connection, path: Path) -> None:
+    """Brings a file of an earlier version to `HEAD`. Raises `StoreError` for another program's file, unchanged."""
+    revision = _read_revision(connection, path)  # read again: another process may have created the tables just now
+    if revision is None:
+        raise StoreError(f"{path} belongs to another program; set AGENT_DATA_DIR to another folder", agent_id="store")
+    if revision == SQUASHED:
+        connection.execute(STAMP)
+        revision = FIRST
+    if revision != HEAD:
+        from agent.storage.migrate import create_sqlite_engine, upgrade  # noqa: PLC0415 - 0.3 s, once per upgrade
+
+        upgrade(create_sqlite_engine(path))
+
+
+def to_store_error(error: sqlite3.Error, path: Path) -> StoreError:
+    """Converts a database error to a `StoreError` that says what to do."""
+    name = getattr(error, "sqlite_errorname", "")
+    if name == "SQLITE_FULL":
+        return StoreFullError(
+            f"the disk of {path.parent} is full; free space; nothing was lost and unfinished runs continue",
+            agent_id="store",
+        )
+    if name == "SQLITE_NOTADB":
+        return StoreError(f"{path} is not a SQLite database; set AGENT_DATA_DIR to another folder", agent_id="store")
+    if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
+        return StoreError(f"{path} cannot be written; check the owner and mode of it and its folder", agent_id="store")
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return StoreError(
+            f"another process has been writing {path} for {BUSY_SECONDS} s; end it if it hangs", agent_id="store"
+        )
+    if name.startswith("SQLITE_IOERR"):
+        return StoreError(f"the disk of {path} failed ({name}); check its space and its health", agent_id="store")
+    return StoreError(
+        f"the store {path} failed: {error} ({name or 'no code'}); check the file, or restore it from a backup",
+        agent_id="store",
+    )

@@ -1,0 +1,390 @@
+CREATE TABLE alembic_version (
+	version_num VARCHAR(32) NOT NULL, 
+	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
+);
+
+CREATE TABLE runs (
+	run_id TEXT NOT NULL, 
+	owner TEXT NOT NULL, 
+	room TEXT NOT NULL, 
+	status TEXT NOT NULL, 
+	hidden BOOLEAN DEFAULT 0 NOT NULL, 
+	tainted BOOLEAN DEFAULT 0 NOT NULL, 
+	title TEXT NOT NULL, 
+	conversation_id TEXT, 
+	epoch INTEGER NOT NULL, 
+	last_seq INTEGER NOT NULL, 
+	terminal BOOLEAN DEFAULT 0 NOT NULL, 
+	worker TEXT, 
+	lease_until FLOAT DEFAULT '0' NOT NULL, 
+	created_at FLOAT NOT NULL, 
+	updated_at FLOAT NOT NULL, 
+	PRIMARY KEY (run_id)
+);
+
+CREATE INDEX runs_by_owner ON runs (owner, created_at);
+
+CREATE INDEX runs_unfinished ON runs (lease_until) WHERE terminal = 0;
+
+CREATE TABLE blobs (
+	checksum TEXT NOT NULL, 
+	data BLOB NOT NULL, 
+	PRIMARY KEY (checksum)
+);
+
+CREATE TABLE turns (
+	id INTEGER NOT NULL, 
+	owner TEXT NOT NULL, 
+	conversation_id TEXT NOT NULL, 
+	run_id TEXT NOT NULL, 
+	role TEXT NOT NULL, 
+	text TEXT NOT NULL, 
+	tainted BOOLEAN DEFAULT 0 NOT NULL, 
+	at FLOAT NOT NULL, 
+	PRIMARY KEY (id)
+);
+
+CREATE INDEX turns_by_conversation ON turns (owner, conversation_id, id);
+
+CREATE UNIQUE INDEX turns_once ON turns (run_id, role);
+
+CREATE TABLE vector_sets (
+	name TEXT NOT NULL, 
+	embedder TEXT NOT NULL, 
+	dimension INTEGER NOT NULL, 
+	generation TEXT NOT NULL, 
+	added BIGINT DEFAULT '0' NOT NULL, 
+	removed BIGINT DEFAULT '0' NOT NULL, 
+	PRIMARY KEY (name)
+);
+
+CREATE TABLE vectors (
+	name TEXT NOT NULL, 
+	id TEXT NOT NULL, 
+	owner TEXT NOT NULL, 
+	scope TEXT NOT NULL, 
+	seq BIGINT NOT NULL, 
+	at FLOAT NOT NULL, 
+	vector BLOB NOT NULL, 
+	payload TEXT NOT NULL, 
+	PRIMARY KEY (name, id)
+);
+
+CREATE INDEX vectors_by_owner ON vectors (name, owner, seq);
+
+CREATE TABLE chunk_sets (
+	id INTEGER NOT NULL, 
+	owner TEXT NOT NULL, 
+	collection TEXT NOT NULL, 
+	changes BIGINT NOT NULL, 
+	PRIMARY KEY (id)
+);
+
+CREATE UNIQUE INDEX chunk_sets_by_owner ON chunk_sets (owner, collection);
+
+CREATE TABLE documents (
+	owner TEXT NOT NULL, 
+	collection TEXT NOT NULL, 
+	source TEXT NOT NULL, 
+	document_id TEXT NOT NULL, 
+	checksum TEXT NOT NULL, 
+	data TEXT NOT NULL, 
+	at FLOAT NOT NULL, 
+	PRIMARY KEY (owner, collection, source)
+);
+
+CREATE INDEX documents_by_checksum ON documents (owner, checksum);
+
+CREATE INDEX documents_by_id ON documents (owner, document_id);
+
+CREATE TABLE ingestions (
+	owner TEXT NOT NULL, 
+	collection TEXT NOT NULL, 
+	holder TEXT NOT NULL, 
+	until FLOAT NOT NULL, 
+	pending TEXT NOT NULL, 
+	PRIMARY KEY (owner, collection)
+);
+
+CREATE TABLE collections (
+	owner TEXT NOT NULL, 
+	name TEXT NOT NULL, 
+	pipeline TEXT NOT NULL, 
+	sources TEXT NOT NULL, 
+	embedder TEXT NOT NULL, 
+	status TEXT NOT NULL, 
+	created FLOAT NOT NULL, 
+	updated FLOAT NOT NULL, 
+	PRIMARY KEY (owner, name)
+);
+
+CREATE TABLE collection_vectors (
+	owner TEXT NOT NULL, 
+	collection TEXT NOT NULL, 
+	serving TEXT NOT NULL, 
+	remaking TEXT NOT NULL, 
+	PRIMARY KEY (owner, collection)
+);
+
+CREATE TABLE jobs (
+	id TEXT NOT NULL, 
+	owner TEXT NOT NULL, 
+	collection TEXT NOT NULL, 
+	status TEXT NOT NULL, 
+	request TEXT NOT NULL, 
+	progress TEXT NOT NULL, 
+	outcome TEXT NOT NULL, 
+	attempts INTEGER NOT NULL, 
+	worker TEXT NOT NULL, 
+	until FLOAT NOT NULL, 
+	created FLOAT NOT NULL, 
+	updated FLOAT NOT NULL, 
+	PRIMARY KEY (id)
+);
+
+CREATE INDEX jobs_by_owner ON jobs (owner, created);
+
+CREATE INDEX jobs_by_status ON jobs (status, until);
+
+CREATE TABLE api_keys (
+	id TEXT NOT NULL, 
+	owner TEXT NOT NULL, 
+	name TEXT NOT NULL, 
+	secret_hash TEXT NOT NULL, 
+	scopes TEXT NOT NULL, 
+	tools TEXT NOT NULL, 
+	limits TEXT NOT NULL, 
+	created_at FLOAT NOT NULL, 
+	expires_at FLOAT, 
+	revoked_at FLOAT, 
+	last_used_at FLOAT, 
+	used_tokens BIGINT DEFAULT '0' NOT NULL, 
+	used_usd FLOAT DEFAULT '0' NOT NULL, 
+	PRIMARY KEY (id)
+);
+
+CREATE INDEX api_keys_by_owner ON api_keys (owner);
+
+CREATE TABLE key_reservations (
+	id TEXT NOT NULL, 
+	key_id TEXT NOT NULL, 
+	owner TEXT NOT NULL, 
+	run_id TEXT NOT NULL, 
+	epoch INTEGER NOT NULL, 
+	tokens BIGINT NOT NULL, 
+	usd FLOAT NOT NULL, 
+	at FLOAT NOT NULL, 
+	PRIMARY KEY (id)
+);
+
+CREATE INDEX key_reservations_by_key ON key_reservations (key_id);
+
+CREATE TABLE idempotency (
+	owner TEXT NOT NULL, 
+	"key" TEXT NOT NULL, 
+	digest TEXT NOT NULL, 
+	status INTEGER NOT NULL, 
+	headers TEXT NOT NULL, 
+	body TEXT NOT NULL, 
+	at FLOAT NOT NULL, 
+	PRIMARY KEY (owner, "key")
+);
+
+CREATE INDEX idempotency_by_time ON idempotency (at);
+
+CREATE TABLE tasks (
+	task_id TEXT NOT NULL, 
+	owner TEXT NOT NULL, 
+	prompt TEXT NOT NULL, 
+	context TEXT NOT NULL, 
+	status TEXT NOT NULL, 
+	created FLOAT NOT NULL, 
+	updated FLOAT NOT NULL, 
+	PRIMARY KEY (task_id)
+);
+
+CREATE INDEX tasks_by_owner ON tasks (owner, created, task_id);
+
+CREATE TABLE sources (
+	id TEXT NOT NULL, 
+	owner TEXT NOT NULL, 
+	name TEXT NOT NULL, 
+	request TEXT NOT NULL, 
+	created FLOAT NOT NULL, 
+	PRIMARY KEY (id)
+);
+
+CREATE INDEX sources_by_owner ON sources (owner, created, id);
+
+CREATE TABLE audit (
+	id INTEGER NOT NULL, 
+	at FLOAT NOT NULL, 
+	owner TEXT NOT NULL, 
+	principal TEXT NOT NULL, 
+	action TEXT NOT NULL, 
+	target TEXT NOT NULL, 
+	outcome TEXT NOT NULL, 
+	detail TEXT NOT NULL, 
+	PRIMARY KEY (id)
+);
+
+CREATE INDEX audit_by_time ON audit (at);
+
+CREATE TRIGGER audit_no_delete BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'the audit record is append-only'); END;
+
+CREATE TRIGGER audit_no_replace BEFORE INSERT ON audit WHEN EXISTS (SELECT 1 FROM audit WHERE id = NEW.id) BEGIN SELECT RAISE(ABORT, 'the audit record is append-only'); END;
+
+CREATE TRIGGER audit_no_update BEFORE UPDATE ON audit BEGIN SELECT RAISE(ABORT, 'the audit record is append-only'); END;
+
+CREATE TABLE mcp_pins (
+	server TEXT NOT NULL, 
+	revision INTEGER NOT NULL, 
+	pins TEXT NOT NULL, 
+	at FLOAT NOT NULL, 
+	PRIMARY KEY (server)
+);
+
+CREATE TABLE events (
+	run_id TEXT NOT NULL, 
+	seq INTEGER NOT NULL, 
+	epoch INTEGER NOT NULL, 
+	type TEXT NOT NULL, 
+	v INTEGER NOT NULL, 
+	step_id TEXT, 
+	attempt INTEGER, 
+	data TEXT NOT NULL, 
+	at FLOAT NOT NULL, 
+	PRIMARY KEY (run_id, seq), 
+	FOREIGN KEY(run_id) REFERENCES runs (run_id) ON DELETE CASCADE
+)
+ WITHOUT ROWID;
+
+CREATE TABLE signals (
+	id INTEGER NOT NULL, 
+	run_id TEXT NOT NULL, 
+	kind TEXT NOT NULL, 
+	payload TEXT NOT NULL, 
+	at FLOAT NOT NULL, 
+	PRIMARY KEY (id), 
+	FOREIGN KEY(run_id) REFERENCES runs (run_id) ON DELETE CASCADE
+);
+
+CREATE INDEX signals_by_run ON signals (run_id, id);
+
+CREATE TABLE chunks (
+	seq INTEGER NOT NULL, 
+	set_id INTEGER NOT NULL, 
+	chunk_id TEXT NOT NULL, 
+	document_id TEXT NOT NULL, 
+	title_count INTEGER NOT NULL, 
+	text_count INTEGER NOT NULL, 
+	metadata TEXT NOT NULL, 
+	title TEXT NOT NULL, 
+	title_terms TEXT NOT NULL, 
+	text_terms TEXT NOT NULL, 
+	text TEXT NOT NULL, 
+	words TEXT, 
+	PRIMARY KEY (seq), 
+	FOREIGN KEY(set_id) REFERENCES chunk_sets (id) ON DELETE CASCADE
+);
+
+CREATE INDEX chunks_by_document ON chunks (set_id, document_id);
+
+CREATE UNIQUE INDEX chunks_by_id ON chunks (set_id, chunk_id);
+
+CREATE INDEX chunks_lengths ON chunks (set_id, seq, title_count, text_count);
+
+CREATE INDEX chunks_words ON chunks (words) WHERE words IS NOT NULL;
+
+CREATE TABLE chunk_facets (
+	set_id INTEGER NOT NULL, 
+	field TEXT NOT NULL, 
+	value TEXT NOT NULL, 
+	seq INTEGER NOT NULL, 
+	PRIMARY KEY (set_id, field, value, seq), 
+	FOREIGN KEY(set_id) REFERENCES chunk_sets (id) ON DELETE CASCADE
+)
+ WITHOUT ROWID;
+
+CREATE INDEX chunk_facets_by_chunk ON chunk_facets (seq);
+
+CREATE TABLE task_runs (
+	run_id TEXT NOT NULL, 
+	task_id TEXT NOT NULL, 
+	owner TEXT NOT NULL, 
+	number INTEGER NOT NULL, 
+	status TEXT NOT NULL, 
+	ended INTEGER NOT NULL, 
+	state TEXT DEFAULT 'null' NOT NULL, 
+	"plan" TEXT DEFAULT 'null' NOT NULL, 
+	tool_results TEXT DEFAULT 'null' NOT NULL, 
+	verification TEXT DEFAULT 'null' NOT NULL, 
+	created FLOAT NOT NULL, 
+	updated FLOAT NOT NULL, 
+	PRIMARY KEY (run_id), 
+	FOREIGN KEY(task_id) REFERENCES tasks (task_id) ON DELETE CASCADE
+);
+
+CREATE UNIQUE INDEX task_runs_by_task ON task_runs (task_id, number);
+
+CREATE UNIQUE INDEX task_runs_open ON task_runs (task_id) WHERE ended = 0;
+
+CREATE TABLE agent_conversations (
+	id TEXT NOT NULL, 
+	owner TEXT NOT NULL, 
+	chat_id TEXT, 
+	source_id TEXT, 
+	collection TEXT, 
+	status TEXT NOT NULL, 
+	current_pipeline TEXT, 
+	source_analysis TEXT, 
+	validation TEXT, 
+	applied TEXT, 
+	job_id TEXT, 
+	summary TEXT, 
+	asked TEXT DEFAULT '[]' NOT NULL, 
+	turns INTEGER DEFAULT '0' NOT NULL, 
+	tainted INTEGER DEFAULT '0' NOT NULL, 
+	run_id TEXT, 
+	claimed FLOAT DEFAULT '0' NOT NULL, 
+	model_calls BIGINT DEFAULT '0' NOT NULL, 
+	prompt_tokens BIGINT DEFAULT '0' NOT NULL, 
+	completion_tokens BIGINT DEFAULT '0' NOT NULL, 
+	cost_usd FLOAT, 
+	archived FLOAT, 
+	created FLOAT NOT NULL, 
+	updated FLOAT NOT NULL, 
+	PRIMARY KEY (id), 
+	FOREIGN KEY(source_id) REFERENCES sources (id) ON DELETE SET NULL
+);
+
+CREATE UNIQUE INDEX agent_conversations_by_chat ON agent_conversations (owner, chat_id);
+
+CREATE INDEX agent_conversations_by_owner ON agent_conversations (owner, created, id);
+
+CREATE INDEX agent_conversations_by_source ON agent_conversations (source_id);
+
+CREATE INDEX agent_conversations_open ON agent_conversations (run_id) WHERE run_id IS NOT NULL;
+
+CREATE TABLE conversation_uncertainties (
+	id TEXT NOT NULL, 
+	conversation_id TEXT NOT NULL, 
+	owner TEXT NOT NULL, 
+	origin TEXT NOT NULL, 
+	severity TEXT NOT NULL, 
+	message TEXT NOT NULL, 
+	context TEXT NOT NULL, 
+	resolved INTEGER DEFAULT '0' NOT NULL, 
+	resolved_by TEXT, 
+	resolver TEXT, 
+	note TEXT, 
+	resolved_at FLOAT, 
+	created FLOAT NOT NULL, 
+	PRIMARY KEY (id), 
+	FOREIGN KEY(conversation_id) REFERENCES agent_conversations (id) ON DELETE CASCADE
+);
+
+CREATE INDEX uncertainties_blocking_unresolved ON conversation_uncertainties (conversation_id, created, id) WHERE severity = 'blocking' AND resolved = 0;
+
+CREATE INDEX uncertainties_by_conversation ON conversation_uncertainties (conversation_id, created, id);
+

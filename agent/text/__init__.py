@@ -1,0 +1,1 @@
+"""Text processing that every package shares: languages, stems, stop words, numbers, dates and codes."""

@@ -1,0 +1,78 @@
+"""Finds the codes of a text: tokens with a digit that name something and are no quantity, and the addresses in it.
+
+`INC-1042`, `v2.18`, `10.0.3.7`, `A4`, `+46 8 123 45 67`, `https://example.org/a`, `ann@example.org`. Two codes are the
+same when their letters and digits are.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from agent.text.numbers import find_numbers
+
+_ADDRESS = re.compile(
+    r"(?:https?|ftp)://[^\s<>\"')\]]+|(?<![\w@])www\.[^\s<>\"')\]]+"
+    r"|(?<![\w.+-])[\w.+-]{1,64}@(?:[\w-]{1,63}\.){1,8}[a-zA-Z]{2,24}\b",
+    re.IGNORECASE,
+)
+_PHONE = re.compile(
+    r"(?<![\w.])(?<!\d[ .-])(?:\+\d|0[1-9]\d{0,3}[-/ ]\d|\(0\d{1,4}\) ?\d)(?:[ ()./-]{0,2}\d){5,13}(?![\w])"
+)
+_TOKEN = re.compile(r"(?<![^\W_])[^\W_]+(?:[-_./:#+][^\W_]+)*")
+_VERSION = re.compile(r"\d+(?:\.\d+){2,}")
+
+
+@dataclass(frozen=True, slots=True)
+class CodeMention:
+    """A code or address where it stands, `text[start:end]`. `key` is what is compared."""
+
+    text: str
+    start: int
+    end: int
+
+    @property
+    def key(self) -> str:
+        """Letters and digits in small letters."""
+        return make_code_key(self.text)
+
+
+def make_code_key(text: str) -> str:
+    """Returns the letters and digits of a code in small letters: `INC-1042` and `inc 1042` have one key."""
+    return "".join(char for char in text.casefold() if char.isalnum())
+
+
+def find_codes(text: str) -> list[CodeMention]:
+    """Returns the codes and addresses of a text in order. Dates are not told apart: `agent.text.values` does that."""
+    found = [CodeMention(match[0].rstrip(".,;:!?"), match.start(), match.start() + len(match[0].rstrip(".,;:!?")))
+             for pattern in (_ADDRESS, _PHONE) for match in pattern.finditer(text)]  # fmt: skip
+    covered = bytearray(len(text))
+    for mention in found:
+        covered[mention.start : mention.end] = b"\x01" * (mention.end - mention.start)
+    found += [mention for mention in _iter_tokens(text) if not any(covered[mention.start : mention.end])]
+    return sorted(found, key=lambda mention: mention.start)
+
+
+def _iter_tokens(text: str) -> Iterator[CodeMention]:
+    for match in _TOKEN.finditer(text):
+        token = match[0]
+        if not any(char.isdigit() for char in token):
+            continue
+        if _VERSION.fullmatch(token):
+            if len(find_numbers(token)) != 1:
+                yield CodeMention(token, match.start(), match.end())
+        elif any(char.isalpha() for char in token) and not _is_quantity(token):
+            yield CodeMention(token, match.start(), match.end())
+
+
+def _is_quantity(token: str) -> bool:
+    """Whether a token with letters is a number with its unit, scale or ending, or several: `10kg`, `3rd`, `5k`,
+    `7-day`, `2/week`."""
+    numbers = find_numbers(token)
+    if not numbers:
+        return False
+    rest = token
+    for number in reversed(numbers):
+        rest = rest[: number.start] + " " + rest[number.end :]
+    words = re.findall(r"[^\W_]+", rest)
+    # What is left is words of their own: "7-day" is a quantity, "A4" left the letter it begins with.
+    return all(len(word) > 2 and word.isalpha() and word.islower() for word in words)

@@ -1,0 +1,295 @@
+"""Reads the numbers of a text into comparable values: sign, separators of any locale, scale, unit, precision.
+
+`1,234.50`, `1.234,50`, `1 234,50` and `1'234.50` are one number. A claim agrees with a known number that rounds to it
+at the decimals the claim shows: `63.32` agrees with `63.3224`.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+from agent.text.units import UNITS, Unit, find_unit
+
+_SPACES = " \u00a0\u2007\u2009\u202f"
+_FRACTIONS = {"½": "0.5", "¼": "0.25", "¾": "0.75", "⅓": "0.333", "⅔": "0.667", "⅛": "0.125"}
+_FRACTION = "".join(_FRACTIONS)
+
+_ONES = {
+    "en": "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+    "seventeen eighteen nineteen",
+    "sv": "noll ett två tre fyra fem sex sju åtta nio tio elva tolv tretton fjorton femton sexton sjutton arton nitton",
+    "de": "null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn "
+    "siebzehn achtzehn neunzehn",
+}
+_TENS = {
+    "en": "twenty thirty forty fifty sixty seventy eighty ninety",
+    "sv": "tjugo trettio fyrtio femtio sextio sjuttio åttio nittio",
+    "de": "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig",
+}
+
+
+def _build_words() -> dict[str, int]:
+    words = {word: number for names in _ONES.values() for number, word in enumerate(names.split())}
+    for language, names in _TENS.items():
+        ones = _ONES[language].split()
+        for tens, name in enumerate(names.split(), start=2):
+            words[name] = 10 * tens
+            for one in range(1, 10):
+                if language == "de":
+                    words[f"{'ein' if one == 1 else ones[one]}und{name}"] = 10 * tens + one
+                elif language == "sv":
+                    words[f"{name}{ones[one]}"] = 10 * tens + one
+                else:
+                    words[f"{name}-{ones[one]}"] = 10 * tens + one
+    return words
+
+
+NUMBER_WORDS: dict[str, int | Decimal] = {
+    **_build_words(), "en": 1, "ein": 1, "eine": 1, "einen": 1, "einem": 1, "einer": 1, "dozen": 12, "dussin": 12,
+    "dutzend": 12, "half": Decimal("0.5"), "halv": Decimal("0.5"), "halbe": Decimal("0.5"),
+}  # fmt: skip
+"""Number words of English, Swedish and German."""
+_AMBIGUOUS_WORDS = "zero one ett en ein eine einen einem einer eins sex elf null noll acht half halv halbe"
+AMBIGUOUS_WORDS = frozenset(_AMBIGUOUS_WORDS.split())
+"""Number words that are other words too. They can support a claim; they make none."""
+_SCALE_TABLE = """
+100            hundred hundra hundert
+1000           thousand thousands tusen tausend tsd k
+1000000        million millions mn mio mill miljon miljoner millionen millioner millones milioni milhões
+1000000000     billion billions bn mrd mdkr mia miljard miljarder milliarde milliarden milliarder milliards
+1000000000000  trillion trillions biljon biljoner billionen
+"""
+SCALES = {
+    word: Decimal(factor) for factor, *words in map(str.split, _SCALE_TABLE.strip().splitlines()) for word in words
+}
+"""Scale words and their factors. English "billion" is 10^9, German "Billionen" 10^12."""
+_SCALED_CURRENCIES = {
+    f"{prefix}{code}": (factor, code)
+    for prefix, factor in (("t", Decimal(1000)), ("k", Decimal(1000)), ("m", Decimal(10**6)))
+    for code in ("sek", "eur", "usd", "gbp", "chf", "nok", "dkk", "kr", "€")
+}
+"""Abbreviations such as MSEK, TEUR and tkr."""
+
+_SCALE = "|".join(sorted(map(re.escape, SCALES), key=len, reverse=True))
+_SCALED = "|".join(sorted(map(re.escape, _SCALED_CURRENCIES), key=len, reverse=True))
+# Begins with a character set, so that `re` skips to the next digit; what may stand before it is looked at afterwards.
+_DIGITS = re.compile(
+    rf"""
+    (?P<digits>
+      (?:\d+(?:[.,'\u2019\u066b\u066c]\d+|[{_SPACES}]\d{{3}}(?!\d))*|\.\d+)
+      (?:[eE][-+]?\d{{1,3}}(?!\w))?
+      [{_FRACTION}]?
+      |[{_FRACTION}]
+    )
+    (?:(?P<ordinal>st|nd|rd|th)\b|[{_SPACES}]*-?(?:(?P<scale>{_SCALE})\b\.?|(?P<scaled>{_SCALED})(?!\w))|(?P<mega>(?-i:M))\b)?
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_SIGN = re.compile(r"(?:(?:(?<![\w)\]%.])|(?<=\w\s))[-\u2212]|\bminus )[$€£¥₹]?$", re.IGNORECASE)
+_WORD = re.compile(r"[^\W\d_]+")
+_WORD_TAIL = re.compile(rf"[-{_SPACES}](?P<one>[^\W\d_]+)")
+_SCALE_TAIL = re.compile(rf"[{_SPACES}]+(?:a[{_SPACES}]+)?(?P<scale>{_SCALE})\b", re.IGNORECASE)
+_GROUPED = re.compile(rf"\d{{1,3}}(?:([,.'\u2019\u066c{_SPACES}])\d{{3}})(?:\1\d{{3}})*(?:[.,\u066b]\d+)?")
+_INDIAN = re.compile(r"\d{1,2}(?:,\d\d)+,\d{3}(?:\.\d+)?")
+_APPROXIMATE = re.compile(
+    r"(?:\b(?:about|around|approximately|approx\.?|roughly|nearly|almost|some|circa|ca\.?|over|more than|less than|"
+    r"under|ungefär|omkring|cirka|runt|nästan|drygt|knappt|över|etwa|rund|ungefähr|zirka|fast|gut|knapp|über|unter)|[~≈±])\s?"
+    r"[$€£¥₹]?$",
+    re.IGNORECASE,
+)
+_APPROXIMATE_ENDS = "~≈±$€£¥₹."
+_MAX_DIGITS = 40
+"""Longer runs of digits are data, not quantities."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumberReading:
+    """A value that a number can stand for. Every known value within half a `step` rounds to it."""
+
+    value: Decimal
+    step: Decimal
+
+    def rounds_from(self, known: Decimal, *, ignore_sign: bool = False) -> bool:
+        """Whether `known`, rounded to the decimals that are shown here, is this value."""
+        value = self.value
+        if ignore_sign:
+            value, known = abs(value), abs(known)
+        return abs(known - value) <= self.step / 2
+
+
+@dataclass(frozen=True, slots=True)
+class NumberMention:
+    """A number where it stands, `text[start:end]` with its unit.
+
+    `readings` has more than one value for an ambiguous form (`1.234`). `parts` are the numbers of a form that may be a
+    list instead (`5 100`, `151,2870`). `unscaled` is the number before its scale word (`1.5` of `1.5 million`)."""
+
+    text: str
+    start: int
+    end: int
+    readings: tuple[NumberReading, ...]
+    unit: Unit | None = None
+    parts: tuple[Decimal, ...] = ()
+    unscaled: Decimal | None = None
+    is_word: bool = False
+
+    @property
+    def value(self) -> Decimal:
+        """The likeliest value."""
+        return self.readings[0].value
+
+    @property
+    def is_percent(self) -> bool:
+        """Whether the unit is percent or permille."""
+        return self.unit is not None and self.unit.dimension == "%"
+
+    @property
+    def normal_form(self) -> str:
+        """The value without separators and trailing zeros, and its unit: `1234.5 EUR`."""
+        return f"{format_decimal(self.value)}{f' {self.unit.name}' if self.unit else ''}"
+
+
+def find_numbers(text: str, *, is_claim: bool = False) -> list[NumberMention]:
+    """Returns the numbers of a text in order, digits and number words.
+
+    Dates, times and codes (`INC-1042`) are read as the numbers in them: `agent.text.values` keeps those apart. With
+    `is_claim`, words that are mostly other words (`one`, `sex`) are left out."""
+    return _read_numbers(text, is_claim=is_claim)
+
+
+def parse_number(text: str) -> Decimal | None:
+    """Returns the value of a text that is one number and nothing else but its unit, or None."""
+    stripped = text.strip()
+    found = find_numbers(stripped)
+    return found[0].value if len(found) == 1 and found[0].text == stripped else None
+
+
+def format_decimal(value: Decimal) -> str:
+    """Returns one spelling for equal numbers: no exponent, no trailing zeros."""
+    text = f"{value:f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text in ("-0", "") else text
+
+
+def _read_numbers(text: str, *, is_claim: bool) -> list[NumberMention]:
+    found = [mention for match in _DIGITS.finditer(text) if (mention := _read_digits(match)) is not None]
+    found += _iter_words(text, is_claim=is_claim)
+    return sorted(found, key=lambda mention: mention.start)
+
+
+def _iter_words(text: str, *, is_claim: bool) -> Iterator[NumberMention]:
+    at = 0
+    for match in _WORD.finditer(text):
+        word = match[0].lower()
+        if match.start() < at or word not in NUMBER_WORDS or _is_part_of_word(text, match.start(), match.end()):
+            continue
+        value, at = Decimal(NUMBER_WORDS[word]), match.end()
+        tail = _WORD_TAIL.match(text, at)
+        if tail is not None and (both := NUMBER_WORDS.get(f"{word}-{tail['one'].lower()}")) is not None:
+            value, at = Decimal(both), tail.end("one")
+        scale = _SCALE_TAIL.match(text, at)
+        if scale is None and is_claim and word in AMBIGUOUS_WORDS:
+            continue
+        unscaled = None
+        if scale is not None:
+            unscaled, value, at = value, value * SCALES[scale["scale"].lower()], scale.end()
+        unit, start, end = find_unit(text, match.start(), at)
+        reading = NumberReading(value, Decimal(0))
+        yield NumberMention(text[start:end], start, end, (reading,), unit, (), unscaled, is_word=True)
+
+
+def _is_part_of_word(text: str, start: int, end: int) -> bool:
+    """Whether digits or an underscore stand right beside a word: `one2one`, `tio_x`."""
+    return text[start - 1 : start].isalnum() or text[start - 1 : start] == "_" or text[end : end + 1] == "_"
+
+
+def _read_digits(match: re.Match[str]) -> NumberMention | None:
+    text, before = match.string, match.string[max(0, match.start() - 16) : match.start()]
+    if before[-1:].isalnum() or before[-1:] in ("_", "\\"):
+        return None  # the digits of a name
+    scale, currency = _read_scale(match)
+    plain, parts = _read_separators(match["digits"])
+    signed = _SIGN.search(before)
+    sign = -1 if signed is not None else 1
+    last = before.rstrip()[-1:]  # looked at first, because most numbers stand behind no such word
+    approximate = bool(last) and (last.isalpha() or last in _APPROXIMATE_ENDS) and bool(_APPROXIMATE.search(before))
+    readings = tuple(
+        dict.fromkeys(
+            NumberReading(sign * scale * value, scale * _find_step(value, approximate=approximate)) for value in plain
+        )
+    )
+    if not readings:
+        return None
+    unit, start, end = find_unit(text, match.start("digits"), match.end())
+    if currency:
+        unit, end = UNITS[currency], match.end()
+    if signed is not None:
+        start = min(start, match.start() - len(signed[0]))
+    unscaled = sign * plain[0] if scale != 1 else None
+    return NumberMention(text[start:end].strip(), start, end, readings, unit, tuple(parts), unscaled)
+
+
+def _read_scale(match: re.Match[str]) -> tuple[Decimal, str]:
+    if match["scale"]:
+        return SCALES[match["scale"].lower().rstrip(".")], ""
+    if match["scaled"]:
+        return _SCALED_CURRENCIES[match["scaled"].lower()]
+    # A capital M right behind the digits is a million; a small one is a metre, which `find_unit` reads.
+    return (Decimal(10**6), "") if match["mega"] else (Decimal(1), "")
+
+
+def _read_separators(written: str) -> tuple[list[Decimal], list[Decimal]]:
+    """Returns the values that the digits can stand for, the likeliest first, and the numbers of a possible list."""
+    fraction = Decimal(_FRACTIONS[written[-1]]) if written[-1] in _FRACTIONS else Decimal(0)
+    written = written.rstrip(_FRACTION)
+    if not written:
+        return [fraction], []
+    if len(written) > _MAX_DIGITS:
+        return [], []
+    digits, _, exponent = written.replace("\u066b", ".").lower().partition("e")
+    factor = Decimal(10) ** int(exponent) if exponent else Decimal(1)
+    values = [value * factor + fraction for value in _read_plain(digits)]
+    parts = re.split(rf"[,{_SPACES}]", digits)
+    is_list = len(parts) > 1 and all(part.isdigit() for part in parts)
+    if is_list and "," in digits and _GROUPED.fullmatch(digits):
+        is_list = False  # 1,234 is a thousand and more; 5 100 may be two numbers
+    if is_list and any(part[0] == "0" and len(part) > 1 for part in parts[1:]):
+        is_list = False
+    return values, [Decimal(part) for part in parts] if is_list else []
+
+
+def _read_plain(digits: str) -> list[Decimal]:
+    """Returns the values of digits with separators: `1,234` is 1234 or 1.234, `1.234,5` only 1234.5."""
+    marks = re.findall(r"\D", digits)
+    joined = re.sub(r"\D", "", digits)
+    if not marks:
+        return [Decimal(joined)]
+    head, _, tail = digits.rpartition(marks[-1])
+    whole = re.sub(r"\D", "", head)
+    as_decimal = _to_decimal(f"{whole}.{tail}")
+    if _INDIAN.fullmatch(digits):
+        return [as_decimal if "." in digits else Decimal(joined)]
+    if len(set(marks)) == 1 and _GROUPED.fullmatch(digits) and head != "0":
+        # Only one separator of one kind can also be a decimal sign, and nobody shows three zero decimals.
+        ambiguous = len(marks) == 1 and marks[0] in ".," and tail != "000"
+        return [Decimal(joined), as_decimal] if ambiguous else [Decimal(joined)]
+    if marks[-1] not in ".," or marks[-1] in marks[:-1]:
+        return []  # 1.2.3 is a version
+    return [as_decimal]
+
+
+def _to_decimal(text: str) -> Decimal:
+    try:
+        return Decimal(text if text[0] != "." else f"0{text}")
+    except InvalidOperation:
+        return Decimal(0)
+
+
+def _find_step(value: Decimal, *, approximate: bool) -> Decimal:
+    """Returns the place value of the last digit shown. Behind "about", zeros at the end are not shown digits."""
+    exponent = value.as_tuple().exponent
+    assert isinstance(exponent, int)
+    if approximate and exponent >= 0 and value:
+        exponent = len(format_decimal(value)) - len(format_decimal(value).rstrip("0"))
+    return Decimal(1).scaleb(exponent) if exponent < 0 or approximate else Decimal(1)

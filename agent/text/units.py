@@ -1,0 +1,132 @@
+"""Units and currencies as people write them, each with its dimension and its factor to the dimension's base unit."""
+
+# ruff: noqa: RUF001 - the multiplication sign is meant
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A unit of measurement. One of it is `factor` base units of `dimension`; units of one dimension are compared."""
+
+    name: str
+    dimension: str
+    factor: Decimal
+
+
+_TABLE = """
+s       time        1         second seconds sec secs sekund sekunder sekunde sekunden seconde secondes segundos secondi
+ms      time        0.001     ms millisecond milliseconds millisekunder millisekunden
+min     time        60        minute minutes min mins minut minuter minuten minutos minuti
+h       time        3600      hour hours hr hrs h timme timmar timmars stunde stunden heure heures horas ore uren timer
+day     time        86400     day days workday workdays dag dagar dagars tag tage tagen jour jours día días giorni dage
+week    time        604800    week weeks vecka veckor veckors woche wochen semaine semaines semanas settimane uger uker
+month   months      1         month months månad månader månaders monat monate monaten mois mes meses mesi måneder
+year    months      12        year years yr yrs år års jahr jahre jahren ans année années año años anni ano anos
+night   nights      1         night nights natt nätter nacht nächte nuit nuits noches notti
+EUR     EUR         1         eur euro euros €
+cent    EUR         0.01      cent cents
+USD     USD         1         usd dollar dollars $ us$
+GBP     GBP         1         gbp £
+CHF     CHF         1         chf francs fr
+SEK     SEK         1         sek
+NOK     NOK         1         nok
+DKK     DKK         1         dkk
+kr      kr          1         crown crowns krona kronor kroner krone kr
+JPY     JPY         1         jpy yen ¥
+INR     INR         1         inr rupees ₹
+PLN     PLN         1         pln zł
+CZK     CZK         1         czk kč
+CNY     CNY         1         cny yuan rmb
+CAD     CAD         1         cad
+AUD     AUD         1         aud
+%       %           1         % percent procent prozent pct
+‰       %           0.1       ‰ promille
+pp      pp          1         pp percentage-points procentenheter procentenhet prozentpunkte prozentpunkten
+mm      length      0.001     mm millimetre millimetres millimeter millimeters
+cm      length      0.01      cm centimetre centimetres centimeter centimeters zentimeter
+m       length      1         m metre metres meter meters
+km      length      1000      km kilometre kilometres kilometer kilometers
+mile    length      1609.344  mile miles
+inch    length      0.0254    inch inches
+foot    length      0.3048    foot feet
+m²      area        1         m² m2 sqm kvm kvadratmeter quadratmeter
+ha      area        10000     ha hectare hectares hektar
+mg      mass        0.000001  mg milligram milligrams milligramm
+g       mass        0.001     g gram grams gramm
+kg      mass        1         kg kilo kilos kilogram kilograms kilogramm
+t       mass        1000      t tonne tonnes ton tons
+lb      mass        0.45359237  lb lbs
+ml      volume      0.001     ml millilitre millilitres milliliter
+cl      volume      0.01      cl
+dl      volume      0.1       dl
+l       volume      1         l litre litres liter liters
+m³      volume      1000      m³ m3
+W       power       1         w watt watts
+kW      power       1000      kw kilowatt kilowatts
+MW      power       1000000   mw megawatt megawatts
+kWh     energy      1         kwh
+MWh     energy      1000      mwh
+V       voltage     1         v volt volts
+A       current     1         ampere amperes amp amps
+Hz      frequency   1         hz hertz
+kHz     frequency   1000      khz
+MHz     frequency   1000000   mhz
+GHz     frequency   1000000000  ghz
+kB      bytes       0.001     kb kilobyte kilobytes kib
+MB      bytes       1         mb megabyte megabytes mib
+GB      bytes       1000      gb gigabyte gigabytes gib
+TB      bytes       1000000   tb terabyte terabytes tib
+°C      °C          1         °c ° c° degree degrees grad grader celsius
+°F      °F          1         °f fahrenheit
+x       x           1         times gånger mal fois veces volte x ×
+"""
+"""Name, dimension, factor, spellings in small letters. Exact factors only; months and days do not convert."""
+
+UNITS: dict[str, Unit] = {}
+"""Each spelling, in small letters, with its unit."""
+for _line in _TABLE.strip().splitlines():
+    _name, _dimension, _factor, *_spellings = _line.split()
+    UNITS |= dict.fromkeys(_spellings, Unit(_name, _dimension, Decimal(_factor)))
+
+_CROWNS = frozenset(("SEK", "NOK", "DKK"))
+_QUALIFIER = (
+    r"(?:(?:full|working|calendar|business|paid|whole|more|extra|consecutive|gross|hela|fulla|ganze|ganzen|volle|vollen|"
+    r"weitere|betalda|bezahlte)[ -])?"
+)
+_AFTER = re.compile(
+    rf"[ \t\u00a0\u2007\u2009\u202f-]{{0,2}}{_QUALIFIER}(?P<word>percentage points?|per cent|us\$|%|‰|°\s?[cf]?|"
+    r"[€$£¥₹×]|m[²³]|[^\W\d_]+[²³]?)",
+    re.IGNORECASE,
+)
+_BEFORE = re.compile(
+    r"(?:(?P<sign>US\$|[€$£¥₹])|\b(?P<code>EUR|USD|GBP|CHF|SEK|NOK|DKK|JPY|INR|PLN|CZK|CNY|CAD|AUD|kr))[ \t\u00a0]?$",
+    re.IGNORECASE,
+)
+_PHRASES = {"per cent": "%", "percentage point": "pp", "percentage points": "pp"}
+
+
+def find_unit(text: str, start: int, end: int) -> tuple[Unit | None, int, int]:
+    """Returns the unit of the number `text[start:end]`, and the span of the number with its unit.
+
+    A currency may stand before the number. The unit is None where none is known."""
+    after = _AFTER.match(text, end)
+    if after is not None:
+        word = after["word"].lower().replace(" ", "")
+        unit = UNITS.get(_PHRASES.get(after["word"].lower(), word))
+        if unit is not None:
+            return unit, start, after.end()
+    before = _BEFORE.search(text, max(0, start - 5), start)
+    if before is not None:
+        return UNITS[(before["sign"] or before["code"]).lower()], before.start(), end
+    return None, start, end
+
+
+def can_share_value(unit: Unit, other: Unit | None) -> bool:
+    """Whether a number with `unit` can be written with `other` at the same value: a bare number fits every unit, and
+    `kr` every crown."""
+    if other is None or unit.name == other.name:
+        return True
+    return (unit.name == "kr" and other.name in _CROWNS) or (other.name == "kr" and unit.name in _CROWNS)

@@ -1,0 +1,202 @@
+"""Compares the dates, times, numbers and codes of a text with those of other texts: what stands there, what does not.
+
+`KnownValues(passage, question).find_missing(answer)` returns the values of the answer that stand in neither text. It
+compares values, not spellings, and does no arithmetic.
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import Final
+
+from agent.text.codes import CodeMention, find_codes, make_code_key
+from agent.text.dates import DateMention, DateValue, TimeMention, TimeValue, find_dates, find_times
+from agent.text.numbers import SCALES, NumberMention, find_numbers
+from agent.text.units import Unit, can_share_value
+
+ValueMention = DateMention | TimeMention | NumberMention | CodeMention
+
+_MARKUP: Final = re.compile(
+    r"```.*?(?:```|\Z)|`[^`\n]*`"  # code
+    r"|\[\d{1,3}(?:\s*[,;\u2013-]\s*\d{1,3})*\](?!\()|\u3010\d{1,3}\u3011"  # citations
+    r"|^[ \t>#|*-]*\d{1,3}[.):](?=\s|\*)",  # the numbers of a list
+    re.DOTALL | re.MULTILINE,
+)
+_SCALE_WORD: Final = re.compile(rf"\b(?:{'|'.join(sorted(SCALES, key=len, reverse=True))})\b", re.IGNORECASE)
+_WORD_ENDING: Final = re.compile(r"(?<=\w)-[^\W\d_]{3,}$")
+_CSV_LINE: Final = re.compile(r"[^\d\s,],\S|\S,[^\d\s,]")
+_QUOTED_CELL: Final = re.compile(r'"[^"\n]*"')
+
+
+def find_values(text: str, *, is_claim: bool = False) -> list[ValueMention]:
+    """Returns the dates, times, codes and numbers of a text in order, without overlaps.
+
+    With `is_claim`, code listings, citation marks, list numbers and number words that are mostly other words are left
+    out: they state no value."""
+    if is_claim:
+        text = _MARKUP.sub(lambda match: " " * len(match[0]), text)
+    found: list[ValueMention] = []
+    rest = text
+    for find in (find_dates, find_times, find_codes):
+        mentions: Sequence[ValueMention] = find(rest)
+        found += mentions
+        rest = _blank(rest, mentions)
+    found += find_numbers(rest, is_claim=is_claim)
+    return sorted(found, key=lambda mention: mention.start)
+
+
+class KnownValues:
+    """The values of some texts, against which claims are compared."""
+
+    def __init__(self, *texts: str) -> None:
+        self._dates: set[DateValue] = set()
+        self._times: set[TimeValue] = set()
+        self._codes: set[str] = set()
+        self._numbers: list[tuple[Decimal, Unit | None]] = []
+        self._scales: set[Decimal] = set()
+        self._squeezed: list[str] = []
+        for text in texts:
+            self._add(text)
+        self._numbers.sort(key=lambda pair: pair[0])
+        self._values = [value for value, _ in self._numbers]
+        self._by_dimension = _group_by_dimension(self._numbers)
+        self._years = {date.year for date in self._dates if date.year is not None}
+        self._absolute = sorted((abs(value), unit is None) for value, unit in self._numbers)
+
+    def contains(self, mention: ValueMention, *, ignore_sign: bool = False) -> bool:
+        """Whether a value stands in the texts, in whatever spelling, unit of the same kind or higher precision.
+
+        `ignore_sign` lets -12.58 agree with 12.58, as in "fell by 12.58 %"."""
+        match mention:
+            case DateMention(readings=dates):
+                return any(self._has_date(one) for one in dates)
+            case TimeMention(value=time):
+                return time in self._times
+            case CodeMention():
+                return self._has_code(mention)
+            case NumberMention():
+                return self._has_number(mention, ignore_sign=ignore_sign)
+
+    def find_missing(self, text: str, *, ignore_sign: bool = False) -> list[ValueMention]:
+        """Returns the values that a text claims and the known texts do not hold, in order."""
+        claims = find_values(text, is_claim=True)
+        return [mention for mention in claims if not self.contains(mention, ignore_sign=ignore_sign)]
+
+    def _add(self, text: str) -> None:
+        for mention in find_values(_split_csv_cells(text)):
+            match mention:
+                case DateMention(readings=dates):
+                    self._dates.update(dates)
+                case TimeMention(value=time):
+                    self._times.add(time)
+                case CodeMention():
+                    self._codes.add(mention.key)
+                    # The numbers of a code can be spoken of without the rest: "version 2", "tickets 7 and 8".
+                    self._numbers += [(one.value, None) for one in find_numbers(mention.text.replace("-", " "))]
+                case NumberMention():
+                    self._numbers += [(reading.value, mention.unit) for reading in mention.readings]
+                    if "," in mention.text:  # with spaces, thousands are far likelier than a list
+                        self._numbers += [(part, None) for part in mention.parts]
+        self._scales |= {SCALES[match[0].lower()] for match in _SCALE_WORD.finditer(text)}
+        self._squeezed.append("".join(char for char in text.casefold() if char.isalnum()))
+
+    def _has_date(self, claim: DateValue) -> bool:
+        for known in self._dates:
+            if claim.follows_from(known):
+                # A date without its year leaves it to the rest of the text.
+                return known.year is not None or claim.year is None or self._has_year(claim.year)
+        return False
+
+    def _has_year(self, year: int) -> bool:
+        return year in self._years or self._has_value(Decimal(year), Decimal(0))
+
+    def _has_code(self, mention: CodeMention) -> bool:
+        if mention.key in self._codes or any(mention.key in text for text in self._squeezed):
+            return True
+        # "A3-larmet", "P300-pumpen": the ending is a word of the claim's own language.
+        code = _WORD_ENDING.sub("", mention.text)
+        return code != mention.text and make_code_key(code) in self._codes
+
+    def _has_number(self, mention: NumberMention, *, ignore_sign: bool) -> bool:
+        for reading in mention.readings:
+            if self._has_quantity(reading.value, reading.step, mention.unit):
+                return True
+            if ignore_sign and self._has_absolute(reading.value, reading.step):
+                return True
+            whole = reading.value == reading.value.to_integral_value()
+            if mention.unit is None and whole and int(reading.value) in self._years:
+                return True
+            if mention.unit is None and self._has_part(reading.value):
+                return True
+        if mention.parts and all(self._has_value(part, Decimal(0)) for part in mention.parts):
+            return True
+        # "1.5 million" where a table says "in millions".
+        scale = mention.value / mention.unscaled if mention.unscaled else None
+        return scale in self._scales and mention.unscaled is not None and self._has_value(mention.unscaled, Decimal(0))
+
+    def _has_part(self, value: Decimal) -> bool:
+        """Whether a plain number is the day of a date (`on the 5th`) or a full hour (`at nine o'clock`)."""
+        return any(date.day == value for date in self._dates) or any(
+            time.hour == value and not time.minute for time in self._times
+        )
+
+    def _has_quantity(self, value: Decimal, step: Decimal, unit: Unit | None) -> bool:
+        if unit is None:
+            return self._has_value(value, step)
+        if unit.dimension == "%" and self._has_value(value * unit.factor / 100, step * unit.factor / 200, bare=True):
+            return True
+        known = self._by_dimension.get(unit.dimension, [])
+        base, half = value * unit.factor, step * unit.factor / 2
+        if _any_between(known, base - half, base + half):
+            return True
+        start = bisect_left(self._values, value - step / 2)
+        end = bisect_right(self._values, value + step / 2)
+        return any(can_share_value(unit, other) for _, other in self._numbers[start:end])
+
+    def _has_value(self, value: Decimal, step: Decimal, *, bare: bool = False) -> bool:
+        start = bisect_left(self._values, value - step / 2)
+        end = bisect_right(self._values, value + step / 2)
+        return start < end and (not bare or any(unit is None for _, unit in self._numbers[start:end]))
+
+    def _has_absolute(self, value: Decimal, step: Decimal) -> bool:
+        at = bisect_left(self._absolute, (abs(value) - step / 2, False))
+        return at < len(self._absolute) and self._absolute[at][0] <= abs(value) + step / 2
+
+
+def _group_by_dimension(numbers: Iterable[tuple[Decimal, Unit | None]]) -> dict[str, list[Decimal]]:
+    groups: dict[str, list[Decimal]] = {}
+    for value, unit in numbers:
+        if unit is not None:
+            groups.setdefault(unit.dimension, []).append(value * unit.factor)
+    return {dimension: sorted(values) for dimension, values in groups.items()}
+
+
+def _any_between(ordered: Sequence[Decimal], low: Decimal, high: Decimal) -> bool:
+    at = bisect_left(ordered, low)
+    return at < len(ordered) and ordered[at] <= high
+
+
+def _blank(text: str, mentions: Iterable[ValueMention]) -> str:
+    """Returns the text with spaces in the place of mentions, so that nothing is read twice and places stay right."""
+    parts: list[str] = []
+    at = 0
+    for mention in mentions:
+        parts += [text[at : mention.start], " " * (mention.end - mention.start)]
+        at = mention.end
+    return "".join([*parts, text[at:]])
+
+
+def _split_csv_cells(text: str) -> str:
+    """Returns the text with `;` between the cells of lines that are CSV, where `151,2870` are two cells."""
+    lines = [line if not _CSV_LINE.search(line) else _separate(line) for line in text.split("\n")]
+    return "\n".join(lines)
+
+
+def _separate(line: str) -> str:
+    parts: list[str] = []
+    at = 0
+    for quoted in _QUOTED_CELL.finditer(line):
+        parts += [line[at : quoted.start()].replace(",", ";"), quoted[0]]
+        at = quoted.end()
+    return "".join([*parts, line[at:].replace(",", ";")])

@@ -1,0 +1,71 @@
+"""FastAPI dependencies for authentication: the caller, a required scope, a stream slot.
+
+`/health`, `/ready` and the list of doors need no caller.
+"""
+
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+
+from agent.core.errors import AgentError
+from agent.storage.api_keys import Scope
+from gateway.auth.authentication import Caller, read_key
+from gateway.doors.dependencies import get_stepgate
+from gateway.sse import EventStream
+
+
+async def get_caller(request: Request) -> Caller:
+    """Returns the caller of this request and counts the request once against its rate limits.
+
+    It calls other dependencies directly instead of declaring them: FastAPI's resolver took a tenth of a request's CPU.
+    Raises `AuthError` and `RateLimitError`.
+    """
+    known: Any = getattr(request.state, "caller", None)
+    if isinstance(known, Caller):
+        return known
+    stepgate = await get_stepgate(request)
+    caller = await stepgate.authenticator.authenticate(read_key(request.headers))
+    request.state.caller = caller
+    counted = await stepgate.authenticator.count_request(caller)
+    request.state.extra_headers = counted.headers
+    counted.raise_if_refused()
+    return caller
+
+
+CurrentCaller = Annotated[Caller, Depends(get_caller)]
+
+
+async def get_event_stream(request: Request) -> EventStream:
+    """Returns the event stream that may answer this request. Opening it takes one of the caller's stream slots."""
+    stepgate, caller = await get_stepgate(request), await get_caller(request)
+    return EventStream(partial(stepgate.authenticator.open_stream, caller), stepgate.settings.heartbeat_seconds)
+
+
+CallerStream = Annotated[EventStream, Depends(get_event_stream)]
+
+
+async def may_see_details(request: Request) -> bool:
+    """Returns whether the caller of a public endpoint may see paths and addresses.
+
+    True where no key is required (the caller is on this machine) and for a key with the scope `admin`. An invalid key
+    counts as no key.
+    """
+    authenticator = (await get_stepgate(request)).authenticator
+    if not authenticator.requires_key:
+        return True
+    text = read_key(request.headers)
+    try:
+        caller = await authenticator.authenticate(text) if text is not None else None
+    except AgentError:  # also if the store is down, which this endpoint reports
+        return False
+    return caller is not None and caller.key is not None and caller.key.has_scope("admin")
+
+
+def require_scope(scope: Scope) -> Any:
+    """Returns a router dependency that raises `ScopeError` for API keys without this scope."""
+
+    async def check(request: Request) -> None:
+        (await get_caller(request)).require_scope(scope)
+
+    return Depends(check)

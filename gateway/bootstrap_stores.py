@@ -1,0 +1,193 @@
+"""The stores' part of the composition root: runs, vectors, documents, and the embedder."""
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from agent.core.errors import ConfigError
+from agent.core.settings import Settings
+from agent.execution.subagent_runner import SubAgentRunner
+from agent.ingest.collection_store import CollectionStore
+from agent.ingest.collections import Library
+from agent.ingest.connectors.drive import DriveConnector
+from agent.ingest.connectors.local import LocalConnector
+from agent.ingest.connectors.port import Connector
+from agent.ingest.connectors.source_client import SourceClient
+from agent.ingest.connectors.web import WebConnector
+from agent.ingest.corpus_index import CorpusIndexer
+from agent.llm.embedder import Embedder, HttpEmbedder, LiteLLMEmbedder, OnnxEmbedder, check_model_folder
+from agent.llm.embedder.http import build_pooled_transport
+from agent.net import SafeClient
+from agent.search.documents import DocumentStore
+from agent.search.lexical import LexicalIndex
+from agent.search.lexical_sqlite import create_sqlite_index
+from agent.search.models import SourceType
+from agent.storage.audit import NO_AUDIT, AuditLog
+from agent.storage.credentials import Credentials
+from agent.storage.journal_sqlite import SqliteStore, open_sqlite
+from agent.storage.sql import PostgresClient, SqlClient, SqliteClient
+from agent.storage.task_store import TaskStore
+from agent.storage.vectors import VectorIndex
+from agent.storage.vectors.exact import ExactIndex
+from agent.storage.vectors.qdrant import QdrantIndex
+from agent.storage.vectors.sqlite import SqliteVectorRows
+from agent.subagents.base import FindSource, SubAgentResources
+from agent.subagents.source_context import find_by_address
+from agent.text.language import LanguageDetector
+from gateway.limits.rate_limiter import FallbackRateLimiter, LocalRateLimiter, RateLimiter
+
+if TYPE_CHECKING:
+    from agent.storage.journal_postgres import PostgresStore
+
+
+async def open_store(settings: Settings) -> "SqliteStore | PostgresStore":
+    """Opens the store: PostgreSQL if AGENT_DATABASE_URL is set, else SQLite in the data folder."""
+    if settings.database_url is None:
+        return await open_sqlite(settings.database_path)
+    url = settings.database_url.get_secret_value()
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise ConfigError("AGENT_DATABASE_URL: must begin with postgresql:// (unset it for SQLite in the data folder)")
+    from agent.storage.journal_postgres import open_postgres  # noqa: PLC0415 - its driver is not needed for SQLite
+    from agent.storage.postgres import has_database_name  # noqa: PLC0415 - likewise
+
+    if not has_database_name(url):
+        raise ConfigError(
+            "AGENT_DATABASE_URL: must name the database in which to create tables: postgresql://HOST/NAME"
+        )
+    settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return await open_postgres(url)
+
+
+def build_embedder(settings: Settings) -> Embedder | None:
+    """Returns the configured embedder: an endpoint by URL, a model in a folder, or a LiteLLM model by name.
+
+    Returns None if none is set; texts are then found by their words. Raises `ConfigError` for more than one, and for a
+    folder that holds no model.
+    """
+    key = settings.embedder_api_key.get_secret_value() if settings.embedder_api_key else None
+    if settings.embedder_model_dir is not None:
+        if settings.embedder_url is not None or settings.embedder_model is not None:
+            raise ConfigError("AGENT_EMBEDDER_MODEL_DIR: unset it, or AGENT_EMBEDDER_URL and AGENT_EMBEDDER_MODEL")
+        return OnnxEmbedder(check_model_folder(settings.embedder_model_dir))
+    if settings.embedder_url is None:
+        if settings.embedder_model is None:
+            return None
+        return LiteLLMEmbedder(settings.embedder_model, key, timeout_s=settings.embedder_timeout_s)
+    return HttpEmbedder(
+        settings.embedder_url,
+        settings.embedder_model,
+        key,
+        timeout_s=settings.embedder_timeout_s,
+        transport=build_pooled_transport(),
+    )
+
+
+def build_vector_index(settings: Settings, store: "SqliteStore | PostgresStore") -> VectorIndex:
+    """Returns the vector index: Qdrant if configured, else the store."""
+    if settings.qdrant_url is not None or settings.qdrant_path is not None:
+        key = settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None
+        return QdrantIndex(url=settings.qdrant_url, api_key=key, path=settings.qdrant_path or ":memory:")
+    if isinstance(store, SqliteStore):
+        return ExactIndex(SqliteVectorRows(store.database))
+    from agent.storage.vectors.postgres import PostgresVectorRows  # noqa: PLC0415 - as for the store
+
+    return ExactIndex(PostgresVectorRows(store.database))
+
+
+def build_library(
+    settings: Settings,
+    store: "SqliteStore | PostgresStore",
+    vectors: VectorIndex,
+    embedder: Embedder | None,
+    client: SafeClient,
+    audit: AuditLog = NO_AUDIT,
+    connectors: Mapping[SourceType, Connector] | None = None,
+) -> Library:
+    """Returns the collections of documents. Network sources are read through `client`."""
+    statements = build_statements(store)
+    return Library(
+        DocumentStore(statements, time.time),
+        _build_lexical_index(store),
+        vectors,
+        embedder,
+        collections=CollectionStore(statements, time.time),
+        connectors=connectors or build_connectors(settings, client),
+        folder=settings.data_dir,
+        max_upload_bytes=settings.max_upload_bytes,
+        clock=time.time,
+        audit=audit,
+        mode=settings.retrieval_mode,
+        credentials=Credentials(settings.credentials_file),
+    )
+
+
+def build_corpus_indexer(
+    store: "SqliteStore | PostgresStore", vectors: VectorIndex, embedder: Embedder | None
+) -> CorpusIndexer:
+    """Returns the indexer that loads corpora into collections."""
+    statements = build_statements(store)
+    documents, collections = DocumentStore(statements, time.time), CollectionStore(statements, time.time)
+    return CorpusIndexer(documents, _build_lexical_index(store), vectors, embedder, collections, clock=time.time)
+
+
+def build_connectors(settings: Settings, client: SafeClient) -> dict[SourceType, Connector]:
+    """Returns the connector for each type of source."""
+    source_client, credentials = SourceClient(client), Credentials(settings.credentials_file)
+    web = WebConnector(source_client, credentials=credentials)
+    return {"local": LocalConnector(), "web": web, "gdrive": DriveConnector(source_client, credentials)}
+
+
+def build_subagent_runner(
+    settings: Settings,
+    library: Library,
+    client: SafeClient,
+    languages: LanguageDetector,
+    find_source: FindSource | None = None,
+    connectors: Mapping[SourceType, Connector] | None = None,
+) -> SubAgentRunner:
+    """Returns the sub-agents with their resources. Local files are read below the readable roots.
+
+    Without `find_source`, sources are found by their own names only.
+    """
+    materials = SubAgentResources(
+        library,
+        connectors or build_connectors(settings, client),
+        settings.readable_roots,
+        settings.data_dir / "workspaces",
+        languages,
+        find_source or find_by_address(settings.readable_roots),
+    )
+    return SubAgentRunner(materials)
+
+
+def build_statements(store: "SqliteStore | PostgresStore") -> SqlClient:
+    """Returns single SQL statements on the store's database."""
+    if isinstance(store, SqliteStore):
+        return SqliteClient(store.database)
+    return PostgresClient(store.database)
+
+
+def build_rate_limiter(settings: Settings) -> RateLimiter:
+    """Returns the rate limiter: shared through Redis if configured, else for this process."""
+    if settings.redis_url is None:
+        return LocalRateLimiter()
+    from gateway.limits.rate_limiter_redis import RedisRateLimiter  # noqa: PLC0415 - 0.1 s of start-up time, needed only with Redis
+
+    return FallbackRateLimiter(
+        RedisRateLimiter(settings.redis_url.get_secret_value(), settings.redis_prefix), LocalRateLimiter()
+    )
+
+
+def _build_lexical_index(store: "SqliteStore | PostgresStore") -> LexicalIndex:
+    if isinstance(store, SqliteStore):
+        return create_sqlite_index(store.database)
+    from agent.search.lexical_postgres import create_postgres_index  # noqa: PLC0415 - as for the store
+
+    return create_postgres_index(store.database)
+
+
+def build_task_store(store: "SqliteStore | PostgresStore") -> TaskStore:
+    """Returns the task store."""
+    if isinstance(store, SqliteStore):
+        return TaskStore(SqliteClient(store.database), time.time)
+    return TaskStore(PostgresClient(store.database), time.time)

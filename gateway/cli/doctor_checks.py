@@ -1,0 +1,222 @@
+"""The checks of `stepgate doctor`, in the order an operator would ask."""
+
+import asyncio
+import os
+import re
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent.core.errors import AgentError, ConfigError, StoreError
+from agent.core.extras import EXTRAS
+from agent.core.settings import PREFIX, Settings
+from agent.llm.embedder.port import EMBEDDER_SETTINGS
+from gateway.bootstrap import Stepgate, build_gateway
+from gateway.cli.bind_address import PortError, bind_socket
+from gateway.readiness import check_readiness
+
+if TYPE_CHECKING:
+    from mcp_tools.client.hub import McpServer
+
+SERVER_SECONDS = 6.0
+"""How long the check waits for all foreign MCP servers together. One that is slow to end takes two more seconds, while
+a person watches.
+"""
+
+_OLLAMA = (
+    "set AGENT_LLM_BASE_URL=http://127.0.0.1:11434/v1 and AGENT_MODEL_FAST=llama3.1 for Ollama, or "
+    "AGENT_MODEL_FAST=<LiteLLM name> with the provider's key"
+)
+_REMEDIES: Mapping[str, str] = {
+    "data_dir": "set AGENT_DATA_DIR to a writable folder with free space",
+    "database_url": "start the server, or unset AGENT_DATABASE_URL to keep runs in the data folder",
+    "model_fast": "start the endpoint, correct AGENT_LLM_BASE_URL, or unset it for rules mode",
+    "mcp_servers": "correct the file; `stepgate mcp-servers add` writes a valid one",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report. `remedy` says what to do if it is not ok; `fatal` sets exit code 1."""
+
+    name: str
+    ok: bool
+    detail: str
+    remedy: str = ""
+    fatal: bool = True
+
+
+async def run_checks(settings: Settings, *, wrong: list[str], unknown: list[str]) -> AsyncIterator[Finding]:
+    """Yields every finding. `wrong` are invalid settings that were left at their defaults, `unknown` are unknown names.
+
+    A setting that keeps the gateway from starting is reported and left out; the rest is checked without it.
+    """
+    for fault in wrong:
+        yield Finding("settings", False, fault, "correct it, or remove it for the default")
+    for line in unknown:
+        yield Finding("settings", False, line, "correct or remove it", fatal=False)
+    async with AsyncExitStack() as stack:
+        stand_in = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stepgate-doctor-")))
+        stepgate, broken = await _build_without_broken_settings(stack, settings, stand_in)
+        for field, error in broken.items():
+            yield Finding("settings", False, error.message, _REMEDIES.get(field, "correct it, or remove it"))
+        if not (wrong or unknown or broken):
+            yield _check_settings_source()
+        if stepgate is not None:
+            async for finding in _check_components(stepgate, broken):
+                yield finding
+        yield _check_port(settings)
+        yield _check_ocr()
+        yield _check_extras()
+        for root in settings.readable_roots:
+            yield _check_file_root(root)
+        if stepgate is not None:
+            async for finding in _list_contents(stepgate):
+                yield finding
+
+
+async def _build_without_broken_settings(
+    stack: AsyncExitStack, settings: Settings, stand_in: Path
+) -> tuple[Stepgate | None, dict[str, AgentError]]:
+    """Returns the gateway without the settings that keep it from starting, and their errors by field."""
+    broken: dict[str, AgentError] = {}
+    while True:
+        try:
+            return await stack.enter_async_context(build_gateway(settings, recover=False, foreign="remembered")), broken
+        except AgentError as error:
+            field = _find_setting(settings, error)
+            if field in broken:
+                return None, broken
+            broken[field] = error
+            settings = settings.model_copy(update=_replace_setting(settings, field, stand_in))
+
+
+def _find_setting(settings: Settings, error: AgentError) -> str:
+    """Returns the setting that a start-up error is about."""
+    if isinstance(error, StoreError):
+        return "data_dir" if settings.database_url is None else "database_url"
+    named = re.match(rf"{PREFIX}(\w+):", error.message)
+    return named[1].lower() if named else "rooms_dir"  # only errors of rooms name a file instead
+
+
+def _replace_setting(settings: Settings, field: str, stand_in: Path) -> dict[str, Any]:
+    """Returns settings with which the rest can be checked. The contents of the data folder are still read from
+    there.
+    """
+    if field in ("data_dir", "database_url"):
+        kept = {"mcp_servers": settings.mcp_servers_path, "file_roots": settings.readable_roots}
+        return {"data_dir": stand_in, "database_url": None, **kept}
+    if field == "model_fast":
+        return {"llm_base_url": None, "model_fast": None, "model_high": None}
+    if field == "mcp_servers":
+        return {"mcp_servers": stand_in / "none.json"}
+    return {field: Settings.model_fields[field].get_default() if field in Settings.model_fields else None}
+
+
+async def _check_components(stepgate: Stepgate, broken: Mapping[str, object]) -> AsyncIterator[Finding]:
+    """Yields the store, the memory and the models, unless they are already known to be broken."""
+    status = await check_readiness(stepgate)
+    if not {"data_dir", "database_url"} & broken.keys():
+        yield Finding("store", status["store"].ok, status["store"].detail, _REMEDIES["data_dir"])
+        remedy = (
+            f"check {EMBEDDER_SETTINGS}, and AGENT_QDRANT_URL; until then memory uses its own vectors, and "
+            "collections are searched by words"
+        )
+        yield Finding("memory", status["memory"].ok, status["memory"].detail, remedy, fatal=False)
+    if "redis" in status:
+        without = "start it, or unset AGENT_REDIS_URL; until then conversations accept no messages"
+        yield Finding("redis", status["redis"].ok, status["redis"].detail, without)
+    if "model_fast" in broken:
+        return
+    if not stepgate.settings.is_llm_configured:
+        yield Finding("models", False, "none configured, rules mode", _OLLAMA, fatal=False)
+        return
+    remedy = "check AGENT_LLM_BASE_URL, AGENT_LLM_API_KEY and the endpoint"
+    yield Finding("models", status["models"].ok, status["models"].detail, remedy)
+
+
+def _check_settings_source() -> Finding:
+    where = ".env and the environment" if Path(".env").is_file() else "the environment (no .env here)"
+    return Finding("settings", True, f"read from {where}")
+
+
+def _check_port(settings: Settings) -> Finding:
+    where = f"{settings.host}:{settings.port}"
+    try:
+        bind_socket(settings).close()
+    except PortError as error:
+        return Finding("port", False, error.message, "stop the other program, or set AGENT_PORT", fatal=False)
+    except ConfigError as error:
+        return Finding("port", False, error.message, "set AGENT_HOST to an address of this machine")
+    return Finding("port", True, f"{where} is free")
+
+
+def _check_ocr() -> Finding:
+    from agent.ingest.parsers import ocr  # noqa: PLC0415 - only here
+
+    languages = ocr.installed_languages()
+    if not languages:
+        return Finding(
+            "ocr", False, "tesseract is not installed: scanned pages are not read", ocr.install_hint("eng"), fatal=False
+        )
+    return Finding("ocr", True, f"tesseract reads scanned pages, in {', '.join(sorted(languages))}")
+
+
+def _check_extras() -> Finding:
+    missing = [f"{name} ({extra.purpose})" for name, extra in EXTRAS.items() if not extra.is_installed]
+    if not missing:
+        return Finding("optional parts", True, f"installed: {', '.join(EXTRAS)}")
+    hint = "`make dev` installs all of them, `pip install 'stepgate[NAME]'` one"
+    return Finding("optional parts", True, f"not installed: {', '.join(missing)}; {hint}")
+
+
+def _check_file_root(root: Path) -> Finding:
+    readable = root.is_dir() and os.access(root, os.R_OK | os.X_OK)
+    detail = f"the file tools read {root}" if readable else f"{root} is not a readable folder"
+    return Finding("files", readable, detail, "create it, or set AGENT_FILE_ROOTS", fatal=False)
+
+
+async def _list_contents(stepgate: Stepgate) -> AsyncIterator[Finding]:
+    """Yields tools, skills, foreign MCP servers and rooms."""
+    yield Finding("tools", True, ", ".join(spec.name for spec in stepgate.registry.list_specs()))
+    for extension in stepgate.extensions:
+        name = f"extension {extension.group.removeprefix('stepgate.')} {extension.name}"
+        origin = f"{extension.origin} ({extension.value})"
+        if extension.error:
+            remedy = f"upgrade or uninstall {extension.package}; the gateway works without it"
+            yield Finding(name, False, f"{origin} is skipped: {extension.error}", remedy, fatal=False)
+        else:
+            yield Finding(name, True, origin)
+    yield Finding("skills", True, ", ".join(skill.name for skill in stepgate.skills))
+    for diagnostic in stepgate.skills.diagnostics:
+        yield Finding("skill", False, str(diagnostic), "see `stepgate skills validate`", fatal=False)
+    for finding in await _check_servers(stepgate.servers):
+        yield finding
+    yield Finding("rooms", True, ", ".join(room.id for room in stepgate.rooms))
+
+
+async def _check_servers(servers: "Mapping[str, McpServer]") -> list[Finding]:
+    """Connects to all servers at the same time and returns the results."""
+    if not servers:
+        return []
+    from gateway.cli.mcp_connection import try_server  # noqa: PLC0415 - the SDK of MCP, only where there are servers
+
+    async with asyncio.TaskGroup() as group:
+        for server in servers.values():
+            if server.status != "disabled":
+                group.create_task(try_server(server, SERVER_SECONDS))
+    return [_report_server(server) for server in servers.values()]
+
+
+def _report_server(server: "McpServer") -> Finding:
+    name = f"mcp server {server.name}"
+    if server.status == "down":
+        see = f"see `stepgate mcp-servers test {server.name}`; correct it, or `stepgate mcp-servers remove` it"
+        return Finding(name, False, f"down: {server.reason}", see, fatal=False)
+    if server.quarantined:
+        review = f"review them: `stepgate mcp-servers review {server.name}`"
+        return Finding(name, False, server.status_line, review, fatal=False)
+    return Finding(name, True, server.status if server.status == "disabled" else server.status_line)

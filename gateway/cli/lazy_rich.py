@@ -1,0 +1,48 @@
+"""Loads rich when a command prints something; `serve` never does.
+
+Use it by attribute (`lazy_rich.Table`): that is when rich is imported.
+"""
+
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.markdown import Markdown
+    from rich.markup import escape
+    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.table import Table
+
+__all__ = [
+    "BarColumn", "Console", "DownloadColumn", "Markdown", "MofNCompleteColumn", "Progress", "Table", "TextColumn",
+    "TimeElapsedColumn", "escape", "print_table",
+]  # fmt: skip
+
+UNLIMITED_WIDTH = 10_000
+"""Width of output that is not a terminal: each long text stays one line."""
+_MODULES = {"Console": "console", "Markdown": "markdown", "Table": "table", "escape": "markup"}
+
+
+def __getattr__(name: str) -> Any:
+    """A name of rich."""
+    if name in __all__:
+        return getattr(import_module(f"rich.{_MODULES.get(name, 'progress')}"), name)
+    raise AttributeError(name)
+
+
+def print_table(table: "Table") -> None:
+    """Prints a table on stdout: cut to the width of a terminal, whole if another program reads it.
+
+    Columns that may be cut must not wrap.
+    """
+    from rich.console import Console  # noqa: PLC0415
+
+    if sys.stdout.isatty():
+        Console().print(table)
+        return
+    console = Console(width=UNLIMITED_WIDTH)
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().splitlines():
+        print(line.rstrip())

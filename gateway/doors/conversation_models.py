@@ -1,0 +1,204 @@
+"""Request and response models of the doors of pipeline conversations."""
+
+from datetime import UTC, datetime
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
+
+from agent.core.models import JsonObject, Usage
+from agent.core.subagent_result import Severity
+from agent.pipeline_builder.messages import ConversationMessage, MessageRole
+from agent.pipeline_builder.records import Conversation, ConversationStatus, ConversationUncertainty
+
+
+class CreateConversation(BaseModel):
+    """About which source, or from what another conversation came to."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    source_id: str | None = Field(
+        default=None, min_length=1, max_length=200, description="id of a source, see /v1/sources"
+    )
+    from_conversation: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=200,
+        description="id of another conversation, whatever became of it: its pipeline is the proposal to begin with, "
+        "and its source is the source where source_id is not given",
+    )
+
+
+class SendMessage(BaseModel):
+    """What the user says. `stream` decides between server-sent events and one JSON object; where it is not given, the
+    Accept header does, and events are the default."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    message: str
+    stream: bool | None = None
+
+
+class ApplyPipeline(BaseModel):
+    """Where to. `force` overrides unresolved blocking uncertainties, which is recorded: only by the JSON `true`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    collection_name: str = Field(min_length=1, max_length=200)
+    force: StrictBool = False
+
+
+class ResolveUncertainty(BaseModel):
+    """How it was settled, and why."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    resolved_by: str = Field(default="user_confirmed", min_length=1, max_length=50)
+    note: str = Field(default="", max_length=2_000)
+
+
+class ConversationItem(BaseModel):
+    """A conversation in short."""
+
+    id: str
+    status: ConversationStatus
+    source_id: str | None
+    collection_id: str | None
+    created_at: datetime
+    updated_at: datetime
+    archived_at: datetime | None = None
+
+
+class UsageTotals(BaseModel):
+    """Tokens and money; the cost is null where no price is known."""
+
+    model_calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    cost_usd: float | None
+
+
+class ConversationList(BaseModel):
+    """Conversations, newest first; `next` is what to pass as `before` for older ones. `usage` is that of all of the
+    caller's."""
+
+    data: list[ConversationItem]
+    next: str | None = None
+    usage: UsageTotals
+
+
+class UncertaintyItem(BaseModel):
+    """Something doubtful."""
+
+    id: str
+    severity: Severity
+    message: str
+    context: JsonObject
+    origin: str
+    resolved: bool
+    resolved_by: str | None = None
+    resolver: str | None = None
+    note: str | None = None
+    resolved_at: datetime | None = None
+
+
+class MessageItem(BaseModel):
+    """Something that was said or done."""
+
+    role: MessageRole
+    content: str
+    timestamp: datetime
+    metadata: JsonObject
+
+
+class ConversationDetail(ConversationItem):
+    """A conversation with all that is known. `messages` are empty once they have expired; `messages_note` says why
+    they cannot be had otherwise. `run_id` is the run that answers a message now; `question` is what it asks of a
+    person, who replies with the next message."""
+
+    current_pipeline: JsonObject | None
+    source_analysis: JsonObject | None
+    validation: JsonObject | None
+    uncertainties: list[UncertaintyItem]
+    messages: list[MessageItem]
+    messages_note: str = ""
+    question: str = ""
+    summary: str | None
+    usage: UsageTotals
+    applied: JsonObject | None
+    job_id: str | None
+    run_id: str | None
+
+
+class AppliedPipeline(BaseModel):
+    """What was begun; /v1/jobs/{job_id} tells how far it is."""
+
+    collection_id: str
+    collection_name: str
+    status: str
+    job_id: str | None
+
+
+class MessageAnswer(BaseModel):
+    """An answer as one object. `approvals` are the questions it ends with, where it waits for a person."""
+
+    run_id: str
+    status: str
+    response: str
+    approvals: list[str]
+    current_pipeline: JsonObject | None
+    uncertainties: list[UncertaintyItem]
+
+
+def to_conversation_item(conversation: Conversation) -> ConversationItem:
+    """Returns a conversation's summary."""
+    return ConversationItem(
+        id=conversation.id,
+        status=conversation.status,
+        source_id=conversation.source_id,
+        collection_id=conversation.collection,
+        created_at=to_utc(conversation.created),
+        updated_at=to_utc(conversation.updated),
+        archived_at=to_utc(conversation.archived) if conversation.archived is not None else None,
+    )
+
+
+def to_uncertainty_item(doubt: ConversationUncertainty) -> UncertaintyItem:
+    """Returns an uncertainty as it is sent."""
+    return UncertaintyItem(
+        id=doubt.id,
+        severity=doubt.severity,
+        message=doubt.message,
+        context=doubt.context,
+        origin=doubt.origin,
+        resolved=doubt.resolved,
+        resolved_by=doubt.resolved_by,
+        resolver=doubt.resolver,
+        note=doubt.note,
+        resolved_at=to_utc(doubt.resolved_at) if doubt.resolved_at is not None else None,
+    )
+
+
+def to_message_item(message: ConversationMessage) -> MessageItem:
+    """Returns a message as it is sent."""
+    return MessageItem(
+        role=message.role,
+        content=message.content,
+        timestamp=to_utc(message.timestamp),
+        metadata=message.metadata,
+    )
+
+
+def to_usage_totals(usage: Usage) -> UsageTotals:
+    """Returns tokens and cost as they are sent."""
+    return UsageTotals(
+        model_calls=usage.model_calls,
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
+        total_tokens=usage.total_tokens,
+        cost_usd=usage.cost_usd,
+    )
+
+
+def to_utc(seconds: float) -> datetime:
+    """Converts seconds since 1970 to a time in UTC."""
+    return datetime.fromtimestamp(seconds, UTC)

@@ -1,0 +1,22 @@
+"""FastAPI dependency: the gateway behind the application."""
+
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from agent.core.errors import BusyError
+from gateway.bootstrap import Stepgate
+
+
+async def get_stepgate(request: Request) -> Stepgate:
+    """Returns the gateway behind this application. Raises `BusyError` before it is built.
+
+    Async although it awaits nothing: FastAPI would run a plain function in a thread on every request.
+    """
+    stepgate = getattr(request.app.state, "stepgate", None)
+    if not isinstance(stepgate, Stepgate):
+        raise BusyError("the gateway is starting; try again in a moment")
+    return stepgate
+
+
+Gateway = Annotated[Stepgate, Depends(get_stepgate)]

@@ -1,0 +1,192 @@
+"""Strict JSON bodies: every fault is reported with its place. `JsonRoute` is the route of doors that take a body."""
+
+import difflib
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+from fastapi import Request
+from fastapi.responses import Response
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ConfigDict
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+
+from agent.core.models import JsonObject
+from gateway.errors import MediaTypeError, RequestFormatError
+
+MAX_DEPTH = 100
+"""Most levels of nested objects and lists. No client nests deeper; later parsers and stores recurse."""
+
+KNOWN_ONLY = ConfigDict(json_schema_extra={"additionalProperties": False})
+"""Configuration of a model whose unknown fields `refuse_unknown_fields` refuses, so that the OpenAPI document
+says so.
+"""
+
+_BOM = b"\xef\xbb\xbf"
+_JSON_TYPE = re.compile(r"application/(?:[\w.+-]+\+)?json", re.IGNORECASE)
+_JSON_TYPE_NAMES = {dict: "object", list: "list", str: "string", bool: "boolean", int: "number", float: "number"}
+_FOREIGN_FIELD_NAMES = {
+    "model": "room",
+    "input": "prompt",
+    "query": "prompt",
+    "question": "prompt",
+    "tools": "metadata.tools",
+    "tool_calls": "metadata.tool_calls",
+}
+"""Names that other APIs use for our fields; spelling similarity cannot find these."""
+
+
+class JsonRoute(APIRoute):
+    """A route that reads its body with `read_json_object` instead of FastAPI's lenient reader."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Returns FastAPI's handler, called with a request whose JSON has been read."""
+        handle = super().get_route_handler()
+        if self.body_field is None:
+            return handle
+
+        async def read_first(request: Request) -> Response:
+            parsed = _JsonRequest(request.scope, request.receive)
+            try:
+                await parsed.json()
+            except ClientDisconnect as error:
+                raise HTTPException(400, "the client disconnected before its body was complete") from error
+            return await handle(parsed)
+
+        return read_first
+
+
+class _JsonRequest(Request):
+    """A request that keeps the JSON of its body."""
+
+    async def json(self) -> Any:
+        """Returns the body as a JSON object. Raises `RequestFormatError`."""
+        if not hasattr(self, "_json"):
+            # The body is read before it is refused: a client that is still sending would not see the response.
+            self._json: Any = read_json_object(self.headers, await self.body())
+        return self._json
+
+
+def read_json_object(headers: Headers, body: bytes) -> JsonObject:
+    """Returns the JSON object in a body.
+
+    Raises `MediaTypeError` if it is not sent as plain JSON, else `RequestFormatError`.
+    """
+    if not body.strip():
+        raise RequestFormatError("The body is empty; send a JSON object with `content-type: application/json`.")
+    _check_headers(headers)
+    value = _parse(_decode(body))
+    if not isinstance(value, dict):
+        kind = _JSON_TYPE_NAMES.get(type(value))
+        raise RequestFormatError(f"The body must be a JSON object, not {f'a {kind}' if kind else 'null'}.")
+    if _is_deeper_than(value, MAX_DEPTH):
+        raise _nesting_error()
+    return value
+
+
+def refuse_unknown_fields(body: Mapping[str, Any], model: type[BaseModel]) -> None:
+    """Raises `RequestFormatError` for a top-level field that `model` lacks: a misspelt field must not be ignored."""
+    known = list(model.model_fields)
+    for name in body:
+        if name in model.model_fields:
+            continue
+        shown = name[:100]
+        near = _FOREIGN_FIELD_NAMES.get(name) or next(iter(difflib.get_close_matches(shown, known, n=1)), None)
+        hint = f"Did you mean '{near}'?" if near else f"The fields are {', '.join(known)}."
+        raise RequestFormatError(f"Unknown field: '{shown}'. {hint}", shown, "unknown_parameter")
+
+
+def _check_headers(headers: Headers) -> None:
+    encoding = headers.get("content-encoding", "").strip().lower()
+    if encoding not in ("", "identity"):
+        raise MediaTypeError(f"The body is compressed (content-encoding: {encoding[:40]}); send it uncompressed.")
+    kind = headers.get("content-type", "").split(";")[0].strip()
+    if not _JSON_TYPE.fullmatch(kind):
+        sent = f"as `{kind[:80]}`" if kind else "without a content type"
+        raise MediaTypeError(f"The body was sent {sent}; send JSON with `content-type: application/json`.")
+
+
+def _decode(body: bytes) -> str:
+    try:
+        return body.removeprefix(_BOM).decode("utf-8")
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise RequestFormatError(f"The body is not UTF-8: byte 0x{byte:02x} at position {error.start}.") from error
+
+
+class _DuplicateNameError(ValueError):
+    """Raised for a name that occurs twice in one object: parsers differ in which one they use."""
+
+
+class _InvalidNumberError(ValueError):
+    """Raised for NaN, Infinity and numbers out of range, such as 1e999."""
+
+
+def _parse(text: str) -> Any:
+    try:
+        return json.loads(
+            text, parse_constant=_refuse_number, parse_float=_parse_finite_float, object_pairs_hook=_build_unique_object
+        )
+    except json.JSONDecodeError as error:
+        reason = error.msg[:1].lower() + error.msg[1:].removesuffix(" at")
+        raise RequestFormatError(
+            f"The body is not valid JSON: {reason} at line {error.lineno}, column {error.colno}."
+        ) from error
+    except RecursionError as error:
+        raise _nesting_error() from error
+    except _DuplicateNameError as error:
+        name = str(error)[:100]
+        raise RequestFormatError(
+            f"The body gives the field {name!r} twice in one object; give it once.", name
+        ) from error
+    except _InvalidNumberError as error:
+        literal = str(error)
+        message = f"The body is not valid JSON: {literal[:40]} is no finite number{_locate_literal(text, literal)}."
+        raise RequestFormatError(message) from error
+    except ValueError as error:  # Python's own limit on the digits of an integer
+        raise RequestFormatError("The body holds a number with too many digits.") from error
+
+
+def _build_unique_object(pairs: list[tuple[str, Any]]) -> JsonObject:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise _DuplicateNameError(Counter(name for name, _ in pairs).most_common(1)[0][0])
+    return found
+
+
+def _refuse_number(literal: str) -> float:
+    raise _InvalidNumberError(literal)
+
+
+def _parse_finite_float(literal: str) -> float:
+    value = float(literal)
+    return value if math.isfinite(value) else _refuse_number(literal)
+
+
+def _locate_literal(text: str, literal: str) -> str:
+    """Returns where `literal` first occurs outside of strings."""
+    for found in re.finditer(rf'"(?:[^"\\]|\\.)*"|{re.escape(literal)}', text):
+        if not found[0].startswith('"'):
+            line = text.count("\n", 0, found.start()) + 1
+            return f" at line {line}, column {found.start() - text.rfind(chr(10), 0, found.start())}"
+    return ""
+
+
+def _is_deeper_than(value: JsonObject, limit: int) -> bool:
+    """Returns whether containers are nested deeper than `limit`. Works level by level, without recursion."""
+    level: list[Any] = [value]
+    for _ in range(limit):
+        inner = (node.values() if isinstance(node, dict) else node for node in level)
+        level = [item for items in inner for item in items if isinstance(item, dict | list)]
+        if not level:
+            return False
+    return True
+
+
+def _nesting_error() -> RequestFormatError:
+    return RequestFormatError(f"The body is nested more than {MAX_DEPTH} levels deep.")

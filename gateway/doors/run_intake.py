@@ -1,0 +1,27 @@
+"""Passes the requests of HTTP doors to `RunIntake.accept`, once for each `Idempotency-Key`."""
+
+from fastapi import Request
+
+from agent.runs.run_intake import RunRequest
+from agent.runs.service import AcceptedRun
+from gateway.auth.authentication import Caller
+from gateway.bootstrap import Stepgate
+from gateway.idempotency.middleware import start_once
+
+RUN_ID_HEADER = "x-stepgate-run-id"
+
+
+async def accept_run(
+    http: Request, stepgate: Stepgate, caller: Caller, request: RunRequest, *, is_repeatable: bool = False
+) -> AcceptedRun:
+    """Returns the run that answers the request.
+
+    Marks the HTTP request as one that has started a run, so that an error response names the run and tells clients not
+    to repeat the request. `is_repeatable` is for a run without side effects, which may be repeated. Raises what
+    `RunIntake.accept` raises.
+    """
+    accepted = await start_once(
+        http, caller.owner, lambda run_id: stepgate.intake.accept(caller.principal, request, run_id=run_id)
+    )
+    http.state.run_started, http.state.run_id = not is_repeatable, accepted.run_id
+    return accepted

@@ -1,0 +1,110 @@
+"""The web page: `GET /` for browsers, and its files under `/web/`. The files are read once at start."""
+
+import gzip
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from fastapi.routing import APIRoute
+from starlette.routing import Match
+from starlette.types import Scope
+
+from agent.core.errors import NotFoundError
+
+WEB_FOLDER: Final = Path(__file__).resolve().parents[1] / "web"
+INDEX: Final = "index.html"
+_TYPES: Final = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+_METHODS: Final = ["GET", "HEAD"]
+HEADERS: Final = {
+    # Only our own files, and no way from text to HTML: texts of models and web pages are untrusted.
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
+        "frame-ancestors 'none'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    # Revalidated each time, with a 304 by ETag, so that files of two versions are never mixed.
+    "cache-control": "no-cache",
+}
+
+
+class BrowserRoute(APIRoute):
+    """A route for browsers only; another route serves the same path to other clients."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Returns no match for a client whose Accept header lacks `text/html`."""
+        matched = super().matches(scope)
+        return matched if matched[0] is not Match.FULL or wants_html(scope) else (Match.NONE, {})
+
+
+browser_router = APIRouter(route_class=BrowserRoute, include_in_schema=False)
+router = APIRouter(include_in_schema=False)
+
+
+@browser_router.api_route("/", methods=_METHODS)
+async def get_page(http: Request) -> Response:
+    """Return the page."""
+    return _respond(http, INDEX, vary="accept, accept-encoding")
+
+
+@router.api_route("/web/{name:path}", methods=_METHODS)
+async def get_page_file(name: str, http: Request) -> Response:
+    """Return a file of the page; 404 for any other name."""
+    return _respond(http, name, vary="accept-encoding")
+
+
+router.include_router(browser_router)
+
+
+@dataclass(frozen=True, slots=True)
+class PageFile:
+    """A file as it is sent, plain and compressed. `etag` is made from its content."""
+
+    content_type: str
+    plain: bytes
+    gzipped: bytes
+    etag: str
+
+
+@cache
+def load_files() -> dict[str, PageFile]:
+    """Returns the files by name. A requested name is only looked up here; no path is built from it."""
+    found = {}
+    for path in sorted(WEB_FOLDER.iterdir()):
+        if path.suffix in _TYPES:
+            plain = path.read_bytes()
+            # A fixed time, so that the same content always gives the same bytes.
+            packed = gzip.compress(plain, mtime=0)
+            found[path.name] = PageFile(_TYPES[path.suffix], plain, packed, hashlib.sha256(plain).hexdigest()[:20])
+    return found
+
+
+def wants_html(scope: Scope) -> bool:
+    """Returns whether a browser asks: its Accept header names HTML. `*/*` alone means a program."""
+    accepted = next((value for name, value in scope["headers"] if name == b"accept"), b"")
+    return b"text/html" in accepted.lower()
+
+
+def _respond(http: Request, name: str, *, vary: str) -> Response:
+    found = load_files().get(name)
+    if found is None:
+        raise NotFoundError(f"there is nothing at {http.method} {http.url.path}")
+    packs = "gzip" in http.headers.get("accept-encoding", "")
+    # Different bytes need a different tag (RFC 9110, section 8.8.3).
+    tag = f'"{found.etag}-gz"' if packs else f'"{found.etag}"'
+    headers = {**HEADERS, "etag": tag, "vary": vary}
+    known = {one.strip().removeprefix("W/") for one in http.headers.get("if-none-match", "").split(",")}
+    if tag in known or "*" in known:
+        return Response(status_code=304, headers=headers)
+    if packs:
+        headers["content-encoding"] = "gzip"
+    return Response(found.gzipped if packs else found.plain, headers=headers, media_type=found.content_type)

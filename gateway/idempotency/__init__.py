@@ -1,0 +1,1 @@
+"""`Idempotency-Key`: a repeated request gets the first answer."""

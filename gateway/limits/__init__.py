@@ -1,0 +1,1 @@
+"""Limits: rates, quotas, concurrent runs, HTTP sizes and deadlines."""

@@ -1,0 +1,185 @@
+"""Rate limits by named entries: each entry has an amount and counts for some seconds.
+
+Used for requests and tokens a minute and for parallel runs. In this process by default; in Redis
+(`rate_limiter_redis.py`) for several gateways together.
+"""
+
+import heapq
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from agent.core.errors import StoreError
+
+log = logging.getLogger(__name__)
+
+LOCAL_FALLBACK_SECONDS = 5.0
+"""How long a process counts for itself after the shared rate limiter failed, before it tries that again."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeterReading:
+    """The state of a meter. `reset_seconds` is the time until more is free: until there is room for a refused entry,
+    else until the first entry expires.
+    """
+
+    is_allowed: bool
+    remaining: int
+    reset_seconds: float
+
+
+class RateLimiter(Protocol):
+    """The interface; `tests/contract/rate_limiter_contract.py` tests every implementation."""
+
+    async def acquire(self, meter: str, name: str, amount: int, *, limit: int, seconds: float) -> MeterReading:
+        """Adds an entry that counts for `seconds` if the limit allows it. Checks and adds in one step."""
+        ...
+
+    async def read(self, meter: str, limit: int) -> MeterReading:
+        """Returns the meter's current state."""
+        ...
+
+    async def replace(self, meter: str, name: str, amount: int, by: int, *, seconds: float = 0.0) -> None:
+        """Replaces an entry's amount, whatever the limit is, also if the entry has expired; `by=0` removes it."""
+        ...
+
+    async def aclose(self) -> None:
+        """Closes connections."""
+        ...
+
+
+@dataclass(slots=True)
+class _Window:
+    total: int = 0
+    entries: dict[str, tuple[float, int]] = field(default_factory=dict)
+    ends: list[tuple[float, str]] = field(default_factory=list)
+    """A heap of expiry times; a replaced entry leaves its old one until that is popped."""
+
+
+class LocalRateLimiter:
+    """Implements `RateLimiter` in this process. `clock` returns monotonic seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._windows: dict[str, _Window] = {}
+
+    async def acquire(self, meter: str, name: str, amount: int, *, limit: int, seconds: float) -> MeterReading:
+        """See `RateLimiter.acquire`."""
+        found = self._expire_entries(meter)
+        if found.total + amount > limit:
+            return MeterReading(
+                False, max(0, limit - found.total), self._seconds_until_free(found, found.total + amount - limit)
+            )
+        self._add_entry(meter, found, name, amount, seconds)
+        return MeterReading(True, limit - found.total, self._seconds_until_free(found, 1))
+
+    async def read(self, meter: str, limit: int) -> MeterReading:
+        """See `RateLimiter.read`."""
+        found = self._expire_entries(meter)
+        return MeterReading(True, max(0, limit - found.total), self._seconds_until_free(found, 1))
+
+    async def replace(self, meter: str, name: str, amount: int, by: int, *, seconds: float = 0.0) -> None:
+        """See `RateLimiter.replace`."""
+        found = self._expire_entries(meter)
+        known = found.entries.pop(name, None)
+        found.total -= known[1] if known is not None else 0
+        if by:
+            self._add_entry(meter, found, name, by, seconds)
+        elif not found.entries:
+            self._windows.pop(meter, None)
+
+    async def aclose(self) -> None:
+        """See `RateLimiter.aclose`."""
+        self._windows.clear()
+
+    def _add_entry(self, meter: str, found: _Window, name: str, amount: int, seconds: float) -> None:
+        until = self._clock() + seconds
+        found.entries[name] = (until, amount)
+        found.total += amount
+        heapq.heappush(found.ends, (until, name))
+        self._windows[meter] = found
+
+    def _expire_entries(self, meter: str) -> _Window:
+        """Returns the meter's window without its expired entries."""
+        found = self._windows.get(meter) or _Window()
+        now = self._clock()
+        while found.ends and (found.ends[0][0] <= now or self._is_stale(found, found.ends[0])):
+            until, name = heapq.heappop(found.ends)
+            if not self._is_stale(found, (until, name)):
+                found.total -= found.entries.pop(name)[1]
+        return found
+
+    def _seconds_until_free(self, found: _Window, missing: int) -> float:
+        """Returns the seconds until `missing` is free, or until everything is free if that is not enough."""
+        now, freed, until = self._clock(), 0, 0.0
+        first = found.ends[0] if found.ends else None
+        if first is not None and found.entries[first[1]][1] >= missing:
+            return first[0] - now
+        for end, amount in sorted(found.entries.values()):
+            until, freed = end - now, freed + amount
+            if freed >= missing:
+                break
+        return until
+
+    @staticmethod
+    def _is_stale(found: _Window, end: tuple[float, str]) -> bool:
+        known = found.entries.get(end[1])
+        return known is None or known[0] != end[0]
+
+
+class FallbackRateLimiter:
+    """Implements `RateLimiter` over a shared one, and over a local one while the shared one cannot be reached.
+
+    While Redis is down a key may use its limit once for each gateway; no request is refused because of the outage.
+    """
+
+    def __init__(self, shared: RateLimiter, own: RateLimiter, clock: Callable[[], float] = time.monotonic) -> None:
+        self._shared = shared
+        self._local = own
+        self._clock = clock
+        self._local_until = float("-inf")
+
+    async def acquire(self, meter: str, name: str, amount: int, *, limit: int, seconds: float) -> MeterReading:
+        """See `RateLimiter.acquire`."""
+        if not self._is_local_only:
+            try:
+                return await self._shared.acquire(meter, name, amount, limit=limit, seconds=seconds)
+            except StoreError as error:
+                self._fall_back(error)
+        return await self._local.acquire(meter, name, amount, limit=limit, seconds=seconds)
+
+    async def read(self, meter: str, limit: int) -> MeterReading:
+        """See `RateLimiter.read`."""
+        if not self._is_local_only:
+            try:
+                return await self._shared.read(meter, limit)
+            except StoreError as error:
+                self._fall_back(error)
+        return await self._local.read(meter, limit)
+
+    async def replace(self, meter: str, name: str, amount: int, by: int, *, seconds: float = 0.0) -> None:
+        """See `RateLimiter.replace`. An entry that was acquired locally is removed locally too."""
+        if not self._is_local_only:
+            try:
+                await self._shared.replace(meter, name, amount, by, seconds=seconds)
+            except StoreError as error:
+                self._fall_back(error)
+            else:
+                await self._local.replace(meter, name, amount, 0)
+                return
+        await self._local.replace(meter, name, amount, by, seconds=seconds)
+
+    async def aclose(self) -> None:
+        """See `RateLimiter.aclose`."""
+        await self._shared.aclose()
+        await self._local.aclose()
+
+    @property
+    def _is_local_only(self) -> bool:
+        return self._clock() < self._local_until
+
+    def _fall_back(self, error: StoreError) -> None:
+        log.warning("limits of keys are counted by this process only until Redis is back: %s", error.message)
+        self._local_until = self._clock() + LOCAL_FALLBACK_SECONDS

@@ -1,0 +1,1 @@
+"""The MCP client: connects external MCP servers and registers their tools."""

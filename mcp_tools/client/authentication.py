@@ -1,0 +1,187 @@
+"""Authentication at external MCP servers: by a named credential or by an OAuth login.
+
+No credential comes from a caller. If a server rejects one, the server's status says so and names the remedy.
+"""
+
+import asyncio
+import shlex
+import time
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx2
+from mcp.shared._httpx_utils import create_mcp_http_client
+from mcp.shared.auth import OAuthToken
+from pydantic import ValidationError
+
+from agent.core.errors import ToolError
+from agent.storage.credentials import Bearer, CredentialError, Credentials
+from mcp_tools.client.config import McpServerConfig
+from mcp_tools.client.oauth_tokens import Login, LoginFile
+from mcp_tools.client.remote_tool import to_tool_alphabet
+
+REFRESH_TIMEOUT_S = 20.0
+"""Time limit of a token refresh, in seconds; the next connection tries again."""
+
+_OAUTH_HINT = 'if it requires a login, set "auth": "oauth"'
+
+
+class ServerAuthentication:
+    """The credentials of one server, and its responses to them.
+
+    `problem` says why the server rejected the last request's credential; empty if it did not.
+    """
+
+    def __init__(self, folder: Path | None = None, credentials: Credentials | None = None) -> None:
+        self._folder, self._credentials = folder, credentials
+        self.problem = ""
+        self.last_status = 200
+        """The HTTP status of the last response to a POST."""
+        self._remedy = ""
+
+    def make_auth(self, name: str, config: McpServerConfig) -> httpx2.Auth | None:
+        """Returns the HTTP authentication for a server; None if its headers suffice or it needs none.
+
+        Raises `ToolError` if the credential or login is missing.
+        """
+        self.problem = ""
+        self._remedy = f"check `headers` or `credential` of its entry; {_OAUTH_HINT} and {format_login_hint(name)}"
+        if config.auth == "oauth":
+            self._remedy = format_login_hint(name)
+            if (
+                self._folder is None
+                or (file := LoginFile(self._folder, to_tool_alphabet(name))).read(config.url) is None
+            ):
+                raise ToolError(f"no login is stored: {format_login_hint(name)}", agent_id=name)
+            return OAuthTokenAuth(file, config.url, self)
+        if config.credential is not None:
+            auth = CredentialAuth(self._credentials, config.credential, self)
+            auth.get_token()
+            return auth
+        return None
+
+    def make_http_client(
+        self, headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None,
+        auth: httpx2.Auth | None = None,
+    ) -> httpx2.AsyncClient:  # fmt: skip
+        """Returns the SDK's HTTP client, which also records rejected credentials."""
+        client = create_mcp_http_client(headers, timeout, auth)
+        client.event_hooks = {"response": [self._on_response]}
+        return client
+
+    async def _on_response(self, response: httpx2.Response) -> None:
+        """Records the status: the SDK reports a rejection without its reason."""
+        if response.request.method == "POST":
+            self.last_status = response.status_code
+        if response.status_code in (401, 403):
+            self.problem = self.problem or f"it rejects our credential with HTTP {response.status_code}: {self._remedy}"
+        elif response.is_success:
+            self.problem = ""
+
+
+class CredentialAuth(httpx2.Auth):
+    """A bearer token from the credentials file. It is read for each request, so a new token is used at once."""
+
+    def __init__(self, credentials: Credentials | None, name: str, access: ServerAuthentication) -> None:
+        self._credentials, self._name, self._authentication = credentials, name, access
+
+    def get_token(self) -> str:
+        """Returns the token. Raises `ToolError` if there is none."""
+        if self._credentials is None:
+            raise ToolError(f"AGENT_CREDENTIALS_FILE is not set, so there is no credential {self._name!r}")
+        try:
+            credential = self._credentials.get(self._name)
+        except CredentialError as error:
+            raise ToolError(error.message) from error
+        if not isinstance(credential, Bearer):
+            raise ToolError(f"the credential {self._name!r} must have the type bearer")
+        return credential.token.get_secret_value()
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """Sends the request with the token."""
+        try:
+            request.headers["Authorization"] = f"Bearer {await asyncio.to_thread(self.get_token)}"
+        except ToolError as error:
+            self._authentication.problem = error.message
+        yield request
+
+
+class OAuthTokenAuth(httpx2.Auth):
+    """The access token of a login. It is refreshed before it expires and when the server rejects it."""
+
+    def __init__(self, file: LoginFile, url: str, access: ServerAuthentication) -> None:
+        self._file, self._url, self._authentication = file, url, access
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """Sends the request with the token. Sends it again if the server rejects the token and there is a new one."""
+        login = self._file.read(self._url)
+        if login is not None and login.expires_before(time.time()):
+            login = await self._refresh_login(login) or login
+        if login is None:
+            yield request
+            return
+        request.headers["Authorization"] = f"Bearer {login.access_token}"
+        response = yield request
+        if response.status_code == 401 and (refreshed := await self._refresh_login(login)) is not None:
+            request.headers["Authorization"] = f"Bearer {refreshed.access_token}"
+            yield request
+
+    async def _refresh_login(self, old: Login) -> Login | None:
+        """Returns a login with another token than `old` has, or None if there is none."""
+        async with self._file.lock_for_refresh():
+            login = self._file.read(self._url)
+            if login is None or login.access_token != old.access_token:
+                return login  # another task or process has refreshed it
+            if login.refresh_token is None:
+                return None
+            try:
+                tokens = await _request_refresh(login, login.refresh_token)
+            except (httpx2.HTTPError, ValidationError) as error:
+                self._authentication.problem = (
+                    f"its login cannot be refreshed at {login.token_endpoint}: {type(error).__name__}"
+                )
+                return None
+            if tokens is None:
+                return None
+            refreshed = login.model_copy(
+                update={
+                    "access_token": tokens.access_token,
+                    "refresh_token": tokens.refresh_token or login.refresh_token,
+                    "scope": tokens.scope or login.scope,
+                    "expires_at": get_expiry(tokens),
+                }
+            )
+            self._file.write(refreshed)
+            return refreshed
+
+
+def format_login_hint(name: str) -> str:
+    """Returns the command that logs in at this server."""
+    return f"run `stepgate mcp-servers login {shlex.quote(name)}`"
+
+
+def get_expiry(tokens: OAuthToken) -> float | None:
+    """Returns when the access token expires, in UTC seconds since 1970; None if unknown."""
+    return None if tokens.expires_in is None else time.time() + tokens.expires_in
+
+
+async def _request_refresh(login: Login, refresh_token: str) -> OAuthToken | None:
+    """Returns new tokens (RFC 6749, section 6), or None if the server rejects the refresh token.
+
+    Raises `httpx2.HTTPError` and `ValidationError`.
+    """
+    form = {"grant_type": "refresh_token", "refresh_token": refresh_token, "client_id": login.client_id}
+    if login.resource is not None:
+        form["resource"] = login.resource  # RFC 8707
+    auth: httpx2.Auth = httpx2.Auth()
+    if login.client_secret is not None and login.token_endpoint_auth_method == "client_secret_post":  # noqa: S105 - a name
+        form["client_secret"] = login.client_secret
+    elif login.client_secret is not None:
+        auth = httpx2.BasicAuth(quote(login.client_id, safe=""), quote(login.client_secret, safe=""))  # section 2.3.1
+    async with httpx2.AsyncClient(timeout=REFRESH_TIMEOUT_S) as client:  # no redirects: the request carries a token
+        answer = await client.post(login.token_endpoint, data=form, auth=auth)
+    if answer.status_code in (400, 401):
+        return None
+    answer.raise_for_status()
+    return OAuthToken.model_validate_json(answer.content)

@@ -1,0 +1,78 @@
+"""Converts failures of calls to external MCP servers to errors for the caller of the tool."""
+
+import mcp_types as types
+from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
+
+from agent.core.errors import AgentError, ToolError, ToolTimeoutError
+from mcp_tools.client.sanitize import sanitize_text
+from mcp_tools.client.transports import CONNECT_TIMEOUT_S
+
+_OUTCOME_UNKNOWN = "; it is not known whether the call was executed"
+_NO_REASON_MESSAGE = "server returned an error response"
+"""The SDK's message for an HTTP status without a protocol error."""
+_CLIENT_REQUESTS = {
+    # The SDK's replies on our behalf: we declare none of these capabilities, so a server should not send the requests.
+    "Elicitation not supported": "sent a form for a person (elicitation)",
+    "Sampling not supported": "requested a model's reply (sampling)",
+    "List roots not supported": "requested the client's folders (roots)",
+}
+
+
+class ConnectionEndedError(ToolError):
+    """Raised when the connection ends during a call, so its outcome is unknown. Use `ToolError` if the server
+    answered."""
+
+
+class SessionUnknownError(ToolError):
+    """Raised when the server rejects a call because it does not know the session, for example after a restart.
+
+    The call was not executed, so it can be repeated. Use `ConnectionEndedError` if it may have started.
+    """
+
+
+def make_call_error(name: str, error: Exception, timeout: float, refused: str = "", status: int = 200) -> ToolError:
+    """Returns the error for a failed call of server `name` with a time limit of `timeout` seconds.
+
+    `refused` says why the server rejected our credential, if it did; `status` is the last HTTP status.
+    """
+    if refused:
+        return ToolError(f"MCP server {name!r}: {refused}", agent_id=name)
+    if isinstance(error, MCPError):
+        return _convert_protocol_error(name, error.error, timeout, status)
+    if isinstance(error, RuntimeError | ValidationError):  # a result that breaks the server's own schema
+        return ToolError(f"MCP server {name!r} returned an invalid result: {describe_cause(error)}", agent_id=name)
+    return ConnectionEndedError(
+        f"MCP server {name!r} closed the connection: {describe_cause(error)}{_OUTCOME_UNKNOWN}", agent_id=name
+    )
+
+
+def _convert_protocol_error(name: str, error: types.ErrorData, timeout: float, status: int) -> ToolError:
+    message = error.message.lower()
+    # A server that does not know our session returns 404 by the protocol, or 400, as many do, and ignores the call.
+    if message == "session terminated" or (
+        status in (400, 404) and (message == _NO_REASON_MESSAGE or "session" in message)
+    ):
+        return SessionUnknownError(f"MCP server {name!r} does not know our session (HTTP {status})", agent_id=name)
+    if "timed out" in message:
+        return ToolTimeoutError(f"{name} did not answer within {timeout:g} s", agent_id=name)
+    if "closed" in message or "terminated" in message or "stream ended" in message:
+        return ConnectionEndedError(
+            f"MCP server {name!r} closed the connection during the call{_OUTCOME_UNKNOWN}", agent_id=name
+        )
+    if message == _NO_REASON_MESSAGE:
+        return ToolError(f"MCP server {name!r} rejects the call with HTTP {status} and gives no reason", agent_id=name)
+    if error.message in _CLIENT_REQUESTS:
+        problem = f"{_CLIENT_REQUESTS[error.message]} during the call, which Stepgate does not forward"
+        return ToolError(f"MCP server {name!r} {problem}; give the tool all data as arguments", agent_id=name)
+    return ToolError(f"MCP server {name!r}: {sanitize_text(error.message[:500]).text}", agent_id=name)
+
+
+def describe_cause(error: BaseException) -> str:
+    """Returns the innermost reason of an error in one line."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, TimeoutError):
+        return f"no answer within {CONNECT_TIMEOUT_S:g} s"
+    problem = error.message if isinstance(error, AgentError) else str(error)
+    return sanitize_text(" ".join(problem.split())[:300]).text or type(error).__name__

@@ -1,0 +1,228 @@
+"""One tool of an external MCP server as a tool of our registry: name, sanitized texts, calls."""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import mcp_types as types
+
+from agent.core.content_blocks import describe_block, is_plain_text
+from agent.core.errors import ToolError
+from agent.core.models import JsonObject
+from agent.tools import ToolAnnotations, ToolContext, ToolResult, ToolSpec
+from mcp_tools.client.config import McpServerConfig
+from mcp_tools.client.sanitize import find_hidden_characters, sanitize_schema, sanitize_text
+from mcp_tools.client.schemas import MAX_CHARS, find_schema_problem
+from mcp_tools.client.tool_pins import ToolDefinition
+
+ReportProgress = Callable[[str], None]
+"""Receives a line about the progress of a call."""
+
+WAIT_FOR_SERVER_S = 5.0
+"""How long a call waits for a server that is reconnecting."""
+WAIT_FOR_START_S = 15.0
+"""How long a call waits for a server that was stopped while unused and has to start."""
+MAX_TOOL_NAME = 48
+MAX_DESCRIPTION = 1_000
+MAX_ERROR = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteCall:
+    """One call of a server's tool."""
+
+    tool: str
+    """The server's name of the tool."""
+    definition: ToolDefinition
+    """The tool's definition when the caller looked it up."""
+    args: JsonObject
+    idempotency_key: str
+    """The idempotency key."""
+    report_progress: ReportProgress
+    """Receives the server's progress."""
+
+
+class ToolServer(Protocol):
+    """What a tool needs from its server."""
+
+    name: str
+    config: McpServerConfig
+
+    @property
+    def origin(self) -> str:
+        """The origin of the server's tools in the registry."""
+        ...
+
+    async def call(self, call: RemoteCall) -> types.CallToolResult:
+        """Calls a tool if it is unchanged since it was registered. Raises `ToolError`."""
+        ...
+
+
+class McpTool:
+    """An external tool. Its results count as text from outside."""
+
+    def __init__(self, server: ToolServer, tool: types.Tool, *, hints_trusted: bool = False) -> None:
+        """`hints_trusted`: its hints are trusted even if the server is not."""
+        self._server = server
+        self._tool = tool
+        self._definition = make_definition(tool)
+        choice = server.config.tools
+        self._defaults = choice.defaults.get(tool.name, {})
+        self._spec = ToolSpec(
+            name=make_local_tool_name(server.name, choice.get_local_name(tool.name)),
+            description=(choice.describe.get(tool.name) or _describe_tool(tool))[:MAX_DESCRIPTION],
+            input_schema=_make_optional(
+                {"type": "object", "properties": {}, **sanitize_schema(tool.input_schema)}, self._defaults
+            ),
+            requires_approval=choice.needs_approval(tool.name),
+            output_schema=_sanitize_optional_schema(tool.output_schema),
+            annotations=_convert_hints(tool.annotations, trusted=hints_trusted or server.config.trusted),
+            tainted=True,
+            timeout_s=server.config.timeout + get_connect_wait_s(server.config),
+            origin=server.origin,
+        )
+
+    @property
+    def spec(self) -> ToolSpec:
+        """The tool's specification."""
+        return self._spec
+
+    async def call(self, args: JsonObject, context: ToolContext) -> ToolResult:
+        """Calls the tool at its server."""
+        sent_args = {**self._defaults, **args}
+
+        def report(line: str) -> None:
+            context.report_progress(f"{self._spec.name}: {line}")
+
+        result = await self._server.call(
+            RemoteCall(self._tool.name, self._definition, sent_args, context.idempotency_key, report)
+        )
+        content = dump_blocks(result.content)
+        text = "\n".join(describe_block(block) for block in content)
+        if result.is_error:
+            message = sanitize_text(text[:MAX_ERROR]).text  # the message reaches answers and terminals unchanged
+            raise ToolError(message or f"{self._spec.name} failed without a message", agent_id=self._spec.name)
+        value: Any = result.structured_content if result.structured_content is not None else text
+        text = text or ("" if self._is_empty_wrapper(value) else json.dumps(value, ensure_ascii=False))
+        return ToolResult(value, text, content=() if is_plain_text(content) else content)
+
+    def _is_empty_wrapper(self, value: Any) -> bool:
+        """Whether an object only wraps an empty value: some servers put a result that is no object under `result`.
+
+        A tool that never returns anything (`type: null`) is not empty for that.
+        """
+        if not isinstance(value, dict) or value.keys() != {"result"} or value["result"] not in ("", None):
+            return False
+        properties = (self._tool.output_schema or {}).get("properties")
+        wrapped = properties.get("result") if isinstance(properties, dict) else None
+        return not (isinstance(wrapped, dict) and wrapped.get("type") == "null")
+
+    async def reconcile(self, key: str, context: ToolContext) -> ToolResult | None:
+        """Returns None: MCP cannot tell what became of an earlier call."""
+        return None
+
+
+def dump_blocks(content: Iterable[types.ContentBlock]) -> tuple[JsonObject, ...]:
+    """Returns the content blocks as JSON."""
+    return tuple(block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in content)
+
+
+def get_connect_wait_s(config: McpServerConfig) -> float:
+    """Returns how long a call waits for this server to connect, in seconds."""
+    return WAIT_FOR_SERVER_S if config.idle_stop is None else WAIT_FOR_START_S
+
+
+def find_tool_problem(tool: types.Tool) -> str | None:
+    """Returns why a tool cannot be used, in a few words; None if it can."""
+    if max(len(tool.name), len(tool.title or ""), len(tool.description or "")) > MAX_CHARS:
+        return f"its description is longer than {MAX_CHARS:,} characters"
+    if tool.execution is not None and tool.execution.task_support == "required":
+        return "it must be called as a task of the protocol's 2025 draft, which is not supported"
+    problem = find_schema_problem(tool.input_schema) or find_schema_problem(tool.output_schema)
+    if problem is not None:
+        return problem
+    try:
+        make_definition(tool)
+        return next(
+            filter(
+                None,
+                (
+                    find_hidden_characters(_sanitize_optional_schema(schema))
+                    for schema in (tool.input_schema, tool.output_schema)
+                ),
+            ),
+            None,
+        )
+    except (RecursionError, ValueError):
+        return "its description cannot be read"
+
+
+def make_definition(tool: types.Tool) -> ToolDefinition:
+    """Returns the definition by which the tool is pinned. Raises `ValueError` for what JSON cannot hold."""
+    hints = tool.annotations
+    parts = {
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "inputSchema": tool.input_schema,
+        "outputSchema": tool.output_schema,
+        "annotations": None if hints is None else hints.model_dump(by_alias=True, exclude_none=True),
+    }
+    return ToolDefinition.from_parts({part: value for part, value in parts.items() if value is not None})
+
+
+def get_argument_names(tool: types.Tool) -> frozenset[str]:
+    """Returns the names of a tool's arguments."""
+    properties = tool.input_schema.get("properties")
+    return frozenset(properties if isinstance(properties, dict) else ())
+
+
+def _make_optional(schema: JsonObject, defaults: Collection[str]) -> JsonObject:
+    """Returns the schema where arguments with an operator's default are not required."""
+    required = schema.get("required")
+    if not defaults or not isinstance(required, list):
+        return schema
+    return {**schema, "required": [name for name in required if name not in defaults]}
+
+
+def _sanitize_optional_schema(schema: Mapping[str, Any] | None) -> JsonObject | None:
+    return None if schema is None else sanitize_schema(schema)
+
+
+def make_local_tool_name(server: str, tool: str) -> str:
+    """Returns `server__tool` in our alphabet, at most 48 characters; with a stable hash if anything was changed or
+    cut."""
+    name = f"{to_tool_alphabet(server)}__{to_tool_alphabet(tool)}"
+    exact = name == f"{server}__{tool}" or name == f"{server}__{tool}".lower().replace("-", "_")
+    if not name[0].isalpha():
+        name = f"m{name}"
+    if len(name) <= MAX_TOOL_NAME and exact:
+        return name
+    digest = hashlib.sha256(f"{server}\x00{tool}".encode("utf-8", "surrogatepass")).hexdigest()[:6]
+    return f"{name[: MAX_TOOL_NAME - 7]}_{digest}"
+
+
+def to_tool_alphabet(name: str) -> str:
+    """Returns a name in the alphabet of our tool names."""
+    return re.sub(r"[^a-z0-9_]", "_", name.lower()) or "x"
+
+
+def _describe_tool(tool: types.Tool) -> str:
+    """Returns the tool's sanitized description, else its title, else its name."""
+    texts = (sanitize_text(text).text for text in (tool.description, tool.title, tool.name) if text)
+    return next(filter(None, texts), "")
+
+
+def _convert_hints(hints: types.ToolAnnotations | None, *, trusted: bool) -> ToolAnnotations:
+    """Returns the server's hints if the operator trusts it; else the most cautious ones."""
+    if hints is None or not trusted:
+        return ToolAnnotations()
+    return ToolAnnotations(
+        read_only=bool(hints.read_only_hint),
+        destructive=hints.destructive_hint is not False,
+        idempotent=bool(hints.idempotent_hint),
+        open_world=hints.open_world_hint is not False,
+    )

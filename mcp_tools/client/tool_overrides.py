@@ -1,0 +1,65 @@
+"""`ToolOverrides`: the key `tools` of a server's entry, by which an operator changes what the server offers."""
+
+from collections.abc import Collection, Mapping
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agent.core.models import JsonObject
+
+
+class ToolOverrides(BaseModel):
+    """Which tools of a server are registered, and how. All keys use the server's own tool names.
+
+    An unknown key is an error, because what it was meant to ensure would not happen.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    allow: tuple[str, ...] | None = None
+    deny: tuple[str, ...] = ()
+    rename: Mapping[str, Annotated[str, Field(min_length=1, max_length=64)]] = Field(default_factory=dict)
+    describe: Mapping[str, str] = Field(default_factory=dict)
+    defaults: Mapping[str, JsonObject] = Field(
+        default_factory=dict, description="default arguments by tool, sent if a call omits them; models do not see them"
+    )
+    approve: bool | tuple[str, ...] = Field(
+        default=(), description="tools whose every call a person must approve; true: all tools"
+    )
+
+    def includes(self, name: str) -> bool:
+        """Whether a tool of this name is registered."""
+        return name not in self.deny and (self.allow is None or name in self.allow)
+
+    def get_local_name(self, name: str) -> str:
+        """Returns the tool's name after the server's prefix."""
+        return self.rename.get(name, name)
+
+    def needs_approval(self, name: str) -> bool:
+        """Whether a person must approve every call."""
+        if isinstance(self.approve, bool):
+            return self.approve
+        return name in self.approve or self.get_local_name(name) in self.approve
+
+    def list_ignored_settings(self, offered: Mapping[str, Collection[str]]) -> list[str]:
+        """Returns a message for each setting that has no effect on the offered tools and their arguments."""
+        known = {*offered, *(self.get_local_name(name) for name in offered)}
+        approve = () if isinstance(self.approve, bool) else self.approve
+        named = {"rename": self.rename, "describe": self.describe, "defaults": self.defaults, "approve": approve}
+        messages = [
+            f"tools.{key} names {name!r}, which the server does not offer or which is excluded"
+            for key, names in named.items()
+            for name in names
+            if name not in (known if key == "approve" else offered)
+        ]
+        names = [self.get_local_name(name) for name in offered]
+        messages += [
+            f"tools.rename gives the name {name!r} to a second tool, which is not registered"
+            for name in sorted({name for name in names if names.count(name) > 1})
+        ]
+        return messages + [
+            f"tools.defaults gives {name!r} the argument {argument!r}, which it does not have"
+            for name, arguments in self.defaults.items()
+            for argument in arguments
+            if name in offered and argument not in offered[name]
+        ]

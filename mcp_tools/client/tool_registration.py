@@ -1,0 +1,184 @@
+"""Registers the tools of an external server: those that are usable and match what a person accepted."""
+
+import json
+import logging
+import shlex
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import mcp_types as types
+
+from agent.core.errors import AgentError, ToolQuarantinedError
+from agent.tools import ToolRegistry
+from mcp_tools.client.remote_tool import (
+    McpTool,
+    ToolServer,
+    find_tool_problem,
+    get_argument_names,
+    make_definition,
+    make_local_tool_name,
+)
+from mcp_tools.client.resources import is_resource_tool
+from mcp_tools.client.sanitize import escape_invisible
+from mcp_tools.client.tool_pin_store import PinRow, PinsDamagedError, PinSettings
+from mcp_tools.client.tool_pins import PinPolicy, ServerPins, ToolDefinition
+
+log = logging.getLogger(__name__)
+
+
+class ToolRegistration:
+    """The tools of one server: offered, registered, and quarantined ones."""
+
+    def __init__(self, server: ToolServer, registry: ToolRegistry, cache: Path, pinning: PinSettings | None) -> None:
+        self._server = server
+        self._registry = registry
+        self._cache = cache
+        self._pinning = pinning if pinning is not None and (server.config.pin or pinning.policy) != "off" else None
+        self._policy: PinPolicy = server.config.pin or (pinning.policy if pinning is not None else "off")
+        self._offers: tuple[types.Tool, ...] = ()
+        self._definitions: dict[str, ToolDefinition] = {}
+        self._revision = 0
+        self._pin_damage = ""
+        self._excluded: tuple[str, ...] = ()
+        self._ignored_settings: tuple[str, ...] = ()
+        self.tools: tuple[types.Tool, ...] = ()
+        """The registered tools."""
+        self.quarantined: Mapping[str, str] = {}
+        """The tools that may not be used, by name, and why."""
+
+    @property
+    def problems(self) -> str:
+        """Problems with the server's pins or tools, in one line; empty if there are none."""
+        return "; ".join(filter(None, (self._pin_damage, *self._excluded, *self._ignored_settings)))
+
+    async def update_offers(self, tools: Iterable[types.Tool]) -> None:
+        """Registers the accepted ones of the tools that the server offers now, and quarantines the others.
+
+        Raises `StoreError`; then the registered tools stay as they were.
+        """
+        self._offers = self._select_usable(tools)
+        await self._apply_pins()
+        self._write_cache()
+
+    async def refresh_pins(self) -> None:
+        """Applies decisions made since, in this or another process. If the store fails, the earlier decisions stay."""
+        if self._pinning is None:
+            return
+        store, name = self._pinning.store, self._server.name
+        try:
+            if (await store.get_revision(name) or 0) == self._revision:
+                return
+            row = await store.read(name)
+            if row is None or any(tool.name not in row.pins.tools for tool in self._offers):
+                await self._apply_pins()
+            else:  # reads only: two gateways with different offers would overwrite each other's rows
+                self._register_allowed(row)
+        except PinsDamagedError as error:
+            await self._withhold_all(error)
+        except AgentError as error:
+            log.warning("the pins of the MCP server %r could not be refreshed: %s", name, error.message)
+
+    async def restore_cached_tools(self) -> None:
+        """Registers the accepted tools of the last good list. Raises `StoreError`."""
+        self._offers = self._select_usable(self._read_cache())
+        if self._pinning is None:
+            self._register(self._offers, {})
+            return
+        try:
+            self._register_allowed(await self._pinning.store.read(self._server.name) or PinRow(0, ServerPins()))
+        except PinsDamagedError as error:
+            await self._withhold_all(error)
+
+    def require_unchanged(self, tool: str, definition: ToolDefinition) -> None:
+        """Raises `ToolQuarantinedError` unless the tool is registered with this definition: a run may hold an older
+        one."""
+        if self._definitions.get(tool) != definition:
+            refusal = self._format_refusal(tool, self.quarantined.get(tool, "has changed"))
+            raise ToolQuarantinedError(refusal, agent_id=self._get_local_name(tool))
+
+    def _get_local_name(self, tool: str) -> str:
+        return make_local_tool_name(self._server.name, self._server.config.tools.get_local_name(tool))
+
+    def _select_usable(self, tools: Iterable[types.Tool]) -> tuple[types.Tool, ...]:
+        """Returns the selected tools that can be used; of two with one name the first."""
+        wanted: dict[str, types.Tool] = {}
+        for tool in tools:
+            if self._server.config.tools.includes(tool.name):
+                wanted.setdefault(tool.name, tool)
+        problems = {name: find_tool_problem(tool) for name, tool in wanted.items()}
+        self._warn_about_ignored(wanted)
+        left_out = tuple(f"{escape_invisible(name)[:100]}: {why}" for name, why in problems.items() if why is not None)
+        for line in left_out:
+            if line not in self._excluded:  # logged once, not for every connection
+                log.warning("MCP server %r: a tool is not registered, %s", self._server.name, line)
+        self._excluded = left_out
+        return tuple(tool for name, tool in wanted.items() if problems[name] is None)
+
+    def _warn_about_ignored(self, wanted: Mapping[str, types.Tool]) -> None:
+        """Logs once each setting of the operator that has no effect."""
+        offered = {name: get_argument_names(tool) for name, tool in wanted.items()}
+        messages = tuple(self._server.config.tools.list_ignored_settings(offered)) if offered else ()
+        for line in messages:
+            if line not in self._ignored_settings:
+                log.warning("MCP server %r: %s", self._server.name, line)
+        self._ignored_settings = messages
+
+    async def _apply_pins(self) -> None:
+        """Compares the offered tools with the pins, and stores what is new."""
+        if self._pinning is None:
+            self._register(self._offers, {})
+            return
+        offers = {tool.name: make_definition(tool) for tool in self._offers}
+        try:
+            self._register_allowed(await self._pinning.store.record_offers(self._server.name, offers, self._policy))
+        except PinsDamagedError as error:
+            await self._withhold_all(error)
+
+    def _register_allowed(self, row: PinRow) -> None:
+        """Registers the offered tools that these pins allow."""
+        self._revision, self._pin_damage = row.revision, ""
+        admitted = (tool for tool in self._offers if row.pins.allows(tool.name, make_definition(tool)))
+        self._register(tuple(admitted), row.pins.withheld_reasons)
+
+    async def _withhold_all(self, error: PinsDamagedError) -> None:
+        """Registers none of the tools, because the accepted definitions are unknown."""
+        log.error("%s", error.message)
+        self._pin_damage = error.message
+        self._register((), {tool.name: "has unreadable pins" for tool in self._offers})
+        if self._pinning is not None:
+            self._revision = await self._pinning.store.get_revision(self._server.name) or 0
+
+    def _register(self, tools: tuple[types.Tool, ...], quarantined: Mapping[str, str]) -> None:
+        """Replaces the server's tools in the registry, and makes it reject calls of quarantined ones."""
+        for name in sorted(quarantined.keys() - self.quarantined.keys()):
+            log.warning("%s", self._format_refusal(name, quarantined[name]))
+        self.tools, self.quarantined = tools, dict(quarantined)
+        self._definitions = {tool.name: make_definition(tool) for tool in tools}
+        registered: dict[str, McpTool] = {}
+        for tool in tools:
+            remote_tool = McpTool(self._server, tool, hints_trusted=is_resource_tool(self._definitions[tool.name]))
+            registered.setdefault(remote_tool.spec.name, remote_tool)
+        self._registry.replace(self._server.origin, registered.values())
+        refusals = {self._get_local_name(tool): self._format_refusal(tool, why) for tool, why in quarantined.items()}
+        self._registry.withhold(self._server.origin, refusals)
+
+    def _format_refusal(self, tool: str, why: str) -> str:
+        """Returns the message for the caller of a quarantined tool, and for the log."""
+        server = self._server.name
+        return (
+            f"the tool {escape_invisible(tool)[:100]!r} of the MCP server {server!r} {why}; it is not used before a "
+            f"review: `stepgate mcp-servers review {shlex.quote(server)}`"
+        )
+
+    def _write_cache(self) -> None:
+        """Stores the list for the next start, where it is compared with the pins again."""
+        self._cache.parent.mkdir(parents=True, exist_ok=True)
+        data = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in self._offers]
+        self._cache.write_text(json.dumps(data), "utf-8")
+
+    def _read_cache(self) -> tuple[types.Tool, ...]:
+        """Returns the last good list; empty if there is none or it is unreadable."""
+        try:
+            return tuple(types.Tool.model_validate(item) for item in json.loads(self._cache.read_text("utf-8")))
+        except (OSError, ValueError):
+            return ()

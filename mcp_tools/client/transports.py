@@ -1,0 +1,102 @@
+"""Connections to external MCP servers: one client for each transport, with our headers and time limits.
+
+Requests carry what the operator's file says and nothing of the caller, in particular not their token.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import Any
+
+import httpx2
+import mcp_types as types
+from mcp import Client
+from mcp.client._transport import Transport, TransportStreams
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+
+from mcp_tools.client.authentication import ServerAuthentication
+from mcp_tools.client.config import McpServerConfig
+from mcp_tools.client.notifications import make_log_handler, make_progress_handler
+from mcp_tools.client.remote_tool import RemoteCall
+from mcp_tools.client.resources import call_resource_tool, is_resource_tool
+from mcp_tools.client.response_defaults import fill_missing_fields
+from mcp_tools.client.stdio import stdio_transport
+
+CONNECT_TIMEOUT_S = 15.0
+"""Time limit of the connection, in seconds; it is tried again later."""
+MAX_TOOLS = 500
+
+OnEnd = Callable[[], None]
+
+
+def _ignore_end() -> None:
+    """Does nothing."""
+
+
+def make_client(
+    name: str,
+    config: McpServerConfig,
+    handler: Any = None,
+    *,
+    access: ServerAuthentication | None = None,
+    ended: OnEnd = _ignore_end,
+) -> Client:
+    """Returns a client for a server, not yet connected. `ended` is called when its process has ended.
+
+    Raises `ToolError` if the credential is missing.
+    """
+
+    def client(transport: Transport) -> Client:
+        return Client(
+            fill_missing_fields(transport),
+            message_handler=handler,
+            logging_callback=make_log_handler(name),
+            read_timeout_seconds=config.timeout,
+            client_info=types.Implementation(name="stepgate", title="Stepgate", version=version("stepgate")),
+        )
+
+    if config.transport == "stdio":
+        return client(stdio_transport(name, config, ended))
+    access = access or ServerAuthentication()
+    auth = access.make_auth(name, config)
+    headers = dict(config.headers)
+    if config.transport == "sse":
+        return client(sse_client(config.url, headers, httpx_client_factory=access.make_http_client, auth=auth))
+    return client(_http_transport(config, headers, access, auth))
+
+
+async def fetch_tools(client: Client) -> list[types.Tool]:
+    """Returns all tools of a server, at most `MAX_TOOLS`. Raises what the client raises."""
+    tools: list[types.Tool] = []
+    cursor: str | None = None
+    while len(tools) < MAX_TOOLS:
+        page = await client.list_tools(cursor=cursor, cache_mode="bypass")
+        tools += page.tools
+        if not (cursor := page.next_cursor):
+            break
+    return tools[:MAX_TOOLS]
+
+
+async def execute_call(client: Client, call: RemoteCall, limit: float) -> types.CallToolResult:
+    """Returns the result of a call, within `limit` seconds. Raises what the client raises."""
+    if is_resource_tool(call.definition):
+        return await call_resource_tool(client, call.definition, call.args)
+    meta = types.RequestParamsMeta(**{"stepgate/idempotencyKey": call.idempotency_key})  # type: ignore[typeddict-unknown-key]
+    progress = make_progress_handler(call.report_progress)
+    return await client.call_tool(
+        call.tool, call.args, read_timeout_seconds=limit, meta=meta, progress_callback=progress
+    )
+
+
+@asynccontextmanager
+async def _http_transport(
+    config: McpServerConfig, headers: dict[str, str], access: ServerAuthentication, auth: httpx2.Auth | None
+) -> AsyncIterator[TransportStreams]:
+    """Opens streamable HTTP with our headers. The SDK leaves closing a given HTTP client to its owner."""
+    limits = httpx2.Timeout(config.timeout, connect=CONNECT_TIMEOUT_S)
+    async with (
+        access.make_http_client(headers, limits, auth) as http,
+        streamable_http_client(config.url, http_client=http) as streams,
+    ):
+        yield streams

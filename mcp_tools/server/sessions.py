@@ -1,0 +1,96 @@
+"""Sessions of protocol era 2025: an event log for each session, so that a client can resume a broken stream.
+
+Era 2026 has neither sessions nor resumption; its requests pass through unchanged.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+from mcp.server.connection import Connection
+from mcp.server.context import ServerRequestContext
+from mcp.server.streamable_http import EventCallback, EventId, EventMessage, EventStore, StreamId
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp_types import JSONRPCMessage
+
+Context = ServerRequestContext[Any, Any]
+
+MAX_EVENTS = 200
+"""Events kept for each session; a run sends a few dozen. A client that resumes later misses older ones."""
+MAX_CHARS = 1_000_000
+"""Characters of JSON kept for each session, so that large results do not add up."""
+MAX_SESSIONS = 1_000
+"""Simultaneous sessions; with `MAX_CHARS` this limits the memory that idle clients can occupy."""
+RETRY_MS = 1_000
+"""How long a client whose stream was closed should wait before it resumes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    number: int
+    stream: StreamId
+    message: JSONRPCMessage | None
+    chars: int
+
+
+class SessionEventLog(EventStore):
+    """The newest events of one session, over all its streams.
+
+    An event larger than the whole log is not kept, and neither is anything before it: a client that resumes from there
+    gets an error.
+    """
+
+    def __init__(self, max_events: int = MAX_EVENTS, max_chars: int = MAX_CHARS) -> None:
+        self._entries: deque[_Entry] = deque()
+        self._max_events, self._max_chars = max_events, max_chars
+        self._total_chars = 0
+        self._last_number = 0
+
+    async def store_event(self, stream_id: StreamId, message: JSONRPCMessage | None) -> EventId:
+        """Stores an event. None marks the start of a stream."""
+        self._last_number += 1
+        chars = 0 if message is None else len(message.model_dump_json(by_alias=True, exclude_none=True))
+        if chars > self._max_chars:  # an image would stay until the session ends; the client can repeat its call
+            self._entries.clear()
+            message, chars, self._total_chars = None, 0, 0
+        self._entries.append(_Entry(self._last_number, stream_id, message, chars))
+        self._total_chars += chars
+        while len(self._entries) > self._max_events or self._total_chars > self._max_chars:
+            self._total_chars -= self._entries.popleft().chars
+        return str(self._last_number)
+
+    async def replay_events_after(self, last_event_id: EventId, send_callback: EventCallback) -> StreamId | None:
+        """Sends the events after `last_event_id` on its stream. Returns None if the session does not know that
+        event."""
+        known = next((entry for entry in self._entries if str(entry.number) == last_event_id), None)
+        if known is None:
+            return None
+        for entry in list(self._entries):
+            if entry.number > known.number and entry.stream == known.stream and entry.message is not None:
+                await send_callback(EventMessage(entry.message, str(entry.number)))
+        return known.stream
+
+
+class SessionManager(StreamableHTTPSessionManager):
+    """The SDK's manager with one event log for each session.
+
+    Stream ids are request ids, which sessions share, so a common log would replay one client's results to another.
+    """
+
+    @property
+    def event_store(self) -> EventStore | None:
+        """A new log each time the manager opens a session."""
+        return SessionEventLog()
+
+    @event_store.setter
+    def event_store(self, _: EventStore | None) -> None:
+        """Ignores the value that the base class sets."""
+
+
+def get_connection(context: Context) -> Connection:
+    """Returns the connection of a request.
+
+    Its `state` and `exit_stack` last as long as the session (era 2025) or the request (era 2026). The SDK documents
+    both for handlers, but offers the connection only by this private name.
+    """
+    return context.session._connection

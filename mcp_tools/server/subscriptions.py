@@ -1,0 +1,234 @@
+"""Change notifications: `subscriptions/listen` (era 2026), `resources/subscribe` and list changes (era 2025).
+
+Both eras share one bus. A run is followed only while somebody subscribes to it, and the list of runs is polled only
+while somebody listens for it.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import mcp_types as types
+from mcp.server.connection import Connection
+from mcp.server.lowlevel.server import Server
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    ResourcesListChanged,
+    ResourceUpdated,
+    ServerEvent,
+    ToolsListChanged,
+)
+from mcp.shared.exceptions import MCPError
+
+from agent.core import events as ev
+from agent.core.errors import AgentError
+from agent.run_context.run import Run
+from agent.runs.service import AgentService
+from agent.tools import ToolRegistry
+from mcp_tools.server.current_principal import current_owner
+from mcp_tools.server.sessions import Context, get_connection
+
+log = logging.getLogger(__name__)
+
+WATCH_SECONDS = 1.0
+"""How often the lists are compared: a new tool or run is announced within this time."""
+MAX_URIS = 100
+"""Resources one client may subscribe to at a time; each followed run is a task."""
+RUN_RESOURCES = ("steps", "report")
+"""The resources of a run: `run://ID/steps` and `run://ID/report`."""
+_LISTENER_KEY = "stepgate.listener"
+
+
+class ChangeNotifier:
+    """The subscriptions of one server. Nothing is sent before `serve` is entered."""
+
+    def __init__(self, service: Callable[[], AgentService[Run]], registry: Callable[[], ToolRegistry]) -> None:
+        self._service, self._registry = service, registry
+        self._bus = InMemorySubscriptionBus()
+        self._listen = ListenHandler(self._bus)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._follower_counts: Counter[str] = Counter()
+        self._followers: dict[str, asyncio.Task[None]] = {}
+        self._list_listeners = 0
+
+    @asynccontextmanager
+    async def serve(self, _: Server[Any]) -> AsyncIterator[None]:
+        """The server's lifespan: watches the lists until it is left."""
+        self.spawn_task(self._watch_tools())
+        self.spawn_task(self._watch_runs())
+        try:
+            yield
+        finally:
+            self._listen.close()
+            for task in self._tasks:
+                task.cancel()
+            if self._tasks:
+                await asyncio.wait(self._tasks)
+
+    async def publish(self, event: ServerEvent) -> None:
+        """Sends an event to every subscriber."""
+        await self._bus.publish(event)
+
+    def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
+        """Registers a listener for every event. Returns a function that removes it."""
+        return self._bus.subscribe(listener)
+
+    async def listen(
+        self, context: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        """Handles `subscriptions/listen`: a stream that ends when the client leaves or the gateway stops."""
+        wanted = params.notifications
+        uris = wanted.resource_subscriptions or []
+        if len(uris) > MAX_URIS:
+            raise MCPError(types.INVALID_PARAMS, f"{len(uris)} resources are too many; at most {MAX_URIS} a stream")
+        with self.follow_runs(uris):
+            self._list_listeners += bool(wanted.resources_list_changed)
+            try:
+                return await self._listen(context, params)
+            finally:
+                self._list_listeners -= bool(wanted.resources_list_changed)
+
+    @contextmanager
+    def follow_runs(self, uris: Sequence[str]) -> Iterator[None]:
+        """Follows the runs that these URIs name, and publishes their changes."""
+        runs = {run_id for uri in uris if (run_id := parse_run_uri(uri)) is not None}
+        for run_id in runs:
+            self._follower_counts[run_id] += 1
+            if run_id not in self._followers:
+                self._followers[run_id] = self.spawn_task(self._follow_run(run_id))
+        try:
+            yield
+        finally:
+            for run_id in runs:
+                self._follower_counts[run_id] -= 1
+                if not self._follower_counts[run_id]:
+                    del self._follower_counts[run_id]
+                    self._followers.pop(run_id).cancel()
+
+    def spawn_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Starts a task that ends with the server at the latest."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._on_task_done)
+        return task
+
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a defect in the change notifications for MCP clients", exc_info=error)
+
+    async def _follow_run(self, run_id: str) -> None:
+        try:
+            row = await self._service().get_run(run_id, owner=current_owner())
+            async with contextlib.aclosing(
+                self._service().follow_events(run_id, owner=current_owner(), after=row.last_seq)
+            ) as events:
+                async for event in events:
+                    if _changes_run_view(event):
+                        for view in RUN_RESOURCES:
+                            await self.publish(ResourceUpdated(f"run://{run_id}/{view}"))
+        except AgentError as error:  # an unknown run or an unavailable store: a subscription guarantees no event
+            log.debug("run %s is not followed: %s", run_id, error.message)
+
+    async def _watch_tools(self) -> None:
+        known = self._registry().list_specs()
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            if self._service().worker.draining:
+                self._listen.close()  # the server waits for open connections before it ends this lifespan
+            specs = self._registry().list_specs()
+            if specs != known:
+                known = specs
+                await self.publish(ToolsListChanged())
+
+    async def _watch_runs(self) -> None:
+        newest: str | None = None
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            if not self._list_listeners:
+                newest = None
+                continue
+            try:
+                rows = await self._service().list_runs(owner=current_owner(), limit=1)
+            except AgentError as error:
+                log.debug("the runs cannot be listed: %s", error.message)
+                continue
+            current = rows[0].run_id if rows else ""
+            if newest is not None and current != newest:
+                await self.publish(ResourcesListChanged())
+            newest = current
+
+
+class SessionListener:
+    """Notifies one session of era 2025 about changed tool lists and the resources it subscribed to."""
+
+    def __init__(self, changes: ChangeNotifier, connection: Connection) -> None:
+        self._changes, self._connection = changes, connection
+        self._uris: dict[str, contextlib.ExitStack] = {}
+        self._pending: dict[ServerEvent, None] = {}
+        self._wake = asyncio.Event()
+        self._unsubscribe = changes.subscribe(self._on_event)
+        self._task = changes.spawn_task(self._send_pending())
+
+    @classmethod
+    def for_session(cls, changes: ChangeNotifier, context: Context) -> "SessionListener":
+        """Returns the listener of the request's session. The first call creates it."""
+        connection = get_connection(context)
+        listener = connection.state.get(_LISTENER_KEY)
+        if not isinstance(listener, cls):
+            listener = connection.state[_LISTENER_KEY] = cls(changes, connection)
+            connection.exit_stack.callback(listener.close)
+        return listener
+
+    def add(self, uri: str) -> None:
+        """Subscribes to a resource. Raises `MCPError` if there are too many."""
+        if uri in self._uris:
+            return
+        if len(self._uris) >= MAX_URIS:
+            raise MCPError(types.INVALID_PARAMS, f"a session may subscribe to {MAX_URIS} resources; unsubscribe first")
+        stack = self._uris[uri] = contextlib.ExitStack()
+        stack.enter_context(self._changes.follow_runs([uri]))
+
+    def remove(self, uri: str) -> None:
+        """Ends a subscription."""
+        if (stack := self._uris.pop(uri, None)) is not None:
+            stack.close()
+
+    def close(self) -> None:
+        """Ends all subscriptions of the session."""
+        self._unsubscribe()
+        self._task.cancel()
+        for uri in list(self._uris):
+            self.remove(uri)
+
+    def _on_event(self, event: ServerEvent) -> None:
+        if isinstance(event, ToolsListChanged) or (isinstance(event, ResourceUpdated) and event.uri in self._uris):
+            self._pending[event] = None  # a dict, so that an event is sent once even if it occurs again before
+            self._wake.set()
+
+    async def _send_pending(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            pending, self._pending = self._pending, {}
+            for event in pending:
+                if isinstance(event, ResourceUpdated):
+                    await self._connection.send_resource_updated(event.uri)
+                else:
+                    await self._connection.send_tool_list_changed()
+
+
+def parse_run_uri(uri: str) -> str | None:
+    """Returns the run id of `run://ID/steps` or `run://ID/report`; None for any other URI."""
+    run_id, _, view = uri.removeprefix("run://").partition("/")
+    return run_id if uri.startswith("run://") and run_id and view in RUN_RESOURCES else None
+
+
+def _changes_run_view(event: ev.Event) -> bool:
+    """Whether this event changes a run's steps or report. Answer deltas are skipped: the answer's end reports them."""
+    return not isinstance(event.body, ev.AnswerDelta | ev.RunClaimed | ev.ModelReturned)

@@ -1,0 +1,231 @@
+"""Tasks over MCP: the extension `io.modelcontextprotocol/tasks` (SEP-2663) of protocol version 2026-07-28.
+
+If a client declares it, an `agent_run` that takes longer than `INLINE_SECONDS` becomes a task. The task is the durable
+run: it has the run's id and survives the connection and a restart. Other clients call as before.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Protocol
+
+import mcp_types as types
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import Field, JsonValue, ValidationError
+from starlette.requests import Request
+
+from agent.core.errors import ConflictError, NotFoundError
+from agent.core.models import ENDED_STATUSES, JsonObject
+from agent.core.trace import build_trace, shorten
+from agent.run_context.run import Run
+from agent.runs.service import AgentService
+from mcp_tools.server.approval import (
+    WAITING_MESSAGE,
+    UnclearReplyError,
+    get_open_question,
+    parse_reply,
+    submit_decision,
+)
+from mcp_tools.server.current_principal import current_owner
+from mcp_tools.server.sessions import Context
+
+TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
+POLL_MS = 1_000
+INLINE_SECONDS = 1.0
+"""A run that ends within this time is returned at once; a task would cost its client a second request."""
+HEADER_MISMATCH = -32020
+
+
+class TaskParams(types.RequestParams):
+    """Parameters of `tasks/get` and `tasks/cancel`."""
+
+    task_id: str
+
+
+class TaskUpdateParams(TaskParams):
+    """Parameters of `tasks/update`: what the client answers to a task's `inputRequests`."""
+
+    input_responses: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskState:
+    """A task as clients see it. Times are UTC seconds since 1970; `details` holds `result`, `error` or
+    `inputRequests`."""
+
+    task_id: str
+    status: types.TaskStatus
+    created_at: float
+    updated_at: float
+    message: str = ""
+    details: JsonObject = field(default_factory=dict)
+
+    def to_wire(self) -> JsonObject:
+        """Returns the wire form. `ttlMs` is null, because runs are kept until somebody deletes them."""
+        status_message: JsonObject = {"statusMessage": self.message} if self.message else {}
+        return {
+            "taskId": self.task_id,
+            "status": self.status,
+            "createdAt": _format_time(self.created_at),
+            "lastUpdatedAt": _format_time(self.updated_at),
+            "ttlMs": None,
+            "pollIntervalMs": POLL_MS,
+            **status_message,
+            **self.details,
+        }
+
+    def to_created_result(self) -> JsonObject:
+        """Returns the result of the call that became this task. Only `tasks/get` returns the details."""
+        return {"resultType": "task", **replace(self, details={}).to_wire()}
+
+
+class TaskSource(Protocol):
+    """A store of tasks. Each method returns None or False if it does not know the task."""
+
+    async def get(self, task_id: str) -> TaskState | None:
+        """Returns the current state of a task."""
+        ...
+
+    async def cancel(self, task_id: str) -> bool:
+        """Stops a task. One that has ended stays as it is."""
+        ...
+
+    async def update(self, task_id: str, responses: JsonObject) -> bool:
+        """Answers the task's open requests. Ignores answers that nobody waits for."""
+        ...
+
+
+class RunTasks:
+    """Runs as tasks.
+
+    `get_result` returns what the call of a run would return now; `can_elicit`: the client supports elicitation by form.
+    """
+
+    def __init__(
+        self,
+        service: AgentService[Run],
+        get_result: Callable[[str], Awaitable[types.CallToolResult]],
+        *,
+        can_elicit: bool,
+    ) -> None:
+        self._service, self._get_result, self._can_elicit = service, get_result, can_elicit
+
+    async def get(self, task_id: str) -> TaskState | None:
+        """Returns the run as a task.
+
+        A failed run is `completed` with a result that says so: `failed` is for calls that could not be executed.
+        """
+        try:
+            row = await self._service.get_run(task_id, owner=current_owner())
+        except NotFoundError:
+            return None
+        if row.status == "cancelled":
+            return TaskState(task_id, "cancelled", row.created_at, row.updated_at)
+        question = await get_open_question(self._service, task_id) if row.status == "awaiting_approval" else None
+        if question is not None and question.fits_form and self._can_elicit:
+            details: JsonObject = {"inputRequests": {question.key: _to_wire(question.build_request())}}
+            return TaskState(task_id, "input_required", row.created_at, row.updated_at, WAITING_MESSAGE, details)
+        # Without elicitation the task ends, as the call would without tasks: its result has the question, and the model
+        # answers with run_respond. Nobody would look at a task that stays "working".
+        if question is not None or row.status in ENDED_STATUSES:
+            details = {"result": _to_wire(await self._get_result(task_id))}
+            return TaskState(task_id, "completed", row.created_at, row.updated_at, details=details)
+        steps = build_trace(await self._service.read_events(task_id, owner=current_owner()))
+        return TaskState(task_id, "working", row.created_at, row.updated_at, steps[-1].title if steps else row.status)
+
+    async def cancel(self, task_id: str) -> bool:
+        """Cancels the run."""
+        try:
+            await self._service.cancel_run(task_id, owner=current_owner(), reason="cancelled by the MCP client")
+        except NotFoundError:
+            return False
+        except ConflictError:  # it has ended
+            return True
+        return True
+
+    async def update(self, task_id: str, responses: JsonObject) -> bool:
+        """Passes the user's decision to the run. Raises `MCPError` for an unclear one, which would not be asked
+        again."""
+        try:
+            question = await get_open_question(self._service, task_id)
+        except NotFoundError:
+            return False
+        if question is not None and question.key in responses:
+            try:
+                decision = parse_reply(types.ElicitResult.model_validate(responses[question.key]))
+            except (ValidationError, UnclearReplyError) as error:
+                problem = str(error) if isinstance(error, UnclearReplyError) else "not an elicitation result"
+                raise MCPError(types.INVALID_PARAMS, f"inputResponses.{question.key}: {problem}") from error
+            if decision is not None:
+                await submit_decision(self._service, task_id, question, decision)
+        return True
+
+
+class TaskMethods:
+    """The methods of the extension over several sources."""
+
+    def __init__(self, sources: Sequence[TaskSource]) -> None:
+        self._sources = sources
+
+    async def get(self, context: Context, task_id: str) -> JsonObject:
+        """Handles `tasks/get`."""
+        _check_request(context, "tasks/get", task_id)
+        for source in self._sources:
+            if (state := await source.get(task_id)) is not None:
+                return state.to_wire()
+        raise _make_unknown_task_error(task_id)
+
+    async def cancel(self, context: Context, task_id: str) -> JsonObject:
+        """Handles `tasks/cancel`: acknowledges at once; `tasks/get` shows the outcome."""
+        _check_request(context, "tasks/cancel", task_id)
+        for source in self._sources:
+            if await source.cancel(task_id):
+                return {}
+        raise _make_unknown_task_error(task_id)
+
+    async def update(self, context: Context, params: TaskUpdateParams) -> JsonObject:
+        """Handles `tasks/update`."""
+        _check_request(context, "tasks/update", params.task_id)
+        for source in self._sources:
+            if await source.update(params.task_id, params.input_responses):
+                return {}
+        raise _make_unknown_task_error(params.task_id)
+
+
+def supports_tasks(context: Context) -> bool:
+    """Whether the client of this request can receive a task."""
+    capabilities = context.session.client_capabilities
+    declared = capabilities.extensions if capabilities is not None else None
+    return context.protocol_version in MODERN_PROTOCOL_VERSIONS and TASKS_EXTENSION in (declared or {})
+
+
+def make_tasks_required_error() -> MCPError:
+    """Returns the error for a request that needs a client with tasks."""
+    data: JsonObject = {"requiredCapabilities": {"extensions": {TASKS_EXTENSION: {}}}}
+    return MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, f"the client must declare {TASKS_EXTENSION}", data)
+
+
+def _check_request(context: Context, method: str, task_id: str) -> None:
+    """Checks what the SDK does not check for an extension: protocol version, declared support, routing header."""
+    if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+        raise MCPError(types.METHOD_NOT_FOUND, "Method not found", method)
+    if not supports_tasks(context):
+        raise make_tasks_required_error()
+    routed = context.request.headers.get("mcp-name") if isinstance(context.request, Request) else None
+    if routed is not None and routed != task_id:
+        raise MCPError(HEADER_MISMATCH, "mcp-name header does not match the request body's 'taskId' parameter")
+
+
+def _make_unknown_task_error(task_id: str) -> MCPError:
+    return MCPError(types.INVALID_PARAMS, f"there is no task {shorten(task_id, 100)!r}")
+
+
+def _to_wire(message: types.CallToolResult | types.ElicitRequest) -> JsonObject:
+    """Returns the wire form."""
+    wire: JsonObject = message.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return wire
+
+
+def _format_time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,150 @@
+"""The tools a view lists, and `tools_find` and `tools_call`, which find and call external tools that it does not list.
+
+So hundreds of external tools do not fill every client's context.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import mcp_types as types
+from pydantic import BaseModel, Field, JsonValue, ValidationError
+
+from agent.core.models import JsonObject
+from agent.runs.run_intake import RunIntake
+from agent.tools import READ_ONLY, ToolAnnotations, ToolRegistry, ToolSpec, build_flat_schema
+from agent.tools.catalogue import Catalogue
+from mcp_tools.server.agent_tools import AGENT_TOOLS
+from mcp_tools.server.approval import ClientCall
+from mcp_tools.server.content import make_text_content
+from mcp_tools.server.extras import CallResult
+from mcp_tools.server.pagination import PAGE_SIZE
+from mcp_tools.server.tools import (
+    call_registered_tool,
+    describe_agent_tool,
+    describe_registered_tool,
+    format_validation_error,
+    make_error_result,
+    to_mcp_annotations,
+)
+from mcp_tools.server.views import CALL_TOOL, FIND_TOOL, View
+
+_ANY_EFFECT = ToolAnnotations()
+
+
+class FindInput(BaseModel):
+    """Arguments of `tools_find`."""
+
+    query: str = Field(min_length=1, max_length=500, description="what the tool should do, in words; or its name")
+    limit: int = Field(default=8, ge=1, le=50, description="how many tools at most")
+
+
+class FoundTool(BaseModel):
+    """A tool that was found, with everything needed to call it."""
+
+    name: str
+    description: str
+    input_schema: dict[str, JsonValue]
+    effect: str
+
+
+class FoundTools(BaseModel):
+    """Tools in order of relevance."""
+
+    tools: list[FoundTool]
+    of: int = Field(description="how many tools there are in all")
+
+
+class CallInput(BaseModel):
+    """Arguments of `tools_call`."""
+
+    name: str = Field(min_length=1, max_length=64, description="a name that tools_find returned")
+    args: dict[str, JsonValue] = Field(default={}, description="its arguments, as its input_schema says")
+
+
+def list_view_tools(specs: Sequence[ToolSpec], view: View) -> list[types.Tool]:
+    """Returns the tools of a view in a fixed order: the agent's, ours by name, `tools_find` and `tools_call`,
+    external ones by name."""
+    agents = [describe_agent_tool(tool) for tool in AGENT_TOOLS.values() if view.permits_tool(tool.name)]
+    own = [describe_registered_tool(spec) for spec in specs if not is_foreign(spec)]
+    foreign = [describe_registered_tool(spec) for spec in specs if is_foreign(spec)]
+    is_hidden = bool(foreign) and view.tools is None
+    # A client that reads only the first page finds the other tools by searching.
+    cut = len(agents) + len(own) + len(foreign) > PAGE_SIZE
+    finders = [
+        tool
+        for tool in _SEARCH_TOOLS
+        if view.names_tool(tool.name) or is_hidden or (cut and view.permits_tool(tool.name))
+    ]
+    return [*agents, *own, *finders, *([] if is_hidden else foreign)]
+
+
+def is_foreign(spec: ToolSpec) -> bool:
+    """Whether a tool belongs to another MCP server."""
+    return spec.origin != "builtin"
+
+
+def get_search_tool_schema(name: str) -> JsonObject | None:
+    """Returns the argument schema of `tools_find` or `tools_call`; None for any other name."""
+    return {FIND_TOOL: build_flat_schema(FindInput), CALL_TOOL: build_flat_schema(CallInput)}.get(name)
+
+
+async def call_search_tool(
+    intake: RunIntake,
+    registry: ToolRegistry,
+    specs: Sequence[ToolSpec],
+    name: str,
+    arguments: dict[str, Any],
+    call: ClientCall,
+    room: str | None = None,
+) -> CallResult:
+    """Executes `tools_find` or `tools_call`. `specs` are the registered tools that may be called in `room`."""
+    foreign = [spec for spec in specs if is_foreign(spec)]
+    try:
+        if name == FIND_TOOL:
+            found = _find_tools(foreign, FindInput.model_validate(arguments))
+            return types.CallToolResult(
+                content=[make_text_content(_format_found_tools(found))], structured_content=found.model_dump()
+            )
+        wanted = CallInput.model_validate(arguments)
+    except ValidationError as error:
+        return make_error_result(f"{name}: {format_validation_error(error)}")
+    if wanted.name not in {spec.name for spec in foreign}:
+        return make_error_result(f"there is no tool {wanted.name[:64]!r} to call; find it with {FIND_TOOL}")
+    return await call_registered_tool(intake, registry.get(wanted.name), wanted.args, call, room)
+
+
+def _find_tools(foreign: list[ToolSpec], wanted: FindInput) -> FoundTools:
+    scores = Catalogue(tools=tuple(foreign)).scores(wanted.query)
+    for spec in foreign:  # a matching name counts more than a matching description
+        scores[spec.name] += 100.0 if wanted.query.lower() in spec.name else 0.0
+    ranked = [spec for spec in sorted(foreign, key=lambda spec: (-scores[spec.name], spec.name)) if scores[spec.name]]
+    return FoundTools(
+        tools=[
+            FoundTool(name=spec.name, description=spec.description, input_schema=spec.input_schema, effect=spec.effect)
+            for spec in ranked[: wanted.limit]
+        ],
+        of=len(foreign),
+    )
+
+
+def _format_found_tools(found: FoundTools) -> str:
+    if not found.tools:
+        return f"None of the {found.of} tools matches; try other words."
+    return "\n".join(f"- {tool.name}: {' '.join(tool.description.split())[:200]}" for tool in found.tools)
+
+
+_SEARCH_TOOLS = (
+    types.Tool(
+        name=FIND_TOOL,
+        description="Find tools of the MCP servers behind Stepgate by what they do. Call them with tools_call.",
+        input_schema=build_flat_schema(FindInput),
+        output_schema=build_flat_schema(FoundTools),
+        annotations=to_mcp_annotations(READ_ONLY),
+    ),
+    types.Tool(
+        name=CALL_TOOL,
+        description="Call a tool that tools_find found, by its name, with arguments as its input_schema says.",
+        input_schema=build_flat_schema(CallInput),
+        annotations=to_mcp_annotations(_ANY_EFFECT),
+    ),
+)

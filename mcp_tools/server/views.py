@@ -1,0 +1,125 @@
+"""Views: what a client sees and may call at `/mcp`, `/mcp/all` and `/mcp/{view}`.
+
+Curated views are YAML files in `config/mcp_views` and in `AGENT_MCP_VIEWS_DIR`. This module does not import the MCP
+SDK, because the gateway loads the views at its start.
+"""
+
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agent.core.errors import BadRequestError, ConfigError, RoomUnknownError
+from agent.core.models import JsonObject
+from agent.core.settings import Settings
+from agent.rooms import Rooms
+from agent.tools import ToolRegistry
+from mcp_tools.server.agent_tools import AGENT_TOOLS
+
+FIND_TOOL, CALL_TOOL = "tools_find", "tools_call"
+"""The names of the tools that find and call tools which a view does not list."""
+
+
+class View(BaseModel):
+    """A set of tools and skills for one kind of client. Other tools are neither listed nor callable."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str = Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$", description="the last part of its path")
+    description: str = Field(default="", max_length=2_000, description="replaces our instructions to clients")
+    tools: tuple[str, ...] | None = Field(
+        default=None,
+        description="names of tools, or patterns such as github__*; null: all, where external tools are not listed but "
+        "found and called by tools_find and tools_call",
+    )
+    skills: tuple[str, ...] | None = Field(default=None, description="skills that are prompts here; null: all")
+    room: str | None = Field(default=None, description="the only room of this view; null: the caller chooses")
+
+    def permits_tool(self, tool: str) -> bool:
+        """Whether a tool of this name may be called."""
+        return self.tools is None or any(fnmatchcase(tool, pattern) for pattern in self.tools)
+
+    def names_tool(self, tool: str) -> bool:
+        """Whether the view lists the tool by its exact name."""
+        return self.tools is not None and tool in self.tools
+
+    def set_room(self, arguments: JsonObject) -> JsonObject:
+        """Returns the arguments of `agent_run` with this view's room. Raises `BadRequestError` for another room."""
+        if self.room is None:
+            return arguments
+        if arguments.get("room") not in (None, "", self.room):
+            raise BadRequestError(f"room: here every task goes to {self.room!r}; leave it out", param="room")
+        return {**arguments, "room": self.room}
+
+
+DEFAULT_VIEW = View(id="own")
+"""`/mcp` and stdio: Stepgate's own tools, and a way to find and call external ones."""
+ALL_VIEW = View(id="all", tools=("*",))
+"""`/mcp/all`: also lists external tools."""
+
+
+def load_configured_views(settings: Settings, shipped: Path) -> Mapping[str, View]:
+    """Returns the views by id: `all`, those of the folder `shipped`, and the operator's.
+
+    Raises `ConfigError` naming file and field.
+    """
+    return load_views(shipped, *([settings.mcp_views_dir] if settings.mcp_views_dir else []))
+
+
+def load_views(*folders: Path) -> Mapping[str, View]:
+    """Returns `all` and the views of the folders. A later folder overrides an earlier one. Raises `ConfigError`."""
+    views = {ALL_VIEW.id: ALL_VIEW}
+    for folder in folders:
+        if not folder.is_dir():
+            raise _make_config_error(f"{folder} is not a folder")
+        for path in sorted(folder.glob("*.yaml")):
+            view = _read_view(path)
+            if view.id == ALL_VIEW.id:
+                raise _make_config_error(f"{path}: id: /mcp/all exists already, with every tool; use another name")
+            views[view.id] = view
+    return views
+
+
+def check_rooms(views: Iterable[View], rooms: Rooms) -> None:
+    """Raises `ConfigError` for a view whose room does not exist."""
+    for view in views:
+        try:
+            rooms.get(view.room)
+        except RoomUnknownError as error:
+            raise _make_config_error(f"view {view.id!r}: room: {error.message}") from error
+
+
+def list_missing_tools(views: Iterable[View], registry: ToolRegistry) -> list[str]:
+    """Returns a line for each unknown tool that a view names.
+
+    Names with `__` are skipped: the tools of other servers may appear later.
+    """
+    known = {*AGENT_TOOLS, FIND_TOOL, CALL_TOOL, *(spec.name for spec in registry.list_specs())}
+    return [
+        f"the MCP view {view.id!r} names an unknown tool {name!r}"
+        for view in views
+        for name in view.tools or ()
+        if "__" not in name and not any(fnmatchcase(tool, name) for tool in known)
+    ]
+
+
+def _read_view(path: Path) -> View:
+    try:
+        data = yaml.safe_load(path.read_text("utf-8"))
+        if not isinstance(data, dict):
+            raise _make_config_error(f"{path}: a view's file must hold `key: value` lines")
+        return View.model_validate({"id": path.stem, **data})
+    except (OSError, UnicodeDecodeError) as error:
+        raise _make_config_error(f"{path}: cannot be read: {error}") from error
+    except yaml.YAMLError as error:
+        raise _make_config_error(f"{path}: invalid YAML: {' '.join(str(error).split())}") from error
+    except ValidationError as error:
+        problem = error.errors()[0]
+        field = ".".join(str(part) for part in problem["loc"])
+        raise _make_config_error(f"{path}: {field}: {problem['msg']}") from error
+
+
+def _make_config_error(what: str) -> ConfigError:
+    return ConfigError(f"AGENT_MCP_VIEWS_DIR: {what}")

@@ -1,0 +1,132 @@
+"""Extensions: the example package is installed and used through a real gateway; a broken one is named and skipped."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from agent.ingest.templates import from_template
+from tests.support.processes import ROOT, start
+
+EXAMPLE = ROOT / "docs" / "examples" / "stepgate-poems"
+ROOM = "gates: [short_answer]\ntools: [count_words]\n"
+LONG = " ".join(["word"] * 60)
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the example package, and a package whose entry points cannot be loaded."""
+    folder = tmp_path_factory.mktemp("packages")
+    offline = ["--no-index", "--no-deps", "--no-build-isolation", "--quiet", "--disable-pip-version-check"]
+    command = [sys.executable, "-m", "pip", "install", *offline, "--target", str(folder), str(EXAMPLE)]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    broken = folder / "broken_extension-2.0.dist-info"
+    broken.mkdir()
+    (broken / "METADATA").write_text("Metadata-Version: 2.1\nName: broken-extension\nVersion: 2.0\n")
+    (broken / "entry_points.txt").write_text(
+        "[stepgate.tools]\nmissing = no_such_module:Tool\n"
+        "[stepgate.gates]\nanswer_present = stepgate_poems.gate:short_answer\n"
+        "[stepgate.parsers]\nno_reader = stepgate_poems.gate:short_answer\n"
+        "[stepgate.connectors]\nlocal = stepgate_poems.connector:PoemConnector\n"
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def environment(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("gateway")
+    rooms = folder / "rooms"
+    rooms.mkdir()
+    (rooms / "brief.yaml").write_text(ROOM)
+    return {
+        "PYTHONPATH": os.pathsep.join((str(packages), str(ROOT))),
+        "AGENT_DATA_DIR": str(folder / "data"),
+        "AGENT_ROOMS_DIR": str(rooms),
+        "AGENT_PORT": "0",
+        "AGENT_SKILLS_USER_DIR": "false",
+    }
+
+
+@pytest.fixture(scope="module")
+def client(environment: dict[str, str]) -> Iterator[httpx.Client]:
+    process = start([sys.executable, "-m", "gateway.cli", "serve"], environment=environment, cold=True)
+    try:
+        url = process.line_with("Stepgate listens on ").rsplit(" ", 1)[1]
+        with httpx.Client(base_url=url, timeout=60) as client:
+            yield client
+    finally:
+        process.kill()
+
+
+def ask(client: httpx.Client, text: str) -> Any:
+    call = {"tool_calls": [{"tool": "count_words", "args": {"text": text}}]}
+    response = client.post("/v1/agent", json={"prompt": "Count the words", "room": "brief", "metadata": call})
+    return response.json()
+
+
+def pipeline() -> dict[str, Any]:
+    """The documents template, where text files go to the extension's parser."""
+    plan = from_template("documents").model_dump(mode="json")
+    (auto,) = [node for node in plan["nodes"] if node["kind"] == "parser"]
+    plan["nodes"].append({"id": "verses", "kind": "parser", "plugin": "verses", "file_types": ["txt"]})
+    plan["edges"] += [
+        edge | {end: "verses"} for edge in plan["edges"] for end in ("from_node", "to_node") if edge[end] == auto["id"]
+    ]
+    return plan
+
+
+def test_doctor_lists_each_with_its_package_and_names_those_that_are_skipped(environment: dict[str, str]) -> None:
+    process = start([sys.executable, "-m", "gateway.cli", "doctor"], environment=environment, cold=True)
+    process.wait(60)
+    output = "\n".join(process.output)
+    for line in (
+        "extension tools count_words: stepgate-poems 0.1.0 (stepgate_poems.tool:CountWordsTool)",
+        "extension gates short_answer: stepgate-poems 0.1.0 (stepgate_poems.gate:short_answer)",
+        "extension connectors poems: stepgate-poems 0.1.0 (stepgate_poems.connector:PoemConnector)",
+        "extension parsers verses: stepgate-poems 0.1.0 (stepgate_poems.parser:VERSES)",
+    ):
+        assert f"ok   {line}" in output
+    for line in (
+        "extension tools missing: broken-extension 2.0 (no_such_module:Tool) is skipped: ModuleNotFoundError",
+        "extension gates answer_present: broken-extension 2.0 (stepgate_poems.gate:short_answer) is skipped",
+        "extension parsers no_reader: broken-extension 2.0 (stepgate_poems.gate:short_answer) is skipped: TypeError",
+        "extension connectors local: broken-extension 2.0 (stepgate_poems.connector:PoemConnector) is skipped",
+    ):
+        assert f"note {line}" in output
+    assert "FAIL" not in output
+
+
+def test_the_tool_is_called_and_the_gate_judges_the_answer(client: httpx.Client) -> None:
+    tools = {tool["name"] for tool in client.get("/v1/tools").json()["data"]}
+    assert "count_words" in tools
+    assert "missing" not in tools
+    answered = ask(client, "three short words")
+    assert [result["output"] for result in answered["metadata"]["tool_results"]] == [{"words": 3}]
+    gates = {gate["gate"]: gate["passed"] for gate in answered["metadata"]["gates"]}
+    assert gates["short_answer"] is True
+    assert gates["answer_present"] is True, "not the one that wanted its name"
+
+
+def test_the_connector_fetches_and_the_parser_reads_in_a_worker_process(client: httpx.Client) -> None:
+    body = {"source_type": "poems", "source_identifier": "dickinson", "pipeline": pipeline()}
+    begun = client.post("/v1/collections/poems/ingest", json=body)
+    assert begun.status_code == 202, begun.text
+    job = client.get(f"/v1/jobs/{begun.json()['id']}", params={"wait_s": 50}).json()
+    assert (job["status"], job["report"]["read"], job["report"]["skipped"]) == ("done", 1, [])
+    found = client.post("/v1/search", json={"collection": "poems", "query_text": "the little bird in the storm"}).json()
+    assert "That could abash the little bird\nThat kept so many warm." in found["results"][0]["content"]
+    document = client.get("/v1/collections/poems/documents").json()["data"][0]
+    assert document["title"] == "Hope is the thing with feathers"
+
+
+def test_a_source_type_without_a_connector_is_refused_at_every_door(client: httpx.Client) -> None:
+    body = {"source_type": "letters", "source_identifier": "dickinson"}
+    for path in ("/v1/collections/poems/ingest", "/v1/sources"):
+        refused = client.post(path, json=body)
+        assert refused.status_code == 400, path
+        assert "there is no connector for letters; there are gdrive, local, poems, web" in refused.text

@@ -1,0 +1,125 @@
+"""The web page over HTTP: who gets it, with which headers, and that nothing else can be had that way."""
+
+import gzip
+import re
+
+import httpx
+import pytest
+
+from gateway.doors.web_page import WEB_FOLDER, load_files
+from tests.integration.conftest import Serve
+
+BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+POLICY = {
+    "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data: blob:", "connect-src 'self'",
+    "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'", "require-trusted-types-for 'script'",
+}  # fmt: skip
+
+
+def policy(response: httpx.Response) -> set[str]:
+    return {one.strip() for one in response.headers["content-security-policy"].split(";")}
+
+
+@pytest.mark.row("S000-53", "S004-08")
+async def test_a_browser_gets_the_page_and_a_program_the_pointer(serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=15) as client:
+        page = await client.get("/", headers=BROWSER)
+        head = await client.head("/", headers=BROWSER)
+        pointer = await client.get("/")
+        refused = await client.post("/", headers=BROWSER)
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert "<title>Stepgate</title>" in page.text
+    assert policy(page) == POLICY
+    assert page.headers["x-content-type-options"] == "nosniff"
+    assert "set-cookie" not in page.headers
+    assert "accept" in page.headers["vary"]
+    assert (head.status_code, head.content, head.headers["etag"]) == (200, b"", page.headers["etag"])
+    assert pointer.json()["name"] == "Stepgate"
+    assert (refused.status_code, refused.headers["allow"]) == (405, "GET, HEAD")
+
+
+async def test_the_page_needs_no_key_and_shows_nothing_without_one(serve: Serve) -> None:
+    async with serve(require_key="always") as url, httpx.AsyncClient(base_url=url, timeout=15) as client:
+        assert (await client.get("/", headers=BROWSER)).status_code == 200
+        assert (await client.get("/web/app.js")).status_code == 200
+        assert (await client.get("/v1/models")).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("app.js", "text/javascript; charset=utf-8"),
+        ("base.css", "text/css; charset=utf-8"),
+        ("icon.svg", "image/svg+xml"),
+    ],
+)
+async def test_a_file_has_its_type_and_is_sent_once(serve: Serve, name: str, kind: str) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=15) as client:
+        plain = await client.get(f"/web/{name}", headers={"accept-encoding": "identity"})
+        packed = await client.get(f"/web/{name}", headers={"accept-encoding": "gzip"})
+        again = await client.get(f"/web/{name}", headers={"if-none-match": packed.headers["etag"]})
+        stale = await client.get(f"/web/{name}", headers={"if-none-match": '"of-yesterday"'})
+    assert plain.content == (WEB_FOLDER / name).read_bytes()
+    assert packed.content == plain.content, "unpacked by the client"
+    assert int(packed.headers["content-length"]) < len(plain.content)
+    assert packed.headers["etag"] != plain.headers["etag"]
+    for response in (plain, packed):
+        assert (response.headers["content-type"], response.headers["cache-control"]) == (kind, "no-cache")
+        assert policy(response) == POLICY
+        assert response.headers["x-content-type-options"] == "nosniff"
+    assert (again.status_code, again.content) == (304, b"")
+    assert stale.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/web/nothing.js", "/web/", "/web/../app.py", "/web/%2e%2e/app.py", "/web/..%2fapp.py", "/web//etc/passwd",
+        "/web/%2fetc%2fpasswd", "/web/....//app.py", "/web/app.js%00.css", "/web/..\\app.py", "/web/./app.js",
+    ],
+)  # fmt: skip
+async def test_nothing_but_the_files_of_the_page_can_be_had(serve: Serve, path: str) -> None:
+    async with serve() as url, httpx.AsyncClient(timeout=15) as client:
+        # The path as it stands: a client that tidied it up would hide what is tested.
+        request = httpx.Request("GET", url, extensions={"target": path.encode()})
+        response = await client.send(request)
+    assert response.status_code == 404, response.text
+    assert response.json()["error"]["error_code"] == "ERR_NOT_FOUND"
+
+
+async def test_the_setting_switches_it_off(serve: Serve) -> None:
+    async with serve(web=False) as url, httpx.AsyncClient(base_url=url, timeout=15) as client:
+        assert (await client.get("/", headers=BROWSER)).json()["name"] == "Stepgate"
+        assert (await client.get("/web/app.js")).status_code == 404
+
+
+def test_it_is_small_and_names_no_other_host() -> None:
+    assert {path.name for path in WEB_FOLDER.iterdir()} == set(load_files()), "every file there is served"
+    assert sum(len(one.gzipped) for one in load_files().values()) < 60_000, "what a browser loads, as it is sent"
+    for name, one in load_files().items():
+        text = one.plain.decode()
+        assert gzip.decompress(one.gzipped) == one.plain
+        assert text.count("\n") < 300, name
+        hosts = set(re.findall(r"https?://([\w.-]+)", text)) - {"www.w3.org", "docs.example.org", "drive.google.com"}
+        assert hosts == set(), f"{name}: placeholders and name spaces only"
+        for way in (
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "eval(",
+            "localStorage",
+            "cookie",
+        ):
+            assert way not in text, f"{name}: {way}"
+    page = load_files()["index.html"].plain.decode()
+    assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)", page), "nothing inline"
+
+
+def test_every_module_that_is_named_is_there() -> None:
+    scripts = {name: one.plain.decode() for name, one in load_files().items() if name.endswith(".js")}
+    named = {found for text in scripts.values() for found in re.findall(r'from "\./([\w.]+)"', text)}
+    page = load_files()["index.html"].plain.decode()
+    named |= set(re.findall(r'"web/([\w.]+)"', page))
+    assert named <= set(load_files())
+    assert set(scripts) <= named, "no module that nobody loads"

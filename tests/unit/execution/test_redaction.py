@@ -1,0 +1,82 @@
+"""The redaction boundary: whatever a writer emits, the log holds no secret; and nothing is examined twice."""
+
+from pathlib import Path
+
+import pytest
+
+from agent.core import events as ev
+from agent.core.errors import AgentFailure
+from agent.core.events import EventBody, EventDraft
+from agent.core.models import Outcome, OutputGuards, Plan, Room, Source, StepOutcome, Usage
+from agent.core.subagent_result import SubAgentResult
+from agent.policy.redaction.events import RULES
+from agent.run_context.run import Run
+from tests.support.builders import RUN_ID, completion_step, created, planned, tool_step
+from tests.support.engine import engine_bench
+
+OWN = "correct-horse-battery-staple-42"
+KEY = "ghp" + "_" + "a1B2" * 9
+TEXT = f"the keys are {OWN} and {KEY}, keep them"
+SAYS = StepOutcome(outcome=Outcome.SUCCESS, reason=TEXT, evidence=TEXT, suggested_fix=TEXT, by="model")
+FAILURE = AgentFailure(agent_id="x", error_code="ERR_INTERNAL", message=TEXT, recoverable=False)
+CALLED = {"text": TEXT, "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": f'{{"k": "{KEY}"}}'}}]}
+BODIES: tuple[EventBody, ...] = (
+    ev.PlanRejected(problems=(TEXT,), excerpt=TEXT),
+    ev.PlanProposed(
+        plan=Plan(goal=TEXT, reasoning=TEXT, steps=(tool_step("s1").model_copy(update={"intent": TEXT}),)),
+        requested="llm",
+        effective="rules",
+        fallback_reason=TEXT,
+        replan_reason=TEXT,
+    ),
+    ev.ModelReturned(
+        purpose="skill", tier="fast", model="m", usage=Usage(), duration=0, message=ev.AssistantTurn(text=TEXT)
+    ),
+    ev.ToolReturned(
+        call_id="c", tool="t", text=TEXT, output={"a": [TEXT]}, sources=(Source(id=1, name=TEXT, quotes=(TEXT,)),)
+    ),
+    ev.ToolReturned(call_id="c", tool="t", error_code="ERR_TOOL_FAILED", error=TEXT),
+    ev.SubAgentFinished(
+        agent_id="a", span="s", outcome="done", result=SubAgentResult(success=True, data={"a": TEXT}, summary=TEXT)
+    ),
+    ev.StepFinished(output=ev.StepOutput(text=TEXT, value=TEXT)),
+    ev.StepFinished(output=ev.StepOutput(text=TEXT, value=CALLED)),
+    ev.StepFinished(output=ev.StepOutput(error_code="ERR_TOOL_FAILED", error=TEXT, effective="rules")),
+    ev.StepJudged(verdict=SAYS),
+    ev.AnswerDelta(text=TEXT),
+    ev.AnswerChecked(claims=1, passed=0, action="drop", problems=(ev.ClaimProblem(text=TEXT, reason=TEXT),)),
+    ev.AnswerTranslated(language="sv", text=TEXT),
+    ev.AnswerFinished(text=TEXT),
+    ev.RunFailed(failure=FAILURE),
+)
+
+
+@pytest.mark.row("S003-02")
+async def test_a_writer_that_redacts_nothing_leaves_no_secret_in_the_log(tmp_path: Path) -> None:
+    assert {type(body) for body in BODIES} == set(RULES)
+    async with engine_bench(tmp_path, None, llm_api_key=OWN) as bench:
+        claim = await bench.engine.journal.create_run(RUN_ID, created(), worker="w", lease_s=60)
+        run = Run(bench.engine, claim)
+        await run.note(planned(tool_step("s1"), completion_step("s9", "s1")))
+        for body in BODIES:
+            await run.emit(EventDraft(body, "s9", 1))
+        stored = await bench.engine.journal.read_events(RUN_ID)
+    for event in stored[2:]:
+        written = event.body.model_dump_json()
+        assert OWN not in written, event.type
+        assert KEY not in written, event.type
+        assert "[removed: " in written, event.type
+
+
+async def test_what_is_redacted_before_it_is_appended_is_not_examined_again(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, None, room=Room(id="test", guard_output=OutputGuards())) as bench:
+        claim = await bench.engine.journal.create_run(RUN_ID, created(), worker="w", lease_s=60)
+        run = Run(bench.engine, claim)
+        clean = run.redaction.redact(ev.ToolReturned(call_id="c", tool="t", text=TEXT))
+        (draft,) = run.redaction.redact_drafts([EventDraft(clean)])
+        assert draft.body is clean
+        marked = run.redaction.mark_redacted(ev.AnswerDelta(text=TEXT))
+        (kept,) = run.redaction.redact_drafts([EventDraft(marked)])
+        assert kept.body is marked, "the stream's own filter has examined it"
+        (again,) = run.redaction.redact_drafts([EventDraft(marked)])
+        assert again.body is not marked, "once, for the event that was marked"

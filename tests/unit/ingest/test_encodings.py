@@ -1,0 +1,40 @@
+"""Texts in the encodings that people's old files are in."""
+
+import pytest
+
+from agent.ingest.parsers.plain import decode
+
+TEXTS = {
+    "cp1252": [
+        "Größe: naïve café \u2013 señor, £40. Die Straße ist gesperrt.",
+        "L'été dernier, nous avons visité un château près de la forêt.",
+        "Die Mädchen hörten schöne Geräusche überall.",
+        "El niño comió muchísimas piñas mañana.",
+        "Færøerne og Ålesund er smukke steder på øen.",
+    ],
+    "cp1250": [
+        "Zażółć gęślą jaźń. To jest przykładowy tekst po polsku, który ma kilka zdań.",
+        "Příliš žluťoučký kůň úpěl ďábelské ódy. Dnes je hezký den a půjdeme ven.",
+    ],
+    "cp1251": ["Съешь ещё этих мягких французских булок, да выпей чаю. Это русский текст."],
+    "cp1253": ["Αυτό είναι ένα ελληνικό κείμενο με αρκετές λέξεις για δοκιμή."],  # noqa: RUF001
+    "shift_jis": ["これはシフトJISの試験文書です。会議は三月五日に開かれます。"],
+    "gb18030": ["这是一个中文测试文件，会议将于三月五日举行。请大家准时参加。"],  # noqa: RUF001
+    "big5": ["這是一個中文測試文件，會議將於三月五日舉行。"],  # noqa: RUF001
+    "euc_kr": ["이것은 한국어 테스트 문서입니다. 회의는 삼월 오일에 열립니다."],
+    "utf-8": ["日本語 and English"],
+    "utf-8-sig": ["日本語 and English"],
+    "utf-16": ["日本語 and English"],
+    "utf-32": ["日本語 and English"],
+}
+
+
+@pytest.mark.parametrize(("encoding", "text"), [(encoding, text) for encoding in TEXTS for text in TEXTS[encoding]])
+def test_a_text_is_decoded(encoding: str, text: str) -> None:
+    decoded = decode(text.encode(encoding))
+    assert decoded.text == text
+    assert bool(decoded.uncertainties) == (not encoding.startswith("utf"))
+
+
+def test_lost_characters_are_counted() -> None:
+    assert decode(b"\xff\xfea\x00b").uncertainties == ("1 characters are not utf-16 and were lost",)

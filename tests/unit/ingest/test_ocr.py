@@ -1,0 +1,121 @@
+"""Scanned pages, read by the tesseract of this machine: words, places, doubts."""
+
+import asyncio
+import shutil
+import subprocess
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from liteparse import LiteParse
+from PIL import Image
+
+from agent.ingest.errors import ParserEmptyError, ParserTimeoutError
+from agent.ingest.parsers import ParserLimits, ParserPool, ocr
+from agent.ingest.parsers.read_file import read_file
+from agent.search.models import ParserInput, ParserOutput
+from tests.support import documents
+from tests.support.documents import Words
+
+ENGLISH = (
+    Words("Quarterly maintenance report", y=72),
+    Words("Pump 7 leaked 12 litres of coolant on Monday", y=90),
+    Words("and was replaced by Maria Lindqvist.", y=108),
+)
+SWEDISH = (Words("Räkningen gäller för ägare av sjöbodar i Öregrund", size=12),)
+DPI = 200
+
+
+def _languages() -> set[str]:
+    program = shutil.which("tesseract")
+    if program is None:
+        return set()
+    listed = subprocess.run([program, "--list-langs"], capture_output=True, check=True, text=True, timeout=30)
+    return set(listed.stdout.split())
+
+
+THERE = _languages()
+
+
+def needs(*languages: str) -> pytest.MarkDecorator:
+    absent = sorted({*languages} - THERE)
+    return pytest.mark.skipif(bool(absent), reason=f"tesseract is not here with its data for {', '.join(absent)}")
+
+
+def scan(*pages: tuple[Sequence[Words], int]) -> bytes:
+    """Pages of words as pictures, each turned by so many degrees."""
+    drawn = documents.pdf(*(words for words, _ in pages))
+    shots = LiteParse(ocr_enabled=False, quiet=True, extract_screenshots=True, dpi=DPI).parse(drawn).screenshots
+    pictures = [
+        Image.open(BytesIO(shot.image_bytes)).convert("L").rotate(turned, expand=True)
+        for shot, (_, turned) in zip(shots, pages, strict=True)
+    ]
+    saved = BytesIO()
+    pictures[0].save(saved, "PDF", resolution=DPI, save_all=True, append_images=pictures[1:])
+    return saved.getvalue()
+
+
+async def read(path: Path, data: bytes, *, languages: str = "eng", force_ocr: bool = False) -> ParserOutput:
+    await asyncio.to_thread(path.write_bytes, data)
+    async with ParserPool(ParserLimits(ocr_languages=languages), processes=1) as pool:
+        return await pool.parse(ParserInput(file_path=str(path), file_type="pdf", force_ocr=force_ocr))
+
+
+def text_of(output: ParserOutput, page: int) -> str:
+    return " ".join(" ".join(chunk.content.split()) for chunk in output.chunks if chunk.page_number == page)
+
+
+SAID = " ".join(line.text for line in ENGLISH)
+
+
+@needs("eng", "osd")
+async def test_scanned_pages_are_read_whichever_way_up_they_lie(tmp_path: Path) -> None:
+    output = await read(tmp_path / "scan.pdf", scan((ENGLISH, 0), (ENGLISH, 180), (ENGLISH, 90)))
+    assert [text_of(output, page) for page in (1, 2, 3)] == [SAID] * 3
+    upright, upside_down = (chunk.bbox for chunk in output.chunks if chunk.page_number in (1, 2))
+    assert upright == pytest.approx((72, 74, 295, 119), abs=10)
+    assert upside_down == pytest.approx((317, 673, 540, 718), abs=10)
+    (told,) = output.uncertainties
+    assert told.startswith("pages 1-3 were read by OCR (mean confidence 9")
+
+
+@needs("eng")
+async def test_a_page_with_text_is_read_by_ocr_only_where_that_is_asked_for(tmp_path: Path) -> None:
+    data = documents.pdf(ENGLISH)
+    plain = await read(tmp_path / "text.pdf", data)
+    forced = await read(tmp_path / "text.pdf", data, force_ocr=True)
+    assert text_of(forced, 1) == text_of(plain, 1) == SAID
+    assert plain.uncertainties == ()
+    assert "page 1 was read by OCR" in forced.uncertainties[0]
+
+
+@needs("eng", "swe")
+async def test_a_scan_is_read_in_the_languages_it_is_said_to_be_in(tmp_path: Path) -> None:
+    data = scan((SWEDISH, 0))
+    assert text_of(await read(tmp_path / "sv.pdf", data, languages="swe+eng"), 1) == SWEDISH[0].text
+
+
+@needs("eng")
+async def test_a_picture_without_words_is_no_empty_success(tmp_path: Path) -> None:
+    with pytest.raises(ParserEmptyError, match="holds pictures only; page 1: OCR found no text") as empty:
+        await read(tmp_path / "bars.pdf", documents.scanned_pdf())
+    assert empty.value.details == {"reason": "scanned"}
+
+
+@needs("eng")
+def test_a_scan_with_too_many_pages_for_its_time_says_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "long.pdf"
+    path.write_bytes(scan((ENGLISH, 0), (ENGLISH, 0)))
+    wanted = ParserInput(file_path=str(path), file_type="pdf")
+    with pytest.raises(ParserTimeoutError, match=r"0 of 2 pages were read .* the pipeline template `scans`") as late:
+        read_file(wanted, max_bytes=10**7, seconds=4)
+    assert late.value.details == {"reason": "ocr", "pages": 2, "done": 0}
+
+
+def test_what_is_missing_is_named_with_its_package() -> None:
+    assert "apt-get install tesseract-ocr tesseract-ocr-eng tesseract-ocr-chi-sim)" in ocr.install_hint("eng+chi_sim")
+
+
+def test_pages_are_listed_as_runs() -> None:
+    assert [ocr.format_pages(pages) for pages in ([4], [1, 2, 3, 7])] == ["page 4 was", "pages 1-3, 7 were"]

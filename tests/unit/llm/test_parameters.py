@@ -1,0 +1,84 @@
+"""What an endpoint's error says of a parameter, and what becomes of the next call."""
+
+import json
+from typing import Any
+
+import pytest
+
+from agent.core.errors import ModelEndpointError, ModelError, ModelRequestError
+from agent.llm.faults import error_from_body, error_from_status, list_refused_parameters, read_error
+from agent.llm.parameters import ParameterSupport
+from agent.llm.port import ModelRequest, ResponseSchema
+
+
+def fault(body: Any, status: int = 400) -> ModelError:
+    return error_from_status(status, {}, json.dumps(body).encode(), "http://here")
+
+
+def request(**options: Any) -> ModelRequest:
+    user: dict[str, Any] = {"role": "user", "content": "hi"}
+    return ModelRequest("m", (user,), "completion", **options)
+
+
+@pytest.mark.parametrize(
+    ("body", "names"),
+    [
+        ({"error": {"message": "'max_tokens' is not supported", "param": "max_tokens"}}, "max_tokens"),
+        ({"error": {"message": "x", "param": "temperature", "code": "unsupported_value"}}, "temperature"),
+        ({"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs"}]}, "seed"),
+        ([{"error": {"code": 400, "message": 'Unknown name "seed": Cannot find field.'}}], "seed"),
+        ({"error": {"message": "`temperature` is deprecated for this model.", "code": "invalid"}}, "temperature"),
+        ({"error": {"message": "Unrecognized request argument supplied: 'top_k'"}}, "top_k"),
+        ({"error": {"message": "temperature: must be at most 1", "param": "temperature", "code": "invalid_value"}}, ""),
+        ({"error": {"message": "max_tokens is too large: 9000", "param": "max_tokens", "code": "invalid_value"}}, ""),
+    ],
+)  # fmt: skip
+def test_the_refused_parameter_is_read_off_the_error(body: Any, names: str) -> None:
+    assert " ".join(list_refused_parameters(fault(body))) == names
+
+
+def test_an_error_within_an_error_is_told() -> None:
+    raw = json.dumps({"message": "Unexpected role", "code": "3230", "param": None})
+    error = read_error(json.dumps({"error": {"message": "no", "code": 400, "metadata": {"raw": raw}}}).encode())
+    assert (error.message, error.code, error.status) == ("no: Unexpected role", "3230", 400)
+
+
+def test_an_error_in_a_body_has_the_status_it_names() -> None:
+    assert isinstance(error_from_body({"message": "no", "code": 400}, "here"), ModelRequestError)
+    assert error_from_body({"message": "no"}, "here").code == "ERR_MODEL_DOWN"
+
+
+def test_an_unknown_model_is_a_matter_of_the_settings() -> None:
+    error = fault({"error": {"message": "The model `x` does not exist", "code": "model_not_found"}}, 404)
+    assert isinstance(error, ModelEndpointError)
+    assert error.kind.http_status == 502
+
+
+def test_the_limit_is_sent_under_its_other_name_and_then_not_at_all() -> None:
+    support, asked = ParameterSupport(), request(max_tokens=50)
+    for name, left in (("max_tokens", {"max_completion_tokens": 50}), ("max_completion_tokens", {})):
+        sent = support.build_body(asked, stream=False)
+        error = fault({"error": {"message": "no", "param": name, "code": "unsupported_parameter"}})
+        assert support.learn(asked, sent, error)
+        body = support.build_body(asked, stream=False)
+        assert {key: value for key, value in body.items() if key.startswith("max_")} == left
+    assert not support.learn(asked, body, error), "nothing is left to leave out"
+
+
+def test_what_is_learnt_holds_for_its_model_alone() -> None:
+    support, asked = ParameterSupport(), request(temperature=0.0)
+    error = fault({"error": {"message": "no", "param": "temperature", "code": "unsupported_value"}})
+    assert support.learn(asked, support.build_body(asked, stream=False), error)
+    other = ModelRequest("other", asked.messages, "completion", temperature=0.0)
+    assert "temperature" not in support.build_body(asked, stream=True)
+    assert "temperature" in support.build_body(other, stream=True)
+
+
+def test_a_callers_own_format_is_not_left_out() -> None:
+    schema = ResponseSchema("s", {"type": "object"})
+    error = fault({"error": {"message": "response_format json_schema is not supported"}})
+    support = ParameterSupport()
+    ours, theirs = request(response_schema=schema), request(options={"response_format": {"type": "json_object"}})
+    assert not support.learn(theirs, support.build_body(theirs, stream=False), error)
+    assert support.learn(ours, support.build_body(ours, stream=False), error)
+    assert "response_format" not in support.build_body(ours, stream=False)

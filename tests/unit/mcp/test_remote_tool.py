@@ -1,0 +1,82 @@
+"""A foreign tool as ours: what its results and errors are made of."""
+
+from typing import Any
+
+import mcp_types as types
+import pytest
+
+from agent.core.errors import ToolError
+from agent.core.models import JsonObject
+from agent.tools import ToolContext
+from mcp_tools.client.config import McpServerConfig
+from mcp_tools.client.remote_tool import McpTool, RemoteCall, find_tool_problem
+
+CONTEXT = ToolContext(run_id="run_1", owner="local", idempotency_key="k")
+
+
+class Server:
+    """A server whose every call gives this result."""
+
+    name = origin = "srv"
+    config = McpServerConfig.model_validate({"command": "x"})
+
+    def __init__(self, result: types.CallToolResult) -> None:
+        self._result = result
+
+    async def call(self, call: RemoteCall) -> types.CallToolResult:
+        return self._result
+
+
+def tool_with(result: types.CallToolResult, **fields: Any) -> McpTool:
+    return McpTool(Server(result), types.Tool(name="t", input_schema={"type": "object"}, **fields))
+
+
+async def test_an_error_has_nothing_that_a_terminal_would_obey() -> None:
+    text = "cannot do\x1b[31m it\x1b]0;title\x07 now\u202e"
+    failed = types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
+    with pytest.raises(ToolError) as raised:
+        await tool_with(failed).call({}, CONTEXT)
+    assert raised.value.message == "cannot do it now"
+
+
+@pytest.mark.parametrize(
+    ("value", "schema", "text"),
+    [
+        ({"result": ""}, {"type": "string"}, ""),
+        ({"result": None}, {"anyOf": [{"type": "string"}, {"type": "null"}]}, ""),
+        ({"result": None}, {"type": "null"}, '{"result": null}'),
+        ({"result": 0}, {"type": "integer"}, '{"result": 0}'),
+        ({"result": "", "more": 1}, {"type": "string"}, '{"result": "", "more": 1}'),
+    ],
+)
+async def test_a_wrapped_nothing_is_an_empty_text(value: Any, schema: JsonObject, text: str) -> None:
+    result = types.CallToolResult(content=[], structured_content=value)
+    output = {"type": "object", "properties": {"result": schema}}
+    assert (await tool_with(result, output_schema=output).call({}, CONTEXT)).text == text
+
+
+@pytest.mark.parametrize(
+    ("block", "text"),
+    [
+        (types.ImageContent(type="image", data="aGVsbG8=", mime_type="image/png"), "[image, image/png, 5 bytes: "),
+        (types.AudioContent(type="audio", data="aGVsbG8h", mime_type="audio/wav"), "[audio, audio/wav, 6 bytes: "),
+        (
+            types.EmbeddedResource(
+                type="resource", resource=types.BlobResourceContents(uri="demo://x.gz", blob="aGVsbG8=")
+            ),
+            "[demo://x.gz, of unknown type, 5 bytes: ",
+        ),
+        (types.ResourceLink(type="resource_link", name="a", uri="demo://a"), "[a](demo://a)"),
+    ],
+)
+async def test_what_is_no_text_is_named_with_its_kind_and_size(block: types.ContentBlock, text: str) -> None:
+    result = await tool_with(types.CallToolResult(content=[block])).call({}, CONTEXT)
+    assert result.text.startswith(text)
+
+
+def test_a_tool_that_runs_only_as_a_task_is_left_out() -> None:
+    for support, usable in (("required", False), ("optional", True), ("forbidden", True)):
+        tool = types.Tool.model_validate(
+            {"name": "t", "inputSchema": {"type": "object"}, "execution": {"taskSupport": support}}
+        )
+        assert (find_tool_problem(tool) is None) is usable
