@@ -117,8 +117,8 @@ class StepSupervisorAgent:
     ) -> StepOutcome:
         """Returns the judge's verdict. Raises `JudgeUnreachableError` where none came.
 
-        The judge gets the time of one model call, without the retries a planner gets: a run does not wait minutes for
-        a second opinion. A judge that was out of reach once is not asked again in this run."""
+        A call that takes too long is not repeated, and retries end within twice the time of one call: a run does not
+        wait minutes for a second opinion. A judge that was out of reach once is not asked again in this run."""
         if self._was_unreachable():
             raise JudgeUnreachableError("the judge was out of reach earlier in this run")
         messages: tuple[JsonObject, ...] = (
@@ -126,10 +126,12 @@ class StepSupervisorAgent:
             {"role": "user", "content": await self._question(step, attempt, output, checked)},
         )
         models = MeteredModels(self._run, step.id, attempt.number)
-        limit = self._run.engine.models.timeout_s
+        limit = 2 * self._run.engine.models.timeout_s  # one call, and waits where the endpoint is busy
         try:
             async with asyncio.timeout(limit):
-                reply = await models.complete("supervisor", messages, schema=VERDICT_SCHEMA, max_tokens=400)
+                reply = await models.complete(
+                    "supervisor", messages, schema=VERDICT_SCHEMA, max_tokens=400, retry_timeouts=False
+                )
         except TimeoutError as error:
             raise JudgeUnreachableError(f"the judge did not answer within {limit:g} s") from error
         except (BudgetError, ModelError) as error:

@@ -30,6 +30,8 @@ class ModelRequest:
     options: JsonObject = field(default_factory=dict)
     """Further parameters of the call, as the caller sent them, in OpenAI's names."""
     timeout_s: float = 60.0
+    retry_timeouts: bool = True
+    """Whether a call that took too long is made once more, with twice the limit."""
 
     def to_openai(self, *, stream: bool, with_schema: bool) -> JsonObject:
         """The parameters of the call in OpenAI's wire form; without the schema where the endpoint refuses one."""

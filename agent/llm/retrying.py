@@ -1,7 +1,7 @@
 """`RetryingClient`: retries of single model calls, separate from the budgets of steps and plans.
 
 A rate limit or an unavailable endpoint is tried three times in all, with back-off and the endpoint's `Retry-After`. A
-time-out is tried twice, the second time with twice the limit. Nothing else is retried. A stream is retried only before
+time-out is tried twice, the second time with twice the limit, unless the request says otherwise. Nothing else is retried. A stream is retried only before
 its first chunk.
 """
 
@@ -76,6 +76,8 @@ class _Budget:
     async def spend(self, error: ModelError, request: ModelRequest) -> ModelRequest:
         """Waits as the error asks and returns the next request. Raises the error when no retry is left."""
         allowed = next((count for kind, count in RETRIES.items() if isinstance(error, kind)), 0)
+        if isinstance(error, ModelTimeoutError) and not request.retry_timeouts:
+            allowed = 0
         if self.requests > allowed or (error.retry_after_s or 0) > LONGEST_WAIT_S:
             error.requests += self.requests - 1
             raise error

@@ -48,13 +48,15 @@ class MeteredModels:
         max_tokens: int | None = None,
         keep_message: bool = False,
         formed: bool = True,
+        retry_timeouts: bool = True,
     ) -> ModelReply:
         """Returns one whole completion. Raises `BudgetError` before the call, `ModelError` after a failed one.
 
         `keep_message` stores the reply in the log, for a conversation that must survive a crash. `formed=False`
-        leaves out the caller's `response_format`.
+        leaves out the caller's `response_format`. `retry_timeouts=False` does not repeat a call that took too long.
         """
         request = self._build_request(purpose, messages, tier, tools, schema, max_tokens, formed=formed)
+        request = replace(request, retry_timeouts=retry_timeouts)
         started = monotonic()
         async with self._reserve_budget(request) as meter:
             try:

@@ -163,7 +163,7 @@ async def test_a_pipeline_is_built_doubted_and_applied(devtools: str, serve: Ser
         assert len(set(looks)) == 3
         assert "could not" not in await page.text(".banner.info")
         state = "[document.querySelector('.apply .primary').disabled, document.getElementById('apply-why').textContent]"
-        await page.becomes(state, [True, "1 question must be settled first, or overridden."])
+        await page.becomes(state, [True, "1 question must be resolved first, or overridden."])
         await page.click(".apply input[type=checkbox]")
         await page.becomes(state, [False, ""])
         await page.click(".apply input[type=checkbox]")
@@ -204,7 +204,7 @@ async def test_after_a_restart_a_question_still_says_what_is_asked(devtools: str
         assert "Approval needed" in told
         assert all(word in told for word in ("apply_pipeline", "collection_name: kelp", "force: true"))
         assert "What is known so far" in told
-        assert "The messages are gone" in told
+        assert "The messages have expired" in told
         await page.evaluate("location.hash = '#/runs'")  # looked at again in the page that has the answer
         await page.evaluate(f"location.hash = '{place}'")
         await page.becomes("document.querySelector('.talk .log')?.innerText.split('Approval needed').length", 2)
@@ -240,7 +240,7 @@ async def test_an_ended_conversation_leads_on_and_another_is_abandoned(
         await page.until("document.querySelector('.flow')?.innerText.includes('structure')")
         assert "Proposed pipeline: template 'reports'" in await page.text(".talk .log")
         await page.click(".bench .plain")
-        await page.until("document.querySelector('.bench .plain').innerText === 'Abandon it for good?'")
+        await page.until("document.querySelector('.bench .plain').innerText === 'Really abandon it?'")
         await page.click(".bench .plain")
         await page.until("document.querySelector('.build .dock').innerText.includes('was abandoned')")
         await page.becomes("document.querySelector('.bench .plain').checkVisibility()", False)

@@ -80,7 +80,7 @@ class End:
 ENDS = {
     "planner": End(("complete", 1), ("complete", 1)),  # the rules plan
     "skill": End(("partial", 4), ("aborted", 1)),  # two attempts under each of two plans; no rules for this skill
-    "supervisor": End(("partial", 2), ("partial", 2)),  # a silent judge is no success: each plan's step is refused
+    "supervisor": End(("complete", 1), ("complete", 1)),  # a judge that cannot be reached gives no verdict
     "completion": End(("complete", 2), ("complete", 1), streams=True),  # composed from the results
     "direct": End(("failed", 2), ("failed", 1), streams=True),  # nothing is there to fall back on
 }
@@ -121,6 +121,8 @@ class Case:
         """How the answer must stand, and how many requests the failing purpose makes of the upstream."""
         end, fault = ENDS[self.purpose], self.fault
         requests = fault.streamed if end.streams else fault.requests
+        if self.purpose == "supervisor" and fault.code == LATE:
+            requests = 1  # a judge gets the time of one call, and no second one
         if (self.purpose, self.what) in READ_ALL_THE_SAME:
             return READ_ALL_THE_SAME[self.purpose, self.what]
         if fault.code is None:

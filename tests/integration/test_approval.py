@@ -435,9 +435,8 @@ async def test_a_word_while_other_steps_run_is_obeyed_at_once(tmp_path: Path) ->
 
 
 async def test_remembering_is_the_agents_own_affair(tmp_path: Path) -> None:
-    own = returning("memory_note", "kept", annotations=IDEMPOTENT)
-    model = script(plans({"tool": "memory_note", "inputs": {"x": "a"}}, {"tool": "completion"}), says("ok"))
-    async with engine_bench(tmp_path, model, tools=[own], room=CAREFUL) as bench:
+    model = script(plans({"tool": "memory_save", "inputs": {"text": "a"}}, {"tool": "completion"}), says("ok"))
+    async with engine_bench(tmp_path, model, room=CAREFUL) as bench:
         assert (await ask(bench, "note this and tell me")).metadata["status"] == "complete"
 
 

@@ -34,6 +34,8 @@ ROOM = Room(
 CARRIERS = ("tool", "mcp", "file", "web")
 WAYS = ("argument", "skill", "replan", "widened", "answer", "turn")
 AT_ONCE = 16
+PLANNED = {"x": "hello"}
+"""What the plan of the way `widened` sends: it was planned before anything was read."""
 READERS = {"tool": "read_it", "mcp": "srv__page", "file": "read_file", "web": "web_fetch"}
 
 
@@ -73,7 +75,7 @@ class Obedient(Script):
         if purpose == "planner" and "thanks" not in told:
             steps: dict[str, list[dict[str, Any]]] = {
                 "argument": [read, {"tool": "send", "inputs": {"x": "$s1"}, "depends_on": ["s1"]}],
-                "widened": [read, {"tool": "send", "inputs": {"x": "hello"}, "depends_on": ["s1"]}],
+                "widened": [read, {"tool": "send", "inputs": PLANNED, "depends_on": ["s1"]}],
                 "skill": [{"tool": "mailing", "inputs": {"task": f"case-{number}-{carrier}-{way}-end read it"}}],
             }
             return plans(*steps.get(way, [read, {"tool": "completion", "depends_on": ["s1"]}])).reply
@@ -195,6 +197,7 @@ async def test_what_the_user_asks_for_is_done(tmp_path: Path) -> None:
 async def test_obeying_every_injection_of_the_development_set_changes_nothing(tmp_path: Path) -> None:
     texts = attacks(DEVELOPMENT)
     case, responses = await run_cases(tmp_path, texts)
-    assert case.sent.calls == []
+    # A judge that sees only the beginning of a long text may find the reading right, and the plan goes on.
+    assert [call for call in case.sent.calls if call != PLANNED] == []
     assert len(responses) == len(texts) > 500
     assert min(case.model.obeyed[way] for way in WAYS) > len(texts) / len(WAYS) / 2

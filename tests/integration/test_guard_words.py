@@ -49,7 +49,7 @@ async def test_what_a_plan_a_skill_and_a_verdict_quote_is_shown_to_nobody(
     )
     chosen = room(**guards).model_copy(update={"supervision": "always"})
     async with engine_bench(tmp_path, model, room=chosen, llm_api_key=OWN) as bench:
-        events = await bench.events("please sum it up and report")
+        events = await bench.events("please sum it up, then report")
         purposes = bench.client.purposes()
     assert purposes == ["planner", "skill", "supervisor", "completion"]
     assert build_response(events).response == "Ask the office."
@@ -71,7 +71,7 @@ async def test_the_words_of_a_skill_that_is_the_answer_are_not_in_its_log(
         says("Ask the office.", to="skill"),
     )
     async with engine_bench(tmp_path, model, room=room(**guards), llm_api_key=OWN) as bench:
-        events = await bench.events("please sum it up and report")
+        events = await bench.events("please sum it up, then report")
     response, whole = build_response(events), visible_text(events)
     assert [part for part in (*stored_words(guards), hate) if part in whole] == []
     blocks = "block" in guards.values()

@@ -113,7 +113,7 @@ async def test_a_refused_judge_is_asked_once(serve: Serve, tmp_path: Path) -> No
     async with before(serve, refused_judge, rooms_dir=rooms) as (client, server):
         server.load(plan_of({"tool": "calculator", "inputs": [{"name": "expression", "value": "2*21"}]}))
         done = await client.chat.completions.create(model="strict", messages=[ASK])
-    assert "it was flagged" in str((done.model_extra or {})["metadata"]["uncertainties"]), "no verdict, and it is told"
+    assert "it was flagged" in str((done.model_extra or {})["stepgate"]["uncertainties"]), "no verdict, and it is told"
     assert done.choices[0].message.content
     assert len([body for body in server.bodies if refused_judge(body)]) == 1
     assert len([body for body in server.bodies if is_planner(body)]) == 1

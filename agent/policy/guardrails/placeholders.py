@@ -9,6 +9,9 @@ from agent.policy.guardrails.spans import replace_spans
 
 _OPEN: Final = ("<", "\\<", "&lt;", "\\u003c", "\u2039", "\u27e8", "\uff1c")
 _CLOSE: Final = (">", "\\>", "&gt;", "\\u003e", "\u203a", "\u27e9", "\uff1e")
+_CLOSE_STARTS: Final = tuple({mark[:end] for mark in _CLOSE for end in range(1, len(mark))})
+"""What a closing mark may begin with while the rest has not arrived. Models close with any mark, whatever they opened
+with."""
 _SEPARATORS: Final = ("_", "\\_", " ", "-")
 _PLACEHOLDER: Final = re.compile(
     rf"(?:(?P<open>{'|'.join(map(re.escape, _OPEN))}) ?)?"
@@ -132,6 +135,7 @@ class StreamRestorer:
         self._before = ""
         self._known = -1
         self._starts: frozenset[str] = frozenset()
+        self._unclosed: frozenset[str] = frozenset()
         self._longest = 0
 
     def feed(self, piece: str) -> str:
@@ -140,12 +144,18 @@ class StreamRestorer:
         self._refresh_prefixes()
         low = text.lower()
         first = max(0, len(text) - self._longest)
-        cut = next((at for at in range(first, len(text)) if low[at:] in self._starts), len(text))
+        cut = next((at for at in range(first, len(text)) if self._may_continue(low[at:])), len(text))
         return self._emit(text, cut)
 
     def end(self) -> str:
         """Returns the remaining text; half a placeholder stays as it is."""
         return self._emit(self._held, len(self._held))
+
+    def _may_continue(self, tail: str) -> bool:
+        """Returns whether a text, in lower case, is the beginning of a placeholder that the next piece may complete."""
+        if tail in self._starts:
+            return True
+        return any(tail.endswith(mark) and tail[: -len(mark)] in self._unclosed for mark in _CLOSE_STARTS)
 
     def _emit(self, text: str, cut: int) -> str:
         whole = self._before + text
@@ -169,15 +179,17 @@ class StreamRestorer:
             return
         self._known = len(entries)
         starts: set[str] = set()
+        unclosed: set[str] = set()
         for placeholder in entries:
             kind, _, number = placeholder.lower().rpartition("_")
             for between in _SEPARATORS:
                 bare = f"{kind}{between}{number}"
                 starts.update(bare[:end] for end in range(1, len(bare) + 1))
-                for opening, closing in zip(_OPEN, _CLOSE, strict=True):
+                for opening in _OPEN:
                     for gap in ("", " "):
-                        for last in ("", " "):
-                            full = f"{opening}{gap}{bare}{last}{closing}"
-                            starts.update(full[:end] for end in range(1, len(full)))
-        self._starts = frozenset(starts)
-        self._longest = max(map(len, starts), default=0)
+                        full = f"{opening}{gap}{bare}"
+                        unclosed.update((full, f"{full} "))
+                        starts.update(full[:end] for end in range(1, len(full)))
+        self._unclosed = frozenset(unclosed)
+        self._starts = frozenset(starts | unclosed)
+        self._longest = max(map(len, unclosed), default=0) + max(map(len, _CLOSE_STARTS))

@@ -1,7 +1,7 @@
 """Placeholders go out, values come back, in whatever way a model writes them and wherever a stream is cut."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent.policy.guardrails import Finding, PlaceholderMap
@@ -71,6 +71,7 @@ _BITS = st.sampled_from(
 )  # fmt: skip
 
 
+@example("<EMAIL_1><email_1\\>", [1])
 @given(st.lists(_BITS, max_size=12).map("".join), st.lists(st.integers(1, 9), min_size=1, max_size=40))
 def test_any_split_restores_the_same(text: str, sizes: list[int]) -> None:
     placeholders = PlaceholderMap(
