@@ -1,8 +1,8 @@
 """`RetryingClient`: retries of single model calls, separate from the budgets of steps and plans.
 
 A rate limit or an unavailable endpoint is tried three times in all, with back-off and the endpoint's `Retry-After`. A
-time-out is tried twice, the second time with twice the limit, unless the request says otherwise. Nothing else is retried. A stream is retried only before
-its first chunk.
+time-out is tried twice, the second time with twice the limit, unless the request says otherwise. Nothing else is
+retried. A stream is retried only before its first chunk.
 """
 
 import asyncio

@@ -15,7 +15,7 @@ from agent.runs.service import AcceptedRun
 from tests.integration.test_engine import write_skill
 from tests.support.engine import Bench, engine_bench
 from tests.support.script import Call, plans, says, script
-from tests.support.tools import EFFECT, IDEMPOTENT, FunctionTool, Latch, returning
+from tests.support.tools import EFFECT, FunctionTool, Latch, returning
 
 CAREFUL = Room(id="test", approval="side_effects", supervision="checks")
 STRICT = Room(id="test", approval="always", supervision="checks")
