@@ -194,14 +194,14 @@ async def test_a_judge_that_cannot_be_reached_gives_no_verdict(tmp_path: Path, f
 
 
 @pytest.mark.row("S002-53")
-async def test_a_judge_that_hangs_costs_one_time_limit_and_is_not_asked_again(tmp_path: Path) -> None:
+async def test_a_judge_that_hangs_is_given_up_and_not_asked_again(tmp_path: Path) -> None:
     events = (started("s1"), finished("s1"))
     async with running(tmp_path, *events, rules=(judges("REPLAN", delay_s=30),)) as (run, bench):
         run.engine = replace(run.engine, models=replace(run.engine.models, timeout_s=0.1))
         given = await StepSupervisorAgent(run).judge(STEP, 1)
         await run.emit(given, step_id="s1", attempt=1)
         again = await StepSupervisorAgent(run).judge(STEP, 1)
-    assert (given.verdict.outcome, given.judge_error) == (Outcome.SUCCESS, "the judge did not answer within 0.1 s")
+    assert (given.verdict.outcome, given.judge_error) == (Outcome.SUCCESS, "the judge did not answer within 0.2 s")
     assert (again.verdict.outcome, bench.client.purposes()) == (Outcome.SUCCESS, ["supervisor"])
 
 
