@@ -1,6 +1,7 @@
 """What all tests share: next to nothing."""
 
 import os
+import signal
 import ssl
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -13,6 +14,10 @@ from hypothesis import HealthCheck, settings
 # How long an example takes is the machine's business: on a busy one it would be a failure that says nothing.
 settings.register_profile("stepgate", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("stepgate")
+
+# A background job of a shell starts with SIGINT ignored, and so would every process that a test starts and interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 Making = Callable[..., ssl.SSLContext]
 

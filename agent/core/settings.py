@@ -11,6 +11,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 from agent.core.models import GuardAction, RetrievalMode
 from agent.core.settings_aliases import AliasSource
+from agent.core.settings_secret_files import SecretFileSource
 
 PREFIX = "AGENT_"
 
@@ -22,7 +23,10 @@ _IPV6_LITERAL = re.compile(r"\s*\[[0-9a-fA-F]*:[^],]*\]")
 
 
 class Settings(BaseSettings):
-    """Each field is the setting `AGENT_<FIELD>`. Lists are separated by commas or written as JSON."""
+    """Each field is the setting `AGENT_<FIELD>`. Lists are separated by commas or written as JSON.
+
+    A secret can also be read from a file: `AGENT_<FIELD>_FILE` names it.
+    """
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX, env_file=".env", env_file_encoding="utf-8", extra="ignore", frozen=True
@@ -314,9 +318,10 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Orders the sources: arguments, environment, `.env`, then the names other orchestrators use."""
+        """Orders the sources: arguments, environment, secret files, `.env`, then the names other orchestrators use."""
+        files = SecretFileSource(settings_cls, PREFIX, env_settings, dotenv_settings)
         aliases = AliasSource(settings_cls, env_settings, dotenv_settings)
-        return init_settings, env_settings, dotenv_settings, file_secret_settings, aliases
+        return init_settings, env_settings, files, dotenv_settings, file_secret_settings, aliases
 
     @model_validator(mode="before")
     @classmethod

@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 from agent.core.errors import ConfigError
 from agent.core.settings import PREFIX, Settings
 from agent.core.settings_aliases import list_alias_names, list_replaced_names
+from agent.core.settings_secret_files import SUFFIX, is_secret
 
 
 def load_settings(**overrides: Any) -> Settings:
@@ -47,6 +48,7 @@ def find_unknown_settings(environment: Mapping[str, str] | None = None, env_file
         elif binding.key is not None:
             names.add(binding.key)
     known = {PREFIX + name.upper() for name in Settings.model_fields} | list_alias_names().keys()
+    known |= {f"{PREFIX}{name.upper()}{SUFFIX}" for name, field in Settings.model_fields.items() if is_secret(field)}
     replaced = list_replaced_names()
     lines += [f"{name} has no effect: {replaced[name]}" for name in sorted(names & replaced.keys())]
     for name in sorted(names - known - replaced.keys()):

@@ -1,12 +1,12 @@
 """Collections with judged queries, as the benchmarks read them: BEIR's folders, plain ones, and lists of queries."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from agent.search.lexical import Passage
+from tests.bench.json_lines import read_json_lines
 
 _IDS = ("_id", "doc_id", "query_id", "id")
 _TEXTS = ("text", "query", "question")
@@ -78,6 +78,4 @@ def _first(row: dict[str, Any], names: tuple[str, ...]) -> str:
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
     if not path.is_file():
         raise ValueError(f"{path} is not there")
-    for line in path.read_text("utf-8").splitlines():
-        if line.strip():
-            yield json.loads(line)
+    yield from read_json_lines(path)

@@ -92,3 +92,41 @@ async def test_a_postgresql_url_names_its_database(tmp_path: Path, url: str) -> 
     settings = load_settings(data_dir=tmp_path / "data", database_url=url)
     with pytest.raises(ConfigError, match="AGENT_DATABASE_URL: must name the database"):
         await open_store(settings)
+
+
+def test_a_secret_is_read_from_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    secret = tmp_path / "key"
+    secret.write_text("sk-from-a-file\n")
+    monkeypatch.setenv("AGENT_LLM_API_KEY_FILE", str(secret))
+    key = load_settings().llm_api_key
+    assert key is not None
+    assert key.get_secret_value() == "sk-from-a-file"
+    assert find_unknown_settings({"AGENT_LLM_API_KEY_FILE": "x"}) == []
+    assert find_unknown_settings({"AGENT_PORT_FILE": "x"}) != [], "a port is no secret"
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (None, "cannot be read: No such file or directory"),
+        (b" \n", "is empty"),
+        (b"\xff\xfe", "is not UTF-8 text"),
+        (b"k" * 70_000, "is larger than 64 KiB"),
+    ],
+)
+def test_a_secret_file_that_is_of_no_use_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes | None, told: str
+) -> None:
+    secret = tmp_path / "key"
+    if content is not None:
+        secret.write_bytes(content)
+    monkeypatch.setenv("AGENT_LLM_API_KEY_FILE", str(secret))
+    with pytest.raises(ConfigError, match=f"AGENT_LLM_API_KEY_FILE: .*{told}"):
+        load_settings()
+
+
+def test_a_secret_is_not_set_twice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("AGENT_LLM_API_KEY", "one")
+    monkeypatch.setenv("AGENT_LLM_API_KEY_FILE", str(tmp_path))
+    with pytest.raises(ConfigError, match="AGENT_LLM_API_KEY_FILE and AGENT_LLM_API_KEY are both set"):
+        load_settings()

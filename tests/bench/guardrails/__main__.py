@@ -6,7 +6,6 @@ trained on the development rows, so the figures that count are those out of fold
 judge, inside the whole detector (rules, decoded text) and with the shipped thresholds. `quick` skips those.
 """
 
-import json
 import os
 import sys
 from collections import Counter, defaultdict
@@ -34,6 +33,7 @@ from tests.bench.guardrails.training import (
     load_additional,
     train_models,
 )
+from tests.bench.json_lines import read_json_lines
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "guardrails"
 NAMES = {
@@ -93,7 +93,7 @@ def measure_blind() -> None:
     """Prints the figures for texts written before the detectors were looked at; their second half was opened once."""
     detector = InjectionDetector()
     for half in ("develop", "final"):
-        lines = [json.loads(line) for line in (BLIND / f"blind_{half}.jsonl").read_text("utf-8").splitlines()[1:]]
+        lines = [*read_json_lines(BLIND / f"blind_{half}.jsonl")][1:]
         for told in (True, False):
             hits: dict[tuple[str, int], list[bool]] = defaultdict(list)
             for row in lines:
@@ -105,8 +105,7 @@ def measure_blind() -> None:
             )
             print(f"blind, {half}, origin {'told' if told else 'not told'}: {said}")
         found, wanted, right = 0, 0, 0
-        for line in (BLIND / f"blind_personal_{half}.jsonl").read_text("utf-8").splitlines()[1:]:
-            row = json.loads(line)
+        for row in [*read_json_lines(BLIND / f"blind_personal_{half}.jsonl")][1:]:
             spans = {(span["start"], span["end"]) for span in row["spans"] if span["kind"] not in {"NAME", "ADDRESS"}}
             got = {(span.start, span.end) for _, span in find_personal_data(row["text"])}
             found, wanted, right = found + len(got), wanted + len(spans), right + len(got & spans)
@@ -135,7 +134,7 @@ def _print_rates(
 def measure_pii(path: Path) -> None:
     """Prints precision and recall over exact spans of the right kind."""
     right, wrong, missed = Counter[str](), Counter[str](), Counter[str]()
-    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
+    rows = [*read_json_lines(path)]
     for row in rows:
         wanted = {(NAMES[s["type"]], s["start"], s["end"]) for s in row["spans"] if s["type"] in NAMES}
         found = {(kind, span.start, span.end) for kind, span in find_personal_data(row["text"])}

@@ -1,6 +1,5 @@
 """The rows that the classifier is trained on and judged by: the development file, and our own examples in carriers."""
 
-import json
 import random
 import re
 from collections import Counter, defaultdict
@@ -8,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.bench.json_lines import read_json_lines
 
 EXAMPLES = Path(__file__).with_name("examples.jsonl")
 FAMILIES = Path(__file__).with_name("families.jsonl")
@@ -31,8 +32,7 @@ class Row:
 
 def load_development(path: Path) -> list[Row]:
     """Returns the rows of a JSONL file of `{text, label, kind, source}`."""
-    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
-    return [Row(row["text"], row["label"], row["kind"], row.get("source", "")) for row in rows]
+    return [Row(row["text"], row["label"], row["kind"], row.get("source", "")) for row in read_json_lines(path)]
 
 
 def load_own_prompts() -> tuple[list[Row], list[Row]]:
@@ -61,8 +61,8 @@ def load_harmless_documents() -> list[Row]:
     They are a frozen copy, so that training gives the same weights whatever becomes of the pages. A model that saw only
     prompts would take tables and code for attacks.
     """
-    lines = DOCUMENTS.read_text("utf-8").splitlines()[1:]
-    return [Row(json.loads(line)["text"], 0, "own document") for line in lines]
+    _, *rows = read_json_lines(DOCUMENTS)
+    return [Row(row["text"], 0, "own document") for row in rows]
 
 
 def list_inserts() -> list[Row]:
@@ -72,7 +72,7 @@ def list_inserts() -> list[Row]:
 
 def _load_parts() -> list[dict[str, Any]]:
     """Returns our own examples; the first line of each file gives its origin."""
-    return [json.loads(line) for path in (EXAMPLES, FAMILIES) for line in path.read_text("utf-8").splitlines()[1:]]
+    return [row for path in (EXAMPLES, FAMILIES) for row in [*read_json_lines(path)][1:]]
 
 
 def group_near_duplicates(texts: Sequence[str], keys: Sequence[str] = ()) -> list[int]:

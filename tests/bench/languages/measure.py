@@ -1,6 +1,5 @@
 """The measuring: each language's documents are read into a library of their own, and its questions asked of that."""
 
-import json
 import math
 import tempfile
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from agent.search.errors import MemoryNoResultsError
 from agent.search.models import MemoryQuery, RetrievedContext
 from gateway.bootstrap_stores import build_library, build_vector_index, open_store
 from mcp_tools.builtin.knowledge import SearchKnowledgeInput, search_collections
+from tests.bench.json_lines import read_json_lines
 
 HERE = Path(__file__).parent
 LANGUAGES = ("sv", "de")
@@ -125,4 +125,4 @@ async def answered(library: Library, question: str) -> tuple[str, bool]:
 
 def rows(language: str, name: str) -> list[dict[str, Any]]:
     """The lines of one file of a language."""
-    return [json.loads(line) for line in (HERE / language / name).read_text("utf-8").splitlines()]
+    return [*read_json_lines(HERE / language / name)]

@@ -1,0 +1,38 @@
+"""The built wheel: it works outside a clone, and adds no top-level folder but its packages."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+from tests.support.processes import ROOT
+
+LIST_ROOMS = """
+from gateway.packaged_files import PACKAGE_ROOT
+print(PACKAGE_ROOT, *sorted(path.stem for path in PACKAGE_ROOT.glob("config/rooms/*.yaml")))
+"""
+
+
+def run_python(folder: Path, *arguments: str) -> str:
+    """What a Python prints that finds the wheel's packages before the clone's."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AGENT_")}
+    environment |= {"PYTHONPATH": str(folder / "site"), "AGENT_DATA_DIR": str(folder / "data")}
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_wheel_brings_its_rooms_and_skills(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as files:
+        folders = {name.split("/")[0] for name in files.namelist()}
+        files.extractall(tmp_path / "site")
+    assert {name for name in folders if not name.endswith(".dist-info")} == {"agent", "gateway", "mcp_tools"}
+    assert "summarize" in run_python(tmp_path, "-m", "gateway", "skills", "list")
+    shipped, *rooms = run_python(tmp_path, "-c", LIST_ROOMS).split()
+    assert Path(shipped).is_relative_to(tmp_path), "the clone was not used"
+    assert rooms == sorted(path.stem for path in (ROOT / "config" / "rooms").glob("*.yaml"))
