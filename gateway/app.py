@@ -13,6 +13,7 @@ from gateway.auth.authentication import read_key
 from gateway.bootstrap import Stepgate, build_gateway
 from gateway.deferred_response import DeferredResponseMiddleware
 from gateway.doors import (
+    ag_ui,
     agent,
     audit,
     catalogue,
@@ -71,7 +72,7 @@ def create_app(
         redirect_slashes=False,
     )
     served = (
-        openai, agent, query, runs, memories, collections, documents, citations, ingestion, tasks, catalogue,
+        openai, agent, ag_ui, query, runs, memories, collections, documents, citations, ingestion, tasks, catalogue,
         conversations, sessions, sources, audit, users,
     )  # fmt: skip
     doors = [door.router for door in served]
