@@ -1,6 +1,6 @@
-"""A text as its smallest parts that can be quoted or dropped: sentences, list items, table rows, headings, code.
+"""Splits passages and answers into pieces: sentences, list items, table rows, headings, code.
 
-The same for passages and for answers. Every piece knows its place, so that what is quoted is cut from the text itself.
+Every piece has its span, so that quotes are copied from the text character by character.
 """
 
 import re
@@ -11,20 +11,19 @@ from typing import Literal, NamedTuple
 Kind = Literal["sentence", "head", "rule", "row", "heading", "code"]
 
 LONG_SENTENCE = 320
-"""Longer ones are mostly lines without full stops: they are cut at their line ends."""
+"""Longer sentences are mostly lines without full stops and are split at their line ends."""
 LOOK_BACK = 12
-"""Characters before a full stop in which an abbreviation is looked for."""
+"""Characters before a full stop that are searched for an abbreviation."""
 
 MARKS = r"(?:\[\s*\d{1,3}(?:\s*[,;\u2013-]\s*\d{1,3})*\s*\](?!\()|\u3010\d{1,3}\u3011)"
-"""Citations: [1], [1, 2], [1-3]; a link "[1](...)" is none."""
+"""Citations: [1], [1, 2], [1-3], but not the link "[1](...)"."""
 _END = re.compile(
     r"(?P<stop>(?<![.!?\u2026])[.!?\u2026]++[\"'\u201d\u2019\u00bb)*_`]*+)"
     rf"(?P<marks>(?:\s*{MARKS})*+)"
     r"(?=\s+[\"'\u201c\u2018\u00ab(\[*_`]*[^\sa-z\u00df-\u00f6\u00f8-\u00ff])"
     rf"|(?<=\s)[.!?](?=\s)|[\u3002\uff01\uff1f\uff61]+[\u300d\u300f\uff09]*(?:\s*{MARKS})*"
 )
-"""A stop with the citations behind it, before something that is no small letter; one that stands alone; the stops of
-Chinese and Japanese."""
+"""A stop with its citations before anything but a small letter; a stop on its own; Chinese and Japanese stops."""
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(\[\"'])(?:[A-Za-z]|Dr|Mr|Mrs|Ms|Prof|St|vs|etc|e\.g|i\.e|cf|al|No|Nr|Fig|Figs|Tab|Eq|Sec|Ch|Vol|pp|ca"
     r"|approx|Inc|Ltd|Co|Corp|z\.B|d\.h|u\.a|bzw|usw|Abb|t\.ex|bl\.a|dvs|kl|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sep|Sept|Oct"
@@ -41,8 +40,8 @@ _LABEL = re.compile(r"^\s*\S[^\n:]{0,40}:\s+\S")
 
 
 class Piece(NamedTuple):
-    """`text[start:end]`, without white space at its ends. Pieces of one paragraph, list or table share a block;
-    `marker` is what stands before it in its list."""
+    """`text[start:end]` without surrounding white space. Pieces of one paragraph, list or table have the same block;
+    `marker` is the bullet or number of a list item."""
 
     kind: Kind
     start: int
@@ -57,26 +56,26 @@ class _Line(NamedTuple):
     text: str
 
 
-_Found = tuple[Kind, int, int, str]
+_RawPiece = tuple[Kind, int, int, str]
 
 
-def pieces(text: str) -> list[Piece]:
-    """The pieces in order. Every character that is no white space and no list marker belongs to one of them."""
+def split_pieces(text: str) -> list[Piece]:
+    """Returns the pieces in order. They hold every character except white space and list markers."""
     found: list[Piece] = []
-    lines = list(_lines(text))
+    lines = list(_iterate_lines(text))
     block, at = 0, 0
     while at < len(lines):
-        count, parts = _block(text, lines[at:]) if lines[at].text.strip() else (1, [])
+        count, parts = _split_block(text, lines[at:]) if lines[at].text.strip() else (1, [])
         for kind, first, last, marker in parts:
-            start, end = _trimmed(text, first, last)
+            start, end = _trim_span(text, first, last)
             if end > start:
                 found.append(Piece(kind, start, end, block, marker))
         at, block = at + count, block + 1
     return found
 
 
-def _block(text: str, lines: Sequence[_Line]) -> tuple[int, list[_Found]]:
-    """How many lines the block takes that the first one begins, and its pieces."""
+def _split_block(text: str, lines: Sequence[_Line]) -> tuple[int, list[_RawPiece]]:
+    """Returns the number of lines of the first block, and its pieces."""
     first = lines[0].text
     if _FENCE.match(first):
         count = next((n for n in range(1, len(lines)) if _FENCE.match(lines[n].text)), len(lines) - 1) + 1
@@ -84,26 +83,26 @@ def _block(text: str, lines: Sequence[_Line]) -> tuple[int, list[_Found]]:
     if _HEADING.match(first):
         return 1, [("heading", lines[0].start, lines[0].end, "")]
     if _ROW.match(first):
-        count = _run(lines, lambda line: bool(_ROW.match(line) or _RULE.match(line)))
-        return count, list(_table(lines[:count]))
+        count = _count_lines(lines, lambda line: bool(_ROW.match(line) or _RULE.match(line)))
+        return count, list(_split_table(lines[:count]))
     if _ITEM.match(first):
-        count = _run(lines, lambda line: bool(line.strip()) and not _opens(line))
-        return count, list(_list(text, lines[:count]))
-    count = _run(lines, lambda line: bool(line.strip()) and not _opens(line) and not _ITEM.match(line))
-    return count, list(_sentences(text, lines[:count], ""))
+        count = _count_lines(lines, lambda line: bool(line.strip()) and not _starts_block(line))
+        return count, list(_split_list(text, lines[:count]))
+    count = _count_lines(lines, lambda line: bool(line.strip()) and not _starts_block(line) and not _ITEM.match(line))
+    return count, list(_split_sentences(text, lines[:count], ""))
 
 
-def _run(lines: Sequence[_Line], belongs: Callable[[str], bool]) -> int:
-    """How many lines from the first on belong together."""
+def _count_lines(lines: Sequence[_Line], belongs: Callable[[str], bool]) -> int:
+    """Returns how many lines from the first on belong together."""
     return next((n for n in range(1, len(lines)) if not belongs(lines[n].text)), len(lines))
 
 
-def _opens(line: str) -> bool:
+def _starts_block(line: str) -> bool:
     return bool(_FENCE.match(line) or _HEADING.match(line) or _ROW.match(line))
 
 
-def _table(lines: Sequence[_Line]) -> Iterator[_Found]:
-    """Rows, with the rule and the head above it where there is one."""
+def _split_table(lines: Sequence[_Line]) -> Iterator[_RawPiece]:
+    """Yields the head, the rule and the rows of a table."""
     ruled = len(lines) > 1 and bool(_RULE.match(lines[1].text))
     for number, line in enumerate(lines):
         kind: Kind = "row"
@@ -114,29 +113,29 @@ def _table(lines: Sequence[_Line]) -> Iterator[_Found]:
         yield kind, line.start, line.end, ""
 
 
-def _list(text: str, lines: Sequence[_Line]) -> Iterator[_Found]:
+def _split_list(text: str, lines: Sequence[_Line]) -> Iterator[_RawPiece]:
     starts = [number for number, line in enumerate(lines) if _ITEM.match(line.text)]
     for start, end in pairwise((*starts, len(lines))):
         item = _ITEM.match(lines[start].text)
         assert item is not None
         first = lines[start]._replace(start=lines[start].start + item.end(), text=lines[start].text[item.end() :])
-        yield from _sentences(text, [first, *lines[start + 1 : end]], item[0])
+        yield from _split_sentences(text, [first, *lines[start + 1 : end]], item[0])
 
 
-def _sentences(text: str, lines: Sequence[_Line], marker: str) -> Iterator[_Found]:
-    """The sentences of lines that belong together. Lines that each say "name: value" are one each."""
+def _split_sentences(text: str, lines: Sequence[_Line], marker: str) -> Iterator[_RawPiece]:
+    """Yields the sentences of a paragraph or list item. Lines of the form "name: value" are one sentence each."""
     labelled = sum(1 for line in lines if _LABEL.match(line.text))
     if not marker and labelled > 1 and labelled == len(lines):
         for line in lines:
             yield "sentence", line.start, line.end, ""
         return
-    for start, end in _stops(text, lines[0].start, lines[-1].end):
-        for part in _at_lines(text, start, end):
+    for start, end in _split_at_stops(text, lines[0].start, lines[-1].end):
+        for part in _split_at_lines(text, start, end):
             yield "sentence", *part, marker
             marker = ""
 
 
-def _stops(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _split_at_stops(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     for match in _END.finditer(text, start, end):
         stop = match.end("stop") if match["stop"] else match.end()
         if match["stop"] == "." and not match["marks"]:
@@ -149,8 +148,8 @@ def _stops(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _at_lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """A sentence, cut at line ends before capitals and figures where it is too long to be one."""
+def _split_at_lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yields a sentence; an overlong one is split at line ends before capitals and digits."""
     if end - start <= LONG_SENTENCE:
         yield start, end
         return
@@ -161,13 +160,13 @@ def _at_lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     yield start, end
 
 
-def _lines(text: str) -> Iterator[_Line]:
+def _iterate_lines(text: str) -> Iterator[_Line]:
     start = 0
     for line in text.split("\n"):
         yield _Line(start, start + len(line), line)
         start += len(line) + 1
 
 
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+def _trim_span(text: str, start: int, end: int) -> tuple[int, int]:
     piece = text[start:end]
     return start + len(piece) - len(piece.lstrip()), end - (len(piece) - len(piece.rstrip()))

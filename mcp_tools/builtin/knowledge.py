@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field
 
 from agent.core.errors import BadRequestError, ToolInputError
 from agent.core.models import JsonObject, RetrievalMode, Source
-from agent.grounded_answers.form_words import parts_of, without_form
-from agent.grounded_answers.no_answer_text import is_meant
+from agent.grounded_answers.no_answer_text import make_clarifying_question
+from agent.grounded_answers.requested_form import remove_form, split_questions
 from agent.ingest.collections import Library
 from agent.search.errors import MemoryNoResultsError
 from agent.search.llm_rerank import MAX_CANDIDATES, rerank_with_model
@@ -153,7 +153,7 @@ async def _search_parts(
         await _search_query(
             library, args.model_copy(update={"query": part}), owner, names, args.filters, args.min_relevance_score
         )
-        for part in parts_of(without_form(args.query))
+        for part in split_questions(remove_form(args.query))
     ]
     mixed: dict[tuple[str, str], tuple[str, RetrievedContext]] = {}
     for rank in zip_longest(*(found for found, _ in searches)):
@@ -204,7 +204,7 @@ async def _search_query(
 def _make_clarifying_question(query: str, near: Sequence[RetrievedContext]) -> str:
     """Returns a question to the user about the nearest subjects; empty if there are none."""
     subjects = dict.fromkeys(subject for one in near if (subject := _get_subject(one)))
-    return is_meant(query, tuple(subjects)[:MAX_SUBJECTS]) if subjects else ""
+    return make_clarifying_question(query, tuple(subjects)[:MAX_SUBJECTS]) if subjects else ""
 
 
 def _get_subject(found: RetrievedContext) -> str:

@@ -1,4 +1,4 @@
-"""What `search_knowledge` returned, as passages for the tailor."""
+"""Reads the results of `search_knowledge` as passages."""
 
 from collections.abc import Iterable
 from urllib.parse import quote
@@ -9,42 +9,42 @@ from agent.core.models import JsonObject
 from agent.search.models import RetrievedContext
 
 RESULTS = "results"
-"""Where the passages stand in the tool's result."""
+"""The field of the tool's result that holds the passages."""
 
 
-def is_found(value: JsonValue) -> bool:
-    """Whether a tool's result is a list of passages, be it empty."""
+def has_passages(value: JsonValue) -> bool:
+    """Whether a tool's result is a list of passages, which may be empty."""
     results = value.get(RESULTS) if isinstance(value, dict) else None
     return isinstance(results, list) and all(isinstance(one, dict) and "chunk_id" in one for one in results)
 
 
-def passages_of(values: Iterable[JsonValue]) -> tuple[RetrievedContext, ...]:
-    """The passages of several searches, each chunk once, in the order they were found."""
-    found: dict[str, RetrievedContext] = {}
+def read_passages(values: Iterable[JsonValue]) -> tuple[RetrievedContext, ...]:
+    """Returns the passages of several searches in order, each chunk once."""
+    passages: dict[str, RetrievedContext] = {}
     for value in values:
         results = value.get(RESULTS) if isinstance(value, dict) else None
         for one in results if isinstance(results, list) else ():
-            passage = _passage(one) if isinstance(one, dict) else None
+            passage = _parse_passage(one) if isinstance(one, dict) else None
             if passage is not None:
-                found.setdefault(passage.chunk_id, passage)
-    return tuple(found.values())
+                passages.setdefault(passage.chunk_id, passage)
+    return tuple(passages.values())
 
 
-def clarifying(values: Iterable[JsonValue]) -> str:
-    """What to ask the user, where every search found nothing and one of them has a question."""
-    asked = ""
+def read_clarifying_question(values: Iterable[JsonValue]) -> str:
+    """Returns the question to the user if every search found nothing and one has a question."""
+    question = ""
     for value in values:
         if not isinstance(value, dict) or value.get(RESULTS):
             return ""
-        told = value.get("clarify")
-        asked = asked or (told if isinstance(told, str) else "")
-    return asked
+        clarify = value.get("clarify")
+        question = question or (clarify if isinstance(clarify, str) else "")
+    return question
 
 
-def linked(passages: Iterable[RetrievedContext], base: str | None) -> tuple[RetrievedContext, ...]:
-    """The passages, those of local and uploaded files with the address at which this gateway gives their bytes.
+def add_file_links(passages: Iterable[RetrievedContext], base: str | None) -> tuple[RetrievedContext, ...]:
+    """Returns the passages; those of local and uploaded files with the address of the file at this gateway.
 
-    `base` is the gateway's address for browsers; without one they have no address."""
+    `base` is the gateway's address for browsers; without one they get no address."""
     return tuple(
         passage.model_copy(update={"source_url": f"{base}/v1/documents/{quote(passage.source_id, safe='')}/file"})
         if base and passage.source_url is None and passage.metadata.get("source_type") == "local"
@@ -53,8 +53,8 @@ def linked(passages: Iterable[RetrievedContext], base: str | None) -> tuple[Retr
     )
 
 
-def _passage(one: JsonObject) -> RetrievedContext | None:
-    """A passage; None for what is none."""
+def _parse_passage(one: JsonObject) -> RetrievedContext | None:
+    """Returns a passage, or None if the value is malformed."""
     metadata = one.get("metadata")
     page = one.get("page")
     place: JsonObject = dict(metadata) if isinstance(metadata, dict) else {}
