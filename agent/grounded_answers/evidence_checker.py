@@ -154,6 +154,11 @@ class EvidenceChecker:
             head = self._heads.get(unit.block, "") if unit.kind == "row" else ""
             found = [quote for passage in cited if (quote := find_verbatim(passage, segment.text, head)) is not None]
             quotes.append(tuple(found))
+        if len(segments) > 1 and len({segment.cites for segment in segments}) == 1:  # "It is [1] 28 days."
+            cited = [self.passages[number - 1] for number in unit.cites]
+            found = [quote for passage in cited if (quote := find_verbatim(passage, unit.text)) is not None]
+            quotes = [tuple(found)] * len(segments)
+            return CheckedUnit(unit, tuple(quotes) if found else (), is_open=not found)
         is_verbatim = all(quotes) and (len(segments) == 1 or unit.kind == "code")
         return CheckedUnit(unit, tuple(quotes) if is_verbatim else (), is_open=not is_verbatim)
 

@@ -98,11 +98,16 @@ def _score_parts(question: str, passage: Passage) -> list[int]:
 
 
 def _select_parts(passage: Passage, scores: Sequence[int], *, whole: bool) -> list[int]:
-    """Returns the parts to quote: all of a short passage, else the best part with its neighbours in one stretch."""
+    """Returns the parts to quote: the whole passage, or its best paragraphs; of long ones one stretch of sentences."""
     parts = passage.parts
     quotable = [at for at, part in enumerate(parts) if _is_quotable(part)]
-    if whole or sum(len(parts[at].text) for at in quotable) <= EXCERPT_CHARS:
+    if whole:
         return _limit_rows(passage, quotable, scores)
+    least = max(scores[at] for at in quotable) / 2
+    good = {parts[at].piece.block for at in quotable if scores[at] >= least}
+    paragraphs = [at for at in quotable if parts[at].piece.block in good]
+    if sum(len(parts[at].text) for at in paragraphs) <= EXCERPT_CHARS:
+        return _limit_rows(passage, paragraphs, scores)
     best = max(quotable, key=lambda at: (scores[at], -at))
     if parts[best].piece.kind == "row":
         table = [at for at in quotable if parts[at].piece.block == parts[best].piece.block]

@@ -96,7 +96,7 @@ class Passage:
     def iterate_windows(self) -> Iterator[tuple[int, int]]:
         """Yields the spans `parts[first:last]` that are short enough for one quote."""
         for first, opening in enumerate(self.parts):
-            if opening.piece.kind == "rule":
+            if opening.piece.kind == "rule" or (opening.piece.kind == "heading" and len(self.parts) > 1):
                 continue
             for last in range(first + 1, min(first + QUOTE_PIECES, len(self.parts)) + 1):
                 if last > first + 1 and self.parts[last - 1].piece.end - opening.piece.start > QUOTE_CHARS:

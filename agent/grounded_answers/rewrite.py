@@ -29,8 +29,8 @@ def describe_problems(failed: Sequence[CheckedUnit]) -> str:
 def replace_failed(checked: Sequence[CheckedUnit], reply: str) -> list[Unit]:
     """Returns the units of the answer with the failed ones replaced by the reply's numbered lines.
 
-    A reply without numbers is one text, which replaces the first failed unit. A failed unit without a replacement
-    stays, and fails again.
+    A reply without numbers is one text, which replaces all failed units. A failed unit without a replacement stays, and
+    fails again.
     """
     lines = _parse_lines(reply)
     kept_texts = {_fold_text(one.unit) for one in checked if not one.problem}
@@ -41,14 +41,14 @@ def replace_failed(checked: Sequence[CheckedUnit], reply: str) -> list[Unit]:
             units.append(one.unit)
             continue
         number += 1
-        text = lines.get(number) if lines else (reply if number == 1 else None)
-        if text is None or _GIVEN_UP.match(text):
+        text = lines.get(number, "") if lines else reply
+        if _GIVEN_UP.match(text):
             units.append(one.unit)
         elif lines:
             units += _replace_with_line(one.unit, text) or [one.unit]
-        else:
+        elif number == 1:
             others = [replace(unit, block=one.unit.block) for unit in parse_answer(text)]
-            units += [unit for unit in others if _fold_text(unit) not in kept_texts] or [one.unit]
+            units += [unit for unit in others if _fold_text(unit) not in kept_texts]
     return units
 
 
