@@ -15,6 +15,7 @@ from agent.grounded_answers.models import Quote, describe_surroundings
 from agent.grounded_answers.no_answer_text import contains_no_answer_text
 from agent.grounded_answers.passages import Passage, find_best_quote, find_verbatim, find_words, normalize_text
 from agent.search.models import RetrievedContext
+from agent.text.numbers import NumberMention
 from agent.text.terms import fold
 from agent.text.values import KnownValues, ValueMention, find_values
 
@@ -184,12 +185,17 @@ class EvidenceChecker:
         return ""
 
     def _find_missing(self, text: str, passages: Sequence[Passage]) -> list[ValueMention]:
-        """Returns the values of a text that stand in none of the passages, the question and the tool results."""
+        """Returns the values of a text that stand in none of the passages, the question and the tool results.
+
+        Number words are left to the check of the meaning: "four and a half", "two of them" and "a dozen" are written
+        in too many ways for certainty.
+        """
+        sources = (self._given_values, *(passage.values for passage in passages))
         return [
             value
             for value in find_values(text, is_claim=True)
-            if not self._given_values.contains(value, ignore_sign=True)
-            and not any(passage.values.contains(value, ignore_sign=True) for passage in passages)
+            if not (isinstance(value, NumberMention) and value.is_word)
+            and not any(source.contains(value) for source in sources)
         ]
 
     @cached_property
