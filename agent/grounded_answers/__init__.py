@@ -1,4 +1,4 @@
-"""Answers from retrieved passages, whose every claim cites the words that support it. Described in docs/citations.md."""
+"""Answers from retrieved passages, whose every claim cites the words that support it (docs/citations.md)."""
 
 from agent.grounded_answers.answer_builder import AnswerBuilder, BuiltAnswer, quote_passages
 from agent.grounded_answers.answer_units import Unit, parse_answer

@@ -1,4 +1,4 @@
-"""`AnswerBuilder`: makes a `TailorOutput` from checked units. Formats, limits, citations and confidence are computed."""
+"""`AnswerBuilder`: makes a `TailorOutput` from checked units; computes format, citations and confidence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

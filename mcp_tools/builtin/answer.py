@@ -20,7 +20,6 @@ log = logging.getLogger(__name__)
 
 MAX_PASSAGES = 8
 """Passages an answer is made from: enough for two sides of a comparison, few enough to stay with the question."""
-MIN_RELEVANCE = 0.4
 
 
 class AnswerInput(BaseModel):
@@ -62,9 +61,7 @@ class AnswerWithCitationsTool(TypedTool[AnswerInput, TailorOutput]):
         results = [
             await search_collections(
                 self._library.with_mode(context.retrieval_mode),
-                SearchKnowledgeInput(
-                    query=query, collection=args.collection, top_k=MAX_PASSAGES, min_relevance_score=MIN_RELEVANCE
-                ),
+                SearchKnowledgeInput(query=query, collection=args.collection, top_k=MAX_PASSAGES),
                 context.owner,
             )
             for query in topics or (args.question,)

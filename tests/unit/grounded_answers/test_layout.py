@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.grounded_answers.layout import pieces
+from agent.grounded_answers.layout import split_pieces
 
 TEXT = """# Title
 
@@ -26,7 +26,7 @@ Price: 5"""
 
 
 def test_the_pieces_of_a_text() -> None:
-    found = [(piece.kind, piece.marker, TEXT[piece.start : piece.end]) for piece in pieces(TEXT)]
+    found = [(piece.kind, piece.marker, TEXT[piece.start : piece.end]) for piece in split_pieces(TEXT)]
     assert found == [
         ("heading", "", "# Title"),
         ("sentence", "", "Every employee has 28 days. [1]"),
@@ -49,7 +49,7 @@ def test_the_pieces_of_a_text() -> None:
 @given(st.text(alphabet=st.sampled_from("ab A1.!?|-*#`[]():\n \u3002\u00e4"), max_size=200))
 def test_pieces_are_in_order_and_lose_nothing(text: str) -> None:
     covered = 0
-    for piece in pieces(text):
+    for piece in split_pieces(text):
         assert covered <= piece.start < piece.end <= len(text)
         between = text[covered : piece.start]
         assert between.strip() in ("", piece.marker.strip())
