@@ -8,7 +8,8 @@ development half; those of the measured half are not looked at.
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 
 from agent.core.models import JsonObject
 from agent.core.settings import Settings
@@ -60,10 +61,12 @@ def print_accepted(name: str, outcomes: Sequence[ClaimOutcome]) -> None:
     print(f"{name:16} precision {count_share(accepted, is_supported)}, recall {count_share(supported, is_released)}")
 
 
-def make_ask(settings: Settings) -> AskEntailment | None:
-    """Returns the call of the configured model, or None without one."""
+@asynccontextmanager
+async def open_model(settings: Settings) -> AsyncIterator[AskEntailment | None]:
+    """The call of the configured model, or None without one."""
     if settings.llm_base_url is None or settings.model_fast is None:
-        return None
+        yield None
+        return
     key = settings.llm_api_key.get_secret_value() if settings.llm_api_key else None
     client, model = HttpModelClient(settings.llm_base_url, key), settings.model_fast
 
@@ -73,12 +76,20 @@ def make_ask(settings: Settings) -> AskEntailment | None:
         )
         return (await client.complete(request)).text
 
-    return ask
+    try:
+        yield ask
+    finally:
+        await client.aclose()
 
 
 async def main() -> None:
     """Measures both halves, by the exact checks alone and with the configured model."""
-    ask = make_ask(load_settings())
+    async with open_model(load_settings()) as ask:
+        await measure(ask)
+
+
+async def measure(ask: AskEntailment | None) -> None:
+    """Measures the exact checks and, with a model, the whole check."""
     for title, asked, print_row in (("exact checks", None, print_exact), ("with a model", ask, print_accepted)):
         print(f"{title}:")
         if title == "with a model" and ask is None:

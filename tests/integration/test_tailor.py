@@ -152,8 +152,8 @@ async def test_a_claim_without_a_verdict_fails(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("check", ["unreadable", "status_401"])
 async def test_a_check_that_cannot_be_made_is_told(tmp_path: Path, check: str) -> None:
-    fault = {"fault": check} if check.startswith("status") else {}
-    model = says("Staff have 28 days off [1].", to="completion"), says("no JSON", to="entailment", **fault)
+    fault = check if check.startswith("status") else None
+    model = says("Staff have 28 days off [1].", to="completion"), says("no JSON", to="entailment", fault=fault)
     response = await ask_question(tmp_path, *model)
     assert response.response == f"Staff have 28 days off [1].\n\n{UNCHECKED}"
     assert "the meaning of the answer was not checked" in response.metadata["uncertainties"][0]["message"]

@@ -12,8 +12,8 @@ from agent.grounded_answers.entailment import AskEntailment, EntailmentCheck
 from agent.search.models import RetrievedContext
 
 FOLDER = Path(__file__).parent / "data" / "claims"
-HALVES = ("development", "measured")
 Half = Literal["development", "measured"]
+HALVES: tuple[Half, ...] = ("development", "measured")
 Outcome = Literal["released", "rejected", "open"]
 EXACT_KINDS = frozenset({"swapped_number", "swapped_unit", "swapped_date"})
 """Kinds of false claims that change a value, which the exact checks can find."""

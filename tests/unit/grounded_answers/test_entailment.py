@@ -7,8 +7,12 @@ import pytest
 
 from agent.core.errors import ModelDownError, ModelOutputError
 from agent.core.models import JsonObject
+from agent.core.settings import Settings
 from agent.grounded_answers import CheckedUnit, EvidenceChecker, parse_answer
-from agent.grounded_answers.entailment import EntailmentCheck, build_messages, parse_verdicts
+from agent.grounded_answers.entailment import ENTAILMENT_SCHEMA, EntailmentCheck, build_messages, parse_verdicts
+from tests.bench.answers import open_model
+from tests.support.script import entails, script
+from tests.support.scripted_server import ScriptedServer
 from tests.unit.grounded_answers.passages import HANDBOOK, make_checker, passage
 
 
@@ -152,3 +156,22 @@ def test_a_passage_cannot_end_its_block_or_add_a_claim() -> None:
     content: Any = build_messages(checker, units)[1]["content"]
     assert content.count("</result>") == 1
     assert content.count("<claim ") == 1
+
+
+async def test_the_check_reaches_an_endpoint_over_http_with_its_schema() -> None:
+    claim = "Staff get 28 days off [1]."
+    with ScriptedServer(script(entails(("supported", "28 days of paid holiday")))) as server:
+        checker = make_checker()
+        units = parse_answer(claim)
+        async with open_model(Settings(_env_file=None, llm_base_url=server.url, model_fast="small")) as ask:
+            assert ask is not None
+            await EntailmentCheck(checker, ask).check(checker.check(units))
+        (request,) = server.requests()
+    assert checker.check(units)[0].states_fact
+    assert request["purpose"] == "entailment"
+    assert request["body"]["model"] == "small"
+    assert request["body"]["temperature"] == 0
+    schema = request["body"]["response_format"]["json_schema"]
+    assert schema["strict"] is True
+    assert schema["schema"] == ENTAILMENT_SCHEMA.schema
+    assert "Staff get 28 days off. [1]" in request["body"]["messages"][1]["content"]
