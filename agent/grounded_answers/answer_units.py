@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from agent.grounded_answers.layout import MARKS, Kind, Piece, split_pieces
+from agent.text.pieces import MARKS, Kind, Piece, split_pieces
 
 _MARK = re.compile(rf"\s*{MARKS}")
 _UNFINISHED_MARK = re.compile(r"[\[\u3010][\d\s,;\u2013-]*$")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from agent.grounded_answers.layout import MARKS, Piece, split_pieces
+from agent.text.pieces import MARKS, Piece, split_pieces
 from agent.grounded_answers.models import Quote, describe_surroundings
 from agent.search.models import RetrievedContext
 from agent.text.stop_words import detect_language

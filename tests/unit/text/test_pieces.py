@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.grounded_answers.layout import split_pieces
+from agent.text.pieces import split_pieces
 
 TEXT = """# Title
 
