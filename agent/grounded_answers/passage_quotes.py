@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from agent.grounded_answers.answer_units import Segment, Unit
 from agent.grounded_answers.evidence_checker import CheckedUnit, EvidenceChecker
-from agent.text.pieces import Kind
 from agent.grounded_answers.models import Persona, TailorInput, format_place, get_document_name, list_headings
 from agent.grounded_answers.no_answer_text import get_no_answer_text
 from agent.grounded_answers.passages import Part, Passage, clean_text
+from agent.text.pieces import Kind
 from agent.text.snowball import SNOWBALL_LANGUAGES
 from agent.text.terms import expand_query_terms, extract_query_terms, extract_terms
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from agent.text.pieces import MARKS, Piece, split_pieces
 from agent.grounded_answers.models import Quote, describe_surroundings
 from agent.search.models import RetrievedContext
+from agent.text.pieces import MARKS, Piece, split_pieces
 from agent.text.stop_words import detect_language
 from agent.text.terms import extract_query_terms, extract_terms
 from agent.text.values import KnownValues, ValueMention
