@@ -37,9 +37,9 @@ class Floors(NamedTuple):
 
 
 SETS = {
-    "first": Floors("", "", 0.9, 0.7),
-    "office": Floors("office/docs", "office", 0.8, 0.6),
-    "fresh": Floors("fresh/docs", "fresh", 0.85, 0.8),
+    "first": Floors("", "", 0.98, 0.77),
+    "office": Floors("office/docs", "office", 0.93, 0.66),
+    "fresh": Floors("fresh/docs", "fresh", 0.97, 0.87),
 }
 
 
