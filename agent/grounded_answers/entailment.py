@@ -22,6 +22,8 @@ from agent.prompts.blocks import block
 PASSAGE_CHARS = 4_000
 """The most that a model is shown of one passage."""
 CLAIM_CHARS = 1_500
+MAX_CLAIMS = 24
+"""The most claims of one call. More would exceed the longest reply of many models."""
 CHECK_TOKENS, CLAIM_TOKENS = 200, 160
 """Tokens of a reply: a fixed part, and for each claim with the words it copies."""
 
@@ -80,8 +82,10 @@ class EntailmentCheck:
         If the model fails or its reply is unreadable, the exact checks decide, and `skipped_because` is set.
         """
         claims = list({one.unit: one for one in units if one.is_open}.values())
-        if not claims:
-            return
+        for start in range(0, len(claims), MAX_CLAIMS):
+            await self._check_claims(claims[start : start + MAX_CLAIMS])
+
+    async def _check_claims(self, claims: Sequence[CheckedUnit]) -> None:
         try:
             reply = await self._ask(build_messages(self._checker, claims), CHECK_TOKENS + CLAIM_TOKENS * len(claims))
             verdicts = parse_verdicts(reply)

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from agent.grounded_answers.answer_units import Segment, Unit
 from agent.grounded_answers.models import Quote, describe_surroundings
-from agent.grounded_answers.no_answer_text import contains_no_answer_text
+from agent.grounded_answers.no_answer_text import is_no_answer_text
 from agent.grounded_answers.passages import Passage, find_best_quote, find_verbatim, find_words, normalize_text
 from agent.search.models import RetrievedContext
 from agent.text.numbers import NumberMention
@@ -21,8 +21,6 @@ from agent.text.values import KnownValues, ValueMention, find_values
 
 LABEL_WORDS = 2
 """Headings, questions and openings of so few words make no claim."""
-NO_ANSWER_CHARS = 240
-"""A longer sentence says more than that the documents do not say."""
 _QUOTED = re.compile(r"[\u201c\u201e\u00ab\"]([^\u201c\u201d\u201e\u00ab\u00bb\"\n]{12,600})[\u201d\u201c\u00bb\"]")
 _WORD = re.compile(r"\w+")
 
@@ -83,7 +81,7 @@ class EvidenceChecker:
 
     def record(self, unit: Unit, result: CheckedUnit) -> None:
         """Stores the result of the entailment check of a unit, which may have got a corrected citation."""
-        for original, checked in self._results.items():
+        for original, checked in list(self._results.items()):  # a thread may add units meanwhile
             if checked.unit == unit:
                 self._results[original] = result
 
@@ -91,7 +89,7 @@ class EvidenceChecker:
         """Returns an open unit as supported. `words` are the supporting words that the entailment check named.
 
         The unit fails if one of them stands nowhere. If they stand in another passage than the cited one, the citation
-        is corrected. Without words, a unit with citations gets its best quote, and one without makes no claim.
+        is corrected. Without words, a unit is kept only if it cites nothing and holds no value: it makes no claim.
         """
         unit = checked.unit
         quotes: list[Quote] = []
@@ -103,15 +101,17 @@ class EvidenceChecker:
                 return CheckedUnit(unit, problem=f"the words it is said to rest on ({one[:60]!r}) stand in no passage")
             from_tool = from_tool or in_known
             quotes += [quote] if quote is not None else []
-        if not unit.cites and not quotes:
+        if not quotes and not from_tool and (unit.cites or self._find_missing(unit.text, ())):
+            return CheckedUnit(unit, problem="the check named no words that it rests on")
+        if not quotes:
             return CheckedUnit(unit, from_tool=from_tool)
-        return CheckedUnit(unit, tuple(self._quote_segment(segment, quotes) for segment in unit.segments))
+        return self._quote(unit, quotes)
 
     def accept_without_entailment(self, checked: CheckedUnit) -> CheckedUnit:
         """Returns the result of an open unit whose meaning cannot be checked: what the exact checks say of it."""
         unit = checked.unit
         if unit.cites:
-            return self.accept(checked)
+            return self._quote(unit, ())
         values = find_values(unit.text, is_claim=True)
         known = KnownValues(*self.known)
         if self.known and values and all(known.contains(value) for value in values):
@@ -121,7 +121,7 @@ class EvidenceChecker:
         return CheckedUnit(unit, problem="it has no citation")
 
     def _check_unit(self, unit: Unit) -> CheckedUnit:
-        if unit.kind == "rule" or is_no_answer(unit):
+        if unit.kind == "rule" or is_no_answer_text(unit.text):
             return CheckedUnit(unit)
         if not unit.ended:
             return CheckedUnit(unit, problem="it is cut off in the middle")
@@ -219,6 +219,9 @@ class EvidenceChecker:
         ordered = sorted(self.passages, key=lambda passage: passage.number not in cites)
         return next((quote for passage in ordered if (quote := find_words(passage, words)) is not None), None)
 
+    def _quote(self, unit: Unit, quotes: Sequence[Quote]) -> CheckedUnit:
+        return CheckedUnit(unit, tuple(self._quote_segment(segment, quotes) for segment in unit.segments))
+
     def _quote_segment(self, segment: Segment, quotes: Sequence[Quote]) -> tuple[Quote, ...]:
         """Returns the quotes from the segment's passages; other quotes if it has none; else its best quote."""
         own = [quote for quote in quotes if quote.number in segment.cites]
@@ -227,11 +230,6 @@ class EvidenceChecker:
         values = find_values(segment.text, is_claim=True)
         found = (find_best_quote(self.passages[number - 1], segment.text, values) for number in segment.cites)
         return tuple(quote for quote in found if quote is not None)
-
-
-def is_no_answer(unit: Unit) -> bool:
-    """Whether a unit only says that the documents do not say, in the words that the prompt asks for."""
-    return len(unit.text) <= NO_ANSWER_CHARS and contains_no_answer_text(unit.text)
 
 
 def _quote_code(code: str, cited: Sequence[Passage]) -> list[Quote]:

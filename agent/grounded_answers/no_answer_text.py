@@ -145,6 +145,11 @@ def get_unchecked_text(question: str) -> str:
     return _translate(_UNCHECKED, question)
 
 
+def is_no_answer_text(text: str) -> bool:
+    """Whether a text is one of the fixed sentences that there is no answer, and says nothing else."""
+    return text.strip(" \t\n*_") in _ALL
+
+
 def contains_no_answer_text(text: str) -> bool:
     """Whether a text says that there is no answer, in any of the languages."""
     return any(one in text for one in _ALL)

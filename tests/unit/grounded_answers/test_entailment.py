@@ -9,7 +9,13 @@ from agent.core.errors import ModelDownError, ModelOutputError
 from agent.core.models import JsonObject
 from agent.core.settings import Settings
 from agent.grounded_answers import CheckedUnit, EvidenceChecker, parse_answer
-from agent.grounded_answers.entailment import ENTAILMENT_SCHEMA, EntailmentCheck, build_messages, parse_verdicts
+from agent.grounded_answers.entailment import (
+    ENTAILMENT_SCHEMA,
+    MAX_CLAIMS,
+    EntailmentCheck,
+    build_messages,
+    parse_verdicts,
+)
 from tests.bench.answers import open_model
 from tests.support.script import entails, script
 from tests.support.scripted_server import ScriptedServer
@@ -79,6 +85,7 @@ async def test_several_words_join_a_claim_from_several_places() -> None:
     [
         (("contradicted", "28 days"), "the passages say otherwise: '28 days'"),
         (("not_said",), "the passages do not say this"),
+        (("supported",), "named no words"),
         (("supported", "unlimited holidays"), "stand in no passage"),
         (("supported", "28 days", "unlimited holidays"), "stand in no passage"),
     ],
@@ -98,6 +105,26 @@ async def test_words_from_a_tool_need_no_citation() -> None:
     (unit,) = await check("It weighs 51 kg.", reply(("supported", "weight: 51 kg")), checker)
     assert unit.from_tool
     assert unit.states_fact
+
+
+async def test_a_value_without_a_citation_needs_words() -> None:
+    (unit,) = await check("It is 28 days, as everybody knows.", reply(("supported",)))
+    assert "named no words" in unit.problem
+
+
+async def test_many_claims_are_checked_in_several_calls() -> None:
+    sizes: list[int] = []
+
+    async def ask(messages: tuple[JsonObject, ...], max_tokens: int) -> str:
+        count = str(messages[1]["content"]).count("<claim ")
+        sizes.append(count)
+        return reply(*[("supported", "28 days")] * count)
+
+    checker = make_checker()
+    units = parse_answer(" ".join(f"Person {word} rests [1]." for word in "abcdefghijklmnopqrstuvwxyzåäö"))
+    await EntailmentCheck(checker, ask).check(checker.check(units))
+    assert sizes == [MAX_CLAIMS, len(units) - MAX_CLAIMS]
+    assert all(one.states_fact for one in checker.check(units))
 
 
 async def test_verbatim_answers_and_wrong_values_are_not_asked_about() -> None:

@@ -67,6 +67,7 @@ def test_whole_sentences_and_rows_of_a_passage_are_quotations(answer: str, quote
         "Managers never approve:",
         "Hello!",
         "The documents do not say who pays for it.",
+        "Managers never approve, and: The documents don't say.",
     ],
 )
 def test_what_only_its_meaning_can_decide_stays_open(answer: str) -> None:
