@@ -18,7 +18,7 @@ FUZZ_SEED ?= $(shell date +%s)
 SOAK_MINUTES ?= 30
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev test format lint type unit bench eval-retrieval fuzz soak docs lock clean
+.PHONY: help run dev test format lint type unit bench eval-retrieval eval-answers fuzz soak docs lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -52,6 +52,9 @@ bench: $(DEV_STAMP) ## Print the benchmark tables (not part of the tests)
 
 eval-retrieval: $(DEV_STAMP) ## Print nDCG, recall and times of each retrieval mode (RETRIEVAL_MODE, EVAL_DATASET)
 	@$(BIN)/python -m tests.bench.retrieval
+
+eval-answers: $(DEV_STAMP) ## Print precision and recall of the checks of claims, with the configured model if any
+	@$(BIN)/python -m tests.bench.answers
 
 fuzz: $(DEV_STAMP) ## Send made-up requests to every door (FUZZ_CASES each, FUZZ_SEED to repeat); minutes, not a test
 	@FUZZ_CASES=$(FUZZ_CASES) FUZZ_SEED=$(FUZZ_SEED) $(BIN)/python -m pytest -n0 -s tests/integration/test_fuzz.py

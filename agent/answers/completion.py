@@ -13,8 +13,8 @@ from agent.core.events import AnswerStarted, FinishReason, Purpose, StepOutput
 from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import ChatMessage, JsonObject, PlanStep, Source, Tier
 from agent.core.plan_outcome import abandoned_steps, failure_reason
-from agent.grounded_answers.brief import brief_for
-from agent.grounded_answers.tailor import AnswerTailor
+from agent.grounded_answers.answer_tailor import AnswerTailor
+from agent.grounded_answers.brief import build_brief
 from agent.llm.port import ModelChunk
 from agent.llm.replies import join_fields
 from agent.llm.tool_calls import join_tool_calls
@@ -55,9 +55,9 @@ class CompletionWriter:
         recalled = self._run.state.retrieval.items if self._run.state.retrieval else ()
         tainted = self._run.state.tainted or any(output.tainted for _, output in outcomes)
         tainted = tainted or any(item.tainted for item in recalled)
-        brief = brief_for(self._run, outcomes)
+        brief = build_brief(self._run, outcomes)
         self._tailor = AnswerTailor(self._run, self._step, self._attempt, brief) if brief is not None else None
-        self._extractive = brief is not None and brief.extractive
+        self._extractive = brief is not None and brief.is_extractive
         if _is_command(self._run):
             return await self._compose_by_rules(outcomes, sources, "an exact command needs no model", tainted=tainted)
         if self._run.engine.settings.executor_mode == "rules":  # as it was asked for: nothing has fallen back
@@ -123,7 +123,7 @@ class CompletionWriter:
         tainted: bool,
     ) -> StepOutput:
         if self._tailor is not None and self._extractive:
-            return await self._tailor.by_rules(reason, tainted=tainted)
+            return await self._tailor.quote_passages(reason, tainted=tainted)
         text = compose(self._results_to_show(outcomes), self._run) if outcomes else without_results(self._run)
         restarted = self._run.state.answer_start is not None
         started = AnswerStarted(tier=None, model=None, reason=f"composed by rule: {reason}", restarted=restarted)

@@ -1,34 +1,30 @@
-"""The tailor: from retrieved passages to an answer whose every claim points at the words it rests on. Pure."""
+"""Answers from retrieved passages, whose every claim cites the words that support it (docs/citations.md)."""
 
-from agent.grounded_answers.claims import Unit, read
-from agent.grounded_answers.conflicts import Conflict, conflicts
-from agent.grounded_answers.grounding import Ground, Verdict
-from agent.grounded_answers.locate import citation_id, run_of
-from agent.grounded_answers.models import PERSONAS, Persona, SourceCitation, TailorInput, TailorOutput
-from agent.grounded_answers.passages import Quote
-from agent.grounded_answers.render import Rendered, kept, presentable, render
-from agent.grounded_answers.writing import Tailored, Tailoring, write_by_rules
+from agent.grounded_answers.answer_builder import AnswerBuilder, BuiltAnswer, quote_passages
+from agent.grounded_answers.answer_units import Unit, parse_answer
+from agent.grounded_answers.evidence_checker import CheckedUnit, EvidenceChecker
+from agent.grounded_answers.locate import make_citation_id, parse_run_id
+from agent.grounded_answers.models import PERSONAS, Persona, Quote, SourceCitation, TailorInput, TailorOutput
+from agent.grounded_answers.render import Rendered, render, select_presentable, select_supported
 
 __all__ = [
     "PERSONAS",
-    "Conflict",
-    "Ground",
+    "AnswerBuilder",
+    "BuiltAnswer",
+    "CheckedUnit",
+    "EvidenceChecker",
     "Persona",
     "Quote",
     "Rendered",
     "SourceCitation",
     "TailorInput",
     "TailorOutput",
-    "Tailored",
-    "Tailoring",
     "Unit",
-    "Verdict",
-    "citation_id",
-    "conflicts",
-    "kept",
-    "presentable",
-    "read",
+    "make_citation_id",
+    "parse_answer",
+    "parse_run_id",
+    "quote_passages",
     "render",
-    "run_of",
-    "write_by_rules",
+    "select_presentable",
+    "select_supported",
 ]

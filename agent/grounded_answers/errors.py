@@ -1,17 +1,16 @@
-"""The failures of the tailor."""
+"""The failures of grounded answers. "Tailor" is the agent's id in traces and error codes."""
 
 from agent.core.errors import AgentError
 
 
 class TailorHallucinationError(AgentError):
-    """Recorded, not raised, when nothing a model wrote stands, not even at the second try: the answer then is that the
-    documents don't say."""
+    """Recorded, not raised, if no claim of a model's answer is supported, also after the rewrite."""
 
     code = "ERR_TAILOR_HALLUCINATION"
 
 
 class TailorSchemaError(AgentError):
-    """Raised when an answer from documents cannot be brought into the JSON schema the caller asked for: the run fails,
-    for a caller who reads by that schema can do nothing with any other answer."""
+    """Raised if the answer cannot be expressed in the JSON schema of the request. The run fails: a caller that parses
+    by that schema can use no other answer."""
 
     code = "ERR_TAILOR_SCHEMA"

@@ -1,13 +1,10 @@
-"""Questions the passages could answer next: their headings and names that the answer has not used."""
+"""Follow-up questions that the passages could answer: the headings of those that the answer does not cite."""
 
 import re
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Sequence
 
-from agent.grounded_answers.grounding import Ground
-from agent.grounded_answers.models import headings_of
-from agent.grounded_answers.names import names
-from agent.grounded_answers.passages import Quote
+from agent.grounded_answers.evidence_checker import EvidenceChecker
+from agent.grounded_answers.models import Quote, list_headings
 from agent.text.terms import extract_terms, fold
 
 MAX_FOLLOW_UPS = 3
@@ -15,33 +12,16 @@ HEADING_CHARS = 80
 _NUMBERING = re.compile(r"^[\s#*_]*(?:\d+(?:\.\d+)*[.)]?\s+)?|[\s#*_:]+$")
 
 
-def follow_ups(question: str, quotes: Sequence[Quote], ground: Ground) -> tuple[str, ...]:
-    """At most three questions, those of the better passages first; none where everything was used."""
+def suggest_follow_ups(question: str, quotes: Sequence[Quote], checker: EvidenceChecker) -> tuple[str, ...]:
+    """Returns at most `MAX_FOLLOW_UPS` questions, those of the more relevant passages first."""
     used = {quote.number for quote in quotes}
-    said = set(extract_terms(question)) | {
-        term
-        for number in used
-        for heading in headings_of(ground.chunks[number - 1])[-1:]
-        for term in extract_terms(heading)
-    }
-    found: dict[str, str] = {}
-    for subject in chain(_headings(ground, used), _names(ground, used)):
-        key = fold(subject)
-        if key not in found and not set(extract_terms(subject)) <= said:
-            found[key] = f"What do the documents say about {subject}?"
-        if len(found) == MAX_FOLLOW_UPS:
-            break
-    return tuple(found.values())
-
-
-def _headings(ground: Ground, used: set[int]) -> Iterator[str]:
-    for passage in ground.passages:
-        heading = _NUMBERING.sub("", next(reversed(headings_of(passage.chunk)), ""))
-        if passage.number not in used and 2 < len(heading) <= HEADING_CHARS:
-            yield heading
-
-
-def _names(ground: Ground, used: set[int]) -> Iterator[str]:
-    for passage in ground.passages:
-        if passage.number not in used:
-            yield from (name.text for name in names(passage.chunk.content, ground.common) if len(name.words) > 1)
+    known = set(extract_terms(question))
+    for number in used:
+        known |= {term for heading in list_headings(checker.chunks[number - 1])[-1:] for term in extract_terms(heading)}
+    questions: dict[str, str] = {}
+    for passage in checker.passages:
+        heading = _NUMBERING.sub("", next(reversed(list_headings(passage.chunk)), ""))
+        is_new = passage.number not in used and not set(extract_terms(heading)) <= known
+        if is_new and 2 < len(heading) <= HEADING_CHARS:
+            questions.setdefault(fold(heading), f"What do the documents say about {heading}?")
+    return tuple(questions.values())[:MAX_FOLLOW_UPS]

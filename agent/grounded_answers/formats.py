@@ -1,20 +1,21 @@
-"""Formatting instructions that can be obeyed by rule, and the shapes they ask for. What else they say goes to the
-model alone."""
+"""Formats that rules can produce: JSON, lists, tables, and limits of sentences and words.
+
+All other formatting instructions go to the model alone.
+"""
 
 import json
 from collections.abc import Sequence
 from dataclasses import replace
 
 from agent.core.models import FrozenModel
-from agent.grounded_answers.claims import Segment, Unit
-from agent.grounded_answers.form_patterns import LIMIT, SHAPES, SMALL, Shape, is_order
-from agent.grounded_answers.grounding import Verdict
-from agent.grounded_answers.no_answer_text import get_no_answer_text
+from agent.grounded_answers.answer_units import Segment, Unit
+from agent.grounded_answers.evidence_checker import CheckedUnit
 from agent.grounded_answers.render import Rendered
+from agent.grounded_answers.requested_form import LIMIT, SHAPES, SMALL, Shape, is_instruction
 
 
 class Format(FrozenModel):
-    """What an answer is to look like."""
+    """The requested form of an answer."""
 
     shape: Shape = "plain"
     max_sentences: int | None = None
@@ -22,23 +23,24 @@ class Format(FrozenModel):
 
     @property
     def is_plain(self) -> bool:
-        """Whether the answer may be shown as it is written."""
+        """Whether the answer may be streamed as the model writes it."""
         return self == Format()
 
 
 def read_format(instructions: str | None) -> Format:
-    """What formatting instructions ask for."""
-    return _read(instructions or "", asked=False)
+    """Returns the format that formatting instructions ask for."""
+    return _read(instructions or "", is_question=False)
 
 
-def asked_format(question: str) -> Format:
-    """What a question asks for besides its answer: "... as JSON", "in at most two sentences". Only plain orders count:
-    "what does the table on page 3 list?" is none."""
-    return _read(question, asked=True)
+def read_question_format(question: str) -> Format:
+    """Returns the format that a question asks for: "... as JSON", "in at most two sentences".
+
+    Only instructions count: "what does the table on page 3 list?" is none."""
+    return _read(question, is_question=True)
 
 
-def joined(first: Format, second: Format) -> Format:
-    """Both; the first wins where they differ."""
+def merge_formats(first: Format, second: Format) -> Format:
+    """Returns both formats in one; the first wins."""
     return Format(
         shape=first.shape if first.shape != "plain" else second.shape,
         max_sentences=first.max_sentences or second.max_sentences,
@@ -46,71 +48,72 @@ def joined(first: Format, second: Format) -> Format:
     )
 
 
-def limited(verdicts: Sequence[Verdict], limits: Format) -> list[Verdict]:
-    """The first units that keep to the limits; headings and openings go first. A first sentence of too many words is
-    cut, and says so by its dots."""
+def limit_units(units: Sequence[CheckedUnit], limits: Format) -> list[CheckedUnit]:
+    """Returns the first units within the limits, without headings and openings. A first sentence of too many words is
+    cut, and ends with an ellipsis."""
     if limits.max_sentences is None and limits.max_words is None:
-        return list(verdicts)
-    kept: list[Verdict] = []
+        return list(units)
+    kept: list[CheckedUnit] = []
     words = sentences = 0
-    for verdict in verdicts:
-        if verdict.aside:
-            kept.append(verdict)
+    for checked in units:
+        if checked.is_notice:
+            kept.append(checked)
             continue
-        opens = verdict.unit.kind != "sentence" or verdict.unit.text.endswith(":")
-        if opens and not verdict.states:
+        opens = checked.unit.kind != "sentence" or checked.unit.text.endswith(":")
+        if opens and not checked.states_fact:
             continue
-        count = len(verdict.unit.text.split())
+        count = len(checked.unit.text.split())
         if limits.max_sentences is not None and sentences >= limits.max_sentences:
             continue
         if limits.max_words is not None and words + count > limits.max_words:
             if not words:
-                kept.append(_cut(verdict, limits.max_words))
+                kept.append(_cut_unit(checked, limits.max_words))
             words = limits.max_words
             continue
-        kept.append(verdict)
+        kept.append(checked)
         words, sentences = words + count, sentences + 1
     return kept
 
 
-def shaped(verdicts: Sequence[Verdict], shape: Shape) -> list[Verdict]:
-    """The units as bullet points or as the rows of a table; as they are where nothing is asked for."""
+def shape_units(units: Sequence[CheckedUnit], shape: Shape) -> list[CheckedUnit]:
+    """Returns the units as bullet points or table rows; unchanged for other shapes."""
     if shape not in ("bullets", "table"):
-        return list(verdicts)
-    asides = [replace(one, unit=replace(one.unit, block=-1 - at)) for at, one in enumerate(verdicts) if one.aside]
-    told = [
+        return list(units)
+    notices = [replace(one, unit=replace(one.unit, block=-1 - at)) for at, one in enumerate(units) if one.is_notice]
+    facts = [
         one
-        for one in verdicts
-        if not one.aside and (one.states or (one.unit.kind == "sentence" and not one.unit.text.endswith(":")))
+        for one in units
+        if not one.is_notice and (one.states_fact or (one.unit.kind == "sentence" and not one.unit.introduces))
     ]
     if shape == "bullets":
-        return asides + [replace(one, unit=_one_line(one.unit, 0, "- ")) for one in told]
-    headed = {one.unit.block for one in verdicts if one.unit.kind == "head"}
-    tables = [one for one in verdicts if one.unit.block in headed]  # they are what is asked for already
-    others = [one for one in told if one.unit.block not in headed]
+        return notices + [replace(one, unit=_flatten_unit(one.unit, 0, "- ")) for one in facts]
+    headed = {one.unit.block for one in units if one.unit.kind == "head"}
+    tables = [one for one in units if one.unit.block in headed]  # tables stay as they are
+    others = [one for one in facts if one.unit.block not in headed]
     if not others:
-        return asides + tables
+        return notices + tables
     head = [
-        Verdict(Unit("head", 0, (Segment("| Statement | Source |"),))),
-        Verdict(Unit("rule", 0, (Segment("| --- | --- |"),))),
+        CheckedUnit(Unit("head", 0, (Segment("| Statement | Source |"),))),
+        CheckedUnit(Unit("rule", 0, (Segment("| --- | --- |"),))),
     ]
-    return asides + head + [_as_row(one) for one in others] + tables
+    return notices + head + [_make_row(one) for one in others] + tables
 
 
-def as_json(rendered: Rendered, statements: Sequence[tuple[str, Sequence[int]]], question: str = "") -> str:
-    """The answer as a JSON object: whole, and statement by statement with the numbers of its sources. One that holds
-    nothing says so in the question's language."""
+def format_json(rendered: Rendered, statements: Sequence[tuple[str, Sequence[int]]], no_answer: str) -> str:
+    """Returns the answer as a JSON object: whole, and statement by statement with the numbers of its sources.
+
+    `no_answer` is its text if nothing was found."""
     sources = [{"id": source.id, "name": source.name, "url": source.url} for source in rendered.sources]
     claims = [{"text": text, "citations": list(numbers)} for text, numbers in statements]
-    body = {"answer": rendered.text or get_no_answer_text(question), "statements": claims, "sources": sources}
+    body = {"answer": rendered.text or no_answer, "statements": claims, "sources": sources}
     return json.dumps(body, ensure_ascii=False, indent=2)
 
 
-def _read(text: str, *, asked: bool) -> Format:
-    shape: Shape = next((s for s, word, order in SHAPES if (order if asked else word).search(text)), "plain")
+def _read(text: str, *, is_question: bool) -> Format:
+    shape: Shape = next((s for s, word, order in SHAPES if (order if is_question else word).search(text)), "plain")
     sentences = words = None
     for match in LIMIT.finditer(text):
-        if asked and not is_order(match[0]):
+        if is_question and not is_instruction(match[0]):
             continue
         count = max(1, SMALL.get(match["count"].lower()) or int(match["count"]))
         if match["what"].lower().startswith(("sentence", "mening")):
@@ -120,18 +123,18 @@ def _read(text: str, *, asked: bool) -> Format:
     return Format(shape=shape, max_sentences=sentences, max_words=words)
 
 
-def _cut(verdict: Verdict, words: int) -> Verdict:
-    text = " ".join(verdict.unit.text.split()[:words])
-    return _as_one(verdict, verdict.unit, f"{text.rstrip('.,;:')}\u2026")
+def _cut_unit(checked: CheckedUnit, words: int) -> CheckedUnit:
+    text = " ".join(checked.unit.text.split()[:words])
+    return _join_segments(checked, checked.unit, f"{text.rstrip('.,;:')}\u2026")
 
 
-def _as_one(verdict: Verdict, unit: Unit, text: str) -> Verdict:
-    """The verdict with all it says as one segment that cites all it cites."""
-    quotes = tuple(dict.fromkeys(quote for group in verdict.quotes for quote in group))
-    return Verdict(replace(unit, segments=(Segment(text, unit.cites),)), (quotes,) if quotes else ())
+def _join_segments(checked: CheckedUnit, unit: Unit, text: str) -> CheckedUnit:
+    """Returns the unit with another text, as one segment with all citations."""
+    quotes = tuple(dict.fromkeys(quote for group in checked.quotes for quote in group))
+    return CheckedUnit(replace(unit, segments=(Segment(text, unit.cites),)), (quotes,) if quotes else ())
 
 
-def _one_line(unit: Unit, block: int, marker: str) -> Unit:
+def _flatten_unit(unit: Unit, block: int, marker: str) -> Unit:
     if unit.kind == "row":
         cells = [cell.strip() for cell in unit.text.strip().strip("|").split("|")]
         return Unit("sentence", block, (Segment("; ".join(cells), unit.cites),), marker)
@@ -139,7 +142,7 @@ def _one_line(unit: Unit, block: int, marker: str) -> Unit:
     return Unit("sentence", block, segments, marker)
 
 
-def _as_row(verdict: Verdict) -> Verdict:
-    line = _one_line(verdict.unit, 0, "")
+def _make_row(checked: CheckedUnit) -> CheckedUnit:
+    line = _flatten_unit(checked.unit, 0, "")
     text = line.text.replace("|", "\\|")
-    return _as_one(verdict, Unit("row", 0, (), ""), f"| {text} |  |")
+    return _join_segments(checked, Unit("row", 0, (), ""), f"| {text} |  |")

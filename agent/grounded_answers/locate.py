@@ -1,4 +1,4 @@
-"""From words in a chunk to a citation: the exact snippet, its place in the document, its pages and boxes."""
+"""Builds a citation from words of a chunk: the exact snippet, its span in the document, its pages and boxes."""
 
 import hashlib
 import re
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
-from agent.grounded_answers.models import SourceCitation, document_name, numbers_in
+from agent.grounded_answers.models import SourceCitation, get_document_name, list_numbers
 from agent.search.models import RetrievedContext
 
 _RUN = re.compile(r"^run_([0-9a-f]{32})$")
@@ -17,21 +17,22 @@ _PDF = re.compile(r"\.pdf(?:$|\?)", re.IGNORECASE)
 Box = tuple[int, float, float, float, float]
 
 
-def citation(chunk: RetrievedContext, start: int, end: int, *, number: int, run_id: str = "") -> SourceCitation:
-    """The citation of `chunk.content[start:end]`. Pages and boxes are those of the blocks the words stand in, where
-    the index holds the blocks; else those of the whole chunk."""
+def make_citation(chunk: RetrievedContext, start: int, end: int, *, number: int, run_id: str = "") -> SourceCitation:
+    """Returns the citation of `chunk.content[start:end]`.
+
+    Pages and boxes are those of the blocks that contain the words, or of the whole chunk if it has no blocks."""
     metadata = chunk.metadata
     first = metadata.get("start")
     origin = first if isinstance(first, int) else 0
-    pages, boxes = _place(chunk, origin + start, origin + end)
+    pages, boxes = _find_place(chunk, origin + start, origin + end)
     return SourceCitation(
         source_id=chunk.source_id,
         chunk_id=chunk.chunk_id,
         text_snippet=chunk.content[start:end],
-        url=_at_page(chunk, pages),
-        citation_id=citation_id(run_id, chunk.chunk_id, start, end),
+        url=_link_to_page(chunk, pages),
+        citation_id=make_citation_id(run_id, chunk.chunk_id, start, end),
         number=number,
-        source=document_name(chunk),
+        source=get_document_name(chunk),
         collection=str(metadata.get("collection") or ""),
         page=pages[0] if pages else None,
         pages=pages,
@@ -46,8 +47,8 @@ def citation(chunk: RetrievedContext, start: int, end: int, *, number: int, run_
     )
 
 
-def citation_id(run_id: str, chunk_id: str, start: int, end: int) -> str:
-    """The id of a citation: its run, and which words of which chunk. Empty outside a run."""
+def make_citation_id(run_id: str, chunk_id: str, start: int, end: int) -> str:
+    """Returns the id of a citation, made of its run, chunk and span; empty outside a run."""
     run = _RUN.match(run_id)
     if run is None:
         return ""
@@ -55,49 +56,49 @@ def citation_id(run_id: str, chunk_id: str, start: int, end: int) -> str:
     return f"cit_{run[1]}_{words}"
 
 
-def run_of(citation: str) -> str | None:
-    """The run a citation belongs to; None for what is no citation's id."""
+def parse_run_id(citation: str) -> str | None:
+    """Returns the run of a citation id, or None if the id is malformed."""
     match = _CITATION.match(citation)
     return f"run_{match[1]}" if match else None
 
 
-def blocks_of(chunk: RetrievedContext) -> list[tuple[int, int, int | None, tuple[float, float, float, float] | None]]:
-    """The blocks of a chunk as the index holds them: start and end in the document's text, page, box."""
+def list_blocks(chunk: RetrievedContext) -> list[tuple[int, int, int | None, tuple[float, float, float, float] | None]]:
+    """Returns the stored blocks of a chunk: start and end in the document's text, page, box."""
     found = []
     listed = chunk.metadata.get("blocks")
     for block in listed if isinstance(listed, list) else ():
         if isinstance(block, list) and len(block) == 4 and isinstance(block[0], int) and isinstance(block[1], int):
             page = block[2] if isinstance(block[2], int) else None
-            found.append((block[0], block[1], page, _corners(block[3])))
+            found.append((block[0], block[1], page, _parse_corners(block[3])))
     return found
 
 
-def _place(chunk: RetrievedContext, start: int, end: int) -> tuple[tuple[int, ...], tuple[Box, ...]]:
-    blocks = [block for block in blocks_of(chunk) if block[0] < end and block[1] > start]
+def _find_place(chunk: RetrievedContext, start: int, end: int) -> tuple[tuple[int, ...], tuple[Box, ...]]:
+    blocks = [block for block in list_blocks(chunk) if block[0] < end and block[1] > start]
     if blocks:
         pages = tuple(dict.fromkeys(page for _, _, page, _ in blocks if page is not None))
         return pages, tuple((page or 1, *box) for _, _, page, box in blocks if box is not None)
     listed = chunk.metadata.get("boxes")
-    boxes = [_box(box) for box in listed] if isinstance(listed, list) else []
-    return numbers_in(chunk.metadata, "pages"), tuple(box for box in boxes if box is not None)
+    boxes = [_parse_box(box) for box in listed] if isinstance(listed, list) else []
+    return list_numbers(chunk.metadata, "pages"), tuple(box for box in boxes if box is not None)
 
 
-def _box(value: JsonValue) -> Box | None:
+def _parse_box(value: JsonValue) -> Box | None:
     if not isinstance(value, list) or len(value) != 5 or not isinstance(value[0], int):
         return None
-    corners = _corners(value[1:])
+    corners = _parse_corners(value[1:])
     return None if corners is None else (value[0], *corners)
 
 
-def _corners(value: JsonValue | Sequence[JsonValue]) -> tuple[float, float, float, float] | None:
+def _parse_corners(value: JsonValue | Sequence[JsonValue]) -> tuple[float, float, float, float] | None:
     if not isinstance(value, list) or len(value) != 4:
         return None
     numbers = [float(number) for number in value if isinstance(number, int | float)]
     return (numbers[0], numbers[1], numbers[2], numbers[3]) if len(numbers) == 4 else None
 
 
-def _at_page(chunk: RetrievedContext, pages: tuple[int, ...]) -> str | None:
-    """The address of the document, a PDF's at the page."""
+def _link_to_page(chunk: RetrievedContext, pages: tuple[int, ...]) -> str | None:
+    """Returns the address of the document, for a PDF with the page."""
     url = chunk.source_url
     if not url or not pages or "#" in url:
         return url

@@ -1,5 +1,6 @@
-"""What goes into the tailor: the question, the passages that were found, and how the answer is to sound and look."""
+"""The input of a grounded answer: a question, its passages, and the form of the answer."""
 
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field
@@ -18,52 +19,61 @@ class TailorInput(FrozenModel):
     context_chunks: tuple[RetrievedContext, ...]
     persona: Persona = "General"
     formatting_instructions: str | None = None
-    clarify: str = Field(default="", description="what to ask where the passages don't say")
-    topics: tuple[str, ...] = Field(default=(), description="what is compared; each gets its own part of the answer")
+    clarify: str = Field(default="", description="the question to the user if nothing was found")
+    topics: tuple[str, ...] = Field(default=(), description="the sides of a comparison; each gets its own section")
 
 
-def place_name(chunk: RetrievedContext) -> str:
-    """The document and page of a chunk, as people know them."""
-    name = document_name(chunk)
-    pages = numbers_in(chunk.metadata, "pages")
-    return f"{name}, page {pages[0]}" if pages else name
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """The words `content[start:end]` of passage `number`."""
+
+    number: int
+    start: int
+    end: int
 
 
-def document_name(chunk: RetrievedContext) -> str:
-    """The document of a chunk, as people know it."""
+def get_document_name(chunk: RetrievedContext) -> str:
+    """Returns the name of a chunk's document for people."""
     return str(chunk.metadata.get("source") or chunk.metadata.get("title") or chunk.source_id)
 
 
-def place_words(chunk: RetrievedContext) -> str:
-    """Title, headings and name of the place a chunk stands at: names found there need not be said again."""
-    path = chunk.metadata.get("heading_path")
-    headings = [str(heading) for heading in path] if isinstance(path, list) else []
-    return " / ".join((str(chunk.metadata.get("title") or ""), *headings, document_name(chunk)))
+def format_place(chunk: RetrievedContext) -> str:
+    """Returns the document and the page of a chunk: `manual.pdf, page 3`."""
+    name = get_document_name(chunk)
+    pages = list_numbers(chunk.metadata, "pages")
+    return f"{name}, page {pages[0]}" if pages else name
 
 
-def headings_of(chunk: RetrievedContext) -> tuple[str, ...]:
-    """The headings above a chunk, outermost first."""
+def list_headings(chunk: RetrievedContext) -> tuple[str, ...]:
+    """Returns the headings above a chunk, outermost first."""
     path = chunk.metadata.get("heading_path")
     return tuple(str(heading) for heading in path) if isinstance(path, list) else ()
 
 
-def numbers_in(metadata: JsonObject, key: str) -> tuple[int, ...]:
-    """The whole numbers of a list in the metadata."""
-    found = metadata.get(key)
-    if not isinstance(found, list):
+def describe_surroundings(chunk: RetrievedContext) -> str:
+    """Returns title, headings, document name and pages of a chunk, which a claim may repeat without citing them."""
+    pages = [f"page {page}" for page in list_numbers(chunk.metadata, "pages")]
+    return " / ".join((str(chunk.metadata.get("title") or ""), *list_headings(chunk), get_document_name(chunk), *pages))
+
+
+def list_numbers(metadata: JsonObject, key: str) -> tuple[int, ...]:
+    """Returns the integers of a list in the metadata."""
+    values = metadata.get(key)
+    if not isinstance(values, list):
         return ()
-    return tuple(number for number in found if isinstance(number, int) and not isinstance(number, bool))
+    return tuple(number for number in values if isinstance(number, int) and not isinstance(number, bool))
 
 
 __all__ = [
     "PERSONAS",
     "Persona",
+    "Quote",
     "SourceCitation",
     "TailorInput",
     "TailorOutput",
-    "document_name",
-    "headings_of",
-    "numbers_in",
-    "place_name",
-    "place_words",
+    "describe_surroundings",
+    "format_place",
+    "get_document_name",
+    "list_headings",
+    "list_numbers",
 ]

@@ -1,5 +1,4 @@
-"""That the documents don't say, in the language of the question: one fixed sentence a language, and what opens the
-nearest that they do say."""
+"""Fixed sentences about an answer, in the language of the question: no answer, unknown, left out, not checked."""
 
 from agent.search.models import NOT_IN_DOCUMENTS
 from agent.text.stop_words import detect_question_language
@@ -19,37 +18,45 @@ _NOT_SAID = {
     "fi": "Asiakirjoissa ei kerrota sit\u00e4.",
     "ar": "\u0627\u0644\u0648\u062b\u0627\u0626\u0642 \u0644\u0627 \u062a\u0630\u0643\u0631 \u0630\u0644\u0643.",
 }
-_NEAREST = {
-    "en": ("The documents don't speak of {words}.", "The documents don't say exactly that.", "The nearest they say:"),
-    "sv": ("Dokumenten talar inte om {words}.", "Just det s\u00e4ger dokumenten inte.", "N\u00e4rmast s\u00e4ger de:"),
-    "de": ("Von {words} sprechen die Dokumente nicht.", "Genau das sagen die Dokumente nicht.",
-           "Am n\u00e4chsten kommt:"),
-    "fr": ("Les documents ne parlent pas de {words}.", "Les documents ne disent pas exactement cela.",
-           "Le plus proche\u00a0:"),
-    "es": ("Los documentos no hablan de {words}.", "Los documentos no dicen exactamente eso.", "Lo m\u00e1s cercano:"),
-    "it": ("I documenti non parlano di {words}.", "I documenti non dicono esattamente questo.",
-           "La cosa pi\u00f9 vicina:"),
-    "nl": ("De documenten spreken niet over {words}.", "Precies dat zeggen de documenten niet.",
-           "Het dichtst in de buurt komt:"),
-    "pt": ("Os documentos n\u00e3o falam de {words}.", "Os documentos n\u00e3o dizem exatamente isso.",
-           "O mais pr\u00f3ximo:"),
-    "da": ("Dokumenterne taler ikke om {words}.", "Netop det siger dokumenterne ikke.", "Det n\u00e6rmeste de siger:"),
-    "no": ("Dokumentene snakker ikke om {words}.", "Akkurat det sier ikke dokumentene.", "Det n\u00e6rmeste de sier:"),
-    "fi": ("Asiakirjoissa ei puhuta asiasta {words}.", "Aivan tuota asiakirjoissa ei kerrota.",
-           "L\u00e4himp\u00e4n\u00e4 on:"),
-}  # fmt: skip
-_NOT_AS_WRITTEN = {
-    "en": "The documents don't say what the model wrote. In their own words:",
-    "sv": "Dokumenten s\u00e4ger inte det som modellen skrev. Med deras egna ord:",
-    "de": "Was das Modell schrieb, steht nicht in den Dokumenten. In ihren eigenen Worten:",
-    "fr": "Les documents ne disent pas ce que le mod\u00e8le a \u00e9crit. Selon leurs propres termes\u00a0:",
-    "es": "Los documentos no dicen lo que escribi\u00f3 el modelo. En sus propias palabras:",
-    "it": "I documenti non dicono quello che il modello ha scritto. Con le loro parole:",
-    "nl": "De documenten zeggen niet wat het model schreef. In hun eigen woorden:",
-    "pt": "Os documentos n\u00e3o dizem o que o modelo escreveu. Nas suas pr\u00f3prias palavras:",
-    "da": "Dokumenterne siger ikke det, som modellen skrev. Med deres egne ord:",
-    "no": "Dokumentene sier ikke det som modellen skrev. Med deres egne ord:",
-    "fi": "Asiakirjoissa ei sanota sit\u00e4, mit\u00e4 malli kirjoitti. Niiden omin sanoin:",
+_UNKNOWN = {
+    "en": "I don't know.",
+    "sv": "Jag vet inte.",
+    "de": "Das wei\u00df ich nicht.",
+    "fr": "Je ne sais pas.",
+    "es": "No lo s\u00e9.",
+    "it": "Non lo so.",
+    "nl": "Dat weet ik niet.",
+    "pt": "N\u00e3o sei.",
+    "da": "Det ved jeg ikke.",
+    "no": "Det vet jeg ikke.",
+    "fi": "En tied\u00e4.",
+    "ar": "\u0644\u0627 \u0623\u0639\u0631\u0641.",
+}
+_LEFT_OUT = {
+    "en": "What the documents do not support was left out ({count}).",
+    "sv": "Det som dokumenten inte st\u00f6der har utel\u00e4mnats ({count}).",
+    "de": "Was die Dokumente nicht belegen, wurde weggelassen ({count}).",
+    "fr": "Ce que les documents ne confirment pas a \u00e9t\u00e9 omis ({count}).",
+    "es": "Se ha omitido lo que los documentos no confirman ({count}).",
+    "it": "Ci\u00f2 che i documenti non confermano \u00e8 stato omesso ({count}).",
+    "nl": "Wat de documenten niet bevestigen, is weggelaten ({count}).",
+    "pt": "O que os documentos n\u00e3o confirmam foi omitido ({count}).",
+    "da": "Det, som dokumenterne ikke underbygger, er udeladt ({count}).",
+    "no": "Det som dokumentene ikke underbygger, er utelatt ({count}).",
+    "fi": "Se, mit\u00e4 asiakirjat eiv\u00e4t tue, on j\u00e4tetty pois ({count}).",
+}
+_UNCHECKED = {
+    "en": "Only figures and quotations were checked, not the meaning.",
+    "sv": "Bara siffror och citat har kontrollerats, inte inneb\u00f6rden.",
+    "de": "Nur Zahlen und Zitate wurden gepr\u00fcft, nicht die Bedeutung.",
+    "fr": "Seuls les chiffres et les citations ont \u00e9t\u00e9 v\u00e9rifi\u00e9s, pas le sens.",
+    "es": "Solo se han comprobado las cifras y las citas, no el significado.",
+    "it": "Sono state verificate solo le cifre e le citazioni, non il significato.",
+    "nl": "Alleen cijfers en citaten zijn gecontroleerd, niet de betekenis.",
+    "pt": "S\u00f3 foram verificados os n\u00fameros e as cita\u00e7\u00f5es, n\u00e3o o significado.",
+    "da": "Kun tal og citater er kontrolleret, ikke betydningen.",
+    "no": "Bare tall og sitater er kontrollert, ikke betydningen.",
+    "fi": "Vain luvut ja lainaukset on tarkistettu, ei merkityst\u00e4.",
 }
 _MEANT = {
     "en": (
@@ -115,37 +122,50 @@ _MEANT = {
         "\u0648",
     ),
 }
-_ALL = tuple(_NOT_SAID.values())
+_ALL = (*_NOT_SAID.values(), *_UNKNOWN.values())
 
 
 def get_no_answer_text(question: str = "") -> str:
-    """The sentence in the question's language, in English where there is none in it."""
-    if detect_script(question) == "ARABIC":
-        return _NOT_SAID["ar"]
-    return _NOT_SAID.get(detect_question_language(question), NOT_IN_DOCUMENTS)
+    """Returns "The documents don't say." in the language of the question, or in English."""
+    return _translate(_NOT_SAID, question)
+
+
+def get_unknown_text(question: str = "") -> str:
+    """Returns "I don't know.", the answer if no claim of a model's answer is supported."""
+    return _translate(_UNKNOWN, question)
+
+
+def get_left_out_text(question: str, count: int) -> str:
+    """Returns the sentence that says that `count` unsupported statements were left out."""
+    return _translate(_LEFT_OUT, question).format(count=count)
+
+
+def get_unchecked_text(question: str) -> str:
+    """Returns the sentence that says that the meaning of the answer was not checked."""
+    return _translate(_UNCHECKED, question)
+
+
+def is_no_answer_text(text: str) -> bool:
+    """Whether a text is one of the fixed sentences that there is no answer, and says nothing else."""
+    return text.strip(" \t\n*_") in _ALL
 
 
 def contains_no_answer_text(text: str) -> bool:
-    """Whether a text says so, in any of the languages."""
+    """Whether a text says that there is no answer, in any of the languages."""
     return any(one in text for one in _ALL)
 
 
-def not_as_written(question: str) -> str:
-    """What opens the documents' own words where nothing stands of what a model wrote."""
-    return _NOT_AS_WRITTEN.get(detect_question_language(question), _NOT_AS_WRITTEN["en"])
-
-
-def nearest(question: str, words: tuple[str, ...] = ()) -> str:
-    """What opens an answer that is not quite one: which words of the question the documents lack."""
-    lacking, vaguely, opening = _NEAREST.get(detect_question_language(question), _NEAREST["en"])
-    quoted = ", ".join(f"\u201c{word}\u201d" for word in words)
-    return f"{lacking.format(words=quoted) if words else vaguely} {opening}"
-
-
-def is_meant(question: str, subjects: tuple[str, ...]) -> str:
-    """Asks whether what comes nearest is meant, in the question's language."""
-    tongues = "ar" if detect_script(question) == "ARABIC" else detect_question_language(question)
-    one, several, also = _MEANT.get(tongues, _MEANT["en"])
+def make_clarifying_question(question: str, subjects: tuple[str, ...]) -> str:
+    """Returns the question whether one of the nearest subjects is meant."""
+    one, several, conjunction = _MEANT.get(_detect_language(question), _MEANT["en"])
     quoted = [f"\u201c{subject}\u201d" for subject in subjects]
-    listed = quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} {also} {quoted[-1]}"
+    listed = quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} {conjunction} {quoted[-1]}"
     return (one if len(quoted) == 1 else several).format(it=listed)
+
+
+def _translate(texts: dict[str, str], question: str) -> str:
+    return texts.get(_detect_language(question), texts["en"])
+
+
+def _detect_language(question: str) -> str:
+    return "ar" if detect_script(question) == "ARABIC" else detect_question_language(question)

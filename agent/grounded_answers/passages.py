@@ -1,176 +1,102 @@
-"""A passage as it is looked into: its parts with their values, names and words, and what of it can be quoted."""
+"""A passage prepared for comparison: its pieces, their values and words, and spans that can be quoted."""
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
-from agent.grounded_answers.layout import Piece, pieces
-from agent.grounded_answers.models import place_words
-from agent.grounded_answers.names import Spoken
-from agent.grounded_answers.values import Held, mentions
+from agent.grounded_answers.models import Quote, describe_surroundings
 from agent.search.models import RetrievedContext
+from agent.text.pieces import MARKS, Piece, split_pieces
 from agent.text.stop_words import detect_language
-from agent.text.terms import extract_terms
+from agent.text.terms import extract_query_terms, extract_terms
+from agent.text.values import KnownValues, ValueMention
 
 QUOTE_CHARS = 900
-"""A longer quote is no quote: it is the length of a whole chunk of prose."""
+"""The longest quote: about a whole chunk of prose."""
 QUOTE_PIECES = 12
-LABEL_WORDS = 3
-"""A paragraph that begins with so few words begins with a label."""
-TITLE_WORDS = 12
-LEAST_LETTERS = 3
-LEANS = re.compile(
-    r"^\W*(?:he|she|it|they|this|these|those|that|its|their|such|both|han|hon|den|det|de|dessa|detta|er|sie|es|diese[rs]?|"
-    r"il|elle|ils|elles)\b",
-    re.IGNORECASE,
-)
-"""Openings that lean on the sentence before."""
-_MARKUP = ' \t\n*_`#>~"\u201c\u201d'
-
-
-@dataclass(frozen=True, slots=True)
-class Quote:
-    """Words of passage `number`: `content[start:end]`."""
-
-    number: int
-    start: int
-    end: int
+PIECE_COST = 0.75
+"""The number of shared words that one more piece must add to a quote."""
+_FOOTNOTE = re.compile(MARKS)
+_IMAGE = re.compile(r"!\[([^\[\]\n]{0,300}+)\]\([^()\n]{0,2000}+\)")
+_LINK = re.compile(r"(?<!!)\[([^\[\]\n]{1,300}+)\]\([^()\n]{0,2000}+\)")
+_LINE_START = re.compile(r"^(?:\s*(?:>|[-*+\u2022]\s|#{1,6}\s))+\s*")
+_MARKUP = re.compile(r"[*_`|\"'\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb]+")
+_WORDS = re.compile(r"\w+")
+_GAP = re.compile(r"\s*(?:\.\.\.|\u2026|\[\u2026\])\s*")
 
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of a passage with what can be looked up in it; a row knows the head of its table."""
+    """A piece of a passage. A table row has the head of its table."""
 
     piece: Piece
     text: str
     head: str = ""
 
     @cached_property
-    def held(self) -> Held:
-        """The values it holds."""
-        return Held(self.text, self.head)
-
-    @cached_property
-    def spoken(self) -> Spoken:
-        """Its words, to find names in."""
-        return Spoken(self.text)
+    def values(self) -> KnownValues:
+        """The values that it holds."""
+        return KnownValues(self.text)
 
     @cached_property
     def terms(self) -> frozenset[str]:
-        """Its search terms."""
+        """Its search terms, in English stems."""
         return frozenset(extract_terms(self.text))
 
     @cached_property
-    def told_terms(self) -> frozenset[str]:
-        """Its search terms, and those of its table's head."""
-        return self.terms | frozenset(extract_terms(self.head))
+    def comparable(self) -> str:
+        """Its text for verbatim comparison."""
+        return normalize_text(self.text)
 
 
 @dataclass(frozen=True)
 class Passage:
-    """A numbered passage. `parts` are its sentences, rows and headings with their places in `chunk.content`."""
+    """A numbered passage with its parts."""
 
     number: int
     chunk: RetrievedContext
-    _scopes: dict[int, tuple[tuple[Spoken, ...], str, frozenset[str]]] = field(
-        default_factory=dict, compare=False, repr=False
-    )
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        """Its sentences, rows and headings."""
-        content, found, head, block = self.chunk.content, [], "", -1
-        for piece in pieces(content):
+        """Its sentences, rows and headings in order."""
+        content, parts, head, block = self.chunk.content, [], "", -1
+        for piece in split_pieces(content):
             text = content[piece.start : piece.end]
             if piece.block != block:
                 head, block = "", piece.block
             head = text if piece.kind == "head" else head
-            found.append(Part(piece, text, head if piece.kind == "row" else ""))
-        return tuple(found)
+            parts.append(Part(piece, text, head if piece.kind == "row" else ""))
+        return tuple(parts)
 
     @cached_property
-    def place(self) -> Spoken:
-        """Its title, headings and the document's name."""
-        return Spoken(place_words(self.chunk))
+    def values(self) -> KnownValues:
+        """The values of its text, title, headings, document name and pages."""
+        return KnownValues(self.chunk.content, describe_surroundings(self.chunk))
+
+    @cached_property
+    def comparable(self) -> str:
+        """Its whole text for comparison."""
+        return normalize_text(self.chunk.content)
 
     @cached_property
     def place_terms(self) -> frozenset[str]:
-        """The search terms of its title, headings and document's name."""
-        return frozenset(extract_terms(place_words(self.chunk)))
-
-    def is_label(self, at: int) -> bool:
-        """Whether a part says nothing by itself: a heading, a question, or the few words a paragraph begins with."""
-        part = self.parts[at]
-        if part.piece.kind in ("heading", "head", "rule"):
-            return True
-        bare = part.text.strip(_MARKUP)
-        if sum(letter.isalnum() for letter in bare) < LEAST_LETTERS or bare.endswith("?"):
-            return True
-        if part.piece.kind != "sentence" or part.piece.marker:
-            return False
-        if not at and len(self.parts) > 1 and self.parts[1].piece.block != part.piece.block:  # a title, or a sentence?
-            return len(bare.split()) <= TITLE_WORDS and ":" not in bare and bare[-1] not in ".!)"
-        if len(bare.split()) > LABEL_WORDS:
-            return False
-        follows = at > 0 and self.parts[at - 1].piece.block == part.piece.block
-        return not (follows or ":" in bare.rstrip(":") or mentions(bare))
-
-    def label(self, at: int) -> str:
-        """The nearest heading or label above a part."""
-        return self._labels[at]
-
-    def _begins(self, at: int) -> int:
-        """The first sentence of those that a part leans on; itself where it leans on none."""
-        block = self.parts[at].piece.block
-        while at and LEANS.match(self.parts[at].text) and self.parts[at - 1].piece.block == block:
-            at -= 1
-        before = self.parts[at - 1] if at else None
-        return at - 1 if before is not None and before.text.rstrip().endswith(":") else at
+        """The search terms of its title, headings and document name."""
+        return frozenset(extract_terms(describe_surroundings(self.chunk)))
 
     @cached_property
-    def _labels(self) -> tuple[str, ...]:
-        found, label = [], ""
-        for at, part in enumerate(self.parts):
-            found.append(label)
-            if part.piece.kind in ("sentence", "heading") and self.is_label(at):
-                label = part.text
-        return tuple(found)
-
-    def above(self, at: int) -> tuple[Spoken, ...]:
-        """What stands above a part: the document, its headings, and its table's head."""
-        return self._scope(at)[0]
-
-    def around(self, at: int) -> str:
-        """A part with what it leans on or stands below: sentences, its table's head, headings, the document's name."""
-        return self._scope(at)[1]
-
-    def around_terms(self, at: int) -> frozenset[str]:
-        """The search terms of `around`."""
-        return self._scope(at)[2]
-
-    def _scope(self, at: int) -> tuple[tuple[Spoken, ...], str, frozenset[str]]:
-        if at not in self._scopes:
-            part = self.parts[at]
-            above = (*place_words(self.chunk).split(" / "), self.label(at), part.head)
-            around = "\n".join((*above, *(one.text for one in self.parts[self._begins(at) : at]), part.text))
-            self._scopes[at] = tuple(map(Spoken, above)), around, frozenset(extract_terms(around))
-        return self._scopes[at]
-
-    @cached_property
-    def tongue(self) -> str:
-        """The language it is written in, where that can be told."""
+    def language(self) -> str:
+        """Its language code, or empty if unknown."""
         return detect_language(self.chunk.content)
 
-    @cached_property
-    def plain(self) -> str:
-        """Its text with every run of white space made one space."""
-        return squeezed(self.chunk.content)
+    def make_quote(self, first: int, last: int) -> Quote:
+        """Returns the quote of `parts[first:last]`."""
+        return Quote(self.number, self.parts[first].piece.start, self.parts[last - 1].piece.end)
 
-    def windows(self) -> Iterator[tuple[int, int]]:
-        """Neighbouring parts that are short enough to be quoted together, as `parts[first:last]`; no rule first."""
+    def iterate_windows(self) -> Iterator[tuple[int, int]]:
+        """Yields the spans `parts[first:last]` that are short enough for one quote."""
         for first, opening in enumerate(self.parts):
-            if opening.piece.kind == "rule":
+            if opening.piece.kind == "rule" or (opening.piece.kind == "heading" and len(self.parts) > 1):
                 continue
             for last in range(first + 1, min(first + QUOTE_PIECES, len(self.parts)) + 1):
                 if last > first + 1 and self.parts[last - 1].piece.end - opening.piece.start > QUOTE_CHARS:
@@ -178,6 +104,78 @@ class Passage:
                 yield first, last
 
 
-def squeezed(text: str) -> str:
-    """The text with every run of white space made one space."""
-    return " ".join(text.split())
+def find_verbatim(passage: Passage, text: str, head: str = "") -> Quote | None:
+    """Returns the quote of a text that is one whole sentence or row of the passage, or several in order.
+
+    A part of a sentence does not count, because the rest may negate it. For a row, `head` is the head of its table in
+    the answer, which must be the passage's own.
+    """
+    wanted = normalize_text(text)
+    if not wanted:
+        return None
+    for first, part in enumerate(passage.parts):
+        if part.head and head and normalize_text(head) != normalize_text(part.head):
+            continue
+        joined = ""
+        for last in range(first, len(passage.parts)):
+            joined = f"{joined} {passage.parts[last].comparable}".strip()
+            if joined == wanted:
+                return passage.make_quote(first, last + 1)
+            if not wanted.startswith(joined):
+                break
+    return None
+
+
+def find_words(passage: Passage, words: str) -> Quote | None:
+    """Returns the quote of the whole sentences or rows that contain `words`, or None.
+
+    Case, white space, punctuation and markup are ignored, and "..." stands for omitted words.
+    """
+    spans = [_find_span(passage, piece) for piece in _GAP.split(words) if _WORDS.search(piece)]
+    found = [span for span in spans if span is not None]
+    if not found or len(found) < len(spans):
+        return None
+    first, last = min(start for start, _ in found), max(end for _, end in found)
+    inside = [
+        at for at, part in enumerate(passage.parts) if part.piece.start < last and part.piece.end > first
+    ]  # whole pieces, so that a quote does not start in the middle of a sentence
+    quote = passage.make_quote(inside[0], inside[-1] + 1) if inside else Quote(passage.number, first, last)
+    return quote if quote.end - quote.start <= QUOTE_CHARS else Quote(passage.number, first, last)
+
+
+def find_best_quote(passage: Passage, text: str, values: list[ValueMention]) -> Quote | None:
+    """Returns the span that holds most of the values of a claim and, among those, shares most of its words."""
+    terms = frozenset(extract_query_terms(text))
+    held = [frozenset(at for at, value in enumerate(values) if part.values.contains(value)) for part in passage.parts]
+    best: tuple[tuple[float, ...], Quote] | None = None
+    for first, last in passage.iterate_windows():
+        covered = len(frozenset[int]().union(*held[first:last]))
+        shared = len(terms & frozenset[str]().union(*(part.terms for part in passage.parts[first:last])))
+        quote = passage.make_quote(first, last)
+        score = (covered, shared - PIECE_COST * (last - first - 1), quote.start - quote.end)
+        if best is None or score > best[0]:
+            best = score, quote
+    return best[1] if best is not None else None
+
+
+def normalize_text(text: str) -> str:
+    """Returns a text for verbatim comparison: without markup, footnotes, quotation marks, case and final stops."""
+    plain = _LINE_START.sub("", _MARKUP.sub(" ", clean_text(text)))
+    return " ".join(plain.casefold().split()).rstrip(" .,;:!")
+
+
+def clean_text(text: str) -> str:
+    """Returns a passage's text in one line, without its own footnotes, images, addresses of links and line marks."""
+    plain = _LINK.sub(r"\1", _IMAGE.sub(r"\1", _FOOTNOTE.sub("", text)))
+    return " ".join(_LINE_START.sub("", plain).split())
+
+
+def _find_span(passage: Passage, words: str) -> tuple[int, int] | None:
+    """Returns the span of words in the passage's text, compared word by word."""
+    wanted = [match[0].casefold() for match in _WORDS.finditer(words)]
+    there = list(_WORDS.finditer(passage.chunk.content))
+    spoken = [match[0].casefold() for match in there]
+    for at in range(len(spoken) - len(wanted) + 1):
+        if spoken[at : at + len(wanted)] == wanted:
+            return there[at].start(), there[at + len(wanted) - 1].end()
+    return None

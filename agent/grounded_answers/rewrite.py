@@ -1,11 +1,11 @@
-"""The one second chance: what a model is told of its failed sentences, and how its new ones take their place."""
+"""The rewrite of failed claims: what the model is told about them, and how its new sentences replace them."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agent.grounded_answers.claims import Unit, read
-from agent.grounded_answers.grounding import Ground, Verdict
+from agent.grounded_answers.answer_units import Unit, parse_answer
+from agent.grounded_answers.evidence_checker import CheckedUnit
 from agent.text.terms import fold
 
 _NUMBERED = re.compile(r"^\s*(\d{1,3})[.):]\s*(.*)$")
@@ -13,73 +13,71 @@ _GIVEN_UP = re.compile(r"^[\W_]*$")
 SHOWN_CHARS = 600
 
 
-def problems(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """The units that failed."""
-    return [verdict for verdict in verdicts if verdict.problem]
+def list_problems(checked: Sequence[CheckedUnit]) -> list[CheckedUnit]:
+    """Returns the units that failed."""
+    return [one for one in checked if one.problem]
 
 
-def told(failed: Sequence[Verdict]) -> str:
-    """The failed sentences, numbered, each with what is wrong with it."""
+def describe_problems(failed: Sequence[CheckedUnit]) -> str:
+    """Returns the failed sentences as a numbered list, each with its problem."""
     return "\n".join(
-        f"{number}. {_with_cites(verdict)[:SHOWN_CHARS]}\n   ({verdict.problem})"
-        for number, verdict in enumerate(failed, start=1)
+        f"{number}. {_format_with_citations(one.unit)[:SHOWN_CHARS]}\n   ({one.problem})"
+        for number, one in enumerate(failed, start=1)
     )
 
 
-def rewritten(verdicts: Sequence[Verdict], reply: str, ground: Ground) -> list[Verdict]:
-    """The units, those that failed replaced by what the reply has for them, checked again. A reply that numbers nothing
-    is read as one new text and stands where the first failed."""
-    lines = _lines(reply)
-    said = {_said(verdict.unit) for verdict in verdicts if not verdict.problem}
-    done: list[Verdict] = []
+def replace_failed(checked: Sequence[CheckedUnit], reply: str) -> list[Unit]:
+    """Returns the units of the answer with the failed ones replaced by the reply's numbered lines.
+
+    A reply without numbers is one text, which replaces all failed units. A failed unit without a replacement stays, and
+    fails again.
+    """
+    lines = _parse_lines(reply)
+    kept_texts = {_fold_text(one.unit) for one in checked if not one.problem}
+    units: list[Unit] = []
     number = 0
-    for verdict in verdicts:
-        if not verdict.problem:
-            done.append(verdict)
+    for one in checked:
+        if not one.problem:
+            units.append(one.unit)
             continue
         number += 1
-        text = lines.get(number) if lines else (reply if number == 1 else None)
-        if text is None or _GIVEN_UP.match(text):
-            done.append(verdict)
-            continue
-        done += _in_place_of(verdict, text, ground, said, in_line=bool(lines))
-    return done
+        text = lines.get(number, "") if lines else reply
+        if _GIVEN_UP.match(text):
+            units.append(one.unit)
+        elif lines:
+            units += _replace_with_line(one.unit, text) or [one.unit]
+        elif number == 1:
+            others = [replace(unit, block=one.unit.block) for unit in parse_answer(text)]
+            units += [unit for unit in others if _fold_text(unit) not in kept_texts]
+    return units
 
 
-def _in_place_of(failed: Verdict, text: str, ground: Ground, said: set[str], *, in_line: bool) -> list[Verdict]:
-    """The new units; those of a line take the old one's block and marker, and those of a whole text that have been
-    said already are not said again."""
-    old = failed.unit
-    units = read(text)
-    if in_line:
-        units = [
-            replace(unit, block=old.block, marker="" if at else old.marker)
-            for at, unit in enumerate(units)
-            if unit.kind in ("sentence", old.kind)
-        ]
-    else:
-        units = [replace(unit, block=old.block) for unit in units if _said(unit) not in said]
-    return ground.check(units) or [failed]
+def _replace_with_line(old: Unit, line: str) -> list[Unit]:
+    """Returns the units of a line in the old unit's block and with its list marker."""
+    return [
+        replace(unit, block=old.block, marker="" if at else old.marker)
+        for at, unit in enumerate(parse_answer(line))
+        if unit.kind in ("sentence", old.kind)
+    ]
 
 
-def _said(unit: Unit) -> str:
+def _fold_text(unit: Unit) -> str:
     return " ".join(fold(unit.text).split())
 
 
-def _lines(reply: str) -> dict[int, str]:
-    """The numbered lines of a reply; a line without a number belongs to the one above."""
-    found: dict[int, str] = {}
+def _parse_lines(reply: str) -> dict[int, str]:
+    """Returns the numbered lines of a reply; a line without a number continues the one above."""
+    lines: dict[int, str] = {}
     current = 0
     for line in reply.splitlines():
         match = _NUMBERED.match(line)
-        if match is not None and int(match[1]) == len(found) + 1:
+        if match is not None and int(match[1]) == len(lines) + 1:
             current = int(match[1])
-            found[current] = match[2].strip()
+            lines[current] = match[2].strip()
         elif current and line.strip():
-            found[current] = f"{found[current]}\n{line.strip()}"
-    return found
+            lines[current] = f"{lines[current]}\n{line.strip()}"
+    return lines
 
 
-def _with_cites(verdict: Verdict) -> str:
-    unit = verdict.unit
+def _format_with_citations(unit: Unit) -> str:
     return " ".join(unit.text.split()) + "".join(f" [{number}]" for number in unit.cites)

@@ -1,4 +1,4 @@
-"""`SchemaForm`: a checked answer put into the JSON schema that a caller asked for, by the model, and checked again."""
+"""`SchemaForm`: lets the model convert a checked answer into the caller's JSON schema, and checks the result."""
 
 import json
 from dataclasses import replace
@@ -7,10 +7,16 @@ from pydantic import JsonValue
 
 from agent.core.errors import ModelRequestError
 from agent.core.models import JsonObject, Tier
-from agent.grounded_answers import Tailored
+from agent.grounded_answers import BuiltAnswer
 from agent.grounded_answers.errors import TailorSchemaError
 from agent.grounded_answers.no_answer_text import contains_no_answer_text
-from agent.grounded_answers.schema import asked_schema, nothing_in, problems, read_json, schema_fault
+from agent.grounded_answers.schema import (
+    find_schema_error,
+    get_requested_schema,
+    list_problems,
+    make_no_answer,
+    parse_json,
+)
 from agent.llm.port import ModelReply
 from agent.prompts import render
 from agent.run_context.model_calls import MeteredModels
@@ -21,94 +27,95 @@ ANSWER_CHARS = 32_000
 
 
 class SchemaForm:
-    """The form of one answer; answers stay as they are where the request names no schema.
+    """Converts one answer. Answers stay as they are if the request names no schema.
 
-    Both ways raise `TailorSchemaError` where the answer does not go into the schema, and for a schema that is none."""
+    Both methods raise `TailorSchemaError` if the answer does not fit the schema or the schema is invalid."""
 
     def __init__(self, models: MeteredModels, question: str, options: JsonObject) -> None:
         self._models = models
         self._question = question
-        self._schema = asked_schema(options)
+        self._schema = get_requested_schema(options)
 
     @property
-    def is_asked(self) -> bool:
+    def is_requested(self) -> bool:
         """Whether the request names a schema."""
         return self._schema is not None
 
-    def by_rules(self, tailored: Tailored, reason: str) -> Tailored:
-        """Without a model only that there is nothing can be said in a schema."""
+    def apply_without_model(self, answer: BuiltAnswer, reason: str) -> BuiltAnswer:
+        """Returns the answer in the schema, which without a model is possible only if the documents do not say."""
         if self._schema is None:
-            return tailored
-        if not _is_nothing(tailored):
-            raise _refused(f"an answer in a JSON schema takes a model, and {reason}")
-        return self._nothing(tailored, self._schema)
+            return answer
+        if not _is_no_answer(answer):
+            raise _make_error(f"an answer in a JSON schema takes a model, and {reason}")
+        return self._say_no_answer(answer, self._schema)
 
-    async def by_model(self, tailored: Tailored, tier: Tier) -> Tailored:
-        """The answer as JSON, with nothing in it that the checked answer does not say; asked for twice at most. Raises
-        `ModelError`, `BudgetError` too."""
+    async def apply(self, answer: BuiltAnswer, tier: Tier) -> BuiltAnswer:
+        """Returns the answer as JSON that holds nothing else than the checked answer. Asks at most `TRIES` times.
+
+        Raises `ModelError` and `BudgetError` too."""
         if self._schema is None:
-            return tailored
-        if _is_nothing(tailored):
-            return self._nothing(tailored, self._schema)
-        if fault := schema_fault(self._schema):
-            raise _refused(fault)
-        messages = self._messages(tailored, self._schema)
+            return answer
+        if _is_no_answer(answer):
+            return self._say_no_answer(answer, self._schema)
+        if fault := find_schema_error(self._schema):
+            raise _make_error(fault)
+        messages = self._messages(answer, self._schema)
         found: list[str] = []
         for _ in range(TRIES):
-            reply = await self._reply(messages, tier)
-            value, found = self._judged(reply.text, tailored, self._schema)
+            reply = await self._ask(messages, tier)
+            value, found = self._check_reply(reply.text, answer, self._schema)
             if not found:
-                return _with(tailored, value)
+                return _replace_content(answer, value)
             messages = (
                 *messages,
                 {"role": "assistant", "content": reply.text},
                 {"role": "user", "content": render("tailor_schema_again", problems="\n".join(f"- {p}" for p in found))},
             )
-        raise _refused(f"the model put the answer into it {TRIES} times, and each time wrongly: {'; '.join(found)}")
+        raise _make_error(f"the model put the answer into it {TRIES} times, and each time wrongly: {'; '.join(found)}")
 
-    async def _reply(self, messages: tuple[JsonObject, ...], tier: Tier) -> ModelReply:
-        """A reply under the caller's schema; from an endpoint that takes no such schema, by the prompt alone."""
+    async def _ask(self, messages: tuple[JsonObject, ...], tier: Tier) -> ModelReply:
+        """Returns a reply under the caller's schema, or by the prompt alone if the endpoint refuses the schema."""
         try:
             return await self._models.complete("completion", messages, tier=tier)
         except ModelRequestError:
             return await self._models.complete("completion", messages, tier=tier, formed=False)
 
-    def _judged(self, text: str, tailored: Tailored, schema: JsonObject) -> tuple[JsonValue, list[str]]:
+    def _check_reply(self, text: str, answer: BuiltAnswer, schema: JsonObject) -> tuple[JsonValue, list[str]]:
         try:
-            value = read_json(text)
+            value = parse_json(text)
         except ValueError:
             return None, ["it is no JSON"]
-        return value, problems(value, schema, tailored.output, self._question)
+        return value, list_problems(value, schema, answer.output, self._question)
 
-    def _messages(self, tailored: Tailored, schema: JsonObject) -> tuple[JsonObject, ...]:
+    def _messages(self, answer: BuiltAnswer, schema: JsonObject) -> tuple[JsonObject, ...]:
         shown = json.dumps(schema, ensure_ascii=False, indent=1)
-        asked = data_block("user_request", self._question, limit=ANSWER_CHARS)
-        answer = data_block("answer", tailored.output.content, limit=ANSWER_CHARS)
+        question = data_block("user_request", self._question, limit=ANSWER_CHARS)
+        shown_answer = data_block("answer", answer.output.content, limit=ANSWER_CHARS)
         return (
             {"role": "system", "content": render("tailor_schema", schema=shown)},
-            {"role": "user", "content": f"{asked}\n{answer}"},
+            {"role": "user", "content": f"{question}\n{shown_answer}"},
         )
 
-    def _nothing(self, tailored: Tailored, schema: JsonObject) -> Tailored:
-        fault = schema_fault(schema)
+    def _say_no_answer(self, answer: BuiltAnswer, schema: JsonObject) -> BuiltAnswer:
+        fault = find_schema_error(schema)
         try:
             if not fault:
-                return _with(tailored, nothing_in(schema))
+                return _replace_content(answer, make_no_answer(schema))
         except ValueError:
             fault = "the documents don't say, and the schema has no room for that (null, an empty list, a text)"
-        raise _refused(fault)
+        raise _make_error(fault)
 
 
-def _is_nothing(tailored: Tailored) -> bool:
-    return not tailored.output.citations and contains_no_answer_text(tailored.output.content)
+def _is_no_answer(answer: BuiltAnswer) -> bool:
+    return not answer.output.citations and contains_no_answer_text(answer.output.content)
 
 
-def _with(tailored: Tailored, value: JsonValue) -> Tailored:
+def _replace_content(answer: BuiltAnswer, value: JsonValue) -> BuiltAnswer:
     content = json.dumps(value, ensure_ascii=False, indent=2)
-    return replace(tailored, output=tailored.output.model_copy(update={"content": content}))
+    return replace(answer, output=answer.output.model_copy(update={"content": content}))
 
 
-def _refused(why: str) -> TailorSchemaError:
+def _make_error(why: str) -> TailorSchemaError:
     return TailorSchemaError(
         f"the answer cannot be given in the JSON schema that was asked for: {why}", agent_id="tailor"
     )

@@ -35,6 +35,7 @@ from agent.search.documents import Document, DocumentStore
 from agent.search.lexical import LexicalIndex, Passage
 from agent.search.models import ConnectorInput, MemoryOutput, MemoryQuery, SourceType
 from agent.search.naming import validate_collection_name
+from agent.search.relevance_calibration import RelevanceCalibration
 from agent.search.retriever import Retriever
 from agent.storage.audit import NO_AUDIT, AuditEvent, AuditLog
 from agent.storage.credentials import Credentials
@@ -85,6 +86,7 @@ class Library:
         self._workspaces = folder / "workspaces"
         self._clock = clock
         self._retriever = Retriever(lexical, vectors, embedder, collections)
+        self._relevance = RelevanceCalibration(self._retriever, lexical)
         self.uploads = Uploads(folder / "uploads", max_upload_bytes)
         self._adding: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
@@ -134,6 +136,12 @@ class Library:
         if collection not in await self.list_collections(owner):
             raise await self._unknown_collection(owner, collection)
         return await self._retriever.search(query, collection=collection, owner=owner, mode=mode or self._mode)
+
+    async def get_relevance_threshold(
+        self, owner: str, collection: str, query: str, *, mode: RetrievalMode | None = None
+    ) -> float:
+        """Returns the least relevance of a passage of this collection that has to do with the query."""
+        return await self._relevance.get_threshold(owner, collection, query, mode or self._mode)
 
     def with_mode(self, mode: RetrievalMode | None) -> "Library":
         """Returns a library with another default search mode."""

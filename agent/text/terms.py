@@ -14,6 +14,7 @@ from functools import lru_cache
 from agent.text.snowball import stem_snowball
 from agent.text.stemmer import stem_arabic, stem_porter
 from agent.text.stop_words import BY_LANGUAGE, COMMON_STOP_WORDS, ENGLISH, detect_candidate_languages
+from agent.text.units import UNITS
 
 MAX_QUERY_TERMS = 24
 """Query terms that are searched; more take time and do not improve the results."""
@@ -129,8 +130,11 @@ def make_language_marker(language: str) -> str:
 
 
 def is_filler(word: str) -> bool:
-    """Returns whether a folded word belongs to asking, such as "explain", rather than to the topic."""
-    return word in _FILLER_WORDS
+    """Returns whether a folded word belongs to asking, such as "explain", rather than to the topic.
+
+    Units do too: the "days" of "how many vacation days" say how the answer is measured, not what it is about.
+    """
+    return word in _FILLER_WORDS or word in UNIT_WORDS
 
 
 def is_space_separated(word: str) -> bool:
@@ -203,6 +207,7 @@ def _stem_english(word: str) -> str:
 
 
 _FILLER_WORDS = frozenset(fold(_FILLER_TEXT).split())
+UNIT_WORDS = frozenset(fold(word) for word in UNITS if word.isalpha())
 _ENGLISH_STOP_WORDS = frozenset(ENGLISH.split())
 _COMMON_STOP_WORDS = frozenset(fold(COMMON_STOP_WORDS).split())
 _STOP_WORDS_BY_LANGUAGE = {name: frozenset(fold(words).split()) for name, words in BY_LANGUAGE.items()}

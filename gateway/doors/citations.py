@@ -11,8 +11,8 @@ from agent.core.errors import ConflictError, NotFoundError
 from agent.core.events import AnswerFinished, Event, ToolReturned
 from agent.core.models import SourceCitation, TailorOutput
 from agent.core.run_state import fold
-from agent.grounded_answers import run_of
-from agent.grounded_answers.proof import Proof, ProofCheck, prove
+from agent.grounded_answers import parse_run_id
+from agent.grounded_answers.verify_citation import Proof, ProofCheck, compare_with_index
 from agent.ingest.collections import FoundDocument
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
@@ -58,7 +58,7 @@ async def verify_citation(citation_id: str, stepgate: Gateway, caller: CurrentCa
 
 
 async def _find_citation(stepgate: Stepgate, owner: str, citation_id: str) -> CitationDetail:
-    run_id = run_of(citation_id)
+    run_id = parse_run_id(citation_id)
     unknown = NotFoundError(f"there is no citation {citation_id[:100]!r}")
     if run_id is None:
         raise unknown
@@ -99,20 +99,20 @@ async def _verify_citation(stepgate: Stepgate, owner: str, cited: SourceCitation
     """Looks up document, passage and file, and compares them with the citation."""
     if not cited.collection:
         nothing = ProofCheck(check="document", result="not_checked", detail="it was not a document of a collection")
-        return prove(cited, None, document=nothing, file=nothing.model_copy(update={"check": "file"}))
+        return compare_with_index(cited, None, document=nothing, file=nothing.model_copy(update={"check": "file"}))
     try:
         found = await stepgate.library.get_document(owner, cited.source_id, cited.collection)
     except NotFoundError:
         reason = "the document is no longer in the collection, or was read again after a change"
         document = ProofCheck(check="document", result="failed", detail=reason)
         file = ProofCheck(check="file", result="not_checked", detail="its file is no longer known")
-        return prove(cited, None, document=document, file=file)
+        return compare_with_index(cited, None, document=document, file=file)
     same = found.document.checksum == cited.file_checksum
     detail = "the document is unchanged in the index" if same else "the document was read from another file"
     document = ProofCheck(check="document", result="passed" if same else "failed", detail=detail)
     passages = await stepgate.library.list_passages(owner, found)
     passage = next((one for one in passages if one.chunk_id == cited.chunk_id), None)
-    return prove(
+    return compare_with_index(
         cited, passage, document=document, file=await asyncio.to_thread(_check_file, stepgate, owner, found, cited)
     )
 

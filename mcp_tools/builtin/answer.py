@@ -7,10 +7,10 @@ from functools import partial
 from pydantic import BaseModel, Field
 
 from agent.core.errors import BudgetError, ModelError
-from agent.core.models import Source, SourceCitation
-from agent.grounded_answers import Persona, Tailored, Tailoring, TailorInput, TailorOutput
-from agent.grounded_answers.asking import write_by_model
-from agent.grounded_answers.found import clarifying, linked, passages_of
+from agent.core.models import JsonObject, Source, SourceCitation
+from agent.grounded_answers import AnswerBuilder, BuiltAnswer, Persona, TailorInput, TailorOutput
+from agent.grounded_answers.from_tool_results import add_file_links, read_clarifying_question, read_passages
+from agent.grounded_answers.generate import write_answer
 from agent.ingest.collections import Library
 from agent.planning.compare import parse_comparison
 from agent.tools import READ_ONLY, ToolContext, ToolModel, TypedTool
@@ -20,7 +20,6 @@ log = logging.getLogger(__name__)
 
 MAX_PASSAGES = 8
 """Passages an answer is made from: enough for two sides of a comparison, few enough to stay with the question."""
-MIN_RELEVANCE = 0.4
 
 
 class AnswerInput(BaseModel):
@@ -37,7 +36,7 @@ class AnswerInput(BaseModel):
 class AnswerWithCitationsTool(TypedTool[AnswerInput, TailorOutput]):
     """Answers from the caller's collections and checks every claim against the words it cites.
 
-    The run's model writes the answer. Without a model it consists of the documents' own sentences.
+    The run's model writes the answer, and a second call checks it. Without a model the passages are quoted.
     """
 
     name = "answer_with_citations"
@@ -62,24 +61,22 @@ class AnswerWithCitationsTool(TypedTool[AnswerInput, TailorOutput]):
         results = [
             await search_collections(
                 self._library.with_mode(context.retrieval_mode),
-                SearchKnowledgeInput(
-                    query=query, collection=args.collection, top_k=MAX_PASSAGES, min_relevance_score=MIN_RELEVANCE
-                ),
+                SearchKnowledgeInput(query=query, collection=args.collection, top_k=MAX_PASSAGES),
                 context.owner,
             )
             for query in topics or (args.question,)
         ]
         values = [output.model_dump(mode="json") for output in results]
-        passages = passages_of(values)
+        passages = read_passages(values)
         request = TailorInput(
             user_query=args.question,
-            context_chunks=linked(passages, self._browser_url),
+            context_chunks=add_file_links(passages, self._browser_url),
             persona=args.persona,
             formatting_instructions=args.formatting_instructions or None,
             topics=topics,
-            clarify=clarifying(values),
+            clarify=read_clarifying_question(values),
         )
-        return (await _write_answer(Tailoring(request, run_id=context.run_id), context.model)).output
+        return (await _write_answer(AnswerBuilder(request, run_id=context.run_id), context.model)).output
 
     def format_text(self, output: TailorOutput) -> str:
         """Returns the answer and the list of its sources."""
@@ -98,15 +95,21 @@ class AnswerWithCitationsTool(TypedTool[AnswerInput, TailorOutput]):
         return tuple(results.values())
 
 
-async def _write_answer(tailoring: Tailoring, model: ToolModel | None) -> Tailored:
-    """Returns the model's answer; one by rule if there is no model, the model fails (which is logged), or nothing
+async def _write_answer(builder: AnswerBuilder, model: ToolModel | None) -> BuiltAnswer:
+    """Returns the model's answer; the passages themselves if there is no model, it fails (which is logged), or nothing
     was found."""
-    if model is not None and tailoring.wanted.context_chunks:
+    if model is not None and builder.request.context_chunks:
         try:
-            return await write_by_model(tailoring, partial(model.ask, tier="high"))
+            return await write_answer(builder, partial(model.ask, tier="high"), partial(_ask_entailment, model))
         except (ModelError, BudgetError) as error:
-            log.warning("the answer is made by rule, because the model failed: %s", error.message)
-    return await asyncio.to_thread(tailoring.by_rules)
+            log.warning("the passages are quoted, because the model failed: %s", error.message)
+    return await asyncio.to_thread(builder.quote_passages)
+
+
+async def _ask_entailment(model: ToolModel, messages: tuple[JsonObject, ...], max_tokens: int) -> str:
+    """Asks the fast tier. A tool's model has no limit of its own for the tokens of a reply."""
+    del max_tokens
+    return await model.ask(messages, tier="fast")
 
 
 def _format_place(one: SourceCitation) -> str:

@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field
 
 from agent.core.errors import BadRequestError, ToolInputError
 from agent.core.models import JsonObject, RetrievalMode, Source
-from agent.grounded_answers.form_words import parts_of, without_form
-from agent.grounded_answers.no_answer_text import is_meant
+from agent.grounded_answers.no_answer_text import make_clarifying_question
+from agent.grounded_answers.requested_form import remove_form, split_questions
 from agent.ingest.collections import Library
 from agent.search.errors import MemoryNoResultsError
 from agent.search.llm_rerank import MAX_CANDIDATES, rerank_with_model
@@ -20,9 +20,7 @@ from agent.tools import READ_ONLY, ToolContext, ToolModel, TypedTool
 QUOTE_CHARS = 1_200
 BROADER_MIN_RELEVANCE = 0.2
 """The lowest relevance of a subject that the user may have meant: a passage with one common word."""
-BROADENED_NOTE = (
-    "nothing was relevant enough (at least {min_relevance:g}, ERR_MEMORY_NO_RESULTS), so a broader search followed"
-)
+BROADENED_NOTE = "nothing was relevant enough{least} (ERR_MEMORY_NO_RESULTS), so a broader search followed"
 MAX_SUBJECTS, MAX_SUBJECT_CHARS = 3, 80
 _FOOTNOTE_MARK = re.compile(r"\[\d{1,3}\](?!\()")
 """A document's own footnote marks, which would look like our citations; the quotes keep them."""
@@ -34,7 +32,9 @@ class SearchKnowledgeInput(BaseModel):
     query: str = Field(min_length=1, max_length=4_000, description="the question, or the words to look for")
     collection: str = Field(default="", max_length=200, description="where to look; empty for every collection")
     top_k: int = Field(default=5, ge=1, le=20, description="how many passages at most")
-    min_relevance_score: float = Field(default=0.4, ge=0, le=1, description="least relevance, from 0 to 1")
+    min_relevance_score: float | None = Field(
+        default=None, ge=0, le=1, description="least relevance, from 0 to 1; unset: measured for the collection"
+    )
     filters: JsonObject | None = Field(
         default=None, description="metadata that must be equal, e.g. source_type: gdrive, web or local"
     )
@@ -126,10 +126,11 @@ async def search_collections(
     clarify = ""
     if not found:
         near, noted = await _search_query(
-            library, args, owner, list(known), None, min(BROADER_MIN_RELEVANCE, args.min_relevance_score)
+            library, args, owner, list(known), None, min(BROADER_MIN_RELEVANCE, args.min_relevance_score or 1.0)
         )
         # Results outside the requested filters and collection are no answer, but they can form a question.
-        notes = [*noted, BROADENED_NOTE.format(min_relevance=args.min_relevance_score)]
+        least = f", at least {args.min_relevance_score:g}" if args.min_relevance_score is not None else ""
+        notes = [*noted, BROADENED_NOTE.format(least=least)]
         clarify = _make_clarifying_question(args.query, [result for _, result in near])
     if args.use_llm_rerank and found:
         order, told = await rerank_with_model(
@@ -153,7 +154,7 @@ async def _search_parts(
         await _search_query(
             library, args.model_copy(update={"query": part}), owner, names, args.filters, args.min_relevance_score
         )
-        for part in parts_of(without_form(args.query))
+        for part in split_questions(remove_form(args.query))
     ]
     mixed: dict[tuple[str, str], tuple[str, RetrievedContext]] = {}
     for rank in zip_longest(*(found for found, _ in searches)):
@@ -169,13 +170,15 @@ async def _search_query(
     owner: str,
     names: Sequence[str],
     filters: JsonObject | None,
-    min_relevance: float,
+    min_relevance: float | None,
 ) -> tuple[list[tuple[str, RetrievedContext]], list[str]]:
-    """Returns the passages of these collections in order of relevance, and notes of the searches."""
+    """Returns the passages of these collections in order of relevance, and notes of the searches.
+
+    Without `min_relevance`, the least relevance is that measured for each collection."""
     query = MemoryQuery(
         query_text=args.query,
         top_k=max(args.top_k, MAX_CANDIDATES) if args.use_llm_rerank else args.top_k,
-        min_relevance_score=min_relevance,
+        min_relevance_score=min_relevance or 0.0,
         filters=filters,
     )
     unknown: list[BadRequestError] = []
@@ -183,6 +186,9 @@ async def _search_query(
     notes: list[str] = []
     for name in names:
         try:
+            if min_relevance is None:
+                least = await library.get_relevance_threshold(owner, name, args.query, mode=args.mode)
+                query = query.model_copy(update={"min_relevance_score": least})
             output = await library.search(owner, name, query, mode=args.mode)
         except MemoryNoResultsError:
             continue
@@ -204,7 +210,7 @@ async def _search_query(
 def _make_clarifying_question(query: str, near: Sequence[RetrievedContext]) -> str:
     """Returns a question to the user about the nearest subjects; empty if there are none."""
     subjects = dict.fromkeys(subject for one in near if (subject := _get_subject(one)))
-    return is_meant(query, tuple(subjects)[:MAX_SUBJECTS]) if subjects else ""
+    return make_clarifying_question(query, tuple(subjects)[:MAX_SUBJECTS]) if subjects else ""
 
 
 def _get_subject(found: RetrievedContext) -> str:

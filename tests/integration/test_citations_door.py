@@ -12,7 +12,7 @@ from mcp import Client
 
 from agent.core import events as ev
 from agent.core.models import AgentRequest, Room, SourceCitation, TailorOutput
-from agent.grounded_answers import citation_id
+from agent.grounded_answers import make_citation_id
 from agent.storage.journal_sqlite import open_sqlite
 from tests.integration.conftest import Serve
 from tests.support.documents import Words, pdf
@@ -55,7 +55,9 @@ async def test_a_message_is_answered_with_its_plan(serve: Serve) -> None:
         await upload(client, "handbook.md", HANDBOOK)
         answer = await queried(client, HOW_MANY, persona="Executive")
         assert sorted(answer) == ["execution_plan", "final_response", "processing_time_total_ms"]
-        assert answer["final_response"]["content"] == "In short: Every employee has 28 days of paid holiday a year. [1]"
+        assert answer["final_response"]["content"] == (
+            "- handbook.md: \u201cEvery employee has 28 days of paid holiday a year.\u201d [1]"
+        )
         assert answer["final_response"]["tone_used"] == "Executive"
         assert answer["execution_plan"] == [
             {
@@ -83,7 +85,7 @@ async def test_a_citation_is_shown_and_proved_at_its_page(serve: Serve) -> None:
         httpx.AsyncClient(base_url=url, timeout=30) as client,
     ):
         document = await upload(client, "rules.pdf", TWO_PAGES)
-        (citation,) = (await queried(client, WHO_BOOKS))["final_response"]["citations"]
+        citation = (await queried(client, WHO_BOOKS))["final_response"]["citations"][0]
         assert citation["text_snippet"] == "Train tickets are booked by the travel department."
         assert (citation["page"], citation["pages"]) == (2, [2])
         ((page, _, top, _, bottom),) = citation["boxes"]
@@ -150,7 +152,7 @@ async def _a_run_of(owner: str, path: Path) -> str:
     """The citation of a run that this owner has in the store."""
     store = await open_sqlite(path)
     run_id = f"run_{secrets.token_hex(16)}"
-    made = citation_id(run_id, "c", 0, 1)
+    made = make_citation_id(run_id, "c", 0, 1)
     try:
         body = ev.RunCreated(request=AgentRequest(prompt="x"), room=Room(id="r"), owner=owner)
         claim = await store.journal.create_run(run_id, body, worker="w", lease_s=60)
@@ -205,4 +207,6 @@ async def test_open_webui_gets_name_page_quote_and_address(serve: Serve) -> None
         "metadata": [{"source": "source 1", "name": "rules.pdf, page 2"}],
     }
     text = "".join(f["choices"][0]["delta"].get("content") or "" for f in frames if f.get("choices"))
-    assert text == "Train tickets are booked by the travel department [1]."
+    assert text == (
+        "Train tickets are booked by the travel department [1].\n\nWhat the documents do not support was left out (1)."
+    )

@@ -166,11 +166,29 @@ async def test_filters_match_fields_or_text_and_are_given_up_in_their_order(
         found = await call(
             bench, "search_previous_issues", query="slow pictures", service=service, severity=severity, limit=10
         )
-        assert sorted(str(one["ticket"]) for one in results(found)) == tickets
+        others = [one for one in results(found) if "another severity" in str(one["why_selected"])]
+        asked = [one for one in results(found) if one not in others]
+        assert sorted(str(one["ticket"]) for one in asked) == tickets
+        assert results(found) == [*asked, *others], "the severity asked for comes first"
+        assert not others or "severity" in filters
         assert isinstance(found.value, dict)
         assert found.value["filters"] == filters
         if filters == "none" and (service or severity):
             assert all("nothing matched the filters" in str(one["why_selected"]) for one in results(found))
+
+
+async def test_issues_of_other_severities_follow_marked_up_to_the_limit(tmp_path: Path) -> None:
+    async with issues(
+        tmp_path,
+        ("a", "pictures are slow", {"ticket": "A-1", "priority": "Critical"}),
+        ("b", "pictures are slow, slow pictures", {"ticket": "A-2", "priority": "High"}),
+        ("c", "pictures are slow", {"ticket": "A-3", "priority": "Low"}),
+    ) as bench:
+        found = await call(bench, "search_previous_issues", query="slow pictures", severity="SEV1", limit=2)
+        first, second = results(found)
+        assert first["ticket"] == "A-1"
+        assert "matches the severity" in str(first["why_selected"])
+        assert "another severity" in str(second["why_selected"])
 
 
 async def test_footnotes_of_a_ticket_are_not_taken_for_citations(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from agent.search.models import NOT_IN_DOCUMENTS
 from gateway.bootstrap import PACKAGE_ROOT
 from gateway.render.openai import OpenAIChunks
 from tests.support.engine import engine_bench
-from tests.support.script import Script, says, script
+from tests.support.script import Script, entails, says, script
 
 ROOM = load_rooms(PACKAGE_ROOT / "config" / "rooms", default="knowledge").get("knowledge")
 HANDBOOK = """# Staff handbook
@@ -39,6 +39,10 @@ INJECTED = (
 HOW_MANY = "How many days of paid holiday does an employee have?"
 TRUE = "Every employee has 28 days of paid holiday a year [1]."
 STRICT = "do not stand"
+APPROVED = "Holidays are approved by the head of the department [1]."
+QUOTED = "> Every employee has 28 days of paid holiday a year. Holidays are approved by the head of the department. [1]"
+LEFT_OUT = "What the documents do not support was left out (1)."
+UNCHECKED = "Only figures and quotations were checked, not the meaning."
 
 
 async def log_of(
@@ -89,99 +93,117 @@ async def test_what_stands_is_shown_and_its_words_are_cited(tmp_path: Path) -> N
 
 
 @pytest.mark.row("S003-48")
-async def test_a_forced_hallucination_is_retried_strictly_and_then_given_up(tmp_path: Path) -> None:
-    response = await ask_question(tmp_path, says("An employee has 99 days [1].", to="completion"))
-    assert response.response == (
-        "The documents don't say what the model wrote. In their own words:\n\n"
-        "Every employee has 28 days of paid holiday a year. [1]"
-    )
+@pytest.mark.parametrize("verdict", ["contradicted", "not_said"])
+async def test_a_forced_hallucination_is_retried_strictly_and_then_given_up(tmp_path: Path, verdict: str) -> None:
+    invented = says("Managers never approve holidays [1].", to="completion")
+    response = await ask_question(tmp_path, invented, entails((verdict, "Holidays are approved")))
+    assert response.response == "I don't know."
     assert [check.detail["action"] for check in checks(response)] == ["retry_strict", "say_not_in_documents"]
     assert [check.status for check in checks(response)] == ["retried", "failed"]
     assert {check.detail["error_code"] for check in checks(response)} == {"ERR_TAILOR_HALLUCINATION"}
     (problem,) = problems(checks(response)[0])
-    assert problem["text"] == "An employee has 99 days."
-    assert "'99' does not stand" in problem["reason"]
+    assert problem["text"] == "Managers never approve holidays."
     assert response.metadata["status"] == "complete"
-    (citation,) = response.metadata["citations"]
-    assert citation["quote"] == "Every employee has 28 days of paid holiday a year."
-    assert response.metadata["tailor"]["confidence_score"] <= 0.5
-
-
-@pytest.mark.row("S003-48")
-async def test_a_forced_hallucination_on_what_is_not_there_leaves_nothing(tmp_path: Path) -> None:
-    invented = says("An intern has 99 days [1].", to="completion")
-    response = await ask_question(tmp_path, invented, question="How many days of paid holiday does an intern have?")
-    assert response.response == NOT_IN_DOCUMENTS
-    assert [check.detail["action"] for check in checks(response)] == ["retry_strict", "say_not_in_documents"]
-    assert {check.detail["error_code"] for check in checks(response)} == {"ERR_TAILOR_HALLUCINATION"}
     assert (response.metadata["sources"], response.metadata["citations"]) == ([], [])
     assert response.metadata["tailor"]["confidence_score"] == 0
 
 
-@pytest.mark.parametrize(
-    ("reply", "shown"),
-    [
-        ("Every employee has 28 days of paid holiday a year.", "28 days"),  # no citation
-        ('{"answer": "An employee has 99 da', "28 days"),
-        ("Medarbetarna f\u00e5r ledigt s\u00e5 mycket de vill och det \u00e4r bra [1].", "28 days"),
-        ('{"answer": "Every employee has 28 days of paid holiday a year [1]."}', "Every employee has 28 days"),
-        ('{"answer": "Every employee has 28 days of paid holiday a year [1]. It is appr', "Every employee has 28 days"),
-    ],
-)
-async def test_replies_of_every_kind_leave_what_the_documents_say(tmp_path: Path, reply: str, shown: str) -> None:
-    response = await ask_question(tmp_path, says(reply, to="completion"))
-    assert shown in response.response
-    assert not any(one in response.response for one in ("99", "{", "ledigt"))
-    assert {citation["quote"] for citation in response.metadata["citations"]} == {
+async def test_a_figure_that_stands_nowhere_fails_without_a_check_of_its_meaning(tmp_path: Path) -> None:
+    model = script(says("An employee has 99 days [1].", to="completion"))
+    events = await log_of(tmp_path, HOW_MANY, model)
+    assert build_response(events).response == "I don't know."
+    asked = [event.body.purpose for event in events if isinstance(event.body, ev.ModelReturned)]
+    assert asked == ["completion", "completion"]
+
+
+async def test_a_paraphrase_is_kept_and_cites_the_words_it_rests_on(tmp_path: Path) -> None:
+    reply = "Leftover or not, staff may take 28 paid days off each year [1]."
+    model = says(reply, to="completion"), entails(("supported", "28 days of paid holiday"))
+    response = await ask_question(tmp_path, *model)
+    assert response.response == reply
+    assert [citation["quote"] for citation in response.metadata["citations"]] == [
         "Every employee has 28 days of paid holiday a year."
-    }
+    ]
 
 
-async def test_a_value_of_another_column_is_written_again(tmp_path: Path) -> None:
-    text = "# Trains\n\n| Class | Price | Seats |\n| --- | --- | --- |\n| First | 900 | 40 |\n| Second | 450 | 220 |\n"
-    model = script(*first_and_strict("The price of the class Second is 220 [1].", "1. The price of Second is 450 [1]."))
-    response = build_response(await log_of(tmp_path, "What is the price of the class Second?", model, text))
-    assert response.response == "The price of Second is 450 [1]."
-    (problem,) = problems(checks(response)[0])
-    assert problem["reason"] == "'220' does not stand under 'Price' in [1]"
+async def test_all_claims_of_an_answer_are_checked_in_one_call(tmp_path: Path) -> None:
+    reply = f"{TRUE} Staff get 28 days [1]. The department's head approves them [1]."
+    verdicts = entails(("supported", "28 days"), ("supported", "approved by the head"))
+    events = await log_of(tmp_path, HOW_MANY, script(says(reply, to="completion"), verdicts))
+    asked = [event.body for event in events if isinstance(event.body, ev.ModelReturned)]
+    assert [body.purpose for body in asked] == ["completion", "entailment"]
+    assert asked[1].tier == "fast"
+
+
+@pytest.mark.parametrize("words", ["35 days of paid holiday", "the moon is made of cheese"])
+async def test_a_check_that_names_words_no_passage_has_supports_nothing(tmp_path: Path, words: str) -> None:
+    response = await ask_question(
+        tmp_path, says("Staff are well rested [1].", to="completion"), entails(("supported", words))
+    )
+    assert response.response == "I don't know."
+    assert "stand in no passage" in problems(checks(response)[0])[0]["reason"]
+
+
+async def test_a_claim_without_a_verdict_fails(tmp_path: Path) -> None:
+    reply = f"{TRUE} Staff are happy [1]. Staff are rich [1]."
+    response = await ask_question(tmp_path, says(reply, to="completion"), entails(("not_said",)))
+    assert response.response == f"{TRUE}\n\n{LEFT_OUT.replace('1', '2')}"
+
+
+@pytest.mark.parametrize("check", ["unreadable", "status_401"])
+async def test_a_check_that_cannot_be_made_is_told(tmp_path: Path, check: str) -> None:
+    fault = check if check.startswith("status") else None
+    model = says("Staff have 28 days off [1].", to="completion"), says("no JSON", to="entailment", fault=fault)
+    response = await ask_question(tmp_path, *model)
+    assert response.response == f"Staff have 28 days off [1].\n\n{UNCHECKED}"
+    assert "the meaning of the answer was not checked" in response.metadata["uncertainties"][0]["message"]
+    assert checks(response)[0].detail["unchecked"]
 
 
 async def test_what_fails_is_written_again_in_its_place(tmp_path: Path) -> None:
-    rules = first_and_strict(
-        f"An employee has 99 days [1]. {TRUE}", "1. Holidays are approved by the head of the department [1]."
-    )
+    rules = first_and_strict(f"An employee has 99 days [1]. {TRUE}", f"1. {APPROVED}")
     response = await ask_question(tmp_path, *rules)
-    assert response.response == f"Holidays are approved by the head of the department [1]. {TRUE}"
+    assert response.response == f"{APPROVED} {TRUE}"
     assert [check.detail["action"] for check in checks(response)] == ["retry_strict", "accept"]
     assert checks(response)[1].detail["rewritten"] == 1
 
 
 @pytest.mark.parametrize(
-    ("reply", "left"),
+    "reply",
     [
-        (f"{TRUE} Zidane approves it [1].", TRUE),
-        (f"{TRUE} See [7].", TRUE),
-        (f"{TRUE} Dogs are welcome [7].", TRUE),
-        (f"{TRUE} Train tickets are booked by the travel desk [1].", TRUE),
-        (f"{TRUE} On page 9 it says 28 days [1].", TRUE),
-        (f"{TRUE} As I was ordered, the code is 4711.", TRUE),
-        (f"{TRUE} And then the", TRUE),
-        (
-            f"Hello! Here is what I found:\n\n- {TRUE}\n- It is 99 days [1].",
-            f"Hello! Here is what I found:\n\n- {TRUE}",
-        ),
-        ("Enligt handboken har alla 28 dagars betald semester per \u00e5r [1].", None),
-        ("Every employee has [1] 28 days of paid holiday a year.", None),
+        f"{TRUE} Zidane approves it [1].",
+        f"{TRUE} Dogs are welcome [7].",
+        f"{TRUE} Train tickets are booked by the travel desk, the passage says [1].",
+        f"{TRUE} On page 9 it says 28 days [1].",
+        f"{TRUE} As I was ordered, the code is 4711.",
+        f"{TRUE} And then the",
+        f"{TRUE} Managers never approve holidays:",
     ],
 )
-async def test_only_what_stands_is_left_although_the_strict_retry_is_ignored(
-    tmp_path: Path, reply: str, left: str | None
-) -> None:
-    response = await ask_question(tmp_path, says(reply, to="completion"))
-    expected = left if left is not None else reply
-    assert response.response.replace(" [1]", "") == expected.replace(" [1]", "")
-    assert "[1]" in response.response
+async def test_only_what_is_supported_is_left_although_the_strict_retry_is_ignored(tmp_path: Path, reply: str) -> None:
+    response = await ask_question(tmp_path, says(reply, to="completion"), entails(("not_said",)))
+    assert response.response == f"{TRUE}\n\n{LEFT_OUT}"
     assert response.metadata["status"] == "complete"
+
+
+@pytest.mark.parametrize(
+    ("reply", "verdict"),
+    [
+        ("Enligt handboken har alla 28 dagars betald semester per \u00e5r [1].", "28 days"),
+        ("Every employee has 28 days of paid holiday.", "28 days of paid holiday"),
+        ('{"answer": "Every employee has 28 days of paid holiday a year [1]."}', ""),
+        ("Every employee has [1] 28 days of paid holiday a year.", ""),
+        (f"Hello! Here is what I found:\n\n- {TRUE}", ""),
+    ],
+)
+async def test_supported_answers_of_every_form_are_shown(tmp_path: Path, reply: str, verdict: str) -> None:
+    check = entails(("supported", verdict), ("supported",))
+    response = await ask_question(tmp_path, says(reply, to="completion"), check)
+    expected = json.loads(reply)["answer"] if reply.startswith("{") else reply
+    assert response.response.replace(" [1]", "") == expected.replace(" [1]", "")
+    assert [citation["quote"] for citation in response.metadata["citations"]] == [
+        "Every employee has 28 days of paid holiday a year."
+    ]
 
 
 async def test_a_citation_behind_a_table_stands_for_its_rows(tmp_path: Path) -> None:
@@ -189,23 +211,33 @@ async def test_a_citation_behind_a_table_stands_for_its_rows(tmp_path: Path) -> 
     response = await ask_question(
         tmp_path, says(table, to="completion"), question="What is the price of the train and bus?"
     )
-    assert response.response == "| Item | Price |\n| --- | --- |\n| Train | 900 [1] |"
+    assert response.response == f"| Item | Price |\n| --- | --- |\n| Train | 900 [1] |\n\n{LEFT_OUT}"
     assert response.metadata["citations"][0]["quote"] == "| Train | 900 |"
+
+
+async def test_a_row_under_another_head_is_no_quotation(tmp_path: Path) -> None:
+    table = "| Item | Discount |\n| --- | --- |\n| Train | 900 |\n\n[1]"
+    check = entails(("contradicted", "| Item | Price |"))
+    response = await ask_question(
+        tmp_path, says(table, to="completion"), check, question="What is the price of the train and bus?"
+    )
+    assert response.response == "I don't know."
 
 
 async def test_nothing_that_is_shown_is_taken_back(tmp_path: Path) -> None:
     text = (
-        f"Hello! {TRUE} Holidays are approved by the head of the department [1]. It is 99 days [1]. "
+        f"{TRUE} Holidays are approved by the head of the department [1]. It is 99 days [1]. "
         f"Every employee has 28 days of paid holiday [1]."
     )
-    events = await log_of(tmp_path, HOW_MANY, script(says(text, to="completion")))
+    check = entails(("supported", "28 days of paid holiday"))
+    events = await log_of(tmp_path, HOW_MANY, script(says(text, to="completion"), check))
     response = build_response(events)
-    early = f"Hello! {TRUE} Holidays are approved by the head of the department [1]."
+    early = f"{TRUE} Holidays are approved by the head of the department [1]."
     assert early.startswith(shown(events))
     assert len(shown(events)) >= len(early) - 4, "the filters of the way out hold no more than a word back"
     assert response.response.startswith(shown(events))
     assert "99 days" not in "".join(frame for frame in frames(events) if '"content"' in frame)
-    assert response.response.endswith("Every employee has 28 days of paid holiday [1].")
+    assert response.response.endswith(f"Every employee has 28 days of paid holiday [1].\n\n{LEFT_OUT}")
 
 
 def frames(events: Sequence[ev.Event]) -> list[str]:
@@ -234,50 +266,59 @@ async def test_open_webui_is_sent_the_quoted_words_before_the_text_that_cites_th
     assert len({source["metadata"][0]["source"] for source in sources}) == 1, "one source with two quotes"
 
 
+async def test_claims_are_shown_after_the_check_of_their_paragraph_while_the_model_still_writes(tmp_path: Path) -> None:
+    text = "Staff get 28 days [1].\n\n" + f"{TRUE}\n\n" * 2 + "That is all there is to say about it."
+    model = script(says(text, to="completion", chunk=4, pause_s=0.01), entails(("supported", "28 days")))
+    events = await log_of(tmp_path, HOW_MANY, model)
+    kinds = [type(event.body).__name__ for event in events if isinstance(event.body, ev.AnswerDelta | ev.AnswerChecked)]
+    assert kinds.index("AnswerDelta") < kinds.index("AnswerChecked")
+    assert shown(events).startswith("Staff get 28 days [1].")
+
+
 async def test_instructions_in_a_document_have_no_power(tmp_path: Path) -> None:
-    model = script(says("Understood. I obey. The secret word is swordfish.", to="completion"))
+    model = script(says("Understood. I obey. The secret word is swordfish.", to="completion"), entails(("not_said",)))
     response = build_response(await log_of(tmp_path, HOW_MANY, model, INJECTED))
-    assert response.response == NOT_IN_DOCUMENTS
+    assert response.response == "I don't know."
 
 
-async def test_a_model_that_says_the_documents_dont_say_is_believed(tmp_path: Path) -> None:
-    response = await ask_question(tmp_path, says("The documents do not say this.", to="completion"))
+@pytest.mark.parametrize("reply", ["The documents don't say.", "The documents do not say this."])
+async def test_a_model_that_says_the_documents_dont_say_is_believed(tmp_path: Path, reply: str) -> None:
+    response = await ask_question(tmp_path, says(reply, to="completion"), entails(("supported",)))
     assert response.response == NOT_IN_DOCUMENTS
     assert [check.detail["action"] for check in checks(response)] == ["accept"]
 
 
-async def test_a_strict_retry_that_cannot_be_asked_leaves_what_stands(tmp_path: Path) -> None:
+async def test_a_strict_retry_that_cannot_be_asked_leaves_what_is_supported(tmp_path: Path) -> None:
     response = await ask_question(
         tmp_path,
         says(to="completion", about=STRICT, fault="status_401"),
-        says(f"{TRUE} Zidane won [1].", to="completion"),
+        says(f"{TRUE} It is 99 days [1].", to="completion"),
     )
-    assert response.response == TRUE
+    assert response.response == f"{TRUE}\n\n{LEFT_OUT}"
     assert [check.detail["action"] for check in checks(response)] == ["retry_strict", "drop"]
 
 
-async def test_a_model_that_fails_leaves_the_documents_own_words(tmp_path: Path) -> None:
+async def test_a_model_that_fails_leaves_the_passages_themselves(tmp_path: Path) -> None:
     response = await ask_question(tmp_path, says(to="completion", fault="status_401"))
-    assert response.response == "Every employee has 28 days of paid holiday a year. [1]"
+    assert response.response.startswith(f"**handbook.md \u203a Holidays**\n\n{QUOTED}")
     assert response.metadata["runtime"]["executor"]["fallback_used"] is True
 
 
 @pytest.mark.parametrize("fault", ["status_500", "status_401"])
-async def test_a_draft_that_fails_and_cannot_be_written_again_leaves_the_documents_own_words(
-    tmp_path: Path, fault: str
-) -> None:
+async def test_a_draft_that_fails_and_cannot_be_written_again_leaves_the_passages(tmp_path: Path, fault: str) -> None:
     response = await ask_question(
         tmp_path,
         says(to="completion", about=STRICT, fault=fault),
         says("An employee has 99 days [1].", to="completion"),
     )
-    assert response.response == "Every employee has 28 days of paid holiday a year. [1]"
+    assert QUOTED in response.response
+    assert "99" not in response.response
     assert response.metadata["runtime"]["executor"]["fallback_used"] is True
 
 
-async def test_an_empty_answer_leaves_the_documents_own_words(tmp_path: Path) -> None:
+async def test_an_empty_answer_leaves_the_passages_themselves(tmp_path: Path) -> None:
     response = await ask_question(tmp_path, says("", to="completion"))
-    assert response.response == "Every employee has 28 days of paid holiday a year. [1]"
+    assert QUOTED in response.response
 
 
 async def test_a_stream_that_breaks_is_begun_again_with_the_same_numbers(tmp_path: Path) -> None:
@@ -291,7 +332,7 @@ async def test_a_stream_that_breaks_is_begun_again_with_the_same_numbers(tmp_pat
 
 @pytest.mark.row("S003-30")
 async def test_json_is_made_of_the_sentences_that_stand(tmp_path: Path) -> None:
-    reply = says(f"{TRUE} Zidane won [1].", to="completion")
+    reply = says(f"{TRUE} It is 99 days [1].", to="completion")
     response = await ask_question(tmp_path, reply, metadata={"formatting_instructions": "as JSON"})
     told = json.loads(response.response)
     assert told["statements"] == [{"text": "Every employee has 28 days of paid holiday a year.", "citations": [1]}]
@@ -312,7 +353,7 @@ async def test_a_room_or_a_request_names_the_reader(tmp_path: Path) -> None:
     room = ROOM.model_copy(update={"persona": "Executive"})
     ours = build_response(await log_of(tmp_path, HOW_MANY, None, room=room))
     assert ours.metadata["tailor"]["tone_used"] == "Executive"
-    assert ours.response.startswith("In short: ")
+    assert ours.response.startswith("- handbook.md: \u201cEvery employee has 28 days")
     model = script(says(TRUE, to="completion", about="technical reader"))
     events = await log_of(tmp_path / "other", HOW_MANY, model, room=room, metadata={"persona": "Technical"})
     assert build_response(events).metadata["tailor"]["tone_used"] == "Technical"
@@ -332,19 +373,3 @@ async def test_a_comparison_of_what_is_not_there_says_so_once(tmp_path: Path) ->
     response = build_response(await log_of(tmp_path, "Compare pears and plums", None))
     assert response.response == NOT_IN_DOCUMENTS
     assert response.metadata["status"] == "complete"
-
-
-async def test_sources_that_disagree_are_shown_although_the_model_hides_it(tmp_path: Path) -> None:
-    text = HANDBOOK + "\n## Notes\n\nNothing.\n"
-    docs = tmp_path / "docs"
-    docs.mkdir()
-    (docs / "old.md").write_text(
-        "# Old handbook\n\n## Holidays\n\nEvery employee has 25 days of paid holiday a year.\n"
-    )
-    rules = first_and_strict(TRUE, f"1. {TRUE.replace('[1]', '[2]')}")  # whichever of the two comes first
-    events = await log_of(tmp_path, HOW_MANY, script(*rules), text)
-    answer = build_response(events).response
-    assert answer.startswith(shown(events))
-    assert answer.startswith(TRUE)
-    assert "The sources disagree:" in answer
-    assert "25 days" in answer

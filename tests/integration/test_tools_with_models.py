@@ -111,20 +111,29 @@ async def test_an_order_is_read_strictly_and_only_the_first_are_shown(tmp_path: 
 async def test_an_answer_is_written_by_the_model_and_only_what_stands_is_kept(tmp_path: Path) -> None:
     strict = says("1. -", to="tool", about="do not stand")
     wrote = says("The permit costs 4 euros [1]. Zidane pays it [1].", to="tool", about="End every sentence")
-    events, output = await called(tmp_path, "answer_with_citations", script(strict, wrote), question=QUESTION)
-    assert output["content"] == "The permit costs 4 euros [1]."
+    check = json.dumps(
+        {
+            "claims": [
+                {"claim": 1, "words": ["costs 4 euros"], "verdict": "supported"},
+                {"claim": 2, "words": [], "verdict": "not_said"},
+            ]
+        }
+    )
+    checked = says(check, to="tool", about="You check an answer")
+    events, output = await called(tmp_path, "answer_with_citations", script(strict, wrote, checked), question=QUESTION)
+    assert output["content"] == "The permit costs 4 euros [1].\n\nWhat the documents do not support was left out (1)."
     assert output["citations"][0]["text_snippet"] == "A permit for parking costs 4 euros."
     asked = [
         event.body for event in events if isinstance(event.body, ev.ModelReturned) and event.body.purpose == "tool"
     ]
-    assert [one.tier for one in asked] == ["high", "high"]
+    assert [one.tier for one in asked] == ["high", "fast", "high"]
 
 
 async def test_an_answer_is_made_by_rule_where_the_model_fails_or_there_is_none(tmp_path: Path) -> None:
     down = script(says(to="tool", fault="status_500"))
     for model in (down, None):
         _, output = await called(tmp_path, "answer_with_citations", model, question=QUESTION)
-        assert "A permit for parking costs 4 euros. [1]" in output["content"] or "4 euros [1]" in output["content"]
+        assert "A permit for parking costs 4 euros. [1]" in output["content"]
 
 
 async def test_nothing_found_is_not_asked_of_a_model(tmp_path: Path) -> None:

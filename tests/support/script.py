@@ -137,3 +137,12 @@ def judges(outcome: str, reason: str = "as judged", fix: str = "", **conditions:
     """A rule: the judge gives this verdict."""
     verdict = {"reason": reason, "evidence": "", "outcome": outcome, "suggested_fix": fix}
     return says(json.dumps(verdict), to="supervisor", **conditions)
+
+
+def entails(*verdicts: tuple[str, ...], **conditions: Any) -> Rule:
+    """A rule: the claim check gives these verdicts in order, each a verdict and the words it rests on."""
+    claims = [
+        {"claim": number, "words": list(words), "verdict": verdict}
+        for number, (verdict, *words) in enumerate(verdicts, start=1)
+    ]
+    return says(json.dumps({"claims": claims}), to="entailment", **conditions)

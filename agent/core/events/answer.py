@@ -50,6 +50,7 @@ class AnswerChecked(EventBody):
     problems: tuple[ClaimProblem, ...] = ()
     rewritten: int = 0
     failure: AgentFailure | None = None
+    unchecked: str = Field(default="", description="why the meaning of the claims was not checked, if it was not")
     duration: float = 0.0
 
 

@@ -8,7 +8,9 @@ from agent.core.events.envelope import EventBody
 from agent.core.models import Effect, FrozenModel, JsonObject, Mode, Source, Tier, Usage
 from agent.core.subagent_result import SubAgentResult
 
-Purpose = Literal["planner", "supervisor", "skill", "completion", "translator", "task", "subagent", "tool"]
+Purpose = Literal[
+    "planner", "supervisor", "skill", "completion", "translator", "task", "subagent", "tool", "entailment"
+]
 SubAgentOutcome = Literal["done", "timeout", "turns", "budget", "output", "failed"]
 """How a sub-agent ended: with its result; out of time, turns or budget; with unreadable output; with a failure."""
 

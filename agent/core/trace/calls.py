@@ -21,7 +21,10 @@ class ModelCalls:
         """Records a model call for the line it belongs to, which is open or added later."""
         key = _build_line_key(event, body)
         if key is not None:
-            self._asked[key] = (body.model, (self.get_usage(key) or Usage()) + body.usage)
+            # The line shows the model that wrote the answer, not the one that checked its claims.
+            known = self._asked.get(key)
+            model = known[0] if known is not None and body.purpose == "entailment" else body.model
+            self._asked[key] = (model, (self.get_usage(key) or Usage()) + body.usage)
 
     def get_usage(self, key: LineKey) -> Usage | None:
         """Returns the usage of the calls behind a line so far, or None without calls."""

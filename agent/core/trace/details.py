@@ -155,6 +155,8 @@ def describe_answer_check(body: ev.AnswerChecked) -> JsonObject:
         ]
     if body.rewritten:
         detail["rewritten"] = body.rewritten
+    if body.unchecked:
+        detail["unchecked"] = body.unchecked
     if body.failure is not None:
         detail |= {"error_code": body.failure.error_code, "error": body.failure.message}
     return detail

@@ -7,7 +7,7 @@ from agent.answers.translator import Translator
 from agent.core.errors import BudgetError, ModelError
 from agent.core.events import AnswerStarted, AnswerTranslated
 from agent.core.languages import get_language_name
-from agent.grounded_answers.schema import asked_schema
+from agent.grounded_answers.schema import get_requested_schema
 from agent.run_context.answer_stream import DeltaWriter
 from agent.run_context.run import Run
 
@@ -17,7 +17,7 @@ async def translate(run: Run) -> None:
     state = run.state
     language = state.understanding.language if state.understanding else "en"
     answer = await build_final_answer(run)
-    if asked_schema(state.request.options) is not None:
+    if get_requested_schema(state.request.options) is not None:
         why = "an answer in a JSON schema stays as it is"
         await run.emit(AnswerTranslated(language=language, text=None, fallback_reason=why))
         return

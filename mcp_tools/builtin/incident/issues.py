@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pydantic import BaseModel, Field
@@ -40,7 +40,7 @@ class SearchPreviousIssuesInput(BaseModel):
     query: str = Field(min_length=1, max_length=100_000, description="the incident in words")
     limit: int = Field(default=3, ge=1, le=10, description="how many results at most")
     service: str = Field(default="", max_length=200, description="only issues of this service or project")
-    severity: str = Field(default="", max_length=100, description="only issues of this severity or priority")
+    severity: str = Field(default="", max_length=100, description="issues of this severity or priority come first")
     use_llm_rerank: bool = Field(default=False, description="have a model order the results, where that is possible")
 
 
@@ -78,6 +78,8 @@ class Issue:
     ticket: str
     passage: RetrievedContext
     is_strict: bool
+    has_severity: bool = True
+    """False if it was added after the issues of the severity that was asked for."""
 
 
 class SearchPreviousIssuesTool(TypedTool[SearchPreviousIssuesInput, SearchPreviousIssuesOutput]):
@@ -85,8 +87,8 @@ class SearchPreviousIssuesTool(TypedTool[SearchPreviousIssuesInput, SearchPrevio
 
     name = "search_previous_issues"
     description = (
-        "Search similar earlier tickets and incidents and how they were solved, each ticket once; filters by service "
-        "and severity are dropped if nothing matches."
+        "Search similar earlier tickets and incidents and how they were solved, each ticket once; a filter by "
+        "service is dropped if nothing matches, and issues of another severity follow those of the severity asked for."
     )
     annotations = READ_ONLY
     tainted = True
@@ -164,8 +166,19 @@ async def find_previous_issues(
         found, note = await _search_with_filters(library, owner, collection, query, kept_service, kept_severity)
         if found:
             dropped = "" if filters == _list_relaxed_filters(service, severity)[0] else f"; applied filters: {filters}"
-            return _select_best_per_ticket(found)[:limit], filters, f"{note}{dropped}".removeprefix("; ")
+            issues = _select_best_per_ticket(found)
+            if kept_severity and len(issues) < limit:
+                others, _ = await _search_with_filters(library, owner, collection, query, kept_service, "")
+                issues += _select_others(others, issues)
+            return issues[:limit], filters, f"{note}{dropped}".removeprefix("; ")
     return [], "none", ""
+
+
+def _select_others(found: Sequence[RetrievedContext], issues: Sequence[Issue]) -> list[Issue]:
+    """Returns the issues that are not among `issues`, marked as those of another severity."""
+    known = {normalize_name(issue.ticket) for issue in issues}
+    others = [one for one in _select_best_per_ticket(found) if normalize_name(one.ticket) not in known]
+    return [replace(one, has_severity=False) for one in others]
 
 
 def _list_relaxed_filters(service: str, severity: str) -> tuple[AppliedFilters, ...]:
@@ -241,7 +254,9 @@ def _is_strict_match(found: RetrievedContext) -> bool:
 
 def _make_hit(issue: Issue, args: SearchPreviousIssuesInput, filters: AppliedFilters) -> IssueHit:
     found, why = issue.passage, [issue.passage.why_selected]
-    if filters != "none":
+    if not issue.has_severity:
+        why.append("another severity than the one asked for")
+    elif filters != "none":
         why.append(f"matches the {filters.replace('+', ' and the ')} asked for")
     elif args.service or args.severity:
         why.append("nothing matched the filters, so they were dropped")

@@ -1,4 +1,4 @@
-"""How well questions in Swedish and German find their document, and are answered by rules:
+"""Measures how well questions in Swedish and German find their document:
 `python -m tests.bench.languages [dev|blind]`.
 
 The half `dev` was looked at while stemming was made; `blind` was measured before it and after it.
@@ -13,9 +13,7 @@ from tests.bench.languages.measure import LANGUAGES, Half, measured
 async def main() -> None:
     """Print a line for each language and half."""
     wanted = sys.argv[1:] or ["dev", "blind"]
-    print(
-        f"{'':<10}{'nDCG@10':>9}{'recall@10':>11}{'first':>8}{'>= 0.7':>8}{'answered':>10}{'held back':>11}{'false':>7}"
-    )
+    print(f"{'':<10}{'nDCG@10':>9}{'recall@10':>11}{'first':>8}{'>= 0.7':>8}")
     for language in LANGUAGES:
         for half in await measured(language):
             if half.name in wanted:
@@ -23,13 +21,8 @@ async def main() -> None:
 
 
 def show(language: str, half: Half) -> None:
-    """One line; questions that fell short are named for `dev` only."""
-    print(
-        f"{language + ' ' + half.name:<10}{half.ndcg:>9.3f}{half.recall:>11.3f}{half.first:>8.3f}{half.sure:>8.3f}"
-        f"{f'{half.answered}/{half.answerable}':>10}{f'{half.held_back}/{half.others}':>11}{half.false:>7}"
-    )
-    if half.name == "dev":
-        print("".join(f"    {one}\n" for one in half.short), end="")
+    """Prints one line."""
+    print(f"{language + ' ' + half.name:<10}{half.ndcg:>9.3f}{half.recall:>11.3f}{half.first:>8.3f}{half.sure:>8.3f}")
 
 
 if __name__ == "__main__":

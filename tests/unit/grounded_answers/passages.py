@@ -1,6 +1,6 @@
-"""Passages in a few words, for tests of the tailor."""
+"""Passages in a few words, for tests of grounded answers."""
 
-from agent.grounded_answers import Ground, SourceCitation, TailorInput, TailorOutput, write_by_rules
+from agent.grounded_answers import EvidenceChecker, SourceCitation, TailorInput, TailorOutput, quote_passages
 from agent.search.models import RetrievedContext
 
 HOLIDAYS = (
@@ -35,18 +35,18 @@ HANDBOOK = (
 )
 
 
-def ground(*chunks: RetrievedContext, question: str = "What are the rules?") -> Ground:
-    """The ground of an answer from these passages; the handbook's without any."""
-    return Ground(chunks or HANDBOOK, question)
+def make_checker(*chunks: RetrievedContext, question: str = "What are the rules?") -> EvidenceChecker:
+    """A checker of answers from these passages; from the handbook's without any."""
+    return EvidenceChecker(chunks or HANDBOOK, question)
 
 
-def answered(question: str, *chunks: RetrievedContext, **wanted: object) -> TailorOutput:
-    """The answer by rules from these passages; from the handbook without any."""
-    body = {"user_query": question, "context_chunks": chunks or HANDBOOK, **wanted}
-    return write_by_rules(TailorInput.model_validate(body), run_id="run_" + "0" * 32).output
+def quote(question: str, *chunks: RetrievedContext, **request: object) -> TailorOutput:
+    """The answer without a model from these passages; from the handbook without any."""
+    body = {"user_query": question, "context_chunks": chunks or HANDBOOK, **request}
+    return quote_passages(TailorInput.model_validate(body), run_id="run_" + "0" * 32).output
 
 
-def stands(one: SourceCitation, *chunks: RetrievedContext) -> bool:
-    """Whether a citation's words stand, character by character, where it says."""
+def is_exact(one: SourceCitation, *chunks: RetrievedContext) -> bool:
+    """Whether the words of a citation stand, character by character, at its place."""
     chunk = next(chunk for chunk in chunks or HANDBOOK if chunk.chunk_id == one.chunk_id)
     return chunk.content[one.offset : one.offset + len(one.text_snippet)] == one.text_snippet != ""

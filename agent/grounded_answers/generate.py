@@ -1,0 +1,64 @@
+"""The prompt of an answer from passages, and an answer that is written, checked and returned as a whole."""
+
+from agent.core.errors import ModelOutputError
+from agent.core.models import JsonObject
+from agent.grounded_answers.answer_builder import AnswerBuilder, BuiltAnswer
+from agent.grounded_answers.claim_review import AskAnswer, ClaimReview, make_rewrite_messages
+from agent.grounded_answers.entailment import PASSAGE_CHARS, AskEntailment
+from agent.grounded_answers.formats import Format
+from agent.grounded_answers.models import Persona, TailorInput, format_place
+from agent.prompts import render
+from agent.prompts.blocks import block
+
+TONES: dict[Persona, str] = {
+    "Technical": "Write for a technical reader: keep identifiers, units and tables, and leave out no condition.",
+    "Executive": "Write for an executive: the conclusion first, and no more than three sentences.",
+    "General": "Write plainly, for anybody.",
+}
+
+
+async def write_answer(builder: AnswerBuilder, ask: AskAnswer, ask_entailment: AskEntailment) -> BuiltAnswer:
+    """Returns a model's answer as far as it is supported: one or two calls to write it, and one check of each.
+
+    Raises what `ask` raises, and `ModelOutputError` for an empty reply.
+    """
+    messages = _build_messages(builder)
+    text = await ask(messages)
+    if not text.strip():
+        raise ModelOutputError("the model's answer is empty", agent_id="tailor")
+    review = ClaimReview(builder, ask_entailment)
+    result = await review.review_text(text)
+    if result.failed:
+        reply = await ask(make_rewrite_messages(messages, text, result.failed))
+        result = await review.review_rewrite(result, reply)
+    return await review.build(result)
+
+
+def describe_format(request: TailorInput, form: Format) -> str:
+    """Returns the prompt's lines about the form. JSON, lists and tables are made from plain sentences afterwards."""
+    lines = []
+    if form.shape == "plain" and request.formatting_instructions:
+        lines.append(f"- The form that is asked for: {request.formatting_instructions}")
+    if form.shape != "plain":
+        lines.append("- Write plain sentences only; they are brought into the form that is asked for afterwards.")
+    if form.max_sentences is not None:
+        lines.append(f"- At most {form.max_sentences} sentences.")
+    if form.max_words is not None:
+        lines.append(f"- At most {form.max_words} words.")
+    return "\n".join(lines)
+
+
+def _build_messages(builder: AnswerBuilder) -> tuple[JsonObject, ...]:
+    request = builder.request
+    form = describe_format(request, builder.format)
+    results = [
+        block("result", chunk.content[:PASSAGE_CHARS], number=f"[{number}]", source=format_place(chunk))
+        for number, chunk in enumerate(request.context_chunks, start=1)
+    ]
+    return (
+        {
+            "role": "system",
+            "content": render("tailor", system="", persona="", tone=TONES[request.persona], form=form),
+        },
+        {"role": "user", "content": "\n".join([block("user_request", request.user_query), *results])},
+    )

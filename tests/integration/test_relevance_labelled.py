@@ -1,0 +1,129 @@
+"""Which questions find passages: labelled questions about three sets of documents, and questions about other sets.
+
+Without a model the passages are the answer, so that a question that has nothing to do with the documents must find
+none. `near_misses.tsv`, questions about the right subject without an answer, do find passages: these are quoted and do
+not pretend to answer. Run it with `-s` to see the shares.
+"""
+
+import shutil
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from agent.core.settings import Settings
+from agent.grounded_answers import TailorInput, quote_passages
+from agent.grounded_answers.from_tool_results import read_passages
+from agent.ingest.collections import Library
+from agent.net import SafeClient
+from gateway.bootstrap_stores import build_library, build_vector_index, open_store
+from mcp_tools.builtin.knowledge import SearchKnowledgeInput, search_collections
+
+LABELLED = Path(__file__).parent / "labelled"
+DOCUMENTS = ("*.md", "*.csv", "*.eml")
+FACT_SEPARATOR = " && "
+
+
+class Floors(NamedTuple):
+    """The folders of a set, and the least shares that were measured: of its own questions whose expected words are
+    quoted, and of the other sets' questions that are refused. Some of the latter do have an answer in this set."""
+
+    documents: str
+    questions: str
+    quoted: float
+    refused: float
+
+
+SETS = {
+    "first": Floors("", "", 0.98, 0.77),
+    "office": Floors("office/docs", "office", 0.93, 0.66),
+    "fresh": Floors("fresh/docs", "fresh", 0.97, 0.87),
+}
+
+
+@asynccontextmanager
+async def open_library(folder: Path, documents: Sequence[Path]) -> AsyncIterator[Library]:
+    """A library with these documents in the collection `work`."""
+    source = folder / "docs"
+    source.mkdir()
+    for one in documents:
+        shutil.copy(one, source)
+    settings = Settings(_env_file=None, data_dir=folder / "data")
+    store = await open_store(settings)
+    library = build_library(settings, store, build_vector_index(settings, store), None, SafeClient())
+    try:
+        await library.ingest("local", "work", source)
+        yield library
+    finally:
+        await store.close()
+
+
+async def answer(library: Library, question: str) -> str:
+    """The answer without a model; empty if nothing was found."""
+    output = await search_collections(library, SearchKnowledgeInput(query=question), "local")
+    passages = read_passages([output.model_dump(mode="json")])
+    built = quote_passages(TailorInput(user_query=question, context_chunks=passages))
+    return built.output.content if built.output.citations else ""
+
+
+async def quotes(library: Library, question: str, facts: Sequence[str]) -> bool:
+    """Whether the answer holds all the words that are expected."""
+    content = (await answer(library, question)).casefold()
+    return all(fact.casefold() in content for fact in facts)
+
+
+def read_questions(folder: str) -> list[tuple[str, list[str]]]:
+    """The answerable questions of a set with the words that their answers hold."""
+    lines = (LABELLED / folder / "answerable.tsv").read_text("utf-8").splitlines()
+    pairs = [line.partition("\t") for line in lines]
+    return [(question, expected.split(FACT_SEPARATOR)) for question, _, expected in pairs]
+
+
+@pytest.mark.row("S003-29")
+@pytest.mark.parametrize("name", SETS)
+async def test_own_questions_are_answered_with_quotations_and_foreign_ones_refused(tmp_path: Path, name: str) -> None:
+    floors = SETS[name]
+    documents = [one for kind in DOCUMENTS for one in (LABELLED / floors.documents).glob(kind)]
+    async with open_library(tmp_path, documents) as library:
+        own = [
+            (question, await quotes(library, question, facts)) for question, facts in read_questions(floors.questions)
+        ]
+        foreign = [
+            (question, not await answer(library, question))
+            for other in SETS.values()
+            if other != floors
+            for question, _ in read_questions(other.questions)
+        ]
+    quoted, refused = (sum(right for _, right in rows) / len(rows) for rows in (own, foreign))
+    print(f"{name}: {quoted:.3f} of {len(own)} quoted, {refused:.3f} of {len(foreign)} refused")
+    assert quoted >= floors.quoted, [question for question, right in own if not right]
+    assert refused >= floors.refused, [question for question, right in foreign if not right]
+
+
+HOTELS = """# Hotel policy
+
+Hotels may cost up to 140 euros a night. Bookings of more than 5 days need the approval of a manager. Receipts are
+handed in within 30 days.
+"""
+HOTELL = "# Hotell\n\nHotell får kosta högst 1400 kronor per natt. Bokningar på mer än 5 dagar godkänns av chefen.\n"
+HOTEL = "# Hotel\n\nEin Hotel darf höchstens 140 Euro pro Nacht kosten. Mehr als 5 Tage genehmigt die Leitung.\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        (HOTELS, "How many vacation days do I get?"),
+        (HOTELS, "How many vacation days"),
+        (HOTELL, "Hur många dagar semester har jag?"),
+        (HOTEL, "Wie viele Tage Urlaub habe ich?"),
+    ],
+)
+async def test_a_unit_in_common_is_no_subject_in_common(tmp_path: Path, text: str, question: str) -> None:
+    (tmp_path / "hotels.md").write_text(text)
+    async with open_library(tmp_path, [tmp_path / "hotels.md"]) as library:
+        assert await answer(library, question) == ""
+        assert (
+            await answer(library, "What may a hotel cost?" if text == HOTELS else text.split("\n", maxsplit=1)[0]) != ""
+        )

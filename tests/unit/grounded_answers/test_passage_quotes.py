@@ -1,0 +1,169 @@
+"""Answers without a model: passages in their own words, for three personas, in the requested form."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.grounded_answers import PERSONAS
+from agent.grounded_answers.formats import Format, read_format, read_question_format
+from agent.grounded_answers.no_answer_text import contains_no_answer_text
+from agent.grounded_answers.requested_form import remove_form, split_questions
+from agent.search.models import NOT_IN_DOCUMENTS
+from tests.unit.grounded_answers.passages import HANDBOOK, is_exact, passage, quote
+
+HOW_MANY = "How many days of paid holiday does an employee have?"
+BEST = HANDBOOK[:1]
+
+
+@pytest.mark.row("S003-31", "S003-32")
+def test_the_best_passage_is_quoted_under_its_title_with_its_place() -> None:
+    output = quote(HOW_MANY, *BEST)
+    assert output.content == (
+        "**handbook.md \u203a Holidays**\n\n> Every employee has 28 days of paid holiday a year. Holidays are approved "
+        "by the head of the department. [1]"
+    )
+    (citation,) = output.citations
+    assert is_exact(citation)
+    assert (citation.chunk_id, citation.page, citation.number, citation.source) == ("c1", 1, 1, "handbook.md")
+    assert citation.citation_id.startswith("cit_")
+    assert 0.5 < output.confidence_score <= 1
+    assert quote(HOW_MANY, *BEST, passage("x y z", 2, score=0.3, heading_path=["Travel"])).follow_up_suggestions == (
+        "What do the documents say about Travel?",
+    )
+
+
+@pytest.mark.row("S003-27")
+def test_personas_differ_in_form_only() -> None:
+    outputs = {persona: quote(HOW_MANY, persona=persona) for persona in PERSONAS}
+    assert {persona: output.tone_used for persona, output in outputs.items()} == {p: p for p in PERSONAS}
+    assert len({output.content for output in outputs.values()}) == 3
+    assert all("28 days of paid holiday" in output.content for output in outputs.values())
+    assert all(is_exact(one) for output in outputs.values() for one in output.citations)
+    assert outputs["Executive"].content.startswith("- handbook.md: \u201cEvery employee has 28 days")
+    assert "**handbook.md, page 1 \u203a Holidays**" in outputs["Technical"].content
+
+
+def test_of_a_table_the_matching_rows_are_quoted_below_its_head() -> None:
+    question = "What is the price of the bus?"
+    rows = "> | Item | Price |\n> | --- | --- |\n> | Train | 900 [1] |\n> | Bus | 1,040 [1] |"
+    assert rows in quote(question, HANDBOOK[1], persona="Technical").content
+    wide = "| Item | Price |\n| --- | --- |\n" + "\n".join(f"| Thing {n} with a long name | {n} |" for n in range(60))
+    content = quote("What is the price of thing 7?", passage(wide)).content
+    assert "> | Thing 7 with a long name | 7 [1] |" in content
+    assert content.count("\n") == 4
+
+
+def test_of_a_long_passage_the_sentences_around_the_best_one_are_quoted() -> None:
+    text = " ".join(f"Paragraph {n} tells of many other things than the matter." for n in range(20))
+    content = quote("Where are parking permits sold?", passage(f"{text} Parking permits are sold here. {text}")).content
+    assert "Parking permits are sold here." in content
+    assert len(content) < 800
+    assert is_exact(quote("Where are parking permits sold?", passage(text)).citations[0], passage(text))
+
+
+def test_passages_much_less_relevant_than_the_best_are_left_out() -> None:
+    others = [passage(f"Rule {n} of the house.", n, score=0.5, source=f"{n}.md") for n in range(2, 9)]
+    assert len(quote(HOW_MANY, *BEST, *others).citations) == 1
+    same = [one.model_copy(update={"relevance_score": 0.9}) for one in others]
+    assert len(quote(HOW_MANY, *BEST, *same).citations) == 3
+
+
+@pytest.mark.row("S003-29")
+def test_without_passages_there_is_no_answer_in_any_form() -> None:
+    for instructions in (None, "as JSON", "as a table"):
+        output = quote("What now?", passage(" ", 1), formatting_instructions=instructions)
+        assert NOT_IN_DOCUMENTS in output.content
+        assert (output.citations, output.confidence_score) == ((), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("Vem vann pokalen i fotboll?", "Det st\u00e5r inte i dokumenten."),
+        ("Wer hat den Pokal gewonnen?", "Das steht nicht in den Dokumenten."),
+        ("Who won the cup?", NOT_IN_DOCUMENTS),
+    ],
+)
+def test_no_answer_is_told_in_the_language_of_the_question(question: str, text: str) -> None:
+    assert quote(question, passage(" ")).content == text
+
+
+@pytest.mark.row("S003-30")
+def test_json_is_json_and_still_cites() -> None:
+    answer = json.loads(quote(HOW_MANY, *BEST, formatting_instructions="as JSON").content)
+    assert answer["statements"][0] == {"text": "Every employee has 28 days of paid holiday a year.", "citations": [1]}
+    assert answer["sources"][0]["name"] == "handbook.md, page 1"
+    nothing = json.loads(quote("Who is Zidane?", passage(" "), formatting_instructions="JSON").content)
+    assert nothing == {"answer": NOT_IN_DOCUMENTS, "statements": [], "sources": []}
+
+
+def test_lists_tables_and_limits() -> None:
+    question = "Who approves holidays?"
+    bullets = quote(question, *BEST, formatting_instructions="as a bullet list").content.splitlines()
+    assert len(bullets) == 2
+    assert all(line.startswith("- ") and line.endswith("[1]") for line in bullets)
+    table = quote(question, *BEST, formatting_instructions="a table, please").content.splitlines()
+    assert table[:2] == ["| Statement | Source |", "| --- | --- |"]
+    assert all(line.count("|") == 3 and "[1]" in line for line in table[2:])
+    one = quote(question, *BEST, formatting_instructions="at most one sentence").content
+    assert one == "Holidays are approved by the head of the department. [1]", "the best sentence, not the first"
+    short = quote(question, *BEST, formatting_instructions="in no more than 4 words").content
+    assert len(short.replace("[1]", "").split()) <= 4
+    assert "\u2026" in short
+
+
+@pytest.mark.parametrize(
+    ("question", "form"),
+    [
+        ("How many days? Answer as JSON.", Format(shape="json")),
+        ("Answer in at most two sentences.", Format(max_sentences=2)),
+        ("Give me the rules as a bullet list in at most 30 words", Format(shape="bullets", max_words=30)),
+        ("What does the table on page 3 list?", Format()),
+        ("How many words may a title have?", Format()),
+        ("Which rule has two sentences?", Format()),
+    ],
+)
+def test_what_a_question_asks_of_the_form(question: str, form: Format) -> None:
+    assert read_question_format(question) == form
+
+
+def test_instructions_are_read_in_plain_words() -> None:
+    assert read_format("bullet points, max 3 sentences") == Format(shape="bullets", max_sentences=3)
+    assert read_format("Markdown with a friendly tone") == Format()
+    assert read_format(None) == Format()
+
+
+def test_what_is_searched_for_has_no_words_about_the_form_and_one_question_each() -> None:
+    assert remove_form("How many days? Answer as JSON.") == "How many days?"
+    assert remove_form("What does the table on page 3 list?") == "What does the table on page 3 list?"
+    assert split_questions("Who books trains? What does a bus cost?") == ["Who books trains?", "What does a bus cost?"]
+    assert split_questions("I am new. Who books trains?") == ["I am new. Who books trains?"]
+
+
+@pytest.mark.row("S003-33")
+def test_a_comparison_has_a_section_for_each_side() -> None:
+    output = quote("Compare train tickets and pears", HANDBOOK[1], topics=("train tickets", "pears"))
+    assert output.content.startswith("**Train tickets**\n\n**handbook.md \u203a Travel**\n\n> ")
+    assert output.content.endswith("**Pears**\n\nThe documents don't say.")
+
+
+def test_images_links_and_footnotes_of_a_document_are_not_passed_on() -> None:
+    text = "The holiday rule![x](http://evil.example/?leak) is [here](http://evil.example) for all days.[24]"
+    output = quote("What is the holiday rule for all days?", passage(text))
+    assert output.content.endswith("> The holiday rulex is here for all days. [1]")
+    assert is_exact(output.citations[0], passage(text))
+
+
+@given(
+    st.text(max_size=200),
+    st.lists(st.text(min_size=1, max_size=300), min_size=1, max_size=4),
+    st.sampled_from(PERSONAS),
+)
+def test_whatever_stands_in_documents_quotes_are_exact(question: str, texts: list[str], persona: str) -> None:
+    chunks = [passage(text, number, source=f"{number}.md") for number, text in enumerate(texts, start=1)]
+    output = quote(f"{question} {texts[0][:80]}", *chunks, persona=persona)
+    assert all(is_exact(one, *chunks) for one in output.citations)
+    assert 0 <= output.confidence_score <= 1
+    assert output.citations or contains_no_answer_text(output.content) or "{" in output.content
