@@ -4,11 +4,13 @@ from dataclasses import replace
 from time import monotonic
 
 from agent.core.errors import ModelRequestError
-from agent.core.events import ModelReturned, PlanProposed, PlanRejected
-from agent.core.models import JsonObject, Outcome, Plan, PlanStep
+from agent.core.events import EventDraft, ModelReturned, PlanProposed, PlanRejected, StepStarted
+from agent.core.languages import ENGLISH, get_language_name
+from agent.core.models import Outcome, Plan, PlanStep
 from agent.core.run_state import AttemptState, RunState
 from agent.execution.catalogue import build_catalogue
-from agent.execution.decide import replan_reason
+from agent.execution.decide import Start, replan_reason
+from agent.execution.planner_call import PlannerCall, answer_started, build_answer_output, choose_answer_form
 from agent.execution.stages.guard import explicit_tool_calls
 from agent.execution.static_plans import (
     KNOWLEDGE_TOOL,
@@ -19,14 +21,14 @@ from agent.execution.static_plans import (
     plan_knowledge_lookup,
     plan_skill,
 )
-from agent.llm.port import ModelReply, ResponseSchema
+from agent.execution.steps import record_output
+from agent.llm.port import ModelReply
 from agent.planning.planner import Planned, PlannerAgent
 from agent.planning.request import CompletedStep, PlanningRequest
 from agent.planning.required import add_required_tools, extract_context
 from agent.planning.routing import asks_for_listing
 from agent.planning.rules import RulePlanner
 from agent.policy.approval import get_plan_feedback, has_side_effect
-from agent.run_context.model_calls import MeteredModels
 from agent.run_context.outputs import load_output
 from agent.run_context.run import Run
 from agent.run_context.run_tools import allowed_tools
@@ -58,6 +60,18 @@ async def plan(run: Run) -> None:
         duration=monotonic() - started,
     )
     await run.emit(*rejected, proposed)
+    if planned.answer is not None:
+        await _record_answer(run, planned.answer, proposed.plan, duration=monotonic() - started)
+
+
+async def _record_answer(run: Run, answer: ModelReply, proposed: Plan, *, duration: float) -> None:
+    """Records the planner's answer as the first attempt of the plan's one step. What is found wrong with it there is
+    written again by a completion."""
+    (step,) = proposed.steps
+    begin = [EventDraft(StepStarted(tainted=run.state.tainted), step.id, 1)]
+    if run.state.answer_start is None:  # it was not shown while it was written
+        begin.insert(0, EventDraft(answer_started(run), step.id, 1))
+    await record_output(run, Start(step, 1), build_answer_output(run, answer), begin, duration=duration)
 
 
 def _leaves_no_other(run: Run, reason: str | None) -> bool:
@@ -147,7 +161,7 @@ async def _planned(run: Run, request: PlanningRequest) -> Planned:
         ruled = RulePlanner().plan(request, has_model=run.works_with_model)
         ruled = ruled.model_copy(update={"origin_reason": PLANNER_REFUSED})
         return Planned(plan=ruled, requested="llm", effective="rules", fallback_reason=PLANNER_REFUSED, rejected=())
-    return await PlannerAgent(_FastTier(run), has_writer=run.works_with_model).plan(request)
+    return await PlannerAgent(PlannerCall(run, request.answer_form), has_writer=run.works_with_model).plan(request)
 
 
 def _planner_is_refused(run: Run) -> bool:
@@ -158,16 +172,6 @@ def _planner_is_refused(run: Run) -> bool:
         and event.body.error_code == ModelRequestError.code
         for event in run.events
     )
-
-
-class _FastTier:
-    """The planner's way to the fast tier; it never carries tools."""
-
-    def __init__(self, run: Run) -> None:
-        self._models = MeteredModels(run)
-
-    async def ask(self, messages: tuple[JsonObject, ...], schema: ResponseSchema) -> ModelReply:
-        return await self._models.complete("planner", messages, schema=schema)
 
 
 def _requires_tools(run: Run) -> bool:
@@ -208,7 +212,24 @@ async def _planning_request(run: Run, reason: str | None) -> PlanningRequest:
         redo=_tools_to_redo(state) | {step.tool for step in previous if state.get_step(step.id).status == "replan"},
         tainted=state.tainted,
         needs_completion=bool(room.persona) or room.citations or "response_format" in state.request.options,
+        answer_form=choose_answer_form(run),
+        instructions=_caller_instructions(state),
+        answer_language=_answer_language(state),
     )
+
+
+def _caller_instructions(state: RunState) -> str:
+    """The caller's own system messages: an answer follows them."""
+    history = state.retrieval.history if state.retrieval else ()
+    return "\n\n".join(m.content for m in history if m.role in ("system", "developer") and m.content)
+
+
+def _answer_language(state: RunState) -> str:
+    """The language of a request that was not translated, where it is another than English."""
+    understood = state.understanding
+    if understood is None or understood.language == ENGLISH or understood.translated:
+        return ""
+    return get_language_name(understood.language)
 
 
 def _happened(state: RunState) -> tuple[PlanStep, ...]:
