@@ -43,8 +43,6 @@ def _kept(make: Making) -> Making:
 KNOWN_DEFECTS = {
     "test_remembering_is_the_agents_own_affair": "approval of memory steps",
     "test_a_person_is_asked_and_nothing_is_done_before_they_approve": "approval over MCP",
-    "test_what_a_plan_a_skill_and_a_verdict_quote_is_shown_to_nobody": "routing answers directly",
-    "test_the_words_of_a_skill_that_is_the_answer_are_not_in_its_log": "routing answers directly",
     "test_a_refused_judge_is_asked_once": "a judge that gives no verdict",
     "test_whatever_the_upstream_answers_the_run_ends_as_it_should": "a judge that gives no verdict",
     "test_an_upstream_that_is_late_is_given_up_in_time": "a judge that gives no verdict",

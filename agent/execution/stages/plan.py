@@ -56,7 +56,7 @@ async def plan(run: Run) -> None:
         adjusted=planned.adjusted,
         tainted=run.state.tainted or (reason is not None and _has_read_outside(run.state)),
         asked_for=reason is not None and bool(get_plan_feedback(run.state)),
-        final=_leaves_no_other(run, reason),
+        final=_leaves_no_other(run, planned.plan, reason),
         duration=monotonic() - started,
     )
     await run.emit(*rejected, proposed)
@@ -74,12 +74,13 @@ async def _record_answer(run: Run, answer: ModelReply, proposed: Plan, *, durati
     await record_output(run, Start(step, 1), build_answer_output(run, answer), begin, duration=duration)
 
 
-def _leaves_no_other(run: Run, reason: str | None) -> bool:
+def _leaves_no_other(run: Run, proposed: Plan, reason: str | None) -> bool:
     """Whether nobody could make another plan than this one. The rules try again where a room requires tools, once more
     broadly; where that failed for what the request itself asks for, as a collection that is not there, a third plan
     would be the second."""
     if not _requires_tools(run):
-        return not run.plans_with_model or _is_fixed(run)
+        only_written = all(step.is_completion for step in proposed.steps) and not run.room.gates
+        return only_written or not run.plans_with_model or _is_fixed(run)
     if reason is None or run.plans_with_model or run.state.gates or run.state.plan is None:
         return False
     last = [run.state.get_step(step.id).last for step in run.state.plan.steps]
