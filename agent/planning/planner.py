@@ -11,7 +11,7 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from agent.core.errors import ModelError, PlanInvalidError
+from agent.core.errors import ModelError, ModelUnreachableError, PlanInvalidError
 from agent.core.models import JsonObject, Mode, Plan, PlanStep, Tier
 from agent.llm.port import ModelReply, ResponseSchema
 from agent.planning.normalise import RawPlan, normalise_plan
@@ -56,6 +56,10 @@ class Planned:
     adjusted: tuple[str, ...] = field(default=())
     answer: ModelReply | None = None
     question: str = ""
+    ground: str = ""
+    """The ground that the model was shown."""
+    unreachable: ModelUnreachableError | None = None
+    """Why no model could be asked at all: a completion would not reach it either."""
 
 
 class PlannerAgent:
@@ -71,12 +75,14 @@ class PlannerAgent:
         messages = build_messages(request, view)
         rejected: list[Rejection] = []
         reason = ""
+        unreachable: ModelUnreachableError | None = None
         refused = searched = False
         while True:
             try:
                 reply = await self._model.ask(messages, _schema(request, view))
             except ModelError as error:
                 reason = error.message
+                unreachable = error if isinstance(error, ModelUnreachableError) else None
                 break
             try:
                 planned = self._read(reply, request, may_search=not searched and not view.is_whole)
@@ -94,7 +100,7 @@ class PlannerAgent:
             view = request.catalogue.show(request.question, query=planned.query)
             messages = build_messages(request, view, query=planned.query)
         ruled = RulePlanner().plan(request, has_model=self._has_writer).model_copy(update={"origin_reason": reason})
-        return Planned(ruled, "llm", "rules", reason, tuple(rejected))
+        return Planned(ruled, "llm", "rules", reason, tuple(rejected), unreachable=unreachable)
 
     def _read(self, reply: ModelReply, request: PlanningRequest, *, may_search: bool) -> Planned | FindTools:
         """What a reply comes to. Raises `PlanInvalidError`."""

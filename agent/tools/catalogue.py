@@ -8,8 +8,8 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from agent.core.models import Effect
@@ -55,11 +55,10 @@ class CatalogueView:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The skills and tools of one run, each in order of name. `servers` says what foreign servers are for."""
+    """The skills and tools of one run, each in order of name."""
 
     skills: tuple[SkillCard, ...] = ()
     tools: tuple[ToolSpec, ...] = ()
-    servers: Mapping[str, str] = field(default_factory=dict)
 
     def names(self) -> list[str]:
         """Every name, skills first."""
@@ -138,7 +137,7 @@ class Catalogue:
         lines = [self._own_text] if self._own_text else []
         foreign = [spec for spec in self.tools if is_foreign(spec)]
         for server in dict.fromkeys(map(server_of, foreign)):
-            lines.append(f"Tools of the server {server}{self._describe_server(server)}:")
+            lines.append(f"Tools of the server {server}:")
             lines += [_tool_line(spec) for spec in foreign if server_of(spec) == server]
         return "\n".join(lines)
 
@@ -150,12 +149,8 @@ class Catalogue:
             prefix = _prefix(tools[0])
             begin = f", names begin with {prefix}" if prefix else ""
             names = ", ".join(map(_local_name, tools))
-            lines.append(f"- {server}{self._describe_server(server)} ({len(tools)} tools{begin}): {names}")
+            lines.append(f"- {server} ({len(tools)} tools{begin}): {names}")
         return "\n".join(lines)
-
-    def _describe_server(self, server: str) -> str:
-        about = _first_sentence(self.servers.get(server, ""), DESCRIPTION_CHARS)
-        return f" ({about})" if about else ""
 
 
 class CatalogueIndex:

@@ -1,15 +1,26 @@
 """Plan: a plan for the request, or the next one after a REPLAN. Cheap routes get theirs without the planner."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from time import monotonic
 
 from agent.core.errors import ModelRequestError
-from agent.core.events import EventDraft, ModelReturned, PlanProposed, PlanRejected, StepStarted
+from agent.core.events import (
+    AnswerStarted,
+    EventBody,
+    EventDraft,
+    ModelReturned,
+    PlanProposed,
+    PlanRejected,
+    StepOutput,
+    StepStarted,
+)
 from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import Outcome, Plan, PlanStep
 from agent.core.run_state import AttemptState, RunState
 from agent.execution.catalogue import build_catalogue
 from agent.execution.decide import Start, replan_reason
+from agent.execution.ground import build_ground, quotes_ground
 from agent.execution.planner_call import PlannerCall, answer_started, build_answer_output, choose_answer_form
 from agent.execution.stages.guard import explicit_tool_calls
 from agent.execution.static_plans import (
@@ -21,8 +32,7 @@ from agent.execution.static_plans import (
     plan_knowledge_lookup,
     plan_skill,
 )
-from agent.execution.steps import record_output
-from agent.llm.port import ModelReply
+from agent.execution.steps import build_failed_output, record_output
 from agent.planning.planner import Planned, PlannerAgent
 from agent.planning.request import CompletedStep, PlanningRequest
 from agent.planning.required import add_required_tools, extract_context
@@ -54,24 +64,35 @@ async def plan(run: Run) -> None:
         fallback_reason=planned.fallback_reason or None,
         replan_reason=reason,
         adjusted=planned.adjusted,
-        tainted=run.state.tainted or (reason is not None and _has_read_outside(run.state)),
+        tainted=(
+            run.state.tainted
+            or (reason is not None and _has_read_outside(run.state))
+            or quotes_ground(planned.plan, planned.ground, _user_words(run.state))
+        ),
         asked_for=reason is not None and bool(get_plan_feedback(run.state)),
         final=_leaves_no_other(run, planned.plan, reason),
         duration=monotonic() - started,
     )
     await run.emit(*rejected, proposed)
+    duration = monotonic() - started
     if planned.answer is not None:
-        await _record_answer(run, planned.answer, proposed.plan, duration=monotonic() - started)
+        begin = (
+            [] if run.state.answer_start is not None else [answer_started(run)]
+        )  # else it was shown as it was written
+        await _record_answer(run, proposed.plan, build_answer_output(run, planned.answer), begin, duration=duration)
+    elif planned.unreachable is not None and len(proposed.plan.steps) == 1 and proposed.plan.steps[0].is_completion:
+        await _record_answer(run, proposed.plan, build_failed_output(planned.unreachable), (), duration=duration)
 
 
-async def _record_answer(run: Run, answer: ModelReply, proposed: Plan, *, duration: float) -> None:
-    """Records the planner's answer as the first attempt of the plan's one step. What is found wrong with it there is
-    written again by a completion."""
+async def _record_answer(
+    run: Run, proposed: Plan, output: StepOutput, begin: Sequence[AnswerStarted], *, duration: float
+) -> None:
+    """Records what the planner's call came to as the first attempt of the plan's one step. What is found wrong with an
+    answer there is written again by a completion."""
     (step,) = proposed.steps
-    begin = [EventDraft(StepStarted(tainted=run.state.tainted), step.id, 1)]
-    if run.state.answer_start is None:  # it was not shown while it was written
-        begin.insert(0, EventDraft(answer_started(run), step.id, 1))
-    await record_output(run, Start(step, 1), build_answer_output(run, answer), begin, duration=duration)
+    bodies: list[EventBody] = [*begin, StepStarted(tainted=run.state.tainted)]
+    drafts = [EventDraft(body, step.id, 1) for body in bodies]
+    await record_output(run, Start(step, 1), output, drafts, duration=duration)
 
 
 def _leaves_no_other(run: Run, proposed: Plan, reason: str | None) -> bool:
@@ -162,7 +183,8 @@ async def _planned(run: Run, request: PlanningRequest) -> Planned:
         ruled = RulePlanner().plan(request, has_model=run.works_with_model)
         ruled = ruled.model_copy(update={"origin_reason": PLANNER_REFUSED})
         return Planned(plan=ruled, requested="llm", effective="rules", fallback_reason=PLANNER_REFUSED, rejected=())
-    return await PlannerAgent(PlannerCall(run, request.answer_form), has_writer=run.works_with_model).plan(request)
+    planner = PlannerAgent(PlannerCall(run, request.answer_form), has_writer=run.works_with_model)
+    return replace(await planner.plan(request), ground=request.ground)
 
 
 def _planner_is_refused(run: Run) -> bool:
@@ -194,10 +216,11 @@ async def _planning_request(run: Run, reason: str | None) -> PlanningRequest:
     retrieved = state.retrieval
     question = state.understanding.question if state.understanding else state.prompt
     facts = extract_context(state.request.metadata)
+    catalogue = _catalogue(run, reason)
     return PlanningRequest(
         question=question,
         room=room,
-        catalogue=_catalogue(run, reason),
+        catalogue=catalogue,
         history=retrieved.history if retrieved else (),
         # What came from outside must not have a say in what is done; the answer may still quote it, as data.
         memories=tuple(item for item in retrieved.items if not item.tainted) if retrieved else (),
@@ -215,8 +238,17 @@ async def _planning_request(run: Run, reason: str | None) -> PlanningRequest:
         needs_completion=bool(room.persona) or room.citations or "response_format" in state.request.options,
         answer_form=choose_answer_form(run),
         instructions=_caller_instructions(state),
+        ground=await build_ground(run, catalogue) if run.plans_with_model else "",
         answer_language=_answer_language(state),
     )
+
+
+def _user_words(state: RunState) -> str:
+    """What the user has written in this conversation."""
+    history = state.retrieval.history if state.retrieval else ()
+    spoken = [message.content for message in history if message.role == "user"]
+    question = state.understanding.question if state.understanding else ""
+    return "\n".join((state.prompt, question, *spoken))
 
 
 def _caller_instructions(state: RunState) -> str:

@@ -66,7 +66,6 @@ def test_the_catalogue_as_text() -> None:
             spec("now", {}),
             spec("tracker__add", {}, description="Add a ticket.", origin="mcp:tracker"),
         ),
-        servers={"tracker": "Tickets of the team. Be polite."},
     )
     view = small.show("anything")
     assert view.text.splitlines() == [
@@ -76,7 +75,7 @@ def test_the_catalogue_as_text() -> None:
         '- convert(amount: number, to?: "EUR"|1, any?: any, tags?: string[], limit?: integer): '
         "Convert money, e.g. euros.",
         "- now(): The tool now.",
-        "Tools of the server tracker (Tickets of the team.):",
+        "Tools of the server tracker:",
         "- tracker__add(): Add a ticket.",
     ]
     assert (view.is_whole, list(view.names)) == (True, small.names())
@@ -101,7 +100,6 @@ LARGE = Catalogue(
         ),
         spec("zeta__umbrella_advice", {"town": {"type": "string"}}, description="Whether it rains.", origin="mcp:zeta"),
     ),
-    servers={"zeta": "All about the last letter."},
 )  # fmt: skip
 
 
@@ -118,7 +116,7 @@ def test_of_a_large_catalogue_our_own_stays_and_what_fits_is_spelled_out() -> No
 def test_what_is_left_out_is_told_by_server_with_every_name() -> None:
     text = LARGE.show("nothing of it", max_chars=3_500).text
     assert "find_tools spells them out" in text
-    assert "- zeta (All about the last letter.) (" in text
+    assert "- zeta (" in text
     assert "names begin with zeta__): " in text
     told = [spec.name.partition("__")[2] or spec.name for spec in LARGE.tools]
     assert [name for name in told if name not in text] == []
