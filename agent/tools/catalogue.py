@@ -1,24 +1,27 @@
 """What a plan may be made of: skills and tools, as the planner's prompt shows them.
 
 A catalogue of about 6,000 tokens is shown whole. Of a larger one our own tools and the skills are, and of the tools of
-foreign MCP servers those that fit the request; the others are listed by name, and the prompt says so.
+foreign MCP servers those that fit the request, the others shorter or by name alone; the prompt says so.
 """
 
 import json
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from agent.core.models import Effect
 from agent.tools import ToolSpec
 
-CATALOGUE_CHARS = 22_000
+CATALOGUE_CHARS = 24_000
 """About 6,000 tokens: a catalogue up to this length is shown whole."""
 DESCRIPTION_CHARS = 240
 """Of a tool's description its first sentence is shown, at most so much of it."""
+WHOLE_TOOLS, SHORT_CHARS = 30, 40
+"""Of a catalogue that is too large so many foreign tools are spelled out whole; further ones with the names of their
+required inputs and the beginning of their description, so that more of them can be planned with at once."""
 SKILL_CHARS = 400
 """A skill's description says when to use it and when not to."""
 _MAX_VALUES = 8
@@ -80,24 +83,24 @@ class Catalogue:
         if len(self._whole_text) <= max_chars:
             return CatalogueView(self._whole_text, tuple(self.names()), is_whole=True)
         foreign = [spec for spec in self.tools if is_foreign(spec)]
-        shown = self._choose(foreign, question, query, max_chars - len(self._own_text) - len(self._list_names(foreign)))
-        text = "\n".join(
-            part
-            for part in (
-                self._own_text,
-                "Tools of connected servers, those that fit best spelled out:",
-                *(_tool_line(spec) for spec in foreign if spec.name in shown),
-                "Further tools of connected servers, by name only; find_tools spells them out:",
-                self._list_names([spec for spec in foreign if spec.name not in shown]),
-            )
-            if part
-        )
+        lines = self._choose_lines(foreign, question, query, max_chars - len(self._own_text))
+        text = [self._own_text] if self._own_text else []
+        text.append("Tools of connected servers. Those without inputs here are spelled out by find_tools:")
+        for server, tools in _group_by_server(foreign).items():
+            begin = f", names begin with {_prefix(tools[0])}" if _prefix(tools[0]) else ""
+            text.append(f"{server} ({len(tools)} tools{begin}):")
+            text += [lines[spec.name] for spec in tools if spec.name in lines]
+            rest = ", ".join(_local_name(spec) for spec in tools if spec.name not in lines)
+            text += [f"- by name only: {rest}"] if rest else []
         own = [card.name for card in self.skills] + [spec.name for spec in self.tools if not is_foreign(spec)]
-        return CatalogueView(text, (*own, *(spec.name for spec in foreign if spec.name in shown)), is_whole=False)
+        shown = tuple(spec.name for spec in foreign if spec.name in lines)
+        return CatalogueView("\n".join(text), (*own, *shown), is_whole=False)
 
-    def _choose(self, foreign: Sequence[ToolSpec], question: str, query: str, max_chars: int) -> set[str]:
-        """The foreign tools to spell out: those that are mentioned by name, then the best fitting as long as there is
-        room. Equal scores keep the order in which the servers take turns, so that no letter comes first.
+    def _choose_lines(self, foreign: Sequence[ToolSpec], question: str, query: str, max_chars: int) -> dict[str, str]:
+        """The lines of the foreign tools that are not shown by name only: the best fitting whole, the next ones short.
+
+        First come those that are mentioned by name, then those that fit what was searched for, then those that fit the
+        question. Equal scores keep the order in which the servers take turns, so that no letter comes first.
         """
         searched = self.index.scores(query) if query else {}
         scores = self.index.scores(question)
@@ -108,14 +111,15 @@ class Catalogue:
             named = _is_mentioned(spec, asked)
             return (not named, -searched.get(spec.name, 0.0), -scores.get(spec.name, 0.0), turns[spec.name])
 
-        chosen: set[str] = set()
-        left = max_chars
-        for spec in sorted(foreign, key=rank):
-            left -= len(_tool_line(spec)) - len(_local_name(spec))
+        lines: dict[str, str] = {}
+        left = max_chars - sum(len(_local_name(spec)) + 2 for spec in foreign)
+        for place, spec in enumerate(sorted(foreign, key=rank)):
+            line = _tool_line(spec) if place < WHOLE_TOOLS else _short_line(spec)
+            left -= len(line) - len(_local_name(spec))
             if left < 0:
                 break
-            chosen.add(spec.name)
-        return chosen
+            lines[spec.name] = line
+        return lines
 
     @cached_property
     def index(self) -> "CatalogueIndex":
@@ -135,21 +139,8 @@ class Catalogue:
     def _whole_text(self) -> str:
         """Every entry spelled out: the same bytes for the same entries."""
         lines = [self._own_text] if self._own_text else []
-        foreign = [spec for spec in self.tools if is_foreign(spec)]
-        for server in dict.fromkeys(map(server_of, foreign)):
-            lines.append(f"Tools of the server {server}:")
-            lines += [_tool_line(spec) for spec in foreign if server_of(spec) == server]
-        return "\n".join(lines)
-
-    def _list_names(self, foreign: Sequence[ToolSpec]) -> str:
-        """One line for each server: what it is for, and the names of these tools of it."""
-        lines = []
-        for server in dict.fromkeys(map(server_of, foreign)):
-            tools = [spec for spec in foreign if server_of(spec) == server]
-            prefix = _prefix(tools[0])
-            begin = f", names begin with {prefix}" if prefix else ""
-            names = ", ".join(map(_local_name, tools))
-            lines.append(f"- {server} ({len(tools)} tools{begin}): {names}")
+        for server, tools in _group_by_server(spec for spec in self.tools if is_foreign(spec)).items():
+            lines += [f"Tools of the server {server}:", *map(_tool_line, tools)]
         return "\n".join(lines)
 
 
@@ -192,6 +183,13 @@ def _text_words(spec: ToolSpec) -> frozenset[str]:
     return words(f"{spec.description} {split_name(names)} {server_of(spec)}") | {stem(word) for word in spec.keywords}
 
 
+def _group_by_server(foreign: Iterable[ToolSpec]) -> dict[str, list[ToolSpec]]:
+    groups: dict[str, list[ToolSpec]] = {}
+    for spec in foreign:
+        groups.setdefault(server_of(spec), []).append(spec)
+    return groups
+
+
 def _take_turns(specs: Sequence[ToolSpec]) -> list[ToolSpec]:
     """The first tool of each server, then the second of each."""
     places: Counter[str] = Counter()
@@ -222,6 +220,12 @@ def _local_name(spec: ToolSpec) -> str:
 
 def _tool_line(spec: ToolSpec) -> str:
     return f"- {spec.name}({_inputs(spec)}): {_first_sentence(spec.description, DESCRIPTION_CHARS)}"
+
+
+def _short_line(spec: ToolSpec) -> str:
+    required = spec.input_schema.get("required")
+    inputs = ", ".join(map(str, required)) if isinstance(required, list) else ""
+    return f"- {spec.name}({inputs}): {_first_sentence(spec.description, SHORT_CHARS)}"
 
 
 def words(text: str) -> frozenset[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.tools.catalogue import Catalogue, SkillCard, stem, words
+from agent.tools.catalogue import WHOLE_TOOLS, Catalogue, SkillCard, stem, words
 from tests.unit.planning.kitchen import CATALOGUE, spec
 
 MANY = Catalogue(
@@ -92,8 +92,8 @@ LARGE = Catalogue(
     tools=(
         spec("calculator", {"expression": {"type": "string"}}, description="Evaluate arithmetic."),
         *(
-            spec(f"{server}__{verb}_{n:02}", {"id": {"type": "string"}}, description=f"{verb} number {n} of {server}.",
-                 origin=f"mcp:{server}")
+            spec(f"{server}__{verb}_{n:02}", {"id": {"type": "string"}}, ["id"], origin=f"mcp:{server}",
+                 description=f"{verb} number {n} of {server}.")
             for server in ("alpha", "beta", "zeta")
             for verb in ("read", "drop")
             for n in range(15)
@@ -107,17 +107,23 @@ def test_of_a_large_catalogue_our_own_stays_and_what_fits_is_spelled_out() -> No
     view = LARGE.show("Does it rain in Bergen?", max_chars=3_500)
     assert not view.is_whole
     assert list(view.names[:2]) == ["tidy", "calculator"]
-    assert "zeta__umbrella_advice" in view.names
     assert "- zeta__umbrella_advice(town?: string): Whether it rains." in view.text
     assert len(view.names) < len(LARGE.names())
     assert len(view.text) <= 3_500 + 400, "the limit is for the tools, not for the sentences around them"
 
 
+def test_beside_the_best_ones_tools_are_shown_shortly() -> None:
+    text = LARGE.show("Does it rain in Bergen?", max_chars=4_500).text.splitlines()
+    assert "- zeta__umbrella_advice(town?: string): Whether it rains." in text
+    assert sum("(id: string): " in line for line in text) == WHOLE_TOOLS - 1
+    assert sum("(id): " in line for line in text) > 5
+
+
 def test_what_is_left_out_is_told_by_server_with_every_name() -> None:
     text = LARGE.show("nothing of it", max_chars=3_500).text
-    assert "find_tools spells them out" in text
-    assert "- zeta (" in text
-    assert "names begin with zeta__): " in text
+    assert "spelled out by find_tools" in text
+    assert "zeta (31 tools, names begin with zeta__):" in text
+    assert "- by name only: " in text
     told = [spec.name.partition("__")[2] or spec.name for spec in LARGE.tools]
     assert [name for name in told if name not in text] == []
 
