@@ -60,7 +60,9 @@ def build_messages(request: PlanningRequest, view: CatalogueView, *, query: str 
     if request.memories:
         parts.append(block("memory", "\n".join(f"- {_cut(m.text, MESSAGE_CHARS)}" for m in request.memories)))
     if request.earlier_results:
-        found = [f"{c.step.tool}: {_cut(c.text, RESULT_CHARS)}" for c in request.earlier_results]
+        found = [
+            f"{found.tool} ({found.intent}): {_cut(found.text, RESULT_CHARS)}" for found in request.earlier_results
+        ]
         parts.append(block("earlier_results", "\n".join(found)))
     if request.completed:
         done = [f"${c.step.id} ({c.step.tool}): {_cut(c.text, RESULT_CHARS)}" for c in request.completed]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agent.core.events import MemoryItem
+from agent.core.events import EarlierResult, MemoryItem
 from agent.core.models import ChatMessage, Plan, PlanStep, Room
 from agent.tools.catalogue import Catalogue
 
@@ -15,7 +15,7 @@ completion writes the answer, or not at all."""
 
 @dataclass(frozen=True, slots=True)
 class CompletedStep:
-    """A step that succeeded before a replan, or in the run before that asked the user; with its result."""
+    """A step that succeeded before a replan, with its result."""
 
     step: PlanStep
     text: str
@@ -59,5 +59,5 @@ class PlanningRequest:
     """The language of the answer, where the model is to write another than English."""
     ground: str = ""
     """What the gateway knows without being asked: date, files, collections, servers (`agent.execution.ground`)."""
-    earlier_results: tuple[CompletedStep, ...] = ()
+    earlier_results: tuple[EarlierResult, ...] = ()
     """What the run before this one had found when it asked the user."""

@@ -15,11 +15,11 @@ from functools import cached_property
 from agent.core.models import Effect
 from agent.tools import ToolSpec
 
-CATALOGUE_CHARS = 24_000
+CATALOGUE_CHARS = 25_000
 """About 6,000 tokens: a catalogue up to this length is shown whole."""
 DESCRIPTION_CHARS = 240
 """Of a tool's description its first sentence is shown, at most so much of it."""
-WHOLE_TOOLS, SHORT_CHARS = 30, 40
+WHOLE_TOOLS, SHORT_CHARS = 30, 30
 """Of a catalogue that is too large so many foreign tools are spelled out whole; further ones with the names of their
 required inputs and the beginning of their description, so that more of them can be planned with at once."""
 SKILL_CHARS = 400

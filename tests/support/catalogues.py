@@ -8,6 +8,7 @@ import yaml
 
 from agent.core.models import JsonObject
 from agent.tools import ToolAnnotations, ToolSpec
+from mcp_tools.client.remote_tool import make_local_tool_name
 from tests.support.processes import ROOT
 
 DATA = ROOT / "tests" / "support" / "data"
@@ -35,7 +36,7 @@ def load_requests() -> tuple[EverydayRequest, ...]:
             row["language"],
             row["text"],
             row["expected"],
-            tuple(name.replace("/", "__") for name in (row["tool"], *row["others"]) if name),
+            tuple(make_local_tool_name(*name.split("/")) for name in (row["tool"], *row["others"]) if name),
         )
         for row in rows
     )
@@ -62,5 +63,5 @@ def _spec(server: str, tool: dict[str, Any]) -> ToolSpec:
     }
     required = [name for name, schema in arguments.items() if schema.get("required")]
     schema: JsonObject = {"type": "object", "properties": properties, "required": list(required)}
-    name = f"{server}__{tool['name']}"
+    name = make_local_tool_name(server, tool["name"])
     return ToolSpec(name, tool["description"], schema, None, ANNOTATIONS, tainted=True, origin=f"mcp:{server}")

@@ -9,6 +9,7 @@ from agent.core.events import (
     AnswerStarted,
     EventBody,
     EventDraft,
+    InputRequested,
     ModelReturned,
     PlanProposed,
     PlanRejected,
@@ -55,8 +56,10 @@ async def plan(run: Run) -> None:
     started = monotonic()
     reason = replan_reason(run.state) if run.state.plan is not None else None
     planned = await _replanned(run, reason) if reason is not None else await _first(run)
+    if planned.question:
+        await run.emit(*_list_rejections(planned), InputRequested(question=planned.question))
+        return
     planned = await _with_what_is_required(run, planned, reason)
-    rejected = [PlanRejected(problems=tuple(reply.problems), excerpt=reply.excerpt) for reply in planned.rejected]
     proposed = PlanProposed(
         plan=_annotated(run, planned.plan),
         requested=planned.requested,
@@ -73,7 +76,7 @@ async def plan(run: Run) -> None:
         final=_leaves_no_other(run, planned.plan, reason),
         duration=monotonic() - started,
     )
-    await run.emit(*rejected, proposed)
+    await run.emit(*_list_rejections(planned), proposed)
     duration = monotonic() - started
     if planned.answer is not None:
         begin = (
@@ -82,6 +85,10 @@ async def plan(run: Run) -> None:
         await _record_answer(run, proposed.plan, build_answer_output(run, planned.answer), begin, duration=duration)
     elif planned.unreachable is not None and len(proposed.plan.steps) == 1 and proposed.plan.steps[0].is_completion:
         await _record_answer(run, proposed.plan, build_failed_output(planned.unreachable), (), duration=duration)
+
+
+def _list_rejections(planned: Planned) -> list[PlanRejected]:
+    return [PlanRejected(problems=tuple(reply.problems), excerpt=reply.excerpt) for reply in planned.rejected]
 
 
 async def _record_answer(
@@ -237,6 +244,8 @@ async def _planning_request(run: Run, reason: str | None) -> PlanningRequest:
         tainted=state.tainted,
         needs_completion=bool(room.persona) or room.citations or "response_format" in state.request.options,
         answer_form=choose_answer_form(run),
+        may_ask=state.request.interactive and not state.is_hidden and not _requires_tools(run),
+        earlier_results=retrieved.earlier_results if retrieved else (),
         instructions=_caller_instructions(state),
         ground=await build_ground(run, catalogue) if run.plans_with_model else "",
         answer_language=_answer_language(state),
