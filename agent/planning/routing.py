@@ -17,19 +17,6 @@ _GREETING = re.compile(
 )
 _SLASH = re.compile(r"^/(?P<name>[a-zA-Z][\w-]{0,63})(?:\s+(?P<rest>.*))?$", re.DOTALL)
 LISTINGS = frozenset({"help", "skills", "tools"})
-_LISTING = re.compile(
-    r"^\W*(?:please\s+)?(?:(?:can|could) you\s+)?(?:"
-    r"(?:what|which)\s+(?:kinds? of\s+)?(?:documents?|collections?|files?)\s+(?:do (?:you|we|i) have|"
-    r"are (?:there|here|available|indexed|stored)|can i ask (?:you )?about|(?:do )?you know)"
-    r"|(?:list|show(?: me)?)\s+(?:all\s+)?(?:(?:of\s+)?(?:the|my|your|our)\s+)?(?:documents|collections|files))"
-    r"(?:\s+(?:here|there|now|in (?:here|total|all)|do you have|you have))?\W*$",
-    re.IGNORECASE,
-)
-
-
-def asks_for_listing(question: str) -> bool:
-    """Whether a question asks which documents there are, and nothing else."""
-    return len(question) <= 200 and _LISTING.match(question) is not None
 
 
 @dataclass(frozen=True, slots=True)

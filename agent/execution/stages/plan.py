@@ -37,8 +37,7 @@ from agent.execution.steps import build_failed_output, record_output
 from agent.planning.planner import Planned, PlannerAgent
 from agent.planning.request import CompletedStep, PlanningRequest
 from agent.planning.required import add_required_tools, extract_context
-from agent.planning.routing import asks_for_listing
-from agent.planning.rules import RulePlanner
+from agent.planning.rules import RulePlanner, asks_for_listing
 from agent.policy.approval import get_plan_feedback, has_side_effect
 from agent.run_context.outputs import load_output
 from agent.run_context.run import Run

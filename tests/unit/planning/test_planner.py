@@ -46,7 +46,7 @@ class Planning:
 
     async def plan(self, *rules: Rule, request: PlanningRequest | None = None) -> Planned:
         self._server.load(Script(rules))
-        return await PlannerAgent(self).plan(request or asking("What is 1+1? See https://a.se"))
+        return await PlannerAgent(self).plan(request or asking("What is 1+1? Read https://a.se"))
 
     def list_requests(self) -> list[dict[str, Any]]:
         return [request["body"] for request in self._server.requests()]
