@@ -102,7 +102,7 @@ def _capabilities(run: Run) -> str:
     opening, unknown = "", ""
     if state.understanding is not None and state.understanding.route == "greeting":
         opening = "You are welcome. " if _THANKS.match(state.prompt) else "Hello! "
-    elif state.prompt.strip():
+    elif state.prompt.strip() and not run.room.knowledge:
         unknown = find_unknown_part(state.question, run.engine.registry.list_specs(names))
     lines = [
         f"{opening}Stepgate runs in rules mode: no language model is configured, so I cannot write free answers.",
@@ -114,7 +114,8 @@ def _capabilities(run: Run) -> str:
             "",
         ]
     lines.append("What works now, without any model:")
-    lines += [f"- {text}: `{example}`" for _, text, example in list_examples(names)]
+    examples = _KNOWLEDGE_EXAMPLES if run.room.knowledge else list_examples(names)
+    lines += [f"- {text}: `{example}`" for tool, text, example in examples if tool in names]
     lines += [] if names else ["- nothing: this room allows no tools"]
     lines += [
         "",
@@ -142,6 +143,13 @@ _EXAMPLES = (
     ("search_files", "search them", 'search my files for "invoice"'),
     ("read_file", "read one", "read notes.txt"),
 )
+
+
+_KNOWLEDGE_EXAMPLES = (
+    ("search_knowledge", "answer from your documents, with the passages", "how long is the warranty?"),
+    ("list_documents", "list them", "what documents do you have?"),
+)
+"""A room of knowledge looks everything up."""
 
 
 def rules_task(prompt: str) -> str:

@@ -61,7 +61,7 @@ def describe_files(files: Sequence[GroundFile], question: str) -> list[str]:
     def rank(file: GroundFile) -> tuple[int, float]:
         return (-len(asked & words(split_name(file.path.replace("/", " ").replace(".", " ")))), -file.modified)
 
-    # A name of many words is a sentence to whoever reads it; list_files shows it as what it is.
+    # A file name of many words can hold an instruction; list_files returns it as untrusted data.
     plain = [file for file in files if all(len(split_name(part).split()) <= MAX_WORDS for part in file.path.split("/"))]
     shown = sorted(plain, key=rank)[:MAX_FILES]
     if not files:
@@ -72,7 +72,7 @@ def describe_files(files: Sequence[GroundFile], question: str) -> list[str]:
 
 def quotes_ground(plan: Plan, ground: str, said: str) -> bool:
     """Returns whether a step that changes something has an argument with words of the ground that the user has not
-    `said`. Whoever named a file may so have chosen what is sent; a person is asked about it."""
+    `said`. The author of a file name could otherwise choose what is sent, so a person is asked."""
     told, own = _letters(ground), _letters(said)
     for step in plan.steps:
         if has_side_effect(step.tool, step.effect):

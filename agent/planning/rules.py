@@ -18,7 +18,7 @@ from agent.tools import ToolSpec
 COMMAND_CHARS, LONGEST_COMMAND = 1_000, 4_100
 """A longer text is no command; only what is to be remembered may be as long as a memory."""
 MAX_COMMANDS = 10
-_LEAD = re.compile(r"^(?:(?:please|can you|could you|kan du|then|also|and)\b[\s,]*)+", re.IGNORECASE)
+_LEAD = re.compile(r"^(?:(?:hi|hello|hey|hej|please|can you|could you|kan du|then|also|and)\b[\s,]*)+", re.IGNORECASE)
 _TAIL = re.compile(r"(?:[\s,]+(?:please|for me|now|tack|\u00e5t mig))?[\s?.!=:;,]*$", re.IGNORECASE)
 _SEPARATOR = re.compile(
     r"\s*(?:[,;]\s*(?:and\s+(?:then\s+)?|then\s+|och\s+)?|\s(?:and|och)\s(?:then\s)?|\sthen\s|[.?!]\s|\n)\s*"

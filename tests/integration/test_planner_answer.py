@@ -144,5 +144,6 @@ async def test_what_the_model_thought_is_shown_before_its_answer(tmp_path: Path)
     async with engine_bench(tmp_path, script(answers("Paris.", reasoning="An easy one."))) as bench:
         events, _ = await follow(bench, "What is the capital of France?")
     shown = [(e.body.kind, e.body.text) for e in events if isinstance(e.body, AnswerDelta)]
-    assert shown[0] == ("reasoning", "An easy one.")
+    assert "".join(text for kind, text in shown if kind == "reasoning") == "An easy one."
+    assert shown[0][0] == "reasoning"
     assert "".join(text for kind, text in shown if kind == "text") == "Paris."

@@ -41,7 +41,7 @@ class Planning:
         self._server = server
         self._client = HttpModelClient(server.url)
 
-    async def ask(self, messages: tuple[JsonObject, ...], schema: ResponseSchema) -> ModelReply:
+    async def ask(self, messages: tuple[JsonObject, ...], schema: ResponseSchema | None) -> ModelReply:
         return await self._client.complete(ModelRequest("small", messages, "planner", response_schema=schema))
 
     async def plan(self, *rules: Rule, request: PlanningRequest | None = None) -> Planned:
