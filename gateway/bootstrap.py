@@ -34,6 +34,7 @@ from agent.pipeline_builder.conversations import BuilderConversations
 from agent.policy.redaction.requests import redact_request
 from agent.rooms import Rooms, load_rooms
 from agent.run_context.extensions import Extensions, merge_extensions
+from agent.run_context.ground import GroundSources
 from agent.run_context.run import Engine, Observer, Run
 from agent.run_context.token_estimates import estimate_first_call_tokens
 from agent.runs.run_intake import RunIntake
@@ -190,6 +191,9 @@ async def build_gateway(
             ),
             quota_reservations=quotas,
             extensions=extensions,
+            ground=GroundSources(
+                builtins.walk_files, library.list_collections, lambda: _list_instructions(hub) if hub else {}
+            ),
         )
         service = _build_agent_service(engine, rooms, audit, quotas, run_concurrency)
         tasks = TaskService(build_task_store(store), service, room=settings.task_room, clock=time.time)
@@ -315,6 +319,11 @@ def _build_mcp_hub(
 
     pinning = PinSettings(PinStore(statements, time.time, audit), settings.mcp_pin)
     return McpHub(servers, registry, settings.data_dir / "mcp", pinning, Credentials(settings.credentials_file))
+
+
+def _list_instructions(hub: "McpHub") -> Mapping[str, str]:
+    """Returns what the foreign servers say about their use, by name."""
+    return {name: server.instructions for name, server in hub.servers.items()}
 
 
 def _choose_workflow_driver(settings: Settings) -> Callable[[Run], Awaitable[None]]:

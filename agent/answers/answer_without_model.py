@@ -2,11 +2,13 @@
 
 import json
 import re
+from collections.abc import Iterable
 
 from agent.core.events import StepOutput
 from agent.core.models import JsonObject, Outcome, PlanStep
 from agent.core.plan_outcome import find_halting_step
 from agent.planning.routing import LISTINGS
+from agent.planning.rules import find_unknown_part
 from agent.planning.wire import describe_requested_call
 from agent.run_context.outputs import cut_text, list_results
 from agent.run_context.run import Run
@@ -19,6 +21,7 @@ RESULT_CHARS = 6_000
 
 _TITLE_WORDS = 5
 _GIVEN_CHARS = 80
+_UNKNOWN_CHARS = 200
 _THANKS = re.compile(r"^\W*(?:thanks?|thank you|thx|cheers|tack|danke|merci|gracias)\b", re.IGNORECASE)
 _CHAT_BEGINS = "<chat_history>"
 _CHAT = re.compile(r"<chat_history>(.*?)</chat_history>", re.DOTALL)
@@ -96,15 +99,24 @@ def _first_sentence(text: str) -> str:
 def _capabilities(run: Run) -> str:
     state = run.state
     names = allowed_tools(run)
-    opening = ""
+    opening, unknown = "", ""
     if state.understanding is not None and state.understanding.route == "greeting":
         opening = "You are welcome. " if _THANKS.match(state.prompt) else "Hello! "
+    elif state.prompt.strip() and not run.room.knowledge:
+        unknown = find_unknown_part(state.question, run.engine.registry.list_specs(names))
     lines = [
         f"{opening}Stepgate runs in rules mode: no language model is configured, so I cannot write free answers.",
         "",
-        "What works now, without any model:",
     ]
-    lines += [f"- {text}" for name, text in _EXAMPLES if name in names] or ["- nothing: this room allows no tools"]
+    if unknown:
+        lines += [
+            f"I did not understand: {cut_text(' '.join(unknown.split()), _UNKNOWN_CHARS)!r}. Nothing was done.",
+            "",
+        ]
+    lines.append("What works now, without any model:")
+    examples = _KNOWLEDGE_EXAMPLES if run.room.knowledge else list_examples(names)
+    lines += [f"- {text}: `{example}`" for tool, text, example in examples if tool in names]
+    lines += [] if names else ["- nothing: this room allows no tools"]
     lines += [
         "",
         "To get a model, set `AGENT_LLM_BASE_URL` and `AGENT_MODEL_FAST` (for example "
@@ -113,16 +125,31 @@ def _capabilities(run: Run) -> str:
     return "\n".join(lines)
 
 
+def list_examples(tools: Iterable[str]) -> list[tuple[str, str, str]]:
+    """What works without a model with these tools: the tool, what it does, and a request that is understood."""
+    allowed = set(tools)
+    return [example for example in _EXAMPLES if example[0] in allowed]
+
+
 _EXAMPLES = (
-    ("search_knowledge", "answer from your documents, with the passages: `how long is the warranty?`"),
-    ("list_documents", "list them: `what documents do you have?`"),
-    ("web_fetch", "read a web page: `fetch https://example.org`"),
-    ("calculator", "calculate: `what is 17.5 * 240?`"),
-    ("current_time", "tell the time: `what time is it in Stockholm?`"),
-    ("list_files", "list your files: `list files`"),
-    ("search_files", 'search them: `search my files for "invoice"`'),
-    ("read_file", "read one: `read notes.txt`"),
+    ("search_knowledge", "find passages of your documents", 'search the documents for "warranty"'),
+    ("list_documents", "list your documents", "what documents do you have?"),
+    ("web_fetch", "read a web page", "fetch https://example.org"),
+    ("calculator", "calculate", "what is 17.5 * 240?"),
+    ("current_time", "tell the time", "what time is it in Stockholm?"),
+    ("memory_save", "remember something", "remember that my favourite colour is green"),
+    ("memory_search", "recall it", "what is my favourite colour?"),
+    ("list_files", "list your files", "list files"),
+    ("search_files", "search them", 'search my files for "invoice"'),
+    ("read_file", "read one", "read notes.txt"),
 )
+
+
+_KNOWLEDGE_EXAMPLES = (
+    ("search_knowledge", "answer from your documents, with the passages", "how long is the warranty?"),
+    ("list_documents", "list them", "what documents do you have?"),
+)
+"""A room of knowledge looks everything up."""
 
 
 def rules_task(prompt: str) -> str:

@@ -167,6 +167,12 @@ class CompletionWriter:
                 for step in failed
             ]  # fmt: skip
             question = data_block("user_request", question, limit=SKILL_CHARS) + "\n" + "\n".join(blocks)
+        earlier = run.state.retrieval.earlier_results if run.state.retrieval else ()
+        found = [
+            data_block("earlier_results", one.text, limit=SKILL_CHARS, tool=one.tool, intent=one.intent)
+            for one in earlier
+        ]
+        question = "\n".join((*found, question))
         memories = run.state.retrieval.items if run.state.retrieval else ()
         if memories:
             remembered = "\n".join(f"- {item.text}" for item in memories)
@@ -195,7 +201,8 @@ class CompletionWriter:
             part for part in (room.system_prompt, callers, memory, self._language_instruction()) if part
         )
         failed = abandoned_steps(self._run.state)
-        if not outcomes and not failed:
+        earlier = self._run.state.retrieval.earlier_results if self._run.state.retrieval else ()
+        if not outcomes and not failed and not earlier:
             return "\n\n".join(part for part in (operator, room.persona) if part)
         citations = ""
         if sources:

@@ -26,7 +26,11 @@ def list_unexplained_figures(state: RunState) -> tuple[str, ...]:
 
 async def build_final_answer(run: Run) -> AnswerFinished:
     """Returns the answer with sources, citations and uncertainties; translated, once a translation is recorded."""
-    drafted = await (_complete_answer(run) if is_successful(run.state) else _partial_answer(run))
+    asked = run.state.input_request
+    if asked is not None and run.state.cancel_request is None:
+        drafted = AnswerFinished(text=asked.question)
+    else:
+        drafted = await (_complete_answer(run) if is_successful(run.state) else _partial_answer(run))
     translated = run.state.translation
     if translated is None or translated.text is None:
         return drafted

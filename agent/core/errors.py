@@ -325,6 +325,10 @@ class ModelDownError(ModelError):
     code = "ERR_MODEL_DOWN"
 
 
+class ModelUnreachableError(ModelDownError):
+    """Raised if no connection could be made at all. The next call of the same run would fail in the same way."""
+
+
 class ModelOutputError(ModelError):
     """Raised if a 200 reply is no completion: no JSON, no choices, half a stream, or empty. Not retried here: the
     step's supervisor or the planner decides.

@@ -137,6 +137,8 @@ class RunState:
     input_guard: ev.InputGuarded | None = None
     understanding: ev.RequestUnderstood | None = None
     retrieval: ev.MemoryRetrieved | None = None
+    input_request: ev.InputRequested | None = None
+    """What the user is asked; the run ends with it."""
     plans: tuple[ev.PlanProposed, ...] = ()
     steps: Mapping[str, StepState] = field(default_factory=dict)
     approvals: tuple[ev.ApprovalRequested, ...] = ()
@@ -287,6 +289,8 @@ def apply(state: RunState, event: ev.Event) -> RunState:  # noqa: C901, PLR0912 
             return replace_fields(state, retrieval=body, tainted=state.tainted or body.tainted)
         case ev.PlanProposed():
             return replace_fields(state, plans=(*state.plans, body), gates=(), answer=None, translation=None)
+        case ev.InputRequested():
+            return replace_fields(state, input_request=body)
         case ev.GateChecked():
             return replace_fields(state, gates=(*state.gates, body))
         case ev.AnswerStarted():

@@ -2,6 +2,7 @@
 
 import json
 import re
+import zoneinfo
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, get_args
@@ -110,6 +111,17 @@ class Settings(BaseSettings):
             "who makes plans: auto and llm use a model and fall back to rules, which the trace reports; "
             "rules (or deterministic) uses no model"
         ),
+    )
+    planner_answer: Literal["text", "json", "off"] = Field(
+        default="text",
+        description=(
+            "how the planner's model answers what needs no tool, in its one call: as plain text after a line ANSWER, "
+            "as a JSON object (json_schema is sent where the endpoint takes it), or off: it only plans, and a second "
+            "call writes the answer"
+        ),
+    )
+    timezone: str = Field(
+        default="UTC", description="time zone of the date that the planner is told, as an IANA name: Europe/Stockholm"
     )
     executor_mode: WorkMode = Field(
         default="auto", description="who runs skills and writes answers and summaries; values as for AGENT_PLANNER_MODE"
@@ -348,6 +360,15 @@ class Settings(BaseSettings):
     @classmethod
     def _map_deterministic(cls, value: object) -> object:
         return "rules" if isinstance(value, str) and value.strip().lower() == "deterministic" else value
+
+    @field_validator("timezone")
+    @classmethod
+    def _check_timezone(cls, value: str) -> str:
+        try:
+            zoneinfo.ZoneInfo(value)
+        except (ValueError, OSError) as error:
+            raise ValueError("must be an IANA time zone, such as Europe/Stockholm") from error
+        return value
 
     @field_validator("llm_base_url", "fetcher_url", "embedder_url", "qdrant_url", "public_url")
     @classmethod

@@ -39,6 +39,7 @@ async def collect_figure_evidence(run: Run, step: PlanStep, attempt: AttemptStat
     parts = [*_request_texts(run, step), room.system_prompt, room.persona]
     parts += [m.content for m in (*(state.request.messages or ()), *(recalled.history if recalled else ()))]
     parts += [item.text for item in (recalled.items if recalled else ())]
+    parts += [item.text for item in (recalled.earlier_results if recalled else ())]
     parts += [failure_reason(state, failed) for failed in abandoned_steps(state)]
     for done, output in results:
         parts += [done.intent, format_args(dict(done.args)), _whole_text(output)]

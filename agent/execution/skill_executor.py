@@ -93,7 +93,11 @@ class SkillExecutor:
         reply_stream, answered = self._reply_stream(), False
         try:
             reply = await models.complete_streaming(
-                "skill", messages, tier=self._tier, tools=tools, on_text=reply_stream.write
+                "skill",
+                messages,
+                tier=self._tier,
+                tools=tools,
+                on_chunk=lambda chunk: reply_stream.write(chunk.text or chunk.refusal),
             )
             answered = not self._turns.parse_calls(to_assistant_turn(reply))
         finally:

@@ -36,7 +36,7 @@ async def run_attempt(run: Run, start: Start) -> None:
     except (StaleEpochError, StoreError):
         raise
     except AgentError as error:
-        output = _failed_output(error)
+        output = build_failed_output(error)
     await record_output(run, start, output, bodies, duration=monotonic() - started)
 
 
@@ -54,7 +54,7 @@ async def record_output(
     await (run.note if can_be_lost else run.emit)(*drafts)
 
 
-def _failed_output(error: AgentError) -> StepOutput:
+def build_failed_output(error: AgentError) -> StepOutput:
     """Returns the output of an attempt that ended with an error, with what a provider said of it."""
     output = StepOutput(error_code=error.code, error=error.message, text="")
     if not isinstance(error, ModelError):

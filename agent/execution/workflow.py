@@ -63,6 +63,8 @@ def next_stage(state: RunState) -> StageName | None:
         return "understand"
     if state.retrieval is None:
         return "retrieve"
+    if state.input_request is not None:
+        return "translate" if state.understanding.translate_answer and state.translation is None else "finalize"
     if state.plan is None or needs_replan(state):
         return "plan"
     return _next_plan_stage(state, state.understanding)

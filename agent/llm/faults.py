@@ -21,6 +21,7 @@ from agent.core.errors import (
     ModelRateLimitError,
     ModelRequestError,
     ModelTimeoutError,
+    ModelUnreachableError,
 )
 
 SETTING = "AGENT_LLM_BASE_URL"
@@ -103,9 +104,9 @@ def hide_endpoint_details(error: ModelError, where: str | None) -> str:
     return _SETTING.sub("", told)
 
 
-def describe_connection_error(where: str, error: BaseException) -> ModelDownError:
+def describe_connection_error(where: str, error: BaseException) -> ModelUnreachableError:
     """Returns the model error for a failed connection, with its cause and what to do."""
-    return ModelDownError(f"{where} cannot be reached: {_describe_cause(error)} ({SETTING})", agent_id="models")
+    return ModelUnreachableError(f"{where} cannot be reached: {_describe_cause(error)} ({SETTING})", agent_id="models")
 
 
 def _describe_cause(error: BaseException) -> str:

@@ -120,10 +120,12 @@ def _normalise_tool(value: JsonValue, action: JsonValue, catalogue: Catalogue) -
     plain = text.lower().replace(" ", "_")
     if plain in _COMPLETIONS or (not text and action == COMPLETION):
         return COMPLETION
-    for name in catalogue.names():
-        if plain.replace("-", "_") == name.lower().replace("-", "_"):
-            return name
-    return text
+    wanted = plain.replace("-", "_")
+    names = {name: name.lower().replace("-", "_") for name in catalogue.names()}
+    same = [name for name, spelled in names.items() if spelled == wanted]
+    # Lists of a server's tools leave out what their names begin with; a model may leave it out too.
+    same = same or [name for name, spelled in names.items() if spelled.partition("__")[2] == wanted]
+    return same[0] if same and (len(same) == 1 or names[same[0]] == wanted) else text
 
 
 def _normalise_args(value: JsonValue, tool: str, catalogue: Catalogue, label: str, problems: list[str]) -> JsonObject:

@@ -35,12 +35,22 @@ def parse_reply(text: str, finish_reason: str = "stop") -> JsonObject:
         raise PlanInvalidError([f"the reply is longer than {MAX_REPLY_CHARS:,} characters"])
     body = text.strip().lstrip("\ufeff").strip()
     if _parse_strict(body) is None:  # in a reply that is JSON from end to end, such a tag is part of a value
-        body = _strip_thinking(body)
+        body = strip_thinking(body)
     if not body:
         raise PlanInvalidError(["the reply is empty"])
     for candidate in _iterate_candidates(body):
         return _plan_object(candidate)
     return _plan_object(_repair(body))
+
+
+def find_object(body: str) -> JsonObject | None:
+    """The object of a reply that is no plan: strict JSON, fenced or between prose, with a `kind` or `steps`. None where
+    there is no such object; the last one counts."""
+    whole = _parse_strict(body)
+    fenced = [_parse_strict(fence[1].strip()) for fence in _FENCE.finditer(body)]
+    found = [whole] if whole is not None else [*fenced, *_iterate_objects(body)]
+    named = [value for value in found if isinstance(value, dict) and ("kind" in value or "steps" in value)]
+    return next((value for value in reversed(named) if value.get("steps")), named[-1] if named else None)
 
 
 def _iterate_candidates(body: str) -> Iterator[object]:
@@ -139,7 +149,7 @@ def _half_corrected_error() -> PlanInvalidError:
     return PlanInvalidError(["the reply holds a plan and then a broken one; answer with one complete plan"])
 
 
-def _strip_thinking(text: str) -> str:
+def strip_thinking(text: str) -> str:
     """The reply without the thinking blocks before its first bracket; later tags may be part of a value."""
     while (opened := _THINKING.search(text)) is not None:
         bracket = re.search(r"[{\[]", text)

@@ -1,6 +1,7 @@
-"""`PlannerAgent`: a request to a validated plan by the fast tier. It executes nothing and is given no tools.
+"""`PlannerAgent`: one call of the fast tier that answers, plans, asks the user or looks for further tools.
 
-One call, one re-ask with the exact problems, then the rule planner, with the reason recorded.
+It executes nothing and is given no tools. A reply that cannot be used is asked for once more with the exact problems;
+then the rule planner takes over, with the reason recorded. A search of the catalogue costs one more call.
 """
 
 import json
@@ -10,40 +11,33 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from agent.core.errors import ModelError, PlanInvalidError
-from agent.core.models import JsonObject, Mode, Plan
+from agent.core.errors import ModelError, ModelUnreachableError, PlanInvalidError
+from agent.core.models import JsonObject, Mode, Plan, PlanStep, Tier
 from agent.llm.port import ModelReply, ResponseSchema
 from agent.planning.normalise import RawPlan, normalise_plan
 from agent.planning.parse import parse_reply
+from agent.planning.prompt import build_messages, build_reask, list_kinds
 from agent.planning.references import rename_references
+from agent.planning.reply import Answer, Ask, FindTools, read_reply
 from agent.planning.request import PlanningRequest
 from agent.planning.required import fit_arguments
 from agent.planning.rules import RulePlanner
-from agent.planning.validate import finish_plan, format_problems, validate_plan
-from agent.planning.wire import plan_schema
-from agent.prompts import render
-from agent.prompts.blocks import block
-from agent.tools.catalogue import Catalogue
-
-HISTORY_MESSAGES = 6
-HISTORY_RESULTS = 6
-MESSAGE_CHARS = 1_000
-CALL_CHARS = 200
-RESULT_CHARS = 2_000
-QUESTION_CHARS = 8_000
+from agent.planning.validate import finish_plan, validate_plan
+from agent.planning.wire import COMPLETION, plan_schema, reply_schema
+from agent.tools.catalogue import CatalogueView
 
 
 class PlannerModel(Protocol):
     """The planner's way to the fast tier; metering and the log are behind it."""
 
-    async def ask(self, messages: tuple[JsonObject, ...], schema: ResponseSchema) -> ModelReply:
-        """One completion. Raises `ModelError`."""
+    async def ask(self, messages: tuple[JsonObject, ...], schema: ResponseSchema | None) -> ModelReply:
+        """One completion; an answer in it may be shown while it is written. Raises `ModelError`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A reply that could not become a plan."""
+    """A reply that could not be used."""
 
     problems: tuple[str, ...]
     excerpt: str
@@ -51,7 +45,8 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan and how it came about."""
+    """A plan and how it came about. Where the planner has answered, its plan is one completion and `answer` its text;
+    where it asks the user, there is a `question`."""
 
     plan: Plan
     requested: Mode
@@ -59,6 +54,12 @@ class Planned:
     fallback_reason: str | None = None
     rejected: tuple[Rejection, ...] = field(default=())
     adjusted: tuple[str, ...] = field(default=())
+    answer: ModelReply | None = None
+    question: str = ""
+    ground: str = ""
+    """The ground that the model was shown."""
+    unreachable: ModelUnreachableError | None = None
+    """Why no model could be asked at all: a completion would not reach it either."""
 
 
 class PlannerAgent:
@@ -69,29 +70,85 @@ class PlannerAgent:
         self._has_writer = has_writer
 
     async def plan(self, request: PlanningRequest) -> Planned:
-        """A validated plan. Raises nothing of the model's: every failure ends in the rule planner."""
-        catalogue = request.catalogue.shortlist(request.question)
-        schema = plan_schema(catalogue, request.room.budgets.max_steps)
-        messages = _messages(request, catalogue)
+        """An answer, a validated plan or a question. Raises nothing of the model's: every failure ends in the rules."""
+        view = request.catalogue.show(request.question)
+        messages = build_messages(request, view)
         rejected: list[Rejection] = []
         reason = ""
-        for _ in range(2):
+        unreachable: ModelUnreachableError | None = None
+        refused = searched = False
+        while True:
             try:
-                reply = await self._model.ask(messages, schema)
+                reply = await self._model.ask(messages, _schema(request, view))
             except ModelError as error:
                 reason = error.message
+                unreachable = error if isinstance(error, ModelUnreachableError) else None
                 break
             try:
-                notes: list[str] = []
-                plan = plan_of_reply(reply.text, reply.finish_reason, request, has_writer=self._has_writer, notes=notes)
+                planned = self._read(reply, request, may_search=not searched and not view.is_whole)
             except PlanInvalidError as error:
                 rejected.append(Rejection(tuple(error.problems), reply.text[:500]))
                 reason = f"the model gave no valid plan: {error.problems[0]}"
-                messages = _reask(messages, reply.text, error.problems)
-            else:
-                return Planned(plan, "llm", "llm", None, tuple(rejected), tuple(notes))
+                if refused:
+                    break
+                refused = True
+                messages = build_reask(messages, reply.text, error.problems)
+                continue
+            if isinstance(planned, Planned):
+                return replace(planned, rejected=tuple(rejected))
+            searched = True
+            view = request.catalogue.show(request.question, query=planned.query)
+            messages = build_messages(request, view, query=planned.query)
         ruled = RulePlanner().plan(request, has_model=self._has_writer).model_copy(update={"origin_reason": reason})
-        return Planned(ruled, "llm", "rules", reason, tuple(rejected))
+        return Planned(ruled, "llm", "rules", reason, tuple(rejected), unreachable=unreachable)
+
+    def _read(self, reply: ModelReply, request: PlanningRequest, *, may_search: bool) -> Planned | FindTools:
+        """What a reply comes to. Raises `PlanInvalidError`."""
+        meant = Answer(reply.text) if reply.refused else read_reply(reply.text, reply.finish_reason)
+        match meant:
+            case FindTools() if may_search:
+                return meant
+            case FindTools():
+                raise PlanInvalidError(
+                    ["no further tools can be searched; plan with those above, or say what is missing"]
+                )
+            case Ask(question) if request.may_ask:
+                return Planned(_completion_plan(request, None), "llm", "llm", question=question)
+            case Ask():
+                raise PlanInvalidError(["nobody is there to answer a question; plan with what is known"])
+            case Answer(text=text) if request.answer_form in ("text", "json") and text and not request.completed:
+                answer = replace(reply, text=text)
+                return Planned(_completion_plan(request, None), "llm", "llm", answer=answer)
+            case Answer(tier=tier) if request.answer_form != "none":
+                return Planned(_completion_plan(request, tier), "llm", "llm")
+        notes: list[str] = []
+        plan = plan_of_reply(reply.text, reply.finish_reason, request, has_writer=self._has_writer, notes=notes)
+        return Planned(plan, "llm", "llm", adjusted=tuple(notes))
+
+
+def _completion_plan(request: PlanningRequest, tier: Tier | None) -> Plan:
+    """The plan of what needs no tool: the answer, from what is known."""
+    taken = request.used_ids | {completed.step.id for completed in request.completed}
+    name = next(name for name in ("answer", *(f"answer{n}" for n in range(2, 100))) if name not in taken)
+    step = PlanStep(
+        id=name,
+        executor="litellm",
+        action="completion",
+        tool=COMPLETION,
+        depends_on=tuple(completed.step.id for completed in request.completed),
+        intent="answer the user",
+        tier=tier,
+    )
+    return join(Plan(goal=request.question[:300], steps=(step,), origin="llm"), request)
+
+
+def _schema(request: PlanningRequest, view: CatalogueView) -> ResponseSchema | None:
+    """The schema of a reply in JSON; none where it may be plain text."""
+    steps = request.room.budgets.max_steps
+    if request.answer_form == "text":
+        return None
+    kinds = list_kinds(request, view)
+    return plan_schema(view.names, steps) if kinds == ["plan"] else reply_schema(view.names, steps, kinds)
 
 
 def plan_of_reply(
@@ -199,57 +256,3 @@ def _fresh_names(clashes: list[str], taken: frozenset[str] | set[str]) -> dict[s
         names[clash] = f"s{number}"
         used.add(names[clash])
     return names
-
-
-def _messages(request: PlanningRequest, catalogue: Catalogue) -> tuple[JsonObject, ...]:
-    """Trusted text in the system message; the user's words and every result in blocks of the user's message."""
-    system = render(
-        "planner",
-        system=f"{request.room.system_prompt}\n\n" if request.room.system_prompt else "",
-        catalogue=catalogue.text,
-        max_steps=str(request.room.budgets.max_steps),
-    )
-    parts = []
-    lines = _history_lines(request)
-    if lines:
-        parts.append(block("history", "\n".join(lines)))
-    if request.memories:
-        parts.append(block("memory", "\n".join(f"- {_cut(m.text, MESSAGE_CHARS)}" for m in request.memories)))
-    if request.completed:
-        done = [f"${c.step.id} ({c.step.tool}): {_cut(c.text, RESULT_CHARS)}" for c in request.completed]
-        parts.append(block("results", "\n".join(done)))
-    if request.replan_reason is not None:
-        parts.append(block("replan", _cut(request.replan_reason, RESULT_CHARS)))
-    parts.append(block("user_request", _cut(request.question, QUESTION_CHARS)))
-    return ({"role": "system", "content": system}, {"role": "user", "content": "\n".join(parts)})
-
-
-def _history_lines(request: PlanningRequest) -> list[str]:
-    """What was said before, and what the client's own tools returned: the newest of each."""
-    names: dict[object, str] = {}
-    lines: list[tuple[bool, str]] = []
-    for message in request.history:
-        for call in message.tool_calls:
-            function = call.get("function")
-            if isinstance(function, dict):
-                names[call.get("id")] = (
-                    f"{function.get('name', '')}({_cut(str(function.get('arguments')), CALL_CHARS)})"
-                )
-        if message.role == "tool":
-            called = names.get(message.tool_call_id) or message.name or "a tool of the client"
-            lines.append((True, f"result of {called}: {_cut(message.content, MESSAGE_CHARS)}"))
-        elif message.role in ("user", "assistant") and message.content:
-            lines.append((False, f"{message.role}: {_cut(message.content, MESSAGE_CHARS)}"))
-    spoken = [place for place, (is_result, _) in enumerate(lines) if not is_result][-HISTORY_MESSAGES:]
-    returned = [place for place, (is_result, _) in enumerate(lines) if is_result][-HISTORY_RESULTS:]
-    return [lines[place][1] for place in sorted((*spoken, *returned))]
-
-
-def _reask(messages: tuple[JsonObject, ...], reply: str, problems: list[str]) -> tuple[JsonObject, ...]:
-    said: JsonObject = {"role": "assistant", "content": _cut(reply, 4_000) or "(nothing)"}
-    asked: JsonObject = {"role": "user", "content": render("planner_reask", problems=format_problems(problems))}
-    return (*messages[:2], said, asked)
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[:limit] + " [cut]"

@@ -2,10 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
-from agent.core.events import MemoryItem
+from agent.core.events import EarlierResult, MemoryItem
 from agent.core.models import ChatMessage, Plan, PlanStep, Room
 from agent.tools.catalogue import Catalogue
+
+AnswerForm = Literal["text", "json", "empty", "none"]
+"""How a planner's reply may answer: as text after a line ANSWER, within the JSON object, by an empty plan after which a
+completion writes the answer, or not at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +50,14 @@ class PlanningRequest:
     """Calls that changed something, although a judge thought little of what they returned: not to be made again."""
     tainted: bool = False
     needs_completion: bool = False
+    answer_form: AnswerForm = "none"
+    may_ask: bool = False
+    """Whether somebody is there who can answer a question."""
+    instructions: str = ""
+    """What the caller's system messages say about the answer."""
+    answer_language: str = ""
+    """The language of the answer, where the model is to write another than English."""
+    ground: str = ""
+    """What the gateway knows without being asked: date, files, collections, servers (`agent.execution.ground`)."""
+    earlier_results: tuple[EarlierResult, ...] = ()
+    """What the run before this one had found when it asked the user."""

@@ -1,8 +1,12 @@
-"""`RulePlanner`: a plan without a model. It knows links, sums, times and files, and says so when it knows nothing."""
+"""`RulePlanner`: a plan without a model. It knows a few exact commands, and acts only when they are the whole request.
+
+A request is one command, or several joined by "and", "then", commas or new lines. A part that is no command makes the
+whole not understood (`find_unknown_part`): half an answer would pass for the whole one.
+"""
 
 import re
 import zoneinfo
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -11,38 +15,80 @@ from agent.planning.request import PlanningRequest
 from agent.planning.wire import COMPLETION, action_of
 from agent.tools import ToolSpec
 
-_URL = re.compile(r"https?://(?:\([^\s<>\"'`\]()}]*\)|[^\s<>\"'`\])}])+", re.IGNORECASE)
-"""A link. Round brackets that are closed within it belong to it, as in Wikipedia's; one around it does not."""
-_EXPRESSION = re.compile(
-    r"(?<![\w./:])(?:(?:sqrt|round|abs|log|ln|exp|sin|cos|tan|factorial)\s*\(|[-(\d])[\d\s.()+*/%^-]*"
-    r"(?:[-+*/%^]|\*\*)[\d\s.()+*/%^-]*[\d)](?![\w/:-])|(?<!\w)(?:sqrt|factorial|log10|ln)\s*\(\s*[\d.]+\s*\)"
+COMMAND_CHARS, LONGEST_COMMAND = 1_000, 4_100
+"""A longer text is no command; only what is to be remembered may be as long as a memory."""
+MAX_COMMANDS = 10
+_LEAD = re.compile(r"^(?:(?:hi|hello|hey|hej|please|can you|could you|kan du|then|also|and)\b[\s,]*)+", re.IGNORECASE)
+_TAIL = re.compile(r"(?:[\s,]+(?:please|for me|now|tack|\u00e5t mig))?[\s?.!=:;,]*$", re.IGNORECASE)
+_SEPARATOR = re.compile(
+    r"\s*(?:[,;]\s*(?:and\s+(?:then\s+)?|then\s+|och\s+)?|\s(?:and|och)\s(?:then\s)?|\sthen\s|[.?!]\s|\n)\s*"
 )
-_ARITHMETIC = re.compile(r"[\d\s.,()+*/%^-]+")
+_FILE = r"(?:[\w.-]+/)*[\w-][\w.-]*\.(?:txt|md|csv|tsv|json|ya?ml|toml|ini|log|py|js|ts|html?|xml|rst|tex|sql|sh)"
+_QUOTE = "\"'\u201c\u201d\u2018\u2019"
+_WORD = rf"(?!(?:and|och|then)\b)[^\s,;{_QUOTE}]+"
+_QUERY = rf"(?:[{_QUOTE}](?P<quoted>[^{_QUOTE}]{{1,200}})[{_QUOTE}]|(?P<query>{_WORD}(?: {_WORD}){{0,5}}))"
+"""What is searched for: quoted, or a few words. A longer text might hold another wish."""
+_THING = r"(?:(?!\b(?:and|och|then)\b)[^,;?!\n])+"
+_MINE = r"(?:(?:in|through|all|of|my|the|our|your|local)\s+)*"
+_COMPUTE = re.compile(
+    r"(?:what(?:'s| is)|how much is|calculate|compute|vad (?:\u00e4r|blir)|r\u00e4kna ut|hur mycket \u00e4r)\s+",
+    re.IGNORECASE,
+)
 _DECIMAL_COMMA = re.compile(r"(?<![\d.,])(\d+),(\d{1,2}|\d{4,})(?![\d.,])")
 _OPERATOR = re.compile(r"\d\s*[-+*/%^]")
-_COMMA_NUMBER = re.compile(r"\d,\d")
-_PERCENT = re.compile(
-    r"(?<![\d.])(?P<rate>\d+(?:\.\d+)?)\s*(?:%|percent)\s+of\s+(?P<base>\d+(?:\.\d+)?)", re.IGNORECASE
-)
+_PERCENT = re.compile(r"(?P<rate>\d+(?:\.\d+)?)\s*(?:%|percent)\s+of\s+(?P<base>\d+(?:\.\d+)?)", re.IGNORECASE)
 _TIME = re.compile(
-    r"\b(what(?:'s| is)? the (?:current )?(?:time|date)|what time is it|what day is (?:it|today)|what is today|"
-    r"current (?:time|date)|time (?:is it )?in|today'?s date|date today|klockan|vilken dag)\b",
+    r"(?:what(?:'s| is)? the (?:current )?(?:time|date)|what time is it|what day is (?:it|today)|what is today'?s date|"
+    r"(?:the )?current (?:time|date)|time|today'?s date|(?:vad|hur mycket) \u00e4r klockan|vilken dag \u00e4r det)"
+    r"(?:\s+(?:right now|now|today|nu|idag))?(?:,?\s+(?:in|i)\s+(?P<places>\S.{0,200})|,\s*(?P<zone>\w+/\w+))?",
     re.IGNORECASE,
 )
-_NAME = r"[A-Z\u00c0-\u00de]\w+(?:[ _-][A-Z\u00c0-\u00de]\w+){0,2}"
-_PLACE = re.compile(_NAME)
-_PLACES = re.compile(rf"\b(?:in|i)\s+({_NAME}(?:(?:\s*,\s*|\s+(?:and|or|och)\s+)(?:(?:and|in|i)\s+)?{_NAME}){{0,9}})")
-_FILE = re.compile(
-    r"(?<![\w/.:@-])(?:[\w.-]+/)*[\w-][\w.-]*\.(?:txt|md|csv|tsv|json|ya?ml|toml|ini|log|py|js|ts|html?|xml|rst|tex|sql|sh)\b"
-)
-_LIST = re.compile(r"\b(?:list|show|which|what)\b(?:[^.?!]|\*\.){0,30}\b(?:files|documents|folders?)\b", re.IGNORECASE)
-_SEARCH = re.compile(
-    r"\b(?:search|find|look|grep)\b(?P<middle>[^?!]{0,300}?)\b(?:files?|documents?|notes|folders?)\b"
-    r"(?P<tail>[^?!.]{0,300})",
+_PLACE = re.compile(r"[A-Z\u00c0-\u00de]\w+(?:[ _-][A-Z\u00c0-\u00de]\w+){0,2}")
+_PLACES = re.compile(r"\s*,\s*(?:(?:and|och)\s+)?(?:(?:in|i)\s+)?|\s+(?:and|or|och)\s+(?:(?:in|i)\s+)?", re.IGNORECASE)
+_READ_FILE = re.compile(
+    rf"(?:(?:read|show|open|l\u00e4s|visa)\s+(?:me\s+)?(?:the\s+)?(?:file\s+|filen\s+)?)?(?P<path>{_FILE})",
     re.IGNORECASE,
 )
-_QUOTE = "\"'\u201c\u201d\u2018\u2019"
-_QUOTED = re.compile(f"[{_QUOTE}]([^{_QUOTE}]{{1,200}})[{_QUOTE}]")
+_READ_URL = re.compile(
+    r"(?:(?:read|fetch|open|get|download|l\u00e4s|h\u00e4mta)\s+(?:me\s+)?(?:the\s+)?(?:(?:web\s?)?page\s+|link\s+|sidan\s+)?)?"
+    r"(?P<url>https?://[^\s<>\"'`]+)",
+    re.IGNORECASE,
+)
+_LIST_FILES = re.compile(
+    rf"(?:(?:list|show)\s+(?:me\s+)?{_MINE}(?:(?P<pattern>\*\.\w+)\s+)?(?:files|documents|folders)|"
+    r"(?:which|what) files (?:are there|do (?:i|you|we) have|are (?P<which>\*\.\w+)))",
+    re.IGNORECASE,
+)
+_SEARCH_FILES = re.compile(
+    rf"(?:search|look|grep)\s+{_MINE}(?:files|notes|folders?)\s+for\s+(?:the\s+)?{_QUERY}", re.IGNORECASE
+)
+_FIND_IN_FILES = re.compile(
+    rf"(?:find|look for)\s+(?:the\s+)?{_QUERY}\s+in\s+{_MINE}(?:files|notes|folders?)", re.IGNORECASE
+)
+_SEARCH_DOCUMENTS = re.compile(
+    rf"(?:search|look)\s+(?:{_MINE}(?:documents|collections?)\s+)?for\s+(?:the\s+)?{_QUERY}", re.IGNORECASE
+)
+_REMEMBER = re.compile(
+    r"(?:remember|memorize|kom ih\u00e5g)(?: that| this| to| att)?\s*[:,]?\s+"
+    r"(?P<fact>.{1,4000})",
+    re.IGNORECASE | re.DOTALL,
+)
+_RECALL = re.compile(
+    r"(?:(?:what do you (?:remember|know)|what did i (?:say|tell you)|vad (?:minns|vet) du)"
+    rf"(?:\s+(?:about|of|om)\s+(?P<about>{_THING}))?|"
+    rf"(?:do you remember|recall|minns du)\s+(?P<thing>{_THING})|"
+    r"(?:what|who|where|when|which|vad|vem|var|n\u00e4r)(?:'s|\s+(?:is|are|was|were|\u00e4r|heter))\s+"
+    rf"(?P<own>(?:my|min|mitt|mina)\s+{_THING}))",
+    re.IGNORECASE,
+)
+_LISTING = re.compile(
+    r"^\W*(?:please\s+)?(?:(?:can|could) you\s+)?(?:"
+    r"(?:what|which)\s+(?:kinds? of\s+)?(?:documents?|collections?|files?)\s+(?:do (?:you|we|i) have|"
+    r"are (?:there|here|available|indexed|stored)|can i ask (?:you )?about|(?:do )?you know)"
+    r"|(?:list|show(?: me)?)\s+(?:all\s+)?(?:(?:of\s+)?(?:the|my|your|our)\s+)?(?:documents|collections|files))"
+    r"(?:\s+(?:here|there|now|in (?:here|total|all)|do you have|you have))?\W*$",
+    re.IGNORECASE,
+)
 APPLY_CHARS = 500
 """A longer text is no command."""
 _APPLY = re.compile(
@@ -52,23 +98,6 @@ _APPLY = re.compile(
 )
 _NO_COLLECTIONS = frozenset({"it", "this", "that", "them", "now", "please", "anyway", "again", "the", "everything"})
 """Behind "apply", these words do not name a collection."""
-_SEARCH_FILLER = re.compile(
-    r"\b(?:search|find|look|grep|for|in|inside|within|through|my|the|all|our|local|files?|documents?|notes|folders?|"
-    r"where|that|which|mentions?|mentioning|contains?|containing|about|of|and|any|every|please|lines?|with)\b",
-    re.IGNORECASE,
-)
-_REMEMBER = re.compile(
-    r"^\W*(?:please |can you |could you )?(?:remember|memorize|kom ihåg)(?: that| this| to| att)?\s*[:,]?\s+"
-    r"(?P<fact>.{1,4000})$",
-    re.IGNORECASE | re.DOTALL,
-)
-_RECALL = re.compile(
-    r"\b(?:what do you (?:remember|know)|do you remember|what did i (?:say|tell you)|recall|minns du|vad minns du|"
-    r"vad vet du)\b(?:\s+(?:about|of|that|what|om|att))?(?P<about>.{0,1000})",
-    re.IGNORECASE | re.DOTALL,
-)
-READ_CHARS = 10_000
-"""How much of a text the rules read: some patterns take time with the square of its length."""
 _ABBREVIATIONS = {"utc": "UTC", "gmt": "GMT"}
 _CITIES = {
     "gothenburg": "Europe/Stockholm", "göteborg": "Europe/Stockholm", "malmö": "Europe/Stockholm",
@@ -86,9 +115,8 @@ _CITIES = {
 
 @dataclass(frozen=True, slots=True)
 class _RuleCall:
-    """A tool call read off the request: where it stood, and what it does."""
+    """A tool call that a command stands for."""
 
-    position: int
     tool: str
     args: JsonObject
     intent: str
@@ -98,7 +126,8 @@ class RulePlanner:
     """Plans by rules alone; deterministic."""
 
     def plan(self, request: PlanningRequest, *, has_model: bool = False) -> Plan:
-        """The tool calls that can be read off the question, all at once, then a completion where one is due.
+        """The tool calls that the question stands for, all at once, then a completion where one is due. A question of
+        which only a part was understood stands for none.
 
         On a replan, calls that have been made are not made again."""
         made = [(step.tool, step.args) for step in (*request.failed, *request.happened)]
@@ -129,54 +158,80 @@ class RulePlanner:
 
 
 def tool_calls_for(text: str, specs: Iterable[ToolSpec]) -> list[ToolCallRequest]:
-    """The calls of these tools that can be read off a text, in order."""
+    """The calls of these tools that a text stands for, in order; none unless every part of it is understood."""
     allowed = {spec.name: spec for spec in specs}
     return [ToolCallRequest(tool=call.tool, args=call.args) for call in read_calls(text, allowed)]
 
 
-def read_calls(text: str, allowed: dict[str, ToolSpec]) -> list[_RuleCall]:
-    """Every call a rule reads off the text (its first 10,000 characters), once each, in the order of the text."""
-    if len(text) > READ_CHARS:
-        cut = max(text.rfind(" ", 0, READ_CHARS), text.rfind("\n", 0, READ_CHARS))  # no link cut in half
-        text = text[: cut if cut > 0 else READ_CHARS]
-    found: list[_RuleCall] = []
-    for reader in _READERS:
-        found += reader(text)
-    unique: dict[tuple[str, str], _RuleCall] = {}
-    for call in sorted(found, key=lambda call: call.position):
-        if call.tool in allowed:
-            unique.setdefault((call.tool, str(call.args)), call)
-    return list(unique.values())
+def read_calls(text: str, allowed: Mapping[str, ToolSpec]) -> list[_RuleCall]:
+    """The calls that a text stands for, once each, in its order; none unless every part of it is understood."""
+    found, unknown = _read_commands(text, allowed)
+    return [] if unknown else list({(call.tool, str(call.args)): call for call in found}.values())
 
 
-def _urls(text: str) -> list[_RuleCall]:
-    return [
-        _RuleCall(match.start(), "web_fetch", {"url": match[0].rstrip(".,;:!?")}, f"read {match[0].rstrip('.,;:!?')}")
-        for match in _URL.finditer(text)
-    ]
+def find_unknown_part(text: str, specs: Iterable[ToolSpec]) -> str:
+    """The first part of a request that is no command; empty where all of it is understood."""
+    return _read_commands(text, {spec.name: spec for spec in specs})[1]
 
 
-def _sums(text: str) -> list[_RuleCall]:
-    plain = _URL.sub(lambda match: " " * len(match[0]), text)
-    plain = _ARITHMETIC.sub(_without_commas, plain)
-    found = [
-        _RuleCall(match.start(), "calculator", {"expression": f"{match['base']} * {match['rate']} / 100"}, match[0])
-        for match in _PERCENT.finditer(plain)
-    ]
-    plain = _PERCENT.sub(lambda match: " " * len(match[0]), plain)
-    for match in _EXPRESSION.finditer(plain):
-        expression = match[0].strip()
-        if is_expression(expression):
-            found.append(_RuleCall(match.start(), "calculator", {"expression": expression}, f"calculate {expression}"))
-    return found
+def asks_for_listing(question: str) -> bool:
+    """Whether a question asks which documents there are, and nothing else."""
+    return len(question) <= 200 and _LISTING.match(question) is not None
 
 
-def _without_commas(match: re.Match[str]) -> str:
-    """Arithmetic with a point for a comma that can only be a decimal one ("17,5 * 240"); nothing where a comma inside a
-    number stays: "1,000" means different things in different languages, and what stands after it alone would be another
-    sum."""
-    text = _DECIMAL_COMMA.sub(r"\1.\2", match[0]) if _OPERATOR.search(match[0]) else match[0]
-    return " " * len(text) if _COMMA_NUMBER.search(text) else text
+def _read_commands(text: str, allowed: Mapping[str, ToolSpec]) -> tuple[list[_RuleCall], str]:
+    """The calls of the text, and the part of it that is no command, if any."""
+    if "suggest_pipeline" in allowed or "apply_pipeline" in allowed:
+        return [call for call in _read_pipeline_command(text) if call.tool in allowed], ""
+    whole = text.strip()
+    if len(whole) > LONGEST_COMMAND:
+        return [], whole[:LONGEST_COMMAND]
+    cuts = [(found.start(), found.end()) for found in _SEPARATOR.finditer(whole)]
+    cuts = cuts if len(cuts) < MAX_COMMANDS else []  # a text of so many parts is one command, or none
+    found = _join_commands(whole, cuts, 0, allowed)
+    if found is not None:
+        return found, ""
+    begins, ends = [0, *(end for _, end in cuts)], [*(start for start, _ in cuts), len(whole)]
+    parts = [whole[begin:end] for begin, end in zip(begins, ends, strict=True)]
+    return [], next((part for part in parts if part and not _read_command(part, allowed)), whole)
+
+
+def _join_commands(
+    text: str, cuts: Sequence[tuple[int, int]], begin: int, allowed: Mapping[str, ToolSpec]
+) -> list[_RuleCall] | None:
+    """The calls of the text from `begin` on, as commands between some of the cuts; None where there is no such reading.
+
+    Short commands come first: in "2+2 and 3*4" there are two. "time in Tokyo and Paris" is one, for "Paris" is none.
+    """
+    if not text[begin:].strip():
+        return None if begin == 0 else []
+    for end, after in (*(cut for cut in cuts if cut[0] >= begin), (len(text), len(text))):
+        calls = _read_command(text[begin:end], allowed)
+        rest = _join_commands(text, cuts, after, allowed) if calls else None
+        if rest is not None:
+            return [*calls, *rest]
+    return None
+
+
+def _read_command(text: str, allowed: Mapping[str, ToolSpec]) -> list[_RuleCall]:
+    """The calls of one command, as far as their tools are there."""
+    command = _TAIL.sub("", _LEAD.sub("", text.strip(), count=1))
+    for reader in _READERS if len(command) <= COMMAND_CHARS else (_saves,):
+        calls = [call for call in reader(command) if call.tool in allowed]
+        if calls:
+            return calls[:1] if reader is _lists else calls
+    return []
+
+
+def _sums(command: str) -> list[_RuleCall]:
+    asked = _COMPUTE.match(command)
+    text = command[asked.end() :] if asked is not None else command
+    # In "round(2,5)" the comma is no decimal one.
+    text = _DECIMAL_COMMA.sub(r"\1.\2", text) if _OPERATOR.search(text) else text
+    percent = _PERCENT.fullmatch(text)
+    if percent is not None:
+        return [_RuleCall("calculator", {"expression": f"{percent['base']} * {percent['rate']} / 100"}, text)]
+    return [_RuleCall("calculator", {"expression": text}, f"calculate {text}")] if is_expression(text) else []
 
 
 def is_expression(text: str) -> bool:
@@ -191,42 +246,37 @@ def is_expression(text: str) -> bool:
     return bool(re.search(r"\d\s*\)?\s*(?:[-+*/%^]|\*\*)\s*[-(\s]*(?:\d|sqrt|log|ln|abs)", text) or "(" in text)
 
 
-def _times(text: str) -> list[_RuleCall]:
+def _times(command: str) -> list[_RuleCall]:
     """A call for each place named; one for the default zone where none is. A place without a zone goes to the tool as
     it is: an honest "there is no time zone 'Atlantis'" is better than the time of somewhere else."""
-    match = _TIME.search(text)
-    if match is None:
+    asked = _TIME.fullmatch(command)
+    if asked is None:
         return []
-    wanted: list[JsonObject] = [{"timezone": zone} for zone in _zones_in(text)]
-    return [
-        _RuleCall(match.start() + index, "current_time", args, f"tell the time{' in ' + str(zone) if zone else ''}")
-        for index, args in enumerate(wanted or [{}])
-        for zone in [args.get("timezone", "")]
+    places = [asked["zone"]] if asked["zone"] else _PLACES.split(asked["places"]) if asked["places"] else []
+    if not all(_is_place(place) for place in places):
+        return []
+    zones = dict.fromkeys(map(_zone_of, places))
+    return [_RuleCall("current_time", {"timezone": zone}, f"tell the time in {zone}") for zone in zones] or [
+        _RuleCall("current_time", {}, "tell the time")
     ]
 
 
-def _zones_in(text: str) -> list[str]:
-    """The time zones of the places named in the text, in its order."""
-    lowered = text.lower()
-    zones = _zones()
-    named = [zone for zone in zones.values() if zone.lower() in lowered]
-    if named:
-        return sorted(named, key=lambda zone: lowered.index(zone.lower()))
-    named = [zone for name, zone in _ABBREVIATIONS.items() if re.search(rf"\b{re.escape(name)}\b", lowered)]
-    for match in _PLACES.finditer(text):
-        named += [_zone_of(place.strip()) for place in _PLACE.findall(match[1])]
-    return list(dict.fromkeys(named))
+def _is_place(text: str) -> bool:
+    """Whether a text can be the name of a place: it is known, or written as a name."""
+    return _find_zone(text) is not None or _PLACE.fullmatch(text) is not None
+
+
+def _find_zone(name: str) -> str | None:
+    known = name.lower()
+    zone = _CITIES.get(known) or _ABBREVIATIONS.get(known) or _zones().get(known.replace(" ", "_"))
+    return zone or next((zone for zone in _zones().values() if zone.lower() == known), None)
 
 
 def _zone_of(place: str) -> str:
     """The zone of a place, or of what its first words name ("Tokyo Tower"); else the place itself."""
     words = place.split()
-    for count in range(len(words), 0, -1):
-        name = " ".join(words[:count]).lower()
-        zone = _CITIES.get(name) or _ABBREVIATIONS.get(name) or _zones().get(name.replace(" ", "_"))
-        if zone is not None:
-            return zone
-    return place
+    found = (_find_zone(" ".join(words[:count])) for count in range(len(words), 0, -1))
+    return next((zone for zone in found if zone is not None), place)
 
 
 @cache
@@ -239,66 +289,83 @@ def _zones() -> dict[str, str]:
     return found
 
 
-def _files(text: str) -> list[_RuleCall]:
-    plain = _URL.sub(lambda match: " " * len(match[0]), text)
-    return [_RuleCall(m.start(), "read_file", {"path": m[0]}, f"read {m[0]}") for m in _FILE.finditer(plain)]
+def _links(command: str) -> list[_RuleCall]:
+    asked = _READ_URL.fullmatch(command)
+    url = _trim_url(asked["url"]) if asked is not None else ""
+    return [_RuleCall("web_fetch", {"url": url}, f"read {url}")] if url else []
 
 
-def _lists(text: str) -> list[_RuleCall]:
-    match = _LIST.search(text)
-    if match is None or _search_query(text):
-        return []
-    pattern = re.search(r"\*\.\w+", text)
-    args: JsonObject = {"pattern": pattern[0]} if pattern else {}
-    return [_RuleCall(match.start(), "list_files", args, "list the files")]
+def _trim_url(url: str) -> str:
+    """The link without what closes a sentence or bracket around it; brackets that are closed within it belong to it."""
+    while url and (url[-1] in ".,;:!?]}>" or (url[-1] == ")" and url.count(")") > url.count("("))):
+        url = url[:-1]
+    return url
 
 
-def _searches(text: str) -> list[_RuleCall]:
-    query = _search_query(text)
-    match = _SEARCH.search(text)
-    return (
-        [_RuleCall(match.start(), "search_files", {"query": query}, f"search the files for {query}")]
-        if match and query
-        else []
-    )
+def _files(command: str) -> list[_RuleCall]:
+    asked = _READ_FILE.fullmatch(command)
+    return [_RuleCall("read_file", {"path": asked["path"]}, f"read {asked['path']}")] if asked is not None else []
 
 
-def _search_query(text: str) -> str:
-    match = _SEARCH.search(text)
-    if match is None:
-        return ""
-    quoted = _QUOTED.search(match[0])
-    if quoted is not None:
-        return quoted[1].strip()
-    return " ".join(_SEARCH_FILLER.sub(" ", f"{match['middle']} {match['tail']}").split())[:200]
-
-
-def _memories(text: str) -> list[_RuleCall]:
-    """ "Remember that ..." saves; "what do you remember about ..." searches."""
-    asked = _RECALL.search(text)
+def _lists(command: str) -> list[_RuleCall]:
+    found = []
+    if asks_for_listing(command) and "file" not in command.lower():
+        found.append(_RuleCall("list_documents", {}, "list the documents"))
+    asked = _LIST_FILES.fullmatch(command)
     if asked is not None:
-        about = asked["about"].strip(" ?.!") or text.strip()
-        return [_RuleCall(asked.start(), "memory_search", {"query": about[:1000]}, f"recall {about[:80]}")]
-    told = _REMEMBER.match(text)
-    if told is None or not told["fact"].strip():
+        pattern = asked["pattern"] or asked["which"]
+        found.append(_RuleCall("list_files", {"pattern": pattern} if pattern else {}, "list the files"))
+    return found
+
+
+def _searches(command: str) -> list[_RuleCall]:
+    asked = _SEARCH_FILES.fullmatch(command) or _FIND_IN_FILES.fullmatch(command)
+    if asked is not None:
+        query = (asked["quoted"] or asked["query"]).strip()
+        return [_RuleCall("search_files", {"query": query}, f"search the files for {query}")]
+    asked = _SEARCH_DOCUMENTS.fullmatch(command)
+    if asked is None:
         return []
-    return [_RuleCall(0, "memory_save", {"text": told["fact"].strip()}, "remember it")]
+    query = (asked["quoted"] or asked["query"]).strip()
+    return [_RuleCall("search_knowledge", {"query": query}, f"search the documents for {query}")]
 
 
-def _pipelines(text: str) -> list[_RuleCall]:
+def _saves(command: str) -> list[_RuleCall]:
+    told = _REMEMBER.fullmatch(command)
+    fact = told["fact"].strip() if told is not None else ""
+    return [_RuleCall("memory_save", {"text": fact}, "remember it")] if fact else []
+
+
+def _recalls(command: str) -> list[_RuleCall]:
+    """What was remembered: asked for as such, or as something of the user's own ("what is my favourite colour")."""
+    asked = _RECALL.fullmatch(command)
+    if asked is None:
+        return []
+    about = (asked["about"] or asked["thing"] or asked["own"] or command)[:1000]
+    return [_RuleCall("memory_search", {"query": about}, f"recall {about[:80]}")]
+
+
+def _read_pipeline_command(text: str) -> list[_RuleCall]:
     """In a room that builds pipelines: "apply NAME" applies what was proposed, everything else goes on building."""
     told = _APPLY.match(" ".join(text.split())) if len(text) <= APPLY_CHARS else None
     if told is None or told["name"].rstrip(".").lower() in _NO_COLLECTIONS:
-        return [_RuleCall(0, "suggest_pipeline", {"request": text.strip()[:4000]}, "go on building the pipeline")]
+        return [_RuleCall("suggest_pipeline", {"request": text.strip()[:4000]}, "go on building the pipeline")]
     args: JsonObject = {"collection_name": told["name"].rstrip(".").strip(_QUOTE)}
     if told["force"]:
         args["force"] = True
-    return [_RuleCall(0, "apply_pipeline", args, f"apply the pipeline to {args['collection_name']}")]
+    return [_RuleCall("apply_pipeline", args, f"apply the pipeline to {args['collection_name']}")]
 
 
 _READERS: Sequence[Callable[[str], list[_RuleCall]]] = (
-    _urls, _sums, _times, _files, _lists, _searches, _memories, _pipelines,
-)  # fmt: skip
+    _sums,
+    _times,
+    _links,
+    _files,
+    _lists,
+    _searches,
+    _saves,
+    _recalls,
+)
 
 
 def _completion(steps: tuple[PlanStep, ...], taken: frozenset[str] | set[str]) -> PlanStep:

@@ -3,38 +3,49 @@
 An open `args` object fails the strict rules of OpenAI-style schemas; name/value pairs pass.
 """
 
+from collections.abc import Iterable, Sequence
+
 from agent.core.models import Action, JsonObject
 from agent.llm.port import ResponseSchema
 from agent.policy.approval import MEMORY_TOOLS
-from agent.tools.catalogue import Catalogue
 
 COMPLETION = "completion"
 _TEXT: JsonObject = {"type": "string"}
+_TEXT_OF_KIND = {"answer": "answer", "ask": "question", "find_tools": "query"}
 
 
-def plan_schema(catalogue: Catalogue, max_steps: int) -> ResponseSchema:
-    """The schema of a plan over the (shortlisted) catalogue."""
+def plan_schema(names: Iterable[str], max_steps: int) -> ResponseSchema:
+    """The schema of a plan whose steps use tools and skills of these names."""
+    return ResponseSchema("plan", _closed(_plan_properties(names, max_steps, least=1)))
+
+
+def reply_schema(names: Iterable[str], max_steps: int, kinds: Sequence[str]) -> ResponseSchema:
+    """The schema of a reply of one of several kinds. `kind` comes first and its text next, so that an answer can be
+    shown while it is written."""
+    texts = {field: _TEXT for kind, field in _TEXT_OF_KIND.items() if kind in kinds}
+    plan = _plan_properties(names, max_steps, least=0)
+    return ResponseSchema("reply", _closed({"kind": {"type": "string", "enum": [*kinds]}, **texts, **plan}))
+
+
+def _plan_properties(names: Iterable[str], max_steps: int, *, least: int) -> JsonObject:
     # A skill may bear the name of a tool; constrained decoders refuse an enum that holds a value twice.
-    names = dict.fromkeys((*catalogue.names(), COMPLETION))
+    known = dict.fromkeys((*names, COMPLETION))
     step = _closed(
         {
             "id": _TEXT,
-            "tool": {"type": "string", "enum": list(names)},
+            "tool": {"type": "string", "enum": list(known)},
             "inputs": {"type": "array", "items": _closed({"name": _TEXT, "value": _TEXT})},
             "depends_on": {"type": "array", "items": _TEXT},
             "intent": _TEXT,
         }
     )
-    plan = _closed(
-        {
-            "reasoning": _TEXT,
-            "goal": _TEXT,
-            "language": _TEXT,
-            "answer_tier": {"type": "string", "enum": ["fast", "high"]},
-            "steps": {"type": "array", "items": step, "minItems": 1, "maxItems": max_steps},
-        }
-    )
-    return ResponseSchema("plan", plan)
+    return {
+        "reasoning": _TEXT,
+        "goal": _TEXT,
+        "language": _TEXT,
+        "answer_tier": {"type": "string", "enum": ["fast", "high"]},
+        "steps": {"type": "array", "items": step, "minItems": least, "maxItems": max_steps},
+    }
 
 
 def _closed(properties: JsonObject) -> JsonObject:

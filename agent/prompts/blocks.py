@@ -4,7 +4,8 @@ import re
 
 _TAG = re.compile(
     r"<(?=\s*/\s*(?:input|output|data)\b|"
-    r"\s*/?\s*(?:history|memory|results?|failed|replan|user_request|task|intent|evidence|answer|claim)\b)",
+    r"\s*/?\s*(?:history|ground|memory|earlier_results|results?|failed|replan|user_request|task|intent|evidence|answer"
+    r"|claim)\b)",
     re.IGNORECASE,
 )
 """The opening of a tag that our prompts delimit blocks with. The first three are HTML's too: only their ends matter."""

@@ -113,14 +113,20 @@ class MeteredModels:
         purpose: Purpose,
         messages: tuple[JsonObject, ...],
         *,
-        tier: Tier,
-        tools: tuple[JsonObject, ...],
-        on_text: Callable[[str], Awaitable[None]],
+        tier: Tier = "fast",
+        tools: tuple[JsonObject, ...] = (),
+        schema: ResponseSchema | None = None,
+        keep_message: bool = True,
+        temperature: float = 0.0,
+        on_chunk: Callable[[ModelChunk], Awaitable[None]],
     ) -> ModelReply:
-        """Like `complete` with `keep_message`; calls `on_text` with each piece of text as it arrives."""
-        request = self._build_request(purpose, messages, tier, tools, None, None, formed=True)
+        """Like `complete`; calls `on_chunk` with each piece as it arrives."""
+        request = self._build_request(
+            purpose, messages, tier, tools, schema, None, formed=True, temperature=temperature
+        )
         started = monotonic()
         text: list[str] = []
+        refusal: list[str] = []
         deltas: list[JsonObject] = []
         fields: JsonObject = {}
         finish, requests = "stop", 1
@@ -132,21 +138,22 @@ class MeteredModels:
                     requests = max(requests, chunk.requests)
                     deltas += chunk.tool_calls
                     join_fields(fields, chunk.provider_fields)
-                    piece = chunk.text or chunk.refusal
-                    text.append(piece)
-                    if piece:
-                        await on_text(piece)
+                    text.append(chunk.text)
+                    refusal.append(chunk.refusal)
+                    await on_chunk(chunk)
             except (ModelError, asyncio.CancelledError) as error:
                 await self._record_call(
                     request, tier, meter.usage_after_error(error), started, error=error, requests=requests
                 )
                 raise self._redact_error(error) from error.__cause__
             calls = parse_tool_calls(deltas)
+            written, refused = "".join(text), "".join(refusal)
             whole = ModelReply(
-                "".join(text), request.model, finish, meter.usage, calls, requests=requests, provider_fields=fields
-            )
+                written or refused, request.model, finish, meter.usage, calls, requests=requests,
+                provider_fields=fields, refused=bool(refused) and not written,
+            )  # fmt: skip
             reply = self._run.redaction.redact_reply(whole)
-            message = await self._run.redaction.redact_turn(to_assistant_turn(reply), tools)
+            message = await self._run.redaction.redact_turn(to_assistant_turn(reply), tools) if keep_message else None
             await self._record_call(request, tier, reply.usage, started, reply=reply, message=message)
         return reply
 
@@ -181,6 +188,7 @@ class MeteredModels:
         max_tokens: int | None,
         *,
         formed: bool,
+        temperature: float = 0.0,
     ) -> ModelRequest:
         run, models = self._run, self._run.engine.models
         options = redact_options(run.state.request, run.room.guard_input) if purpose == "completion" else {}
@@ -196,7 +204,7 @@ class MeteredModels:
             purpose=purpose,
             tools=run.redaction.redact_for_model(tools),
             response_schema=schema,
-            temperature=run.state.request.temperature if purpose == "completion" else 0.0,
+            temperature=run.state.request.temperature if purpose == "completion" else temperature,
             max_tokens=max_tokens or models.max_tokens,
             options=options,
             timeout_s=min(models.timeout_s, max(1.0, run.seconds_left)),

@@ -24,6 +24,7 @@ from agent.memory.store import MemoryStore
 from agent.policy.redaction.events import holds_text
 from agent.run_context.call_site import CallSite
 from agent.run_context.extensions import NO_EXTENSIONS, Extensions
+from agent.run_context.ground import GroundSources
 from agent.run_context.redaction import RunRedaction
 from agent.run_context.shared_event import SharedEvent
 from agent.skills import SkillLibrary
@@ -83,6 +84,8 @@ class Engine:
     quota_reservations: QuotaReservations | None = None
     extensions: Extensions = NO_EXTENSIONS
     """The gates and topics that packages add."""
+    ground: GroundSources = field(default_factory=GroundSources)
+    """What planners are told without asking."""
     catalogues: dict[Hashable, Catalogue] = field(default_factory=dict)
     """Catalogues that were made already, by what they are made of."""
     progress: RunProgress = field(default_factory=RunProgress)

@@ -32,7 +32,7 @@ def _build_metadata(state: RunState, tool_results: list[JsonObject]) -> dict[str
     metadata |= {
         "run_id": state.run_id,
         "room": state.room.id,
-        "status": state.completeness or state.status,
+        "status": state.status if state.status == "awaiting_input" else state.completeness or state.status,
         "plan": state.plan.to_public_json() if state.plan else None,
         "tool_results": tool_results,
         "runtime": build_run_summary(state),

@@ -154,7 +154,7 @@ class TaskService:
 
     def _build_request(self, prompt: str, context: Mapping[str, str], task_id: str) -> AgentRequest:
         metadata: JsonObject = {"task_id": task_id, "context": dict(context)}
-        return AgentRequest(prompt=prompt, room=self._room, metadata=metadata)
+        return AgentRequest(prompt=prompt, room=self._room, metadata=metadata, interactive=False)
 
 
 async def build_documents(events: Sequence[ev.Event], state: RunState, blob: FetchBlob) -> TaskDocuments:

@@ -1,18 +1,31 @@
-"""What a plan may be made of: skills and tools, scored against a question and rendered for the planner's prompt."""
+"""What a plan may be made of: skills and tools, as the planner's prompt shows them.
+
+A catalogue of about 6,000 tokens is shown whole. Of a larger one our own tools and the skills are, and of the tools of
+foreign MCP servers those that fit the request, the others shorter or by name alone; the prompt says so.
+"""
 
 import json
 import math
 import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from agent.core.models import Effect
 from agent.tools import ToolSpec
 
-SHORTLIST = 20
-"""Names a constrained decoder and an 8-billion-parameter model can still choose among."""
-CATALOGUE_CHARS = 8_000
-_SHORTEST = 60
+CATALOGUE_CHARS = 25_000
+"""About 6,000 tokens: a catalogue up to this length is shown whole."""
+DESCRIPTION_CHARS = 240
+"""Of a tool's description its first sentence is shown, at most so much of it."""
+WHOLE_TOOLS, SHORT_CHARS = 30, 30
+"""Of a catalogue that is too large so many foreign tools are spelled out whole; further ones with the names of their
+required inputs and the beginning of their description, so that more of them can be planned with at once."""
+SKILL_CHARS = 400
+"""A skill's description says when to use it and when not to."""
+_MAX_VALUES = 8
+"""How many values of an enumeration are listed."""
 _WORD = re.compile(r"[^\W_]+")
 _STOP = frozenset((
     "a", "an", "and", "are", "as", "at", "be", "by", "can", "do", "for", "from", "has", "have", "how", "i", "in",
@@ -34,6 +47,15 @@ class SkillCard:
     tools: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class CatalogueView:
+    """The catalogue as one prompt shows it. `names` are the entries that are spelled out; `is_whole` when all are."""
+
+    text: str
+    names: tuple[str, ...]
+    is_whole: bool
+
+
 @dataclass(frozen=True)
 class Catalogue:
     """The skills and tools of one run, each in order of name."""
@@ -53,56 +75,157 @@ class Catalogue:
         """The tool of this name."""
         return next((spec for spec in self.tools if spec.name == name), None)
 
-    def scores(self, question: str) -> dict[str, float]:
-        """How much each entry has to do with the question: words in common, rare ones counting more."""
-        asked = words(question)
-        texts = {card.name: words(f"{card.name} {card.description}") for card in self.skills}
-        texts |= {
-            spec.name: words(f"{spec.name} {spec.description}") | {stem(w) for w in spec.keywords}
-            for spec in self.tools
-        }
-        spread: dict[str, int] = {}
-        for text in texts.values():
-            for word in text:
-                spread[word] = spread.get(word, 0) + 1
-        return {
-            name: sum(math.log(1 + len(texts) / spread[word]) for word in asked & text) for name, text in texts.items()
-        }
+    def show(self, question: str, *, query: str = "", max_chars: int = CATALOGUE_CHARS) -> CatalogueView:
+        """The whole catalogue where it fits; else our own tools and the skills, and of the foreign tools those that fit
+        the question best, with the names of all others. `query` is what the planner has searched for: what fits it
+        comes first.
+        """
+        if len(self._whole_text) <= max_chars:
+            return CatalogueView(self._whole_text, tuple(self.names()), is_whole=True)
+        foreign = [spec for spec in self.tools if is_foreign(spec)]
+        lines = self._choose_lines(foreign, question, query, max_chars - len(self._own_text))
+        text = [self._own_text] if self._own_text else []
+        text.append("Tools of connected servers. Those without inputs here are spelled out by find_tools:")
+        for server, tools in _group_by_server(foreign).items():
+            begin = f", names begin with {_prefix(tools[0])}" if _prefix(tools[0]) else ""
+            text.append(f"{server} ({len(tools)} tools{begin}):")
+            text += [lines[spec.name] for spec in tools if spec.name in lines]
+            rest = ", ".join(_local_name(spec) for spec in tools if spec.name not in lines)
+            text += [f"- by name only: {rest}"] if rest else []
+        own = [card.name for card in self.skills] + [spec.name for spec in self.tools if not is_foreign(spec)]
+        shown = tuple(spec.name for spec in foreign if spec.name in lines)
+        return CatalogueView("\n".join(text), (*own, *shown), is_whole=False)
 
-    def shortlist(self, question: str, limit: int = SHORTLIST) -> "Catalogue":
-        """The `limit` entries that have most to do with the question, in their own order; all when they fit."""
-        if len(self.skills) + len(self.tools) <= limit:
-            return self
-        scores = self.scores(question)
-        chosen = set(sorted(scores, key=lambda name: (-scores[name], name))[:limit])
-        return Catalogue(
-            skills=tuple(card for card in self.skills if card.name in chosen),
-            tools=tuple(spec for spec in self.tools if spec.name in chosen),
-        )
+    def _choose_lines(self, foreign: Sequence[ToolSpec], question: str, query: str, max_chars: int) -> dict[str, str]:
+        """The lines of the foreign tools that are not shown by name only: the best fitting whole, the next ones short.
+
+        First come those that are mentioned by name, then those that fit what was searched for, then those that fit the
+        question. Equal scores keep the order in which the servers take turns, so that no letter comes first.
+        """
+        searched = self.index.scores(query) if query else {}
+        scores = self.index.scores(question)
+        asked = f"{question}\n{query}".lower()
+        turns = {spec.name: place for place, spec in enumerate(_take_turns(foreign))}
+
+        def rank(spec: ToolSpec) -> tuple[bool, float, float, int]:
+            named = _is_mentioned(spec, asked)
+            return (not named, -searched.get(spec.name, 0.0), -scores.get(spec.name, 0.0), turns[spec.name])
+
+        lines: dict[str, str] = {}
+        left = max_chars - sum(len(_local_name(spec)) + 2 for spec in foreign)
+        for place, spec in enumerate(sorted(foreign, key=rank)):
+            line = _tool_line(spec) if place < WHOLE_TOOLS else _short_line(spec)
+            left -= len(line) - len(_local_name(spec))
+            if left < 0:
+                break
+            lines[spec.name] = line
+        return lines
 
     @cached_property
-    def text(self) -> str:
-        """As it stands in prompts: `render` to the usual length, once."""
-        return self.render()
+    def index(self) -> "CatalogueIndex":
+        """The words of the tools, made once for each catalogue."""
+        return CatalogueIndex(self.tools)
 
-    def render(self, max_chars: int = CATALOGUE_CHARS) -> str:
-        """The catalogue as text: the same bytes for the same entries. Descriptions are shortened before any entry
-        is dropped."""
-        length = 400
-        text = self._lines(length)
-        while len(text) > max_chars and length > _SHORTEST:
-            length = max(_SHORTEST, length // 2)
-            text = self._lines(length)
-        while len(text) > max_chars:
-            text = text[: text.rfind("\n")]
-        return text
-
-    def _lines(self, length: int) -> str:
+    @cached_property
+    def _own_text(self) -> str:
+        """The skills and our own tools, which are always shown."""
         lines = ["Skills (inputs: task):"] if self.skills else []
-        lines += [f"- {card.name}: {_short(card.description, length)}" for card in self.skills]
-        lines += ["Tools:"] if self.tools else []
-        lines += [f"- {spec.name}({_inputs(spec)}): {_short(spec.description, length)}" for spec in self.tools]
+        lines += [f"- {card.name}: {_shorten(card.description, SKILL_CHARS)}" for card in self.skills]
+        own = [spec for spec in self.tools if not is_foreign(spec)]
+        lines += ["Tools:"] if own else []
+        return "\n".join([*lines, *map(_tool_line, own)])
+
+    @cached_property
+    def _whole_text(self) -> str:
+        """Every entry spelled out: the same bytes for the same entries."""
+        lines = [self._own_text] if self._own_text else []
+        for server, tools in _group_by_server(spec for spec in self.tools if is_foreign(spec)).items():
+            lines += [f"Tools of the server {server}:", *map(_tool_line, tools)]
         return "\n".join(lines)
+
+
+class CatalogueIndex:
+    """Finds tools by words: rare words count more, and words of a name more than those of a description."""
+
+    def __init__(self, tools: Sequence[ToolSpec]) -> None:
+        self._names = {spec.name: words(split_name(spec.name)) for spec in tools}
+        self._texts = {spec.name: self._names[spec.name] | _text_words(spec) for spec in tools}
+        spread = Counter(word for text in self._texts.values() for word in text)
+        self._weights = {word: math.log(1 + len(self._texts) / count) for word, count in spread.items()}
+
+    def scores(self, question: str) -> dict[str, float]:
+        """How much each tool has to do with the question, from 0."""
+        asked = words(split_name(question))
+        return {
+            name: sum(self._weights[word] * (1.5 if word in self._names[name] else 1.0) for word in asked & text)
+            for name, text in self._texts.items()
+        }
+
+
+def is_foreign(spec: ToolSpec) -> bool:
+    """Whether somebody else's MCP server offers the tool."""
+    return spec.origin.startswith("mcp:")
+
+
+def server_of(spec: ToolSpec) -> str:
+    """The name of the server of a foreign tool."""
+    return spec.origin.removeprefix("mcp:")
+
+
+def split_name(text: str) -> str:
+    """Names as words: `list_issues`, `listIssues` and `list-issues` are "list issues"."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|_+", " ", text)
+
+
+def _text_words(spec: ToolSpec) -> frozenset[str]:
+    properties = spec.input_schema.get("properties")
+    names = " ".join(properties) if isinstance(properties, dict) else ""
+    return words(f"{spec.description} {split_name(names)} {server_of(spec)}") | {stem(word) for word in spec.keywords}
+
+
+def _group_by_server(foreign: Iterable[ToolSpec]) -> dict[str, list[ToolSpec]]:
+    groups: dict[str, list[ToolSpec]] = {}
+    for spec in foreign:
+        groups.setdefault(server_of(spec), []).append(spec)
+    return groups
+
+
+def _take_turns(specs: Sequence[ToolSpec]) -> list[ToolSpec]:
+    """The first tool of each server, then the second of each."""
+    places: Counter[str] = Counter()
+    placed = []
+    for spec in specs:
+        placed.append((places[spec.origin], spec))
+        places[spec.origin] += 1
+    return [spec for _, spec in sorted(placed, key=lambda one: one[0])]
+
+
+def _is_mentioned(spec: ToolSpec, asked: str) -> bool:
+    """Whether the request names the tool. A name of one common word must stand there with its server."""
+    local = _local_name(spec).lower()
+    if spec.name.lower() in asked:
+        return True
+    spaced = split_name(local)
+    return " " in spaced and re.search(rf"(?<!\w)(?:{re.escape(local)}|{re.escape(spaced)})(?!\w)", asked) is not None
+
+
+def _prefix(spec: ToolSpec) -> str:
+    server, separator, _ = spec.name.partition("__")
+    return f"{server}__" if separator else ""
+
+
+def _local_name(spec: ToolSpec) -> str:
+    return spec.name.removeprefix(_prefix(spec))
+
+
+def _tool_line(spec: ToolSpec) -> str:
+    return f"- {spec.name}({_inputs(spec)}): {_first_sentence(spec.description, DESCRIPTION_CHARS)}"
+
+
+def _short_line(spec: ToolSpec) -> str:
+    required = spec.input_schema.get("required")
+    inputs = ", ".join(map(str, required)) if isinstance(required, list) else ""
+    return f"- {spec.name}({inputs}): {_first_sentence(spec.description, SHORT_CHARS)}"
 
 
 def words(text: str) -> frozenset[str]:
@@ -131,10 +254,21 @@ def _type(prop: object) -> str:
     if not isinstance(prop, dict):
         return "any"
     if isinstance(prop.get("enum"), list):
-        return "|".join(json.dumps(item) for item in prop["enum"])
-    return str(prop.get("type", "any"))
+        values = [json.dumps(item, ensure_ascii=False) for item in prop["enum"]]
+        return "|".join(values[:_MAX_VALUES]) + ("|…" if len(values) > _MAX_VALUES else "")
+    if isinstance(prop.get("anyOf"), list):  # an optional value
+        kinds = [_type(one) for one in prop["anyOf"] if isinstance(one, dict) and one.get("type") != "null"]
+        return "|".join(dict.fromkeys(kinds)) or "any"
+    kind = prop.get("type", "any")
+    if kind == "array":
+        return f"{_type(prop.get('items'))}[]"
+    return "|".join(map(str, kind)) if isinstance(kind, list) else str(kind)
 
 
-def _short(text: str, length: int) -> str:
+def _first_sentence(text: str, limit: int) -> str:
+    return _shorten(re.split(r"(?<=[.!?])\s+(?=[A-Z`\"'(])", " ".join(text.split()), maxsplit=1)[0], limit)
+
+
+def _shorten(text: str, length: int) -> str:
     line = " ".join(text.split())
     return line if len(line) <= length else line[: length - 1].rsplit(" ", 1)[0] + "…"

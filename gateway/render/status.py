@@ -61,7 +61,9 @@ class StatusLines:
             parts.append(f"{self.retries} retr{'ies' if self.retries != 1 else 'y'}")
         parts.append(f"{event.at - self.started_at:.1f} s")
         word = "Done"
-        if isinstance(event.body, ev.RunSucceeded) and event.body.completeness != "complete":
+        if isinstance(event.body, ev.RunSucceeded) and event.body.awaits_input:
+            word = "Waiting for your answer"
+        elif isinstance(event.body, ev.RunSucceeded) and event.body.completeness != "complete":
             word = "Stopped early" if event.body.completeness == "aborted" else "Partly done"
         elif isinstance(event.body, ev.RunCancelled):
             word = "Cancelled"

@@ -1,16 +1,18 @@
 """The built-in tools, one file for each family; `builtin_tools` creates them from the settings."""
 
 from dataclasses import dataclass
+from itertools import islice
 
 from agent.core.settings import Settings
 from agent.ingest.collections import Library
 from agent.memory.store import MemoryStore
 from agent.net import SafeClient
+from agent.run_context.ground import GroundFile
 from agent.tools import Tool
 from mcp_tools.builtin.answer import AnswerWithCitationsTool
 from mcp_tools.builtin.calculator import CalculatorTool
 from mcp_tools.builtin.current_time import CurrentTimeTool
-from mcp_tools.builtin.files import FileRoots, ListFilesTool, ReadFileTool, SearchFilesTool
+from mcp_tools.builtin.files import MAX_WALKED_ENTRIES, FileRoots, ListFilesTool, ReadFileTool, SearchFilesTool
 from mcp_tools.builtin.incident import INCIDENT_EXTENSION, make_incident_tools
 from mcp_tools.builtin.ingest import IngestTool
 from mcp_tools.builtin.knowledge import SearchKnowledgeTool
@@ -30,6 +32,12 @@ class Builtins:
     tools: tuple[Tool, ...]
     client: SafeClient
     web_fetch: WebFetchTool
+    roots: FileRoots
+
+    def walk_files(self) -> list[GroundFile]:
+        """Returns the readable files, at most as many as a listing visits; blocks."""
+        found = islice(self.roots.walk("", "*"), MAX_WALKED_ENTRIES)
+        return [GroundFile(place.display_path, info.st_mtime) for place, info in found]
 
     async def aclose(self) -> None:
         """Closes connections."""
@@ -66,4 +74,4 @@ def builtin_tools(settings: Settings, memory: MemoryStore, library: Library) -> 
         IngestTool(library, settings.readable_roots),
         *make_incident_tools(settings, library),
     )
-    return Builtins(tools, client, web_fetch)
+    return Builtins(tools, client, web_fetch, roots)

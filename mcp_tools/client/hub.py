@@ -92,6 +92,11 @@ class McpServer:
         return self._registration.tools
 
     @property
+    def instructions(self) -> str:
+        """What the server says about its use; empty before somebody accepted it."""
+        return self._registration.instructions
+
+    @property
     def quarantined(self) -> Mapping[str, str]:
         """Tools that may not be used until `stepgate mcp-servers review`: the reason for each name."""
         return self._registration.quarantined
@@ -261,7 +266,7 @@ class McpServer:
         resources = await find_resource_tools(connection.client, tools)
         self._has_resources = bool(resources)
         self._listed_at = monotonic()
-        await self._registration.update_offers([*tools, *resources])
+        await self._registration.update_offers([*tools, *resources], connection.client.instructions or "")
 
     async def _on_message(self, message: object) -> None:
         connection = self._connection

@@ -19,11 +19,15 @@ from mcp_tools.client.remote_tool import (
     make_local_tool_name,
 )
 from mcp_tools.client.resources import is_resource_tool
-from mcp_tools.client.sanitize import escape_invisible
+from mcp_tools.client.sanitize import escape_invisible, sanitize_text
 from mcp_tools.client.tool_pin_store import PinRow, PinsDamagedError, PinSettings
 from mcp_tools.client.tool_pins import PinPolicy, ServerPins, ToolDefinition
 
 log = logging.getLogger(__name__)
+
+INSTRUCTIONS = "server instructions"
+"""The name under which a server's instructions are pinned: planners read them, as they read its tools' descriptions."""
+INSTRUCTIONS_CHARS = 2_000
 
 
 class ToolRegistration:
@@ -36,6 +40,7 @@ class ToolRegistration:
         self._pinning = pinning if pinning is not None and (server.config.pin or pinning.policy) != "off" else None
         self._policy: PinPolicy = server.config.pin or (pinning.policy if pinning is not None else "off")
         self._offers: tuple[types.Tool, ...] = ()
+        self._offered_instructions = ""
         self._definitions: dict[str, ToolDefinition] = {}
         self._revision = 0
         self._pin_damage = ""
@@ -43,6 +48,8 @@ class ToolRegistration:
         self._ignored_settings: tuple[str, ...] = ()
         self.tools: tuple[types.Tool, ...] = ()
         """The registered tools."""
+        self.instructions = ""
+        """What the server says about its use, once it is accepted; without hidden characters."""
         self.quarantined: Mapping[str, str] = {}
         """The tools that may not be used, by name, and why."""
 
@@ -51,12 +58,13 @@ class ToolRegistration:
         """Problems with the server's pins or tools, in one line; empty if there are none."""
         return "; ".join(filter(None, (self._pin_damage, *self._excluded, *self._ignored_settings)))
 
-    async def update_offers(self, tools: Iterable[types.Tool]) -> None:
+    async def update_offers(self, tools: Iterable[types.Tool], instructions: str = "") -> None:
         """Registers the accepted ones of the tools that the server offers now, and quarantines the others.
 
         Raises `StoreError`; then the registered tools stay as they were.
         """
         self._offers = self._select_usable(tools)
+        self._offered_instructions = sanitize_text(instructions).text[:INSTRUCTIONS_CHARS].strip()
         await self._apply_pins()
         self._write_cache()
 
@@ -126,9 +134,12 @@ class ToolRegistration:
     async def _apply_pins(self) -> None:
         """Compares the offered tools with the pins, and stores what is new."""
         if self._pinning is None:
+            self.instructions = self._offered_instructions
             self._register(self._offers, {})
             return
         offers = {tool.name: make_definition(tool) for tool in self._offers}
+        if (instructions := self._define_instructions()) is not None:
+            offers[INSTRUCTIONS] = instructions
         try:
             self._register_allowed(await self._pinning.store.record_offers(self._server.name, offers, self._policy))
         except PinsDamagedError as error:
@@ -137,13 +148,20 @@ class ToolRegistration:
     def _register_allowed(self, row: PinRow) -> None:
         """Registers the offered tools that these pins allow."""
         self._revision, self._pin_damage = row.revision, ""
+        defined = self._define_instructions()
+        is_accepted = defined is not None and row.pins.allows(INSTRUCTIONS, defined)
+        self.instructions = self._offered_instructions if is_accepted else ""
         admitted = (tool for tool in self._offers if row.pins.allows(tool.name, make_definition(tool)))
         self._register(tuple(admitted), row.pins.withheld_reasons)
+
+    def _define_instructions(self) -> ToolDefinition | None:
+        text = self._offered_instructions
+        return ToolDefinition.from_parts({"name": INSTRUCTIONS, "description": text}) if text else None
 
     async def _withhold_all(self, error: PinsDamagedError) -> None:
         """Registers none of the tools, because the accepted definitions are unknown."""
         log.error("%s", error.message)
-        self._pin_damage = error.message
+        self._pin_damage, self.instructions = error.message, ""
         self._register((), {tool.name: "has unreadable pins" for tool in self._offers})
         if self._pinning is not None:
             self._revision = await self._pinning.store.get_revision(self._server.name) or 0

@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from agent.core.models import ENDED_STATUSES, AgentRequest, JsonObject
+from agent.core.models import ENDED_STATUSES, AgentRequest, ChatMessage, JsonObject
+from agent.core.run_state import RunState, fold
 from agent.runs.response import build_response
 from agent.runs.run_intake import RunIntake
 from agent.tools import ToolAnnotations, build_flat_schema
@@ -59,9 +60,17 @@ class RunGetInput(_Input):
 class RunRespondInput(_Input):
     """Arguments of `run_respond`."""
 
-    run_id: str = Field(min_length=1, max_length=64, description="id of the run whose status is 'awaiting_approval'")
+    run_id: str = Field(
+        min_length=1, max_length=64, description="id of the run whose status is 'awaiting_approval' or 'awaiting_input'"
+    )
     decision: Decision = Field(
-        description="the user's own decision, never yours: approve, reject, or answer if it was neither"
+        default="answer",
+        description="the user's own decision, never yours: approve, reject, or answer if it was neither",
+    )
+    answer: str = Field(
+        default="",
+        max_length=MAX_REPLY_CHARS,
+        description="with status awaiting_input: what the user answers to the question, in their words",
     )
     text: str = Field(
         default="",
@@ -86,8 +95,17 @@ class RunRespondInput(_Input):
         word = "answer" if approve is None else "approve" if approve else "reject"
         return {"decision": word, "text": feedback, **given}
 
+    @property
+    def words(self) -> str:
+        """What the user said."""
+        return (self.answer or self.text).strip()
+
     @model_validator(mode="after")
     def _check_consistency(self) -> "RunRespondInput":
+        if self.answer and (self.text or self.decision != "answer"):
+            raise ValueError("give either answer, or decision with its text")
+        if self.answer.strip():
+            return self
         if self.decision == "answer" and not self.text.strip():
             raise ValueError("decision 'answer' needs text: the user's reply")
         if self.decision == "approve" and self.text.strip():
@@ -111,8 +129,10 @@ class RunReport(BaseModel):
     """A run as these tools return it."""
 
     run_id: str
-    status: str = Field(description="working, awaiting_approval, complete, partial, aborted, failed or cancelled")
-    response: str = Field(description="the answer; with awaiting_approval: the question to the user")
+    status: str = Field(
+        description="working, awaiting_approval, awaiting_input, complete, partial, aborted, failed or cancelled"
+    )
+    response: str = Field(description="the answer; with awaiting_approval or awaiting_input: the question to the user")
     steps: list[dict[str, JsonValue]] = Field(description="what was done, in order")
     citations: list[dict[str, JsonValue]] = Field(description="the sources the answer cites")
     approvals: list[dict[str, JsonValue]] = Field(
@@ -169,10 +189,18 @@ class AgentToolCall:
         return args.run_id
 
     async def respond(self, args: RunRespondInput) -> str:
-        """Passes the user's decision to a waiting run, then follows it as `run` does."""
+        """Passes the user's decision to a waiting run, then follows it as `run` does. The answer to a question starts a
+        run that goes on with what the asking one has found.
+        """
+        row = await self._service.get_run(args.run_id, owner=current_owner())
+        if row.status == "awaiting_input":
+            asked = fold(args.run_id, await self._service.read_events(args.run_id, owner=current_owner()))
+            run = await self._intake.accept(current_principal(), _build_reply(asked, args.words))
+            await self.follow_or_cancel(run.run_id)
+            return run.run_id
         plan: JsonObject | None = dict(args.plan) or None
         decided = await self._service.submit_decision(
-            args.run_id, args.decision, principal=current_principal(), reason=args.text.strip(), plan=plan
+            args.run_id, args.decision, principal=current_principal(), reason=args.words, plan=plan
         )
         await self.follow_or_cancel(args.run_id, decided.last_seq)
         return args.run_id
@@ -232,6 +260,23 @@ class AgentToolCall:
         self._seconds_left = max(0.0, self._seconds_left - (time.monotonic() - began))
 
 
+def _build_reply(asked: RunState, words: str) -> AgentRequest:
+    """Returns the request that answers the question of a run: the same room, after the same conversation."""
+    request = asked.request
+    messages = None
+    if request.conversation_id is None:
+        question = asked.answer.text if asked.answer is not None else ""
+        spoken = (("user", request.prompt), ("assistant", question))
+        messages = (*(request.messages or ()), *(ChatMessage(role=role, content=text) for role, text in spoken))
+    return AgentRequest(
+        prompt=words,
+        room=asked.room.id,
+        conversation_id=request.conversation_id,
+        messages=messages,
+        metadata=request.get_caller_metadata(),
+    )
+
+
 AGENT_TOOLS: Mapping[str, AgentTool] = {
     tool.name: tool
     for tool in (
@@ -239,7 +284,8 @@ AGENT_TOOLS: Mapping[str, AgentTool] = {
             "agent_run",
             "Give the agent a whole task: it plans, runs the steps with skills and tools, checks them and answers. "
             "Returns the answer with its steps; status 'working' means: call run_get with the run_id; "
-            "'awaiting_approval': show the user the response, then call run_respond with what they say.",
+            "'awaiting_approval' or 'awaiting_input': show the user the response, then call run_respond with what they "
+            "say.",
             AgentRunInput,
             ToolAnnotations(read_only=False, destructive=False, idempotent=False, open_world=True),
             AgentToolCall.run,

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, JsonValue, ValidationError
 from agent.core.models import JsonObject
 from agent.runs.run_intake import RunIntake
 from agent.tools import READ_ONLY, ToolAnnotations, ToolRegistry, ToolSpec, build_flat_schema
-from agent.tools.catalogue import Catalogue
+from agent.tools.catalogue import CatalogueIndex
 from mcp_tools.server.agent_tools import AGENT_TOOLS
 from mcp_tools.server.approval import ClientCall
 from mcp_tools.server.content import make_text_content
@@ -114,7 +114,7 @@ async def call_search_tool(
 
 
 def _find_tools(foreign: list[ToolSpec], wanted: FindInput) -> FoundTools:
-    scores = Catalogue(tools=tuple(foreign)).scores(wanted.query)
+    scores = CatalogueIndex(foreign).scores(wanted.query)
     for spec in foreign:  # a matching name counts more than a matching description
         scores[spec.name] += 100.0 if wanted.query.lower() in spec.name else 0.0
     ranked = [spec for spec in sorted(foreign, key=lambda spec: (-scores[spec.name], spec.name)) if scores[spec.name]]

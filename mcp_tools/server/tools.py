@@ -81,6 +81,9 @@ def make_run_result(report: RunReport) -> types.CallToolResult:
     content: list[types.ContentBlock] = [make_text_content(text)]
     if report.status == "awaiting_approval":
         content.append(types.TextContent(type="text", text=_format_respond_hint(report.run_id)))
+    if report.status == "awaiting_input":
+        hint = f"The agent needs this from the user. Call run_respond with run_id {report.run_id} and their answer."
+        content.append(types.TextContent(type="text", text=hint))
     return types.CallToolResult(content=content, structured_content=report.model_dump(mode="json"))
 
 

@@ -78,15 +78,18 @@ class End:
 
 
 ENDS = {
-    "planner": End(("complete", 1), ("complete", 1)),  # the rules plan
+    "planner": End(("complete", 1), ("complete", 1), streams=True),  # the rules plan
     "skill": End(("partial", 4), ("aborted", 1)),  # two attempts under each of two plans; no rules for this skill
     "supervisor": End(("complete", 1), ("complete", 1)),  # a judge that cannot be reached gives no verdict
     "completion": End(("complete", 2), ("complete", 1), streams=True),  # composed from the results
     "direct": End(("failed", 2), ("failed", 1), streams=True),  # nothing is there to fall back on
 }
+UNREADABLE = {
+    # Every word stands there twice: that is no plan, and the second one is none either.
+    ("planner", "every chunk twice"): ("complete", 2),
+}
 READ_ALL_THE_SAME = {
     # Ten megabytes of text are a reply, where they need not be a plan or a verdict.
-    ("planner", "a line of 10 MB"): ("complete", 2),
     ("skill", "a line of 10 MB"): ("complete", 1),
     ("supervisor", "a line of 10 MB"): ("partial", 2),
 }
@@ -123,8 +126,9 @@ class Case:
         requests = fault.streamed if end.streams else fault.requests
         if self.purpose == "supervisor" and fault.code == LATE:
             requests = 1  # a judge gets the time of one call, and no second one
-        if (self.purpose, self.what) in READ_ALL_THE_SAME:
-            return READ_ALL_THE_SAME[self.purpose, self.what]
+        for exceptions in (UNREADABLE, READ_ALL_THE_SAME):
+            if (self.purpose, self.what) in exceptions:
+                return exceptions[self.purpose, self.what]
         if fault.code is None:
             return "complete", requests
         status, calls = end.broken if fault.code == BROKEN else end.other
@@ -133,8 +137,9 @@ class Case:
     def rules(self) -> list[Rule]:
         """The script of this case: the fault, then what is said without it."""
         task = {"tool": "investigate", "inputs": {"task": f"look into {self.word}"}}
+        steps = [{"tool": "completion"}] if self.purpose == "direct" else [task, {"tool": "completion"}]
         good = {
-            "planner": plans(task, {"tool": "completion"}, about=self.word).reply.text,
+            "planner": plans(*steps, about=self.word).reply.text,
             "skill": FINDINGS,
             "supervisor": judges("SUCCESS").reply.text,
             "completion": ANSWER,
@@ -235,7 +240,8 @@ def faults_of_log(gateway: FaultyGateway, case: Case, told: FaultReport) -> list
     if logged != case.end[1]:
         found.append(f"the log has {logged} requests, {case.end[1]} is right")
     planners = {body.effective for body in bodies if isinstance(body, PlanProposed)}
-    if case.purpose == "planner" and planners != ({"llm"} if case.fault.code is None else {"rules"}):
+    is_read = case.fault.code is None and (case.purpose, case.what) not in UNREADABLE
+    if case.purpose == "planner" and planners != ({"llm"} if is_read else {"rules"}):
         found.append(f"planned by {planners}")
     terminal = "run.failed" if case.end[0] == "failed" else "run.succeeded"
     if not bodies or gateway.logs[told.run_id][-1].type != terminal:

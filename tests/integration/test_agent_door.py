@@ -143,7 +143,7 @@ async def test_a_model_that_cannot_be_reached_is_named_and_the_gateway_still_ser
         httpx.AsyncClient(timeout=30) as client,
     ):
         ready = await client.get(f"{url}/ready")
-        answer = (await client.post(f"{url}/v1/agent", json={"prompt": "search my files and compute 2*21"})).json()
+        answer = (await client.post(f"{url}/v1/agent", json={"prompt": "compute 2*21"})).json()
     assert ready.status_code == 200
     assert ready.json()["components"]["models"]["ok"] is False
     assert "127.0.0.1:9" in ready.json()["components"]["models"]["detail"]

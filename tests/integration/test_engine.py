@@ -11,7 +11,7 @@ from agent.core import events as ev
 from agent.core.errors import BadRequestError, ToolError
 from agent.core.models import AgentRequest, AgentResponse, Budgets, JsonObject, Room
 from tests.support.engine import engine_bench
-from tests.support.script import Call, judges, plans, says, script
+from tests.support.script import Call, answers, judges, plans, says, script
 from tests.support.tools import EFFECT, FunctionTool, Latch, returning
 
 ALWAYS = Room(id="test", supervision="always")
@@ -228,10 +228,11 @@ async def test_an_invented_figure_that_stays_is_marked_and_the_run_is_partial(tm
 
 
 async def test_figures_of_a_plain_answer_need_no_evidence(tmp_path: Path) -> None:
-    async with engine_bench(tmp_path, script(says("It has 10 500 000 inhabitants.", to="completion"))) as bench:
+    async with engine_bench(tmp_path, script(answers("It has 10 500 000 inhabitants."))) as bench:
         run_id = await bench.service.start_run(AgentRequest(prompt="How many people live in Sweden?"))
         response = await bench.service.wait_for_response(run_id)
-    assert bench.client.purposes() == ["completion"]
+    assert bench.client.purposes() == ["planner"]
+    assert response.response == "It has 10 500 000 inhabitants."
     assert response.metadata["uncertainties"] == []
 
 
@@ -420,9 +421,7 @@ async def test_explicit_tool_calls_are_executed_and_reported_without_a_plan(tmp_
 
 @pytest.mark.row("S001-50")
 async def test_a_conversation_is_remembered(tmp_path: Path) -> None:
-    model = script(
-        says("Nice to meet you, Ada.", to="completion", about="I am Ada", times=1), says("Ada.", to="completion")
-    )
+    model = script(answers("Nice to meet you, Ada.", about="I am Ada", times=1), answers("Ada."))
     async with engine_bench(tmp_path, model) as bench:
         await bench.run("I am Ada", conversation_id="c1")
         await bench.run("Who am I?", conversation_id="c1")
@@ -437,14 +436,14 @@ async def test_a_conversation_is_remembered(tmp_path: Path) -> None:
     ("prompt", "purposes"),
     [
         ("hello", ["completion"]),
-        ("What is the capital of France?", ["completion"]),
+        ("What is the capital of France?", ["planner"]),
         ("### Task:\nGenerate a title", ["task"]),
-        ("2+2*3", []),
+        ("2+2*3", ["planner"]),
         ("/tools", []),
     ],
 )
 async def test_cheap_turns_stay_cheap(tmp_path: Path, prompt: str, purposes: list[str]) -> None:
-    model = script(says("ok", to="completion"), says('{"title": "T"}', to="task"))
+    model = script(says("ok", to="completion"), answers("ok"), says('{"title": "T"}', to="task"))
     async with engine_bench(tmp_path, model) as bench:
         response = await bench.run(prompt)
     assert bench.client.purposes() == purposes

@@ -10,7 +10,7 @@ import pytest
 from agent.core.models import JsonObject, Room, RoomGuards
 from tests.integration.conftest import Serve
 from tests.support.engine import engine_bench
-from tests.support.script import Call, plans, says, script
+from tests.support.script import Call, answers, plans, says, script
 from tests.support.scripted_server import ScriptedServer
 from tests.support.tools import returning
 
@@ -51,7 +51,7 @@ async def test_the_second_turn_of_a_conversation_knows_the_first(serve: Serve, m
 async def test_a_tool_gets_the_value_that_an_earlier_turn_named(tmp_path: Path) -> None:
     tool = returning("find_order", f"order 17 of {ANN}")
     model = script(
-        says("Noted.", to="completion", times=1),
+        answers("Noted.", times=1),
         plans({"tool": "find_order", "inputs": {"x": "<EMAIL_1>"}}, {"tool": "completion", "depends_on": ["s1"]}),
         says("It is order 17 of <EMAIL_1>.", to="completion"),
     )

@@ -17,7 +17,7 @@ from agent.tools import ToolContext, ToolResult, ToolSpec
 from gateway.observe.logs import JsonFormatter, RedactingFormatter
 from gateway.render.openai import OpenAIChunks, completion_body
 from tests.support.engine import engine_bench
-from tests.support.script import plans, says, script
+from tests.support.script import answers, plans, says, script
 from tests.support.tools import FunctionTool, returning
 
 FOREIGN = "ghp" + "_" + "a1B2" * 9
@@ -130,12 +130,12 @@ async def test_an_unsafe_answer_is_written_once_more_and_shown_when_it_is_safe(t
 
 @pytest.mark.row("S003-42", "S003-40")
 async def test_an_answer_that_stays_unsafe_is_refused(tmp_path: Path) -> None:
-    model = script(says(f"Ask {BOB}.", to="completion", chunk=2))
+    model = script(answers(f"Ask {BOB}.", chunk=2), says(f"Ask {BOB}.", to="completion", chunk=2))
     async with engine_bench(tmp_path, model, room=room(pii="block")) as bench:
         events = await bench.events("whom do I ask?", conversation_id="c")
         stored = await bench.store.conversations.list_turns("local", "c")
         purposes = bench.client.purposes()
-    assert purposes == ["completion", "completion"], "once more, and no plan but this"
+    assert purposes == ["planner", "completion"], "once more, and no plan but this"
     failed = events[-1].body
     assert isinstance(failed, ev.RunFailed)
     assert failed.failure.error_code == "ERR_GUARDRAIL_UNSAFE"

@@ -106,7 +106,7 @@ async def test_a_call_that_a_model_wrote_as_text_goes_on_as_it_was_allowed(
 @pytest.mark.row("S003-02")
 async def test_a_plan_that_is_refused_is_quoted_without_keys(tmp_path: Path) -> None:
     model = script(
-        says(f"no plan: {SAID}", to="planner", times=1),
+        says(json.dumps({"steps": SAID}), to="planner", times=1),
         plans({"tool": FOREIGN}, times=1),
         says("Ask the office."),
     )
@@ -114,6 +114,22 @@ async def test_a_plan_that_is_refused_is_quoted_without_keys(tmp_path: Path) -> 
         events = await bench.events("please search the page and report")
     assert [event.type for event in events].count("plan.rejected") == 2
     assert [part for part in stored_words({"pii": "redact"}) if part in visible_text(events)] == []
+
+
+@pytest.mark.row("S003-02")
+@pytest.mark.parametrize("guards", POLICIES)
+@pytest.mark.parametrize("marker", ["ANSWER\n", ""])
+async def test_what_a_planner_answers_is_shown_without_keys_and_personal_data(
+    tmp_path: Path, guards: dict[str, str], marker: str
+) -> None:
+    model = script(says(f"{marker}{SAID}", to="planner", chunk=3), says("Ask the office.", to="completion"))
+    async with engine_bench(tmp_path, model, room=room(**guards), llm_api_key=OWN) as bench:
+        events = await bench.events("whom do I ask?")
+        # An answer that the room refuses is written again by a completion, under a stricter instruction.
+        assert bench.client.purposes() == ["planner"] + ["completion"] * ("secret" in guards)
+    whole = visible_text(events)
+    assert [part for part in stored_words(guards) if part in whole] == []
+    assert build_response(events).response.startswith("Ask ")
 
 
 async def test_what_the_caller_wrote_stays_in_the_words_of_the_plan(tmp_path: Path) -> None:

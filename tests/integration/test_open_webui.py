@@ -32,15 +32,17 @@ def wire(model_server: ScriptedServer, purpose: str) -> list[dict[str, Any]]:
 
 async def test_the_cards_of_an_answer_are_no_calls_in_the_next_turn(serve: Serve, model_server: ScriptedServer) -> None:
     """They come back as calls of tools that there are none of, with names most endpoints refuse."""
-    async with serve(MODEL) as url:
+    thanks = "thanks for that, and what was it?"
+    model = script(plans({"tool": "completion"}, about=thanks), *MODEL.rules)
+    async with serve(model) as url:
         first = await read_shown(url, {"model": "stepgate", "messages": user()})
         assert len([item for item in first.output if item["type"] == "function_call"]) == 2
-        again = [*user(), *first.history(), *user("thanks for that, and what was it?")]
+        again = [*user(), *first.history(), *user(thanks)]
         await read_shown(url, {"model": "stepgate", "messages": again})
         sent = wire(model_server, "completion")
     assert not [message for message in sent if "tool_calls" in message or message["role"] == "tool"]
     assert [m["content"] for m in sent if m["role"] != "system"] == [
-        ASK, "It is 42.", "thanks for that, and what was it?"
+        ASK, "It is 42.", thanks
     ]  # fmt: skip
 
 

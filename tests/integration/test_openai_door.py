@@ -10,7 +10,7 @@ import pytest
 from openai.types.chat import ChatCompletionChunk
 
 from tests.integration.conftest import Serve
-from tests.support.script import Call, plans, says, script
+from tests.support.script import Call, answers, plans, says, script
 from tests.support.scripted_server import ScriptedServer
 
 STEPS = ({"tool": "calculator", "inputs": {"expression": "2*21"}}, {"tool": "current_time"}, {"tool": "completion"})
@@ -220,7 +220,7 @@ async def streamed_whole(client: openai.AsyncOpenAI) -> list[Any]:
     ],
 )
 async def test_a_model_that_fails_is_an_error_of_the_door(serve: Serve, fault: str, status: int) -> None:
-    model = script(says("something", to="completion", fault=fault, retry_after=0))
+    model = script(says("something", fault=fault, retry_after=0))
     async with serve(model) as url, sdk(url) as client:
         with pytest.raises(openai.APIStatusError) as caught:
             await client.chat.completions.create(model="stepgate", messages=user("What is the capital of France?"))
@@ -236,18 +236,23 @@ async def test_a_model_that_fails_is_an_error_of_the_door(serve: Serve, fault: s
 
 
 async def test_whole_conversations_are_context(serve: Serve, model_server: ScriptedServer) -> None:
-    async with serve(script(says("Ada.", to="completion"))) as url, sdk(url) as client:
-        await client.chat.completions.create(
-            model="stepgate",
-            messages=[
-                {"role": "developer", "content": "Be brief."},
-                {"role": "user", "content": "I am Ada"},
-                {"role": "assistant", "content": "Hello Ada"},
-                {"role": "user", "content": [{"type": "text", "text": "Who"}, {"type": "text", "text": "am I?"}]},
-            ],
-        )
-    (request,) = model_server.requests()
-    sent = [(m["role"], m["content"]) for m in request["body"]["messages"]]
+    messages: Any = [
+        {"role": "developer", "content": "Be brief."},
+        {"role": "user", "content": "I am Ada"},
+        {"role": "assistant", "content": "Hello Ada"},
+        {"role": "user", "content": [{"type": "text", "text": "Who"}, {"type": "text", "text": "am I?"}]},
+    ]
+    async with serve(script(answers("Ada."))) as url, sdk(url) as client:
+        await client.chat.completions.create(model="stepgate", messages=messages)
+        (planner,) = model_server.requests()
+        model_server.load(script(plans({"tool": "completion"}), says("Ada.", to="completion")))
+        await client.chat.completions.create(model="stepgate", messages=messages)
+        completion = model_server.requests()[-1]
+    system, user_message = (m["content"] for m in planner["body"]["messages"])
+    assert system.startswith("Be brief.\n\n"), "the caller's own instructions hold for an answer of the planner too"
+    assert "<history>\nuser: I am Ada\nassistant: Hello Ada\n</history>" in user_message
+    assert "<user_request>\nWho\nam I?\n</user_request>" in user_message
+    sent = [(m["role"], m["content"]) for m in completion["body"]["messages"]]
     assert sent == [("system", "Be brief."), ("user", "I am Ada"), ("assistant", "Hello Ada"), ("user", "Who\nam I?")]
 
 

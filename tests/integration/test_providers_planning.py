@@ -23,7 +23,7 @@ def plan_of(*steps: dict[str, Any]) -> str:
 
 
 def is_planner(body: Body) -> bool:
-    return "You plan how to answer" in str(body["messages"][0]["content"])
+    return "You decide how a user's request is served" in str(body["messages"][0]["content"])
 
 
 def refused_planner(body: Body) -> Refusal | None:

@@ -66,7 +66,7 @@ async def test_messages_stand_for_the_history_in_that_call_only(tmp_path: Path) 
             ("Which one", {}),
         ):
             await bench.run(prompt, conversation_id="c", **more)
-            said.append(text_of(list_requests(bench, "completion")[-1]))
+            said.append(text_of(list_requests(bench, "planner")[-1]))
         assert ("Aurora" in said[1], "Mira" in said[1]) == (False, True)
         assert ("Aurora" in said[2], "Mira" in said[2]) == (True, False)
         stored = await bench.store.conversations.list_turns("local", "c")

@@ -21,6 +21,7 @@ from agent.memory.store import MemoryStore
 from agent.net import SafeClient
 from agent.rooms import Rooms
 from agent.run_context.extensions import merge_extensions
+from agent.run_context.ground import GroundSources
 from agent.run_context.run import Engine, Observer, Run
 from agent.runs.response import build_response
 from agent.runs.run_worker import ServiceLimits, worker_name
@@ -102,6 +103,7 @@ async def engine_bench(
         ),
         observers=observers,
         extensions=merge_extensions(BUILTIN_EXTENSIONS),
+        ground=GroundSources(builtins.walk_files, library.list_collections),
     )
     chosen = room or Room(id="test")
     rooms = Rooms([chosen, replace_planning(chosen)], chosen.id)

@@ -115,6 +115,11 @@ def says(
     return Rule(Reply(text=text, **reply), purpose=to, contains=about, times=times, model=model)
 
 
+def answers(text: str, **conditions: Any) -> Rule:
+    """A rule: the planner answers by itself with this text."""
+    return says(f"ANSWER\n{text}", to="planner", **conditions)
+
+
 def plans(*steps: dict[str, Any], about: str | None = None, times: int | None = None, tier: str = "fast") -> Rule:
     """A rule: the planner answers with these steps, in the wire form."""
     wire = []

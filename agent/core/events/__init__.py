@@ -32,8 +32,15 @@ from agent.core.events.call import (
     ToolReturned,
 )
 from agent.core.events.envelope import Event, EventBody, EventDraft
-from agent.core.events.plan import ApprovalDecided, ApprovalItem, ApprovalRequested, PlanProposed, PlanRejected
-from agent.core.events.request import InputGuarded, MemoryItem, MemoryRetrieved, RequestUnderstood
+from agent.core.events.plan import (
+    ApprovalDecided,
+    ApprovalItem,
+    ApprovalRequested,
+    InputRequested,
+    PlanProposed,
+    PlanRejected,
+)
+from agent.core.events.request import EarlierResult, InputGuarded, MemoryItem, MemoryRetrieved, RequestUnderstood
 from agent.core.events.run import (
     CancelRequested,
     RunCancelled,
@@ -68,12 +75,14 @@ __all__ = [
     "AssistantTurn",
     "CancelRequested",
     "ClaimProblem",
+    "EarlierResult",
     "EventDraft",
     "Event",
     "EventBody",
     "FinishReason",
     "GateChecked",
     "InputGuarded",
+    "InputRequested",
     "MemoryItem",
     "MemoryRetrieved",
     "ModelReturned",
@@ -107,7 +116,7 @@ __all__ = [
 _BODY_CLASSES: tuple[type[EventBody], ...] = (
     RunCreated, RunClaimed, RunSuspended, RunWaiting, CancelRequested, RunSucceeded, RunFailed, RunCancelled,
     InputGuarded, RequestUnderstood, MemoryRetrieved,
-    PlanRejected, PlanProposed, ApprovalRequested, ApprovalDecided,
+    PlanRejected, PlanProposed, InputRequested, ApprovalRequested, ApprovalDecided,
     StepStarted, StepSpeculative, StepFinished, StepJudged, StepDiscarded, StepUnknown,
     ModelReturned, ToolCalled, ToolReturned, ToolRefused, SubAgentStarted, SubAgentFinished,
     AnswerStarted, AnswerDelta, AnswerChecked, OutputGuarded, GateChecked, AnswerTranslated, AnswerFinished,

@@ -16,6 +16,13 @@ class PlanRejected(EventBody):
     excerpt: str = ""
 
 
+class InputRequested(EventBody):
+    """The planner needs something that only the user knows. The run ends with the question as its answer."""
+
+    type = "input.requested"
+    question: str
+
+
 class PlanProposed(EventBody):
     """A validated plan. `requested` and `effective` differ if the rule planner took over."""
 

@@ -47,6 +47,15 @@ class MemoryItem(FrozenModel):
     tainted: bool = False
 
 
+class EarlierResult(FrozenModel):
+    """The result of a step of the run before, which ended with a question to the user."""
+
+    tool: str
+    intent: str = ""
+    text: str
+    tainted: bool = False
+
+
 class MemoryRetrieved(EventBody):
     """The retrieve stage: earlier turns of the conversation and remembered items, as models may see them.
 
@@ -61,4 +70,7 @@ class MemoryRetrieved(EventBody):
     embedder: str = ""
     fallback_reason: str | None = None
     placeholders: dict[str, str] = Field(default_factory=dict, description="placeholders for values removed from them")
+    earlier_results: tuple[EarlierResult, ...] = Field(
+        default=(), description="what the run had found whose question this request answers"
+    )
     tainted: bool = Field(default=False, description="whether an earlier answer relies on untrusted content")

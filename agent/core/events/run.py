@@ -58,10 +58,13 @@ class RunSucceeded(EventBody):
     terminal = True
     completeness: Completeness = "complete"
     reason: str = ""
+    awaits_input: bool = Field(default=False, description="the answer is a question to the user")
 
     @property
     def status(self) -> RunStatus:
         """The run's status: a run that did not do all that was asked did not succeed."""
+        if self.awaits_input:
+            return "awaiting_input"
         return "succeeded" if self.completeness == "complete" else "partial"
 
 

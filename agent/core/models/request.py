@@ -84,6 +84,9 @@ class AgentRequest(FrozenModel):
     client_tools: tuple[JsonObject, ...] = Field(
         default=(), description="tools that the client runs itself; only rooms that are a plain model use them"
     )
+    interactive: bool = Field(
+        default=True, description="whether somebody is there whom the planner may ask for a value that is missing"
+    )
     temperature: float | None = Field(default=None, ge=0, le=2)
     max_tokens: int | None = Field(default=None, ge=1)
     options: JsonObject = Field(

@@ -16,9 +16,12 @@ Effect = Literal["read", "idempotent", "effect"]
 """`read` may be repeated freely, `idempotent` with the same key; `effect` happens at most once."""
 Executor = Literal["skill", "agent", "litellm"]
 Action = Literal["skill", "tool", "memory", "completion"]
-RunStatus = Literal["queued", "running", "awaiting_approval", "succeeded", "partial", "failed", "cancelled"]
-ENDED_STATUSES: frozenset[RunStatus] = frozenset(("succeeded", "partial", "failed", "cancelled"))
-"""The statuses of a run that is over. `partial`: it has an answer, but did not do all that was asked."""
+RunStatus = Literal[
+    "queued", "running", "awaiting_approval", "awaiting_input", "succeeded", "partial", "failed", "cancelled"
+]
+ENDED_STATUSES: frozenset[RunStatus] = frozenset(("awaiting_input", "succeeded", "partial", "failed", "cancelled"))
+"""The statuses of a run that is over. `awaiting_input`: its answer is a question, and the reply to it starts another
+run. `partial`: it has an answer, but did not do all that was asked."""
 Completeness = Literal["complete", "partial", "aborted"]
 JudgePolicy = Literal["checks", "auto", "always"]
 ApprovalPolicy = Literal["never", "side_effects", "always"]

@@ -79,6 +79,9 @@ class Projection:
                 self._rejected.append("; ".join(body.problems))
             case ev.PlanProposed():
                 self._add_plan(event, body)
+            case ev.InputRequested():
+                usage = _drop_empty_usage(self._lines.calls.get_usage(("plan", None, None)))
+                self._lines.add_line(event, "plan", "asks the user", detail={"question": body.question}, usage=usage)
             case ev.ApprovalRequested():
                 asked = "the plan" if body.call_id is None else body.items[0].tool
                 key, title = ("approval", body.approval_id, None), f"asked for approval of {asked}"

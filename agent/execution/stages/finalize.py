@@ -57,6 +57,8 @@ def _terminal_event(run: Run, figures: tuple[str, ...], *, succeeded: bool) -> E
     state = run.state
     if state.cancel_request is not None and state.cancel_request.by == "caller":
         return RunCancelled(reason=state.cancel_request.reason)
+    if state.input_request is not None and state.cancel_request is None:
+        return RunSucceeded(awaits_input=True, reason="the user is asked for what is missing")
     if not succeeded:
         return RunSucceeded(completeness=_completeness(state), reason=stop_reason(run))
     if figures:
@@ -76,7 +78,7 @@ def _find_failure(state: RunState) -> AgentFailure | None:
 
     The latter is a plain question whose only model call failed.
     """
-    if state.cancel_request is not None or state.plan is None:
+    if state.cancel_request is not None or state.plan is None or state.input_request is not None:
         return None
     if gates := list_failed_gates(state):
         return _verification_failure(state, gates)
@@ -117,6 +119,8 @@ def _verification_failure(state: RunState, gates: tuple[GateChecked, ...]) -> Ag
 
 
 def _no_model_reason(state: RunState, *, succeeded: bool) -> str:
+    if state.input_request is not None:
+        return "the user is asked for what is missing"
     if not succeeded:
         return "the run stopped early; what is known is reported as it is"
     last = state.plan.steps[-1] if state.plan else None

@@ -1,14 +1,28 @@
 """Plan: a plan for the request, or the next one after a REPLAN. Cheap routes get theirs without the planner."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from time import monotonic
 
 from agent.core.errors import ModelRequestError
-from agent.core.events import ModelReturned, PlanProposed, PlanRejected
-from agent.core.models import JsonObject, Outcome, Plan, PlanStep
+from agent.core.events import (
+    AnswerStarted,
+    EventBody,
+    EventDraft,
+    InputRequested,
+    ModelReturned,
+    PlanProposed,
+    PlanRejected,
+    StepOutput,
+    StepStarted,
+)
+from agent.core.languages import ENGLISH, get_language_name
+from agent.core.models import Outcome, Plan, PlanStep
 from agent.core.run_state import AttemptState, RunState
 from agent.execution.catalogue import build_catalogue
-from agent.execution.decide import replan_reason
+from agent.execution.decide import Start, replan_reason
+from agent.execution.ground import build_ground, quotes_ground
+from agent.execution.planner_call import PlannerCall, answer_started, build_answer_output, choose_answer_form
 from agent.execution.stages.guard import explicit_tool_calls
 from agent.execution.static_plans import (
     KNOWLEDGE_TOOL,
@@ -19,14 +33,12 @@ from agent.execution.static_plans import (
     plan_knowledge_lookup,
     plan_skill,
 )
-from agent.llm.port import ModelReply, ResponseSchema
+from agent.execution.steps import build_failed_output, record_output
 from agent.planning.planner import Planned, PlannerAgent
 from agent.planning.request import CompletedStep, PlanningRequest
 from agent.planning.required import add_required_tools, extract_context
-from agent.planning.routing import asks_for_listing
-from agent.planning.rules import RulePlanner
+from agent.planning.rules import RulePlanner, asks_for_listing
 from agent.policy.approval import get_plan_feedback, has_side_effect
-from agent.run_context.model_calls import MeteredModels
 from agent.run_context.outputs import load_output
 from agent.run_context.run import Run
 from agent.run_context.run_tools import allowed_tools
@@ -43,8 +55,10 @@ async def plan(run: Run) -> None:
     started = monotonic()
     reason = replan_reason(run.state) if run.state.plan is not None else None
     planned = await _replanned(run, reason) if reason is not None else await _first(run)
+    if planned.question:
+        await run.emit(*_list_rejections(planned), InputRequested(question=planned.question))
+        return
     planned = await _with_what_is_required(run, planned, reason)
-    rejected = [PlanRejected(problems=tuple(reply.problems), excerpt=reply.excerpt) for reply in planned.rejected]
     proposed = PlanProposed(
         plan=_annotated(run, planned.plan),
         requested=planned.requested,
@@ -52,20 +66,48 @@ async def plan(run: Run) -> None:
         fallback_reason=planned.fallback_reason or None,
         replan_reason=reason,
         adjusted=planned.adjusted,
-        tainted=run.state.tainted or (reason is not None and _has_read_outside(run.state)),
+        tainted=(
+            run.state.tainted
+            or (reason is not None and _has_read_outside(run.state))
+            or quotes_ground(planned.plan, planned.ground, _user_words(run.state))
+        ),
         asked_for=reason is not None and bool(get_plan_feedback(run.state)),
-        final=_leaves_no_other(run, reason),
+        final=_leaves_no_other(run, planned.plan, reason),
         duration=monotonic() - started,
     )
-    await run.emit(*rejected, proposed)
+    await run.emit(*_list_rejections(planned), proposed)
+    duration = monotonic() - started
+    if planned.answer is not None:
+        begin = (
+            [] if run.state.answer_start is not None else [answer_started(run)]
+        )  # else it was shown as it was written
+        await _record_answer(run, proposed.plan, build_answer_output(run, planned.answer), begin, duration=duration)
+    elif planned.unreachable is not None and len(proposed.plan.steps) == 1 and proposed.plan.steps[0].is_completion:
+        await _record_answer(run, proposed.plan, build_failed_output(planned.unreachable), (), duration=duration)
 
 
-def _leaves_no_other(run: Run, reason: str | None) -> bool:
+def _list_rejections(planned: Planned) -> list[PlanRejected]:
+    return [PlanRejected(problems=tuple(reply.problems), excerpt=reply.excerpt) for reply in planned.rejected]
+
+
+async def _record_answer(
+    run: Run, proposed: Plan, output: StepOutput, begin: Sequence[AnswerStarted], *, duration: float
+) -> None:
+    """Records what the planner's call came to as the first attempt of the plan's one step. What is found wrong with an
+    answer there is written again by a completion."""
+    (step,) = proposed.steps
+    bodies: list[EventBody] = [*begin, StepStarted(tainted=run.state.tainted)]
+    drafts = [EventDraft(body, step.id, 1) for body in bodies]
+    await record_output(run, Start(step, 1), output, drafts, duration=duration)
+
+
+def _leaves_no_other(run: Run, proposed: Plan, reason: str | None) -> bool:
     """Whether nobody could make another plan than this one. The rules try again where a room requires tools, once more
     broadly; where that failed for what the request itself asks for, as a collection that is not there, a third plan
     would be the second."""
     if not _requires_tools(run):
-        return not run.plans_with_model or _is_fixed(run)
+        only_written = all(step.is_completion for step in proposed.steps) and not run.room.gates
+        return only_written or not run.plans_with_model or _is_fixed(run)
     if reason is None or run.plans_with_model or run.state.gates or run.state.plan is None:
         return False
     last = [run.state.get_step(step.id).last for step in run.state.plan.steps]
@@ -147,7 +189,8 @@ async def _planned(run: Run, request: PlanningRequest) -> Planned:
         ruled = RulePlanner().plan(request, has_model=run.works_with_model)
         ruled = ruled.model_copy(update={"origin_reason": PLANNER_REFUSED})
         return Planned(plan=ruled, requested="llm", effective="rules", fallback_reason=PLANNER_REFUSED, rejected=())
-    return await PlannerAgent(_FastTier(run), has_writer=run.works_with_model).plan(request)
+    planner = PlannerAgent(PlannerCall(run, request.answer_form), has_writer=run.works_with_model)
+    return replace(await planner.plan(request), ground=request.ground)
 
 
 def _planner_is_refused(run: Run) -> bool:
@@ -158,16 +201,6 @@ def _planner_is_refused(run: Run) -> bool:
         and event.body.error_code == ModelRequestError.code
         for event in run.events
     )
-
-
-class _FastTier:
-    """The planner's way to the fast tier; it never carries tools."""
-
-    def __init__(self, run: Run) -> None:
-        self._models = MeteredModels(run)
-
-    async def ask(self, messages: tuple[JsonObject, ...], schema: ResponseSchema) -> ModelReply:
-        return await self._models.complete("planner", messages, schema=schema)
 
 
 def _requires_tools(run: Run) -> bool:
@@ -189,10 +222,11 @@ async def _planning_request(run: Run, reason: str | None) -> PlanningRequest:
     retrieved = state.retrieval
     question = state.understanding.question if state.understanding else state.prompt
     facts = extract_context(state.request.metadata)
+    catalogue = _catalogue(run, reason)
     return PlanningRequest(
         question=question,
         room=room,
-        catalogue=_catalogue(run, reason),
+        catalogue=catalogue,
         history=retrieved.history if retrieved else (),
         # What came from outside must not have a say in what is done; the answer may still quote it, as data.
         memories=tuple(item for item in retrieved.items if not item.tainted) if retrieved else (),
@@ -208,7 +242,35 @@ async def _planning_request(run: Run, reason: str | None) -> PlanningRequest:
         redo=_tools_to_redo(state) | {step.tool for step in previous if state.get_step(step.id).status == "replan"},
         tainted=state.tainted,
         needs_completion=bool(room.persona) or room.citations or "response_format" in state.request.options,
+        answer_form=choose_answer_form(run),
+        may_ask=state.request.interactive and not state.is_hidden and not _requires_tools(run),
+        earlier_results=retrieved.earlier_results if retrieved else (),
+        instructions=_caller_instructions(state),
+        ground=await build_ground(run, catalogue) if run.plans_with_model else "",
+        answer_language=_answer_language(state),
     )
+
+
+def _user_words(state: RunState) -> str:
+    """What the user has written in this conversation."""
+    history = state.retrieval.history if state.retrieval else ()
+    spoken = [message.content for message in history if message.role == "user"]
+    question = state.understanding.question if state.understanding else ""
+    return "\n".join((state.prompt, question, *spoken))
+
+
+def _caller_instructions(state: RunState) -> str:
+    """The caller's own system messages: an answer follows them."""
+    history = state.retrieval.history if state.retrieval else ()
+    return "\n\n".join(m.content for m in history if m.role in ("system", "developer") and m.content)
+
+
+def _answer_language(state: RunState) -> str:
+    """The language of a request that was not translated, where it is another than English."""
+    understood = state.understanding
+    if understood is None or understood.language == ENGLISH or understood.translated:
+        return ""
+    return get_language_name(understood.language)
 
 
 def _happened(state: RunState) -> tuple[PlanStep, ...]:

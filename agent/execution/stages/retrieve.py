@@ -5,6 +5,7 @@ import logging
 from agent.core.errors import AgentError
 from agent.core.events import MemoryItem, MemoryRetrieved
 from agent.core.models import ChatMessage, Role
+from agent.execution.earlier_run import find_earlier_results
 from agent.memory.store import MemorySearchResult
 from agent.policy.redaction.inbound import HistoryRedactor, restore_text
 from agent.policy.redaction.requests import redact_history
@@ -19,7 +20,10 @@ async def retrieve(run: Run) -> None:
     """Records the conversation so far and the memories that fit the question."""
     redactor = HistoryRedactor(run.state, run.engine.settings.list_secrets())
     history, source, tainted = await _load_history(run)
+    earlier = await find_earlier_results(run, history)
     history = await redactor.redact_messages(history)
+    earlier = tuple([one.model_copy(update={"text": await redactor.redact_text(one.text)}) for one in earlier])
+    tainted = tainted or any(one.tainted for one in earlier)
     if not run.room.planning:
         await redactor.add_tool_texts(run.state.request.client_tools)
     memory = run.engine.memory
@@ -27,7 +31,13 @@ async def retrieve(run: Run) -> None:
         run.state.understanding is not None and run.state.understanding.route in _ROUTES_WITHOUT_MEMORY
     ):
         await run.note(
-            MemoryRetrieved(history=history, source=source, placeholders=redactor.new_placeholders, tainted=tainted)
+            MemoryRetrieved(
+                history=history,
+                source=source,
+                earlier_results=earlier,
+                placeholders=redactor.new_placeholders,
+                tainted=tainted,
+            )
         )
         return
     recall = await _search_memory(run)
@@ -48,6 +58,7 @@ async def retrieve(run: Run) -> None:
             history=history,
             items=items,
             source=source,
+            earlier_results=earlier,
             requested="endpoint" if memory.has_embedder else "local",
             embedder=recall.embedder,
             fallback_reason=recall.fallback_reason,

@@ -172,6 +172,9 @@ class EventRedactor:
             update={"problems": tuple(map(self.text, body.problems)), "excerpt": self.text(body.excerpt)}
         )
 
+    def _input_requested(self, body: ev.InputRequested) -> ev.InputRequested:
+        return body.model_copy(update={"question": self.answer_text(body.question)})
+
     def _plan_proposed(self, body: ev.PlanProposed) -> ev.PlanProposed:
         plan = body.plan
         intents = [step.intent for step in plan.steps]
@@ -261,6 +264,7 @@ def read_arguments(call: JsonValue) -> str:
 RULES: Mapping[type[ev.EventBody], Callable[[EventRedactor, Any], ev.EventBody]] = {
     ev.PlanRejected: EventRedactor._plan_rejected,
     ev.PlanProposed: EventRedactor._plan_proposed,
+    ev.InputRequested: EventRedactor._input_requested,
     ev.ModelReturned: EventRedactor._model_returned,
     ev.ToolReturned: EventRedactor._tool_returned,
     ev.SubAgentFinished: EventRedactor._subagent_finished,

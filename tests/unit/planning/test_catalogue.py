@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.tools.catalogue import SHORTLIST, Catalogue, SkillCard, stem, words
+from agent.tools.catalogue import WHOLE_TOOLS, Catalogue, SkillCard, stem, words
 from tests.unit.planning.kitchen import CATALOGUE, spec
 
 MANY = Catalogue(
@@ -29,69 +29,119 @@ def test_entries_are_found_by_their_exact_names() -> None:
         ("find the invoices of Acme", "invoice_search"),
         ("do I need an umbrella", "weather"),
         ("is it raining", "weather"),
-        ("subject number 07", "skill-07"),
+        ("what purpose is number 07", "tool_07"),
     ],
 )
-def test_the_entry_with_most_to_do_with_a_question_scores_highest(question: str, best: str) -> None:
-    scores = MANY.scores(question)
+def test_the_tool_with_most_to_do_with_a_question_scores_highest(question: str, best: str) -> None:
+    scores = MANY.index.scores(question)
     assert max(scores, key=lambda name: scores[name]) == best
 
 
 def test_a_rare_word_counts_more_than_a_common_one() -> None:
-    scores = MANY.scores("serves invoice")
+    scores = MANY.index.scores("serves invoice")
     assert scores["invoice_search"] > scores["tool_03"] > 0
 
 
 def test_a_question_with_nothing_in_common_scores_nothing() -> None:
-    assert set(MANY.scores("zebra").values()) == {0}
-    assert Catalogue().scores("anything") == {}
-
-
-def test_a_shortlist_keeps_what_matters_and_the_order() -> None:
-    short = MANY.shortlist("do I need an umbrella for the invoices of subject 14?", 3)
-    assert short.names() == ["skill-14", "invoice_search", "weather"]
-
-
-def test_a_shortlist_is_as_long_as_a_small_model_can_choose_from() -> None:
-    assert len(MANY.shortlist("anything").names()) == SHORTLIST == 20
-    assert CATALOGUE.shortlist("anything") is CATALOGUE, "what fits is left alone"
-
-
-def test_a_shortlist_is_the_same_for_the_same_question() -> None:
-    assert MANY.shortlist("zebra").names() == MANY.shortlist("zebra").names() == MANY.shortlist("the of").names()
+    assert set(MANY.index.scores("zebra").values()) == {0}
+    assert Catalogue().index.scores("anything") == {}
 
 
 def test_the_catalogue_as_text() -> None:
     small = Catalogue(
-        skills=(SkillCard("tidy", "Tidies\n  up."),),
+        skills=(SkillCard("tidy", "Tidies\n  up. Not for code."),),
         tools=(
-            spec("convert", {"amount": {"type": "number"}, "to": {"enum": ["EUR", 1]}, "any": {}}, ["amount"]),
+            spec(
+                "convert",
+                {
+                    "amount": {"type": "number"},
+                    "to": {"enum": ["EUR", 1]},
+                    "any": {},
+                    "tags": {"type": "array", "items": {"type": "string"}},
+                    "limit": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+                },
+                ["amount"],
+                description="Convert money, e.g. euros. Uses yesterday's rates.",
+            ),
             spec("now", {}),
+            spec("tracker__add", {}, description="Add a ticket.", origin="mcp:tracker"),
         ),
     )
-    assert small.render().splitlines() == [
+    view = small.show("anything")
+    assert view.text.splitlines() == [
         "Skills (inputs: task):",
-        "- tidy: Tidies up.",
+        "- tidy: Tidies up. Not for code.",
         "Tools:",
-        '- convert(amount: number, to?: "EUR"|1, any?: any): The tool convert.',
+        '- convert(amount: number, to?: "EUR"|1, any?: any, tags?: string[], limit?: integer): '
+        "Convert money, e.g. euros.",
         "- now(): The tool now.",
+        "Tools of the server tracker:",
+        "- tracker__add(): Add a ticket.",
     ]
+    assert (view.is_whole, list(view.names)) == (True, small.names())
 
 
 def test_sections_without_entries_are_left_out() -> None:
-    assert Catalogue().render() == ""
-    assert Catalogue(tools=CATALOGUE.tools).render().startswith("Tools:\n")
-    assert "Tools:" not in Catalogue(skills=CATALOGUE.skills).render()
+    assert Catalogue().show("q").text == ""
+    assert Catalogue(tools=CATALOGUE.tools).show("q").text.startswith("Tools:\n")
+    assert "Tools:" not in Catalogue(skills=CATALOGUE.skills).show("q").text
 
 
-def test_descriptions_are_shortened_before_any_entry_is_dropped() -> None:
-    long = Catalogue(skills=tuple(SkillCard(f"skill-{n}", "many words " * 60) for n in range(10)))
-    whole, tight, tiny = long.render(8_000), long.render(1_200), long.render(300)
-    assert "…" in whole, "no description is longer than 400 characters"
-    assert [tight.count("- skill-"), len(tight) <= 1_200] == [10, True]
-    assert 0 < tiny.count("- skill-") < 10
-    assert len(tiny) <= 300
-    assert all(line.endswith("…") for line in tiny.splitlines()[1:]), "an entry is dropped whole or not at all"
+LARGE = Catalogue(
+    skills=(SkillCard("tidy", "Tidies up."),),
+    tools=(
+        spec("calculator", {"expression": {"type": "string"}}, description="Evaluate arithmetic."),
+        *(
+            spec(f"{server}__{verb}_{n:02}", {"id": {"type": "string"}}, ["id"], origin=f"mcp:{server}",
+                 description=f"{verb} number {n} of {server}.")
+            for server in ("alpha", "beta", "zeta")
+            for verb in ("read", "drop")
+            for n in range(15)
+        ),
+        spec("zeta__umbrella_advice", {"town": {"type": "string"}}, description="Whether it rains.", origin="mcp:zeta"),
+    ),
+)  # fmt: skip
+
+
+def test_of_a_large_catalogue_our_own_stays_and_what_fits_is_spelled_out() -> None:
+    view = LARGE.show("Does it rain in Bergen?", max_chars=3_500)
+    assert not view.is_whole
+    assert list(view.names[:2]) == ["tidy", "calculator"]
+    assert "- zeta__umbrella_advice(town?: string): Whether it rains." in view.text
+    assert len(view.names) < len(LARGE.names())
+    assert len(view.text) <= 3_500 + 400, "the limit is for the tools, not for the sentences around them"
+
+
+def test_beside_the_best_ones_tools_are_shown_shortly() -> None:
+    text = LARGE.show("Does it rain in Bergen?", max_chars=4_500).text.splitlines()
+    assert "- zeta__umbrella_advice(town?: string): Whether it rains." in text
+    assert sum("(id: string): " in line for line in text) == WHOLE_TOOLS - 1
+    assert sum("(id): " in line for line in text) > 5
+
+
+def test_what_is_left_out_is_told_by_server_with_every_name() -> None:
+    text = LARGE.show("nothing of it", max_chars=3_500).text
+    assert "spelled out by find_tools" in text
+    assert "zeta (31 tools, names begin with zeta__):" in text
+    assert "- by name only: " in text
+    told = [spec.name.partition("__")[2] or spec.name for spec in LARGE.tools]
+    assert [name for name in told if name not in text] == []
+
+
+def test_a_tool_that_is_mentioned_is_always_spelled_out() -> None:
+    for asked in ("call beta__drop_14", "please drop_14 now", "the drop 14 of beta"):
+        assert "beta__drop_14" in LARGE.show(asked, max_chars=2_600).names, asked
+
+
+def test_what_was_searched_for_comes_first() -> None:
+    plain, searched = (LARGE.show("the quarterly report", query=query, max_chars=2_700) for query in ("", "rain"))
+    assert "zeta__umbrella_advice" not in plain.names
+    assert "zeta__umbrella_advice" in searched.names
+
+
+def test_without_any_hint_the_servers_take_turns() -> None:
+    shown = LARGE.show("zebra", max_chars=2_900).names[2:]
+    assert {name.partition("__")[0] for name in shown} == {"alpha", "beta", "zeta"}
 
 
 @pytest.mark.parametrize(

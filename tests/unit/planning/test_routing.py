@@ -5,9 +5,9 @@ from time import monotonic
 import pytest
 
 from agent.core.models import Room, RouteKind
-from agent.planning.routing import LONG_CHARS, Route, route
+from agent.planning.routing import Route, route
 from agent.tools.catalogue import Catalogue
-from tests.unit.planning.kitchen import CATALOGUE, FETCH
+from tests.unit.planning.kitchen import CATALOGUE
 
 ROOM = Room(id="r")
 PLAIN = Room(id="plain", planning=False)
@@ -27,7 +27,6 @@ def way(
         "hello there",
         "Good morning, everyone",
         "thanks a lot!",
-        "ok",
         "Hej!",
         "hejsan",
         "God morgon",
@@ -47,41 +46,25 @@ def test_a_greeting_before_a_request_does_not_hide_it(question: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "kind"),
+    "question",
     [
-        ("What is the capital of France?", "direct"),
-        ("Vem skrev Hamlet?", "direct"),
-        ("Write a poem about autumn", "direct"),
-        ("2+2*3", "command"),
-        ("17.5 * 240 =", "command"),
-        ("what time is it in Stockholm?", "command"),
-        ("What is the date today?", "command"),
-        ("Vad är 2+2?", "plan"),
-        ("Vad är klockan i Stockholm?", "plan"),
-        ("summarise https://example.org", "plan"),
-        ("What does notes.txt say?", "plan"),
-        ("what is the latest news about Mars?", "plan"),
-        ("compare the two offers", "plan"),
-        ("do this step by step", "plan"),
-        ("Convert some money", "plan"),
-        ("x" * (LONG_CHARS + 1), "plan"),
+        "What is the capital of France?",
+        "Is it raining in Bergen?",
+        "Which tickets are assigned to me?",
+        "Log that I was ill on Monday",
+        "Regnar det i Bergen?",
+        "Welche Tickets sind mir zugewiesen?",
+        "2+2*3",
+        "what time is it in Stockholm?",
+        "ok",  # it may be the reply to what was asked
+        "Write a poem about autumn",
+        "x" * 5_000,
     ],
 )
-def test_a_question_goes_to_the_planner_only_where_something_calls_for_a_tool(question: str, kind: RouteKind) -> None:
-    assert way(question).kind == kind
-
-
-def test_without_a_model_every_question_goes_to_the_rules() -> None:
-    assert way("What is the capital of France?", model=False).kind == "plan"
-
-
-@pytest.mark.parametrize("question", ["2+2", "what time is it?", "read https://a.se"])
-def test_without_tools_nothing_calls_for_one(question: str) -> None:
-    assert way(question, catalogue=Catalogue()).kind == "direct"
-
-
-def test_a_command_needs_its_tool() -> None:
-    assert way("2+2", catalogue=Catalogue(tools=(FETCH,))).kind == "direct"
+@pytest.mark.parametrize("catalogue", [CATALOGUE, Catalogue()])
+@pytest.mark.parametrize("model", [True, False])
+def test_no_word_of_a_request_keeps_it_from_the_planner(question: str, catalogue: Catalogue, *, model: bool) -> None:
+    assert way(question, catalogue=catalogue, model=model).kind == "plan"
 
 
 @pytest.mark.parametrize(
@@ -94,9 +77,9 @@ def test_a_command_needs_its_tool() -> None:
         ("/help", "command", None, "/help"),
         (" /TOOLS ", "command", None, "/TOOLS"),
         ("/skills", "command", None, "/skills"),
-        ("/help me with my taxes", "direct", None, "/help me with my taxes"),
-        ("/unknown thing", "direct", None, "/unknown thing"),
-        ("/etc/passwd", "direct", None, "/etc/passwd"),
+        ("/help me with my taxes", "plan", None, "/help me with my taxes"),
+        ("/unknown thing", "plan", None, "/unknown thing"),
+        ("/etc/passwd", "plan", None, "/etc/passwd"),
     ],
 )
 def test_commands_with_a_slash(question: str, kind: RouteKind, skill: str | None, rest: str) -> None:

@@ -1,4 +1,4 @@
-"""What the rules read off a request without any model, in English and in Swedish; and what they leave alone."""
+"""The commands that the rules know without any model, in English and Swedish; of anything else they do nothing."""
 
 from time import process_time
 
@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from agent.core.models import JsonObject, Plan
 from agent.planning.request import CompletedStep
-from agent.planning.rules import READ_CHARS, RulePlanner, is_expression, tool_calls_for
+from agent.planning.rules import RulePlanner, find_unknown_part, is_expression, tool_calls_for
 from agent.tools.catalogue import Catalogue
 from tests.support.builders import tool_step
 from tests.unit.planning.kitchen import CALCULATOR, CATALOGUE, FETCH, SAVE, TIME, asking, spec
@@ -28,12 +28,12 @@ def sums(question: str) -> list[JsonValue]:
     [
         ("Read https://example.org/page.", [("web_fetch", {"url": "https://example.org/page"})]),
         ("Hämta https://exempel.se!", [("web_fetch", {"url": "https://exempel.se"})]),
-        ("see [it](http://a.se/b?c=1#d), please", [("web_fetch", {"url": "http://a.se/b?c=1#d"})]),
-        ("(https://a.se/x)", [("web_fetch", {"url": "https://a.se/x"})]),
+        ("fetch the page http://a.se/b?c=1#d, please", [("web_fetch", {"url": "http://a.se/b?c=1#d"})]),
+        ("https://a.se/x", [("web_fetch", {"url": "https://a.se/x"})]),
         ("read https://e.org/wiki/Foo_(bar).", [("web_fetch", {"url": "https://e.org/wiki/Foo_(bar)"})]),
-        ("<https://a.se/2026-11-20/1*2.txt>", [("web_fetch", {"url": "https://a.se/2026-11-20/1*2.txt"})]),
+        ("open https://a.se/2026-11-20/1*2.txt", [("web_fetch", {"url": "https://a.se/2026-11-20/1*2.txt"})]),
         (
-            "Compare https://a.se and https://b.se and https://a.se",
+            "read https://a.se and https://b.se and https://a.se",
             [("web_fetch", {"url": "https://a.se"}), ("web_fetch", {"url": "https://b.se"})],
         ),
         ("ftp://a.se and mailto:me@a.se", []),
@@ -64,7 +64,6 @@ def test_links_and_files(question: str, expected: Calls) -> None:
         ("what is 15% of 80?", ["80 * 15 / 100"]),
         ("10 percent of 12.5", ["12.5 * 10 / 100"]),
         ("1+1 and then 2*3", ["1+1", "2*3"]),
-        ("1+1 is 1+1", ["1+1"]),
     ],
 )
 def test_sums(question: str, expected: list[str]) -> None:
@@ -99,14 +98,32 @@ def test_dates_phone_numbers_and_what_could_mean_two_numbers_are_no_sums(questio
         ("vad är 12,5 - 4*3?", ["12.5 - 4*3"]),
         ("12,5% of 80", ["80 * 12.5 / 100"]),
         ("2,5 * 1,000", []),
+        ("I have 2,5 and want 3*4, 5+6", []),
     ],
 )
 def test_a_comma_that_can_only_be_a_decimal_one_is_read(question: str, expressions: list[str]) -> None:
     assert sums(question) == expressions
 
 
-def test_a_comma_between_numbers_spoils_no_other_sum() -> None:
-    assert sums("I have 2,5 and want 3*4, 5+6") == ["3*4", "5+6"]
+@pytest.mark.parametrize(
+    ("question", "part"),
+    [
+        ("3 + 4 and then multiply by 5", "multiply by 5"),
+        ("what day is it tomorrow?", "what day is it tomorrow?"),
+        ("What does notes.txt say about tea?", "What does notes.txt say about tea?"),
+        ("read https://a.se and tell me whether it is true", "tell me whether it is true"),
+        ("summarise https://a.se", "summarise https://a.se"),
+        ("what time is it in Tokyo when it is noon here?", "what time is it in Tokyo when it is noon here?"),
+        ("search my files for tea and sum it up", "sum it up"),
+        ("calculate the tax on 2+2", "calculate the tax on 2+2"),
+        ("report-2026-11-20.txt minus notes.txt", "report-2026-11-20.txt minus notes.txt"),
+        ("Regnar det i Bergen?", "Regnar det i Bergen?"),
+    ],
+)
+def test_half_an_answer_is_none(question: str, part: str) -> None:
+    """Each was once answered in part, as if that were all of it."""
+    assert calls(question) == []
+    assert find_unknown_part(question, CATALOGUE.tools) == part
 
 
 @pytest.mark.parametrize(
@@ -175,12 +192,16 @@ def test_one_result_is_the_answer_unless_somebody_is_to_word_it(
 
 
 def test_only_tools_of_the_catalogue_are_planned() -> None:
-    request = asking("2+2 and https://a.se", catalogue=Catalogue(tools=(FETCH,)))
-    assert [step.tool for step in RulePlanner().plan(request).steps] == ["web_fetch"]
+    only_fetch = Catalogue(tools=(FETCH,))
+    assert [step.tool for step in RulePlanner().plan(asking("https://a.se", catalogue=only_fetch)).steps] == [
+        "web_fetch"
+    ]
+    both = RulePlanner().plan(asking("2+2 and https://a.se", catalogue=only_fetch))
+    assert [step.action for step in both.steps] == ["completion"], "half of it would pass for all of it"
 
 
 def test_steps_stay_within_the_budget_of_the_room() -> None:
-    plan = RulePlanner().plan(asking(" ".join(f"https://a.se/{n}" for n in range(9)), max_steps=4))
+    plan = RulePlanner().plan(asking(" and ".join(f"https://a.se/{n}" for n in range(9)), max_steps=4))
     assert [step.id for step in plan.steps] == ["s1", "s2", "s3", "answer"]
 
 
@@ -222,7 +243,7 @@ def test_what_an_earlier_plan_did_is_not_done_again() -> None:
 
 
 def test_calls_are_read_for_the_given_tools_in_order() -> None:
-    found = tool_calls_for("https://a.se then 2+2 then the current time", [TIME, CALCULATOR, SAVE])
+    found = tool_calls_for("2+2 then the current time", [TIME, CALCULATOR, SAVE])
     assert [(call.tool, call.args) for call in found] == [("calculator", {"expression": "2+2"}), ("current_time", {})]
 
 
@@ -248,10 +269,10 @@ def test_arithmetic_and_nothing_else(text: str, expected: bool) -> None:
     assert is_expression(text) is expected
 
 
-def test_rules_read_the_beginning_of_a_long_text_and_cut_no_link_in_half() -> None:
-    long = "https://a.se/1 " + "word " * (READ_CHARS // 5 - 4) + "https://a.se/cut"
-    assert len(long) > READ_CHARS
-    assert [args for _, args in calls(long)] == [{"url": "https://a.se/1"}]
+def test_a_long_text_is_no_command_but_may_be_remembered() -> None:
+    assert calls("https://a.se/1 " + "word " * 400) == []
+    fact = "a, " * 600
+    assert calls(f"remember that {fact}end") == [("memory_save", {"text": f"{fact}end"})]
 
 
 @pytest.mark.parametrize("unit", ["1", "(", "1,", "1+", "search ", "find 'a ", "https://(", "a/", "list ", " "])
@@ -270,6 +291,9 @@ def test_no_text_keeps_the_rules_busy(unit: str) -> None:
         ("What do you remember about my dog?", ("memory_search", {"query": "my dog"})),
         ("Do you remember the name of my boat?", ("memory_search", {"query": "the name of my boat"})),
         ("Vad vet du om mina planer?", ("memory_search", {"query": "mina planer"})),
+        ("What is my favourite colour?", ("memory_search", {"query": "my favourite colour"})),
+        ("Vad heter min hund?", ("memory_search", {"query": "min hund"})),
+        ("what's my dog called", ("memory_search", {"query": "my dog called"})),
     ],
 )
 def test_memories(question: str, expected: tuple[str, dict[str, str]]) -> None:

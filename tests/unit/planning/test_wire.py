@@ -8,11 +8,11 @@ from jsonschema import Draft202012Validator
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject
-from agent.planning.wire import plan_schema
+from agent.planning.wire import plan_schema, reply_schema
 from agent.tools.catalogue import Catalogue, SkillCard
 from tests.unit.planning.kitchen import CALCULATOR, CATALOGUE, wire_plan, wire_step
 
-SCHEMA = plan_schema(CATALOGUE, 4)
+SCHEMA = plan_schema(CATALOGUE.names(), 4)
 
 
 def objects(node: JsonValue) -> Iterator[JsonObject]:
@@ -70,7 +70,7 @@ def test_any_other_plan_does_not(plan: JsonObject) -> None:
 
 
 def tool_enum(catalogue: Catalogue) -> Any:
-    schema: dict[str, Any] = plan_schema(catalogue, 3).schema
+    schema: dict[str, Any] = plan_schema(catalogue.names(), 3).schema
     return schema["properties"]["steps"]["items"]["properties"]["tool"]["enum"]
 
 
@@ -82,3 +82,15 @@ def test_a_tool_is_one_of_the_catalogue_or_the_completion() -> None:
 def test_a_skill_that_bears_the_name_of_a_tool_is_listed_once() -> None:
     twins = Catalogue(skills=(SkillCard("calculator", "c"), SkillCard("completion", "c")), tools=(CALCULATOR,))
     assert tool_enum(twins) == ["calculator", "completion"]
+
+
+def test_of_several_kinds_the_kind_comes_first_and_its_text_next() -> None:
+    schema = reply_schema(["calculator"], 4, ["answer", "plan", "ask"]).schema
+    Draft202012Validator.check_schema(schema)
+    properties = schema["properties"]
+    assert isinstance(properties, dict)
+    assert list(properties)[:4] == ["kind", "answer", "question", "reasoning"]
+    assert properties["kind"] == {"type": "string", "enum": ["answer", "plan", "ask"]}
+    assert schema["required"] == list(properties)
+    told = {"kind": "answer", "answer": "Hello.", "question": "", **wire_plan()}
+    assert Draft202012Validator(schema).is_valid(told), "an answer has no steps"

@@ -1,0 +1,47 @@
+"""The run before, which ended with a question to the user: what it had found goes on in the run of the reply."""
+
+from collections.abc import Sequence
+
+from agent.core.events import EarlierResult
+from agent.core.models import ChatMessage
+from agent.core.run_state import RunState, fold
+from agent.run_context.outputs import SKILL_CHARS, cut_text, load_output
+from agent.run_context.run import Run
+
+ASKING_RUNS = 20
+"""How many of an owner's newest runs that asked something are looked at."""
+
+
+async def find_earlier_results(run: Run, history: Sequence[ChatMessage]) -> tuple[EarlierResult, ...]:
+    """Returns the results of the run whose question this request answers; none if it answers no question.
+
+    That run belongs to the same owner and conversation, and its question is the last thing the assistant said. A client
+    that sends the conversation along, without a name for it, must have sent that run's prompt before the question.
+    """
+    spoken = [message for message in history if message.role in ("user", "assistant") and message.content]
+    if len(spoken) < 2 or spoken[-1].role != "assistant":
+        return ()
+    prompt, question = spoken[-2].content.strip(), spoken[-1].content.strip()
+    conversation = run.state.request.conversation_id
+    for row in await run.engine.journal.list_runs(owner=run.state.owner, status="awaiting_input", limit=ASKING_RUNS):
+        if row.conversation_id != conversation:
+            continue
+        asked = fold(row.run_id, await run.engine.journal.read_events(row.run_id))
+        if asked.answer is None or asked.answer.text.strip() != question or asked.room.id != run.room.id:
+            continue
+        if conversation is not None or asked.request.prompt.strip() == prompt:
+            return await _list_results(run, asked)
+    return ()
+
+
+async def _list_results(run: Run, asked: RunState) -> tuple[EarlierResult, ...]:
+    """Returns what that run was given itself, and what its steps have found."""
+    found = list(asked.retrieval.earlier_results) if asked.retrieval is not None else []
+    steps = {step.id: step for proposed in asked.plans for step in proposed.plan.steps if not step.is_completion}
+    for step in steps.values():
+        state = asked.get_step(step.id)
+        if state.status == "succeeded" and state.output is not None:
+            output = await load_output(run, state.output)
+            text = cut_text(output.text, SKILL_CHARS)
+            found.append(EarlierResult(tool=step.tool, intent=step.intent, text=text, tainted=output.tainted))
+    return tuple(found)

@@ -1,0 +1,110 @@
+"""The ground of a run: what its planner is told without asking, as one block of data.
+
+The date, the names of readable files, the collections, and what foreign servers say about their use. Only what the run
+may use anyway is told: no file without a file tool, no server without a tool of it. All of it was written by others, so
+that it stands in a block of its own, without control characters.
+"""
+
+import logging
+import unicodedata
+import zoneinfo
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from agent.core.errors import AgentError
+from agent.core.json_walk import iter_texts
+from agent.core.models import Plan
+from agent.policy.approval import has_side_effect
+from agent.run_context.ground import GroundFile
+from agent.run_context.run import Run
+from agent.tools.catalogue import Catalogue, is_foreign, server_of, split_name, words
+
+log = logging.getLogger(__name__)
+
+MAX_FILES, MAX_COLLECTIONS, MAX_SERVERS = 60, 40, 20
+NAME_CHARS, INSTRUCTION_CHARS, MAX_WORDS = 120, 400, 12
+QUOTED_LETTERS = 20
+"""So many letters in a row do not agree by chance."""
+_FILE_TOOLS = frozenset({"read_file", "list_files", "search_files", "describe_table", "query_table"})
+_COLLECTION_TOOLS = frozenset({"search_knowledge", "answer", "answer_from_documents", "list_documents"})
+
+
+async def build_ground(run: Run, catalogue: Catalogue) -> str:
+    """Returns the ground of a run as text. A source that fails is left out: the request can go on without it."""
+    question = run.state.understanding.question if run.state.understanding else run.state.prompt
+    tools = {name for card in catalogue.skills for name in card.tools} | {spec.name for spec in catalogue.tools}
+    sources = run.engine.ground
+    lines = [_describe_now(run.engine.settings.timezone)]
+    if tools & _FILE_TOOLS:
+        try:
+            lines += describe_files(await sources.list_files(), question)
+        except (OSError, AgentError) as error:
+            log.warning("the readable folders cannot be listed: %s", error)
+    if tools & _COLLECTION_TOOLS:
+        try:
+            lines += _describe_collections(dict(await sources.list_collections(run.state.owner)))
+        except AgentError as error:
+            log.warning("the collections cannot be listed: %s", error.message)
+    servers = {server_of(spec) for spec in catalogue.tools if is_foreign(spec)}
+    told = {name: text for name, text in sources.list_instructions().items() if name in servers and text.strip()}
+    if told:
+        lines.append("What connected servers say about their use:")
+        shown = sorted(told.items())[:MAX_SERVERS]
+        lines += [f"- {clean_line(name, NAME_CHARS)}: {clean_line(text, INSTRUCTION_CHARS)}" for name, text in shown]
+    return "\n".join(lines)
+
+
+def describe_files(files: Sequence[GroundFile], question: str) -> list[str]:
+    """Returns the names of the files that share words with the question, then of the newest, and how many there are."""
+    asked = words(split_name(question))
+
+    def rank(file: GroundFile) -> tuple[int, float]:
+        return (-len(asked & words(split_name(file.path.replace("/", " ").replace(".", " ")))), -file.modified)
+
+    # A file name of many words can hold an instruction; list_files returns it as untrusted data.
+    plain = [file for file in files if all(len(split_name(part).split()) <= MAX_WORDS for part in file.path.split("/"))]
+    shown = sorted(plain, key=rank)[:MAX_FILES]
+    if not files:
+        return ["Files: none."]
+    count = f"{len(files):,}" if len(shown) == len(files) else f"{len(shown)} of {len(files):,}; list_files has all"
+    return [f"Files ({count}):", *(f"- {clean_line(file.path, NAME_CHARS)}" for file in shown)]
+
+
+def quotes_ground(plan: Plan, ground: str, said: str) -> bool:
+    """Returns whether a step that changes something has an argument with words of the ground that the user has not
+    `said`. The author of a file name could otherwise choose what is sent, so a person is asked."""
+    told, own = _letters(ground), _letters(said)
+    for step in plan.steps:
+        if has_side_effect(step.tool, step.effect):
+            given = _letters("\n".join(iter_texts(dict(step.args))))
+            pieces = (given[at : at + QUOTED_LETTERS] for at in range(len(given) - QUOTED_LETTERS + 1))
+            if any(piece in told and piece not in own for piece in pieces):
+                return True
+    return False
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text.casefold()))
+
+
+def clean_line(text: str, limit: int) -> str:
+    """Returns text as one line without control and format characters, at most `limit` characters long."""
+    visible = "".join(char if unicodedata.category(char)[0] != "C" else " " for char in text)
+    line = " ".join(visible.split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def _describe_now(timezone: str) -> str:
+    now = datetime.now(UTC).astimezone(zoneinfo.ZoneInfo(timezone))
+    return f"Today is {now:%A}, {now:%Y-%m-%d} ({timezone})."
+
+
+def _describe_collections(collections: dict[str, int]) -> list[str]:
+    if not collections:
+        return ["Document collections: none."]
+    lines = [
+        f"- {clean_line(name, NAME_CHARS)}: {count:,} document{'s' if count != 1 else ''}"
+        for name, count in list(collections.items())[:MAX_COLLECTIONS]
+    ]
+    more = [f"- and {len(collections) - MAX_COLLECTIONS} more"] if len(collections) > MAX_COLLECTIONS else []
+    return [f"Document collections ({len(collections)}):", *lines, *more]

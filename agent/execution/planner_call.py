@@ -1,0 +1,121 @@
+"""The planner's call of a run: metered, and with an answer in it shown while it is written."""
+
+from agent.core.events import AnswerStarted, FinishReason, StepOutput
+from agent.core.models import JsonObject
+from agent.llm.port import ModelChunk, ModelReply, ResponseSchema
+from agent.planning.reply import AnswerDetector
+from agent.planning.request import AnswerForm
+from agent.run_context.answer_stream import DeltaWriter
+from agent.run_context.model_calls import MeteredModels
+from agent.run_context.run import Run
+
+ANSWER_STEP = "answer"
+"""The id of the step under which a planner's answer is recorded."""
+REASON = "the planner answers by itself"
+_SHAPING_OPTIONS = frozenset({
+    "frequency_penalty", "logit_bias", "max_completion_tokens", "min_p", "prediction", "presence_penalty",
+    "reasoning_effort", "repetition_penalty", "response_format", "seed", "stop", "top_k", "top_p", "verbosity",
+    "web_search_options",
+})  # fmt: skip
+"""Parameters of a request that are about the answer's text: a completion is asked with them, a planner cannot be."""
+_FINISH_REASONS: dict[str, FinishReason] = {"length": "length", "content_filter": "content_filter"}
+
+
+def choose_answer_form(run: Run) -> AnswerForm:
+    """Returns how the planner of this run may answer."""
+    room, request, state = run.room, run.state.request, run.state
+    if (state.is_gated and room.required_tools) or room.gates or room.knowledge or not run.works_with_model:
+        return "none"
+    setting = run.engine.settings.planner_answer
+    tainted_memory = state.retrieval is not None and any(item.tainted for item in state.retrieval.items)
+    if (
+        setting == "off"
+        or state.plan is not None  # a new plan: results are there, or a person has said how
+        or room.answer_tier == "high"
+        or room.persona
+        or room.citations
+        or tainted_memory  # an answer may quote it, a planner is not shown it
+        or request.images
+        or request.max_tokens is not None
+        or _SHAPING_OPTIONS & request.options.keys()
+    ):
+        return "empty"
+    return setting
+
+
+class PlannerCall:
+    """Implements `PlannerModel` for one run; it never carries tools."""
+
+    def __init__(self, run: Run, form: AnswerForm) -> None:
+        self._run = run
+        self._models = MeteredModels(run)
+        translated = run.state.understanding is not None and run.state.understanding.translated
+        # An answer that is to be translated, or looked at as a whole, is not shown before it is.
+        self._streams = form in ("text", "json") and not translated and not run.room.guard_output.requires_whole_answer
+
+    async def ask(self, messages: tuple[JsonObject, ...], schema: ResponseSchema | None) -> ModelReply:
+        """See `PlannerModel.ask`."""
+        if not self._streams:
+            return await self._models.complete("planner", messages, schema=schema)
+        stream = _AnswerStream(self._run)
+        try:
+            return await self._models.complete_streaming(
+                "planner",
+                messages,
+                schema=schema,
+                keep_message=False,
+                temperature=self._run.state.request.temperature or 0.0,
+                on_chunk=stream.write,
+            )
+        finally:
+            await stream.end()
+
+
+class _AnswerStream:
+    """Shows the answer in a planner's reply while it is written, with what the model thought before it."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._detector = AnswerDetector()
+        self._reasoning: list[str] = []
+        self._writer: DeltaWriter | None = None
+
+    async def write(self, chunk: ModelChunk) -> None:
+        """Takes up one piece of the reply."""
+        self._reasoning.append(chunk.reasoning)
+        text = self._detector.feed(chunk.text) if chunk.text else ""
+        if self._writer is None:
+            if not text and not chunk.refusal:
+                return
+            await self._run.note(answer_started(self._run), step_id=ANSWER_STEP, attempt=1)
+            self._writer = DeltaWriter(self._run, ANSWER_STEP, 1)
+        reasoning = "".join(self._reasoning)
+        self._reasoning.clear()
+        if reasoning:
+            await self._writer.add(reasoning, "reasoning")
+        await self._writer.add(text)
+        if chunk.refusal:
+            await self._writer.add(chunk.refusal, "refusal")
+
+    async def end(self) -> None:
+        """Shows what was held back."""
+        if self._writer is not None:
+            await self._writer.end()
+
+
+def answer_started(run: Run) -> AnswerStarted:
+    """Returns the event that begins a planner's answer."""
+    model = run.engine.models.get_model_name("fast", run.room)
+    return AnswerStarted(tier="fast", model=model, reason=REASON, restarted=run.state.answer_start is not None)
+
+
+def build_answer_output(run: Run, reply: ModelReply) -> StepOutput:
+    """Returns a planner's answer as the output of its step."""
+    return StepOutput(
+        value=reply.text,
+        text=reply.text,
+        tainted=run.state.tainted,
+        finish_reason=_FINISH_REASONS.get(reply.finish_reason, "stop"),
+        refused=reply.refused,
+        provider_fields=reply.provider_fields,
+    )

@@ -1,0 +1,125 @@
+"""The planner's prompt: trusted text in the system message, everything else in blocks of the user's message.
+
+What does not change from request to request comes first, so that endpoints can reuse it.
+"""
+
+from collections.abc import Sequence
+
+from agent.core.models import JsonObject
+from agent.planning.request import PlanningRequest
+from agent.planning.validate import format_problems
+from agent.prompts import render
+from agent.prompts.blocks import block
+from agent.tools.catalogue import CatalogueView
+
+HISTORY_MESSAGES = 12
+HISTORY_RESULTS = 6
+HISTORY_CHARS = 12_000
+"""How much of the conversation is shown: the newest messages whole, older ones shortened."""
+MESSAGE_CHARS = 1_000
+"""How much of an older message is shown."""
+NEWEST_MESSAGES, NEWEST_CHARS = 4, 4_000
+"""The newest messages are what a follow-up speaks of."""
+CALL_CHARS = 200
+RESULT_CHARS = 2_000
+QUESTION_CHARS = 8_000
+_REMINDERS = {
+    "text": "Reply with the line ANSWER and the answer, or with one JSON object.",
+    "json": "Reply with one JSON object.",
+    "empty": "Reply with one JSON object.",
+    "none": "Reply with one JSON object.",
+}
+"""Small models forget the form over a long catalogue."""
+
+
+def list_kinds(request: PlanningRequest, view: CatalogueView) -> list[str]:
+    """The kinds of reply that this request allows."""
+    kinds = ["answer"] if request.answer_form in ("text", "json") else []
+    kinds.append("plan")
+    if request.may_ask:
+        kinds.append("ask")
+    if not view.is_whole:
+        kinds.append("find_tools")
+    return kinds
+
+
+def build_messages(request: PlanningRequest, view: CatalogueView, *, query: str = "") -> tuple[JsonObject, ...]:
+    """The messages of the first call, or of the one after a search of the catalogue for `query`."""
+    operator = "\n\n".join(part for part in (request.room.system_prompt, request.instructions) if part)
+    system = render(
+        "planner",
+        system=f"{operator}\n\n" if operator else "",
+        choices=_describe_choices(request, view, searched=bool(query)),
+        catalogue=view.text,
+        max_steps=str(request.room.budgets.max_steps),
+    )
+    parts = [block("ground", request.ground)] if request.ground else []
+    lines = _history_lines(request)
+    if lines:
+        parts.append(block("history", "\n".join(lines)))
+    if request.memories:
+        parts.append(block("memory", "\n".join(f"- {_cut(m.text, MESSAGE_CHARS)}" for m in request.memories)))
+    if request.earlier_results:
+        found = [
+            f"{found.tool} ({found.intent}): {_cut(found.text, RESULT_CHARS)}" for found in request.earlier_results
+        ]
+        parts.append(block("earlier_results", "\n".join(found)))
+    if request.completed:
+        done = [f"${c.step.id} ({c.step.tool}): {_cut(c.text, RESULT_CHARS)}" for c in request.completed]
+        parts.append(block("results", "\n".join(done)))
+    if request.replan_reason is not None:
+        parts.append(block("replan", _cut(request.replan_reason, RESULT_CHARS)))
+    parts.append(block("user_request", _cut(request.question, QUESTION_CHARS)))
+    language = f" Write the answer in {request.answer_language}." if request.answer_language else ""
+    parts.append(_REMINDERS[request.answer_form] + language)
+    return ({"role": "system", "content": system}, {"role": "user", "content": "\n".join(parts)})
+
+
+def build_reask(messages: Sequence[JsonObject], reply: str, problems: Sequence[str]) -> tuple[JsonObject, ...]:
+    """The messages of the second call: the reply that could not be used, and why."""
+    said: JsonObject = {"role": "assistant", "content": _cut(reply, 4_000) or "(nothing)"}
+    asked: JsonObject = {"role": "user", "content": render("planner_reask", problems=format_problems(problems))}
+    return (*messages[:2], said, asked)
+
+
+def _describe_choices(request: PlanningRequest, view: CatalogueView, *, searched: bool) -> str:
+    names = [f"planner_choice_{request.answer_form}"] if request.answer_form != "none" else []
+    names.append("planner_choice_plan")
+    if request.may_ask:
+        names.append("planner_choice_ask")
+    if not view.is_whole and not searched:
+        names.append("planner_choice_find_tools")
+    return "\n".join(map(render, names))
+
+
+def _history_lines(request: PlanningRequest) -> list[str]:
+    """What was said before, and what the client's own tools returned: the newest of each, the last ones at length."""
+    names: dict[object, str] = {}
+    lines: list[tuple[bool, str, str]] = []
+    for message in request.history:
+        for call in message.tool_calls:
+            function = call.get("function")
+            if isinstance(function, dict):
+                names[call.get("id")] = (
+                    f"{function.get('name', '')}({_cut(str(function.get('arguments')), CALL_CHARS)})"
+                )
+        if message.role == "tool":
+            called = names.get(message.tool_call_id) or message.name or "a tool of the client"
+            lines.append((True, f"result of {called}", message.content))
+        elif message.role in ("user", "assistant") and message.content:
+            lines.append((False, message.role, message.content))
+    spoken = [place for place, (is_result, *_) in enumerate(lines) if not is_result][-HISTORY_MESSAGES:]
+    returned = [place for place, (is_result, *_) in enumerate(lines) if is_result][-HISTORY_RESULTS:]
+    newest = set(spoken[-NEWEST_MESSAGES:])
+    left = HISTORY_CHARS
+    shown: list[str] = []
+    for place in sorted((*spoken, *returned), reverse=True):
+        _, speaker, text = lines[place]
+        cut = _cut(text, min(max(left, 0), NEWEST_CHARS if place in newest else MESSAGE_CHARS))
+        left -= len(cut)
+        shown.append(f"{speaker}: {cut}")
+    return shown[::-1]
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[:limit] + " [cut]"

@@ -1,0 +1,180 @@
+"""What a planner's reply says: an answer, a plan, a question to the user, or a search for further tools.
+
+One reader for both forms: a first line `ANSWER` before plain text, and one JSON object with `kind`. A reply that holds
+a plan is a plan, whatever else it says. `AnswerDetector` finds the answer in a reply while it is written.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+
+from agent.core.errors import PlanInvalidError
+from agent.core.models import JsonObject, Tier
+from agent.planning.parse import find_object, parse_reply, strip_thinking
+
+_MARKER = re.compile(r"[*#`_\s]*ANSWER\b[*`_]*[ \t]*(?::[*`_]*)?\s*")
+_PLAN_KEY = re.compile(r"[\"'](?:steps|kind|tool|depends_on|inputs)[\"']\s*:")
+"""Keys of the JSON form. Prose without any of them was not meant as a plan."""
+_QUESTION_CHARS = 2_000
+_QUERY_CHARS = 400
+_TIERS: dict[str, Tier] = {"fast": "fast", "high": "high"}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The reply is the answer. An empty `text` leaves the writing to a completion, on the `tier` asked for."""
+
+    text: str
+    tier: Tier | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A question to the user."""
+
+    question: str
+
+
+@dataclass(frozen=True, slots=True)
+class FindTools:
+    """A search of the catalogue."""
+
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReply:
+    """A plan object with its list of steps, not yet normalised."""
+
+    data: JsonObject
+
+
+Reply = Answer | Ask | FindTools | PlanReply
+
+
+def read_reply(text: str, finish_reason: str = "stop") -> Reply:
+    """The meaning of a reply. Raises `PlanInvalidError` for one that is cut off or says nothing that can be used."""
+    body = _without_thinking(text)
+    marked = _MARKER.match(body)
+    if marked is not None:
+        return _read_marked(body[marked.end() :], finish_reason)
+    if body[:1] not in ("{", "[", "`", "") and not _PLAN_KEY.search(body):
+        return Answer(body)  # a long answer may be cut off and is still one
+    return _read_json(body, finish_reason)
+
+
+def _read_marked(rest: str, finish_reason: str) -> Reply:
+    """What follows the line `ANSWER`: the answer, unless there is a plan in it."""
+    if _PLAN_KEY.search(rest):
+        try:
+            reply = _read_json(rest, finish_reason)
+        except PlanInvalidError:
+            reply = None
+        if isinstance(reply, PlanReply) or (reply is not None and rest.lstrip()[:1] in ("{", "`")):
+            return reply
+    if not rest.strip():
+        raise PlanInvalidError(["the line ANSWER is not followed by an answer"])
+    return Answer(rest)
+
+
+def _read_json(body: str, finish_reason: str) -> Reply:
+    if finish_reason == "length":
+        return PlanReply(parse_reply(body, finish_reason))  # raises what is wrong with a reply that was cut off
+    value = find_object(body)
+    if value is None or value.get("steps"):
+        return PlanReply(parse_reply(body, finish_reason))
+    kind = str(value.get("kind") or "").strip().lower()
+    answer, question, query = (_text(value, name) for name in ("answer", "question", "query"))
+    match kind:
+        case "ask" if question or answer:
+            return Ask((question or answer).strip()[:_QUESTION_CHARS])
+        case "find_tools" if query:
+            return FindTools(query.strip()[:_QUERY_CHARS])
+        case "answer" if answer:
+            return Answer(answer)
+        case "" | "plan" | "answer" if isinstance(value.get("steps"), list):
+            tier = value.get("answer_tier")
+            return Answer(answer, _TIERS.get(tier) if isinstance(tier, str) else None)
+    if kind in ("ask", "find_tools", "answer"):
+        missing = {"ask": "question", "find_tools": "query", "answer": "answer"}[kind]
+        raise PlanInvalidError([f'a reply of kind "{kind}" needs a text "{missing}"'])
+    return PlanReply(parse_reply(body, finish_reason))
+
+
+def _text(value: JsonObject, name: str) -> str:
+    found = value.get(name)
+    return found if isinstance(found, str) and found.strip() else ""
+
+
+def _without_thinking(text: str) -> str:
+    body = text.lstrip().lstrip("\ufeff").lstrip()
+    return body if body[:1] in ("{", "[") else strip_thinking(body).lstrip()
+
+
+class AnswerDetector:
+    """Finds the answer in a reply while it is written.
+
+    `feed` returns the text of the answer that is certain by now, "" before. It never returns a piece that `read_reply`
+    would not return of the whole reply, except where a plan follows an answer that has begun.
+    """
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._read = 0
+        """How much of the text was examined."""
+        self._form = ""
+        """`text` after the line ANSWER, `json` in the value of `answer`, `over` when nothing more is to be shown."""
+
+    def feed(self, piece: str) -> str:
+        """Takes up a piece of the reply and returns what is new of the answer."""
+        self._text += piece
+        if not self._form and not self._find_start():
+            return ""
+        return self._read_plain() if self._form == "text" else self._read_value() if self._form == "json" else ""
+
+    def _find_start(self) -> bool:
+        thought = _THOUGHT.match(self._text)
+        begin = thought.end() if thought is not None else 0
+        marked = _MARKER.match(self._text, begin)
+        if marked is not None and marked.end() < len(self._text):
+            self._form, self._read = "text", marked.end()
+            return True
+        value = _ANSWER_VALUE.match(self._text, begin)
+        if value is not None:
+            self._form, self._read = "json", value.end()
+            return True
+        return False
+
+    def _read_plain(self) -> str:
+        """The text up to where a plan may begin."""
+        shown = self._read
+        for brace in _BRACE.finditer(self._text, self._read):
+            if _PLAN_START.match(self._text, brace.start()):
+                if _PLAN_KEY.match(self._text, brace.end()):
+                    self._form = "over"
+                self._read = brace.start()
+                return self._text[shown : self._read]
+        self._read = len(self._text)
+        return self._text[shown:]
+
+    def _read_value(self) -> str:
+        """The JSON string up to its closing quote; an escape that is not complete waits for its rest."""
+        matched = _STRING_PART.match(self._text, self._read)
+        raw = matched[0] if matched is not None else ""
+        high = _HIGH_SURROGATE.search(raw)
+        raw = raw[: high.start()] if high is not None else raw
+        self._read += len(raw)
+        if self._text[self._read : self._read + 1] == '"':
+            self._form = "over"
+        return str(json.loads(f'"{raw}"', strict=False))
+
+
+_THOUGHT = re.compile(r"\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_ANSWER_VALUE = re.compile(
+    r"\s*(?:```(?:json)?\s*)?\{(?:\s*\"reasoning\"\s*:\s*\"(?:[^\"\\]|\\.)*\"\s*,)?\s*\"kind\"\s*:\s*\"answer\"\s*,"
+    r"(?:\s*\"reasoning\"\s*:\s*\"(?:[^\"\\]|\\.)*\"\s*,)?\s*\"answer\"\s*:\s*\""
+)
+_BRACE = re.compile(r"[{\[]\s*")
+_PLAN_START = re.compile(r"[{\[]\s*(?:$|[\"'](?:\w{0,12}$|(?:steps|kind|tool|reasoning|goal|depends_on|inputs)[\"']?))")
+_STRING_PART = re.compile(r"(?:[^\"\\]|\\u[0-9a-fA-F]{4}|\\[\"\\/bfnrt])*")
+_HIGH_SURROGATE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}$")

@@ -1,0 +1,97 @@
+"""Without a model: every example of the help works, whole requests are understood or nothing is done."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from agent.answers.answer_without_model import list_examples
+from agent.core.models import Room
+from agent.planning.rules import tool_calls_for
+from agent.rooms import load_rooms
+from gateway.bootstrap import PACKAGE_ROOT
+from tests.support.engine import Bench, engine_bench
+
+WORKS_WITH = {
+    "search_knowledge": "The warranty lasts five years.",
+    "current_time": "Stockholm",
+    "calculator": "4200",
+    "memory_save": "Remembered: my favourite colour is green",
+    "memory_search": "my favourite colour is green",
+    "list_files": "notes.txt",
+    "search_files": "the invoice of May",
+    "read_file": "the invoice of May",
+}
+
+
+def default_room() -> Room:
+    """The room that a gateway without any settings offers."""
+    return load_rooms(PACKAGE_ROOT / "config" / "rooms", default="stepgate").get("stepgate")
+
+
+async def shown_examples(bench: Bench) -> list[str]:
+    """The requests that the help of the room names."""
+    response = await bench.run("Who wrote Hamlet?")
+    return re.findall(r": `([^`]+)`", response.response)
+
+
+async def test_every_example_of_the_default_rooms_help_works(tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    files.mkdir()
+    (files / "notes.txt").write_text("the invoice of May\n", "utf-8")
+    (tmp_path / "terms.txt").write_text("The warranty lasts five years.\n", "utf-8")
+    room = default_room()
+    async with engine_bench(tmp_path / "data", None, room=room, file_roots=(files,)) as bench:
+        await bench.library.ingest("local", "terms", tmp_path / "terms.txt")
+        examples = await shown_examples(bench)
+        told = {example: (await bench.run(example)).response for example in examples if "https://" not in example}
+        page = tool_calls_for("fetch https://example.org", bench.engine.registry.list_specs())
+    assert [(call.tool, call.args) for call in page] == [("web_fetch", {"url": "https://example.org"})]
+    assert len(examples) >= 6
+    for tool, _, example in list_examples(WORKS_WITH):
+        if example in told:
+            assert WORKS_WITH[tool].lower() in told[example].lower(), example
+    assert not [example for example, text in told.items() if "did not understand" in text]
+
+
+@pytest.mark.parametrize(
+    ("request_text", "part"),
+    [
+        ("3 + 4 and then multiply by 5", "multiply by 5"),
+        ("what day is it tomorrow?", "what day is it tomorrow?"),
+        ("Log that I was ill on Monday", "Log that I was ill on Monday"),
+        ("What does report-2026-11-20.txt say?", "What does report-2026-11-20.txt say?"),
+    ],
+)
+async def test_what_is_not_understood_as_a_whole_is_told_and_not_done(
+    tmp_path: Path, request_text: str, part: str
+) -> None:
+    async with engine_bench(tmp_path, None) as bench:
+        response = await bench.run(request_text)
+    assert f"I did not understand: {part!r}. Nothing was done." in response.response
+    assert response.metadata["tool_results"] == []
+
+
+async def test_what_was_remembered_answers_a_later_question(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, None) as bench:
+        await bench.run("Remember that my favourite colour is teal")
+        response = await bench.run("What is my favourite colour?")
+        unknown = await bench.run("What is my shoe size?")
+    assert "my favourite colour is teal" in response.response
+    assert [result["tool"] for result in response.metadata["tool_results"]] == ["memory_search"]
+    assert "teal" not in unknown.response
+
+
+async def test_commands_load_and_store_the_conversation_as_every_request_does(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, None) as bench:
+        response = await bench.run("2+2*3", conversation_id="c")
+        turns = await bench.store.conversations.list_turns("local", "c")
+    assert (response.response, response.metadata["runtime"]["route"]) == ("2+2*3 = 8", "plan")
+    assert turns == [("user", "2+2*3"), ("assistant", "2+2*3 = 8")]
+
+
+async def test_several_commands_are_all_carried_out(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, None) as bench:
+        response = await bench.run("What is 6*7, and what time is it in Stockholm?")
+    assert "42" in response.response
+    assert "Stockholm" in response.response
