@@ -24,6 +24,7 @@ from gateway.doors import (
     memories,
     openai,
     query,
+    responses,
     runs,
     sessions,
     sources,
@@ -71,7 +72,7 @@ def create_app(
         redirect_slashes=False,
     )
     served = (
-        openai, agent, query, runs, memories, collections, documents, citations, ingestion, tasks, catalogue,
+        openai, responses, agent, query, runs, memories, collections, documents, citations, ingestion, tasks, catalogue,
         conversations, sessions, sources, audit, users,
     )  # fmt: skip
     doors = [door.router for door in served]

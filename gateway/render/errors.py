@@ -97,7 +97,10 @@ def get_http_status(code: str) -> int:
 def render_failure(failure: AgentFailure, path: str, named: str | None = None) -> str:
     """Returns a failure as JSON, in the shape of the door at `path`."""
     if is_openai_path(path):
-        return to_json(openai_error(failure, named))
+        body = openai_error(failure, named)
+        if path.startswith("/v1/responses") and body.error.param == "messages":
+            body.error.param = "input"
+        return to_json(body)
     return to_json(rpc_error(failure) if path == MCP_PATH or path.startswith(f"{MCP_PATH}/") else native_error(failure))
 
 
