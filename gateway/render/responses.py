@@ -32,6 +32,8 @@ from gateway.render.response_items import (
 RESPONSE_ID: Final = re.compile(r"resp_([0-9a-f]{32})(?:_([1-9][0-9]{0,15}))?")
 MAX_OUTPUT_CHARS: Final = 20_000
 """Longest output of a step within a response; the trace has all of it."""
+REASONING_NUMBERS: Final = 1_000_000
+"""Sequence numbers that are kept free for the deltas of one reasoning item."""
 _CUT_SHORT: Final = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _ERROR_CODES: Final = (("RATE_LIMIT", "rate_limit_exceeded"), ("QUOTA", "rate_limit_exceeded"))
 _STREAMED: Final = frozenset({"response.output_text.delta", "response.refusal.delta", "response.reasoning_text.delta"})
@@ -80,6 +82,7 @@ class ResponseProjection:
         self._plan: Plan | None = None
         self._message: int | None = None
         self._reasoning: int | None = None
+        self._thought_number = 0
         self._has_created = False
 
     def encode_event(self, event: ev.Event) -> list[JsonObject]:
@@ -210,11 +213,11 @@ class ResponseProjection:
             case ev.StepDiscarded(reason=reason):
                 return self._close_step(key, "", f"discarded: {reason}") if key in self._steps else []
             case ev.AnswerStarted(restarted=True):
-                return self._close_message("incomplete")
+                return [*self._close_message("incomplete"), *self._close_reasoning()]
             case ev.AnswerDelta(kind="reasoning", text=text):
-                return self._add_reasoning(text) if self._message is None else []
+                return self._add_reasoning(text)
             case ev.AnswerDelta(kind=kind, text=text):
-                return [*self._close_reasoning(), *self._add_text(text, refusal=kind == "refusal")]
+                return self._add_text(text, refusal=kind == "refusal")
             case ev.AnswerFinished() as answer:
                 return self._finish_answer(answer)
             case ev.RunWaiting():
@@ -273,7 +276,7 @@ class ResponseProjection:
 
     def _close_items(self, status: str) -> list[JsonObject]:
         """Returns the frames that end what is open, because the run ends or waits."""
-        frames = [*self._close_reasoning(), *self._close_message(status)]
+        frames = [*self._close_message(status), *self._close_reasoning()]
         for index in self._steps.values():
             if self._output[index]["status"] == "in_progress":
                 self._output[index]["status"] = status
@@ -302,9 +305,15 @@ class ResponseProjection:
         ]
 
     def _add_reasoning(self, text: str) -> list[JsonObject]:
-        """Returns the frames of what the model that answers has thought, as its provider shows it."""
+        """Returns the frames of what the model that answers has thought, as its provider shows it.
+
+        Its last piece may come after the answer has begun, since secrets are looked for across pieces. Only the end of
+        the item has that piece. The deltas have a block of numbers of their own.
+        """
         frames: list[JsonObject] = []
         if self._reasoning is None:
+            if self._message is not None:
+                return []
             self._reasoning = len(self._output)
             item_id = f"rs_{self._key}_{self._reasoning}"
             part: JsonObject = {"type": "reasoning_text", "text": ""}
@@ -312,21 +321,26 @@ class ResponseProjection:
                 {"id": item_id, "type": "reasoning", "summary": [], "content": [], "status": "in_progress"}
             )
             self._output[self._reasoning]["content"] = [part]
-        where = {**self._place(self._reasoning), "content_index": 0}
-        if text:
-            _first_part(self._output[self._reasoning])["text"] += text
-            frames.append(self._frame("response.reasoning_text.delta", **where, delta=text))
+            self._thought_number = self._number
+            self._number += REASONING_NUMBERS
+        thought = _first_part(self._output[self._reasoning])
+        thought["text"] += text
+        if text and self._message is None and len(thought["text"]) <= REASONING_NUMBERS:
+            number = self._thought_number + len(thought["text"]) - 1
+            where = {**self._place(self._reasoning), "content_index": 0}
+            frame: JsonObject = {"type": "response.reasoning_text.delta", "sequence_number": number, **where}
+            frames.append({**frame, "delta": text})
         return frames
 
-    def _close_reasoning(self) -> list[JsonObject]:
+    def _close_reasoning(self, whole: str = "") -> list[JsonObject]:
         if self._reasoning is None:
             return []
         index, self._reasoning = self._reasoning, None
-        item = self._output[index]
+        item, part = self._output[index], _first_part(self._output[index])
         item["status"] = "completed"
-        text = _first_part(item)["text"]
+        part["text"] = whole or part["text"]
         where = {**self._place(index), "content_index": 0}
-        return [self._frame("response.reasoning_text.done", **where, text=text), *self._item_done(index)]
+        return [self._frame("response.reasoning_text.done", **where, text=part["text"]), *self._item_done(index)]
 
     def _add_text(self, text: str, *, refusal: bool = False) -> list[JsonObject]:
         kind, field = ("refusal", "refusal") if refusal else ("output_text", "text")
@@ -357,11 +371,10 @@ class ResponseProjection:
     def _finish_answer(self, answer: ev.AnswerFinished) -> list[JsonObject]:
         """Returns the frames of the rest of the answer, its annotations, and the calls of the client's tools."""
         frames: list[JsonObject] = []
-        if self._message is None:
-            thought = answer.provider_fields.get("reasoning_content") or answer.provider_fields.get("reasoning")
-            if isinstance(thought, str) and thought and self._reasoning is None:
-                frames += self._add_reasoning(thought)
-        frames += self._close_reasoning()
+        thought = answer.provider_fields.get("reasoning_content") or answer.provider_fields.get("reasoning")
+        whole = thought if isinstance(thought, str) else ""
+        if whole and self._message is None and self._reasoning is None:
+            frames += self._add_reasoning(whole)
         field = "refusal" if answer.refused else "text"
         streamed = _first_part(self._output[self._message]).get(field) if self._message is not None else ""
         if not isinstance(streamed, str) or not answer.text.startswith(streamed):
@@ -372,6 +385,7 @@ class ResponseProjection:
         frames += self._close_message(
             "incomplete" if answer.finish_reason in _CUT_SHORT else "completed", answer.sources
         )
+        frames += self._close_reasoning(whole)
         for call in answer.tool_calls:
             frames += self._add_call(call)
         return frames

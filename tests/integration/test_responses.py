@@ -92,15 +92,12 @@ async def test_what_the_caller_sent_is_repeated_and_reaches_the_model(
 
 
 async def test_a_chain_survives_a_restart(serve: Serve, model_server: ScriptedServer) -> None:
-    model = script(
-        says("Hello Ada.", to="completion", about="I am Ada", times=1), says("You are Ada.", to="completion")
-    )
-    async with serve(model) as url, sdk(url) as client:
+    async with serve(script(says("Hello Ada.", to="completion"))) as url, sdk(url) as client:
         first = await client.responses.create(model="chat", input="I am Ada", instructions="Be kind.")
     async with serve() as url, sdk(url) as client:
         kept = await client.responses.retrieve(first.id)
         items = [item async for item in client.responses.input_items.list(first.id)]
-    async with serve(model) as url, sdk(url) as client:
+    async with serve(script(says("You are Ada.", to="completion"))) as url, sdk(url) as client:
         second = await client.responses.create(
             model="chat", input="Who am I?", previous_response_id=first.id, instructions="Be brief."
         )
