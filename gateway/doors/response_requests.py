@@ -68,7 +68,7 @@ class ResponsesRequest(WireModel):
     """The body of `POST /v1/responses`."""
 
     model: str = Field(min_length=1)
-    input: str | list[JsonObject] | None = None
+    input: str | list[JsonValue] | None = None
     instructions: str | None = None
     stream: bool | None = False
     stream_options: StreamOptions | None = None
@@ -106,10 +106,13 @@ class ResponsesRequest(WireModel):
         return named.id if isinstance(named, ConversationName) else named
 
     def list_input_items(self) -> list[JsonObject]:
-        """Returns the input as items; a text is one message of the user."""
+        """Returns the input as items; a text is one message of the user. Raises `RequestFormatError`."""
         if isinstance(self.input, str):
             return [{"type": "message", "role": "user", "content": self.input}]
-        return list(self.input or ())
+        for index, item in enumerate(self.input or ()):
+            if not isinstance(item, dict):
+                raise RequestFormatError(f"input[{index}]: expected an object.", f"input[{index}]", "invalid_type")
+        return [item for item in self.input or () if isinstance(item, dict)]
 
 
 def refuse_unsupported_response(body: ResponsesRequest) -> None:

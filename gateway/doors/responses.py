@@ -385,7 +385,7 @@ def _format(frame: JsonObject) -> str:
 
 
 def _error_frame(failure: AgentFailure) -> str:
-    error = openai_error(failure).error
+    error = openai_error(failure, input_name="input").error
     return _format({
         "type": "error", "code": error.code, "message": error.message, "param": error.param, "sequence_number": 0,
     })  # fmt: skip

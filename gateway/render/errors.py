@@ -72,6 +72,10 @@ _OPENAI_CODES: Mapping[str, tuple[str, str | None]] = {
 }
 
 
+_INPUT_NAMES: Mapping[str, str] = {"/v1/responses": "input", "/v1/completions": "prompt"}
+"""The parameter with the conversation, by endpoint."""
+
+
 class RpcErrorDetail(BaseModel):
     """JSON-RPC's error object. `data` is Stepgate's own failure."""
 
@@ -97,10 +101,7 @@ def get_http_status(code: str) -> int:
 def render_failure(failure: AgentFailure, path: str, named: str | None = None) -> str:
     """Returns a failure as JSON, in the shape of the door at `path`."""
     if is_openai_path(path):
-        body = openai_error(failure, named)
-        if path.startswith("/v1/responses") and body.error.param == "messages":
-            body.error.param = "input"
-        return to_json(body)
+        return to_json(openai_error(failure, named, _INPUT_NAMES.get("/".join(path.split("/")[:3]), "messages")))
     return to_json(rpc_error(failure) if path == MCP_PATH or path.startswith(f"{MCP_PATH}/") else native_error(failure))
 
 
@@ -109,8 +110,10 @@ def to_json(body: BaseModel) -> str:
     return json.dumps(body.model_dump(mode="json"))
 
 
-def openai_error(failure: AgentFailure, named: str | None = None) -> OpenAIErrorBody:
-    """Returns a failure in OpenAI's shape. `named` overrides the OpenAI code."""
+def openai_error(failure: AgentFailure, named: str | None = None, input_name: str = "messages") -> OpenAIErrorBody:
+    """Returns a failure in OpenAI's shape. `named` overrides the OpenAI code; `input_name` is the endpoint's parameter
+    for what the engine calls prompt and messages.
+    """
     own = "invalid_request_error" if 400 <= get_http_status(failure.error_code) < 500 else "server_error"
     kind, code = _OPENAI_CODES.get(failure.error_code, (own, failure.error_code.lower()))
     if failure.error_code == "ERR_RATE_LIMIT" and failure.details.get("limit") == "tokens":
@@ -122,8 +125,8 @@ def openai_error(failure: AgentFailure, named: str | None = None) -> OpenAIError
     param = failure.details.get("param")
     if failure.error_code == "ERR_ROOM_UNKNOWN":
         param = "model"
-    if failure.error_code == "ERR_MODEL_CONTEXT" or param == "prompt":  # our name of the last message
-        param = "messages"
+    if failure.error_code == "ERR_MODEL_CONTEXT" or (param in ("prompt", "messages") and named is None):
+        param = input_name
     return OpenAIErrorBody(
         error=OpenAIErrorDetail(
             message=failure.message, type=kind, param=param if isinstance(param, str) else None, code=named or code
