@@ -18,8 +18,10 @@ from gateway.doors import (
     catalogue,
     citations,
     collections,
+    completions,
     conversations,
     documents,
+    embeddings,
     ingestion,
     memories,
     openai,
@@ -72,7 +74,8 @@ def create_app(
         redirect_slashes=False,
     )
     served = (
-        openai, responses, agent, query, runs, memories, collections, documents, citations, ingestion, tasks, catalogue,
+        openai, responses, completions, embeddings,
+        agent, query, runs, memories, collections, documents, citations, ingestion, tasks, catalogue,
         conversations, sessions, sources, audit, users,
     )  # fmt: skip
     doors = [door.router for door in served]

@@ -22,6 +22,7 @@ from agent.ingest.collections import Library
 from agent.ingest.corpus_index import CorpusIndexer
 from agent.ingest.job_runner import IngestJobs
 from agent.ingest.jobs import JobStore
+from agent.llm.embedder import Embedder
 from agent.llm.port import ModelClient
 from agent.llm.prices import Prices
 from agent.llm.retrying import RetryingClient
@@ -122,6 +123,8 @@ class Stepgate:
     audit: StoredAuditLog
     sessions: SessionStore
     owners: OwnerDeletion
+    embedder: Embedder | None
+    """The configured embedder; None if texts are found by their words only."""
     extensions: tuple[InstalledExtension, ...]
     """Tools, gates, connectors and parsers of installed packages, those that were skipped included."""
 
@@ -226,6 +229,7 @@ async def build_gateway(
             audit,
             SessionStore(build_statements(store)),
             OwnerDeletion(build_statements(store), service, library, memory, builder.messages, audit, CACHE_SECONDS),
+            embedder,
             installed.list_all(),
         )
         if hub is not None:

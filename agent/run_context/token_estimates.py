@@ -28,7 +28,7 @@ def estimate_first_call_tokens(request: AgentRequest, room: Room, longest: int |
     """
     said = [message.content for message in request.messages] if request.messages is not None else [request.prompt]
     reply = (longest if room.planning else request.max_tokens or longest) or ANSWER_TOKENS
-    return _tokens_from_chars(sum(map(len, said))) + reply
+    return estimate_tokens_from_chars(sum(map(len, said))) + reply
 
 
 class UsageMeter:
@@ -74,7 +74,7 @@ class UsageMeter:
             return self._prices.add_cost(self._request.model, self._usage)
         estimate = {
             "prompt_tokens": _prompt_tokens(self._request),
-            "completion_tokens": _tokens_from_chars(self._said),
+            "completion_tokens": estimate_tokens_from_chars(self._said),
             "estimated": True,
         }
         return self._prices.add_cost(self._request.model, self._usage.model_copy(update=estimate))
@@ -93,8 +93,9 @@ def _prompt_tokens(request: ModelRequest) -> int:
         if calls := message.get("tool_calls"):
             chars += len(json.dumps(calls, ensure_ascii=False))
     chars += sum(len(json.dumps(tool, ensure_ascii=False)) for tool in request.tools)
-    return _tokens_from_chars(chars) + images * IMAGE_TOKENS
+    return estimate_tokens_from_chars(chars) + images * IMAGE_TOKENS
 
 
-def _tokens_from_chars(chars: int) -> int:
+def estimate_tokens_from_chars(chars: int) -> int:
+    """Returns the tokens of a text with this many characters."""
     return -(-chars // CHARS_PER_TOKEN)

@@ -10,6 +10,27 @@ from agent.core.errors import FAILURES, AgentFailure, FailureKind
 OPENAI_PATHS = ("/v1/chat", "/v1/models", "/v1/responses", "/v1/embeddings", "/v1/completions")
 """Paths whose callers are OpenAI clients and read errors in OpenAI's shape."""
 
+NEAREST_ENDPOINTS: Mapping[str, str] = {
+    "/v1/assistants": "POST /v1/responses with `previous_response_id` or `conversation`",
+    "/v1/audio": "POST /v1/documents takes files, and POST /v1/chat/completions takes text",
+    "/v1/batches": "POST /tasks stores a request that runs in the background",
+    "/v1/chatkit": "POST /v1/responses",
+    "/v1/containers": "POST /v1/responses; its tools are those of GET /v1/tools",
+    "/v1/conversations": "POST /v1/responses with an id of your choice as `conversation`",
+    "/v1/evals": "GET /v1/runs has the trace of every run",
+    "/v1/files": "POST /v1/documents takes files",
+    "/v1/fine_tuning": "GET /v1/models lists the rooms; the operator chooses their models",
+    "/v1/images": "POST /v1/chat/completions; a room with vision reads images",
+    "/v1/moderations": "POST /v1/chat/completions; the guardrails of the room check requests and answers",
+    "/v1/realtime": "POST /v1/responses with `stream`",
+    "/v1/rerank": "POST /v1/search ranks the passages of your documents",
+    "/v1/threads": "POST /v1/responses with `previous_response_id` or `conversation`",
+    "/v1/uploads": "POST /v1/documents takes files",
+    "/v1/vector_stores": "GET /v1/collections and POST /v1/search",
+    "/v1/videos": "POST /v1/chat/completions takes text",
+}
+"""Endpoints of OpenAI and others that Stepgate does not have, and what is nearest to them here."""
+
 MCP_PATH = "/mcp"
 """Path whose callers read errors in JSON-RPC's shape."""
 
@@ -155,4 +176,9 @@ def rpc_error(failure: AgentFailure) -> RpcErrorBody:
 
 def is_openai_path(path: str) -> bool:
     """Returns whether the callers of this path expect OpenAI's protocol."""
-    return path.startswith(OPENAI_PATHS)
+    return path.startswith(OPENAI_PATHS) or find_nearest_endpoint(path) is not None
+
+
+def find_nearest_endpoint(path: str) -> str | None:
+    """Returns what is nearest to an endpoint of OpenAI's API that Stepgate does not have; None for other paths."""
+    return NEAREST_ENDPOINTS.get("/".join(path.split("/")[:3]))

@@ -40,7 +40,10 @@ def asking(**options: Any) -> dict[str, Any]:
         (asking(input=[{"content": "x"}]), "input[0].role", "missing_required_parameter"),
         (asking(input=[{"role": "user"}]), "input[0].content", "invalid_type"),
         (asking(input=[{"role": "user", "content": ["x"]}]), "input[0].content[0]", "invalid_type"),
-        (asking(input=[{**MESSAGE, "content": [{"type": "input_audio"}]}]), "input[0].content[0].type", "invalid_value"),
+        (
+            asking(input=[{**MESSAGE, "content": [{"type": "input_audio"}]}]),
+            "input[0].content[0].type", "invalid_value",
+        ),
         (
             asking(input=[{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]),
             "input[0].content[0].type", "invalid_value",
