@@ -23,6 +23,7 @@ from agent.ingest.corpus_index import CorpusIndexer
 from agent.ingest.job_runner import IngestJobs
 from agent.ingest.jobs import JobStore
 from agent.llm.embedder import Embedder
+from agent.llm.fallback import FallbackClient
 from agent.llm.port import ModelClient
 from agent.llm.prices import Prices
 from agent.llm.retrying import RetryingClient
@@ -362,28 +363,43 @@ def _build_agent_service(
 
 
 async def _build_models(settings: Settings) -> ModelTiers:
-    """Returns the model client: HTTP for an endpoint by URL, LiteLLM for a provider by name, none in rules mode."""
+    """Returns the models: endpoints by URL over HTTP, providers by name through LiteLLM, none in rules mode."""
     if not settings.is_llm_configured:
         return ModelTiers()
     key = settings.llm_api_key.get_secret_value() if settings.llm_api_key else None
-    adapter: ModelClient
+    default: ModelClient
     fast = settings.model_fast
     if settings.llm_base_url is not None:
         from agent.llm.http import HttpModelClient  # noqa: PLC0415 - aiohttp, which rules mode does not need
 
         endpoint = HttpModelClient(settings.llm_base_url, key)
         fast = fast or await _find_first_model(endpoint)
-        adapter = endpoint
+        default = endpoint
     else:
-        adapter = LiteLLMClient(api_key=key)
+        default = LiteLLMClient(api_key=key)
+    named = _build_endpoint_clients(settings)
     return ModelTiers(
-        client=RetryingClient(adapter),
+        # LiteLLM always answers a check; where it stands beside endpoints, these say whether models can be reached.
+        client=RetryingClient(
+            FallbackClient(default, named, checks_default=settings.llm_base_url is not None or not named)
+        ),
         fast=fast,
         high=settings.model_high,
         timeout_s=settings.llm_timeout_s,
         max_tokens=settings.llm_max_tokens,
         prices=Prices(settings.model_prices),
     )
+
+
+def _build_endpoint_clients(settings: Settings) -> dict[str, ModelClient]:
+    """Returns the clients of the named endpoints."""
+    clients: dict[str, ModelClient] = {}
+    for name, endpoint in settings.model_endpoints.items():
+        from agent.llm.http import HttpModelClient  # noqa: PLC0415 - as above
+
+        key = endpoint.api_key.get_secret_value() if endpoint.api_key else None
+        clients[name] = HttpModelClient(endpoint.base_url, key, cache_markers=endpoint.cache_markers)
+    return clients
 
 
 async def _find_first_model(endpoint: "HttpModelClient") -> str:

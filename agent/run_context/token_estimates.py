@@ -42,18 +42,21 @@ class UsageMeter:
         self._request = request
         self._prices = prices
         self._usage = Usage(model_calls=1)
+        self._model = request.model
         self._said = 0
         self._free = False
 
     def add_reply(self, reply: ModelReply) -> None:
         """Adds a whole reply."""
         self._usage = reply.usage
+        self._model = reply.upstream or self._model
         calls = sum(len(call.name) + len(call.arguments) for call in reply.tool_calls)
         self._said = len(reply.text) + len(reply.reasoning) + calls
 
     def add_chunk(self, chunk: ModelChunk) -> None:
         """Adds a piece of a stream."""
         self._usage = chunk.usage or self._usage
+        self._model = chunk.upstream or self._model
         calls = sum(len(json.dumps(delta.get("function") or {}, ensure_ascii=False)) for delta in chunk.tool_calls)
         self._said += len(chunk.text) + len(chunk.reasoning) + calls
 
@@ -71,13 +74,13 @@ class UsageMeter:
         if self._free:
             return self._usage
         if self._usage.total_tokens:
-            return self._prices.add_cost(self._request.model, self._usage)
+            return self._prices.add_cost(self._model, self._usage)
         estimate = {
             "prompt_tokens": _prompt_tokens(self._request),
             "completion_tokens": estimate_tokens_from_chars(self._said),
             "estimated": True,
         }
-        return self._prices.add_cost(self._request.model, self._usage.model_copy(update=estimate))
+        return self._prices.add_cost(self._model, self._usage.model_copy(update=estimate))
 
 
 def _prompt_tokens(request: ModelRequest) -> int:

@@ -22,6 +22,7 @@ from agent.core.events.answer import (
 )
 from agent.core.events.call import (
     AssistantTurn,
+    FailedUpstream,
     ModelReturned,
     Purpose,
     SubAgentFinished,
@@ -69,6 +70,7 @@ __all__ = [
     "CancelRequested",
     "ClaimProblem",
     "EventDraft",
+    "FailedUpstream",
     "Event",
     "EventBody",
     "FinishReason",
