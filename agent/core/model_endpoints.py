@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from dotenv import dotenv_values
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
@@ -23,6 +23,13 @@ class ModelEndpoint(BaseModel):
         default=False, description="mark the instructions with `cache_control`, for providers that cache on demand"
     )
     api_key: SecretStr | None = Field(default=None, exclude=True, repr=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_inline_key(cls, data: object) -> object:
+        if isinstance(data, dict) and "api_key" in data:
+            raise ValueError("name the environment variable with the key as 'key'; the key itself is not written here")
+        return data
 
     @field_validator("base_url")
     @classmethod
@@ -42,7 +49,7 @@ def read_endpoint_keys(
     found: dict[str, ModelEndpoint] = {}
     for name, endpoint in endpoints.items():
         if not NAME.fullmatch(name):
-            raise ValueError(f"the name {name[:40]!r} must consist of a-z, 0-9, _ and -, and begin with a letter;")
+            raise ValueError(f"the name {name[:40]!r} must consist of a-z, 0-9, _ and -, and begin with a letter")
         key = endpoint.key
         value = os.environ.get(key) or dotenv_values(env_file).get(key) if key is not None else None
         if key is not None and not value:

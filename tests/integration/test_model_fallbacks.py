@@ -1,5 +1,6 @@
 """Several models or endpoints in order: what another one mends, what it does not, and where one sees it."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,11 @@ def failing(fault: Any, **reply: Any) -> Script:
     return script(says("Half of the text.", fault=fault, **reply))
 
 
+async def fetch(url: str) -> str:
+    async with httpx.AsyncClient(timeout=60) as client:
+        return (await client.get(url)).text
+
+
 async def ask(url: str, **body: Any) -> dict[str, Any]:
     async with httpx.AsyncClient(timeout=60) as client:
         sent = {"model": "chat", "messages": user(), **body}
@@ -67,7 +73,7 @@ async def test_another_model_mends_an_endpoint_that_fails(
 ) -> None:
     async with serve(failing(fault, retry_after=30), llm_timeout_s=1, **options) as url:
         answer = await ask(url)
-        metrics = (await httpx.AsyncClient().get(f"{url}/metrics")).text
+        metrics = await fetch(f"{url}/metrics")
     assert answer["choices"][0]["message"]["content"] == "The other one: 42."
     runtime = answer["stepgate"]["runtime"]
     assert runtime["failed_upstreams"] == [{"model": "small", "error_code": code}]
@@ -82,7 +88,7 @@ async def test_an_unreachable_endpoint_is_replaced_in_planning_too(serve: Serve,
     options |= {"llm_base_url": "http://127.0.0.1:1/v1"}
     async with serve(**options) as url:
         answer = await ask(url, model="stepgate", messages=user(ASK))
-        ready = (await httpx.AsyncClient().get(f"{url}/ready")).json()
+        ready = json.loads(await fetch(f"{url}/ready"))
     assert answer["choices"][0]["message"]["content"] == "The other one: 42."
     assert answer["stepgate"]["runtime"]["planner"]["effective"] == "llm"
     assert ready["components"]["models"]["ok"] is True, "one endpoint that answers is enough"
@@ -179,10 +185,12 @@ async def test_cache_markers_are_sent_where_the_operator_wants_them(
         ({"b": {"base_url": "ftp://x"}}, "http://"),
         ({"b": {"base_url": "http://x", "key": "NO_SUCH_KEY_7"}}, "NO_SUCH_KEY_7"),
         ({"B!": {"base_url": "http://x"}}, "must consist of"),
-        ({"b": {"base_url": "http://x", "secret": "s"}}, "secret"),
+        ({"b": {"base_url": "http://x", "secret": KEY}}, "b.secret"),
+        ({"b": {"base_url": "http://x", "api_key": KEY}}, "'key'"),
     ],
 )
 def test_a_wrong_endpoint_is_told_at_the_start(endpoints: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigError, match="AGENT_MODEL_ENDPOINTS") as caught:
         load_settings(_env_file=None, model_endpoints=endpoints)
     assert told in caught.value.message
+    assert KEY not in caught.value.message
