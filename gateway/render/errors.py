@@ -31,6 +31,9 @@ NEAREST_ENDPOINTS: Mapping[str, str] = {
 }
 """Endpoints of OpenAI and others that Stepgate does not have, and what is nearest to them here."""
 
+_SHARED_PATHS = frozenset({"/v1/conversations"})
+"""Paths of OpenAI's API below which Stepgate has endpoints of its own."""
+
 MCP_PATH = "/mcp"
 """Path whose callers read errors in JSON-RPC's shape."""
 
@@ -181,4 +184,5 @@ def is_openai_path(path: str) -> bool:
 
 def find_nearest_endpoint(path: str) -> str | None:
     """Returns what is nearest to an endpoint of OpenAI's API that Stepgate does not have; None for other paths."""
-    return NEAREST_ENDPOINTS.get("/".join(path.split("/")[:3]))
+    head = "/".join(path.split("/")[:3])
+    return NEAREST_ENDPOINTS.get(head) if path == head or head not in _SHARED_PATHS else None

@@ -10,35 +10,22 @@ after its end, when the journal has the answer as a whole instead of its pieces,
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from pydantic import JsonValue
 
 from agent.core import events as ev
-from agent.core.models import JsonObject, Plan, Source, Usage
+from agent.core.models import JsonObject, Plan, Usage
 from agent.core.run_state import fold
-from agent.core.trace import shorten
 from agent.policy.approval import format_approval_question
 from agent.runs.response import build_response
 from gateway.render.openai import build_trace
-from gateway.render.response_items import (
-    SERVER_LABEL,
-    annotate,
-    approval_request_item,
-    function_call_item,
-    plan_summary,
-)
+from gateway.render.response_items import approval_request_item, plan_summary
+from gateway.render.response_output import STREAMED, ResponseOutput, StepKey
 
 RESPONSE_ID: Final = re.compile(r"resp_([0-9a-f]{32})(?:_([1-9][0-9]{0,15}))?")
-MAX_OUTPUT_CHARS: Final = 20_000
-"""Longest output of a step within a response; the trace has all of it."""
-REASONING_NUMBERS: Final = 1_000_000
-"""Sequence numbers that are kept free for the deltas of one reasoning item."""
 _CUT_SHORT: Final = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _ERROR_CODES: Final = (("RATE_LIMIT", "rate_limit_exceeded"), ("QUOTA", "rate_limit_exceeded"))
-_STREAMED: Final = frozenset({"response.output_text.delta", "response.refusal.delta", "response.reasoning_text.delta"})
-"""Events whose number advances by characters, because the journal does not keep where the pieces began."""
-_STEP_KEY = tuple[str | None, int | None]
 
 
 def response_id(run_id: str, start: int = 0) -> str:
@@ -58,7 +45,7 @@ def cut_frames(frames: Iterable[JsonObject], after: int) -> Iterator[JsonObject]
         number, delta = frame["sequence_number"], frame.get("delta")
         if not isinstance(number, int) or number <= after:
             continue
-        if frame["type"] in _STREAMED and isinstance(delta, str) and number - len(delta) < after:
+        if frame["type"] in STREAMED and isinstance(delta, str) and number - len(delta) < after:
             yield {**frame, "delta": delta[after - number :]}
         else:
             yield frame
@@ -75,14 +62,9 @@ class ResponseProjection:
         self._key = self.id.removeprefix("resp_")
         self._start = start
         self._events: list[ev.Event] = []
-        self._number = 0
-        self._output: list[JsonObject] = []
-        self._steps: dict[_STEP_KEY, int] = {}
-        self._arguments: dict[_STEP_KEY, str] = {}
+        self._output = ResponseOutput(self._key)
+        self._arguments: dict[StepKey, str] = {}
         self._plan: Plan | None = None
-        self._message: int | None = None
-        self._reasoning: int | None = None
-        self._thought_number = 0
         self._has_created = False
 
     def encode_event(self, event: ev.Event) -> list[JsonObject]:
@@ -93,6 +75,8 @@ class ResponseProjection:
             return self.finish_waiting()
         if isinstance(event.body, ev.CancelRequested):
             self.is_waiting = False
+        if self.is_waiting:  # until the decision nothing belongs to the response: it is shown as it was
+            return []
         self._events.append(event)
         if isinstance(event.body, ev.StepStarted):
             self._arguments[event.step_id, event.attempt] = json.dumps(event.body.args, ensure_ascii=False)
@@ -105,10 +89,10 @@ class ResponseProjection:
     def finish_waiting(self) -> list[JsonObject]:
         """Returns the frames that end the response with the run's open question."""
         state = fold(self._events[0].run_id, self._events)
-        frames = [*self._close_items("incomplete"), *self._add_text(format_approval_question(state))]
-        frames += self._close_message()
+        frames = [*self._output.close_items("incomplete"), *self._output.add_text(format_approval_question(state))]
+        frames += self._output.close_message()
         for asked in state.pending_approvals:
-            frames += self._add_item(approval_request_item(self._key, asked))
+            frames += self._output.add_item(approval_request_item(self._key, asked))
         return [*frames, *self._finish("response.completed")]
 
     def build(self) -> JsonObject:
@@ -127,7 +111,7 @@ class ResponseProjection:
             "status": self._status(),
             "error": self._error(),
             "incomplete_details": self._incomplete_details(),
-            "output": [*self._output],
+            "output": [*self._output.items],
             "parallel_tool_calls": True,
             "tool_choice": "auto",
             "tools": [],
@@ -177,7 +161,8 @@ class ResponseProjection:
 
     def _incomplete_details(self) -> JsonObject | None:
         answer = self._answer()
-        reason = _CUT_SHORT.get(answer.finish_reason) if answer is not None and self.is_finished else None
+        has_ended = self.is_finished and not self.is_waiting
+        reason = _CUT_SHORT.get(answer.finish_reason) if answer is not None and has_ended else None
         return {"reason": reason} if reason else None
 
     def _error(self) -> JsonObject | None:
@@ -197,35 +182,35 @@ class ResponseProjection:
         if self._has_created:
             return []
         self._has_created = True
-        return [self._frame(f"response.{kind}", response=self.build()) for kind in ("created", "in_progress")]
+        return [self._output.frame(f"response.{kind}", response=self.build()) for kind in ("created", "in_progress")]
 
     def _encode_body(self, event: ev.Event) -> list[JsonObject]:  # noqa: C901 - one case an event
         key = (event.step_id, event.attempt)
         match event.body:
             case ev.PlanProposed(plan=plan) if any(not step.is_completion for step in plan.steps):
-                return self._add_summary(plan_summary(event.body))
+                return self._output.add_summary(plan_summary(event.body))
             case ev.StepStarted() if self._tool_of(event.step_id) is not None:
                 return self._open_step(key)
             case ev.StepFinished(output=output) if self._tool_of(event.step_id) is not None:
                 error = output.error if output.error_code else None
-                opened = [] if key in self._steps else self._open_step(key)
-                return [*opened, *self._close_step(key, output.text, error)]
+                opened = [] if self._output.has_step(key) else self._open_step(key)
+                return [*opened, *self._output.close_step(key, output.text, error)]
             case ev.StepDiscarded(reason=reason):
-                return self._close_step(key, "", f"discarded: {reason}") if key in self._steps else []
+                return self._output.close_step(key, "", f"discarded: {reason}") if self._output.has_step(key) else []
             case ev.AnswerStarted(restarted=True):
-                return [*self._close_message("incomplete"), *self._close_reasoning()]
+                return [*self._output.close_message("incomplete"), *self._output.close_reasoning()]
             case ev.AnswerDelta(kind="reasoning", text=text):
-                return self._add_reasoning(text)
+                return self._output.add_reasoning(text)
             case ev.AnswerDelta(kind=kind, text=text):
-                return self._add_text(text, refusal=kind == "refusal")
+                return self._output.add_text(text, refusal=kind == "refusal")
             case ev.AnswerFinished() as answer:
                 return self._finish_answer(answer)
             case ev.RunWaiting():
                 self.is_waiting = True
             case ev.RunFailed():
-                return [*self._close_items("incomplete"), *self._finish("response.failed")]
+                return [*self._output.close_items("incomplete"), *self._finish("response.failed")]
             case body if body.terminal:
-                closed = self._close_items("incomplete")
+                closed = self._output.close_items("incomplete")
                 self.is_finished = True
                 done = self._status() == "completed"
                 return [*closed, *self._finish("response.completed" if done else "response.incomplete")]
@@ -233,222 +218,36 @@ class ResponseProjection:
 
     def _finish(self, kind: str) -> list[JsonObject]:
         self.is_finished = True
-        return [self._frame(kind, response=self.build())]
+        return [self._output.frame(kind, response=self.build())]
+
+    def _open_step(self, key: StepKey) -> list[JsonObject]:
+        return self._output.open_step(key, self._tool_of(key[0]) or "", self._arguments.get(key, "{}"))
 
     def _tool_of(self, step_id: str | None) -> str | None:
         """Returns the tool or skill of a step of the plan; None for the step that writes the answer."""
         steps = self._plan.steps if self._plan else ()
         return next((step.tool for step in steps if step.id == step_id and not step.is_completion), None)
 
-    def _open_step(self, key: _STEP_KEY) -> list[JsonObject]:
-        if key in self._steps:  # a resumed run repeats the start of an attempt
-            return []
-        item: JsonObject = {
-            "id": f"mcp_{self._key}_{len(self._output)}",
-            "type": "mcp_call",
-            "server_label": SERVER_LABEL,
-            "name": self._tool_of(key[0]) or "",
-            "arguments": "",
-            "status": "in_progress",
-        }
-        self._steps[key] = len(self._output)
-        frames = self._open_item(item)
-        where = self._place(self._steps[key])
-        arguments = self._arguments.get(key, "{}")
-        item["arguments"] = arguments
-        return [
-            *frames,
-            self._frame("response.mcp_call.in_progress", **where),
-            self._frame("response.mcp_call_arguments.delta", **where, delta=arguments),
-            self._frame("response.mcp_call_arguments.done", **where, arguments=arguments),
-        ]
-
-    def _close_step(self, key: _STEP_KEY, text: str, error: str | None) -> list[JsonObject]:
-        index = self._steps[key]
-        item = self._output[index]
-        if item["status"] != "in_progress":
-            return []
-        item |= {"output": None, "error": error, "status": "failed"} if error is not None else {
-            "output": shorten(text, MAX_OUTPUT_CHARS), "error": None, "status": "completed",
-        }  # fmt: skip
-        kind = "failed" if error is not None else "completed"
-        return [self._frame(f"response.mcp_call.{kind}", **self._place(index)), *self._item_done(index)]
-
-    def _close_items(self, status: str) -> list[JsonObject]:
-        """Returns the frames that end what is open, because the run ends or waits."""
-        frames = [*self._close_message(status), *self._close_reasoning()]
-        for index in self._steps.values():
-            if self._output[index]["status"] == "in_progress":
-                self._output[index]["status"] = status
-                frames += self._item_done(index)
-        return frames
-
-    def _add_summary(self, text: str) -> list[JsonObject]:
-        index = len(self._output)
-        part: JsonObject = {"type": "summary_text", "text": text}
-        item: JsonObject = {
-            "id": f"rs_{self._key}_{index}",
-            "type": "reasoning",
-            "summary": [],
-            "status": "in_progress",
-        }
-        frames = self._open_item(item)
-        item |= {"summary": [part], "status": "completed"}
-        where = {**self._place(index), "summary_index": 0}
-        return [
-            *frames,
-            self._frame("response.reasoning_summary_part.added", **where, part={**part, "text": ""}),
-            self._frame("response.reasoning_summary_text.delta", **where, delta=text),
-            self._frame("response.reasoning_summary_text.done", **where, text=text),
-            self._frame("response.reasoning_summary_part.done", **where, part=part),
-            *self._item_done(index),
-        ]
-
-    def _add_reasoning(self, text: str) -> list[JsonObject]:
-        """Returns the frames of what the model that answers has thought, as its provider shows it.
-
-        Its last piece may come after the answer has begun, since secrets are looked for across pieces. Only the end of
-        the item has that piece. The deltas have a block of numbers of their own.
-        """
-        frames: list[JsonObject] = []
-        if self._reasoning is None:
-            if self._message is not None:
-                return []
-            self._reasoning = len(self._output)
-            item_id = f"rs_{self._key}_{self._reasoning}"
-            part: JsonObject = {"type": "reasoning_text", "text": ""}
-            frames = self._open_item(
-                {"id": item_id, "type": "reasoning", "summary": [], "content": [], "status": "in_progress"}
-            )
-            self._output[self._reasoning]["content"] = [part]
-            self._thought_number = self._number
-            self._number += REASONING_NUMBERS
-        thought = _first_part(self._output[self._reasoning])
-        thought["text"] += text
-        if text and self._message is None and len(thought["text"]) <= REASONING_NUMBERS:
-            number = self._thought_number + len(thought["text"]) - 1
-            where = {**self._place(self._reasoning), "content_index": 0}
-            frame: JsonObject = {"type": "response.reasoning_text.delta", "sequence_number": number, **where}
-            frames.append({**frame, "delta": text})
-        return frames
-
-    def _close_reasoning(self, whole: str = "") -> list[JsonObject]:
-        if self._reasoning is None:
-            return []
-        index, self._reasoning = self._reasoning, None
-        item, part = self._output[index], _first_part(self._output[index])
-        item["status"] = "completed"
-        part["text"] = whole or part["text"]
-        where = {**self._place(index), "content_index": 0}
-        return [self._frame("response.reasoning_text.done", **where, text=part["text"]), *self._item_done(index)]
-
-    def _add_text(self, text: str, *, refusal: bool = False) -> list[JsonObject]:
-        kind, field = ("refusal", "refusal") if refusal else ("output_text", "text")
-        frames: list[JsonObject] = []
-        if self._message is None:
-            self._message = len(self._output)
-            item: JsonObject = {
-                "id": f"msg_{self._key}_{self._message}",
-                "type": "message",
-                "role": "assistant",
-                "status": "in_progress",
-                "content": [],
-            }
-            frames = self._open_item(item)
-            part: JsonObject = {"type": kind, field: ""}
-            if not refusal:
-                part |= {"annotations": [], "logprobs": []}
-            item["content"] = [part]
-            where = {**self._place(self._message), "content_index": 0}
-            frames.append(self._frame("response.content_part.added", **where, part={**part}))
-        if text:
-            _first_part(self._output[self._message])[field] += text
-            where = {**self._place(self._message), "content_index": 0}
-            extra: JsonObject = {} if refusal else {"logprobs": []}
-            frames.append(self._frame(f"response.{kind}.delta", **where, delta=text, **extra))
-        return frames
-
     def _finish_answer(self, answer: ev.AnswerFinished) -> list[JsonObject]:
         """Returns the frames of the rest of the answer, its annotations, and the calls of the client's tools."""
         frames: list[JsonObject] = []
         thought = answer.provider_fields.get("reasoning_content") or answer.provider_fields.get("reasoning")
         whole = thought if isinstance(thought, str) else ""
-        if whole and self._message is None and self._reasoning is None:
-            frames += self._add_reasoning(whole)
-        field = "refusal" if answer.refused else "text"
-        streamed = _first_part(self._output[self._message]).get(field) if self._message is not None else ""
-        if not isinstance(streamed, str) or not answer.text.startswith(streamed):
-            frames += self._close_message("incomplete")  # what was streamed is void
+        if whole and not self._output.has_message and not self._output.has_reasoning:
+            frames += self._output.add_reasoning(whole)
+        streamed = self._output.read_message()
+        if not answer.text.startswith(streamed):
+            frames += self._output.close_message("incomplete")  # what was streamed is void
             streamed = ""
         if answer.text or not answer.tool_calls:
-            frames += self._add_text(answer.text[len(streamed) :], refusal=answer.refused)
-        frames += self._close_message(
+            frames += self._output.add_text(answer.text[len(streamed) :], refusal=answer.refused)
+        frames += self._output.close_message(
             "incomplete" if answer.finish_reason in _CUT_SHORT else "completed", answer.sources
         )
-        frames += self._close_reasoning(whole)
+        frames += self._output.close_reasoning(whole)
         for call in answer.tool_calls:
-            frames += self._add_call(call)
+            frames += self._output.add_call(call)
         return frames
-
-    def _close_message(self, status: str = "completed", sources: Sequence[Source] = ()) -> list[JsonObject]:
-        if self._message is None:
-            return []
-        index, self._message = self._message, None
-        item, part = self._output[index], _first_part(self._output[index])
-        where = {**self._place(index), "content_index": 0}
-        item["status"] = status
-        if part["type"] == "refusal":
-            frames = [self._frame("response.refusal.done", **where, refusal=part["refusal"])]
-        else:
-            notes = annotate(str(part["text"]), sources)
-            frames = [
-                self._frame("response.output_text.annotation.added", **where, annotation_index=number, annotation=note)
-                for number, note in enumerate(notes)
-            ]
-            part["annotations"] = [*notes]
-            frames.append(self._frame("response.output_text.done", **where, text=part["text"], logprobs=[]))
-        return [*frames, self._frame("response.content_part.done", **where, part={**part}), *self._item_done(index)]
-
-    def _add_call(self, call: JsonObject) -> list[JsonObject]:
-        """Returns the frames of a call of one of the client's own tools."""
-        index = len(self._output)
-        item = function_call_item(f"fc_{self._key}_{index}", call)
-        frames = self._open_item({**item, "arguments": "", "status": "in_progress"})
-        self._output[index] = item
-        where = self._place(index)
-        done = {"arguments": item["arguments"], "name": item["name"]}
-        return [
-            *frames,
-            self._frame("response.function_call_arguments.delta", **where, delta=item["arguments"]),
-            self._frame("response.function_call_arguments.done", **where, **done),
-            *self._item_done(index),
-        ]
-
-    def _add_item(self, item: JsonObject) -> list[JsonObject]:
-        frames = self._open_item(item)
-        return [*frames, *self._item_done(len(self._output) - 1)]
-
-    def _open_item(self, item: JsonObject) -> list[JsonObject]:
-        self._output.append(item)
-        return [self._frame("response.output_item.added", output_index=len(self._output) - 1, item={**item})]
-
-    def _item_done(self, index: int) -> list[JsonObject]:
-        return [self._frame("response.output_item.done", output_index=index, item={**self._output[index]})]
-
-    def _place(self, index: int) -> dict[str, Any]:
-        return {"item_id": self._output[index]["id"], "output_index": index}
-
-    def _frame(self, kind: str, **fields: Any) -> JsonObject:
-        """Returns a frame with its number: that of its last character, or the next one."""
-        self._number += len(fields["delta"]) if kind in _STREAMED else 1
-        return {"type": kind, "sequence_number": self._number - 1, **fields}
-
-
-def _first_part(item: JsonObject) -> dict[str, Any]:
-    content = item["content"]
-    if not isinstance(content, list) or not isinstance(content[0], dict):
-        raise TypeError("an open item has one part")
-    return content[0]
 
 
 def find_previous_start(events: Sequence[ev.Event], start: int) -> int:

@@ -197,7 +197,7 @@ async def test_a_plan_waits_for_approval_and_goes_on(serve: Serve, rooms: Path, 
     assert [item.type for item in done.output] == ["mcp_call", "mcp_call", "message"]
     assert done.previous_response_id == asked.id
     assert done.id != asked.id
-    assert before.to_dict()["output"] == asked.to_dict()["output"], "what was asked stays as it was"
+    assert before.to_dict() == asked.to_dict(), "what was asked stays as it was"
     assert [(item["approval_request_id"], item["approve"]) for item in items] == [(request.id, True)]
     assert again.value.code == "approval_decided"
 
