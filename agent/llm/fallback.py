@@ -67,10 +67,13 @@ class FallbackClient:
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """See `ModelClient.complete`."""
+        if not request.fallbacks:
+            client, own = self._resolve(request, request.model)
+            return await client.complete(own)
         attempts = _Attempts()
         for upstream in self._list_callable(request, attempts):
             client, own = self._resolve(request, upstream)
-            with self._attempt(request, upstream, attempts):
+            with self._attempt(upstream, attempts):
                 reply = await client.complete(own)
                 if upstream == request.model and not attempts.failed:
                     return reply
@@ -78,15 +81,22 @@ class FallbackClient:
                 return replace(reply, upstream=upstream, failed_upstreams=tuple(attempts.failed), requests=requests)
         raise attempts.build_error()
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
-        """See `ModelClient.stream`."""
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
+        """See `ModelClient.stream`. A single upstream's own stream is returned: no frame is added to each chunk."""
+        if request.fallbacks:
+            return self._stream_first(request)
+        client, own = self._resolve(request, request.model)
+        return client.stream(own)
+
+    async def _stream_first(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
+        """Yields the stream of the first upstream that answers."""
         attempts = _Attempts()
         for upstream in self._list_callable(request, attempts):
             client, own = self._resolve(request, upstream)
             chunks = client.stream(own)
             first: ModelChunk | None = None
             tried = len(attempts.errors)
-            with self._attempt(request, upstream, attempts):
+            with self._attempt(upstream, attempts):
                 first = await anext(chunks, None)
             if first is None and len(attempts.errors) > tried:
                 continue
@@ -142,11 +152,11 @@ class FallbackClient:
         model, mark, endpoint = upstream.rpartition("@")
         client = self._named.get(endpoint) if mark else None
         if client is None:
-            return self._default, replace(request, model=upstream, fallbacks=()) if request.fallbacks else request
+            return self._default, replace(request, model=upstream, fallbacks=())
         return client, replace(request, model=model, fallbacks=())
 
     @contextmanager
-    def _attempt(self, request: ModelRequest, upstream: str, attempts: _Attempts) -> Iterator[None]:
+    def _attempt(self, upstream: str, attempts: _Attempts) -> Iterator[None]:
         """Records how a call of an upstream ends. Swallows an error after which another one is asked."""
         breaker = self._breakers[upstream]
         breaker.begin_call()
@@ -158,9 +168,8 @@ class FallbackClient:
                 error.requests += attempts.requests
                 error.failed_upstreams = tuple(attempts.failed)
                 raise
-            if request.fallbacks:
-                breaker.record_failure(error)
-                attempts.failed.append(FailedUpstream(model=upstream, error_code=error.code))
+            breaker.record_failure(error)
+            attempts.failed.append(FailedUpstream(model=upstream, error_code=error.code))
             attempts.errors.append(error)
         except BaseException:
             breaker.record_cancelled()

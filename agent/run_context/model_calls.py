@@ -259,15 +259,13 @@ class MeteredModels:
         """Records the end of a call. A call that was cut short counts too: the provider has worked on it."""
         code = error.code if isinstance(error, ModelError) else "ERR_CANCELLED" if error else None
         tried = reply.requests if reply else error.requests if isinstance(error, ModelError) else 1
-        upstream = reply.upstream if reply else served.upstream if served else ""
+        answering = reply or served or _ServedBy()
         failed = error.failed_upstreams if isinstance(error, ModelError) else ()
-        if reply or served:
-            failed = failed or (reply.failed_upstreams if reply else served.failed_upstreams if served else ())
         body = ModelReturned(
             purpose=request.purpose,
             tier=tier,
-            model=upstream or (reply.model if reply else request.model),
-            failed_upstreams=failed,
+            model=answering.upstream or (reply.model if reply else request.model),
+            failed_upstreams=failed or answering.failed_upstreams,
             usage=usage,
             duration=monotonic() - started,
             requests=max(requests, tried),
