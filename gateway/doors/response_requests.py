@@ -144,6 +144,7 @@ def refuse_unsupported_response(body: ResponsesRequest) -> None:
 
 def to_run_request(
     body: ResponsesRequest,
+    input_items: Sequence[JsonObject],
     history: Sequence[ChatMessage],
     room: Room,
     rooms: Iterable[Room],
@@ -151,8 +152,8 @@ def to_run_request(
     has_model: bool,
     max_messages: int,
 ) -> AgentRequest:
-    """Returns the request for a run that answers `history` and the input. Raises `RequestFormatError`."""
-    items = convert_input(body.list_input_items())
+    """Returns the request for a run that answers `history` and the input items. Raises `RequestFormatError`."""
+    items = convert_input(input_items)
     tools, own = _split_tools(body.tools or ())
     chat = ChatCompletionRequest.model_validate({
         **{name: getattr(body, name) for name in _SAME_NAME},

@@ -15,7 +15,7 @@ from fastapi.responses import Response
 from pydantic_core import to_json
 
 from agent.core.errors import AgentFailure, ConflictError, NotFoundError
-from agent.core.events import ApprovalDecided, Event, RunCreated, RunWaiting
+from agent.core.events import RunWaiting
 from agent.core.models import ENDED_STATUSES, ChatMessage, JsonObject
 from agent.core.run_state import RunState, fold
 from agent.runs.run_intake import ApprovalReplies, ApprovalText, ChatRequest
@@ -30,7 +30,7 @@ from gateway.doors.dependencies import Gateway
 from gateway.doors.early_failure import raise_early_failure
 from gateway.doors.json_body import JsonRoute
 from gateway.doors.openai import OPENAI_ERRORS
-from gateway.doors.response_input import list_input_items, read_approval_replies
+from gateway.doors.response_input import read_approval_replies
 from gateway.doors.response_requests import (
     ResponsesRequest,
     build_wire_request,
@@ -38,36 +38,15 @@ from gateway.doors.response_requests import (
     to_run_request,
 )
 from gateway.doors.run_intake import RUN_ID_HEADER, accept_run
+from gateway.doors.stored_responses import StoredResponse, load_response, resolve_references
 from gateway.errors import RequestFormatError
 from gateway.render.errors import openai_error
-from gateway.render.responses import ResponseProjection, cut_frames, find_previous_start, parse_response_id, response_id
+from gateway.render.responses import ResponseProjection, cut_frames
 from gateway.sse import format_frame
 
 router = APIRouter(tags=["OpenAI"], route_class=JsonRoute, dependencies=[require_scope("chat")])
 
 MAX_NUMBER = 2**53
-
-
-class StoredResponse:
-    """A response of this owner: its run's events, and the seq after which it begins."""
-
-    def __init__(self, run_id: str, start: int, events: Sequence[Event]) -> None:
-        self.run_id, self.start, self.events = run_id, start, events
-
-    @property
-    def wire_request(self) -> JsonObject:
-        """What the request said."""
-        body = self.events[0].body
-        return body.wire_request if isinstance(body, RunCreated) else {}
-
-    def project(self) -> ResponseProjection:
-        """Returns the response as far as the run has gone."""
-        projection = ResponseProjection(self.run_id, self.start)
-        for event in self.events:
-            projection.encode_event(event)
-        if projection.is_waiting and not projection.is_finished:
-            projection.finish_waiting()
-        return projection
 
 
 @router.post("/v1/responses", responses={**OPENAI_ERRORS, **STREAM}, response_model=None)
@@ -80,7 +59,12 @@ async def create_response(
     with stream.hold_slot(body.stream):
         request = await _build_request(body, stepgate, caller)
         is_plain = not room.planning and room.skill is None and isinstance(request, ChatRequest)
-        run = await accept_run(http, stepgate, caller, request, is_repeatable=is_plain)
+        try:
+            run = await accept_run(http, stepgate, caller, request, is_repeatable=is_plain)
+        except ConflictError as error:
+            if isinstance(request, ChatRequest):
+                raise
+            raise approval_decided_error() from error  # not a 409, which SDKs repeat
         start = await _find_start(stepgate, run) if not isinstance(request, ChatRequest) or run.last_seq else 0
         headers = {RUN_ID_HEADER: run.run_id}
         if body.stream:
@@ -103,7 +87,7 @@ async def get_response(
     starting_after: Annotated[int | None, Query(ge=0, le=MAX_NUMBER)] = None,
 ) -> Response:
     """Return a response as far as it is, or stream it from any event on."""
-    found = await _load(stepgate, caller, response_id)
+    found = await load_response(stepgate, caller, response_id)
     if not stream:
         if starting_after is not None:
             message = "starting_after: only a stream (stream=true) can start after an event."
@@ -118,7 +102,7 @@ async def get_response(
 @router.delete("/v1/responses/{response_id}", responses=OPENAI_ERRORS)
 async def delete_response(response_id: str, stepgate: Gateway, caller: CurrentCaller) -> dict[str, Any]:
     """Delete a finished response with its run: the log, the trace and the answer."""
-    found = await _load(stepgate, caller, response_id)
+    found = await load_response(stepgate, caller, response_id)
     try:
         await stepgate.owners.delete_run(found.run_id, owner=caller.owner, by=caller.principal.name)
     except ConflictError as error:
@@ -129,7 +113,7 @@ async def delete_response(response_id: str, stepgate: Gateway, caller: CurrentCa
 @router.post("/v1/responses/{response_id}/cancel", responses=OPENAI_ERRORS, response_model=None)
 async def cancel_response(response_id: str, http: Request, stepgate: Gateway, caller: CurrentCaller) -> Response:
     """Cancel a response; returns it with what is known by then. A cancelled one may be cancelled again."""
-    found = await _load(stepgate, caller, response_id)
+    found = await load_response(stepgate, caller, response_id)
     row = await stepgate.service.get_run(found.run_id, owner=caller.owner)
     if row.status in ENDED_STATUSES and row.status != "cancelled":
         message = f"Cannot cancel a response that has ended ({row.status})."
@@ -141,7 +125,7 @@ async def cancel_response(response_id: str, http: Request, stepgate: Gateway, ca
     async def respond(request: Request) -> Response:
         ended = stepgate.service.wait_until_end(found.run_id, owner=caller.owner)
         await cancel_on_disconnect(request, ended)
-        return _to_response(await _load(stepgate, caller, response_id))
+        return _to_response(await load_response(stepgate, caller, response_id))
 
     return DeferredResponse(respond)
 
@@ -156,12 +140,8 @@ async def get_input_items(
     after: str | None = None,
 ) -> dict[str, Any]:
     """List the input items of this response's own request, newest first unless `order` is `asc`."""
-    found = await _load(stepgate, caller, response_id)
-    if found.start:
-        items = _list_decisions(found)
-    else:
-        stored = found.wire_request.get("input")
-        items = list_input_items(stored if isinstance(stored, list) else [], response_id.removeprefix("resp_"))
+    found = await load_response(stepgate, caller, response_id)
+    items = found.input_items
     ordered = items if order == "asc" else items[::-1]
     ids = [item["id"] for item in ordered]
     if after is not None and after not in ids:
@@ -181,7 +161,7 @@ async def _build_request(
     body: ResponsesRequest, stepgate: Stepgate, caller: Caller
 ) -> ChatRequest | ApprovalReplies | ApprovalText:
     """Returns the request as the intake takes it: a decision on a waiting run, or a new run."""
-    items = body.list_input_items()
+    items = await resolve_references(stepgate, caller, body.list_input_items())
     previous = await _load_previous(stepgate, caller, body)
     replies = read_approval_replies(items)
     if replies is not None:
@@ -205,6 +185,7 @@ async def _build_request(
         tainted = await stepgate.sessions.is_tainted(caller.owner, conversation_id)
     request = to_run_request(
         body,
+        items,
         history,
         stepgate.rooms.get(body.model),
         stepgate.rooms,
@@ -218,7 +199,7 @@ async def _load_previous(stepgate: Stepgate, caller: Caller, body: ResponsesRequ
     if body.previous_response_id is None:
         return None
     try:
-        return await _load(stepgate, caller, body.previous_response_id)
+        return await load_response(stepgate, caller, body.previous_response_id)
     except NotFoundError as error:
         message = f"Previous response with id '{body.previous_response_id[:100]}' not found."
         raise RequestFormatError(message, "previous_response_id", "previous_response_not_found") from error
@@ -246,11 +227,16 @@ async def _check_replies(
         raise unknown
     open_ids = {asked.approval_id for asked in state.pending_approvals}
     if state.is_finished or not open_ids.issuperset(decisions):
-        raise RequestFormatError("input: the approval request is decided already.", "input", "approval_decided")
+        raise approval_decided_error()
     if body.model != state.room.id:
         message = f"model: the response that waits is of the model '{state.room.id}'."
         raise RequestFormatError(message, "model", "invalid_value")
     return ApprovalReplies(run_id, decisions)
+
+
+def approval_decided_error() -> RequestFormatError:
+    """Returns the error for a decision that comes too late."""
+    return RequestFormatError("input: the approval request is decided already.", "input", "approval_decided")
 
 
 def _read_approval_text(body: ResponsesRequest, items: Sequence[JsonObject], state: RunState) -> ApprovalText:
@@ -297,27 +283,6 @@ def _is_tainted(state: RunState) -> bool:
     return state.tainted or any(output is not None and output.tainted for output in outputs)
 
 
-async def _load(stepgate: Stepgate, caller: Caller, text: str) -> StoredResponse:
-    """Returns a stored response of this caller. Raises `NotFoundError`, also for another owner's and for one with
-    `store: false`.
-    """
-    missing = NotFoundError(f"Response with id '{text[:100]}' not found.")
-    named = parse_response_id(text)
-    if named is None:
-        raise missing
-    run_id, start = named
-    try:
-        events = await stepgate.service.read_events(run_id, owner=caller.owner)
-    except NotFoundError as error:
-        raise missing from error
-    found = StoredResponse(run_id, start, events)
-    parameters = found.wire_request.get("parameters")
-    is_stored = isinstance(parameters, dict) and parameters.get("store") is not False
-    if not is_stored or (start and not any(e.seq == start and isinstance(e.body, RunWaiting) for e in events)):
-        raise missing
-    return found
-
-
 async def _find_start(stepgate: Stepgate, run: AcceptedRun) -> int:
     """Returns the seq of the wait that the decision has ended."""
     events = await stepgate.service.read_events(run.run_id, owner=run.owner)
@@ -334,27 +299,6 @@ async def _respond(stepgate: Stepgate, run: AcceptedRun, start: int, http: Reque
 def _to_response(found: StoredResponse, headers: dict[str, str] | None = None) -> Response:
     data = to_json(found.project().build())
     return Response(data, media_type="application/json", headers=headers or {RUN_ID_HEADER: found.run_id})
-
-
-def _list_decisions(found: StoredResponse) -> list[JsonObject]:
-    """Returns the decisions with which a response begins, as input items."""
-    key = response_id(found.run_id, found.start).removeprefix("resp_")
-    asked_key = response_id(found.run_id, find_previous_start(found.events, found.start)).removeprefix("resp_")
-    items: list[JsonObject] = []
-    for event in found.events:
-        if event.seq <= found.start:
-            continue
-        if isinstance(event.body, RunWaiting):
-            break
-        if isinstance(event.body, ApprovalDecided):
-            items.append({
-                "id": f"in_{key}_{len(items)}",
-                "type": "mcp_approval_response",
-                "approval_request_id": f"mcpr_{asked_key}_{event.body.approval_id}",
-                "approve": event.body.decision == "approved",
-                "reason": event.body.reason or None,
-            })  # fmt: skip
-    return items
 
 
 async def _stream_frames(

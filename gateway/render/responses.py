@@ -129,6 +129,11 @@ class ResponseProjection:
         return body
 
     @property
+    def items(self) -> list[JsonObject]:
+        """The items of the output so far."""
+        return self._output.items
+
+    @property
     def _created(self) -> ev.RunCreated:
         body = self._events[0].body
         if not isinstance(body, ev.RunCreated):

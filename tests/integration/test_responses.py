@@ -292,3 +292,22 @@ async def test_a_stored_response_can_be_deleted_and_an_unstored_one_is_not_found
         audit = (await http.get(f"{url}/v1/audit", params={"action": "run.delete"})).json()["data"]
     assert run.status_code == 404
     assert len(audit) == 1
+
+
+async def test_items_are_referred_to_by_their_ids(serve: Serve, model_server: ScriptedServer) -> None:
+    async with serve(script(says("Hello Ada.", to="completion"))) as url, sdk(url) as client:
+        first = await client.responses.create(model="chat", input="I am Ada")
+        asked = [item async for item in client.responses.input_items.list(first.id)]
+        references: Any = [{"type": "item_reference", "id": asked[0].id}, {"id": first.output[0].id}]
+        await client.responses.create(model="chat", input=[*references, {"role": "user", "content": "Who am I?"}])
+        unstored = await client.responses.create(model="chat", input="I am Ada", store=False)
+        with pytest.raises(openai.BadRequestError) as caught:
+            await client.responses.create(
+                model="chat", input=[{"type": "item_reference", "id": unstored.output[0].id or ""}]
+            )
+    assert model_server.requests()[1]["body"]["messages"] == [
+        {"role": "user", "content": "I am Ada"},
+        {"role": "assistant", "content": "Hello Ada."},
+        {"role": "user", "content": "Who am I?"},
+    ]
+    assert caught.value.param == "input[0].id"

@@ -53,7 +53,7 @@ def asking(**options: Any) -> dict[str, Any]:
             "input[0].content[0].file_id", "unsupported_parameter",
         ),
         (asking(input=[MESSAGE, {"type": "computer_call"}]), "input[1].type", "unsupported_parameter"),
-        (asking(input=[{"type": "item_reference", "id": "msg_1"}]), "input[0].type", "unsupported_parameter"),
+        (asking(input=[{"type": "item_reference", "id": "msg_1"}]), "input[0].id", "invalid_value"),
         (asking(input=[{**CALL, "call_id": "c"}]), "input[0].name", "missing_required_parameter"),
         (asking(input=[{**OUTPUT, "output": "x"}]), "input[0].call_id", "missing_required_parameter"),
         (
