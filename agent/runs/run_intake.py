@@ -90,7 +90,13 @@ class PipelineConversations(Protocol):
         ...
 
     async def send_request(
-        self, conversation_id: str, request: AgentRequest, *, principal: Principal, run_id: str | None = None
+        self,
+        conversation_id: str,
+        request: AgentRequest,
+        *,
+        principal: Principal,
+        run_id: str | None = None,
+        wire_request: JsonObject | None = None,
     ) -> AcceptedRun:
         """Adds a request of another door as a message."""
         ...
@@ -141,7 +147,7 @@ class RunIntake:
         room = self.service.admit(request)
         named = request.model_copy(update={"conversation_id": chat_id})
         if self._conversations.handles_room(room):
-            return await self._accept_request(caller, named, room, run_id)
+            return await self._accept_request(caller, named, room, run_id, wire_request=chat.wire_request)
         # Without the conversation's id: the client's own messages say whether this one is a reply. A message that a
         # user sends again must not answer a question that came after it.
         return await submit_reply(self.service, caller, request) or await self._start(
@@ -149,14 +155,20 @@ class RunIntake:
         )
 
     async def _accept_request(
-        self, caller: Principal, request: AgentRequest, room: Room, run_id: str | None
+        self,
+        caller: Principal,
+        request: AgentRequest,
+        room: Room,
+        run_id: str | None,
+        *,
+        wire_request: JsonObject | None = None,
     ) -> AcceptedRun:
         if request.conversation_id is None or not self._conversations.handles_room(room):
             return await submit_reply(self.service, caller, request) or await self._start(caller, request, room, run_id)
         conversation_id = await self._conversations.get_id_for_chat(request.conversation_id, owner=caller.owner)
         request = request.model_copy(update={"conversation_id": conversation_id})
         return await submit_reply(self.service, caller, request) or await self._conversations.send_request(
-            conversation_id, request, principal=caller, run_id=run_id
+            conversation_id, request, principal=caller, run_id=run_id, wire_request=wire_request
         )
 
     async def _start(

@@ -179,19 +179,18 @@ def to_run_request(
         raise _rename_parameter(error) from error
 
 
-def build_wire_request(body: ResponsesRequest) -> JsonObject:
+def build_wire_request(body: ResponsesRequest, conversation_id: str | None) -> JsonObject:
     """Returns what is stored to show the response: repeated parameters, input items, names without effect."""
     sent = body.model_dump(mode="json", include=set(_ECHOED), exclude_none=True)
     sent["metadata"] = {name: text for name, text in (body.metadata or {}).items() if isinstance(text, str)}
     sent |= {"store": body.store is not False, "background": bool(body.background), "truncation": "disabled"}
     sent.setdefault("text", {"format": {"type": "text"}})
     sent["tools"] = [{"strict": None, "parameters": None, **tool} for tool in body.tools or ()]
-    conversation = body.conversation_id
     return {
         "parameters": sent,
         "input": [*body.list_input_items()],
         "previous_response_id": body.previous_response_id,
-        "conversation": {"id": conversation} if conversation else None,
+        "conversation": {"id": conversation_id} if conversation_id else None,
         "ignored": [*list_ignored_parameters(body)],
     }
 

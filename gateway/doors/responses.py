@@ -6,6 +6,7 @@ for is an `mcp_approval_request`; the decision continues the run, as a response 
 
 import contextlib
 import json
+import secrets
 from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -167,6 +168,8 @@ async def _build_request(
     if replies is not None:
         return await _check_replies(stepgate, caller, body, replies, previous)
     history: list[ChatMessage] = []
+    room = stepgate.rooms.get(body.model)
+    keeps_history = stepgate.conversations.handles_room(room)
     tainted, conversation_id = False, body.conversation_id
     if previous is not None:
         state = fold(previous.run_id, previous.events)
@@ -176,8 +179,8 @@ async def _build_request(
             message = f"Previous response with id '{body.previous_response_id}' is still in progress."
             raise RequestFormatError(message, "previous_response_id", "response_in_progress")
         history, tainted = _list_messages(state), _is_tainted(state)
-        conversation_id = state.request.conversation_id
-    elif conversation_id is not None:
+        conversation_id = previous.conversation_id
+    elif conversation_id is not None and not keeps_history:
         turns = await stepgate.sessions.list_turns(caller.owner, [conversation_id])
         history = [
             ChatMessage(role="assistant" if turn.role == "assistant" else "user", content=turn.text) for turn in turns
@@ -187,12 +190,16 @@ async def _build_request(
         body,
         items,
         history,
-        stepgate.rooms.get(body.model),
+        room,
         stepgate.rooms,
         has_model=stepgate.models.is_configured,
         max_messages=stepgate.settings.max_messages,
     )
-    return ChatRequest(request, conversation_id, build_wire_request(body), tainted)
+    if keeps_history:  # its conversations hold their own messages
+        conversation_id = conversation_id or f"conv_{secrets.token_hex(16)}"
+        if len(items) == 1 and not body.instructions:
+            request = request.model_copy(update={"messages": None, "prompt_position": None})
+    return ChatRequest(request, conversation_id, build_wire_request(body, conversation_id), tainted)
 
 
 async def _load_previous(stepgate: Stepgate, caller: Caller, body: ResponsesRequest) -> StoredResponse | None:

@@ -31,6 +31,13 @@ class StoredResponse:
         return body.wire_request if isinstance(body, RunCreated) else {}
 
     @property
+    def conversation_id(self) -> str | None:
+        """The id of the conversation it belongs to."""
+        named = self.wire_request.get("conversation")
+        conversation_id = named.get("id") if isinstance(named, dict) else None
+        return conversation_id if isinstance(conversation_id, str) else None
+
+    @property
     def input_items(self) -> list[JsonObject]:
         """The items of the request, with ids: what was sent, or the decisions with which the response begins."""
         if self.start:

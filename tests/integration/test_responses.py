@@ -311,3 +311,20 @@ async def test_items_are_referred_to_by_their_ids(serve: Serve, model_server: Sc
         {"role": "user", "content": "Who am I?"},
     ]
     assert caught.value.param == "input[0].id"
+
+
+async def test_a_pipeline_conversation_is_a_chain(serve: Serve, model_server: ScriptedServer) -> None:
+    model = script(says("Which folder?", to="skill", times=1), says("That one, then.", to="skill"))
+    async with serve(model) as url, sdk(url) as client:
+        first = await client.responses.create(model="pipelines", input="Read my papers on kelp")
+        second = await client.responses.create(
+            model="pipelines", input="the one named kelp", previous_response_id=first.id
+        )
+        read = await client.responses.retrieve(second.id)
+    assert first.output_text == "Which folder?"
+    assert read.output_text == "That one, then."
+    assert (first.conversation and first.conversation.id) == (second.conversation and second.conversation.id)
+    assert first.conversation is not None
+    told = [m["content"] for m in model_server.requests()[-1]["body"]["messages"] if m["role"] != "system"]
+    assert sum("Read my papers on kelp" in text for text in told) == 1
+    assert any("Which folder?" in text for text in told)
