@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Literal
 
 from agent.core.entry_points import InstalledExtension
 from agent.core.errors import ConfigError, ModelError
+from agent.core.model_endpoints import NAME as ENDPOINT_NAME
+from agent.core.model_endpoints import split_models
 from agent.core.models import AgentRequest, Room
 from agent.core.settings import Settings
 from agent.execution.executor import RunExecutor
@@ -378,6 +380,10 @@ async def _build_models(settings: Settings) -> ModelTiers:
     else:
         default = LiteLLMClient(api_key=key)
     named = _build_endpoint_clients(settings)
+    for upstream in (*split_models(fast or ""), *split_models(settings.model_high or "")):
+        _, mark, endpoint = upstream.rpartition("@")
+        if mark and endpoint not in named and ENDPOINT_NAME.fullmatch(endpoint):  # a version begins with a digit
+            log.warning("%s: there is no endpoint %r in AGENT_MODEL_ENDPOINTS", upstream, endpoint)
     return ModelTiers(
         # LiteLLM always answers a check; where it stands beside endpoints, these say whether models can be reached.
         client=RetryingClient(

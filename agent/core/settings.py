@@ -56,8 +56,8 @@ class Settings(BaseSettings):
     model_fast: str | None = Field(
         default=None,
         description=(
-            "model that plans, supervises and runs skills; unset: the endpoint's first model; without a "
-            "URL, a LiteLLM name"
+            "model that plans, supervises and runs skills, or a list of models that are tried in order; unset: the "
+            "endpoint's first model; without a URL, a LiteLLM name"
         ),
     )
     model_high: str | None = Field(default=None, description="model for demanding answers; unset: the fast model")
