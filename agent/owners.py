@@ -130,6 +130,25 @@ class OwnerDeletion:
                 )
         return found
 
+    async def delete_run(self, run_id: str, *, owner: str, by: str) -> None:
+        """Deletes an ended run with its log, its turns and its blobs; `by` is recorded.
+
+        Raises `NotFoundError`, `ConflictError` while the run is unfinished, `StoreError`.
+        """
+        rows = await self.statements.read("SELECT terminal FROM runs WHERE run_id = ? AND owner = ?", run_id, owner)
+        if not rows:
+            raise NotFoundError(f"there is no run {run_id[:100]!r}")
+        if not rows[0][0]:
+            raise ConflictError(f"run {run_id!r} is not finished; cancel it before it is deleted")
+        async with self.audit.record_before(AuditEvent("run.delete", run_id, owner=owner, by=by)):
+            blobs = await self._find_blobs(owner, run_id)
+            values = (run_id, owner)
+            await self.statements.write_all(
+                SqlStatement("DELETE FROM turns WHERE run_id = ? AND owner = ?", values),
+                SqlStatement("DELETE FROM runs WHERE run_id = ? AND owner = ?", values),
+            )
+            await self._delete_unused_blobs(blobs)
+
     async def _stop_runs(self, owner: str) -> None:
         """Cancels unfinished runs and waits until no worker holds one."""
         query = "SELECT run_id, lease_until FROM runs WHERE owner = ? AND NOT terminal"
@@ -169,11 +188,12 @@ class OwnerDeletion:
         for sender in (*senders, *([owner] if owner == LOCAL_OWNER else [])):
             await self.statements.write("DELETE FROM idempotency WHERE owner LIKE ?", f"{sender}/%")
 
-    async def _find_blobs(self, owner: str) -> set[str]:
-        """Returns the checksums of the blobs in this owner's runs."""
+    async def _find_blobs(self, owner: str, run_id: str | None = None) -> set[str]:
+        """Returns the checksums of the blobs in this owner's runs, or in one of them."""
         rows = await self.statements.read(
-            "SELECT e.data FROM events e JOIN runs r ON r.run_id = e.run_id WHERE r.owner = ? AND e.data LIKE ?",
-            owner, '%blob":%',
+            "SELECT e.data FROM events e JOIN runs r ON r.run_id = e.run_id "
+            "WHERE r.owner = ? AND r.run_id = coalesce(?, r.run_id) AND e.data LIKE ?",
+            owner, run_id, '%blob":%',
         )  # fmt: skip
         return {checksum for (data,) in rows for checksum in _BLOB.findall(data)}
 

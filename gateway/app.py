@@ -19,12 +19,15 @@ from gateway.doors import (
     catalogue,
     citations,
     collections,
+    completions,
     conversations,
     documents,
+    embeddings,
     ingestion,
     memories,
     openai,
     query,
+    responses,
     runs,
     sessions,
     sources,
@@ -72,7 +75,8 @@ def create_app(
         redirect_slashes=False,
     )
     served = (
-        openai, agent, ag_ui, query, runs, memories, collections, documents, citations, ingestion, tasks, catalogue,
+        openai, responses, completions, embeddings,
+        agent, ag_ui, query, runs, memories, collections, documents, citations, ingestion, tasks, catalogue,
         conversations, sessions, sources, audit, users,
     )  # fmt: skip
     doors = [door.router for door in served]

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Literal
 
 from agent.core.entry_points import InstalledExtension
 from agent.core.errors import ConfigError, ModelError
+from agent.core.model_endpoints import NAME as ENDPOINT_NAME
+from agent.core.model_endpoints import split_models
 from agent.core.models import AgentRequest, Room
 from agent.core.settings import Settings
 from agent.execution.executor import RunExecutor
@@ -22,6 +24,8 @@ from agent.ingest.collections import Library
 from agent.ingest.corpus_index import CorpusIndexer
 from agent.ingest.job_runner import IngestJobs
 from agent.ingest.jobs import JobStore
+from agent.llm.embedder import Embedder
+from agent.llm.fallback import FallbackClient
 from agent.llm.port import ModelClient
 from agent.llm.prices import Prices
 from agent.llm.retrying import RetryingClient
@@ -123,6 +127,8 @@ class Stepgate:
     audit: StoredAuditLog
     sessions: SessionStore
     owners: OwnerDeletion
+    embedder: Embedder | None
+    """The configured embedder; None if texts are found by their words only."""
     extensions: tuple[InstalledExtension, ...]
     """Tools, gates, connectors and parsers of installed packages, those that were skipped included."""
 
@@ -230,6 +236,7 @@ async def build_gateway(
             audit,
             SessionStore(build_statements(store)),
             OwnerDeletion(build_statements(store), service, library, memory, builder.messages, audit, CACHE_SECONDS),
+            embedder,
             installed.list_all(),
         )
         if hub is not None:
@@ -367,28 +374,47 @@ def _build_agent_service(
 
 
 async def _build_models(settings: Settings) -> ModelTiers:
-    """Returns the model client: HTTP for an endpoint by URL, LiteLLM for a provider by name, none in rules mode."""
+    """Returns the models: endpoints by URL over HTTP, providers by name through LiteLLM, none in rules mode."""
     if not settings.is_llm_configured:
         return ModelTiers()
     key = settings.llm_api_key.get_secret_value() if settings.llm_api_key else None
-    adapter: ModelClient
+    default: ModelClient
     fast = settings.model_fast
     if settings.llm_base_url is not None:
         from agent.llm.http import HttpModelClient  # noqa: PLC0415 - aiohttp, which rules mode does not need
 
         endpoint = HttpModelClient(settings.llm_base_url, key)
         fast = fast or await _find_first_model(endpoint)
-        adapter = endpoint
+        default = endpoint
     else:
-        adapter = LiteLLMClient(api_key=key)
+        default = LiteLLMClient(api_key=key)
+    named = _build_endpoint_clients(settings)
+    for upstream in (*split_models(fast or ""), *split_models(settings.model_high or "")):
+        _, mark, endpoint = upstream.rpartition("@")
+        if mark and endpoint not in named and ENDPOINT_NAME.fullmatch(endpoint):  # a version begins with a digit
+            log.warning("%s: there is no endpoint %r in AGENT_MODEL_ENDPOINTS", upstream, endpoint)
     return ModelTiers(
-        client=RetryingClient(adapter),
+        # LiteLLM always answers a check; where it stands beside endpoints, these say whether models can be reached.
+        client=RetryingClient(
+            FallbackClient(default, named, checks_default=settings.llm_base_url is not None or not named)
+        ),
         fast=fast,
         high=settings.model_high,
         timeout_s=settings.llm_timeout_s,
         max_tokens=settings.llm_max_tokens,
         prices=Prices(settings.model_prices),
     )
+
+
+def _build_endpoint_clients(settings: Settings) -> dict[str, ModelClient]:
+    """Returns the clients of the named endpoints."""
+    clients: dict[str, ModelClient] = {}
+    for name, endpoint in settings.model_endpoints.items():
+        from agent.llm.http import HttpModelClient  # noqa: PLC0415 - as above
+
+        key = endpoint.api_key.get_secret_value() if endpoint.api_key else None
+        clients[name] = HttpModelClient(endpoint.base_url, key, cache_markers=endpoint.cache_markers)
+    return clients
 
 
 async def _find_first_model(endpoint: "HttpModelClient") -> str:

@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope
 
 from agent.core.errors import FAILURES, AgentError, FailureKind, NotFoundError, StoreError
-from gateway.render.errors import DOOR_FAILURES, get_http_status, render_failure
+from gateway.render.errors import DOOR_FAILURES, find_nearest_endpoint, get_http_status, render_failure
 
 log = logging.getLogger(__name__)
 
@@ -231,6 +231,8 @@ def _handle_http_exception(request: Request, error: Exception, routes: Sequence[
 def _suggest_path(request: Request, routes: Sequence[BaseRoute]) -> str:
     """Returns a hint with the nearest known path, or ""."""
     path = request.url.path
+    if (nearest := find_nearest_endpoint(path)) is not None:
+        return f". Nearest to it is {nearest}"
     if path != "/" and path.endswith("/") and _routes_at(routes, request.scope, path.rstrip("/")):
         return f"; did you mean {path.rstrip('/')} (without the slash at its end)?"
     known = [route.path for route in routes if isinstance(route, Route)]

@@ -5,9 +5,12 @@ that the supervisor can act on travel as data (`StepOutput.error`) with the same
 """
 
 from datetime import UTC, datetime
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+if TYPE_CHECKING:
+    from agent.core.events.call import FailedUpstream
 
 
 class FailureKind(NamedTuple):
@@ -273,6 +276,8 @@ class ModelError(AgentError):
     retry_after_s: float | None = None
     requests: int = 1
     """How many HTTP requests were made before it was raised, transport retries included."""
+    failed_upstreams: "tuple[FailedUpstream, ...]" = ()
+    """The upstreams that failed in this call, where it has several."""
 
 
 class ModelNotConfiguredError(ModelError):

@@ -152,6 +152,8 @@ class RunState:
     usage: Usage = field(default_factory=Usage)
     subagents: Mapping[str, SubAgentState] = field(default_factory=dict)
     """By span, in order of start."""
+    failed_upstreams: tuple[ev.FailedUpstream, ...] = ()
+    """Models that did not answer and were replaced by another one, oldest first."""
     completeness: Completeness | None = None
     end_reason: str = ""
     failure: AgentFailure | None = None
@@ -309,6 +311,8 @@ def apply(state: RunState, event: ev.Event) -> RunState:  # noqa: C901, PLR0912 
             return replace_fields(state, status="cancelled", end_reason=body.reason)
         case ev.ModelReturned():
             state = replace_fields(state, usage=state.usage + body.usage)
+            if body.failed_upstreams:
+                state = _apply_fallback(state, body)
             if body.span:
                 return _apply_subagent(state, body.span, body)
             return _apply_step(state, event) if body.message is not None else state
@@ -321,6 +325,14 @@ def apply(state: RunState, event: ev.Event) -> RunState:  # noqa: C901, PLR0912 
             return state
         case _:
             return _apply_step(state, event)
+
+
+def _apply_fallback(state: RunState, body: ev.ModelReturned) -> RunState:
+    """Applies a call that was not answered by the model it was meant for."""
+    state = replace_fields(state, failed_upstreams=(*state.failed_upstreams, *body.failed_upstreams))
+    if body.purpose not in ("completion", "task") or body.error_code is not None or state.answer_start is None:
+        return state
+    return replace_fields(state, answer_start=state.answer_start.model_copy(update={"model": body.model}))
 
 
 def _apply_subagent(state: RunState, span: str, body: ev.ModelReturned | ev.SubAgentFinished) -> RunState:

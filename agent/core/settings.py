@@ -10,6 +10,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field, NonNegativeFloat, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from agent.core.model_endpoints import ModelEndpoint, read_endpoint_keys
 from agent.core.models import GuardAction, RetrievalMode
 from agent.core.settings_aliases import AliasSource
 from agent.core.settings_secret_files import SecretFileSource
@@ -60,11 +61,20 @@ class Settings(BaseSettings):
     model_fast: str | None = Field(
         default=None,
         description=(
-            "model that plans, supervises and runs skills; unset: the endpoint's first model; without a "
-            "URL, a LiteLLM name"
+            "model that plans, supervises and runs skills, or a list of models that are tried in order; unset: the "
+            "endpoint's first model; without a URL, a LiteLLM name"
         ),
     )
     model_high: str | None = Field(default=None, description="model for demanding answers; unset: the fast model")
+    model_endpoints: dict[str, ModelEndpoint] = Field(
+        default={},
+        description=(
+            "further endpoints, as JSON: "
+            '{"backup": {"base_url": "https://models.example.org/v1", "key": "BACKUP_API_KEY"}}, where `key` names the '
+            "environment variable with the bearer key; AGENT_MODEL_FAST and AGENT_MODEL_HIGH may be lists such as "
+            "small,large@backup, tried in order; `cache_markers: true` sends `cache_control`"
+        ),
+    )
     llm_timeout_s: float = Field(default=60, gt=0, description="time limit of a model call, in seconds")
     model_prices: dict[str, tuple[NonNegativeFloat, NonNegativeFloat]] = Field(
         default={},
@@ -370,6 +380,11 @@ class Settings(BaseSettings):
             raise ValueError("must be an IANA time zone, such as Europe/Stockholm") from error
         return value
 
+    @field_validator("model_endpoints")
+    @classmethod
+    def _read_endpoint_keys(cls, value: dict[str, ModelEndpoint]) -> dict[str, ModelEndpoint]:
+        return read_endpoint_keys(value)
+
     @field_validator("llm_base_url", "fetcher_url", "embedder_url", "qdrant_url", "public_url")
     @classmethod
     def _check_http_url(cls, value: str | None) -> str | None:
@@ -396,7 +411,8 @@ class Settings(BaseSettings):
     def list_secrets(self) -> tuple[str, ...]:
         """Returns every secret among the settings. None of them may appear in a prompt, an answer or a log."""
         values = (getattr(self, name) for name in _list_secret_fields())
-        return tuple(value.get_secret_value() for value in values if isinstance(value, SecretStr))
+        keys = (endpoint.api_key for endpoint in self.model_endpoints.values())
+        return tuple(value.get_secret_value() for value in (*values, *keys) if isinstance(value, SecretStr))
 
     @property
     def is_llm_configured(self) -> bool:

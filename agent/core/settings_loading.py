@@ -70,6 +70,11 @@ def _format_errors(error: ValidationError) -> dict[str, str]:
     faults: dict[str, str] = {}
     for fault in error.errors():
         name = str(fault["loc"][0])
+        if name == "model_endpoints":  # without the input: somebody may have written a key there
+            place = ".".join(str(part) for part in fault["loc"][1:])
+            said = fault["msg"].removeprefix("Value error, ")
+            faults[name] = f"{PREFIX}{name.upper()}: {place + ': ' if place else ''}{said}"
+            continue
         expected = _describe_expected(Settings.model_fields[name])
         told = f"must be {expected}" if expected else fault["msg"].removeprefix("Value error, ")
         faults[name] = f"{PREFIX}{name.upper()}: {told}, not {fault['input']!r}"

@@ -17,6 +17,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from agent.core.errors import ModelDownError, ModelError, ModelOutputError, ModelRequestError, ModelTimeoutError
 from agent.core.models import JsonObject
+from agent.llm.cache_markers import mark_instructions
 from agent.llm.faults import describe_connection_error, error_from_body, error_from_status
 from agent.llm.parameters import ParameterSupport
 from agent.llm.port import ModelChunk, ModelReply, ModelRequest
@@ -37,8 +38,9 @@ MAX_CONNECTIONS = 1000
 class HttpModelClient:
     """Implements `ModelClient`. Repeats a call at once without the parameters its model refuses, and remembers them."""
 
-    def __init__(self, base_url: str, api_key: str | None = None) -> None:
+    def __init__(self, base_url: str, api_key: str | None = None, *, cache_markers: bool = False) -> None:
         self._where = base_url.rstrip("/")
+        self._cache_markers = cache_markers
         self._headers = {"content-type": "application/json"}
         if api_key:
             self._headers["Authorization"] = f"Bearer {api_key}"
@@ -160,7 +162,7 @@ class HttpModelClient:
         """Returns the arguments of the HTTP call."""
         return {
             "url": f"{self._where}/chat/completions",
-            "data": _encoded(body),
+            "data": _encoded(mark_instructions(body) if self._cache_markers else body),
             "headers": {"x-stepgate-purpose": request.purpose},
             "timeout": aiohttp.ClientTimeout(
                 total=None if stream else request.timeout_s,

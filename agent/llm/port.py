@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from agent.core.events import Purpose
+from agent.core.events import FailedUpstream, Purpose
 from agent.core.models import MODEL_OPTIONS, JsonObject, Usage
 
 
@@ -29,6 +29,8 @@ class ModelRequest:
     max_tokens: int | None = None
     options: JsonObject = field(default_factory=dict)
     """Further parameters of the call, as the caller sent them, in OpenAI's names."""
+    fallbacks: tuple[str, ...] = ()
+    """Upstreams to ask in order if `model` fails, as models or `model@endpoint`."""
     timeout_s: float = 60.0
     retry_timeouts: bool = True
     """Whether a call that took too long is made once more, with twice the limit."""
@@ -84,6 +86,9 @@ class ModelReply:
     """Those of `PROVIDER_FIELDS` that came; they go back with the message."""
     refused: bool = False
     """Whether `text` is the model's refusal (OpenAI's `refusal`)."""
+    upstream: str = ""
+    """The upstream that answered in place of the requested model."""
+    failed_upstreams: tuple[FailedUpstream, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +107,9 @@ class ModelChunk:
     """A piece of the model's refusal, in place of `text`."""
     requests: int = 1
     """HTTP requests it took to get the first chunk; it alone tells."""
+    upstream: str = ""
+    """As in `ModelReply`; the first chunk tells."""
+    failed_upstreams: tuple[FailedUpstream, ...] = ()
 
 
 class ModelClient(Protocol):

@@ -19,7 +19,7 @@ class Prices:
 
     def add_cost(self, model: str, usage: Usage) -> Usage:
         """The usage with its cost, where it has none yet and the list knows the model."""
-        price = self.of.get(model) or self.of.get(ANY_MODEL)
+        price = self.of.get(model) or self.of.get(model.rpartition("@")[0]) or self.of.get(ANY_MODEL)
         if price is None or usage.cost_usd is not None:
             return usage
         cost = (usage.prompt_tokens * price[0] + usage.completion_tokens * price[1]) / PER

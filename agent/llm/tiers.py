@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from agent.core.errors import ModelNotConfiguredError
+from agent.core.model_endpoints import split_models
 from agent.core.models import Room, Tier
 from agent.llm.port import ModelClient
 from agent.llm.prices import Prices
@@ -26,15 +27,23 @@ class ModelTiers:
         return self.client is not None and self.fast is not None
 
     def get_model_name(self, tier: Tier, room: Room) -> str:
-        """The model name of a tier in a room; `ModelNotConfiguredError` when there is none."""
+        """Returns the model of a tier in a room that is asked first. Raises `ModelNotConfiguredError`."""
+        return self.list_upstreams(tier, room)[0]
+
+    def list_upstreams(self, tier: Tier, room: Room) -> tuple[str, ...]:
+        """Returns the models of a tier in a room, in the order in which they are asked.
+
+        Raises `ModelNotConfiguredError` if there is none.
+        """
         fast = room.fast_model or self.fast
         name = (room.high_model or self.high or fast) if tier == "high" else fast
-        if name is None or self.client is None:
+        upstreams = split_models(name) if name is not None else ()
+        if not upstreams or self.client is None:
             raise ModelNotConfiguredError(
                 "no model is configured; set AGENT_LLM_BASE_URL and AGENT_MODEL_FAST (or a LiteLLM model name)",
                 agent_id="models",
             )
-        return name
+        return upstreams
 
     def require(self) -> ModelClient:
         """The client; `ModelNotConfiguredError` in rules mode."""

@@ -13,7 +13,7 @@ from math import ceil
 from typing import Any
 
 from agent.core.errors import AgentError, BadRequestError, ConflictError, RateLimitError, StoreError
-from agent.core.models import AgentRequest, Room
+from agent.core.models import AgentRequest, JsonObject, Room
 from agent.core.principal import Principal
 from agent.core.run_state import RunState, fold
 from agent.pipeline_builder.builder import PipelineBuilder
@@ -150,10 +150,17 @@ class BuilderConversations:
         return (await self.get(found.id, owner=owner)).id
 
     async def send_request(
-        self, conversation_id: str, request: AgentRequest, *, principal: Principal, run_id: str | None = None
+        self,
+        conversation_id: str,
+        request: AgentRequest,
+        *,
+        principal: Principal,
+        run_id: str | None = None,
+        wire_request: JsonObject | None = None,
     ) -> AcceptedRun:
         """Adds a request of another door as a message. Its history is the request's own `messages` if there are any,
-        else the stored messages. Replies to approval questions are submitted before.
+        else the stored messages. Replies to approval questions are submitted before. `wire_request` is stored with the
+        run.
 
         Raises `ConversationNotActiveError`, `ConflictError` while a message is being answered, `RateLimitError`, and
         what `AgentService.start_run` raises.
@@ -173,7 +180,8 @@ class BuilderConversations:
                 "messages": own.messages if request.messages is None else request.messages,
                 "metadata": {**request.metadata, **own.metadata},
             }
-            return await self._start_run(fresh, request.model_copy(update=joined), principal, run_id)
+            joined_request = request.model_copy(update=joined)
+            return await self._start_run(fresh, joined_request, principal, run_id, wire_request)
 
     async def wait_for_run(self, conversation_id: str, sent: AcceptedRun, *, owner: str) -> RunState:
         """The run's state, once it has ended or waits for a person; the conversation knows of it then."""
@@ -237,7 +245,12 @@ class BuilderConversations:
             )
 
     async def _start_run(
-        self, conversation: Conversation, request: AgentRequest, principal: Principal, run_id: str | None
+        self,
+        conversation: Conversation,
+        request: AgentRequest,
+        principal: Principal,
+        run_id: str | None,
+        wire_request: JsonObject | None = None,
     ) -> AcceptedRun:
         """Starts the run that answers this message."""
         request = self._service.redact_request(request)
@@ -251,7 +264,7 @@ class BuilderConversations:
             await self.builder.store.release_claim(conversation, run_id)
             raise
         try:
-            await self._service.start_run(request, principal, run_id=run_id)
+            await self._service.start_run(request, principal, run_id=run_id, wire_request=wire_request)
         except StoreError:  # it may have been stored all the same; the next reader will see
             raise
         except AgentError:

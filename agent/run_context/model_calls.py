@@ -4,12 +4,12 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import ceil
 from time import monotonic
 
 from agent.core.errors import BudgetError, ModelError
-from agent.core.events import AssistantTurn, ModelReturned, Purpose
+from agent.core.events import AssistantTurn, FailedUpstream, ModelReturned, Purpose
 from agent.core.models import LOCAL_OWNER, JsonObject, Tier, Usage
 from agent.llm.faults import hide_endpoint_details
 from agent.llm.port import ModelChunk, ModelReply, ModelRequest, ResponseSchema
@@ -88,25 +88,35 @@ class MeteredModels:
         started = monotonic()
         finish: str | None = None
         requests = 1
+        served = _ServedBy()
         async with self._reserve_budget(request) as meter:
             try:
                 async for chunk in self._run.engine.models.require().stream(request):
                     meter.add_chunk(chunk)
+                    served.add_chunk(chunk)
                     requests = max(requests, chunk.requests)
                     finish = chunk.finish_reason or finish
                     yield chunk
             except (ModelError, asyncio.CancelledError) as error:
                 await self._record_call(
-                    request, tier, meter.usage_after_error(error), started, error=error, requests=requests
+                    request,
+                    tier,
+                    meter.usage_after_error(error),
+                    started,
+                    error=error,
+                    requests=requests,
+                    served=served,
                 )
                 raise self._redact_error(error) from error.__cause__
             except GeneratorExit:  # the listener has left, but the provider has done the work
                 cut = asyncio.CancelledError()
                 await self._record_call(
-                    request, tier, meter.usage_after_error(cut), started, error=cut, requests=requests
+                    request, tier, meter.usage_after_error(cut), started, error=cut, requests=requests, served=served
                 )
                 raise
-            await self._record_call(request, tier, meter.usage, started, finish=finish, requests=requests)
+            await self._record_call(
+                request, tier, meter.usage, started, finish=finish, requests=requests, served=served
+            )
 
     async def complete_streaming(
         self,
@@ -130,10 +140,12 @@ class MeteredModels:
         deltas: list[JsonObject] = []
         fields: JsonObject = {}
         finish, requests = "stop", 1
+        served = _ServedBy()
         async with self._reserve_budget(request) as meter:
             try:
                 async for chunk in self._run.engine.models.require().stream(request):
                     meter.add_chunk(chunk)
+                    served.add_chunk(chunk)
                     finish = chunk.finish_reason or finish
                     requests = max(requests, chunk.requests)
                     deltas += chunk.tool_calls
@@ -143,15 +155,29 @@ class MeteredModels:
                     await on_chunk(chunk)
             except (ModelError, asyncio.CancelledError) as error:
                 await self._record_call(
-                    request, tier, meter.usage_after_error(error), started, error=error, requests=requests
+                    request,
+                    tier,
+                    meter.usage_after_error(error),
+                    started,
+                    error=error,
+                    requests=requests,
+                    served=served,
                 )
                 raise self._redact_error(error) from error.__cause__
             calls = parse_tool_calls(deltas)
             written, refused = "".join(text), "".join(refusal)
             whole = ModelReply(
-                written or refused, request.model, finish, meter.usage, calls, requests=requests,
-                provider_fields=fields, refused=bool(refused) and not written,
-            )  # fmt: skip
+                written or refused,
+                request.model,
+                finish,
+                meter.usage,
+                calls,
+                requests=requests,
+                provider_fields=fields,
+                refused=bool(refused) and not written,
+                upstream=served.upstream,
+                failed_upstreams=served.failed_upstreams,
+            )
             reply = self._run.redaction.redact_reply(whole)
             message = await self._run.redaction.redact_turn(to_assistant_turn(reply), tools) if keep_message else None
             await self._record_call(request, tier, reply.usage, started, reply=reply, message=message)
@@ -194,7 +220,7 @@ class MeteredModels:
         options = redact_options(run.state.request, run.room.guard_input) if purpose == "completion" else {}
         if not formed:
             options = {name: value for name, value in options.items() if name != "response_format"}
-        model = models.get_model_name(tier, run.room)
+        model, *fallbacks = models.list_upstreams(tier, run.room)
         check_budget(run, leave=self._reserved_share)
         if tools is run.state.request.client_tools:  # the caller wrote them: an attack may stand in a description
             tools = redact_client_tools(run.state.request, run.room.guard_input)
@@ -207,6 +233,7 @@ class MeteredModels:
             temperature=run.state.request.temperature if purpose == "completion" else temperature,
             max_tokens=max_tokens or models.max_tokens,
             options=options,
+            fallbacks=tuple(fallbacks),
             timeout_s=min(models.timeout_s, max(1.0, run.seconds_left)),
         )
 
@@ -237,14 +264,18 @@ class MeteredModels:
         error: BaseException | None = None,
         finish: str | None = None,
         requests: int = 1,
+        served: "_ServedBy | None" = None,
     ) -> None:
         """Records the end of a call. A call that was cut short counts too: the provider has worked on it."""
         code = error.code if isinstance(error, ModelError) else "ERR_CANCELLED" if error else None
         tried = reply.requests if reply else error.requests if isinstance(error, ModelError) else 1
+        answering = reply or served or _ServedBy()
+        failed = error.failed_upstreams if isinstance(error, ModelError) else ()
         body = ModelReturned(
             purpose=request.purpose,
             tier=tier,
-            model=reply.model if reply else request.model,
+            model=answering.upstream or (reply.model if reply else request.model),
+            failed_upstreams=failed or answering.failed_upstreams,
             usage=usage,
             duration=monotonic() - started,
             requests=max(requests, tried),
@@ -254,6 +285,19 @@ class MeteredModels:
             span=self._span,
         )
         await self._run.note(self._run.redaction.mark_redacted(body), step_id=self._step_id, attempt=self._attempt)
+
+
+@dataclass
+class _ServedBy:
+    """Which upstream answers a stream, and which ones failed before."""
+
+    upstream: str = ""
+    failed_upstreams: tuple[FailedUpstream, ...] = ()
+
+    def add_chunk(self, chunk: ModelChunk) -> None:
+        """Adds a chunk; the first one tells."""
+        self.upstream = chunk.upstream or self.upstream
+        self.failed_upstreams = chunk.failed_upstreams or self.failed_upstreams
 
 
 def to_assistant_turn(reply: ModelReply) -> AssistantTurn:

@@ -28,7 +28,7 @@ def estimate_first_call_tokens(request: AgentRequest, room: Room, longest: int |
     """
     said = [message.content for message in request.messages] if request.messages is not None else [request.prompt]
     reply = (longest if room.planning else request.max_tokens or longest) or ANSWER_TOKENS
-    return _tokens_from_chars(sum(map(len, said))) + reply
+    return estimate_tokens_from_chars(sum(map(len, said))) + reply
 
 
 class UsageMeter:
@@ -42,18 +42,21 @@ class UsageMeter:
         self._request = request
         self._prices = prices
         self._usage = Usage(model_calls=1)
+        self._model = request.model
         self._said = 0
         self._free = False
 
     def add_reply(self, reply: ModelReply) -> None:
         """Adds a whole reply."""
         self._usage = reply.usage
+        self._model = reply.upstream or self._model
         calls = sum(len(call.name) + len(call.arguments) for call in reply.tool_calls)
         self._said = len(reply.text) + len(reply.reasoning) + calls
 
     def add_chunk(self, chunk: ModelChunk) -> None:
         """Adds a piece of a stream."""
         self._usage = chunk.usage or self._usage
+        self._model = chunk.upstream or self._model
         calls = sum(len(json.dumps(delta.get("function") or {}, ensure_ascii=False)) for delta in chunk.tool_calls)
         self._said += len(chunk.text) + len(chunk.reasoning) + calls
 
@@ -71,13 +74,13 @@ class UsageMeter:
         if self._free:
             return self._usage
         if self._usage.total_tokens:
-            return self._prices.add_cost(self._request.model, self._usage)
+            return self._prices.add_cost(self._model, self._usage)
         estimate = {
             "prompt_tokens": _prompt_tokens(self._request),
-            "completion_tokens": _tokens_from_chars(self._said),
+            "completion_tokens": estimate_tokens_from_chars(self._said),
             "estimated": True,
         }
-        return self._prices.add_cost(self._request.model, self._usage.model_copy(update=estimate))
+        return self._prices.add_cost(self._model, self._usage.model_copy(update=estimate))
 
 
 def _prompt_tokens(request: ModelRequest) -> int:
@@ -93,8 +96,9 @@ def _prompt_tokens(request: ModelRequest) -> int:
         if calls := message.get("tool_calls"):
             chars += len(json.dumps(calls, ensure_ascii=False))
     chars += sum(len(json.dumps(tool, ensure_ascii=False)) for tool in request.tools)
-    return _tokens_from_chars(chars) + images * IMAGE_TOKENS
+    return estimate_tokens_from_chars(chars) + images * IMAGE_TOKENS
 
 
-def _tokens_from_chars(chars: int) -> int:
+def estimate_tokens_from_chars(chars: int) -> int:
+    """Returns the tokens of a text with this many characters."""
     return -(-chars // CHARS_PER_TOKEN)

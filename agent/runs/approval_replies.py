@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from agent.core.errors import ConflictError, NotFoundError
@@ -29,6 +30,34 @@ async def submit_reply(service: AgentService[Any], caller: Principal, request: A
         return await service.submit_decision(run_id, DECISIONS[decision], principal=caller, reason=text)
     except ConflictError:  # decided meanwhile: the message is a new request
         return None
+
+
+async def submit_replies(
+    service: AgentService[Any], caller: Principal, run_id: str, replies: Mapping[str, tuple[bool, str]]
+) -> AcceptedRun:
+    """Submits decisions on single approvals, first those that approve.
+
+    Raises `ScopeError`, and what `AgentService.submit_decision` raises.
+    """
+    caller.require_approval_right()
+    accepted: AcceptedRun | None = None
+    grouped: dict[tuple[bool, str], list[str]] = {}
+    for approval_id, reply in replies.items():
+        grouped.setdefault(reply, []).append(approval_id)
+    for (approve, reason), approval_ids in sorted(grouped.items(), key=lambda item: not item[0][0]):
+        accepted = await service.submit_decision(
+            run_id, "approve" if approve else "reject", principal=caller, reason=reason, approvals=approval_ids
+        )
+    if accepted is None:
+        raise ConflictError(f"no decision on run {run_id!r} is given")
+    return accepted
+
+
+async def submit_text(service: AgentService[Any], caller: Principal, run_id: str, text: str) -> AcceptedRun:
+    """Submits a person's words on everything that the run waits for. Raises what `submit_replies` raises."""
+    caller.require_approval_right()
+    decision, said = parse_decision(text)
+    return await service.submit_decision(run_id, DECISIONS[decision], principal=caller, reason=said)
 
 
 async def _find_waiting_run(

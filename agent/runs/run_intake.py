@@ -1,11 +1,12 @@
 """`RunIntake.accept`: the only way from a door's request to the run that answers it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agent.core.models import AgentRequest, Room
+from agent.core.models import AgentRequest, JsonObject, Room
 from agent.core.principal import Principal
-from agent.runs.approval_replies import submit_reply
+from agent.runs.approval_replies import submit_replies, submit_reply, submit_text
 from agent.runs.service import AcceptedRun, AgentService
 from agent.runs.tasks import TaskService
 
@@ -19,6 +20,26 @@ class ChatRequest:
 
     request: AgentRequest
     chat_id: str | None = None
+    wire_request: JsonObject = field(default_factory=dict)
+    """What the door stores with the run, to return it in its own protocol."""
+    tainted: bool = False
+    """Whether the conversation was loaded from this store and relies on untrusted content."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalReplies:
+    """A caller's decisions on what a run waits for, by approval id: approve or reject, and the reason."""
+
+    run_id: str
+    replies: Mapping[str, tuple[bool, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalText:
+    """A caller's words to a run that waits: `approve`, `reject`, or what should be different."""
+
+    run_id: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +67,9 @@ class ConversationMessage:
     text: str
 
 
-RunRequest = AgentRequest | ChatRequest | HiddenRequest | TaskRunRequest | ConversationMessage
+RunRequest = (
+    AgentRequest | ChatRequest | HiddenRequest | TaskRunRequest | ConversationMessage | ApprovalReplies | ApprovalText
+)
 
 
 class PipelineConversations(Protocol):
@@ -67,7 +90,13 @@ class PipelineConversations(Protocol):
         ...
 
     async def send_request(
-        self, conversation_id: str, request: AgentRequest, *, principal: Principal, run_id: str | None = None
+        self,
+        conversation_id: str,
+        request: AgentRequest,
+        *,
+        principal: Principal,
+        run_id: str | None = None,
+        wire_request: JsonObject | None = None,
     ) -> AcceptedRun:
         """Adds a request of another door as a message."""
         ...
@@ -99,37 +128,66 @@ class RunIntake:
                 return await self._conversations.send(conversation_id, text, principal=caller, run_id=run_id)
             case HiddenRequest(hidden):
                 return await self._start(caller, hidden, self.service.admit(hidden), run_id, hidden=True)
+            case ApprovalReplies(waiting_run_id, replies):
+                return await submit_replies(self.service, caller, waiting_run_id, replies)
+            case ApprovalText(waiting_run_id, text):
+                return await submit_text(self.service, caller, waiting_run_id, text)
             case ChatRequest(chat, chat_id) if chat_id is not None:
-                return await self._accept_chat(caller, chat, chat_id, run_id)
+                return await self._accept_chat(caller, request, chat_id, run_id)
             case ChatRequest(chat):
-                return await self._accept_request(caller, chat, self.service.admit(chat), run_id)
+                room = self.service.admit(chat)
+                return await submit_reply(self.service, caller, chat) or await self._start(
+                    caller, chat, room, run_id, origin=request
+                )
             case AgentRequest():
                 return await self._accept_request(caller, request, self.service.admit(request), run_id)
 
-    async def _accept_chat(
-        self, caller: Principal, request: AgentRequest, chat_id: str, run_id: str | None
-    ) -> AcceptedRun:
+    async def _accept_chat(self, caller: Principal, chat: ChatRequest, chat_id: str, run_id: str | None) -> AcceptedRun:
+        request = chat.request
         room = self.service.admit(request)
         named = request.model_copy(update={"conversation_id": chat_id})
         if self._conversations.handles_room(room):
-            return await self._accept_request(caller, named, room, run_id)
+            return await self._accept_request(caller, named, room, run_id, wire_request=chat.wire_request)
         # Without the conversation's id: the client's own messages say whether this one is a reply. A message that a
         # user sends again must not answer a question that came after it.
-        return await submit_reply(self.service, caller, request) or await self._start(caller, named, room, run_id)
+        return await submit_reply(self.service, caller, request) or await self._start(
+            caller, named, room, run_id, origin=chat
+        )
 
     async def _accept_request(
-        self, caller: Principal, request: AgentRequest, room: Room, run_id: str | None
+        self,
+        caller: Principal,
+        request: AgentRequest,
+        room: Room,
+        run_id: str | None,
+        *,
+        wire_request: JsonObject | None = None,
     ) -> AcceptedRun:
         if request.conversation_id is None or not self._conversations.handles_room(room):
             return await submit_reply(self.service, caller, request) or await self._start(caller, request, room, run_id)
         conversation_id = await self._conversations.get_id_for_chat(request.conversation_id, owner=caller.owner)
         request = request.model_copy(update={"conversation_id": conversation_id})
         return await submit_reply(self.service, caller, request) or await self._conversations.send_request(
-            conversation_id, request, principal=caller, run_id=run_id
+            conversation_id, request, principal=caller, run_id=run_id, wire_request=wire_request
         )
 
     async def _start(
-        self, caller: Principal, request: AgentRequest, room: Room, run_id: str | None, *, hidden: bool = False
+        self,
+        caller: Principal,
+        request: AgentRequest,
+        room: Room,
+        run_id: str | None,
+        *,
+        hidden: bool = False,
+        origin: ChatRequest | None = None,
     ) -> AcceptedRun:
-        run_id = await self.service.start_run(request, caller, room=room, hidden=hidden, run_id=run_id)
+        run_id = await self.service.start_run(
+            request,
+            caller,
+            room=room,
+            hidden=hidden,
+            run_id=run_id,
+            wire_request=origin.wire_request if origin else None,
+            tainted=origin is not None and origin.tainted,
+        )
         return AcceptedRun(run_id, caller.owner)

@@ -150,11 +150,14 @@ class AgentService(Generic[Live]):
         room: Room | None = None,
         hidden: bool = False,
         run_id: str | None = None,
+        wire_request: JsonObject | None = None,
+        tainted: bool = False,
     ) -> str:
         """Stores and starts a run for the request, and returns its id.
 
         `room` is the result of `admit`, if the caller has called it. `run_id` is an id from `new_run_id` that was
-        recorded before. `hidden` keeps the run out of lists.
+        recorded before. `hidden` keeps the run out of lists. `wire_request` is stored for the door that shows the run.
+        `tainted` means that the conversation relies on untrusted content.
 
         Raises what `admit` raises; `RateLimitError` if the key has no tokens left this minute or too many parallel
         runs; `BusyError` if draining or full; `StoreError`.
@@ -164,7 +167,17 @@ class AgentService(Generic[Live]):
         if principal.key_id is not None:
             await self._check_quota(principal.key_id, request, room)
         run_id = run_id or new_run_id()
-        body = RunCreated(request=request, room=room, owner=principal.owner, key=principal.key_id, hidden=hidden)
+        if wire_request:  # redacted as metadata is: no text of a request is stored with this gateway's secrets
+            wire_request = self.redact_request(AgentRequest(metadata=wire_request)).metadata
+        body = RunCreated(
+            request=request,
+            room=room,
+            owner=principal.owner,
+            key=principal.key_id,
+            hidden=hidden,
+            tainted=tainted,
+            wire_request=wire_request or {},
+        )
         async with self._hold_run_slot(principal, run_id):
             await self.worker.create_run(run_id, body)
         return run_id

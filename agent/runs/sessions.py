@@ -34,6 +34,14 @@ class SessionStore:
         )  # fmt: skip
         return [Turn(str(role), str(text), float(at)) for role, text, at in reversed(rows)]
 
+    async def is_tainted(self, owner: str, name: str) -> bool:
+        """Returns whether any message relies on untrusted content."""
+        rows = await self._statements.read(
+            f"SELECT 1 FROM turns WHERE owner = ? AND {_MATCHES_NAME} AND tainted LIMIT 1",  # noqa: S608 - a constant
+            owner, *_name_pair([name]),
+        )  # fmt: skip
+        return bool(rows)
+
     async def find_newest_run(self, owner: str, names: Sequence[str]) -> str | None:
         """Returns the id of the newest run, which may be in progress."""
         rows = await self._statements.read(

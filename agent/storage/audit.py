@@ -41,6 +41,7 @@ AuditAction = Literal[
     "conversation.abandon",
     "conversation.resolve",
     "user.delete",
+    "run.delete",
 ]
 AuditOutcome = Literal["done", "failed"]
 MAX_NAME_CHARS = 500

@@ -165,26 +165,26 @@ class ModelList(BaseModel):
     data: list[ModelCard]
 
 
-_ERRORS: dict[int | str, dict[str, Any]] = {
+OPENAI_ERRORS: dict[int | str, dict[str, Any]] = {
     # Without "default" FastAPI would document a 422 in its own shape.
     status: {"model": OpenAIErrorBody, "description": "OpenAI's error object"}
     for status in (400, 404, 413, 415, 429, 500, 502, 503, 504, "default")
 }
 
 
-@router.get("/v1/models", responses=_ERRORS)
+@router.get("/v1/models", responses=OPENAI_ERRORS)
 async def list_models(stepgate: Gateway) -> ModelList:
     """List the rooms, each as a model."""
     return ModelList(data=[_to_model_card(room) for room in stepgate.rooms])
 
 
-@router.get("/v1/models/{model}", responses=_ERRORS)
+@router.get("/v1/models/{model}", responses=OPENAI_ERRORS)
 async def get_model(model: str, stepgate: Gateway) -> ModelCard:
     """Return one room."""
     return _to_model_card(stepgate.rooms.get(model))
 
 
-@router.post("/v1/chat/completions", responses={**_ERRORS, **STREAM}, response_model=None)
+@router.post("/v1/chat/completions", responses={**OPENAI_ERRORS, **STREAM}, response_model=None)
 async def chat_completions(
     body: ChatCompletionRequest,
     http: Request,
@@ -324,20 +324,20 @@ def _refuse_unsupported_anywhere(body: ChatCompletionRequest) -> None:
 
 def list_ignored(body: ChatCompletionRequest) -> tuple[str, ...]:
     """Returns the names of the fields that have a value and no effect, sorted; at most `MAX_IGNORED_NAMES` of them."""
-    names = _list_unknown("", body)
+    names = list_unknown_fields("", body)
     if body.stream_options is not None:
-        names |= _list_unknown("stream_options.", body.stream_options)
+        names |= list_unknown_fields("stream_options.", body.stream_options)
     for message in body.messages:
-        names |= _list_unknown("messages.", message)
+        names |= list_unknown_fields("messages.", message)
         if isinstance(message.content, list):
             for part in message.content:
-                names |= _list_unknown("messages.content.", part)
+                names |= list_unknown_fields("messages.content.", part)
                 if part.image_url is not None:
-                    names |= _list_unknown("messages.content.image_url.", part.image_url)
+                    names |= list_unknown_fields("messages.content.image_url.", part.image_url)
     return tuple(sorted(names)[:MAX_IGNORED_NAMES])
 
 
-def _list_unknown(prefix: str, given: WireModel) -> set[str]:
+def list_unknown_fields(prefix: str, given: WireModel) -> set[str]:
     """Returns the names of an object's unknown fields that have a value."""
     unknown = given.model_extra
     if not unknown:
@@ -350,16 +350,23 @@ def _list_unknown(prefix: str, given: WireModel) -> set[str]:
 
 
 def to_agent_request(
-    body: ChatCompletionRequest, max_messages: int, chat_id: str | None = None, *, plain: bool = False
+    body: ChatCompletionRequest,
+    max_messages: int,
+    chat_id: str | None = None,
+    *,
+    plain: bool = False,
+    messages: Sequence[ChatMessage] | None = None,
 ) -> AgentRequest:
     """Returns the wire request as an `AgentRequest`. Raises `RequestFormatError` naming the parameter.
 
-    `plain` is for a room that passes the conversation to its model: then no message has to be the request.
+    `plain` is for a room that passes the conversation to its model: then no message has to be the request. `messages`
+    replaces those of the body.
     """
-    if len(body.messages) > max_messages:
+    if messages is None:
+        messages = [to_chat_message(message, index) for index, message in enumerate(body.messages)]
+    if len(messages) > max_messages:
         message = f"At most {max_messages:,} messages are accepted (AGENT_MAX_MESSAGES)."
         raise RequestFormatError(message, "messages", "array_above_max_length")
-    messages = [_to_chat_message(message, index) for index, message in enumerate(body.messages)]
     last = _prompt_of(messages)
     if last is None and not plain:
         raise RequestFormatError("There is no user message; the last one is the request.", "messages", "invalid_value")
@@ -376,7 +383,7 @@ def to_agent_request(
         images=prompt.images,
         room=body.model,
         prompt_name=prompt.name,
-        messages=tuple(messages[:last] + messages[last + 1 :]),
+        messages=(*messages[:last], *messages[last + 1 :]),
         prompt_position=last,  # Messages after the last user message, such as a tool's result, stay after it.
         metadata=metadata,
         client_tools=() if body.tool_choice == "none" else tuple(body.tools or ()),
@@ -409,7 +416,8 @@ def _model_options(body: ChatCompletionRequest, *, plain: bool) -> JsonObject:
     return sent
 
 
-def _to_chat_message(message: WireMessage, index: int) -> ChatMessage:
+def to_chat_message(message: WireMessage, index: int) -> ChatMessage:
+    """Returns a message of the wire as a `ChatMessage`. Raises `RequestFormatError`."""
     texts: list[str] = []
     images: list[str] = []
     if message.content is None and message.refusal is not None:

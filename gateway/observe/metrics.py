@@ -32,6 +32,9 @@ class Metrics:
         self._model_seconds = self._histogram("model_call_duration_seconds", "Time of a model call.", "model")
         self._tokens = self._counter("model_tokens_total", "Tokens of model calls.", "model", "kind")
         self._cost = self._counter("model_cost_usd_total", "Cost of model calls where it is known.", "model")
+        self._fallbacks = self._counter(
+            "model_fallbacks_total", "Upstreams that failed where another was asked.", "model", "error"
+        )
         self._plans = self._counter("plans_total", "Plans, by who made them.", "origin", "fallback")
         self._approvals = self._counter("approvals_total", "What became of requests for approval.", "decision")
         self._gates = self._counter("gates_total", "Verification gates.", "gate", "result")
@@ -76,6 +79,8 @@ class Metrics:
         self._model_seconds.labels(body.model).observe(body.duration)
         self._tokens.labels(body.model, "prompt").inc(body.usage.prompt_tokens)
         self._tokens.labels(body.model, "completion").inc(body.usage.completion_tokens)
+        for failed in body.failed_upstreams:
+            self._fallbacks.labels(failed.model, failed.error_code).inc()
         if body.usage.cost_usd is not None:
             self._cost.labels(body.model).inc(body.usage.cost_usd)
 

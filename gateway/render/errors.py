@@ -10,6 +10,30 @@ from agent.core.errors import FAILURES, AgentFailure, FailureKind
 OPENAI_PATHS = ("/v1/chat", "/v1/models", "/v1/responses", "/v1/embeddings", "/v1/completions")
 """Paths whose callers are OpenAI clients and read errors in OpenAI's shape."""
 
+NEAREST_ENDPOINTS: Mapping[str, str] = {
+    "/v1/assistants": "POST /v1/responses with `previous_response_id` or `conversation`",
+    "/v1/audio": "POST /v1/documents takes files, and POST /v1/chat/completions takes text",
+    "/v1/batches": "POST /tasks stores a request that runs in the background",
+    "/v1/chatkit": "POST /v1/responses",
+    "/v1/containers": "POST /v1/responses; its tools are those of GET /v1/tools",
+    "/v1/conversations": "POST /v1/responses with an id of your choice as `conversation`",
+    "/v1/evals": "GET /v1/runs has the trace of every run",
+    "/v1/files": "POST /v1/documents takes files",
+    "/v1/fine_tuning": "GET /v1/models lists the rooms; the operator chooses their models",
+    "/v1/images": "POST /v1/chat/completions; a room with vision reads images",
+    "/v1/moderations": "POST /v1/chat/completions; the guardrails of the room check requests and answers",
+    "/v1/realtime": "POST /v1/responses with `stream`",
+    "/v1/rerank": "POST /v1/search ranks the passages of your documents",
+    "/v1/threads": "POST /v1/responses with `previous_response_id` or `conversation`",
+    "/v1/uploads": "POST /v1/documents takes files",
+    "/v1/vector_stores": "GET /v1/collections and POST /v1/search",
+    "/v1/videos": "POST /v1/chat/completions takes text",
+}
+"""Endpoints of OpenAI and others that Stepgate does not have, and what is nearest to them here."""
+
+_SHARED_PATHS = frozenset({"/v1/conversations"})
+"""Paths of OpenAI's API below which Stepgate has endpoints of its own."""
+
 MCP_PATH = "/mcp"
 """Path whose callers read errors in JSON-RPC's shape."""
 
@@ -72,6 +96,10 @@ _OPENAI_CODES: Mapping[str, tuple[str, str | None]] = {
 }
 
 
+_INPUT_NAMES: Mapping[str, str] = {"/v1/responses": "input", "/v1/completions": "prompt"}
+"""The parameter with the conversation, by endpoint."""
+
+
 class RpcErrorDetail(BaseModel):
     """JSON-RPC's error object. `data` is Stepgate's own failure."""
 
@@ -97,7 +125,7 @@ def get_http_status(code: str) -> int:
 def render_failure(failure: AgentFailure, path: str, named: str | None = None) -> str:
     """Returns a failure as JSON, in the shape of the door at `path`."""
     if is_openai_path(path):
-        return to_json(openai_error(failure, named))
+        return to_json(openai_error(failure, named, _INPUT_NAMES.get("/".join(path.split("/")[:3]), "messages")))
     return to_json(rpc_error(failure) if path == MCP_PATH or path.startswith(f"{MCP_PATH}/") else native_error(failure))
 
 
@@ -106,8 +134,10 @@ def to_json(body: BaseModel) -> str:
     return json.dumps(body.model_dump(mode="json"))
 
 
-def openai_error(failure: AgentFailure, named: str | None = None) -> OpenAIErrorBody:
-    """Returns a failure in OpenAI's shape. `named` overrides the OpenAI code."""
+def openai_error(failure: AgentFailure, named: str | None = None, input_name: str = "messages") -> OpenAIErrorBody:
+    """Returns a failure in OpenAI's shape. `named` overrides the OpenAI code; `input_name` is the endpoint's parameter
+    for what the engine calls prompt and messages.
+    """
     own = "invalid_request_error" if 400 <= get_http_status(failure.error_code) < 500 else "server_error"
     kind, code = _OPENAI_CODES.get(failure.error_code, (own, failure.error_code.lower()))
     if failure.error_code == "ERR_RATE_LIMIT" and failure.details.get("limit") == "tokens":
@@ -119,8 +149,8 @@ def openai_error(failure: AgentFailure, named: str | None = None) -> OpenAIError
     param = failure.details.get("param")
     if failure.error_code == "ERR_ROOM_UNKNOWN":
         param = "model"
-    if failure.error_code == "ERR_MODEL_CONTEXT" or param == "prompt":  # our name of the last message
-        param = "messages"
+    if failure.error_code == "ERR_MODEL_CONTEXT" or (param in ("prompt", "messages") and named is None):
+        param = input_name
     return OpenAIErrorBody(
         error=OpenAIErrorDetail(
             message=failure.message, type=kind, param=param if isinstance(param, str) else None, code=named or code
@@ -149,4 +179,10 @@ def rpc_error(failure: AgentFailure) -> RpcErrorBody:
 
 def is_openai_path(path: str) -> bool:
     """Returns whether the callers of this path expect OpenAI's protocol."""
-    return path.startswith(OPENAI_PATHS)
+    return path.startswith(OPENAI_PATHS) or find_nearest_endpoint(path) is not None
+
+
+def find_nearest_endpoint(path: str) -> str | None:
+    """Returns what is nearest to an endpoint of OpenAI's API that Stepgate does not have; None for other paths."""
+    head = "/".join(path.split("/")[:3])
+    return NEAREST_ENDPOINTS.get(head) if path == head or head not in _SHARED_PATHS else None

@@ -39,7 +39,7 @@ def completion_body(events: Sequence[ev.Event], ignored: Sequence[str] = ()) -> 
     """Returns a `chat.completion` object as JSON in UTF-8. `ignored` are parameters of the request without effect."""
     response = build_response(events)
     answer = next((event.body for event in reversed(events) if isinstance(event.body, ev.AnswerFinished)), None)
-    trace = _build_trace(response.steps, response.metadata, ignored)
+    trace = build_trace(response.steps, response.metadata, ignored)
     message: dict[str, Any] = {"role": "assistant", "content": response.response, "metadata": trace}
     if answer is not None:
         message |= provider_fields(answer)
@@ -84,7 +84,8 @@ def trace_fields(trace: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _build_trace(steps: Sequence[Any], metadata: Mapping[str, Any], ignored: Sequence[str]) -> dict[str, Any]:
+def build_trace(steps: Sequence[Any], metadata: Mapping[str, Any], ignored: Sequence[str]) -> dict[str, Any]:
+    """Returns the whole trace of a run, with the names of the request's parameters without effect."""
     trace = {"steps": steps, **metadata}
     if ignored:
         trace["runtime"] = {**metadata["runtime"], "ignored_parameters": list(ignored)}
@@ -242,7 +243,7 @@ class OpenAIChunks:
         yield from self._encode_headline(self._status.format_headline(event))
         response = build_response(self._events)
         shown = response.model_dump(mode="json", include={"steps", "metadata"})
-        trace = _build_trace(shown["steps"], shown["metadata"], self._ignored)
+        trace = build_trace(shown["steps"], shown["metadata"], self._ignored)
         answer = next((e.body for e in reversed(self._events) if isinstance(e.body, ev.AnswerFinished)), None)
         finish = finish or (answer.finish_reason if answer else "stop")
         usage = usage_body(response.metadata["usage"])

@@ -38,7 +38,7 @@ def serve(tmp_path: Path, model_server: ScriptedServer) -> Serve:
     async def running(script: Script | None = None, **options: Any) -> AsyncIterator[str]:
         if script is not None:
             model_server.load(script)
-            options |= {"llm_base_url": model_server.url, "model_fast": "small", "model_high": "large"}
+            options = {"llm_base_url": model_server.url, "model_fast": "small", "model_high": "large", **options}
         options = {"skills_user_dir": False, "stream_coalesce_ms": 0, "drain_seconds": 1, **options}
         settings = Settings(_env_file=None, data_dir=tmp_path / "data", port=0, **options)
         async with serving(settings) as url:

@@ -22,6 +22,7 @@ from agent.core.events.answer import (
 )
 from agent.core.events.call import (
     AssistantTurn,
+    FailedUpstream,
     ModelReturned,
     Purpose,
     SubAgentFinished,
@@ -77,6 +78,7 @@ __all__ = [
     "ClaimProblem",
     "EarlierResult",
     "EventDraft",
+    "FailedUpstream",
     "Event",
     "EventBody",
     "FinishReason",

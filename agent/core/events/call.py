@@ -27,6 +27,15 @@ class AssistantTurn(FrozenModel):
     )
 
 
+class FailedUpstream(FrozenModel):
+    """A model, or `model@endpoint`, that did not answer a call. `error_code` is `skipped` for one that was left out
+    because it had kept failing.
+    """
+
+    model: str
+    error_code: str
+
+
 class ModelReturned(EventBody):
     """One model call ended, successfully or not. `message` is stored for turns of skills and sub-agents only."""
 
@@ -41,6 +50,9 @@ class ModelReturned(EventBody):
     error_code: str | None = None
     message: AssistantTurn | None = None
     span: str = Field(default="", description="the sub-agent that made the call, if one did")
+    failed_upstreams: tuple[FailedUpstream, ...] = Field(
+        default=(), description="the upstreams that were to answer first, and why they did not"
+    )
 
 
 class ToolCalled(EventBody):

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from agent.core.errors import AgentFailure
 from agent.core.events.envelope import EventBody
-from agent.core.models import AgentRequest, Completeness, Room, RunStatus
+from agent.core.models import AgentRequest, Completeness, JsonObject, Room, RunStatus
 
 
 class RunCreated(EventBody):
@@ -18,7 +18,10 @@ class RunCreated(EventBody):
     owner: str
     key: str | None = Field(default=None, description="id of the API key that is charged")
     hidden: bool = False
-    tainted: bool = Field(default=False, description="whether the prompt itself is untrusted")
+    tainted: bool = Field(default=False, description="whether the prompt or its conversation is untrusted")
+    wire_request: JsonObject = Field(
+        default_factory=dict, description="what a door returns of the request in its own protocol (/v1/responses)"
+    )
 
 
 class RunClaimed(EventBody):

@@ -190,3 +190,13 @@ def build_missing_return(
 ) -> ev.ToolReturned:
     """Builds a stand-in for the result of a call that has none: refused, interrupted, or of unknown outcome."""
     return ev.ToolReturned(call_id=call.call_id, tool=call.tool, error_code=code, error=error)
+
+
+def describe_failed_upstreams(body: ev.ModelReturned) -> tuple[str, JsonObject]:
+    """Returns the title and the details of a call whose first model did not answer."""
+    names = ", ".join(failed.model for failed in body.failed_upstreams)
+    end = f"; {body.model} answered" if body.error_code is None else ""
+    return f"{names} did not answer{end}", {
+        "purpose": body.purpose,
+        "failed_upstreams": [failed.model_dump(mode="json") for failed in body.failed_upstreams],
+    }

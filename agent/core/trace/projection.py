@@ -93,6 +93,9 @@ class Projection:
                 )
             case ev.ModelReturned():
                 self._lines.calls.record(event, body)
+                if body.failed_upstreams:
+                    failed_title, failed_detail = details.describe_failed_upstreams(body)
+                    self._lines.add_line(event, "notice", failed_title, detail=failed_detail)
             case ev.StepStarted():
                 self._open_attempt(event, body)
             case ev.StepSpeculative():

@@ -34,6 +34,8 @@ def build_run_summary(state: RunState) -> JsonObject:
         runtime["embedder"] = _build_mode_entry(memory.requested, effective, memory.fallback_reason)
     if state.answer_start is not None:
         runtime["answer"] = state.answer_start.model_dump(mode="json")
+    if state.failed_upstreams:
+        runtime["failed_upstreams"] = [failed.model_dump(mode="json") for failed in state.failed_upstreams]
     ignored = len(state.request.client_tools)
     if ignored and state.room.planning:
         runtime["client_tools_ignored"] = ignored

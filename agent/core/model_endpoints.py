@@ -1,0 +1,63 @@
+"""`ModelEndpoint`: a further endpoint for models, as `AGENT_MODEL_ENDPOINTS` names it."""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from dotenv import dotenv_values
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+
+NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+
+
+class ModelEndpoint(BaseModel):
+    """An OpenAI-compatible endpoint. `api_key` is read from the variable `key` when the settings are loaded."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    base_url: str
+    key: str | None = Field(default=None, description="name of the environment variable with the bearer key")
+    cache_markers: bool = Field(
+        default=False, description="mark the instructions with `cache_control`, for providers that cache on demand"
+    )
+    api_key: SecretStr | None = Field(default=None, exclude=True, repr=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_inline_key(cls, data: object) -> object:
+        if isinstance(data, dict) and "api_key" in data:
+            raise ValueError("name the environment variable with the key as 'key'; the key itself is not written here")
+        return data
+
+    @field_validator("base_url")
+    @classmethod
+    def _check_http_url(cls, value: str) -> str:
+        if not value.startswith(("http://", "https://")):
+            raise ValueError("base_url must begin with http:// or https://")
+        return value.rstrip("/")
+
+
+def read_endpoint_keys(
+    endpoints: Mapping[str, ModelEndpoint], env_file: Path = Path(".env")
+) -> dict[str, ModelEndpoint]:
+    """Returns the endpoints with their keys, from the environment or else from `.env`.
+
+    Raises `ValueError` for a name that cannot follow an `@`, and for a key that is not set.
+    """
+    found: dict[str, ModelEndpoint] = {}
+    for name, endpoint in endpoints.items():
+        if not NAME.fullmatch(name):
+            raise ValueError(f"the name {name[:40]!r} must consist of a-z, 0-9, _ and -, and begin with a letter")
+        key = endpoint.key
+        value = os.environ.get(key) or dotenv_values(env_file).get(key) if key is not None else None
+        if key is not None and not value:
+            raise ValueError(f"the key of {name!r} is not set (the variable {key[:80]})")
+        found[name] = endpoint.model_copy(update={"api_key": SecretStr(value) if value else None})
+    return found
+
+
+def split_models(text: str) -> tuple[str, ...]:
+    """Returns the models of a comma-separated list, in the order in which they are tried."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())

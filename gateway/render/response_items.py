@@ -1,0 +1,86 @@
+"""The items of a response that need more than their fields: plans, calls, approval requests, annotations."""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from pydantic import JsonValue
+
+from agent.core import events as ev
+from agent.core.models import JsonObject, Source
+
+SERVER_LABEL: Final = "stepgate"
+"""The label under which the gateway's own tools appear, as those of an MCP server."""
+_APPROVAL_ID: Final = re.compile(r"mcpr_([0-9a-f]{32})(?:_[0-9]+)?_(apr_[0-9a-f]+)")
+_MARK: Final = re.compile(r"\[(\d{1,4})\]")
+
+
+def plan_summary(proposed: ev.PlanProposed) -> str:
+    """Returns a plan as the text of a reasoning summary."""
+    plan = proposed.plan
+    head = f"New plan, because {proposed.replan_reason}:" if proposed.replan_reason else "Plan:"
+    lines = [
+        f"{number}. {step.title}" + (f" - {step.intent}" if step.intent else "")
+        for number, step in enumerate(plan.steps, start=1)
+    ]
+    return "\n".join([head, *lines])
+
+
+def approval_request_item(key: str, asked: ev.ApprovalRequested) -> JsonObject:
+    """Returns an open approval request. A request about several steps is shown as one call named `plan`."""
+    if len(asked.items) == 1:
+        name, arguments = asked.items[0].tool, asked.items[0].args
+    else:
+        steps: list[JsonValue] = [
+            {"tool": item.tool, "arguments": item.args, "intent": item.intent} for item in asked.items
+        ]
+        name, arguments = "plan", {"reason": asked.reason, "steps": steps}
+    return {
+        "id": f"mcpr_{key}_{asked.approval_id}",
+        "type": "mcp_approval_request",
+        "server_label": SERVER_LABEL,
+        "name": name,
+        "arguments": json.dumps(arguments, ensure_ascii=False),
+    }
+
+
+def parse_approval_item_id(text: str) -> tuple[str, str] | None:
+    """Returns the run's id and the approval's id, or None for an id that is not one of ours."""
+    found = _APPROVAL_ID.fullmatch(text)
+    return (f"run_{found[1]}", found[2]) if found else None
+
+
+def function_call_item(item_id: str, call: JsonObject) -> JsonObject:
+    """Returns a call of a client's tool, from OpenAI's form in chat completions."""
+    function = call.get("function")
+    named = function if isinstance(function, dict) else {}
+    return {
+        "id": item_id,
+        "type": "function_call",
+        "call_id": str(call.get("id") or item_id),
+        "name": str(named.get("name") or ""),
+        "arguments": str(named.get("arguments") or "{}"),
+        "status": "completed",
+    }
+
+
+def annotate(text: str, sources: Sequence[Source]) -> list[JsonObject]:
+    """Returns an annotation for each `[n]` that cites a source: its address, or the name of the document."""
+    by_number = {source.id: source for source in sources}
+    notes: list[JsonObject] = []
+    for mark in _MARK.finditer(text):
+        source = by_number.get(int(mark[1]))
+        if source is None:
+            continue
+        if source.url:
+            notes.append({
+                "type": "url_citation", "url": source.url, "title": source.name, "start_index": mark.start(),
+                "end_index": mark.end(),
+            })  # fmt: skip
+        else:
+            notes.append({
+                "type": "file_citation", "file_id": f"source_{source.id}", "filename": source.name,
+                "index": mark.start(),
+            })  # fmt: skip
+    return notes
