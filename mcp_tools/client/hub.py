@@ -9,7 +9,7 @@ another process.
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,6 +43,8 @@ END_REASON_WAIT_S = 1.0
 """How long a failed call waits for the reason why its server ended."""
 RELIST_SECONDS = 300.0
 """How often the tool list is fetched from a server that announces no changes."""
+CLOSE_TIMEOUT_S = 10.0
+"""How long closing connections may take."""
 LIST_PAUSE_S = 1.0
 """The shortest time between two fetches, however often a server announces changes."""
 PIN_POLL_SECONDS = 2.0
@@ -117,6 +119,11 @@ class McpServer:
         Raises `StoreError`.
         """
         await self._registration.restore_cached_tools()
+
+    def unregister_tools(self) -> None:
+        """Removes the server's tools from the registry, because it is no longer configured."""
+        self.status, self.reason = "disabled", "it was removed from the configuration, or changed there"
+        self._registration.unregister_all()
 
     async def run(self) -> None:
         """Connects and serves, again and again, until cancelled."""
@@ -280,7 +287,7 @@ class McpServer:
 
 
 class McpHub:
-    """All configured servers."""
+    """All configured servers. `servers` changes in place when the configuration does."""
 
     def __init__(
         self,
@@ -290,10 +297,12 @@ class McpHub:
         pinning: PinSettings | None,
         credentials: Credentials | None = None,
     ) -> None:
-        self.servers = {
-            name: McpServer(name, config, registry, cache, pinning, credentials) for name, config in servers.items()
-        }
-        self._tasks: list[asyncio.Task[None]] = []
+        def build(name: str, config: McpServerConfig) -> McpServer:
+            return McpServer(name, config, registry, cache, pinning, credentials)
+
+        self._build = build
+        self.servers = {name: build(name, config) for name, config in servers.items()}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
 
     async def restore_cached_tools(self) -> None:
         """Registers the cached tools of all servers without starting any. Raises `StoreError`."""
@@ -305,12 +314,42 @@ class McpHub:
         """Registers the cached tools and starts to connect. Raises `StoreError`."""
         await self.restore_cached_tools()
         for server in self.servers.values():
-            if server.status != "disabled":
-                self._tasks.append(asyncio.create_task(server.run(), name=f"mcp {server.name}"))
+            self._start_server(server)
+
+    async def apply(self, servers: Mapping[str, McpServerConfig]) -> None:
+        """Makes these the configured servers: stops those that are gone or changed, starts new and changed ones.
+
+        The others keep their connections. Raises `StoreError`; then a later call completes the change.
+        """
+        for name in [name for name, server in self.servers.items() if servers.get(name) != server.config]:
+            await self._stop_server(name)
+        for name, config in servers.items():
+            if name in self.servers:
+                continue
+            server = self._build(name, config)
+            if not config.disabled:
+                await server.restore_cached_tools()
+            self.servers[name] = server
+            self._start_server(server)
 
     async def aclose(self) -> None:
         """Closes every connection."""
-        for task in self._tasks:
+        await self._end_tasks(self._tasks.values())
+
+    def _start_server(self, server: McpServer) -> None:
+        if server.status != "disabled":
+            self._tasks[server.name] = asyncio.create_task(server.run(), name=f"mcp {server.name}")
+
+    async def _stop_server(self, name: str) -> None:
+        """Closes a server's connection and removes its tools. Its calls in progress fail."""
+        server, task = self.servers.pop(name), self._tasks.pop(name, None)
+        server.unregister_tools()
+        if task is not None:
+            await self._end_tasks([task])
+
+    @staticmethod
+    async def _end_tasks(tasks: Collection[asyncio.Task[None]]) -> None:
+        for task in tasks:
             task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=10)
+        if tasks:
+            await asyncio.wait(tasks, timeout=CLOSE_TIMEOUT_S)
