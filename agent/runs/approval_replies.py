@@ -31,6 +31,16 @@ async def submit_reply(service: AgentService[Any], caller: Principal, request: A
         return None
 
 
+async def submit_reply_to_run(service: AgentService[Any], caller: Principal, run_id: str, text: str) -> AcceptedRun:
+    """Submits a person's words to the waiting run of this id.
+
+    Raises `ScopeError`, and what `AgentService.submit_decision` raises.
+    """
+    caller.require_approval_right()
+    decision, words = parse_decision(text)
+    return await service.submit_decision(run_id, DECISIONS[decision], principal=caller, reason=words)
+
+
 async def _find_waiting_run(
     service: AgentService[Any], owner: str, request: AgentRequest
 ) -> tuple[str, tuple[str, str]] | None:
