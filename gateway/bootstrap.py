@@ -343,6 +343,7 @@ def _build_agent_service(
         check_quota=check_quota,
         run_concurrency=run_concurrency,
         progress=engine.progress,
+        client_requests=engine.client_requests,
     )
 
 

@@ -29,6 +29,7 @@ from mcp_tools.client.idle_stop import UsageTracker
 from mcp_tools.client.remote_tool import RemoteCall, get_connect_wait_s, to_tool_alphabet
 from mcp_tools.client.resources import find_resource_tools
 from mcp_tools.client.sanitize import format_names
+from mcp_tools.client.server_requests import ServerRequests
 from mcp_tools.client.tool_pin_store import PinSettings
 from mcp_tools.client.tool_registration import ToolRegistration
 from mcp_tools.client.transports import CONNECT_TIMEOUT_S, execute_call, fetch_tools, make_client
@@ -81,6 +82,7 @@ class McpServer:
         self._registration = ToolRegistration(self, registry, cache / f"{to_tool_alphabet(name)}.json", pinning)
         self._authentication = ServerAuthentication(cache, credentials)
         self._usage = UsageTracker(config.idle_stop)
+        self._requests = ServerRequests(name)
         self._listed_at = 0.0
         self._has_resources = False
         self._connection: _Connection | None = None
@@ -158,7 +160,8 @@ class McpServer:
         self._registration.require_unchanged(call.tool, call.definition)
         limit = self.config.timeout
         try:
-            return await execute_call(connection.client, call, limit)
+            with self._requests.track_call(call):
+                return await execute_call(connection.client, call, limit)
         except Exception as error:
             failure = make_call_error(
                 self.name, error, limit, self._authentication.problem, self._authentication.last_status
@@ -205,7 +208,12 @@ class McpServer:
         broken = asyncio.Event()
         async with asyncio.timeout(CONNECT_TIMEOUT_S) as limit:
             client = make_client(
-                self.name, self.config, self._on_message, access=self._authentication, ended=broken.set
+                self.name,
+                self.config,
+                self._on_message,
+                access=self._authentication,
+                ended=broken.set,
+                requests=self._requests,
             )
             async with client:
                 connection = _Connection(client, broken)

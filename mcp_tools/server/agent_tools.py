@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
+from agent.core.client_requests import AskClient, refuse_client_request
 from agent.core.models import ENDED_STATUSES, AgentRequest, JsonObject
 from agent.runs.response import build_response
 from agent.runs.run_intake import RunIntake
@@ -149,8 +150,11 @@ class AgentTool:
 class AgentToolCall:
     """One call of an agent tool. `wait_s` limits the total time the call waits for the run, in seconds."""
 
-    def __init__(self, intake: RunIntake, steps: StepProgress, wait_s: float) -> None:
+    def __init__(
+        self, intake: RunIntake, steps: StepProgress, wait_s: float, ask_client: AskClient = refuse_client_request
+    ) -> None:
         self._intake, self._service, self._steps, self._seconds_left = intake, intake.service, steps, wait_s
+        self._ask_client = ask_client
 
     async def run(self, args: AgentRunInput) -> str:
         """Starts a run and follows it. If the client cancels the call, the run is cancelled."""
@@ -218,7 +222,7 @@ class AgentToolCall:
         following_it = contextlib.aclosing(
             self._service.follow_events(run_id, owner=current_owner(), waits=False, seen_seq=last_seq)
         )
-        with contextlib.suppress(TimeoutError):
+        with contextlib.suppress(TimeoutError), self._service.client_requests.connect(run_id, self._ask_client):
             async with asyncio.timeout(self._seconds_left), following_it as events:
                 following = asyncio.ensure_future(anext(events, None))
                 try:

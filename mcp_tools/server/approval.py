@@ -18,6 +18,7 @@ from mcp.shared.message import ServerMessageMetadata
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, Field, ValidationError
 
+from agent.core.client_requests import ClientMethod
 from agent.core.errors import ConflictError
 from agent.core.events import ApprovalDecided
 from agent.core.models import JsonObject
@@ -202,6 +203,37 @@ class ClientCall:
     def can_elicit(self) -> bool:
         """Whether the client supports elicitation by form."""
         return can_elicit(self._context)
+
+    async def ask_client(self, method: ClientMethod, params: JsonObject) -> JsonObject | None:
+        """Sends a tool's request to the client while this call is open (era 2025). Returns None if the client cannot
+        carry it, or does not answer.
+        """
+        session = self._context.session
+        if self._context.protocol_version in MODERN_PROTOCOL_VERSIONS or not session.can_send_request:
+            return None
+        metadata = ServerMessageMetadata(related_request_id=self._context.request_id)
+        result: types.ElicitResult | types.CreateMessageResult
+        try:
+            if method == "elicitation/create":
+                if not self.can_elicit:
+                    return None
+                form = types.ElicitRequest(params=types.ElicitRequestFormParams.model_validate(params))
+                result = await session.send_request(
+                    form, types.ElicitResult, request_read_timeout_seconds=ASK_SECONDS, metadata=metadata
+                )
+            else:
+                capabilities = session.client_capabilities
+                if capabilities is None or capabilities.sampling is None:
+                    return None
+                prompt = types.CreateMessageRequest(params=types.CreateMessageRequestParams.model_validate(params))
+                result = await session.send_request(
+                    prompt, types.CreateMessageResult, request_read_timeout_seconds=ASK_SECONDS, metadata=metadata
+                )
+        except (MCPError, ValidationError) as error:
+            log.info("no answer to a tool's request over MCP (%s): %s", method, error)
+            return None
+        wire: JsonObject = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+        return wire
 
     async def resolve_approvals(
         self, run_id: str, follow: Callable[[int], Awaitable[object]]

@@ -32,7 +32,7 @@ async def call_agent_tool(
         parsed = tool.input_model.model_validate(arguments)
     except ValidationError as error:
         return make_error_result(f"{tool.name}: {format_validation_error(error)}")
-    tools = AgentToolCall(intake, client_call.steps, parsed.wait_s)
+    tools = AgentToolCall(intake, client_call.steps, parsed.wait_s, client_call.ask_client)
     try:
         resumed = client_call.resumed_run_id if tool.may_ask_user else None
         run_id = resumed or await tool.start_call(tools, parsed)
@@ -95,7 +95,8 @@ async def call_registered_tool(
         if run_id is None:
             run_id = (await intake.accept(current_principal(), HiddenRequest(request))).run_id
         call = ToolCallRun(intake.service, run_id, client_call.steps, tool)
-        await call.wait_until_finished()
+        with intake.service.client_requests.connect(run_id, client_call.ask_client):
+            await call.wait_until_finished()
         question = await client_call.resolve_approvals(run_id, call.wait_until_finished)
         if question is not None:
             return question
