@@ -4,10 +4,12 @@ The server's texts are untrusted, so the question names the server, and hidden c
 send the user to a web page (`url` mode) are declined.
 """
 
+import asyncio
 import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 import mcp_types as types
 from mcp.client.context import ClientRequestContext
@@ -25,6 +27,14 @@ MAX_CHARS = 40_000
 _CANCELLED = types.ElicitResult(action="cancel")
 
 
+@dataclass(eq=False, slots=True)
+class _Call:
+    """A call in progress, and the requests that were passed on for it."""
+
+    call: RemoteCall
+    requests: set[asyncio.Future[JsonObject | None]] = field(default_factory=set)
+
+
 class ServerRequests:
     """The requests of one server.
 
@@ -33,19 +43,22 @@ class ServerRequests:
 
     def __init__(self, server: str) -> None:
         self._server = server
-        self._calls: list[RemoteCall] = []
+        self._calls: list[_Call] = []
 
     @contextmanager
     def track_call(self, call: RemoteCall) -> Iterator[None]:
-        """Counts a call while the context is open."""
-        self._calls.append(call)
+        """Counts a call while the context is open. Its requests end with it."""
+        tracked = _Call(call)
+        self._calls.append(tracked)
         try:
             yield
         finally:
-            self._calls.remove(call)
+            self._calls.remove(tracked)
+            for request in tracked.requests:
+                request.cancel()
 
     async def elicit(
-        self, _: ClientRequestContext, params: types.ElicitRequestParams
+        self, context: ClientRequestContext, params: types.ElicitRequestParams
     ) -> types.ElicitResult | types.ErrorData:
         """Returns what the user answered; `cancel` if nobody could be asked."""
         if not isinstance(params, types.ElicitRequestFormParams):
@@ -62,7 +75,7 @@ class ServerRequests:
             return _CANCELLED
 
     async def sample(
-        self, _: ClientRequestContext, params: types.CreateMessageRequestParams
+        self, context: ClientRequestContext, params: types.CreateMessageRequestParams
     ) -> types.CreateMessageResult | types.ErrorData:
         """Returns what the client's model replied; an error if there is no such client."""
         request = params.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"meta", "task"})
@@ -80,6 +93,13 @@ class ServerRequests:
         if len(self._calls) != 1 or len(json.dumps(params)) > MAX_CHARS:
             log.info("a request (%s) of the MCP server %r was not passed on", method, self._server)
             return None
-        call = self._calls[0]
-        call.report_progress("the server waits for an answer")
-        return await call.ask_client(method, params)
+        tracked = self._calls[0]
+        tracked.call.report_progress("the server waits for an answer")
+        request = asyncio.ensure_future(tracked.call.ask_client(method, params))
+        tracked.requests.add(request)
+        try:
+            await asyncio.wait([request])
+        finally:
+            tracked.requests.discard(request)
+            request.cancel()
+        return None if request.cancelled() else request.result()

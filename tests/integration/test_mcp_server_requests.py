@@ -84,7 +84,7 @@ async def call(client: Client, name: str, **arguments: Any) -> str:
     return text.text
 
 
-ERAS = pytest.mark.parametrize("era", ["legacy"])
+ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
 
 
 @ERAS
