@@ -35,6 +35,7 @@ from gateway.doors import (
     users,
     web_page,
 )
+from gateway.doors.lazy_a2a import LazyA2ADoor
 from gateway.doors.lazy_mcp import LazyMcpDoor
 from gateway.idempotency.middleware import IdempotencyMiddleware
 from gateway.limits.http_limits import BodyLimitMiddleware, HeaderLimitMiddleware, RequestIdMiddleware
@@ -83,8 +84,9 @@ def create_app(
     if settings.web:
         doors.insert(0, web_page.router)  # before the door that answers `/` with JSON
     # Not `include_router`: nested routers add a match and a frame to every request.
-    app.router.routes.extend([*(route for router in doors for route in router.routes), *mcp.routes])
-    errors.install_error_handlers(app, [*(route for router in doors for route in router.routes), *mcp.routes])
+    routes = [*(route for router in doors for route in router.routes), *mcp.routes, *LazyA2ADoor().routes]
+    app.router.routes.extend(routes)
+    errors.install_error_handlers(app, routes)
     # The last one added is the outermost: every response has a request id, refusals too.
     uploads = {documents.UPLOAD_PATH: settings.max_upload_bytes + documents.FORM_BYTES}
     app.add_middleware(DeferredResponseMiddleware)

@@ -49,10 +49,8 @@ from agent.runs.tasks import TaskService
 from agent.skills import SkillLibrary, check_room_skills, list_skill_roots
 from agent.storage.api_keys import KeyStore
 from agent.storage.audit import AuditLog, StoredAuditLog
-from agent.storage.credentials import Credentials
 from agent.storage.journal import Journal
 from agent.storage.key_budgets import KeyBudgets
-from agent.storage.sql import SqlClient
 from agent.text.language import LanguageDetector
 from agent.tools import ToolRegistry
 from gateway.auth.authentication import CACHE_SECONDS, Authenticator, is_key_required
@@ -77,6 +75,7 @@ from gateway.bootstrap_stores import (
     build_vector_index,
     open_store,
 )
+from gateway.foreign_servers import ForeignServers, build_foreign_servers
 from gateway.idempotency.store import IdempotencyStore
 from gateway.limits.quota_reservations import KeyQuotas
 from gateway.limits.run_concurrency import MeteredRunConcurrency
@@ -86,12 +85,11 @@ from gateway.observe.traces import RunTraces, build_tracer_provider
 from gateway.packaged_files import PACKAGE_ROOT as PACKAGE_ROOT  # noqa: PLC0414 - re-exported for callers that build a part of the gateway
 from gateway.packaged_files import SHIPPED_VIEWS
 from mcp_tools.builtin import BUILTIN_EXTENSIONS, builtin_tools
-from mcp_tools.client.config import read_servers
 from mcp_tools.server.views import check_rooms, load_configured_views
 
 if TYPE_CHECKING:
     from agent.llm.http import HttpModelClient
-    from mcp_tools.client.hub import McpHub, McpServer
+    from mcp_tools.client.hub import McpServer
 
 log = logging.getLogger(__name__)
 
@@ -112,8 +110,8 @@ class Stepgate:
     registry: ToolRegistry
     journal: Journal
     models: ModelTiers
-    servers: Mapping[str, "McpServer"]
-    """Foreign MCP servers by name."""
+    foreign: ForeignServers | None
+    """Foreign MCP servers; None if they are left out."""
     memory: MemoryStore
     library: Library
     corpus: CorpusIndexer
@@ -131,6 +129,11 @@ class Stepgate:
     """The configured embedder; None if texts are found by their words only."""
     extensions: tuple[InstalledExtension, ...]
     """Tools, gates, connectors and parsers of installed packages, those that were skipped included."""
+
+    @property
+    def servers(self) -> Mapping[str, "McpServer"]:
+        """Foreign MCP servers by name, as they are configured now."""
+        return self.foreign.servers if self.foreign is not None else {}
 
 
 @asynccontextmanager
@@ -167,9 +170,11 @@ async def build_gateway(
         builder = build_pipeline_builder(settings, store, library, jobs, ephemeral, audit)
         registry.register(*builtins.tools, *build_pipeline_tools(builder))
         installed.add_tools(registry)
-        hub = _build_mcp_hub(settings, registry, build_statements(store), audit) if foreign != "ignored" else None
-        if hub is not None:
-            stack.push_async_callback(hub.aclose)
+        servers = (
+            None if foreign == "ignored" else build_foreign_servers(settings, registry, build_statements(store), audit)
+        )
+        if servers is not None:
+            stack.push_async_callback(servers.aclose)
         models = await _build_models(settings)
         if models.client is not None:
             stack.push_async_callback(models.client.aclose)
@@ -198,7 +203,7 @@ async def build_gateway(
             quota_reservations=quotas,
             extensions=extensions,
             ground=GroundSources(
-                builtins.walk_files, library.list_collections, lambda: _list_instructions(hub) if hub else {}
+                builtins.walk_files, library.list_collections, lambda: _list_instructions(servers)
             ),
         )
         service = _build_agent_service(engine, rooms, audit, quotas, run_concurrency)
@@ -215,7 +220,7 @@ async def build_gateway(
             registry,
             store.journal,
             models,
-            hub.servers if hub else {},
+            servers,
             memory,
             library,
             build_corpus_indexer(store, vectors, embedder),
@@ -239,8 +244,8 @@ async def build_gateway(
             embedder,
             installed.list_all(),
         )
-        if hub is not None:
-            await (hub.start() if foreign == "started" else hub.restore_cached_tools())
+        if servers is not None:
+            await (servers.start() if foreign == "started" else servers.restore_cached_tools())
         async with _run_background_work(gateway, run_concurrency, recover=recover):
             yield gateway
 
@@ -312,25 +317,9 @@ def _build_trace_observers(settings: Settings, stack: AsyncExitStack) -> tuple[O
     return (RunTraces(made.get_tracer("stepgate"), content=settings.otel_content).observe_event,)
 
 
-def _build_mcp_hub(
-    settings: Settings, registry: ToolRegistry, statements: SqlClient, audit: AuditLog
-) -> "McpHub | None":
-    """Returns the MCP client hub, if servers are configured."""
-    servers, problems = read_servers(settings.mcp_servers_path)
-    for problem in problems:
-        log.warning("%s", problem)
-    if not servers:
-        return None
-    from mcp_tools.client.hub import McpHub  # noqa: PLC0415 - the SDK is a third of the start-up time, and few gateways have servers
-    from mcp_tools.client.tool_pin_store import PinSettings, PinStore  # noqa: PLC0415 - likewise
-
-    pinning = PinSettings(PinStore(statements, time.time, audit), settings.mcp_pin)
-    return McpHub(servers, registry, settings.data_dir / "mcp", pinning, Credentials(settings.credentials_file))
-
-
-def _list_instructions(hub: "McpHub") -> Mapping[str, str]:
+def _list_instructions(foreign: ForeignServers | None) -> Mapping[str, str]:
     """Returns what the foreign servers say about their use, by name."""
-    return {name: server.instructions for name, server in hub.servers.items()}
+    return {name: server.instructions for name, server in foreign.servers.items()} if foreign is not None else {}
 
 
 def _choose_workflow_driver(settings: Settings) -> Callable[[Run], Awaitable[None]]:
@@ -370,6 +359,7 @@ def _build_agent_service(
         check_quota=check_quota,
         run_concurrency=run_concurrency,
         progress=engine.progress,
+        client_requests=engine.client_requests,
     )
 
 

@@ -87,9 +87,12 @@ async def _partial_answer(run: Run) -> AnswerFinished:
 def _collect_uncertainties(state: RunState) -> tuple[Uncertainty, ...]:
     """Returns what the user should know.
 
-    Side effects of unknown outcome, fallbacks, searches that found nothing, unexplained figures, and abandoned steps.
+    Side effects of unknown outcome, fallbacks, searches that found nothing, unexplained figures, abandoned steps, and
+    what a person said without effect.
     """
-    found: list[Uncertainty] = _translation_fallbacks(state) + _unresolved_doubts(state)
+    found: list[Uncertainty] = (
+        _translation_fallbacks(state) + _unresolved_doubts(state) + _replies_without_effect(state)
+    )
     if is_successful(state):  # an answer that is none says so by itself
         found += [
             Uncertainty(
@@ -173,6 +176,25 @@ def _unresolved_doubts(state: RunState) -> list[Uncertainty]:
         if attempt.judge_error:
             message = f"nobody checked the result of {step.title} beyond the rules: {attempt.judge_error}"
             found.append(Uncertainty(level="info", message=message, step_id=step.id))
+    return found
+
+
+def _replies_without_effect(state: RunState) -> list[Uncertainty]:
+    """Returns what a person said about a plan that was then planned again by rules, which cannot read it."""
+    found = []
+    for number, asked in enumerate(state.approvals, start=1):
+        decided = state.decisions.get(asked.approval_id)
+        if (
+            number == len(state.approvals)
+            or asked.call_id is not None
+            or decided is None
+            or decided.decision != "answered"
+        ):
+            continue
+        following = next((one for one in state.plans if one.plan.version > asked.plan_version), None)
+        if following is None or following.effective == "rules":
+            message = f'what was said about the plan had no effect, because no model planned again: "{decided.reason}"'
+            found.append(Uncertainty(level="notable", message=message))
     return found
 
 

@@ -21,6 +21,7 @@ class Extra(NamedTuple):
 
 
 EXTRAS: Final[Mapping[str, Extra]] = {
+    "a2a": Extra(("a2a", "sse_starlette"), "the A2A door, /a2a"),
     "local-embedder": Extra(("onnxruntime", "tokenizers"), "a local embedding model, AGENT_EMBEDDER_MODEL_DIR"),
     "langgraph": Extra(("langgraph",), "the LangGraph driver, AGENT_WORKFLOW=langgraph"),
     "otel": Extra(("opentelemetry.sdk", "opentelemetry.exporter"), "traces, AGENT_OTEL_ENDPOINT"),

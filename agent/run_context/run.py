@@ -13,6 +13,7 @@ from functools import cached_property
 from time import monotonic, time
 from typing import Protocol
 
+from agent.core.client_requests import ClientRequests
 from agent.core.errors import ConflictError, TooLargeError
 from agent.core.events import Event, EventBody, EventDraft, RunWaiting
 from agent.core.models import Room, Usage
@@ -90,6 +91,8 @@ class Engine:
     """Catalogues that were made already, by what they are made of."""
     progress: RunProgress = field(default_factory=RunProgress)
     """Who listens to what the tools of a run say."""
+    client_requests: ClientRequests = field(default_factory=ClientRequests)
+    """Who can be asked by the tools of a run."""
 
 
 class Run:

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from dataclasses import dataclass
 from typing import Generic, Literal, Protocol
 
+from agent.core.client_requests import ClientRequests
 from agent.core.errors import (
     FAILURES,
     AgentError,
@@ -119,9 +120,12 @@ class AgentService(Generic[Live]):
         check_quota: Callable[[str, AgentRequest, Room], Awaitable[None]] = _allow_any_cost,
         run_concurrency: RunConcurrency | None = None,
         progress: RunProgress | None = None,
+        client_requests: ClientRequests | None = None,
     ) -> None:
         self.progress = progress or RunProgress()
         """Progress messages of the runs that this process executes."""
+        self.client_requests = client_requests or ClientRequests()
+        """Requests of tools to the clients that wait for these runs."""
         self._audit = audit
         self.redact_request = redact_request
         """Returns the request without secrets of this gateway, as it may be stored."""

@@ -9,6 +9,7 @@ from typing import ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from agent.core.client_requests import AskClient, refuse_client_request
 from agent.core.errors import ToolQuarantinedError, ToolUnknownError
 from agent.core.models import Effect, JsonObject, RetrievalMode, Source, Tier
 from agent.core.subagent_result import SubAgentResult
@@ -92,6 +93,8 @@ class ToolContext:
     """The room's retrieval mode; None if the room sets none."""
     report_progress: Callable[[str], None] = _ignore_progress
     """Sends a progress line to callers that wait for the run. Returns at once; nothing is stored."""
+    ask_client: AskClient = refuse_client_request
+    """Asks the client that waits for the run, its user or its model; None if no client can carry the request."""
 
 
 @dataclass(frozen=True, slots=True)

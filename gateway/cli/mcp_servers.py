@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mcp_tools.client.hub import McpServer
 
 app = typer.Typer(help="Foreign MCP servers: list, add, remove, test, log in, review.", cls=HelpfulGroup)
-_RESTART_NOTE = "A running gateway reads it at its next start."
+_APPLIED_NOTE = "A running gateway applies it within seconds; its log says if it cannot."
 
 
 @app.command("list")
@@ -61,7 +61,7 @@ def add(
             raise typer.BadParameter("a URL has no arguments")
         add_server(path, name, {"url": target[0], **({"auth": "oauth"} if oauth else {})}, replace=force)
         print(f"{name}: {target[0]} (in {path})")
-        print(f"Log in: stepgate mcp-servers login {name}" if oauth else _RESTART_NOTE)
+        print(f"Log in: stepgate mcp-servers login {name}" if oauth else _APPLIED_NOTE)
         return
     if oauth:
         raise typer.BadParameter("--oauth needs a URL")
@@ -69,7 +69,7 @@ def add(
     print(f"{name}: will run exactly: {' '.join(target)} (in {path})")
     if shutil.which(target[0]) is None:
         print(f"warning: the program {target[0]!r} was not found", file=sys.stderr)
-    print(_RESTART_NOTE)
+    print(_APPLIED_NOTE)
 
 
 @app.command()
@@ -78,6 +78,7 @@ def remove(name: Annotated[str, typer.Argument(help="The server's name.")]) -> N
     path = load_command_settings().mcp_servers_path
     remove_server(path, name)
     print(f"{name}: removed from {path}")
+    print(_APPLIED_NOTE)
 
 
 app.command()(review)

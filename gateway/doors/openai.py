@@ -370,8 +370,8 @@ def to_agent_request(
     last = _prompt_of(messages)
     if last is None and not plain:
         raise RequestFormatError("There is no user message; the last one is the request.", "messages", "invalid_value")
-    if last is None or (plain and messages[last].role != "user"):
-        last = len(messages)  # OpenAI answers a conversation of instructions, too.
+    if last is None or (plain and (messages[last].role != "user" or not messages[last].content.strip())):
+        last = len(messages)  # OpenAI answers a conversation of instructions, and an empty message, too.
     metadata = dict(body.metadata or {})
     if chat_id:
         metadata.setdefault("chat_id", chat_id[:200])
@@ -424,6 +424,9 @@ def to_chat_message(message: WireMessage, index: int) -> ChatMessage:
         texts.append(message.refusal)
     elif isinstance(message.content, str):
         texts.append(message.content)
+    elif message.content == []:
+        where = f"messages[{index}].content"
+        raise RequestFormatError(f"Invalid '{where}': empty array. Expected at least 1 item.", where, "empty_array")
     elif message.content is not None:
         for part_index, part in enumerate(message.content):
             _add_part(part, f"messages[{index}].content[{part_index}]", texts, images)

@@ -167,18 +167,9 @@ def read_servers(
     A missing file means no servers. Accepts `{"mcpServers": {...}}`, VS Code's `{"servers": {...}}`, or the map itself.
     Raises `ConfigError` for a file that is no JSON object.
     """
-    if not path.is_file():
-        return {}, []
-    try:
-        data = json.loads(path.read_text("utf-8-sig"))
-    except (ValueError, OSError) as error:
-        raise ConfigError(f"AGENT_MCP_SERVERS: {path} is not valid JSON: {error}") from error
-    if not isinstance(data, dict):
-        raise ConfigError(f'AGENT_MCP_SERVERS: {path} must hold {{"mcpServers": {{...}}}}')
-    entries = data.get("mcpServers", data.get("servers", data))
     servers: dict[str, McpServerConfig] = {}
     problems: list[str] = []
-    for name, entry in (entries if isinstance(entries, dict) else {}).items():
+    for name, entry in read_entries(path).items():
         try:
             expanded = expand(entry, os.environ if environment is None else environment)
             servers[str(name)] = config = McpServerConfig.model_validate(expanded)
@@ -191,6 +182,20 @@ def read_servers(
             message = problem["msg"].removeprefix("Value error, ")
             problems.append(f"MCP server {name!r}: {where + ': ' if where else ''}{message}")
     return servers, problems
+
+
+def read_entries(path: Path) -> dict[str, Any]:
+    """Returns the entries of a file as written, by name; none if there is no file. Raises `ConfigError`."""
+    if not path.is_file():
+        return {}
+    try:
+        data = json.loads(path.read_text("utf-8-sig"))
+    except (ValueError, OSError) as error:
+        raise ConfigError(f"AGENT_MCP_SERVERS: {path} is not valid JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise ConfigError(f'AGENT_MCP_SERVERS: {path} must hold {{"mcpServers": {{...}}}}')
+    entries = data.get("mcpServers", data.get("servers", data))
+    return entries if isinstance(entries, dict) else {}
 
 
 def expand(value: Any, environment: Mapping[str, str]) -> Any:

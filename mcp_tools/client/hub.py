@@ -9,7 +9,7 @@ another process.
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +29,7 @@ from mcp_tools.client.idle_stop import UsageTracker
 from mcp_tools.client.remote_tool import RemoteCall, get_connect_wait_s, to_tool_alphabet
 from mcp_tools.client.resources import find_resource_tools
 from mcp_tools.client.sanitize import format_names
+from mcp_tools.client.server_requests import ServerRequests
 from mcp_tools.client.tool_pin_store import PinSettings
 from mcp_tools.client.tool_registration import ToolRegistration
 from mcp_tools.client.transports import CONNECT_TIMEOUT_S, execute_call, fetch_tools, make_client
@@ -43,6 +44,8 @@ END_REASON_WAIT_S = 1.0
 """How long a failed call waits for the reason why its server ended."""
 RELIST_SECONDS = 300.0
 """How often the tool list is fetched from a server that announces no changes."""
+CLOSE_TIMEOUT_S = 10.0
+"""How long closing connections may take."""
 LIST_PAUSE_S = 1.0
 """The shortest time between two fetches, however often a server announces changes."""
 PIN_POLL_SECONDS = 2.0
@@ -79,6 +82,7 @@ class McpServer:
         self._registration = ToolRegistration(self, registry, cache / f"{to_tool_alphabet(name)}.json", pinning)
         self._authentication = ServerAuthentication(cache, credentials)
         self._usage = UsageTracker(config.idle_stop)
+        self._requests = ServerRequests(name)
         self._listed_at = 0.0
         self._has_resources = False
         self._connection: _Connection | None = None
@@ -123,6 +127,11 @@ class McpServer:
         """
         await self._registration.restore_cached_tools()
 
+    def unregister_tools(self) -> None:
+        """Removes the server's tools from the registry, because it is no longer configured."""
+        self.status, self.reason = "disabled", "it was removed from the configuration, or changed there"
+        self._registration.unregister_all()
+
     async def run(self) -> None:
         """Connects and serves, again and again, until cancelled."""
         pause = FIRST_PAUSE_S
@@ -156,7 +165,8 @@ class McpServer:
         self._registration.require_unchanged(call.tool, call.definition)
         limit = self.config.timeout
         try:
-            return await execute_call(connection.client, call, limit)
+            with self._requests.track_call(call):
+                return await execute_call(connection.client, call, limit)
         except Exception as error:
             failure = make_call_error(
                 self.name, error, limit, self._authentication.problem, self._authentication.last_status
@@ -203,7 +213,12 @@ class McpServer:
         broken = asyncio.Event()
         async with asyncio.timeout(CONNECT_TIMEOUT_S) as limit:
             client = make_client(
-                self.name, self.config, self._on_message, access=self._authentication, ended=broken.set
+                self.name,
+                self.config,
+                self._on_message,
+                access=self._authentication,
+                ended=broken.set,
+                requests=self._requests,
             )
             async with client:
                 connection = _Connection(client, broken)
@@ -285,7 +300,7 @@ class McpServer:
 
 
 class McpHub:
-    """All configured servers."""
+    """All configured servers. `servers` changes in place when the configuration does."""
 
     def __init__(
         self,
@@ -295,10 +310,12 @@ class McpHub:
         pinning: PinSettings | None,
         credentials: Credentials | None = None,
     ) -> None:
-        self.servers = {
-            name: McpServer(name, config, registry, cache, pinning, credentials) for name, config in servers.items()
-        }
-        self._tasks: list[asyncio.Task[None]] = []
+        def build(name: str, config: McpServerConfig) -> McpServer:
+            return McpServer(name, config, registry, cache, pinning, credentials)
+
+        self._build = build
+        self.servers = {name: build(name, config) for name, config in servers.items()}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
 
     async def restore_cached_tools(self) -> None:
         """Registers the cached tools of all servers without starting any. Raises `StoreError`."""
@@ -310,12 +327,42 @@ class McpHub:
         """Registers the cached tools and starts to connect. Raises `StoreError`."""
         await self.restore_cached_tools()
         for server in self.servers.values():
-            if server.status != "disabled":
-                self._tasks.append(asyncio.create_task(server.run(), name=f"mcp {server.name}"))
+            self._start_server(server)
+
+    async def apply(self, servers: Mapping[str, McpServerConfig]) -> None:
+        """Makes these the configured servers: stops those that are gone or changed, starts new and changed ones.
+
+        The others keep their connections. Raises `StoreError`; then a later call completes the change.
+        """
+        for name in [name for name, server in self.servers.items() if servers.get(name) != server.config]:
+            await self._stop_server(name)
+        for name, config in servers.items():
+            if name in self.servers:
+                continue
+            server = self._build(name, config)
+            if not config.disabled:
+                await server.restore_cached_tools()
+            self.servers[name] = server
+            self._start_server(server)
 
     async def aclose(self) -> None:
         """Closes every connection."""
-        for task in self._tasks:
+        await self._end_tasks(self._tasks.values())
+
+    def _start_server(self, server: McpServer) -> None:
+        if server.status != "disabled":
+            self._tasks[server.name] = asyncio.create_task(server.run(), name=f"mcp {server.name}")
+
+    async def _stop_server(self, name: str) -> None:
+        """Closes a server's connection and removes its tools. Its calls in progress fail."""
+        server, task = self.servers.pop(name), self._tasks.pop(name, None)
+        server.unregister_tools()
+        if task is not None:
+            await self._end_tasks([task])
+
+    @staticmethod
+    async def _end_tasks(tasks: Collection[asyncio.Task[None]]) -> None:
+        for task in tasks:
             task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=10)
+        if tasks:
+            await asyncio.wait(tasks, timeout=CLOSE_TIMEOUT_S)

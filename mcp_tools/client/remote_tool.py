@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import mcp_types as types
 
+from agent.core.client_requests import AskClient, refuse_client_request
 from agent.core.content_blocks import describe_block, is_plain_text
 from agent.core.errors import ToolError
 from agent.core.models import JsonObject
@@ -43,6 +44,8 @@ class RemoteCall:
     """The idempotency key."""
     report_progress: ReportProgress
     """Receives the server's progress."""
+    ask_client: AskClient = refuse_client_request
+    """Asks the client that waits for the run."""
 
 
 class ToolServer(Protocol):
@@ -98,7 +101,9 @@ class McpTool:
             context.report_progress(f"{self._spec.name}: {line}")
 
         result = await self._server.call(
-            RemoteCall(self._tool.name, self._definition, sent_args, context.idempotency_key, report)
+            RemoteCall(
+                self._tool.name, self._definition, sent_args, context.idempotency_key, report, context.ask_client
+            )
         )
         content = dump_blocks(result.content)
         text = "\n".join(describe_block(block) for block in content)

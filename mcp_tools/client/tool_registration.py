@@ -97,6 +97,10 @@ class ToolRegistration:
         except PinsDamagedError as error:
             await self._withhold_all(error)
 
+    def unregister_all(self) -> None:
+        """Removes the server's tools from the registry."""
+        self._register((), {})
+
     def require_unchanged(self, tool: str, definition: ToolDefinition) -> None:
         """Raises `ToolQuarantinedError` unless the tool is registered with this definition: a run may hold an older
         one."""

@@ -21,6 +21,7 @@ from mcp_tools.client.notifications import make_log_handler, make_progress_handl
 from mcp_tools.client.remote_tool import RemoteCall
 from mcp_tools.client.resources import call_resource_tool, is_resource_tool
 from mcp_tools.client.response_defaults import fill_missing_fields
+from mcp_tools.client.server_requests import ServerRequests
 from mcp_tools.client.stdio import stdio_transport
 
 CONNECT_TIMEOUT_S = 15.0
@@ -41,8 +42,10 @@ def make_client(
     *,
     access: ServerAuthentication | None = None,
     ended: OnEnd = _ignore_end,
+    requests: ServerRequests | None = None,
 ) -> Client:
-    """Returns a client for a server, not yet connected. `ended` is called when its process has ended.
+    """Returns a client for a server, not yet connected. `ended` is called when its process has ended. `requests`
+    handles what the server asks for during a call; without it, no such capability is declared.
 
     Raises `ToolError` if the credential is missing.
     """
@@ -51,6 +54,8 @@ def make_client(
         return Client(
             fill_missing_fields(transport),
             message_handler=handler,
+            elicitation_callback=requests.elicit if requests is not None else None,
+            sampling_callback=requests.sample if requests is not None else None,
             logging_callback=make_log_handler(name),
             read_timeout_seconds=config.timeout,
             client_info=types.Implementation(name="stepgate", title="Stepgate", version=version("stepgate")),

@@ -9,13 +9,14 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
+from agent.core.client_requests import AskWaitingClient, refuse_waiting_request
 from agent.core.models import ENDED_STATUSES, AgentRequest, ChatMessage, JsonObject
 from agent.core.run_state import RunState, fold
 from agent.runs.response import build_response
 from agent.runs.run_intake import RunIntake
 from agent.tools import ToolAnnotations, build_flat_schema
 from mcp_tools.server.current_principal import current_owner, current_principal
-from mcp_tools.server.progress import HEARTBEAT_SECONDS, StepProgress, finish_despite_cancellation
+from mcp_tools.server.progress import HEARTBEAT_SECONDS, RequestRaisedError, StepProgress, finish_despite_cancellation
 
 TEXT_CHARS = 24_000
 """The longest text of a result: about 8,000 tokens, because clients put it into their model's context unasked."""
@@ -169,8 +170,15 @@ class AgentTool:
 class AgentToolCall:
     """One call of an agent tool. `wait_s` limits the total time the call waits for the run, in seconds."""
 
-    def __init__(self, intake: RunIntake, steps: StepProgress, wait_s: float) -> None:
+    def __init__(
+        self,
+        intake: RunIntake,
+        steps: StepProgress,
+        wait_s: float,
+        ask_client: AskWaitingClient = refuse_waiting_request,
+    ) -> None:
         self._intake, self._service, self._steps, self._seconds_left = intake, intake.service, steps, wait_s
+        self._ask_client = ask_client
 
     async def run(self, args: AgentRunInput) -> str:
         """Starts a run and follows it. If the client cancels the call, the run is cancelled."""
@@ -239,14 +247,17 @@ class AgentToolCall:
         )
 
     async def _report_until_done(self, run_id: str, last_seq: int) -> None:
-        """Sends each step as progress until the run ends, waits for a person, or `wait_s` is used up."""
+        """Sends each step as progress until the run ends, waits for a person or the client, or `wait_s` is used up."""
         if not self._seconds_left:
             return
         began = time.monotonic()
         following_it = contextlib.aclosing(
             self._service.follow_events(run_id, owner=current_owner(), waits=False, seen_seq=last_seq)
         )
-        with contextlib.suppress(TimeoutError):
+        with (
+            contextlib.suppress(TimeoutError, RequestRaisedError),
+            self._service.client_requests.connect(run_id, self._ask_client),
+        ):
             async with asyncio.timeout(self._seconds_left), following_it as events:
                 following = asyncio.ensure_future(anext(events, None))
                 try:

@@ -18,6 +18,7 @@ from mcp.shared.message import ServerMessageMetadata
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, Field, ValidationError
 
+from agent.core.client_requests import ClientMethod
 from agent.core.errors import ConflictError
 from agent.core.events import ApprovalDecided
 from agent.core.models import JsonObject
@@ -202,6 +203,77 @@ class ClientCall:
     def can_elicit(self) -> bool:
         """Whether the client supports elicitation by form."""
         return can_elicit(self._context)
+
+    async def ask_client(self, run_id: str, method: ClientMethod, params: JsonObject) -> JsonObject | None:
+        """Returns the client's answer to a tool's request. Returns None if the client cannot carry it, or does not
+        answer.
+
+        In era 2025 the client is asked while this call is open; in era 2026 by the result of this call, so that its
+        next call brings the answer.
+        """
+        session = self._context.session
+        if self._context.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            if not self._supports(method):
+                return None
+            self.steps.request_raised.set()
+            return await self._service.client_requests.wait_for_answer(run_id, method, params, ASK_SECONDS)
+        if not self._supports(method) or not session.can_send_request:
+            return None
+        metadata = ServerMessageMetadata(related_request_id=self._context.request_id)
+        result: types.ElicitResult | types.CreateMessageResult
+        try:
+            if method == "elicitation/create":
+                form = types.ElicitRequest(params=types.ElicitRequestFormParams.model_validate(params))
+                result = await session.send_request(
+                    form, types.ElicitResult, request_read_timeout_seconds=ASK_SECONDS, metadata=metadata
+                )
+            else:
+                prompt = types.CreateMessageRequest(params=types.CreateMessageRequestParams.model_validate(params))
+                result = await session.send_request(
+                    prompt, types.CreateMessageResult, request_read_timeout_seconds=ASK_SECONDS, metadata=metadata
+                )
+        except (MCPError, ValidationError) as error:
+            log.info("no answer to a tool's request over MCP (%s): %s", method, error)
+            return None
+        wire: JsonObject = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+        return wire
+
+    def _supports(self, method: ClientMethod) -> bool:
+        if method == "elicitation/create":
+            return self.can_elicit
+        capabilities = self._context.session.client_capabilities
+        return capabilities is not None and capabilities.sampling is not None
+
+    def answer_open_request(self, run_id: str) -> None:
+        """Passes the answer that this call carries (era 2026) to the tool that waits for it."""
+        request = self._service.client_requests.get_open_request(run_id)
+        answer = (self._params.input_responses or {}).get(request.key) if request is not None else None
+        if request is not None and answer is not None:
+            wire: JsonObject = answer.model_dump(mode="json", by_alias=True, exclude_none=True)
+            self._service.client_requests.answer(run_id, request.key, wire)
+
+    async def resolve_questions(
+        self, run_id: str, follow: Callable[[int], Awaitable[object]]
+    ) -> types.InputRequiredResult | None:
+        """Returns what the client must answer in its next call: the request of a tool, or the question of a waiting
+        run (`resolve_approvals`); None if there is nothing to ask.
+        """
+        return (
+            self._build_open_request(run_id)
+            or await self.resolve_approvals(run_id, follow)
+            or self._build_open_request(run_id)
+        )
+
+    def _build_open_request(self, run_id: str) -> types.InputRequiredResult | None:
+        request = self._service.client_requests.get_open_request(run_id)
+        if request is None or not self._supports(request.method):
+            return None
+        asked: types.ElicitRequest | types.CreateMessageRequest
+        if request.method == "elicitation/create":
+            asked = types.ElicitRequest(params=types.ElicitRequestFormParams.model_validate(request.params))
+        else:
+            asked = types.CreateMessageRequest(params=types.CreateMessageRequestParams.model_validate(request.params))
+        return types.InputRequiredResult(input_requests={request.key: asked}, request_state=run_id)
 
     async def resolve_approvals(
         self, run_id: str, follow: Callable[[int], Awaitable[object]]

@@ -42,6 +42,8 @@ class StepProgress:
         self._total: int | None = None
         """None until there is a plan."""
         self.last_message = ""
+        self.request_raised = asyncio.Event()
+        """Set when a tool asks the client something that only the result of this call can carry (era 2026)."""
 
     async def report_event(self, event: ev.Event, *, silent: bool) -> None:
         """Records an event, and sends a line if the event starts a plan or a step. `silent` suppresses the line."""
@@ -90,22 +92,30 @@ class StepProgress:
                 return None
 
 
+class RequestRaisedError(Exception):
+    """Raised while waiting for a run whose tool asks the client something: the call must end to carry the request."""
+
+
 class ProgressRelay:
     """Waits for something while sending the client the tools' progress, or else heartbeats."""
 
     def __init__(self, steps: StepProgress, listener: ProgressListener, idle_message: str) -> None:
         self._steps, self._listener, self._idle_message = steps, listener, idle_message
         self._next_line: asyncio.Future[str] | None = None
+        self._request_raised = asyncio.ensure_future(steps.request_raised.wait())
 
     async def wait_for(self, work: asyncio.Future[T]) -> T:
         """Returns the result of `work`. Until then sends the tools' lines, and at least one line each
-        `HEARTBEAT_SECONDS`."""
+        `HEARTBEAT_SECONDS`. Raises `RequestRaisedError` if the client must be asked first."""
         while not work.done():
             next_line = self._next_line = self._next_line or asyncio.ensure_future(self._listener.next())
             first = asyncio.FIRST_COMPLETED
-            done, _ = await asyncio.wait((work, next_line), timeout=HEARTBEAT_SECONDS, return_when=first)
+            waiting = (work, next_line, self._request_raised)
+            done, _ = await asyncio.wait(waiting, timeout=HEARTBEAT_SECONDS, return_when=first)
             if work in done:
                 break  # the step's own line comes before the lines of its tool
+            if self._request_raised in done:
+                raise RequestRaisedError
             if next_line in done:
                 self._next_line = None
                 await self._steps.send(next_line.result())
@@ -115,6 +125,7 @@ class ProgressRelay:
 
     def close(self) -> None:
         """Stops listening."""
+        self._request_raised.cancel()
         if self._next_line is not None:
             self._next_line.cancel()
 
@@ -127,7 +138,7 @@ class ToolCallRun:
         self._name = tool.spec.name
 
     async def wait_until_finished(self, last_seq: int = 0) -> None:
-        """Waits until the run ends or waits for a person, and sends progress meanwhile.
+        """Waits until the run ends or waits for a person or the client, and sends progress meanwhile.
 
         Raises what `AgentService.finished` raises. The client that cancels the call cancels the run."""
         ending = asyncio.ensure_future(
@@ -136,6 +147,8 @@ class ToolCallRun:
         try:
             with self._steps.relay_tool_progress(self._service, self._run_id, f"{self._name} is working") as relay:
                 await relay.wait_for(ending)
+        except RequestRaisedError:
+            return
         except asyncio.CancelledError:
             await finish_despite_cancellation(
                 self._service.cancel_run(self._run_id, owner=current_owner(), reason="cancelled by the MCP client")

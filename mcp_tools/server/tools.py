@@ -32,14 +32,16 @@ async def call_agent_tool(
         parsed = tool.input_model.model_validate(arguments)
     except ValidationError as error:
         return make_error_result(f"{tool.name}: {format_validation_error(error)}")
-    tools = AgentToolCall(intake, client_call.steps, parsed.wait_s)
+    tools = AgentToolCall(intake, client_call.steps, parsed.wait_s, client_call.ask_client)
     try:
         resumed = client_call.resumed_run_id if tool.may_ask_user else None
+        if resumed:
+            client_call.answer_open_request(resumed)
         run_id = resumed or await tool.start_call(tools, parsed)
         if resumed and await get_open_question(intake.service, resumed) is None:  # decided elsewhere since it was asked
             await tools.follow_or_cancel(resumed)
         if tool.may_ask_user and may_ask:
-            question = await client_call.resolve_approvals(run_id, partial(tools.follow_or_cancel, run_id))
+            question = await client_call.resolve_questions(run_id, partial(tools.follow_or_cancel, run_id))
             if question is not None:
                 return question
         return make_run_result(await tools.build_report(run_id))
@@ -97,9 +99,12 @@ async def call_registered_tool(
         run_id = client_call.resumed_run_id
         if run_id is None:
             run_id = (await intake.accept(current_principal(), HiddenRequest(request))).run_id
+        else:
+            client_call.answer_open_request(run_id)
         call = ToolCallRun(intake.service, run_id, client_call.steps, tool)
-        await call.wait_until_finished()
-        question = await client_call.resolve_approvals(run_id, call.wait_until_finished)
+        with intake.service.client_requests.connect(run_id, client_call.ask_client):
+            await call.wait_until_finished()
+            question = await client_call.resolve_questions(run_id, call.wait_until_finished)
         if question is not None:
             return question
         events = await intake.service.read_events(run_id, owner=current_owner())

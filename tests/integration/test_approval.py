@@ -191,6 +191,7 @@ async def test_anything_else_is_a_change_that_is_planned_and_asked_about_again(t
         done = await decide(bench, again, "approve")
     assert tool.calls == [{"x": "second"}]
     assert done.metadata["status"] == "complete"
+    assert done.metadata["uncertainties"] == [], "the new plan is what was said"
 
 
 async def test_without_a_model_a_change_cannot_be_planned_and_the_plan_is_shown_again(tmp_path: Path) -> None:
@@ -198,11 +199,15 @@ async def test_without_a_model_a_change_cannot_be_planned_and_the_plan_is_shown_
     calls = {"tool_calls": [{"tool": "send_mail", "args": {"x": "mine"}}]}
     async with engine_bench(tmp_path, None, tools=[tool], room=STRICT) as bench:
         asked = await ask(bench, "", metadata=calls)
-        again = await decide(bench, asked, "answer", reason="do not do it")
-        assert "could not be changed" in again.response
+        again = await decide(bench, asked, "answer", reason="send it to Bob")
+        assert 'could not be changed as you said ("send it to Bob")' in again.response
         assert len(waiting(again)) == 1
         assert tool.calls == []
-        assert (await decide(bench, again, "approve")).metadata["status"] == "complete"
+        done = await decide(bench, again, "approve")
+    assert done.metadata["status"] == "complete"
+    assert ["send it to Bob" in one["message"] for one in done.metadata["uncertainties"]] == [True], (
+        "what was said without effect is not forgotten"
+    )
 
 
 @pytest.mark.row("S002-28")

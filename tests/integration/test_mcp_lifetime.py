@@ -24,7 +24,6 @@ from mcp_tools.client.config import McpServerConfig
 from mcp_tools.client.hub import McpServer
 from tests.integration.conftest import Serve
 from tests.support.mcp_client import hub_with, until
-from tests.support.mcp_server_requests import ASKS
 from tests.support.processes import ROOT
 from tests.support.serving import running
 
@@ -197,14 +196,14 @@ async def test_a_cancelled_call_is_cancelled_at_the_server(tmp_path: Path) -> No
         assert told["params"]["requestId"] == asked["id"]
 
 
-@pytest.mark.parametrize("tool", ASKS)
-async def test_what_a_server_asks_of_us_in_the_middle_of_a_call_is_refused(tmp_path: Path, tool: str) -> None:
+async def test_what_a_server_asks_in_the_middle_of_a_call_is_not_answered_where_no_client_waits(tmp_path: Path) -> None:
     async with server_of(tmp_path) as server:
         await until(lambda: server.status == "ready")
-        refusal = json.loads(await call(server, tool))
-        assert "not supported" in refusal["message"]
+        assert json.loads(await call(server, "ask_person")) == {"action": "cancel"}
+        for tool in ("ask_model", "ask_folders"):
+            assert "not supported" in json.loads(await call(server, tool))["message"]
     begun = next(m for m in diary(tmp_path) if m["method"] == "initialize")
-    assert begun["params"]["capabilities"] == {}, "nothing is declared that is refused"
+    assert begun["params"]["capabilities"].keys() == {"elicitation", "sampling"}
 
 
 @pytest.mark.parametrize("era", ["2026-07-28", "legacy"])

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -50,3 +50,10 @@ async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(40):
         while not condition():  # noqa: ASYNC110 - as above
             await asyncio.sleep(0.02)
+
+
+async def until_async(condition: Callable[[], Awaitable[bool]]) -> None:
+    """Wait for what only asking tells, such as a list of tools. TimeoutError when it does not come."""
+    async with asyncio.timeout(40):
+        while not await condition():  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0.05)

@@ -4,6 +4,9 @@ from agent.execution.approvals import approval_deadline, tool_pin
 from agent.policy.approval import build_approval_request, find_approval_reason, get_plan_feedback, list_plan_items
 from agent.run_context.run import Run
 
+MAX_QUOTED_CHARS = 300
+"""Characters of a person's words that the next question repeats."""
+
 
 async def approve(run: Run) -> None:
     """Records the question."""
@@ -11,8 +14,10 @@ async def approve(run: Run) -> None:
     reason = find_approval_reason(state)
     if state.plan is None or reason is None:
         return
-    if get_plan_feedback(state):
-        reason = f"{reason}. It could not be changed as you said; approve it as it is, or reject it"
+    feedback = get_plan_feedback(state)
+    if feedback:
+        words = feedback if len(feedback) <= MAX_QUOTED_CHARS else f"{feedback[:MAX_QUOTED_CHARS]}..."
+        reason = f'{reason}. It could not be changed as you said ("{words}"); approve it as it is, or reject it'
     asked = build_approval_request(
         list_plan_items(state),
         reason,

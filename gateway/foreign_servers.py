@@ -1,0 +1,127 @@
+"""The foreign MCP servers of this process, as the file `AGENT_MCP_SERVERS` configures them now."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent.core.errors import ConfigError, StoreError
+from agent.core.settings import Settings
+from agent.storage.audit import AuditLog
+from agent.storage.credentials import Credentials
+from agent.storage.sql import SqlClient
+from agent.tools import ToolRegistry
+from mcp_tools.client.config import McpServerConfig, read_entries, read_servers
+
+if TYPE_CHECKING:
+    from mcp_tools.client.hub import McpHub, McpServer
+
+log = logging.getLogger(__name__)
+
+FILE_POLL_SECONDS = 2.0
+"""How soon a change of the file takes effect."""
+
+_Version = tuple[int, int, int] | None
+"""Identifies the file's content; None if there is no file."""
+
+
+class ForeignServers:
+    """Follows the file. `build_hub` is called when there is a first server: it imports the MCP client, which takes a
+    third of the start-up time.
+
+    A file that cannot be read, or is gone, changes nothing, and neither does an entry that cannot be used: the log says
+    what is wrong.
+    """
+
+    def __init__(self, path: Path, build_hub: Callable[[Mapping[str, McpServerConfig]], "McpHub"]) -> None:
+        """Reads the file. Raises `ConfigError`."""
+        self._path, self._build_hub = path, build_hub
+        self._applied_version = self._read_version()
+        servers, problems = read_servers(path)
+        _log_problems(problems)
+        self._hub = build_hub(servers) if servers else None
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def servers(self) -> Mapping[str, "McpServer"]:
+        """The configured servers by name."""
+        return self._hub.servers if self._hub is not None else {}
+
+    async def restore_cached_tools(self) -> None:
+        """Registers the tools of the last lists without connecting. Raises `StoreError`."""
+        if self._hub is not None:
+            await self._hub.restore_cached_tools()
+
+    async def start(self) -> None:
+        """Starts to connect, and to follow the file. Raises `StoreError`."""
+        if self._hub is not None:
+            await self._hub.start()
+        self._task = asyncio.create_task(self._follow_file(), name="foreign MCP servers")
+
+    async def aclose(self) -> None:
+        """Closes every connection."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        if self._hub is not None:
+            await self._hub.aclose()
+
+    async def _follow_file(self) -> None:
+        while True:
+            await asyncio.sleep(FILE_POLL_SECONDS)
+            version = await asyncio.to_thread(self._read_version)
+            if version == self._applied_version:
+                continue
+            try:
+                await self._apply_file()
+            except ConfigError as error:
+                log.warning("%s; the MCP servers stay as they were", error.message)
+            except StoreError as error:
+                log.warning("changes of %s are not applied yet: %s", self._path, error.message)
+                continue
+            self._applied_version = version
+
+    async def _apply_file(self) -> None:
+        """Applies the file. Raises `ConfigError` if it cannot be read, and `StoreError`."""
+        if not await asyncio.to_thread(self._path.is_file):
+            raise ConfigError(f"AGENT_MCP_SERVERS: {self._path} is gone")
+        entries = await asyncio.to_thread(read_entries, self._path)
+        servers, problems = await asyncio.to_thread(read_servers, self._path)
+        _log_problems(problems)
+        current = {name: server.config for name, server in self.servers.items()}
+        kept = {name: config for name, config in current.items() if name in entries and name not in servers}
+        wanted = {**servers, **kept}
+        if self._hub is None and wanted:
+            self._hub = await asyncio.to_thread(self._build_hub, {})
+        if self._hub is not None and wanted != current:
+            await self._hub.apply(wanted)
+            log.info("%s has changed: %d MCP servers are configured now", self._path, len(wanted))
+
+    def _read_version(self) -> _Version:
+        try:
+            status = self._path.stat()
+        except OSError:
+            return None
+        return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _log_problems(problems: list[str]) -> None:
+    for problem in problems:
+        log.warning("%s", problem)
+
+
+def build_foreign_servers(
+    settings: Settings, registry: ToolRegistry, statements: SqlClient, audit: AuditLog
+) -> ForeignServers:
+    """Returns the foreign MCP servers, not yet started. Raises `ConfigError` for a broken file."""
+
+    def build_hub(servers: Mapping[str, McpServerConfig]) -> "McpHub":
+        from mcp_tools.client.hub import McpHub  # noqa: PLC0415 - the SDK is a third of the start-up time, and few gateways have servers
+        from mcp_tools.client.tool_pin_store import PinSettings, PinStore  # noqa: PLC0415 - likewise
+
+        pinning = PinSettings(PinStore(statements, time.time, audit), settings.mcp_pin)
+        return McpHub(servers, registry, settings.data_dir / "mcp", pinning, Credentials(settings.credentials_file))
+
+    return ForeignServers(settings.mcp_servers_path, build_hub)

@@ -1,0 +1,105 @@
+"""What a foreign MCP server asks for in the middle of a call: passed on to the client that waits for the run.
+
+The server's texts are untrusted, so the question names the server, and hidden characters are removed. Questions that
+send the user to a web page (`url` mode) are declined.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import mcp_types as types
+from mcp.client.context import ClientRequestContext
+from pydantic import ValidationError
+
+from agent.core.client_requests import ClientMethod
+from agent.core.models import JsonObject
+from mcp_tools.client.remote_tool import RemoteCall
+from mcp_tools.client.sanitize import sanitize_schema, sanitize_text
+
+log = logging.getLogger(__name__)
+
+MAX_CHARS = 40_000
+"""The longest request that is passed on, as JSON."""
+_CANCELLED = types.ElicitResult(action="cancel")
+
+
+@dataclass(eq=False, slots=True)
+class _Call:
+    """A call in progress, and the requests that were passed on for it."""
+
+    call: RemoteCall
+    requests: set[asyncio.Future[JsonObject | None]] = field(default_factory=set)
+
+
+class ServerRequests:
+    """The requests of one server.
+
+    They do not say which call they belong to, so they are passed on only while exactly one call is in progress.
+    """
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+        self._calls: list[_Call] = []
+
+    @contextmanager
+    def track_call(self, call: RemoteCall) -> Iterator[None]:
+        """Counts a call while the context is open. Its requests end with it."""
+        tracked = _Call(call)
+        self._calls.append(tracked)
+        try:
+            yield
+        finally:
+            self._calls.remove(tracked)
+            for request in tracked.requests:
+                request.cancel()
+
+    async def elicit(
+        self, context: ClientRequestContext, params: types.ElicitRequestParams
+    ) -> types.ElicitResult | types.ErrorData:
+        """Returns what the user answered; `cancel` if nobody could be asked."""
+        if not isinstance(params, types.ElicitRequestFormParams):
+            return types.ElicitResult(action="decline")
+        question: JsonObject = {
+            "mode": "form",
+            "message": f"The MCP server {self._server!r} asks: {sanitize_text(params.message).text}",
+            "requestedSchema": sanitize_schema(params.requested_schema),
+        }
+        try:
+            result = await self._pass_on("elicitation/create", question)
+            return _CANCELLED if result is None else types.ElicitResult.model_validate(result)
+        except (ValidationError, RecursionError):
+            return _CANCELLED
+
+    async def sample(
+        self, context: ClientRequestContext, params: types.CreateMessageRequestParams
+    ) -> types.CreateMessageResult | types.ErrorData:
+        """Returns what the client's model replied; an error if there is no such client."""
+        request = params.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"meta", "task"})
+        try:
+            result = await self._pass_on("sampling/createMessage", request)
+            if result is not None:
+                return types.CreateMessageResult.model_validate(result)
+        except ValidationError:
+            log.info("the reply for the MCP server %r was unreadable", self._server)
+        return types.ErrorData(
+            code=types.INVALID_REQUEST, message="sampling is not supported here: no client with a model waits"
+        )
+
+    async def _pass_on(self, method: ClientMethod, params: JsonObject) -> JsonObject | None:
+        if len(self._calls) != 1 or len(json.dumps(params)) > MAX_CHARS:
+            log.info("a request (%s) of the MCP server %r was not passed on", method, self._server)
+            return None
+        tracked = self._calls[0]
+        tracked.call.report_progress("the server waits for an answer")
+        request = asyncio.ensure_future(tracked.call.ask_client(method, params))
+        tracked.requests.add(request)
+        try:
+            await asyncio.wait([request])
+        finally:
+            tracked.requests.discard(request)
+            request.cancel()
+        return None if request.cancelled() else request.result()

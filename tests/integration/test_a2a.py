@@ -1,0 +1,267 @@
+"""The A2A door, through the official SDK's client over HTTP, and the wire of protocol 0.3."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from a2a.client import Client, ClientConfig, create_client
+from a2a.client.errors import A2AClientError
+from a2a.helpers.proto_helpers import get_artifact_text, get_message_text, new_text_message
+from a2a.types.a2a_pb2 import (
+    CancelTaskRequest,
+    GetTaskRequest,
+    Message,
+    Part,
+    Role,
+    SendMessageConfiguration,
+    SendMessageRequest,
+    StreamResponse,
+    SubscribeToTaskRequest,
+    Task,
+    TaskState,
+)
+from a2a.utils.errors import (
+    A2AError,
+    ContentTypeNotSupportedError,
+    TaskNotCancelableError,
+    TaskNotFoundError,
+    UnsupportedOperationError,
+)
+from google.protobuf.json_format import MessageToDict
+
+from agent.core.extras import Extra
+from gateway.doors import lazy_a2a
+from tests.integration.conftest import Serve
+from tests.support.script import Script, plans, says, script
+
+STEPS = ({"tool": "calculator", "inputs": {"expression": "2*21"}}, {"tool": "completion"})
+MODEL = script(plans(*STEPS), says("It is 42, as computed.", to="completion"))
+ASK = "search and compute, please"
+
+
+@asynccontextmanager
+async def connected(url: str, *, streaming: bool = True, **headers: str) -> AsyncIterator[Client]:
+    async with httpx.AsyncClient(timeout=30, headers=headers) as http:
+        config = ClientConfig(httpx_client=http, streaming=streaming)
+        async with await create_client(url, config) as client:
+            yield client
+
+
+def asking(text: str = ASK, **message: Any) -> SendMessageRequest:
+    room = message.pop("room", None)
+    request = SendMessageRequest(message=new_text_message(text, role=Role.ROLE_USER, **message))
+    if room is not None:
+        request.message.metadata.update({"room": room})
+    return request
+
+
+async def send(client: Client, request: SendMessageRequest) -> Task:
+    responses = [response async for response in client.send_message(request)]
+    assert len(responses) == 1
+    return responses[0].task
+
+
+async def stream(client: Client, request: SendMessageRequest) -> list[StreamResponse]:
+    return [response async for response in client.send_message(request)]
+
+
+def list_states(responses: list[StreamResponse]) -> list[int]:
+    return [one.status_update.status.state for one in responses if one.HasField("status_update")]
+
+
+@pytest.fixture
+def careful(tmp_path: Path) -> Path:
+    rooms = tmp_path / "rooms"
+    rooms.mkdir()
+    (rooms / "careful.yaml").write_text("approval: always\nsupervision: checks\n")
+    return rooms
+
+
+async def test_the_card_describes_the_agent_for_both_protocols(serve: Serve) -> None:
+    async with serve(MODEL, public_url="https://agent.example.org") as url, httpx.AsyncClient() as http:
+        card = (await http.get(f"{url}/.well-known/agent-card.json")).json()
+    assert [one["protocolVersion"] for one in card["supportedInterfaces"]] == ["1.0", "0.3"]
+    assert {one["url"] for one in card["supportedInterfaces"]} == {"https://agent.example.org/a2a"}
+    assert card["capabilities"]["streaming"] is True
+    assert "stepgate" in [skill["id"] for skill in card["skills"]]
+    assert card["url"] == "https://agent.example.org/a2a", "the fields of protocol 0.3"
+
+
+async def test_a_message_becomes_a_task_with_its_answer(serve: Serve) -> None:
+    async with serve(MODEL) as url, connected(url, streaming=False) as client:
+        task = await send(client, asking())
+        again = await client.get_task(GetTaskRequest(id=task.id))
+        short = await client.get_task(GetTaskRequest(id=task.id, history_length=0))
+    assert task.status.state == TaskState.TASK_STATE_COMPLETED
+    assert get_artifact_text(task.artifacts[0]) == "It is 42, as computed."
+    assert get_message_text(task.history[0]) == ASK
+    trace = MessageToDict(task.metadata)["stepgate"]
+    assert trace["status"] == "complete"
+    assert any(step.get("tool") == "calculator" or "calculator" in json.dumps(step) for step in trace["steps"])
+    assert again == task
+    assert not short.history
+
+
+async def test_a_stream_shows_the_work_and_then_the_answer(serve: Serve) -> None:
+    async with serve(MODEL) as url, connected(url) as client:
+        responses = await stream(client, asking())
+        task = await client.get_task(GetTaskRequest(id=responses[0].task.id))
+    assert responses[0].HasField("task")
+    assert responses[0].task.status.state in (TaskState.TASK_STATE_SUBMITTED, TaskState.TASK_STATE_WORKING)
+    said = [get_message_text(one.status_update.status.message) for one in responses if one.HasField("status_update")]
+    assert "Planning" in said
+    assert "Step 1/2: calculator" in said
+    pieces = [one.artifact_update for one in responses if one.HasField("artifact_update")]
+    assert not pieces[0].append
+    assert all(piece.append for piece in pieces[1:])
+    assert pieces[-1].last_chunk
+    assert "".join(get_artifact_text(piece.artifact) for piece in pieces) == get_artifact_text(task.artifacts[0])
+    assert list_states(responses)[-1] == TaskState.TASK_STATE_COMPLETED
+    assert responses[-1].HasField("status_update")
+
+
+async def test_a_context_is_a_conversation(serve: Serve) -> None:
+    async with serve(script(says("Noted."), says("As before."))) as url, connected(url, streaming=False) as client:
+        first = await send(client, asking("My name is Ada"))
+        second = await send(client, asking("What is my name?", context_id=first.context_id))
+        async with httpx.AsyncClient() as http:
+            state = (await http.get(f"{url}/v1/conversations/{first.context_id}/state")).json()
+    assert first.context_id
+    assert second.context_id == first.context_id
+    assert second.id != first.id
+    assert [one["content"] for one in state["history"] if one["role"] == "user"] == [
+        "My name is Ada",
+        "What is my name?",
+    ]
+
+
+async def test_an_approval_is_input_that_a_message_gives(serve: Serve, careful: Path) -> None:
+    async with serve(MODEL, rooms_dir=careful) as url, connected(url) as client:
+        responses = await stream(client, asking(room="careful"))
+        task_id = responses[0].task.id
+        question = responses[-1].status_update.status
+        waiting = await client.get_task(GetTaskRequest(id=task_id))
+        approved = await stream(client, asking("approve", task_id=task_id))
+        task = await client.get_task(GetTaskRequest(id=task_id))
+    assert question.state == waiting.status.state == TaskState.TASK_STATE_INPUT_REQUIRED
+    assert "Approval needed" in get_message_text(question.message)
+    assert "calculator" in get_message_text(waiting.status.message)
+    assert approved[0].task.id == task_id
+    assert list_states(approved)[-1] == TaskState.TASK_STATE_COMPLETED
+    assert get_artifact_text(task.artifacts[0]) == "It is 42, as computed."
+
+
+async def test_a_rejected_plan_ends_the_task_without_doing_it(serve: Serve, careful: Path) -> None:
+    async with serve(MODEL, rooms_dir=careful) as url, connected(url, streaming=False) as client:
+        waiting = await send(client, asking(room="careful"))
+        ended = await send(client, asking("/reject too costly", task_id=waiting.id, context_id=waiting.context_id))
+        with pytest.raises(UnsupportedOperationError):
+            await send(client, asking("approve", task_id=waiting.id))
+    assert ended.id == waiting.id
+    assert ended.status.state == TaskState.TASK_STATE_CANCELED
+    assert "too costly" in MessageToDict(ended.metadata)["stepgate"]["reason"]
+    assert "42" not in "".join(get_artifact_text(artifact) for artifact in ended.artifacts)
+
+
+async def test_a_waiting_task_can_be_followed_and_cancelled(serve: Serve, careful: Path) -> None:
+    async with serve(MODEL, rooms_dir=careful) as url, connected(url) as client:
+        task_id = (await stream(client, asking(room="careful")))[0].task.id
+        following = asyncio.create_task(collect(client.subscribe(SubscribeToTaskRequest(id=task_id))))
+        await asyncio.sleep(0.2)
+        assert not following.done(), "the stream stays open while the task waits"
+        cancelled = await client.cancel_task(CancelTaskRequest(id=task_id))
+        followed = await following
+        with pytest.raises(TaskNotCancelableError):
+            await client.cancel_task(CancelTaskRequest(id=task_id))
+        with pytest.raises(UnsupportedOperationError):
+            await collect(client.subscribe(SubscribeToTaskRequest(id=task_id)))
+    assert cancelled.status.state == TaskState.TASK_STATE_CANCELED
+    assert followed[0].task.status.state == TaskState.TASK_STATE_INPUT_REQUIRED
+    assert list_states(followed)[-1] == TaskState.TASK_STATE_CANCELED
+
+
+async def test_a_task_is_returned_at_once_and_goes_on(serve: Serve) -> None:
+    async with serve(MODEL) as url, connected(url, streaming=False) as client:
+        request = asking()
+        request.configuration.CopyFrom(SendMessageConfiguration(return_immediately=True))
+        task = await send(client, request)
+        async with asyncio.timeout(20):
+            while (await client.get_task(GetTaskRequest(id=task.id))).status.state != TaskState.TASK_STATE_COMPLETED:  # noqa: ASYNC110 - polling is what is tested
+                await asyncio.sleep(0.05)
+    assert task.status.state in (TaskState.TASK_STATE_SUBMITTED, TaskState.TASK_STATE_WORKING)
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_errors_are_those_of_the_protocol(serve: Serve, streaming: bool) -> None:
+    async with serve(MODEL) as url, connected(url, streaming=streaming) as client:
+        with pytest.raises(TaskNotFoundError):
+            await client.get_task(GetTaskRequest(id="run_" + "0" * 32))
+        with pytest.raises(TaskNotFoundError):
+            await stream(client, asking(task_id="run_" + "0" * 32))
+        with pytest.raises((A2AError, A2AClientError), match="nowhere"):
+            await stream(client, asking(room="nowhere"))
+        video = Message(
+            message_id="m", role=Role.ROLE_USER, parts=[Part(url="http://v.test/v", media_type="video/mp4")]
+        )
+        with pytest.raises(ContentTypeNotSupportedError):
+            await stream(client, SendMessageRequest(message=video))
+
+
+async def test_a_failed_run_is_a_failed_task_that_says_why(serve: Serve, tmp_path: Path) -> None:
+    rooms = tmp_path / "rooms"
+    rooms.mkdir()
+    (rooms / "plain.yaml").write_text("planning: false\n")
+    async with serve(Script(), rooms_dir=rooms) as url, connected(url) as client:
+        responses = await stream(client, asking(room="plain"))
+    last = responses[-1].status_update.status
+    assert last.state == TaskState.TASK_STATE_FAILED
+    assert get_message_text(last.message)
+
+
+async def test_a_task_belongs_to_the_holder_of_the_key(serve: Serve, tmp_path: Path) -> None:
+    async with serve(MODEL, host="0.0.0.0") as url, httpx.AsyncClient() as http:
+        card = (await http.get(f"{url}/.well-known/agent-card.json")).json()
+        refused = await http.post(f"{url}/a2a", json={"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {}})
+    assert refused.status_code == 401
+    assert card["securityRequirements"] == [{"schemes": {"bearer": {}}}]
+    assert len(card["skills"]) == 1, "anybody may read the card, so it lists no other rooms"
+
+
+async def test_the_methods_of_protocol_03(serve: Serve) -> None:
+    message = {"kind": "message", "messageId": "m1", "role": "user", "parts": [{"kind": "text", "text": ASK}]}
+    async with serve(MODEL) as url, httpx.AsyncClient(timeout=30) as http:
+        sent = (await call(http, url, "message/send", message=message))["result"]
+        got = (await call(http, url, "tasks/get", id=sent["id"]))["result"]
+        body = {"jsonrpc": "2.0", "id": 2, "method": "message/stream", "params": {"message": message}}
+        lines = (await http.post(f"{url}/a2a", json=body)).text.splitlines()
+        missing = await call(http, url, "tasks/cancel", id="run_" + "0" * 32)
+        unknown = await call(http, url, "tasks/fly")
+    assert sent["kind"] == "task"
+    assert sent["status"]["state"] == got["status"]["state"] == "completed"
+    assert got["artifacts"][0]["parts"][0]["text"] == "It is 42, as computed."
+    frames = [json.loads(line.removeprefix("data: "))["result"] for line in lines if line.startswith("data: ")]
+    assert frames[0]["kind"] == "task"
+    assert frames[-1]["kind"] == "status-update"
+    assert frames[-1]["status"]["state"] == "completed"
+    assert missing["error"]["code"] == -32001
+    assert unknown["error"]["code"] == -32601
+
+
+async def call(http: httpx.AsyncClient, url: str, method: str, **params: Any) -> Any:
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    return (await http.post(f"{url}/a2a", json=body)).json()
+
+
+async def collect(responses: AsyncIterator[StreamResponse]) -> list[StreamResponse]:
+    return [response async for response in responses]
+
+
+async def test_without_the_extra_there_is_no_door(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lazy_a2a, "EXTRAS", {"a2a": Extra(("no_such_module",), "")})
+    async with serve(MODEL) as url, httpx.AsyncClient() as http:
+        assert (await http.get(f"{url}/.well-known/agent-card.json")).status_code == 404

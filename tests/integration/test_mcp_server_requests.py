@@ -1,0 +1,130 @@
+"""What a foreign server asks in the middle of a call reaches the user of the MCP client that waits for it."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.client.context import ClientRequestContext
+from mcp_types import (
+    CreateMessageRequestParams,
+    CreateMessageResult,
+    ElicitRequestFormParams,
+    ElicitRequestParams,
+    ElicitResult,
+    TextContent,
+)
+
+from tests.integration.conftest import Serve
+from tests.support.mcp_client import until_async
+from tests.support.processes import ROOT
+from tests.support.script import Script, plans, says, script
+
+
+class Person:
+    """A person at a client, and the client's model: what they were asked, and what they answer."""
+
+    def __init__(self, answer: ElicitResult | None = None) -> None:
+        self.answer = answer or ElicitResult(action="accept", content={"name": "Ada"})
+        self.questions: list[ElicitRequestFormParams] = []
+        self.prompts: list[CreateMessageRequestParams] = []
+
+    async def elicit(self, _: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+        assert isinstance(params, ElicitRequestFormParams)
+        self.questions.append(params)
+        return self.answer
+
+    async def sample(self, _: ClientRequestContext, params: CreateMessageRequestParams) -> CreateMessageResult:
+        self.prompts.append(params)
+        reply = TextContent(type="text", text="hello yourself")
+        return CreateMessageResult(role="assistant", content=reply, model="theirs")
+
+    @property
+    def callbacks(self) -> dict[str, Any]:
+        return {"elicitation_callback": self.elicit, "sampling_callback": self.sample}
+
+
+@asynccontextmanager
+async def connected(
+    serve: Serve, folder: Path, era: str, rules: Script | None = None, **callbacks: Any
+) -> AsyncIterator[Client]:
+    process = {
+        "command": sys.executable,
+        "args": ["-m", "tests.support.mcp_server_requests", str(folder / "diary")],
+        "cwd": str(ROOT),
+        "trusted": True,
+        "timeout": 20,
+    }
+    servers = folder / "servers.json"
+    servers.write_text(json.dumps({"mcpServers": {"srv": process}}))
+    async with (
+        serve(rules, mcp_servers=servers) as url,
+        Client(f"{url}/mcp/all", mode=era, **callbacks) as client,
+    ):
+
+        async def is_listed() -> bool:
+            tools = (await client.list_tools(cache_mode="bypass")).tools
+            return any(tool.name == "srv__ask_person" for tool in tools)
+
+        await until_async(is_listed)
+        yield client
+
+
+async def call(client: Client, name: str, **arguments: Any) -> str:
+    async with asyncio.timeout(15):
+        result = await client.call_tool(name, arguments)
+    assert not result.is_error, result.content
+    (text,) = result.content
+    assert isinstance(text, TextContent)
+    return text.text
+
+
+ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
+
+
+@ERAS
+async def test_a_question_reaches_the_user_and_the_answer_the_server(serve: Serve, tmp_path: Path, era: str) -> None:
+    person = Person()
+    async with connected(serve, tmp_path, era, **person.callbacks) as client:
+        answer = json.loads(await call(client, "srv__ask_person"))
+    assert answer == {"action": "accept", "content": {"name": "Ada"}}
+    assert [one.message for one in person.questions] == ["The MCP server 'srv' asks: who?"]
+
+
+@ERAS
+async def test_a_user_may_decline(serve: Serve, tmp_path: Path, era: str) -> None:
+    person = Person(ElicitResult(action="decline"))
+    async with connected(serve, tmp_path, era, **person.callbacks) as client:
+        assert json.loads(await call(client, "srv__ask_person")) == {"action": "decline"}
+
+
+@ERAS
+async def test_a_prompt_reaches_the_model_of_the_client(serve: Serve, tmp_path: Path, era: str) -> None:
+    person = Person()
+    async with connected(serve, tmp_path, era, **person.callbacks) as client:
+        answer = json.loads(await call(client, "srv__ask_model"))
+    assert answer["content"]["text"] == "hello yourself"
+    assert [prompt.max_tokens for prompt in person.prompts] == [9]
+
+
+@ERAS
+async def test_a_tool_of_a_plan_may_ask_too(serve: Serve, tmp_path: Path, era: str) -> None:
+    person = Person()
+    rules = script(
+        plans({"tool": "srv__ask_person"}, {"tool": "completion"}), says("Her name is Ada.", to="completion")
+    )
+    async with connected(serve, tmp_path, era, rules, **person.callbacks) as client:
+        assert await call(client, "agent_run", task="find out who it is and report") == "Her name is Ada."
+    assert len(person.questions) == 1
+
+
+@pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
+async def test_a_client_that_cannot_ask_leaves_the_question_unanswered(serve: Serve, tmp_path: Path, era: str) -> None:
+    async with connected(serve, tmp_path, era) as client:
+        assert json.loads(await call(client, "srv__ask_person")) == {"action": "cancel"}
+        assert "not supported" in json.loads(await call(client, "srv__ask_model"))["message"]
