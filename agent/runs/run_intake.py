@@ -121,7 +121,9 @@ class RunIntake:
         self, caller: Principal, request: AgentRequest, room: Room, run_id: str | None
     ) -> AcceptedRun:
         if request.conversation_id is None or not self._conversations.handles_room(room):
-            return await submit_reply(self.service, caller, request) or await self._start(caller, request, room, run_id)
+            return await submit_reply(self.service, caller, request) or await self._start(
+                caller, request, room, run_id, one_off=request.messages is not None
+            )
         conversation_id = await self._conversations.get_id_for_chat(request.conversation_id, owner=caller.owner)
         request = request.model_copy(update={"conversation_id": conversation_id})
         return await submit_reply(self.service, caller, request) or await self._conversations.send_request(
@@ -129,7 +131,14 @@ class RunIntake:
         )
 
     async def _start(
-        self, caller: Principal, request: AgentRequest, room: Room, run_id: str | None, *, hidden: bool = False
+        self,
+        caller: Principal,
+        request: AgentRequest,
+        room: Room,
+        run_id: str | None,
+        *,
+        hidden: bool = False,
+        one_off: bool = False,
     ) -> AcceptedRun:
-        run_id = await self.service.start_run(request, caller, room=room, hidden=hidden, run_id=run_id)
+        run_id = await self.service.start_run(request, caller, room=room, hidden=hidden, one_off=one_off, run_id=run_id)
         return AcceptedRun(run_id, caller.owner)

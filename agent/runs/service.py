@@ -149,12 +149,13 @@ class AgentService(Generic[Live]):
         *,
         room: Room | None = None,
         hidden: bool = False,
+        one_off: bool = False,
         run_id: str | None = None,
     ) -> str:
         """Stores and starts a run for the request, and returns its id.
 
         `room` is the result of `admit`, if the caller has called it. `run_id` is an id from `new_run_id` that was
-        recorded before. `hidden` keeps the run out of lists.
+        recorded before. `hidden` keeps the run out of lists. `one_off` adds nothing to the conversation.
 
         Raises what `admit` raises; `RateLimitError` if the key has no tokens left this minute or too many parallel
         runs; `BusyError` if draining or full; `StoreError`.
@@ -164,7 +165,9 @@ class AgentService(Generic[Live]):
         if principal.key_id is not None:
             await self._check_quota(principal.key_id, request, room)
         run_id = run_id or new_run_id()
-        body = RunCreated(request=request, room=room, owner=principal.owner, key=principal.key_id, hidden=hidden)
+        body = RunCreated(
+            request=request, room=room, owner=principal.owner, key=principal.key_id, hidden=hidden, one_off=one_off
+        )
         async with self._hold_run_slot(principal, run_id):
             await self.worker.create_run(run_id, body)
         return run_id

@@ -101,10 +101,15 @@ def _to_agent_request(stepgate: Stepgate, body: OrchestratorInput) -> AgentReque
     known_rooms = {room.id for room in stepgate.rooms}
     return AgentRequest(
         prompt=body.user_message,
-        conversation_id=f"{body.user_id}/{body.session_id}",
+        conversation_id=build_session_name(body.user_id, body.session_id),
         room=body.room or (KNOWLEDGE_ROOM if KNOWLEDGE_ROOM in known_rooms else None),
         metadata=metadata | options,
     )
+
+
+def build_session_name(user_id: str, session_id: str) -> str:
+    """Returns the name of a user's session among the conversations of the API key's owner."""
+    return f"{user_id}/{session_id}"
 
 
 def _build_tailor_output(state: RunState, text: str) -> TailorOutput:

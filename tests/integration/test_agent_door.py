@@ -200,3 +200,26 @@ async def test_a_body_that_lies_about_its_length_is_stopped_while_it_comes_in(se
     async with serve(max_body_bytes=100_000) as url, httpx.AsyncClient(timeout=30) as client:
         response = await client.post(f"{url}/v1/agent", content=endless())
     assert response.status_code == 413
+
+
+@pytest.mark.row("S001-12")
+async def test_messages_replace_a_conversation_for_one_request(serve: Serve, model_server: ScriptedServer) -> None:
+    """Neither the stored history nor the memory brings the conversation back, and the request leaves no trace in it."""
+    own = [{"role": "user", "content": "My boat is Mira"}, {"role": "assistant", "content": "A fine name."}]
+    asked: list[str] = []
+    async with serve(script(says("Noted."))) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        for prompt, more in (
+            ("My boat is Aurora", {}),
+            ("What is the name of my boat", {"messages": own}),
+            ("What is the name of my boat", {}),
+        ):
+            body = {"prompt": prompt, "conversation_id": "c", **more}
+            assert (await client.post("/v1/agent", json=body)).status_code == 200
+            asked.append(str(model_server.requests()[-1]["body"]["messages"]))
+        history = (await client.get("/v1/conversations/c/state")).json()["history"]
+    assert ("Aurora" in asked[1], "Mira" in asked[1]) == (False, True)
+    assert ("Aurora" in asked[2], "Mira" in asked[2]) == (True, False)
+    assert [one["content"] for one in history if one["role"] == "user"] == [
+        "My boat is Aurora",
+        "What is the name of my boat",
+    ]

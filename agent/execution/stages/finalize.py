@@ -134,7 +134,7 @@ async def _save_exchange(run: Run, answer: AnswerFinished, *, complete: bool) ->
     """Saves the exchange in its conversation and, if the run was complete, in the memory."""
     state = run.state
     conversation = state.request.conversation_id
-    if conversation is None or state.cancel_request is not None:
+    if conversation is None or state.is_one_off or state.cancel_request is not None:
         return
     tainted = state.tainted or any(step.output.tainted for step in state.steps.values() if step.output is not None)
     await run.flush()  # a crash after this must find the answer that was remembered, not have another one written
