@@ -20,6 +20,7 @@ from gateway.doors import (
     collections,
     conversations,
     documents,
+    guardrails,
     ingestion,
     memories,
     openai,
@@ -72,7 +73,7 @@ def create_app(
     )
     served = (
         openai, agent, query, runs, memories, collections, documents, citations, ingestion, tasks, catalogue,
-        conversations, sessions, sources, audit, users,
+        conversations, sessions, sources, audit, users, guardrails,
     )  # fmt: skip
     doors = [door.router for door in served]
     if settings.web:
