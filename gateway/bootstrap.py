@@ -61,6 +61,7 @@ from gateway.bootstrap_pipeline_builder import (
     build_ttl_store,
 )
 from gateway.bootstrap_stores import (
+    Storage,
     build_connectors,
     build_corpus_indexer,
     build_embedder,
@@ -128,15 +129,15 @@ class Stepgate:
 
 @asynccontextmanager
 async def build_gateway(
-    settings: Settings, *, recover: bool = True, foreign: McpServersMode = "started"
+    settings: Settings, *, recover: bool = True, foreign: McpServersMode = "started", storage: "Storage | None" = None
 ) -> AsyncIterator[Stepgate]:
     """Builds the gateway and shuts it down on exit. With `recover` it also resumes abandoned runs, now and while it
-    lives.
+    lives. `storage` replaces the store of the settings; it is closed on exit too.
 
     Raises `ConfigError`, `StoreNewerError` and `StoreError`, each with a one-line message.
     """
     async with AsyncExitStack() as stack:
-        store = await open_store(settings)
+        store = storage if storage is not None else await open_store(settings)
         stack.push_async_callback(store.close)
         installed = InstalledExtensions.with_parsers()
         extensions = installed.add_gates(merge_extensions(BUILTIN_EXTENSIONS))

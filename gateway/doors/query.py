@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent.core.models import AgentRequest, JsonObject, TailorOutput
+from agent.core.models import AgentRequest, JsonObject, TailorOutput, TraceStep
 from agent.core.run_state import RunState, StepStatus, fold
 from agent.grounded_answers import Persona
 from agent.runs.response import build_response
@@ -65,11 +65,12 @@ class PlanStepView(BaseModel):
 
 
 class OrchestratorOutput(BaseModel):
-    """The answer, the plan behind it, and the duration in milliseconds."""
+    """The answer, the plan behind it, the duration in milliseconds, and the trace (`steps` at other endpoints)."""
 
     final_response: TailorOutput
     execution_plan: list[PlanStepView]
     processing_time_total_ms: float
+    trace: list[TraceStep]
 
 
 @router.post("/query", response_model=OrchestratorOutput, responses=ERRORS)
@@ -84,10 +85,12 @@ async def run_query(body: OrchestratorInput, http: Request, stepgate: Gateway, c
         http, stepgate.service.wait_for_events(run.run_id, owner=run.owner, seen_seq=run.last_seq)
     )
     state = fold(run.run_id, events)
+    response = build_response(events)
     output = OrchestratorOutput(
-        final_response=_build_tailor_output(state, build_response(events).response),
+        final_response=_build_tailor_output(state, response.response),
         execution_plan=build_plan_view(state),
         processing_time_total_ms=round((monotonic() - started) * 1000, 1),
+        trace=list(response.steps),
     )
     headers = {RUN_ID_HEADER: run.run_id}
     return Response(output.model_dump_json(), media_type="application/json", headers=headers)
