@@ -116,14 +116,28 @@ def build_session_name(user_id: str, session_id: str) -> str:
 
 
 def _build_tailor_output(state: RunState, text: str) -> TailorOutput:
-    """Returns the tailored answer. An answer that was not tailored has no evidence and so no confidence."""
+    """Returns the tailored answer. An answer that was not tailored has no passages as evidence: its confidence is 1 if
+    it was calculated, else 0.
+    """
     answer = state.answer
     if answer is None:
         return TailorOutput(content=text)
     if answer.tailored is not None:
         return answer.tailored
     evidence = tuple(one.evidence for one in answer.citations if one.evidence is not None)
-    return TailorOutput(content=answer.text, citations=evidence)
+    return TailorOutput(content=answer.text, citations=evidence, confidence_score=1.0 if _is_calculated(state) else 0.0)
+
+
+def _is_calculated(state: RunState) -> bool:
+    """Returns whether a complete answer rests on results of tools alone, none of which read anything from outside.
+
+    The run is complete only if every figure of the answer stands in these results.
+    """
+    steps = state.plan.steps if state.plan is not None else ()
+    outputs = [state.get_step(step.id).output for step in steps if step.action == "tool"]
+    others = [step for step in steps if step.action not in ("tool", "completion")]
+    calculated = [one for one in outputs if one is not None and not one.tainted and one.effective == "rules"]
+    return bool(outputs) and calculated == outputs and not others and state.completeness == "complete"
 
 
 def build_plan_view(state: RunState) -> list[PlanStepView]:

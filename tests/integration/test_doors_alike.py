@@ -13,6 +13,7 @@ from agent.storage.api_keys import KeyStore
 from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.sql import SqliteClient
 from tests.integration.conftest import Serve
+from tests.support.script import says, script
 
 TASK = "What is 17.5 * 240, and what time is it in Atlantis?"
 """A sum that succeeds, and a place without a time zone: both outcomes are told alike."""
@@ -97,6 +98,16 @@ async def test_the_answers_of_queries_and_tasks_hold_the_trace_of_the_run(serve:
                 line for line in run["steps"] if line["type"] in SHOWN
             ]
             assert {line["type"] for line in lines} - {"finalize"} == {line["type"] for line in run["steps"]}
+
+
+async def test_a_calculated_answer_is_certain_and_one_without_evidence_is_not(serve: Serve) -> None:
+    found = {}
+    for model, question in ((None, "What is 6*7?"), (script(says("Blue.", to="completion")), "hm?")):
+        async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+            body = {"user_message": question, "session_id": "s", "user_id": "u", "room": "stepgate"}
+            answer = (await client.post("/query", json=body)).json()["final_response"]
+            found[answer["content"]] = answer["confidence_score"]
+    assert found == {"6*7 = 42": 1.0, "Blue.": 0.0}
 
 
 @pytest.mark.row("S001-13")
