@@ -39,6 +39,13 @@ def named(text: str) -> list[tuple[str, str]]:
         ("release v4.2.1 on 2026-11-04", [("version", "v4.2.1"), ("date", "2026-11-04")]),
         ("31 percent of reads", [("measure", "31 percent")]),
         ("we asked Maria Lind about it", [("name", "Maria Lind")]),
+        (
+            "Anna Berg asked Tom Ek. Maria Lind answered.",
+            [("name", "Anna Berg"), ("name", "Tom Ek"), ("name", "Maria Lind")],
+        ),
+        ("When Anna Berg calls", [("name", "Anna Berg")]),
+        ("ping db-01.eu.example.com:5432", [("host", "db-01.eu.example.com:5432")]),
+        ("see notes.txt, com.example.Main and app.py", []),
         ("in UTF-8 and by ISO-8601", []),
         ("several things", []),
         ("", []),
