@@ -64,7 +64,10 @@ def create_app(
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
-            wired = stepgate or await stack.enter_async_context(build_gateway(settings, storage=storage))
+            if stepgate is not None:
+                wired = stepgate
+            else:
+                wired = await stack.enter_async_context(build_gateway(settings, storage=storage))
             app.state.stepgate = wired
             await stack.enter_async_context(mcp.serve(wired))
             yield

@@ -372,6 +372,10 @@ class Settings(BaseSettings):
         values = (getattr(self, name) for name in _list_secret_fields())
         return tuple(value.get_secret_value() for value in values if isinstance(value, SecretStr))
 
+    def list_secret_names(self) -> tuple[str, ...]:
+        """Returns the names of the secrets that are set."""
+        return tuple(name for name in _list_secret_fields() if getattr(self, name) is not None)
+
     @property
     def is_llm_configured(self) -> bool:
         """Whether a model is configured. Without one the gateway works in rules mode."""
