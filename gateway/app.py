@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI
 
 from agent.core.settings import Settings
+from agent.core.settings_loading import load_settings
 from gateway import errors
 from gateway.auth.authentication import read_key
 from gateway.bootstrap import Stepgate, build_gateway
+from gateway.bootstrap_stores import Storage
 from gateway.deferred_response import DeferredResponseMiddleware
 from gateway.doors import (
     ag_ui,
@@ -23,6 +25,7 @@ from gateway.doors import (
     conversations,
     documents,
     embeddings,
+    guardrails,
     ingestion,
     memories,
     openai,
@@ -47,20 +50,29 @@ if TYPE_CHECKING:
 
 
 def create_app(
-    settings: Settings, stepgate: Stepgate | None = None, mcp_extras: "ExtrasFactory | None" = None
+    settings: Settings | None = None,
+    stepgate: Stepgate | None = None,
+    mcp_extras: "ExtrasFactory | None" = None,
+    *,
+    storage: "Storage | None" = None,
 ) -> FastAPI:
     """Returns the ASGI application over `stepgate`; without one, its lifespan builds a gateway and drains it at the
     end.
 
+    Without `settings` they are loaded from the environment. `storage` replaces the store of the settings: with
+    `agent.storage.journal_sqlite.open_in_memory()` the application runs without a database file, until its end.
     `mcp_extras` adds tools, prompts and resources to the MCP server. Only the conformance tests use it.
     """
-
+    settings = settings or load_settings()
     mcp = LazyMcpDoor(settings, mcp_extras)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
-            wired = await stack.enter_async_context(build_gateway(settings)) if stepgate is None else stepgate
+            if stepgate is not None:
+                wired = stepgate
+            else:
+                wired = await stack.enter_async_context(build_gateway(settings, storage=storage))
             app.state.stepgate = wired
             await stack.enter_async_context(mcp.serve(wired))
             yield
@@ -78,7 +90,7 @@ def create_app(
     served = (
         openai, responses, completions, embeddings,
         agent, ag_ui, query, runs, memories, collections, documents, citations, ingestion, tasks, catalogue,
-        conversations, sessions, sources, audit, users,
+        conversations, sessions, sources, audit, users, guardrails,
     )  # fmt: skip
     doors = [door.router for door in served]
     if settings.web:

@@ -6,7 +6,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from agent.core.entry_points import InstalledExtension
@@ -16,7 +15,6 @@ from agent.core.model_endpoints import split_models
 from agent.core.models import AgentRequest, Room
 from agent.core.settings import Settings
 from agent.execution.executor import RunExecutor
-from agent.execution.gates import validate_room_gates
 from agent.execution.graph import build_langgraph_driver
 from agent.execution.stages.guard import validate_request
 from agent.execution.workflow import drive
@@ -36,8 +34,8 @@ from agent.net import SafeClient
 from agent.owners import OwnerDeletion
 from agent.pipeline_builder.conversations import BuilderConversations
 from agent.policy.redaction.requests import redact_request
-from agent.rooms import Rooms, load_rooms
-from agent.run_context.extensions import Extensions, merge_extensions
+from agent.rooms import Rooms
+from agent.run_context.extensions import merge_extensions
 from agent.run_context.ground import GroundSources
 from agent.run_context.run import Engine, Observer, Run
 from agent.run_context.token_estimates import estimate_first_call_tokens
@@ -46,7 +44,7 @@ from agent.runs.run_worker import ServiceLimits, worker_name
 from agent.runs.service import AgentService
 from agent.runs.sessions import SessionStore
 from agent.runs.tasks import TaskService
-from agent.skills import SkillLibrary, check_room_skills, list_skill_roots
+from agent.skills import SkillLibrary
 from agent.storage.api_keys import KeyStore
 from agent.storage.audit import AuditLog, StoredAuditLog
 from agent.storage.journal import Journal
@@ -57,13 +55,14 @@ from gateway.auth.authentication import CACHE_SECONDS, Authenticator, is_key_req
 from gateway.auth.external_tokens import build_token_verifier
 from gateway.bootstrap_extensions import InstalledExtensions
 from gateway.bootstrap_pipeline_builder import (
-    allow_rooms_without_model,
     build_conversations,
     build_pipeline_builder,
     build_pipeline_tools,
     build_ttl_store,
 )
+from gateway.bootstrap_rooms import check_room_contents, load_rooms_and_skills
 from gateway.bootstrap_stores import (
+    Storage,
     build_connectors,
     build_corpus_indexer,
     build_embedder,
@@ -83,9 +82,7 @@ from gateway.observe.access_log import log_run
 from gateway.observe.metrics import Metrics
 from gateway.observe.traces import RunTraces, build_tracer_provider
 from gateway.packaged_files import PACKAGE_ROOT as PACKAGE_ROOT  # noqa: PLC0414 - re-exported for callers that build a part of the gateway
-from gateway.packaged_files import SHIPPED_VIEWS
 from mcp_tools.builtin import BUILTIN_EXTENSIONS, builtin_tools
-from mcp_tools.server.views import check_rooms, load_configured_views
 
 if TYPE_CHECKING:
     from agent.llm.http import HttpModelClient
@@ -138,20 +135,23 @@ class Stepgate:
 
 @asynccontextmanager
 async def build_gateway(
-    settings: Settings, *, recover: bool = True, foreign: McpServersMode = "started"
+    settings: Settings,
+    *,
+    recover: bool = True,
+    foreign: McpServersMode = "started",
+    storage: "Storage | None" = None,
 ) -> AsyncIterator[Stepgate]:
     """Builds the gateway and shuts it down on exit. With `recover` it also resumes abandoned runs, now and while it
-    lives.
+    lives. `storage` replaces the store of the settings; it is closed on exit too.
 
     Raises `ConfigError`, `StoreNewerError` and `StoreError`, each with a one-line message.
     """
     async with AsyncExitStack() as stack:
-        store = await open_store(settings)
+        store = storage if storage is not None else await open_store(settings)
         stack.push_async_callback(store.close)
         installed = InstalledExtensions.with_parsers()
         extensions = installed.add_gates(merge_extensions(BUILTIN_EXTENSIONS))
-        rooms = _load_rooms(settings, extensions)
-        skills = _load_skills(settings, rooms)
+        rooms, skills = load_rooms_and_skills(settings, extensions)
         vectors, embedder = build_vector_index(settings, store), build_embedder(settings)
         audit = StoredAuditLog(build_statements(store), time.time)
         memory = MemoryStore(vectors, embedder, time.time, audit)
@@ -175,6 +175,8 @@ async def build_gateway(
         )
         if servers is not None:
             stack.push_async_callback(servers.aclose)
+        if foreign != "ignored":  # else the names of the servers are unknown
+            check_room_contents(rooms, registry, skills, servers.servers.keys() if servers is not None else ())
         models = await _build_models(settings)
         if models.client is not None:
             stack.push_async_callback(models.client.aclose)
@@ -202,9 +204,7 @@ async def build_gateway(
             ),
             quota_reservations=quotas,
             extensions=extensions,
-            ground=GroundSources(
-                builtins.walk_files, library.list_collections, lambda: _list_instructions(servers)
-            ),
+            ground=GroundSources(builtins.walk_files, library.list_collections, lambda: _list_instructions(servers)),
         )
         service = _build_agent_service(engine, rooms, audit, quotas, run_concurrency)
         tasks = TaskService(build_task_store(store), service, room=settings.task_room, clock=time.time)
@@ -274,36 +274,6 @@ async def _run_background_work(
         for task in (leases, slots):
             task.cancel()
         await asyncio.wait([leases, slots])
-
-
-def _load_rooms(settings: Settings, extensions: Extensions) -> Rooms:
-    """Loads the rooms. Raises `ConfigError` for a broken file and for what `_check_rooms` finds."""
-    rooms = load_rooms(
-        PACKAGE_ROOT / "config" / "rooms",
-        *([settings.rooms_dir] if settings.rooms_dir else []),
-        default=settings.default_room,
-        guard_input={"injection": settings.guard_injection, "pii": settings.guard_pii},
-    )
-    _check_rooms(rooms, settings, extensions)
-    return allow_rooms_without_model(rooms, settings)
-
-
-def _load_skills(settings: Settings, rooms: Rooms) -> SkillLibrary:
-    """Loads the skills and logs their problems. Raises `ConfigError` for a room whose skill does not exist."""
-    roots = list_skill_roots(settings, shipped=PACKAGE_ROOT / "skills", cwd=Path.cwd(), home=Path.home())
-    skills = SkillLibrary.load(roots)
-    for diagnostic in skills.diagnostics:
-        log.warning("%s", diagnostic)
-    check_room_skills(rooms, skills)
-    return skills
-
-
-def _check_rooms(rooms: Rooms, settings: Settings, extensions: Extensions) -> None:
-    """Raises `ConfigError` for an unknown gate of a room, and for an unknown room of tasks or of an MCP view."""
-    validate_room_gates(rooms, extensions)
-    if settings.task_room not in (known := [room.id for room in rooms]):
-        raise ConfigError(f"AGENT_TASK_ROOM: there is no room {settings.task_room!r}; known rooms: {', '.join(known)}")
-    check_rooms(load_configured_views(settings, SHIPPED_VIEWS).values(), rooms)
 
 
 def _build_trace_observers(settings: Settings, stack: AsyncExitStack) -> tuple[Observer, ...]:

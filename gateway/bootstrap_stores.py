@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from agent.core.errors import ConfigError
 from agent.core.settings import Settings
@@ -40,7 +40,11 @@ if TYPE_CHECKING:
     from agent.storage.journal_postgres import PostgresStore
 
 
-async def open_store(settings: Settings) -> "SqliteStore | PostgresStore":
+Storage: TypeAlias = "SqliteStore | PostgresStore"
+"""Where runs, conversations, documents and keys are stored."""
+
+
+async def open_store(settings: Settings) -> Storage:
     """Opens the store: PostgreSQL if AGENT_DATABASE_URL is set, else SQLite in the data folder."""
     if settings.database_url is None:
         return await open_sqlite(settings.database_path)
@@ -82,7 +86,7 @@ def build_embedder(settings: Settings) -> Embedder | None:
     )
 
 
-def build_vector_index(settings: Settings, store: "SqliteStore | PostgresStore") -> VectorIndex:
+def build_vector_index(settings: Settings, store: Storage) -> VectorIndex:
     """Returns the vector index: Qdrant if configured, else the store."""
     if settings.qdrant_url is not None or settings.qdrant_path is not None:
         key = settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None
@@ -96,7 +100,7 @@ def build_vector_index(settings: Settings, store: "SqliteStore | PostgresStore")
 
 def build_library(
     settings: Settings,
-    store: "SqliteStore | PostgresStore",
+    store: Storage,
     vectors: VectorIndex,
     embedder: Embedder | None,
     client: SafeClient,
@@ -121,9 +125,7 @@ def build_library(
     )
 
 
-def build_corpus_indexer(
-    store: "SqliteStore | PostgresStore", vectors: VectorIndex, embedder: Embedder | None
-) -> CorpusIndexer:
+def build_corpus_indexer(store: Storage, vectors: VectorIndex, embedder: Embedder | None) -> CorpusIndexer:
     """Returns the indexer that loads corpora into collections."""
     statements = build_statements(store)
     documents, collections = DocumentStore(statements, time.time), CollectionStore(statements, time.time)
@@ -160,7 +162,7 @@ def build_subagent_runner(
     return SubAgentRunner(materials)
 
 
-def build_statements(store: "SqliteStore | PostgresStore") -> SqlClient:
+def build_statements(store: Storage) -> SqlClient:
     """Returns single SQL statements on the store's database."""
     if isinstance(store, SqliteStore):
         return SqliteClient(store.database)
@@ -178,7 +180,7 @@ def build_rate_limiter(settings: Settings) -> RateLimiter:
     )
 
 
-def _build_lexical_index(store: "SqliteStore | PostgresStore") -> LexicalIndex:
+def _build_lexical_index(store: Storage) -> LexicalIndex:
     if isinstance(store, SqliteStore):
         return create_sqlite_index(store.database)
     from agent.search.lexical_postgres import create_postgres_index  # noqa: PLC0415 - as for the store
@@ -186,7 +188,7 @@ def _build_lexical_index(store: "SqliteStore | PostgresStore") -> LexicalIndex:
     return create_postgres_index(store.database)
 
 
-def build_task_store(store: "SqliteStore | PostgresStore") -> TaskStore:
+def build_task_store(store: Storage) -> TaskStore:
     """Returns the task store."""
     if isinstance(store, SqliteStore):
         return TaskStore(SqliteClient(store.database), time.time)

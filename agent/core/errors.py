@@ -164,8 +164,22 @@ class AgentFailure(BaseModel):
     error_code: str = Field(description="a key of the failure table")
     message: str = Field(description="what happened, to what, and what to do")
     recoverable: bool
+    stage: str = Field(
+        default="",
+        description="where it happened: request (no run was started), a stage of the run (guard, understand, retrieve, "
+        "plan, approve, execute, verify, translate, finalize), or connect or parse for a source or a file",
+    )
     details: dict[str, JsonValue] = Field(default_factory=dict)
     timestamp: datetime = Field(default_factory=lambda: datetime.now(UTC))
+
+
+_STAGES_BY_CODE = (("ERR_GUARDRAIL_", "guard"), ("ERR_CONNECTOR_", "connect"), ("ERR_PARSER_", "parse"))
+
+
+def get_stage(failure: AgentFailure) -> str:
+    """Returns the stage of a failure; one without a run failed by its own code's stage, or as a request."""
+    named = (stage for prefix, stage in _STAGES_BY_CODE if failure.error_code.startswith(prefix))
+    return failure.stage or next(named, "request")
 
 
 class AgentError(Exception):

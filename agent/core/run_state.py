@@ -180,6 +180,11 @@ class RunState:
         return self._created.hidden
 
     @property
+    def is_one_off(self) -> bool:
+        """Whether the exchange is added to no conversation: the caller sent other messages in its place."""
+        return self._created.one_off
+
+    @property
     def is_gated(self) -> bool:
         """Whether the room's required tools and gates apply: to all runs but background prompts of a chat page."""
         return not self.is_hidden

@@ -414,6 +414,10 @@ class Settings(BaseSettings):
         keys = (endpoint.api_key for endpoint in self.model_endpoints.values())
         return tuple(value.get_secret_value() for value in (*values, *keys) if isinstance(value, SecretStr))
 
+    def list_secret_names(self) -> tuple[str, ...]:
+        """Returns the names of the secrets that are set."""
+        return tuple(name for name in _list_secret_fields() if getattr(self, name) is not None)
+
     @property
     def is_llm_configured(self) -> bool:
         """Whether a model is configured. Without one the gateway works in rules mode."""

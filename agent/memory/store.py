@@ -109,7 +109,7 @@ class MemoryStore:
 
         The configured embedder processes it with the next search, so that no answer waits for it.
         """
-        text = f"{question.strip()[:1000]}\n{answer.strip()[:2000]}"
+        text = format_exchange(question, answer)
         memory = self._build_memory(owner, text, "exchange", f"conversation {conversation_id}", tainted=tainted)
         await self._put_local(memory, _build_scope(conversation_id))
         self._fully_embedded_owners.discard(owner)
@@ -241,6 +241,11 @@ class MemoryStore:
         # The id is a hash, so that saving the same text twice, or again after a crash, stores one memory.
         digest = hashlib.blake2b(f"{owner}\x00{kind}\x00{source if kind == 'exchange' else ''}\x00{shown}".encode())
         return Memory(f"mem_{digest.hexdigest()[:32]}", owner, shown, kind, source, self._clock(), tainted)
+
+
+def format_exchange(question: str, answer: str) -> str:
+    """Returns an exchange as it is remembered."""
+    return f"{question.strip()[:1000]}\n{answer.strip()[:2000]}"
 
 
 def _select_relevant(hits: Sequence[Hit], by: Literal["local", "embedder"]) -> tuple[Memory, ...]:

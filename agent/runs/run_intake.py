@@ -164,7 +164,9 @@ class RunIntake:
         wire_request: JsonObject | None = None,
     ) -> AcceptedRun:
         if request.conversation_id is None or not self._conversations.handles_room(room):
-            return await submit_reply(self.service, caller, request) or await self._start(caller, request, room, run_id)
+            return await submit_reply(self.service, caller, request) or await self._start(
+                caller, request, room, run_id, one_off=request.messages is not None
+            )
         conversation_id = await self._conversations.get_id_for_chat(request.conversation_id, owner=caller.owner)
         request = request.model_copy(update={"conversation_id": conversation_id})
         return await submit_reply(self.service, caller, request) or await self._conversations.send_request(
@@ -179,6 +181,7 @@ class RunIntake:
         run_id: str | None,
         *,
         hidden: bool = False,
+        one_off: bool = False,
         origin: ChatRequest | None = None,
     ) -> AcceptedRun:
         run_id = await self.service.start_run(
@@ -186,6 +189,7 @@ class RunIntake:
             caller,
             room=room,
             hidden=hidden,
+            one_off=one_off,
             run_id=run_id,
             wire_request=origin.wire_request if origin else None,
             tainted=origin is not None and origin.tainted,

@@ -153,6 +153,7 @@ class AgentService(Generic[Live]):
         *,
         room: Room | None = None,
         hidden: bool = False,
+        one_off: bool = False,
         run_id: str | None = None,
         wire_request: JsonObject | None = None,
         tainted: bool = False,
@@ -161,7 +162,7 @@ class AgentService(Generic[Live]):
 
         `room` is the result of `admit`, if the caller has called it. `run_id` is an id from `new_run_id` that was
         recorded before. `hidden` keeps the run out of lists. `wire_request` is stored for the door that shows the run.
-        `tainted` means that the conversation relies on untrusted content.
+        `tainted` means that the conversation relies on untrusted content. `one_off` adds nothing to the conversation.
 
         Raises what `admit` raises; `RateLimitError` if the key has no tokens left this minute or too many parallel
         runs; `BusyError` if draining or full; `StoreError`.
@@ -179,6 +180,7 @@ class AgentService(Generic[Live]):
             owner=principal.owner,
             key=principal.key_id,
             hidden=hidden,
+            one_off=one_off,
             tainted=tainted,
             wire_request=wire_request or {},
         )

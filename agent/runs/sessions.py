@@ -51,6 +51,21 @@ class SessionStore:
         )  # fmt: skip
         return str(rows[0][0]) if rows else None
 
+    async def exists(self, owner: str, name: str) -> bool:
+        """Returns whether a run or a message has this name."""
+        names = (name,)
+        return await self.find_newest_run(owner, names) is not None or bool(await self.list_turns(owner, names))
+
+    async def find_user_sessions(self, owner: str, session_id: str) -> list[str]:
+        """Returns the names under which `POST /query` stores the sessions of this id, one for each user."""
+        ending = f"/{replace_surrogates(session_id)}".replace("\x00", "")
+        rows = await self._statements.read(
+            "SELECT DISTINCT conversation_id FROM runs WHERE owner = ? AND conversation_id IS NOT NULL "
+            "AND substr(conversation_id, length(conversation_id) - ?) = ?",
+            owner, len(ending) - 1, ending,
+        )  # fmt: skip
+        return [str(name) for (name,) in rows]
+
     async def clear_session(self, owner: str, names: Sequence[str]) -> None:
         """Deletes the history: the next run starts afresh. The conversation's runs stay, without a conversation.
 

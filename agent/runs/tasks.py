@@ -16,6 +16,7 @@ from agent.core.models import LOCAL_OWNER, AgentRequest, JsonObject
 from agent.core.principal import LOCAL, Principal
 from agent.core.run_state import RunState, fold
 from agent.core.trace.gate_summary import build_gate_summary
+from agent.core.trace.task_trace import build_task_trace
 from agent.runs.response import build_response
 from agent.runs.run_end import RunEndWatcher
 from agent.runs.service import AgentService, new_run_id
@@ -184,6 +185,7 @@ async def build_documents(events: Sequence[ev.Event], state: RunState, blob: Fet
         "runtime": response.metadata["runtime"],
         "usage": response.metadata["usage"],
         "steps": [step.model_dump(mode="json") for step in response.steps],
+        "trace": [*build_task_trace(response.steps, state)],
         "created_at": state.created_at,
         "ended_at": state.updated_at,
     }

@@ -35,7 +35,7 @@ from agent.storage.journal_rows import (
     make_title,
     parse_run_row,
 )
-from agent.storage.sqlite import SqliteDatabase, open_database
+from agent.storage.sqlite import SqliteDatabase, open_database, open_memory_database
 
 POLL_SECONDS = 0.25
 """How often a waiting reader checks whether another process has appended."""
@@ -62,7 +62,15 @@ class SqliteStore:
 
 async def open_sqlite(path: Path, clock: Callable[[], float] = time.time) -> SqliteStore:
     """Opens the store at `path`. Raises what `open_database` raises."""
-    database = await asyncio.to_thread(open_database, path)
+    return _build_store(await asyncio.to_thread(open_database, path), clock)
+
+
+def open_in_memory(clock: Callable[[], float] = time.time) -> SqliteStore:
+    """Returns an empty store in memory. Nothing of it is kept, and no other process sees it."""
+    return _build_store(open_memory_database(), clock)
+
+
+def _build_store(database: SqliteDatabase, clock: Callable[[], float]) -> SqliteStore:
     return SqliteStore(SqliteJournal(database, clock), SqliteConversations(database, clock), database)
 
 

@@ -190,6 +190,14 @@ def open_database(path: Path) -> SqliteDatabase:
     return SqliteDatabase(path, connection)
 
 
+def open_memory_database() -> SqliteDatabase:
+    """Returns an empty database in memory, which ends with its connection. For tests and trials: nothing is kept."""
+    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    _create_tables(connection)
+    _configure(connection)
+    return SqliteDatabase(Path(":memory:"), connection)
+
+
 def _configure(connection: sqlite3.Connection) -> None:
     _set_wal(connection)
     # With WAL, NORMAL loses no committed transaction if the process dies, only if the power fails.

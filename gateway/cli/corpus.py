@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agent.core.errors import NotFoundError
 from agent.core.models import LOCAL_OWNER
 from agent.text.plurals import format_count
 from gateway.cli import lazy_rich
@@ -26,6 +27,8 @@ app = typer.Typer(
 
 MAX_SHOWN_FAULTS = 20
 EXAMPLE = PACKAGE_ROOT / "config" / "examples"
+EXAMPLE_COMPANY, EXAMPLE_ISSUES = "example-company", "example-issues"
+"""The collections of the example company: names of their own, so that it never mixes with a company's documents."""
 SAMPLE = "P1 incident: user profile picture errors causing latency and failures."
 ReportProgress = Callable[[str, int, int], None]
 
@@ -109,17 +112,22 @@ def query_collection(
 @app.command("example")
 def load_example(
     folder: Annotated[Path | None, typer.Option(help="Also store the prepared corpora in this folder.")] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the example company again.")] = False,
 ) -> None:
-    """Load the example company: policies, runbooks and tickets into `company`, tickets and incidents into `issues`."""
+    """Load the example company: policies, runbooks and tickets into `example-company`, tickets and incidents into
+    `example-issues`. Your own collections stay as they are.
+    """
+    if remove:
+        run_with_gateway(_remove_example)
+        return
     import tempfile  # noqa: PLC0415 - `--help` does not need it
 
     from agent.ingest.corpus_mapping import load_mapping  # noqa: PLC0415 - as above
     from agent.ingest.corpus_prepare import prepare  # noqa: PLC0415 - as above
 
     async def work(stepgate: "Stepgate") -> None:
-        company, issues = stepgate.settings.incident_knowledge, stepgate.settings.incident_issues
-        read = await stepgate.library.ingest(LOCAL_OWNER, company, EXAMPLE / "company" / "documents")
-        print(f"{company}: {read.read} documents read, {read.unchanged} unchanged")
+        read = await stepgate.library.ingest(LOCAL_OWNER, EXAMPLE_COMPANY, EXAMPLE / "company" / "documents")
+        print(f"{EXAMPLE_COMPANY}: {read.read} documents read, {read.unchanged} unchanged")
         with tempfile.TemporaryDirectory(prefix="stepgate-corpus-") as temporary:
             into = folder.expanduser() if folder is not None else Path(temporary)
             corpora = []
@@ -128,13 +136,30 @@ def load_example(
                 report = prepare(mapping, [EXAMPLE / "company" / f"{name}.csv"], into / f"{name}.jsonl")
                 _print_prepared(report)
                 corpora.append(report.path)
-            _print_built(await stepgate.corpus.build(LOCAL_OWNER, company, corpora[:1]))
-            _print_built(await stepgate.corpus.build(LOCAL_OWNER, issues, corpora))
+            _print_built(await stepgate.corpus.build(LOCAL_OWNER, EXAMPLE_COMPANY, corpora[:1]))
+            _print_built(await stepgate.corpus.build(LOCAL_OWNER, EXAMPLE_ISSUES, corpora))
+        settings = stepgate.settings
+        if (settings.incident_knowledge, settings.incident_issues) != (EXAMPLE_COMPANY, EXAMPLE_ISSUES):
+            print("The incident room searches these collections once it is told so:")
+            print(f"    export AGENT_INCIDENT_KNOWLEDGE={EXAMPLE_COMPANY} AGENT_INCIDENT_ISSUES={EXAMPLE_ISSUES}")
         print(f'Now: stepgate ask --room incident "{SAMPLE}"')
 
+    print(f"The example company goes into the collections {EXAMPLE_COMPANY} and {EXAMPLE_ISSUES}, and nowhere else.")
+    print("`stepgate corpus example --remove` removes it.")
     if folder is not None:
         folder.expanduser().mkdir(parents=True, exist_ok=True)
     run_with_gateway(work)
+
+
+async def _remove_example(stepgate: "Stepgate") -> None:
+    """Removes the collections of the example company, as far as they exist."""
+    for name in (EXAMPLE_COMPANY, EXAMPLE_ISSUES):
+        try:
+            count = await stepgate.library.drop_collection(LOCAL_OWNER, name, by=LOCAL_OWNER)
+        except NotFoundError:
+            print(f"{name}: there is no such collection")
+        else:
+            print(f"{name}: removed, with {format_count(count, 'document')}")
 
 
 def _expand_paths(paths: list[Path]) -> list[Path]:

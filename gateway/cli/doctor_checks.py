@@ -14,6 +14,7 @@ from agent.core.errors import AgentError, ConfigError, StoreError
 from agent.core.extras import EXTRAS
 from agent.core.settings import PREFIX, Settings
 from agent.llm.embedder.port import EMBEDDER_SETTINGS
+from agent.storage.credentials import CredentialError, Credentials
 from gateway.bootstrap import Stepgate, build_gateway
 from gateway.cli.bind_address import PortError, bind_socket
 from gateway.readiness import check_readiness
@@ -69,6 +70,7 @@ async def run_checks(settings: Settings, *, wrong: list[str], unknown: list[str]
             async for finding in _check_components(stepgate, broken):
                 yield finding
         yield _check_port(settings)
+        yield _list_secret_names(settings)
         yield _check_ocr()
         yield _check_extras()
         for root in settings.readable_roots:
@@ -177,6 +179,17 @@ def _check_file_root(root: Path) -> Finding:
     readable = root.is_dir() and os.access(root, os.R_OK | os.X_OK)
     detail = f"the file tools read {root}" if readable else f"{root} is not a readable folder"
     return Finding("files", readable, detail, "create it, or set AGENT_FILE_ROOTS", fatal=False)
+
+
+def _list_secret_names(settings: Settings) -> Finding:
+    """Returns the secrets that are configured, by name only: those of the settings and of the file of credentials."""
+    names = [f"{PREFIX}{name.upper()}" for name in settings.list_secret_names()]
+    try:
+        stored = Credentials(settings.credentials_file).list_names()
+    except CredentialError as error:
+        return Finding("secrets", False, error.message, "correct the file, or set AGENT_CREDENTIALS_PATH", fatal=False)
+    files = f"; in {settings.credentials_file.name}: {', '.join(stored)}" if stored else ""
+    return Finding("secrets", True, f"configured: {', '.join(names) or 'none'}{files}")
 
 
 async def _list_contents(stepgate: Stepgate) -> AsyncIterator[Finding]:

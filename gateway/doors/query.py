@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent.core.models import AgentRequest, JsonObject, TailorOutput
+from agent.core.models import AgentRequest, JsonObject, TailorOutput, TraceStep
 from agent.core.run_state import RunState, StepStatus, fold
 from agent.grounded_answers import Persona
 from agent.runs.response import build_response
@@ -65,11 +65,12 @@ class PlanStepView(BaseModel):
 
 
 class OrchestratorOutput(BaseModel):
-    """The answer, the plan behind it, and the duration in milliseconds."""
+    """The answer, the plan behind it, the duration in milliseconds, and the trace (`steps` at other endpoints)."""
 
     final_response: TailorOutput
     execution_plan: list[PlanStepView]
     processing_time_total_ms: float
+    trace: list[TraceStep]
 
 
 @router.post("/query", response_model=OrchestratorOutput, responses=ERRORS)
@@ -84,10 +85,12 @@ async def run_query(body: OrchestratorInput, http: Request, stepgate: Gateway, c
         http, stepgate.service.wait_for_events(run.run_id, owner=run.owner, seen_seq=run.last_seq)
     )
     state = fold(run.run_id, events)
+    response = build_response(events)
     output = OrchestratorOutput(
-        final_response=_build_tailor_output(state, build_response(events).response),
+        final_response=_build_tailor_output(state, response.response),
         execution_plan=build_plan_view(state),
         processing_time_total_ms=round((monotonic() - started) * 1000, 1),
+        trace=list(response.steps),
     )
     headers = {RUN_ID_HEADER: run.run_id}
     return Response(output.model_dump_json(), media_type="application/json", headers=headers)
@@ -101,21 +104,40 @@ def _to_agent_request(stepgate: Stepgate, body: OrchestratorInput) -> AgentReque
     known_rooms = {room.id for room in stepgate.rooms}
     return AgentRequest(
         prompt=body.user_message,
-        conversation_id=f"{body.user_id}/{body.session_id}",
+        conversation_id=build_session_name(body.user_id, body.session_id),
         room=body.room or (KNOWLEDGE_ROOM if KNOWLEDGE_ROOM in known_rooms else None),
         metadata=metadata | options,
     )
 
 
+def build_session_name(user_id: str, session_id: str) -> str:
+    """Returns the name of a user's session among the conversations of the API key's owner."""
+    return f"{user_id}/{session_id}"
+
+
 def _build_tailor_output(state: RunState, text: str) -> TailorOutput:
-    """Returns the tailored answer. An answer that was not tailored has no evidence and so no confidence."""
+    """Returns the tailored answer. An answer that was not tailored has no passages as evidence: its confidence is 1 if
+    it was calculated, else 0.
+    """
     answer = state.answer
     if answer is None:
         return TailorOutput(content=text)
     if answer.tailored is not None:
         return answer.tailored
     evidence = tuple(one.evidence for one in answer.citations if one.evidence is not None)
-    return TailorOutput(content=answer.text, citations=evidence)
+    return TailorOutput(content=answer.text, citations=evidence, confidence_score=1.0 if _is_calculated(state) else 0.0)
+
+
+def _is_calculated(state: RunState) -> bool:
+    """Returns whether a complete answer rests on results of tools alone, none of which read anything from outside.
+
+    The run is complete only if every figure of the answer stands in these results.
+    """
+    steps = state.plan.steps if state.plan is not None else ()
+    outputs = [state.get_step(step.id).output for step in steps if step.action == "tool"]
+    others = [step for step in steps if step.action not in ("tool", "completion")]
+    calculated = [one for one in outputs if one is not None and not one.tainted and one.effective == "rules"]
+    return bool(outputs) and calculated == outputs and not others and state.completeness == "complete"
 
 
 def build_plan_view(state: RunState) -> list[PlanStepView]:

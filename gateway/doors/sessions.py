@@ -1,17 +1,18 @@
 """`/v1/conversations/{id}/state`: a conversation as its next run finds it, and clearing it.
 
-The id is the `conversation_id`, `session_id` or chat id that runs were given.
+The id is the `conversation_id`, `session_id` or chat id that runs were given. For a session of `POST /query`, the query
+parameter `user_id` names its user; it is needed only if several users have a session of this id.
 """
 
 import contextlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Annotated, Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from pydantic import Field
 
-from agent.core.errors import StoreError
+from agent.core.errors import ConflictError, StoreError
 from agent.core.models import FrozenModel
 from agent.core.run_state import RunState, fold
 from agent.run_context.outputs import cut_text
@@ -20,13 +21,14 @@ from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
-from gateway.doors.query import PlanStepView, build_plan_view
+from gateway.doors.query import PlanStepView, build_plan_view, build_session_name
 
 router = APIRouter(prefix="/v1/conversations", tags=["conversations"], dependencies=[require_scope("agent")])
 
 CONTEXT_CHARS = 4_000
 """Most characters of each result."""
 PREFERENCES = 100
+UserId = Annotated[str | None, Query(max_length=90, description="the user of a session of POST /query")]
 
 
 class HistoryMessage(FrozenModel):
@@ -59,9 +61,11 @@ class ConversationState(FrozenModel):
 
 
 @router.get("/{session_id:path}/state", responses=ERRORS)
-async def get_state(session_id: str, stepgate: Gateway, caller: CurrentCaller) -> ConversationState:
-    """Return a conversation's state; 404 if the caller has no such conversation."""
-    names = await _session_names(stepgate, session_id, caller.owner)
+async def get_state(
+    session_id: str, stepgate: Gateway, caller: CurrentCaller, user_id: UserId = None
+) -> ConversationState:
+    """Return a conversation's state; 404 if the caller has no such conversation, 409 if several users have one."""
+    names = await _session_names(stepgate, session_id, caller.owner, user_id)
     turns = await stepgate.sessions.list_turns(caller.owner, names)
     run_id = await stepgate.sessions.find_newest_run(caller.owner, names)
     if not turns and run_id is None:
@@ -86,11 +90,11 @@ async def get_state(session_id: str, stepgate: Gateway, caller: CurrentCaller) -
 
 
 @router.delete("/{session_id:path}/state", status_code=204, responses=ERRORS)
-async def clear_state(session_id: str, stepgate: Gateway, caller: CurrentCaller) -> None:
+async def clear_state(session_id: str, stepgate: Gateway, caller: CurrentCaller, user_id: UserId = None) -> None:
     """Delete the history of a conversation; its next run starts afresh. Its runs stay in /v1/runs, and the findings of
     a pipeline conversation stay there; 409 while one of its runs is in progress.
     """
-    names = await _session_names(stepgate, session_id, caller.owner)
+    names = await _session_names(stepgate, session_id, caller.owner, user_id)
     await stepgate.sessions.clear_session(caller.owner, names)
     for name in names:
         await stepgate.memory.delete_all(caller.owner, conversation_id=name)
@@ -98,10 +102,21 @@ async def clear_state(session_id: str, stepgate: Gateway, caller: CurrentCaller)
             await stepgate.conversations.builder.messages.delete(name)
 
 
-async def _session_names(stepgate: Stepgate, session_id: str, owner: str) -> Sequence[str]:
-    """Returns the names its runs use: a chat's runs about a pipeline have the id of that conversation."""
+async def _session_names(stepgate: Stepgate, session_id: str, owner: str, user_id: str | None) -> Sequence[str]:
+    """Returns the names its runs use. A chat's runs about a pipeline have the id of that conversation; those of
+    `POST /query` have the names of the user and the session. Raises `ConflictError` if several users have the session.
+    """
+    if user_id is not None:
+        session_id = build_session_name(user_id, session_id)
     found = await stepgate.conversations.builder.store.get(session_id, owner)
-    return (session_id,) if found is None or found.id == session_id else (session_id, found.id)
+    if found is not None:
+        return (session_id,) if found.id == session_id else (session_id, found.id)
+    if user_id is not None or await stepgate.sessions.exists(owner, session_id):
+        return (session_id,)
+    names = await stepgate.sessions.find_user_sessions(owner, session_id)
+    if len(names) > 1:
+        raise ConflictError(f"{len(names)} users have a session {session_id[:100]!r}; name one: ?user_id=")
+    return names or (session_id,)
 
 
 def _build_context(state: RunState) -> tuple[GatheredContext, ...]:

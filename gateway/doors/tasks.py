@@ -42,8 +42,9 @@ class NewTask(BaseModel):
 
 
 class TaskRecord(BaseModel):
-    """A task with the result of its newest run. `output` and `verification` are null until it has ended; `reason` says
-    why it was not completed.
+    """A task with the result of its newest run. `output`, `verification` and `trace` are null until it has ended;
+    `reason` says why it was not completed. Each line of `trace` names its stage: plan, retrieve, execute, verify or
+    finalize.
     """
 
     task_id: str
@@ -53,6 +54,7 @@ class TaskRecord(BaseModel):
     run_id: str | None = None
     output: JsonObject | None = None
     verification: JsonObject | None = None
+    trace: list[JsonObject] | None = None
     failure: JsonObject | None = None
     reason: str | None = None
     created_at: datetime
@@ -97,6 +99,7 @@ class TaskRunDetail(TaskRunItem):
     plan: JsonObject | None
     tool_results: list[JsonObject]
     verification: JsonObject
+    trace: list[JsonObject]
 
 
 @router.post("/tasks", status_code=201, responses={422: _UNUSABLE_FIELD, **ERRORS})
@@ -169,6 +172,7 @@ async def get_latest_task_run(task_id: str, stepgate: Gateway, caller: CurrentCa
         plan=run.plan,
         tool_results=list(run.tool_results or ()),
         verification=run.verification,
+        trace=_get_trace(run.state),
     )
 
 
@@ -206,11 +210,18 @@ def _to_task_record(task: Task, run: TaskRun | None) -> TaskRecord:
         run_id=run.run_id if run is not None else None,
         output=_build_output(state, run.tool_results or ()) if state is not None and run is not None else None,
         verification=run.verification if run is not None else None,
+        trace=_get_trace(state) if state is not None else None,
         failure=failure if isinstance(failure, dict) else None,
         reason=str(state["reason"]) if state is not None and state.get("reason") else None,
         created_at=_to_utc(task.created),
         updated_at=_to_utc(task.updated),
     )
+
+
+def _get_trace(state: JsonObject) -> list[JsonObject]:
+    """Returns the trace of a run; for one that was stored without stages, its steps."""
+    lines = state.get("trace", state.get("steps"))
+    return [line for line in lines if isinstance(line, dict)] if isinstance(lines, list) else []
 
 
 def _build_output(state: JsonObject, results: Sequence[JsonObject]) -> JsonObject | None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel
 
-from agent.core.errors import FAILURES, AgentFailure, FailureKind
+from agent.core.errors import FAILURES, AgentFailure, FailureKind, get_stage
 
 OPENAI_PATHS = ("/v1/chat", "/v1/models", "/v1/responses", "/v1/embeddings", "/v1/completions")
 """Paths whose callers are OpenAI clients and read errors in OpenAI's shape."""
@@ -163,9 +163,9 @@ def _text(value: object) -> str | None:
 
 
 def native_error(failure: AgentFailure) -> FailureBody:
-    """Returns a failure in Stepgate's own shape, without details that are None."""
+    """Returns a failure in Stepgate's own shape, with its stage and without details that are None."""
     details = {key: value for key, value in failure.details.items() if value is not None}
-    return FailureBody(error=failure.model_copy(update={"details": details}))
+    return FailureBody(error=failure.model_copy(update={"details": details, "stage": get_stage(failure)}))
 
 
 def rpc_error(failure: AgentFailure) -> RpcErrorBody:

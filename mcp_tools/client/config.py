@@ -71,7 +71,7 @@ class McpServerConfig(BaseModel):
         description="static: by `headers`, `env` or `credential`; oauth: by the login of `stepgate mcp-servers login`",
     )
     credential: str | None = Field(
-        default=None, min_length=1, description="name of a bearer token in AGENT_CREDENTIALS_FILE"
+        default=None, min_length=1, description="name of a bearer token in AGENT_CREDENTIALS_PATH"
     )
     oauth: OAuthClient = OAuthClient()
     idle_stop: float | None = Field(

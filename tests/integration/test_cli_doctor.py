@@ -101,3 +101,36 @@ def test_servers_are_waited_for_together_and_dead_ones_are_down_with_the_reason(
         assert f"do: see `stepgate mcp-servers test {name}`" in output
     assert "connecting" not in output
     assert "WARNING" not in output
+
+
+@pytest.mark.row("S002-36")
+def test_an_unknown_tool_or_skill_of_a_room_is_named_and_stops_the_start(tmp_path: Path) -> None:
+    rooms = tmp_path / "rooms"
+    rooms.mkdir()
+    (rooms / "office.yaml").write_text("tools: [calculater, srv__echo]\nskills: [sumarize]\n")
+    code, output = stepgate(tmp_path, "doctor", rooms_dir=str(rooms))
+    assert code == 1
+    assert "room 'office': there is no tool 'calculater' (did you mean calculator?)" in output
+    assert "there is no tool 'srv__echo'" in output
+    assert "there is no skill 'sumarize' (did you mean summarize?)" in output
+    assert "ok   tools: " in output, "the rest is checked all the same"
+    code, output = stepgate(tmp_path, "serve", rooms_dir=str(rooms), port="0")
+    assert code != 0
+    assert "there is no tool 'calculater'" in output
+
+    (rooms / "office.yaml").write_text("tools: [calculator, srv__echo]\nskills: [summarize]\n")
+    (tmp_path / "data" / "mcp_servers.json").write_text('{"srv": {"command": "no-such-program"}}')
+    _, output = stepgate(tmp_path, "doctor", rooms_dir=str(rooms))
+    assert "FAIL settings" not in output, "which tools a configured server has is known once it answers"
+
+
+@pytest.mark.row("S002-50")
+def test_configured_secrets_are_listed_by_name_only(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    stored = tmp_path / "data" / "credentials.json"
+    stored.write_text(json.dumps({"wiki": {"type": "bearer", "token": "tell-nobody-4711"}}))
+    stored.chmod(0o600)
+    _, output = stepgate(tmp_path, "doctor", embedder_api_key="keep-this-secret-42")
+    assert "ok   secrets: configured: AGENT_EMBEDDER_API_KEY; in credentials.json: wiki" in output
+    assert "tell-nobody" not in output
+    assert "keep-this" not in output

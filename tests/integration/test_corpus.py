@@ -209,8 +209,13 @@ async def test_without_an_embedder_that_works_words_are_found_and_vectors_made_l
 EXAMPLE = Path(__file__).parents[2] / "config" / "examples"
 
 
-def stepgate(folder: Path, *words: str | Path, cold: bool = False) -> tuple[int, str]:
-    environment = {"AGENT_DATA_DIR": str(folder / "data"), "AGENT_SKILLS_USER_DIR": "false", "COLUMNS": "200"}
+def stepgate(folder: Path, *words: str | Path, cold: bool = False, **settings: str) -> tuple[int, str]:
+    environment = {
+        "AGENT_DATA_DIR": str(folder / "data"),
+        "AGENT_SKILLS_USER_DIR": "false",
+        "COLUMNS": "200",
+        **settings,
+    }
     process = start([sys.executable, "-m", "gateway.cli", *map(str, words)], environment=environment, cold=cold)
     return process.wait(90), "\n".join(process.output)
 
@@ -240,15 +245,38 @@ def test_the_three_commands_find_the_profile_picture(tmp_path: Path) -> None:
 def test_the_example_in_one_command_and_its_answer(tmp_path: Path) -> None:
     code, output = stepgate(tmp_path, "corpus", "example", "--folder", tmp_path / "made", cold=True)
     assert code == 0, output
-    assert "company: 13 documents read" in output
+    assert output.startswith("The example company goes into the collections example-company and example-issues")
+    assert "example-company: 13 documents read" in output
+    assert "AGENT_INCIDENT_KNOWLEDGE=example-company AGENT_INCIDENT_ISSUES=example-issues" in output
     assert (tmp_path / "made" / "incidents.jsonl").is_file()
     code, output = stepgate(tmp_path, "corpus", "example")
     assert (code, "0 added, 0 changed, 58 unchanged" in output) == (0, True)
     prompt = "P1 incident: user profile picture errors causing latency and failures."
-    code, output = stepgate(tmp_path, "ask", "--room", "incident", prompt)
+    chosen = {"AGENT_INCIDENT_KNOWLEDGE": "example-company", "AGENT_INCIDENT_ISSUES": "example-issues"}
+    code, output = stepgate(tmp_path, "ask", "--room", "incident", prompt, **chosen)
     assert code == 0, output
     assert "Probable causes" in output
     assert "INC0010042" in output
+
+
+def test_the_example_leaves_a_companys_own_documents_alone(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "own.md").write_text("# Our own policy\n\nWe page nobody at night.\n")
+    for name in ("company", "issues"):
+        assert stepgate(tmp_path, "ingest", tmp_path / "notes", "--collection", name)[0] == 0
+    assert stepgate(tmp_path, "corpus", "example")[0] == 0
+    code, output = stepgate(tmp_path, "collections", "list")
+    assert {name for name in ("company", "issues", "example-company", "example-issues") if f"{name} " in output} == {
+        "company", "issues", "example-company", "example-issues",
+    }, output  # fmt: skip
+    code, output = stepgate(tmp_path, "corpus", "example", "--remove")
+    assert code == 0
+    assert "example-company: removed, with 53 documents" in output
+    assert "example-issues: removed, with 58 documents" in output
+    _, output = stepgate(tmp_path, "collections", "list")
+    assert "example-" not in output
+    assert {"company", "issues"} <= set(output.split()), output
+    assert "there is no such collection" in stepgate(tmp_path, "corpus", "example", "--remove")[1]
 
 
 def test_what_goes_wrong_is_one_clear_line_and_an_exit_code(tmp_path: Path) -> None:

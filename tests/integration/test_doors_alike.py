@@ -13,10 +13,12 @@ from agent.storage.api_keys import KeyStore
 from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.sql import SqliteClient
 from tests.integration.conftest import Serve
+from tests.support.script import says, script
 
 TASK = "What is 17.5 * 240, and what time is it in Atlantis?"
 """A sum that succeeds, and a place without a time zone: both outcomes are told alike."""
 
+SHOWN = ("plan", "step", "tool", "supervision", "completion")
 Door = Callable[[httpx.AsyncClient, str], Awaitable[str]]
 
 
@@ -57,7 +59,7 @@ async def came_to(client: httpx.AsyncClient, run_id: str) -> dict[str, Any]:
     lines = [
         (line["type"], line["title"], line["status"], line["step_id"])
         for line in response["steps"]
-        if line["type"] in ("plan", "step", "tool", "supervision", "completion")
+        if line["type"] in SHOWN
     ]
     return {
         "plan": metadata["plan"],
@@ -80,6 +82,32 @@ async def test_one_task_is_planned_and_carried_out_alike_at_every_door(serve: Se
     assert first["tools"][1][2] is not None, "one of its steps fails"
     for name, other in found.items():
         assert other == first, name
+
+
+@pytest.mark.row("Scard-10")
+async def test_the_answers_of_queries_and_tasks_hold_the_trace_of_the_run(serve: Serve) -> None:
+    async with serve(None, task_room="stepgate") as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        body = {"user_message": TASK, "session_id": "s", "user_id": "u", "room": "stepgate"}
+        queried = await client.post("/query", json=body)
+        made = (await client.post("/tasks", json={"prompt": TASK})).json()["task_id"]
+        executed = await client.post(f"/tasks/{made}/run")
+        for answer in (queried, executed):
+            run = (await client.get(f"/v1/runs/{answer.headers['x-stepgate-run-id']}")).json()["response"]
+            lines = [{name: line[name] for name in run["steps"][0]} for line in answer.json()["trace"]]
+            assert [line for line in lines if line["type"] in SHOWN] == [
+                line for line in run["steps"] if line["type"] in SHOWN
+            ]
+            assert {line["type"] for line in lines} - {"finalize"} == {line["type"] for line in run["steps"]}
+
+
+async def test_a_calculated_answer_is_certain_and_one_without_evidence_is_not(serve: Serve) -> None:
+    found = {}
+    for model, question in ((None, "What is 6*7?"), (script(says("Blue.", to="completion")), "hm?")):
+        async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+            body = {"user_message": question, "session_id": "s", "user_id": "u", "room": "stepgate"}
+            answer = (await client.post("/query", json=body)).json()["final_response"]
+            found[answer["content"]] = answer["confidence_score"]
+    assert found == {"6*7 = 42": 1.0, "Blue.": 0.0}
 
 
 @pytest.mark.row("S001-13")

@@ -40,7 +40,7 @@ async def test_the_openapi_document_promises_the_errors_that_are_sent(serve: Ser
     assert "HTTPValidationError" not in document.text
     operations = [operation for methods in document.json()["paths"].values() for operation in methods.values()]
     refusing = [operation["summary"] for operation in operations if "422" in operation["responses"]]
-    assert refusing == ["Create Task"], "elsewhere a field at fault is a 400"
+    assert refusing == ["Create Task", "Check Guardrails"], "elsewhere a field at fault is a 400"
     assert {"400", "413", "415"} <= set(document.json()["paths"]["/v1/agent"]["post"]["responses"])
     assert "403" in document.json()["paths"]["/metrics"]["get"]["responses"]
     assert {"200", "201"} <= set(document.json()["paths"]["/v1/documents"]["post"]["responses"])

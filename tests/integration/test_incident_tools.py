@@ -80,7 +80,16 @@ async def test_knowledge_brings_a_runbook_documents_and_tickets_with_where_they_
         assert {one["source_type"] for one in listed} == {"runbook", "doc", "ticket"}
         assert "runbooks/profile-media.md" in {one["source_id"] for one in listed}
         for one in listed:
-            assert set(one) >= {"title", "snippet", "source_type", "source_id", "score", "why_selected", "chunk_id"}
+            assert set(one) >= {
+                "title",
+                "snippet",
+                "source_type",
+                "source_id",
+                "score",
+                "scores",
+                "why_selected",
+                "chunk_id",
+            }
         assert [source.name for source in found.sources] == [one["source_id"] for one in listed]
         assert "[1]" in found.text
 

@@ -60,10 +60,27 @@ async def test_an_exchange_is_recalled_in_its_conversation(tmp_path: Path) -> No
     model = script(says("A dry Riesling.", to="completion", times=1), says("As I said.", to="completion"))
     async with engine_bench(tmp_path, model) as bench:
         await bench.run("Which wine goes with salmon?", conversation_id="one")
-        again = await bench.run("And was that wine for the salmon a dry wine?", conversation_id="one", messages=())
-        elsewhere = await bench.run("And was that wine for the salmon a dry wine?", conversation_id="two")
+        question = "And was that wine for the salmon a dry wine?"
+        elsewhere = await bench.run(question, conversation_id="two")
+        replaced = await bench.run(question, conversation_id="one", messages=())
+        for number in range(10):
+            await bench.run(f"What is {number}+{number}?", conversation_id="one")
+        again = await bench.run(question, conversation_id="one")
     assert "Riesling" in memory_line(again)["memories"][0]["text"]
     assert "memories" not in memory_line(elsewhere)
+    assert "memories" not in memory_line(replaced), "a request's own messages replace the conversation"
+
+
+@pytest.mark.row("S001-12")
+async def test_an_exchange_that_stands_in_the_history_is_not_repeated_from_memory(tmp_path: Path) -> None:
+    asked = "Which wine goes with salmon for ann.lee@mail.example?"
+    async with engine_bench(tmp_path, script(says("A dry Riesling.", to="completion"))) as bench:
+        await bench.run(asked, conversation_id="one")
+        await bench.run(asked, conversation_id="one")
+        kept = await bench.engine.memory.list_newest("local", kind=None)
+        sent = str([one["body"]["messages"] for one in bench.client.requests if one["purpose"] == "completion"][-1])
+    assert [memory.kind for memory in kept] == ["exchange"]
+    assert sent.count("Riesling") == 1, sent
 
 
 class Away:

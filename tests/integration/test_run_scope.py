@@ -69,8 +69,6 @@ async def test_messages_stand_for_the_history_in_that_call_only(tmp_path: Path) 
             said.append(text_of(list_requests(bench, "planner")[-1]))
         assert ("Aurora" in said[1], "Mira" in said[1]) == (False, True)
         assert ("Aurora" in said[2], "Mira" in said[2]) == (True, False)
-        stored = await bench.store.conversations.list_turns("local", "c")
-        assert [text for role, text in stored if role == "user"] == ["My boat is Aurora", "What is hers", "Which one"]
 
 
 @pytest.mark.row("S001-17", "Scard-02")

@@ -102,3 +102,26 @@ async def test_a_chat_about_a_pipeline_has_a_state_too(serve: Serve) -> None:
         assert (await client.get(f"{API}/c")).json()["messages"][0]["role"] == "user"
         assert (await client.delete("/v1/conversations/c/state")).status_code == 204
         assert (await client.get(f"{API}/c")).json()["messages"] == []
+
+
+@pytest.mark.row("S003-36")
+async def test_a_session_of_the_query_door_has_a_state_under_its_own_id(serve: Serve) -> None:
+    async with client_of(serve) as client:
+        for user, question in (("ann", "What is 2+3?"), ("ann", "What is 4+4?")):
+            body = {"user_message": question, "session_id": "s1", "user_id": user, "room": "stepgate"}
+            assert (await client.post("/query", json=body)).status_code == 200
+        found = await state(client, "s1")
+        assert [one.content for one in found.history] == ["What is 2+3?", "2+3 = 5", "What is 4+4?", "4+4 = 8"]
+        of_ann = await client.get("/v1/conversations/s1/state?user_id=ann")
+        assert ConversationState.model_validate_json(of_ann.content) == found
+        assert (await client.get("/v1/conversations/s1/state?user_id=bob")).status_code == 404
+        assert (await client.get("/v1/conversations/1/state")).status_code == 404, "part of a name is no name"
+
+        body = {"user_message": "What is 1+1?", "session_id": "s1", "user_id": "bob", "room": "stepgate"}
+        await client.post("/query", json=body)
+        refused = await client.get("/v1/conversations/s1/state")
+        assert refused.status_code == 409
+        assert "user_id" in refused.json()["error"]["message"]
+        assert (await client.delete("/v1/conversations/s1/state?user_id=bob")).status_code == 204
+        assert (await client.get("/v1/conversations/s1/state?user_id=bob")).status_code == 404
+        assert (await state(client, "s1")).history == found.history, "the other user's session stays"

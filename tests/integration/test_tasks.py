@@ -309,7 +309,7 @@ async def test_a_summary_that_does_not_hold_to_the_report_is_left_to_the_rules(
     executor = task["verification"]["runtime"]["executor"]
     assert task["status"] == "completed", task
     assert task["output"]["results"]["summarize"]["summary"] == INCIDENT
-    assert executor["fallback_used"] is True
+    assert (executor["effective_mode"], executor["fallback_used"]) == ("llm", True), "a model wrote the answer"
     assert "kept its own summary" in executor["fallback_reason"]
     assert f"summarize kept its own summary: the model's {reason}" in json.dumps(run["state"]["steps"])
 
@@ -440,3 +440,20 @@ async def test_a_room_for_tasks_that_is_not_there_stops_the_start(tmp_path: Path
     with pytest.raises(ConfigError, match="AGENT_TASK_ROOM: there is no room 'nowhere'; known rooms: "):
         async with build_gateway(settings):
             pass
+
+
+@pytest.mark.row("S004-09")
+@pytest.mark.usefixtures("company")
+async def test_the_trace_of_a_task_goes_through_its_stages_in_order(serve: Serve) -> None:
+    async with client_of(serve) as client:
+        task = await run_task(client, INCIDENT, {**CONTEXT})
+        run = await latest(client, task)
+        again = (await client.get(f"/tasks/{task['task_id']}")).json()
+    stages = [line["stage"] for line in task["trace"]]
+    assert list(dict.fromkeys(stages)) == ["plan", "retrieve", "execute", "verify", "finalize"]
+    assert stages == sorted(stages, key=["plan", "retrieve", "execute", "verify", "finalize"].index)
+    assert (task["trace"][-1]["type"], task["trace"][-1]["detail"]["status"]) == ("finalize", "complete")
+    assert {line["title"] for line in task["trace"] if line["stage"] == "verify"} == set(gates(task))
+    without_stage = [{name: value for name, value in line.items() if name != "stage"} for line in task["trace"][:-1]]
+    assert sorted(map(str, without_stage)) == sorted(map(str, run["state"]["steps"])), "the lines of every door"
+    assert run["trace"] == again["trace"] == task["trace"]

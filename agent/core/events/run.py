@@ -18,6 +18,10 @@ class RunCreated(EventBody):
     owner: str
     key: str | None = Field(default=None, description="id of the API key that is charged")
     hidden: bool = False
+    one_off: bool = Field(
+        default=False,
+        description="the request's messages replace the conversation for this run; nothing is added to it",
+    )
     tainted: bool = Field(default=False, description="whether the prompt or its conversation is untrusted")
     wire_request: JsonObject = Field(
         default_factory=dict, description="what a door returns of the request in its own protocol (/v1/responses)"

@@ -103,7 +103,7 @@ class Uncertainty(FrozenModel):
 
 TraceType = Literal[
     "guard", "memory", "route", "plan", "step", "tool", "supervision", "completion", "gate", "translation", "notice",
-    "approval", "tailor", "subagent",
+    "approval", "tailor", "subagent", "finalize",
 ]  # fmt: skip
 TraceStatus = Literal["running", "done", "failed", "refused", "retried", "replanned", "discarded", "unknown", "skipped"]
 

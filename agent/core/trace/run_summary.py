@@ -60,17 +60,23 @@ def _get_mode(state: RunState) -> Mode:
 
 
 def _summarize_executor(state: RunState) -> JsonObject:
-    """Returns what executed skills and completions: the model, or the rules that took over and why."""
+    """Returns who wrote the answer, a model or the rules, and why rules took over anywhere in the plan.
+
+    Without an answer so far, or where it is the result of a tool, counts what the steps did.
+    """
     wanted = [
         attempt.output
         for step in (state.plan.steps if state.plan else ())
         for attempt in state.get_step(step.id).attempts
         if attempt.output is not None and (step.action in ("skill", "completion") or _is_model_output(attempt.output))
     ]
-    fallen = next((output for output in wanted if output.fallback_reason), None)
-    if fallen is not None:
-        return _build_mode_entry("llm", "rules", fallen.fallback_reason)
-    effective: Mode = "llm" if any(output.effective == "llm" for output in wanted) else "rules"
+    reason = next((output.fallback_reason for output in wanted if output.fallback_reason), None)
+    by_model = any(output.effective == "llm" for output in wanted)
+    if state.answer_start is not None and state.answer_start.model is not None:
+        return _build_mode_entry("llm", "llm", reason)
+    if reason is not None:
+        return _build_mode_entry("llm", "rules", reason)
+    effective: Mode = "llm" if by_model else "rules"
     return _build_mode_entry(effective, effective, None)
 
 
@@ -83,7 +89,7 @@ def _build_mode_entry(requested: str, effective: str, reason: str | None) -> Jso
     return {
         "requested": requested,
         "effective": effective,
-        "fallback_used": requested != effective,
+        "fallback_used": reason is not None or requested != effective,
         "fallback_reason": reason,
     }
 

@@ -42,7 +42,8 @@ async def finalize(run: Run) -> None:
     answer = await run.redaction.check_answer(drafted.text)
     bodies: list[EventBody] = [answer.event] if answer.event is not None else []
     if answer.failure is not None:
-        await run.emit(*bodies, RunFailed(failure=answer.failure))
+        failure = answer.failure.model_copy(update={"stage": "finalize"})
+        await run.emit(*bodies, RunFailed(failure=failure))
         return
     finished = run.redaction.release_answer(drafted, answer.text)
     if state.answer_start is None:
@@ -100,6 +101,7 @@ def _find_failure(state: RunState) -> AgentFailure | None:
         error_code=output.error_code,
         message=output.error or FAILURES[output.error_code].meaning,
         recoverable=FAILURES[output.error_code].recoverable,
+        stage="execute",
         details={name: value for name, value in details.items() if value is not None},
     )
 
@@ -114,6 +116,7 @@ def _verification_failure(state: RunState, gates: tuple[GateChecked, ...]) -> Ag
         error_code="ERR_VERIFICATION",
         message=f"the run did not pass verification{tried}: {said}",
         recoverable=FAILURES["ERR_VERIFICATION"].recoverable,
+        stage="verify",
         details={"gates": [gate.gate for gate in gates], "replans": state.replan_count},
     )
 
@@ -138,7 +141,7 @@ async def _save_exchange(run: Run, answer: AnswerFinished, *, complete: bool) ->
     """Saves the exchange in its conversation and, if the run was complete, in the memory."""
     state = run.state
     conversation = state.request.conversation_id
-    if conversation is None or state.cancel_request is not None:
+    if conversation is None or state.is_one_off or state.cancel_request is not None:
         return
     tainted = state.tainted or any(step.output.tainted for step in state.steps.values() if step.output is not None)
     await run.flush()  # a crash after this must find the answer that was remembered, not have another one written

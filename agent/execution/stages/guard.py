@@ -162,7 +162,7 @@ async def guard(run: Run) -> None:
     )
     blocked = checked.blocked or refused
     if blocked is not None:
-        await run.emit(guarded, RunFailed(failure=blocked))
+        await run.emit(guarded, RunFailed(failure=blocked.model_copy(update={"stage": "guard"})))
     else:
         await run.note(guarded)
 

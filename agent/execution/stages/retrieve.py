@@ -1,18 +1,21 @@
 """Retrieve: loads the conversation and memories. The caller's own messages win over the stored conversation."""
 
 import logging
+from itertools import pairwise
 
 from agent.core.errors import AgentError
 from agent.core.events import MemoryItem, MemoryRetrieved
 from agent.core.models import ChatMessage, Role
 from agent.execution.earlier_run import find_earlier_results
-from agent.memory.store import MemorySearchResult
+from agent.memory.store import MemorySearchResult, format_exchange
 from agent.policy.redaction.inbound import HistoryRedactor, restore_text
 from agent.policy.redaction.requests import redact_history
 from agent.run_context.run import Run
 
 log = logging.getLogger(__name__)
 
+SHOWN_MESSAGES = 20
+"""How many messages of the conversation an answer is written from; exchanges among them are not recalled again."""
 _ROUTES_WITHOUT_MEMORY = frozenset({"task", "greeting", "command", "tool_calls"})
 
 
@@ -41,6 +44,8 @@ async def retrieve(run: Run) -> None:
         )
         return
     recall = await _search_memory(run)
+    shown = redactor.anonymize_messages(history[-SHOWN_MESSAGES:])
+    exchanges = {format_exchange(asked, said) for asked, said in pairwise(shown)}
     items = tuple(
         [
             MemoryItem(
@@ -51,6 +56,7 @@ async def retrieve(run: Run) -> None:
                 tainted=found.tainted,
             )
             for found in recall.memories
+            if found.text not in exchanges
         ]
     )
     await run.note(
@@ -91,10 +97,10 @@ async def _search_memory(run: Run) -> MemorySearchResult:
     question = run.state.understanding.question if run.state.understanding else run.state.prompt
     if not run.engine.memory.has_embedder:  # it is looked up here, in what is theirs; an endpoint is not told
         question = restore_text(run.state, question)
+    # The messages of a request replace its conversation, and so what is remembered of it.
+    conversation = run.state.request.conversation_id if run.state.request.messages is None else None
     try:
-        return await run.engine.memory.search(
-            run.state.owner, question, conversation_id=run.state.request.conversation_id
-        )
+        return await run.engine.memory.search(run.state.owner, question, conversation_id=conversation)
     except AgentError as error:
         log.warning("the memory cannot be searched: %s", error.message)
         return MemorySearchResult(fallback_reason=error.message)

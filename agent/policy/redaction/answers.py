@@ -148,7 +148,7 @@ async def _find_in_answer(text: str, state: RunState, secrets: tuple[str, ...]) 
     guards = state.room.guard_output
     if not redacts_secrets(guards):
         text = secret_finder(secrets, "known").redact(text)
-    pipeline = _output_guardrails(guards, secret_finder(secrets, "all"))
+    pipeline = output_guardrails(guards, secret_finder(secrets, "all"))
     found = await pipeline.collect_findings(GuardrailsInput(content=text, check_type="output_safety"))
     own = caller_text(state) if any(finding.category == "pii" for finding in found) else ""
     kept = [finding for finding in found if finding.category != "pii" or text[finding.start : finding.end] not in own]
@@ -156,7 +156,8 @@ async def _find_in_answer(text: str, state: RunState, secrets: tuple[str, ...]) 
 
 
 @cache
-def _output_guardrails(guards: OutputGuards, secrets: "SecretScanner") -> "GuardrailPipeline":
+def output_guardrails(guards: OutputGuards, secrets: "SecretScanner") -> "GuardrailPipeline":
+    """Returns the guardrails of a policy for what goes out; `secrets` finds what looks like a credential."""
     from agent.policy.guardrails import GuardrailPipeline, GuardrailsPolicy  # noqa: PLC0415 - as above
     from agent.policy.guardrails.harm import HarmDetector  # noqa: PLC0415 - as above
     from agent.policy.guardrails.pii import PiiDetector  # noqa: PLC0415 - as above

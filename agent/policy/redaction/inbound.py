@@ -73,6 +73,12 @@ class HistoryRedactor:
             found = _find_private(text, self._kinds)
         return self._placeholders.replace_findings(text, found)
 
+    def anonymize_messages(self, messages: Iterable[ChatMessage]) -> list[str]:
+        """Returns the texts of redacted messages as a memory keeps them: the kind of a value, not the value."""
+        if self._placeholders is None:
+            return [message.content for message in messages]
+        return [self._placeholders.anonymize_placeholders(message.content) for message in messages]
+
     async def add_tool_texts(self, tools: Iterable[JsonObject]) -> None:
         """Makes placeholders for what stands in a client's tools; `redact_for_model` puts them there."""
         from agent.policy.guardrails.spans import map_json_texts  # noqa: PLC0415 - as above

@@ -7,12 +7,14 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from agent.core.models import FrozenModel
+from agent.text.stop_words import ENGLISH
 from agent.tools import PlanHints, ToolContext, TypedTool
 from mcp_tools.builtin.incident.text import cut_text
 
 MAX_ENTITIES = 200
 EntityType = Literal[
-    "ticket", "severity", "service", "error", "symptom", "url", "email", "ip", "version", "date", "measure", "name",
+    "ticket", "severity", "service", "host", "error", "symptom", "url", "email", "ip", "version", "date", "measure",
+    "name",
 ]  # fmt: skip
 
 _SERVICE_ENDINGS = (
@@ -22,6 +24,10 @@ _SERVICE_ENDINGS = (
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Sept|Oct|Nov|Dec)[a-z]{0,6}"
 _STANDARDS = "UTF SHA ISO RFC AES RSA MD TLS SSL HTTP IPV COVID CVE WEB SEV EC BASE GPT US EU"
 _STANDARD_PREFIXES = frozenset(_STANDARDS.split())
+
+_CAPITALISED = r"[A-Z][\w'-]{1,40}"
+_STOP_WORDS = "|".join(ENGLISH.split())
+"""A sentence that begins with one of these begins with no name. Else two words with capitals are one: Anna Berg."""
 
 _PATTERNS: tuple[tuple[EntityType, re.Pattern[str]], ...] = (
     ("url", re.compile(r"https?://[^\s<>\"'`\])}]{1,500}", re.IGNORECASE)),
@@ -35,6 +41,12 @@ _PATTERNS: tuple[tuple[EntityType, re.Pattern[str]], ...] = (
             r"|ERR_[A-Z0-9_]{2,60}|ORA-\d{4,5}|CVE-\d{4}-\d{4,7}|SIG[A-Z]{3,5}"
             r"|E(?:CONN[A-Z]{3,12}|TIMEDOUT|PIPE|ACCES|NOENT|NOSPC|MFILE|HOSTUNREACH)"
             r"|(?:[A-Z][a-zA-Z0-9]{1,60})(?:Error|Exception|Timeout))\b"
+        ),
+    ),
+    (
+        "host",
+        re.compile(
+            r"(?<![\w./@-])(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.){2,8}[a-z]{2,24}(?::\d{2,5})?(?![\w/-]|\.\w)"
         ),
     ),
     ("ip", re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}(?:/\d{1,2})?\b")),
@@ -66,8 +78,9 @@ _PATTERNS: tuple[tuple[EntityType, re.Pattern[str]], ...] = (
     ),
     (
         "name",
-        re.compile(r"(?<=[a-z,;:]\s)(?!(?:I|The|A|An|We|It|This|That|On|In|At|By|And|But)\b)[A-Z][\w'-]{1,40}"
-                   r"(?:\s[A-Z][\w'-]{1,40}){0,3}"),
+        re.compile(rf"(?<=[a-z,;:]\s)(?!(?:I|The|A|An|We|It|This|That|On|In|At|By|And|But)\b){_CAPITALISED}"
+                   rf"(?:\s{_CAPITALISED}){{0,3}}"
+                   rf"|(?:\A|(?<=[.!?]\s)|(?<=\n))(?!(?i:{_STOP_WORDS})\b){_CAPITALISED}(?:\s{_CAPITALISED}){{1,3}}"),
     ),
 )  # fmt: skip
 """In order of precedence: what one form has taken, a later one does not see."""
@@ -99,7 +112,7 @@ class ExtractEntitiesTool(TypedTool[ExtractEntitiesInput, ExtractEntitiesOutput]
 
     name = "extract_entities"
     description = (
-        "List what a report or text names: tickets, services, severities, errors, symptoms, dates, measures, "
+        "List what a report or text names: tickets, services, hosts, severities, errors, symptoms, dates, measures, "
         "addresses, names."
     )
     is_opt_in = True

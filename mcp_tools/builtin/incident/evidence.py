@@ -77,7 +77,7 @@ async def require_collection(library: Library, owner: str, collection: str, sett
     if collection not in collections:
         raise ToolInputError(
             f"there is no collection {collection!r} to search; `{make}` creates it, `stepgate corpus example` creates "
-            f"an example, and {setting} selects another one"
+            f"an example in collections of its own, and {setting} selects another one"
         )
 
 

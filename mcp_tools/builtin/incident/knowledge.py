@@ -1,5 +1,7 @@
 """`search_incident_knowledge`: finds policies, runbooks, documents and tickets about an incident."""
 
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -28,6 +30,7 @@ MAX_CANDIDATES = 50
 SERVICE_BONUS = 0.3
 """The bonus for naming the service, as a share of the difference to full relevance."""
 _TICKETS = frozenset({"ticket", "incident"})
+_WORD = re.compile(r"\w+")
 MAX_POLICY_DOCUMENTS = 100
 """Documents one filter may name (`filters.MAX_VALUES`)."""
 
@@ -49,6 +52,11 @@ class KnowledgeHit(FrozenModel):
     source_type: str = Field(description="policy, runbook, doc or ticket")
     source_id: str = Field(description="the document as it is cited: its path, or the ticket")
     score: float = Field(description="relevance, from 0 to 1")
+    scores: dict[str, float] = Field(
+        default_factory=dict,
+        description="`relevance`, and `overlap`: the words that query and passage share, divided by "
+        "sqrt(words of the query * words of the passage)",
+    )
     why_selected: str
     chunk_id: str
     retrieval_mode: str
@@ -211,6 +219,12 @@ def _group_by_document(found: Sequence[RetrievedContext], service: str) -> list[
     return sorted(documents, key=lambda one: (-one.score, one.name))
 
 
+def compute_overlap(query: str, passage: str) -> float:
+    """Returns the lexical overlap of two texts, from 0 to 1, by their different words in lower case."""
+    asked, held = set(_WORD.findall(query.lower())), set(_WORD.findall(passage.lower()))
+    return round(len(asked & held) / math.sqrt(len(asked) * len(held)), 4) if asked and held else 0.0
+
+
 def _make_hit(document: Document, query: str) -> KnowledgeHit:
     found = document.passages[0]
     return KnowledgeHit(
@@ -219,6 +233,7 @@ def _make_hit(document: Document, query: str) -> KnowledgeHit:
         source_type=document.kind,
         source_id=document.name,
         score=document.score,
+        scores={"relevance": document.score, "overlap": compute_overlap(query, found.content)},
         why_selected=document.reason,
         chunk_id=found.chunk_id,
         retrieval_mode=found.retrieval_mode,

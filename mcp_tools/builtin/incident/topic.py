@@ -4,6 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from mcp_tools.builtin.incident.entities import extract_entities
+from mcp_tools.builtin.incident.priority import classify
+
 TOPIC: Final = "incident"
 _HINT = re.compile(
     r"(?:(?<![^\W\d_])|(?<=[a-z\d])(?=[A-Z]))"
@@ -14,8 +17,20 @@ _HINT = re.compile(
 _URGENT = re.compile(r"^\s*(?:p\s?-?\d|sev)", re.IGNORECASE)
 
 
+MAX_READ_CHARS: Final = 10_000
+"""Every request is looked at; the beginning says what it is about."""
+_AFFECTED: Final = frozenset({"service", "host", "error", "symptom", "severity"})
+"""What is named where something does not work, by the types of `extract_entities`."""
+
+
 def is_incident(text: str, facts: Mapping[str, str]) -> bool:
-    """Whether a request is about an incident: by a hint word, or by its priority or severity."""
+    """Whether a request is about an incident: by a hint word, by its priority or severity, or because it is urgent by
+    its words and names what does not work.
+    """
     if _HINT.search(text):
         return True
-    return any(_URGENT.match(facts.get(name, "")) for name in ("priority", "severity"))
+    if any(_URGENT.match(facts.get(name, "")) for name in ("priority", "severity")):
+        return True
+    text = text[:MAX_READ_CHARS]
+    level, _ = classify(text, {})
+    return level in ("high", "critical") and any(entity.type in _AFFECTED for entity in extract_entities(text))

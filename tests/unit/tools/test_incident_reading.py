@@ -12,6 +12,7 @@ from agent.tools import ToolContext, TypedTool
 from mcp_tools.builtin.incident.actions import ActionItem, ExtractActionItemsTool, extract_action_items
 from mcp_tools.builtin.incident.deadlines import ExtractDeadlinesTool, extract_deadlines
 from mcp_tools.builtin.incident.entities import ExtractEntitiesTool, extract_entities
+from mcp_tools.builtin.incident.knowledge import compute_overlap
 from mcp_tools.builtin.incident.priority import ClassifyPriorityTool, classify
 from mcp_tools.builtin.incident.summary import SummarizeTool, summarize
 from mcp_tools.builtin.incident.text import split_into_sentences
@@ -38,6 +39,13 @@ def named(text: str) -> list[tuple[str, str]]:
         ("release v4.2.1 on 2026-11-04", [("version", "v4.2.1"), ("date", "2026-11-04")]),
         ("31 percent of reads", [("measure", "31 percent")]),
         ("we asked Maria Lind about it", [("name", "Maria Lind")]),
+        (
+            "Anna Berg asked Tom Ek. Maria Lind answered.",
+            [("name", "Anna Berg"), ("name", "Tom Ek"), ("name", "Maria Lind")],
+        ),
+        ("When Anna Berg calls", [("name", "Anna Berg")]),
+        ("ping db-01.eu.example.com:5432", [("host", "db-01.eu.example.com:5432")]),
+        ("see notes.txt, com.example.Main and app.py", []),
         ("in UTF-8 and by ISO-8601", []),
         ("several things", []),
         ("", []),
@@ -291,3 +299,11 @@ def test_a_due_moment_is_never_before_the_text_for_durations() -> None:
     for count in range(1, 50):
         (deadline,) = extract_deadlines(f"within {count} minutes", WEDNESDAY)
         assert deadline.due == WEDNESDAY + timedelta(minutes=count)
+
+
+@pytest.mark.row("S004-37")
+def test_the_overlap_of_query_and_passage_is_computed_by_hand() -> None:
+    # 2 shared words; 3 different words in the query, 4 in the passage: 2 / sqrt(3 * 4).
+    assert compute_overlap("Profile picture errors", "errors of picture uploads") == 0.5774
+    assert compute_overlap("errors errors", "Errors") == 1.0
+    assert compute_overlap("errors", "uploads") == compute_overlap("errors", "") == 0.0
