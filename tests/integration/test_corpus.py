@@ -4,6 +4,7 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -252,7 +253,10 @@ def test_the_example_in_one_command_and_its_answer(tmp_path: Path) -> None:
     code, output = stepgate(tmp_path, "corpus", "example")
     assert (code, "0 added, 0 changed, 58 unchanged" in output) == (0, True)
     prompt = "P1 incident: user profile picture errors causing latency and failures."
-    chosen = {"AGENT_INCIDENT_KNOWLEDGE": "example-company", "AGENT_INCIDENT_ISSUES": "example-issues"}
+    chosen: dict[str, Any] = {
+        "AGENT_INCIDENT_KNOWLEDGE": "example-company",
+        "AGENT_INCIDENT_ISSUES": "example-issues",
+    }
     code, output = stepgate(tmp_path, "ask", "--room", "incident", prompt, **chosen)
     assert code == 0, output
     assert "Probable causes" in output
