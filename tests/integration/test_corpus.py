@@ -216,7 +216,7 @@ def stepgate(
         "AGENT_DATA_DIR": str(folder / "data"),
         "AGENT_SKILLS_USER_DIR": "false",
         "COLUMNS": "200",
-        **settings,
+        **(settings or {}),
     }
     process = start([sys.executable, "-m", "gateway.cli", *map(str, words)], environment=environment, cold=cold)
     return process.wait(90), "\n".join(process.output)
