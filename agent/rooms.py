@@ -32,28 +32,37 @@ class Rooms:
         return iter(sorted(self._rooms.values(), key=lambda room: (room.id != self.default, room.id)))
 
 
-def load_rooms(*folders: Path, default: str, guard_input: Mapping[str, str] | None = None) -> Rooms:
+def load_rooms(
+    *folders: Path,
+    default: str,
+    guard_input: Mapping[str, str] | None = None,
+    guard_output: Mapping[str, str] | None = None,
+) -> Rooms:
     """Reads every `*.yaml` of the folders in order. Raises `ConfigError` with the file and the field.
 
-    `guard_input` is the default for prompts, by kind of finding, if a room's file does not set it.
+    `guard_input` and `guard_output` are the defaults for prompts and answers, by kind of finding, if a room's file does
+    not set them.
     """
+    guards = {"guard_input": guard_input or {}, "guard_output": guard_output or {}}
     rooms: dict[str, Room] = {}
     for folder in folders:
         if not folder.is_dir():
             raise ConfigError(f"AGENT_ROOMS_DIR: {folder} is not a folder")
         for path in sorted(folder.glob("*.yaml")):
-            room = _read_room(path, guard_input or {})
+            room = _read_room(path, guards)
             rooms[room.id] = room
     return Rooms(rooms.values(), default)
 
 
-def _read_room(path: Path, guard_input: Mapping[str, str]) -> Room:
+def _read_room(path: Path, guards: Mapping[str, Mapping[str, str]]) -> Room:
     try:
         data = yaml.safe_load(path.read_text("utf-8"))
         if not isinstance(data, dict):
             raise ConfigError(f"{path}: a room file must contain `key: value` lines")
-        if guard_input and isinstance(data.get("guard_input", {}), dict):
-            data["guard_input"] = {**guard_input, **data.get("guard_input", {})}
+        for field, defaults in guards.items():
+            given = data.get(field, {})
+            if isinstance(given, dict):  # YAML reads a bare `off` as false
+                data[field] = {**defaults, **{kind: "off" if do is False else do for kind, do in given.items()}}
         return Room.model_validate({"id": path.stem, **data})
     except yaml.YAMLError as error:
         raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error

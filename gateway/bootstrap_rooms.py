@@ -37,6 +37,7 @@ def _load_rooms(settings: Settings, extensions: Extensions) -> Rooms:
         *([settings.rooms_dir] if settings.rooms_dir else []),
         default=settings.default_room,
         guard_input={"injection": settings.guard_injection, "pii": settings.guard_pii},
+        guard_output={"pii": settings.guard_answer_pii},
     )
     validate_room_gates(rooms, extensions)
     if settings.task_room not in (known := [room.id for room in rooms]):

@@ -11,7 +11,7 @@ from pydantic import Field, NonNegativeFloat, SecretStr, field_validator, model_
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from agent.core.model_endpoints import ModelEndpoint, read_endpoint_keys
-from agent.core.models import GuardAction, RetrievalMode
+from agent.core.models import AnswerPiiAction, GuardAction, RetrievalMode
 from agent.core.settings_aliases import AliasSource
 from agent.core.settings_secret_files import SecretFileSource
 
@@ -175,6 +175,13 @@ class Settings(BaseSettings):
         description=(
             "personal data in a prompt, if the room's file says nothing: not searched, reported, hidden "
             "from models by placeholders (answers and tools get the original), or the prompt refused"
+        ),
+    )
+    guard_answer_pii: AnswerPiiAction = Field(
+        default="redact_answer",
+        description=(
+            "personal data of others in an answer, if the room's file says nothing: not searched, reported, removed "
+            "from the answer, removed from the answer and the results of tools, or the answer refused"
         ),
     )
     guard_injection: GuardAction = Field(

@@ -210,12 +210,14 @@ async def test_without_an_embedder_that_works_words_are_found_and_vectors_made_l
 EXAMPLE = Path(__file__).parents[2] / "config" / "examples"
 
 
-def stepgate(folder: Path, *words: str | Path, cold: bool = False, **settings: str) -> tuple[int, str]:
+def stepgate(
+    folder: Path, *words: str | Path, cold: bool = False, settings: dict[str, str] | None = None
+) -> tuple[int, str]:
     environment = {
         "AGENT_DATA_DIR": str(folder / "data"),
         "AGENT_SKILLS_USER_DIR": "false",
         "COLUMNS": "200",
-        **settings,
+        **(settings or {}),
     }
     process = start([sys.executable, "-m", "gateway.cli", *map(str, words)], environment=environment, cold=cold)
     return process.wait(90), "\n".join(process.output)
@@ -253,11 +255,8 @@ def test_the_example_in_one_command_and_its_answer(tmp_path: Path) -> None:
     code, output = stepgate(tmp_path, "corpus", "example")
     assert (code, "0 added, 0 changed, 58 unchanged" in output) == (0, True)
     prompt = "P1 incident: user profile picture errors causing latency and failures."
-    chosen: dict[str, Any] = {
-        "AGENT_INCIDENT_KNOWLEDGE": "example-company",
-        "AGENT_INCIDENT_ISSUES": "example-issues",
-    }
-    code, output = stepgate(tmp_path, "ask", "--room", "incident", prompt, **chosen)
+    chosen = {"AGENT_INCIDENT_KNOWLEDGE": "example-company", "AGENT_INCIDENT_ISSUES": "example-issues"}
+    code, output = stepgate(tmp_path, "ask", "--room", "incident", prompt, settings=chosen)
     assert code == 0, output
     assert "Probable causes" in output
     assert "INC0010042" in output

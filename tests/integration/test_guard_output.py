@@ -6,7 +6,9 @@ import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
 from agent.core import events as ev
@@ -16,8 +18,10 @@ from agent.runs.response import build_response
 from agent.tools import ToolContext, ToolResult, ToolSpec
 from gateway.observe.logs import JsonFormatter, RedactingFormatter
 from gateway.render.openai import OpenAIChunks, completion_body
+from tests.integration.conftest import Serve
 from tests.support.engine import engine_bench
 from tests.support.script import answers, plans, says, script
+from tests.support.scripted_server import ScriptedServer
 from tests.support.tools import FunctionTool, returning
 
 FOREIGN = "ghp" + "_" + "a1B2" * 9
@@ -206,3 +210,38 @@ def test_a_log_line_holds_no_key() -> None:
     for part in (FOREIGN, OWN, CODED[4:-4], "pass-word-17"):
         assert part not in line
     assert json.loads(line)["message"].endswith(", none")
+
+
+@pytest.mark.row("S003-02")
+async def test_by_default_others_personal_data_is_taken_out_of_answers_and_streams_only(
+    serve: Serve, model_server: ScriptedServer
+) -> None:
+    told = f"Write to {BOB}, not to ann@example.com; call +46 70 123 45 67 soon."
+    body: dict[str, Any] = {"prompt": "I am ann@example.com. Whom do I ask?", "conversation_id": "c"}
+    async with serve(script(says(told, to="completion", chunk=3))) as url, httpx.AsyncClient(base_url=url) as client:
+        answer = (await client.post("/v1/agent", json=body)).json()
+        chat = {"model": "stepgate", "stream": True, "messages": [{"role": "user", "content": body["prompt"]}]}
+        streamed = await client.post("/v1/chat/completions", json=chat)
+        history = (await client.get("/v1/conversations/c/state")).json()["history"]
+        kept = (await client.post("/v1/agent", json={"prompt": "What is ann@example.com?", "room": "chat"})).json()
+    expected = "Write to [removed: EMAIL], not to ann@example.com; call [removed: PHONE] soon."
+    frames = [json.loads(line[6:]) for line in streamed.text.splitlines() if line.startswith("data: {")]
+    pieces = [choice["delta"].get("content") or "" for frame in frames for choice in frame["choices"]]
+    assert answer["response"] == "".join(pieces) == history[-1]["content"] == expected
+    assert len([piece for piece in pieces if piece]) > 2, "it still streams"
+    assert BOB not in json.dumps(answer)
+    assert kept["response"] == told, "a room may leave it in"
+
+
+async def test_what_a_caller_has_asked_to_be_remembered_is_their_own(serve: Serve) -> None:
+    async with serve(None) as url, httpx.AsyncClient(base_url=url) as client:
+        await client.post("/v1/agent", json={"prompt": f"Remember that Bob's address is {BOB}"})
+        recalled = (await client.post("/v1/agent", json={"prompt": "what do you know about Bob's address?"})).json()
+    assert BOB in recalled["response"]
+
+
+async def test_the_setting_turns_it_off(serve: Serve) -> None:
+    model = script(says(f"Write to {BOB}.", to="completion"))
+    async with serve(model, guard_answer_pii="off") as url, httpx.AsyncClient(base_url=url) as client:
+        answer = (await client.post("/v1/agent", json={"prompt": "Whom do I ask?"})).json()
+    assert answer["response"] == f"Write to {BOB}."

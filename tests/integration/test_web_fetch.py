@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
@@ -16,6 +17,7 @@ from agent.core.settings import Settings
 from agent.net import Address, client
 from agent.tools import ToolContext, ToolResult
 from mcp_tools.builtin import builtin_tools
+from tests.integration.conftest import Serve
 from tests.support.engine import engine_bench
 
 CONTEXT = ToolContext(run_id="run_1", owner="somebody")
@@ -340,3 +342,25 @@ async def test_tables_stay_tables_also_with_empty_cells(
 
 async def test_a_page_that_is_one_table_is_a_table(tmp_path: Path, site: str) -> None:
     assert (await value(tmp_path, site, "short"))["text"] == "| Total | 42 |\n| --- | --- |"
+
+
+@pytest.mark.row("S004-15")
+@pytest.mark.parametrize("retries", [0, 2])
+async def test_a_connection_that_breaks_is_tried_again_as_often_as_the_setting_says(serve: Serve, retries: int) -> None:
+    """The client wraps such an error twice before the gateway of tools sees it."""
+    connections = 0
+
+    async def reset(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        writer.transport.abort()
+
+    server = await asyncio.start_server(reset, "127.0.0.1", 0)
+    host = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    options: dict[str, Any] = {"tool_max_retries": retries, "tool_retry_backoff_s": 0.01, "fetch_allow_hosts": (host,)}
+    body = {"metadata": {"tool_calls": [{"tool": "web_fetch", "args": {"url": f"http://{host}/"}}]}}
+    async with server, serve(None, **options) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        response = (await client.post("/v1/agent", json=body)).json()
+    results = response["metadata"]["tool_results"]
+    assert {(one["ok"], one["attempts"]) for one in results} == {(False, retries + 1)}, results
+    assert connections == len(results) * (retries + 1)

@@ -20,7 +20,7 @@ from agent.core.models.request import (
     ChatMessage,
     ToolCallRequest,
 )
-from agent.core.models.room import Budgets, GuardAction, OutputGuards, Room, RoomGuards
+from agent.core.models.room import AnswerPiiAction, Budgets, GuardAction, OutputGuards, Room, RoomGuards
 from agent.core.models.words import (
     ENDED_STATUSES,
     LOCAL_OWNER,
@@ -43,6 +43,7 @@ from agent.core.models.words import (
 )
 
 __all__ = [
+    "AnswerPiiAction",
     "ENDED_STATUSES",
     "LOCAL_OWNER",
     "MAX_CONVERSATION_ID_CHARS",

@@ -7,6 +7,8 @@ from pydantic import Field
 from agent.core.models.words import LOCAL_OWNER, ApprovalPolicy, FrozenModel, JudgePolicy, RetrievalMode, Tier
 
 GuardAction = Literal["off", "flag", "redact", "block"]
+AnswerPiiAction = Literal["off", "flag", "redact_answer", "redact", "block"]
+"""`redact_answer` removes others' personal data from what a model writes as an answer; `redact` also from results."""
 
 
 class Budgets(FrozenModel):
@@ -38,9 +40,13 @@ class RoomGuards(FrozenModel):
 class OutputGuards(FrozenModel):
     """What a room does with findings in its answers. Secrets from this gateway's own settings are always removed.
     Injection is not checked: an answer may quote an attack.
+
+    `pii` is personal data of others: what the caller wrote, what is remembered for them, and what a trusted tool
+    returned is theirs. With `redact_answer` it is removed from the answer, also as it streams; steps, results and the
+    quotes of citations keep it. With `redact` it is removed from these too, and the answer is shown as a whole.
     """
 
-    pii: GuardAction = "off"
+    pii: AnswerPiiAction = "off"
     secret: GuardAction = Field(default="redact", description="keys and tokens of well-known forms")
     hate_speech: GuardAction = "flag"
     malicious_code: GuardAction = "flag"

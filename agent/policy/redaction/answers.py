@@ -100,6 +100,7 @@ class AnswerFilters:
     def __init__(self, state: RunState, secrets: tuple[str, ...]) -> None:
         self._secrets = answer_secret_finder(state.room.guard_output, secrets)
         self._links = _link_filter(state)
+        self._own_text = caller_text(state) if state.room.guard_output.pii == "redact_answer" else None
         self._placeholders = placeholders_for_people(state)
 
     def create(self) -> StreamFilter:
@@ -107,9 +108,26 @@ class AnswerFilters:
         stages: list[StreamFilter] = [self._secrets.create_stream()]
         if self._links is not None:
             stages.append(self._links.create_stream())
+        if self._own_text is not None:
+            stages.append(_create_pii_stream(self._own_text))
         if self._placeholders is not None:
             stages.append(self._placeholders.create_stream_restorer())
         return ChainedFilter(stages)
+
+
+def remove_personal_data(text: str, own_text: str) -> str:
+    """Returns the text without personal data, except what stands in `own_text`."""
+    from agent.policy.guardrails.pii import find_personal_data  # noqa: PLC0415 - loaded with the first request
+    from agent.policy.guardrails.spans import replace_spans  # noqa: PLC0415 - as above
+
+    found = [(span.start, span.end, f"[removed: {kind}]") for kind, span in find_personal_data(text)]
+    return replace_spans(text, [span for span in found if text[span[0] : span[1]] not in own_text])
+
+
+def _create_pii_stream(own_text: str) -> StreamFilter:
+    from agent.policy.guardrails.pii_stream import PersonalDataStream  # noqa: PLC0415 - loaded with the first request
+
+    return PersonalDataStream(own_text)
 
 
 def answer_secret_finder(guards: OutputGuards, secrets: tuple[str, ...]) -> "SecretScanner":
@@ -119,8 +137,16 @@ def answer_secret_finder(guards: OutputGuards, secrets: tuple[str, ...]) -> "Sec
 
 
 def caller_text(state: RunState) -> str:
-    """Returns what the caller wrote: their own data may be repeated to them."""
-    return "\n".join((state.request.prompt, *(message.content for message in state.request.messages or ())))
+    """Returns what is the caller's own: what they wrote, what is remembered for them, and what trusted tools returned.
+    Their own data may be repeated to them.
+    """
+    written = (state.request.prompt, *(message.content for message in state.request.messages or ()))
+    recalled = state.retrieval
+    said = [message.content for message in recalled.history if message.role == "user"] if recalled is not None else []
+    items = [item.text for item in recalled.items if not item.tainted] if recalled is not None else []
+    calls = (call for step in state.steps.values() for attempt in step.attempts for call in attempt.calls)
+    results = [call.result.text for call in calls if call.result is not None and not call.result.tainted]
+    return "\n".join((*written, *said, *items, *results))
 
 
 def _restore(text: str, state: RunState) -> str:
@@ -162,7 +188,8 @@ def output_guardrails(guards: OutputGuards, secrets: "SecretScanner") -> "Guardr
     from agent.policy.guardrails.harm import HarmDetector  # noqa: PLC0415 - as above
     from agent.policy.guardrails.pii import PiiDetector  # noqa: PLC0415 - as above
 
-    policy = GuardrailsPolicy(injection="off", **guards.model_dump())
+    actions = guards.model_dump() | ({"pii": "redact"} if guards.pii == "redact_answer" else {})
+    policy = GuardrailsPolicy(injection="off", **actions)
     return GuardrailPipeline(policy, detectors=(HarmDetector(), secrets, PiiDetector()))
 
 

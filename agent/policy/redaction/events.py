@@ -17,7 +17,7 @@ from agent.core.json_walk import iter_texts
 from agent.core.models import JsonObject, Source
 from agent.core.run_state import RunState
 from agent.llm.provider_fields import map_reasoning
-from agent.policy.redaction.answers import answer_secret_finder, caller_text
+from agent.policy.redaction.answers import answer_secret_finder, caller_text, remove_personal_data
 from agent.policy.redaction.secrets import redacts_secrets, secret_finder
 
 PIECE_CHARS, LONGEST_KEY = 50_000, 10_000
@@ -43,6 +43,7 @@ class EventRedactor:
         self._errors = secret_finder(secrets, "forms")
         self._answers = answer_secret_finder(guards, secrets)
         self._is_personal = guards.pii in ("redact", "block")
+        self._state = state if guards.pii == "redact_answer" else None
         self._caller_text = caller_text(state) if self._is_personal else ""
 
     def redact(self, body: ev.EventBody, *, by_model: bool = True) -> ev.EventBody:
@@ -59,7 +60,12 @@ class EventRedactor:
 
     def answer_text(self, text: str) -> str:
         """Returns a model's text as an answer may hold it: also what is called a password is removed."""
-        return self._without_personal(self._answers.redact(text)) if text else text
+        if not text:
+            return text
+        text = self._answers.redact(text)
+        if self._state is not None:
+            return remove_personal_data(text, caller_text(self._state))
+        return self._without_personal(text)
 
     def error_message(self, text: str) -> str:
         """Returns a message about a failure; providers and libraries quote the key they refuse."""
@@ -133,11 +139,7 @@ class EventRedactor:
     def _without_personal(self, text: str) -> str:
         if not self._is_personal:
             return text
-        from agent.policy.guardrails.pii import find_personal_data  # noqa: PLC0415 - as above
-        from agent.policy.guardrails.spans import replace_spans  # noqa: PLC0415 - as above
-
-        found = [(span.start, span.end, f"[removed: {kind}]") for kind, span in find_personal_data(text)]
-        return replace_spans(text, [span for span in found if text[span[0] : span[1]] not in self._caller_text])
+        return remove_personal_data(text, self._caller_text)
 
     def _bytes_hold_secret(self, data: str) -> bool:
         own = secret_finder(self._own, "known")

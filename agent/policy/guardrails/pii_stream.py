@@ -1,0 +1,81 @@
+"""`PersonalDataStream`: removes personal data from a text that arrives in pieces, as from the whole text.
+
+It holds back what may still become an e-mail address or a number; other words pass at once.
+"""
+
+import re
+from typing import Final
+
+from agent.policy.guardrails.pii import find_personal_data
+from agent.policy.guardrails.stream import MAX_HELD_CHARS, find_last_word
+
+CONTEXT_CHARS: Final = 400
+"""Released characters that are kept: the words before a number tell what it is (48), and its line."""
+FOLLOWING_CHARS: Final = 32
+"""Characters after a number that can tell what it is (24), with the rest of a word."""
+_SUSPICIOUS: Final = re.compile(r"[\d@]|%40|&#|&commat| at |[(\[{<] ?at")
+"""Every kind of personal data contains one of these."""
+_GROUP: Final = r"(?:[(+]*\w{0,6}\d[\w()./+-]*|[A-Z]{1,4}|[(+]+)"
+_OPEN_NUMBER: Final = re.compile(rf"(?<!\S){_GROUP}(?:[ \t]{{1,2}}{_GROUP}){{0,9}}[ \t]{{0,2}}\Z")
+"""A number, or groups of letters and digits, that the next piece may continue."""
+_RECENT_NUMBER: Final = re.compile(r"(?<!\S)\S{0,20}?\d(?:[ ./()+-]{0,2}\d){5,}")
+_OPEN_ADDRESS: Final = re.compile(
+    r"\S+[ \t](?:a|at|[(\[{<][ \t]?a?t?[ \t]?[)\]}>]?)"
+    r"(?:[ \t]+[\w-]+(?:[ \t]+(?:dot|[(\[{<] ?dot ?[)\]}>])(?:[ \t]+[\w-]+)?)*)?[ \t]*[^\s.,;!?]*\Z",
+    re.IGNORECASE,
+)
+"""A spelled address that may be under way: `ann at`, `ann (at) example`, `ann at example dot`."""
+
+
+class PersonalDataStream:
+    """A filter for one stream. What stands in `own_text` stays."""
+
+    def __init__(self, own_text: str) -> None:
+        self._own_text = own_text
+        self._before = ""
+        self._held = ""
+
+    def feed(self, piece: str) -> str:
+        """Adds a piece and returns the text that is now final."""
+        self._held += piece
+        return self._release(self._find_stable_length())
+
+    def end(self) -> str:
+        """Returns the rest."""
+        return self._release(len(self._held))
+
+    def _find_stable_length(self) -> int:
+        """Returns how much of the held text further characters cannot change."""
+        text = self._held
+        if len(text) > MAX_HELD_CHARS:
+            return len(text)
+        cut = find_last_word(text.rstrip(" \t"))  # `ann ` may become `ann (at) ...`
+        tail = max(0, len(text) - CONTEXT_CHARS)
+        for pattern in (_OPEN_NUMBER, _OPEN_ADDRESS):
+            match = pattern.search(text, tail)
+            cut = min(cut, match.start()) if match is not None else cut
+        for match in _RECENT_NUMBER.finditer(text, tail):
+            if match.end() > len(text) - FOLLOWING_CHARS:
+                cut = min(cut, match.start())
+        return cut
+
+    def _release(self, cut: int) -> str:
+        if not cut:
+            return ""
+        whole, start = self._before + self._held, len(self._before)
+        until = start + cut
+        parts: list[str] = []
+        at = start
+        for kind, span in find_personal_data(whole) if _SUSPICIOUS.search(whole) else ():
+            if span.end <= at or span.start >= until or whole[span.start : span.end] in self._own_text:
+                continue
+            if span.end > until and cut < len(self._held):  # the rest of it is still held: so is all of it
+                until = max(at, span.start)
+                break
+            parts += [whole[at : max(at, span.start)], f"[removed: {kind}]"]
+            at = span.end
+        parts.append(whole[at : max(at, until)])
+        done = max(at, until)
+        self._before = whole[max(0, done - CONTEXT_CHARS) : done]
+        self._held = whole[done:]
+        return "".join(parts)
