@@ -6,10 +6,12 @@ that it stands in a block of its own, without control characters.
 """
 
 import logging
+import re
 import unicodedata
 import zoneinfo
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import islice
 
 from agent.core.errors import AgentError
 from agent.core.json_walk import iter_texts
@@ -23,6 +25,8 @@ log = logging.getLogger(__name__)
 
 MAX_FILES, MAX_COLLECTIONS, MAX_SERVERS = 60, 40, 20
 NAME_CHARS, INSTRUCTION_CHARS, MAX_WORDS = 120, 400, 12
+_WORD = re.compile(r"[^\W\d_]+")
+SHORTEST_WORD = 3
 QUOTED_LETTERS = 20
 """So many letters in a row do not agree by chance."""
 _FILE_TOOLS = frozenset({"read_file", "list_files", "search_files", "describe_table", "query_table"})
@@ -55,19 +59,25 @@ async def build_ground(run: Run, catalogue: Catalogue) -> str:
 
 
 def describe_files(files: Sequence[GroundFile], question: str) -> list[str]:
-    """Returns the names of the files that share words with the question, then of the newest, and how many there are."""
-    asked = words(split_name(question))
+    """Returns the names of the files that hold words of the question, then of the newest, and how many there are."""
+    asked = [word for word in words(split_name(question)) if len(word) >= SHORTEST_WORD]
 
     def rank(file: GroundFile) -> tuple[int, float]:
-        return (-len(asked & words(split_name(file.path.replace("/", " ").replace(".", " ")))), -file.modified)
+        path = file.path.lower()  # parts of words will do: there may be 20,000 paths, and this orders them only
+        return (-sum(word in path for word in asked), -file.modified)
 
     # A file name of many words can hold an instruction; list_files returns it as untrusted data.
-    plain = [file for file in files if all(len(split_name(part).split()) <= MAX_WORDS for part in file.path.split("/"))]
-    shown = sorted(plain, key=rank)[:MAX_FILES]
+    ranked = (file for file in sorted(files, key=rank) if _count_words(file.path) <= MAX_WORDS)
+    shown = list(islice(ranked, MAX_FILES))
     if not files:
         return ["Files: none."]
     count = f"{len(files):,}" if len(shown) == len(files) else f"{len(shown)} of {len(files):,}; list_files has all"
     return [f"Files ({count}):", *(f"- {clean_line(file.path, NAME_CHARS)}" for file in shown)]
+
+
+def _count_words(path: str) -> int:
+    """Returns the number of words in the longest part of a path."""
+    return max(len(_WORD.findall(part)) for part in path.split("/"))
 
 
 def quotes_ground(plan: Plan, ground: str, said: str) -> bool:

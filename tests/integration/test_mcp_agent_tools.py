@@ -1,6 +1,7 @@
 """The arguments of the agent's own tools: a plan that waits, words for a decision, names that are not there."""
 
 import asyncio
+import json
 from typing import Any
 
 import httpx
@@ -8,6 +9,8 @@ import pytest
 from mcp import Client
 
 from tests.integration.conftest import Serve
+from tests.support.script import answers, says, script
+from tests.support.scripted_server import ScriptedServer
 
 SUM = {"task": "What is 6*7?"}
 
@@ -82,3 +85,19 @@ async def test_a_task_may_be_called_prompt_and_its_plan_is_in_the_result(serve: 
     assert [step["tool"] for step in report["plan"]["steps"]][:1] == ["calculator"]
     assert "either task or prompt" in both
     assert "task" in neither
+
+
+async def test_a_question_to_the_user_is_answered_by_run_respond(serve: Serve, model_server: ScriptedServer) -> None:
+    question = json.dumps({"kind": "ask", "question": "Which month?"})
+    model = script(says(question, to="planner", times=1), answers("March had 17 orders."))
+    async with serve(model) as url, Client(f"{url}/mcp") as client:
+        asked = await called(client, "agent_run", task="How many orders?")
+        done = await called(client, "run_respond", run_id=asked["run_id"], answer="March")
+        prompt = model_server.requests()[-1]["body"]["messages"][1]["content"]
+        again = await refused(client, "run_respond", run_id=done["run_id"], answer="April")
+    assert (asked["status"], asked["response"]) == ("awaiting_input", "Which month?")
+    assert (done["status"], done["response"]) == ("complete", "March had 17 orders.")
+    assert done["run_id"] != asked["run_id"]
+    assert "user: How many orders?\nassistant: Which month?" in prompt
+    assert "<user_request>\nMarch\n</user_request>" in prompt
+    assert again, "a run that asks nothing takes no answer"

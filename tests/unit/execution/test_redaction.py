@@ -21,6 +21,7 @@ SAYS = StepOutcome(outcome=Outcome.SUCCESS, reason=TEXT, evidence=TEXT, suggeste
 FAILURE = AgentFailure(agent_id="x", error_code="ERR_INTERNAL", message=TEXT, recoverable=False)
 CALLED = {"text": TEXT, "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": f'{{"k": "{KEY}"}}'}}]}
 BODIES: tuple[EventBody, ...] = (
+    ev.InputRequested(question=TEXT),
     ev.PlanRejected(problems=(TEXT,), excerpt=TEXT),
     ev.PlanProposed(
         plan=Plan(goal=TEXT, reasoning=TEXT, steps=(tool_step("s1").model_copy(update={"intent": TEXT}),)),
