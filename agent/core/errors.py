@@ -108,7 +108,7 @@ FAILURES: dict[str, FailureKind] = {
     ),
     "ERR_TAILOR_HALLUCINATION": FailureKind(
         "the documents support nothing of the answer",
-        "write it again under strict instructions, else say that the documents don't say",
+        'write it again under strict instructions, else say "I don\'t know"',
         502,
         True,
     ),

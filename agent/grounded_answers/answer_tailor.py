@@ -169,6 +169,8 @@ class AnswerTailor:
 
     def _check_in_background(self, text: str) -> None:
         """Starts the check of the complete paragraphs, one check at a time."""
+        if self._checking is not None and self._checking.done():
+            self._checking.result()  # raises what the check raised
         if self._checking is None or self._checking.done():
             self._checking = asyncio.create_task(self._review.review_complete_paragraphs(text))
 

@@ -59,69 +59,34 @@ _UNCHECKED = {
     "fi": "Vain luvut ja lainaukset on tarkistettu, ei merkityst\u00e4.",
 }
 _MEANT = {
-    "en": (
-        "The nearest they have is about {it}: is that meant?",
-        "The nearest they have is about {it}: is one of these meant?",
-        "and",
-    ),
-    "sv": (
-        "N\u00e4rmast handlar de om {it}: menas det?",
-        "N\u00e4rmast handlar de om {it}: menas n\u00e5got av det?",
-        "och",
-    ),
-    "de": (
-        "Am n\u00e4chsten kommt {it}: ist das gemeint?",
-        "Am n\u00e4chsten kommen {it}: ist etwas davon gemeint?",
-        "und",
-    ),
-    "fr": (
-        "Le plus proche concerne {it}\u00a0: est-ce cela\u00a0?",
-        "Le plus proche concerne {it}\u00a0: est-ce l'un d'eux\u00a0?",
-        "et",
-    ),
-    "es": (
-        "Lo m\u00e1s cercano trata de {it}: \u00bfes eso?",
-        "Lo m\u00e1s cercano trata de {it}: \u00bfes algo de eso?",
-        "y",
-    ),
-    "it": (
-        "La cosa pi\u00f9 vicina \u00e8 {it}: si intende questo?",
-        "Le cose pi\u00f9 vicine sono {it}: si intende una di queste?",
-        "e",
-    ),
-    "nl": (
-        "Het dichtst in de buurt komt {it}: wordt dat bedoeld?",
-        "Het dichtst in de buurt komen {it}: wordt een daarvan bedoeld?",
-        "en",
-    ),
-    "pt": (
-        "O mais pr\u00f3ximo trata de {it}: \u00e9 isso?",
-        "O mais pr\u00f3ximo trata de {it}: \u00e9 algum destes?",
-        "e",
-    ),
-    "da": (
-        "Det n\u00e6rmeste handler om {it}: er det ment?",
-        "Det n\u00e6rmeste handler om {it}: er noget af det ment?",
-        "og",
-    ),
-    "no": (
-        "Det n\u00e6rmeste handler om {it}: menes det?",
-        "Det n\u00e6rmeste handler om {it}: menes noe av det?",
-        "og",
-    ),
-    "fi": (
-        "L\u00e4himp\u00e4n\u00e4 on {it}: tarkoititko sit\u00e4?",
-        "L\u00e4himp\u00e4n\u00e4 ovat {it}: tarkoititko jotakin niist\u00e4?",
-        "ja",
-    ),
-    "ar": (
-        "\u0623\u0642\u0631\u0628 \u0645\u0627 \u0641\u064a\u0647\u0627 \u0639\u0646 {it}"
-        ": \u0647\u0644 \u0647\u0630\u0627 \u0647\u0648 \u0627\u0644\u0645\u0642\u0635\u0648\u062f\u061f",
-        "\u0623\u0642\u0631\u0628 \u0645\u0627 \u0641\u064a\u0647\u0627 \u0639\u0646 {it}"
-        ": \u0647\u0644 \u0623\u062d\u062f\u0647\u0627 \u0647\u0648 \u0627\u0644\u0645\u0642\u0635\u0648\u062f\u061f",
-        "\u0648",
-    ),
-}
+    "en": ("The nearest they have is about {it}: is that meant?",
+           "The nearest they have is about {it}: is one of these meant?", "and"),
+    "sv": ("N\u00e4rmast handlar de om {it}: menas det?",
+           "N\u00e4rmast handlar de om {it}: menas n\u00e5got av det?", "och"),
+    "de": ("Am n\u00e4chsten kommt {it}: ist das gemeint?",
+           "Am n\u00e4chsten kommen {it}: ist etwas davon gemeint?", "und"),
+    "fr": ("Le plus proche concerne {it}\u00a0: est-ce cela\u00a0?",
+           "Le plus proche concerne {it}\u00a0: est-ce l'un d'eux\u00a0?", "et"),
+    "es": ("Lo m\u00e1s cercano trata de {it}: \u00bfes eso?",
+           "Lo m\u00e1s cercano trata de {it}: \u00bfes algo de eso?", "y"),
+    "it": ("La cosa pi\u00f9 vicina \u00e8 {it}: si intende questo?",
+           "Le cose pi\u00f9 vicine sono {it}: si intende una di queste?", "e"),
+    "nl": ("Het dichtst in de buurt komt {it}: wordt dat bedoeld?",
+           "Het dichtst in de buurt komen {it}: wordt een daarvan bedoeld?", "en"),
+    "pt": ("O mais pr\u00f3ximo trata de {it}: \u00e9 isso?",
+           "O mais pr\u00f3ximo trata de {it}: \u00e9 algum destes?", "e"),
+    "da": ("Det n\u00e6rmeste handler om {it}: er det ment?",
+           "Det n\u00e6rmeste handler om {it}: er noget af det ment?", "og"),
+    "no": ("Det n\u00e6rmeste handler om {it}: menes det?",
+           "Det n\u00e6rmeste handler om {it}: menes noe av det?", "og"),
+    "fi": ("L\u00e4himp\u00e4n\u00e4 on {it}: tarkoititko sit\u00e4?",
+           "L\u00e4himp\u00e4n\u00e4 ovat {it}: tarkoititko jotakin niist\u00e4?", "ja"),
+    "ar": ("\u0623\u0642\u0631\u0628 \u0645\u0627 \u0641\u064a\u0647\u0627 \u0639\u0646 {it}: \u0647\u0644 "
+           "\u0647\u0630\u0627 \u0647\u0648 \u0627\u0644\u0645\u0642\u0635\u0648\u062f\u061f",
+           "\u0623\u0642\u0631\u0628 \u0645\u0627 \u0641\u064a\u0647\u0627 \u0639\u0646 {it}: \u0647\u0644 "
+           "\u0623\u062d\u062f\u0647\u0627 \u0647\u0648 \u0627\u0644\u0645\u0642\u0635\u0648\u062f\u061f", "\u0648"),
+}  # fmt: skip
+"""Whether the nearest subject is meant, or one of several; and the conjunction before the last of them."""
 _ALL = (*_NOT_SAID.values(), *_UNKNOWN.values())
 
 

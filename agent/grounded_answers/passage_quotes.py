@@ -19,6 +19,8 @@ MAX_PASSAGES = 3
 MIN_RELATIVE_RELEVANCE = 0.6
 """The least relevance of a quoted passage, relative to the best one."""
 EXCERPT_CHARS = 600
+WHOLE_CHARS = 4_000
+"""A longer text is the whole result of a tool, of which `Technical` is shown an excerpt too."""
 MAX_ROWS = 12
 QUOTATION = "> "
 BLOCKS_PER_PASSAGE = 100_000
@@ -101,7 +103,7 @@ def _select_parts(passage: Passage, scores: Sequence[int], *, whole: bool) -> li
     """Returns the parts to quote: the whole passage, or its best paragraphs; of long ones one stretch of sentences."""
     parts = passage.parts
     quotable = [at for at, part in enumerate(parts) if _is_quotable(part)]
-    if whole:
+    if whole and _length(passage, quotable) <= WHOLE_CHARS:
         return _limit_rows(passage, quotable, scores)
     least = max(scores[at] for at in quotable) / 2
     good = {parts[at].piece.block for at in quotable if scores[at] >= least}
