@@ -381,9 +381,9 @@ async def _build_models(settings: Settings) -> ModelTiers:
         default = LiteLLMClient(api_key=key)
     named = _build_endpoint_clients(settings)
     for upstream in (*split_models(fast or ""), *split_models(settings.model_high or "")):
-        _, mark, endpoint = upstream.rpartition("@")
-        if mark and endpoint not in named and ENDPOINT_NAME.fullmatch(endpoint):  # a version begins with a digit
-            log.warning("%s: there is no endpoint %r in AGENT_MODEL_ENDPOINTS", upstream, endpoint)
+        _, mark, name = upstream.rpartition("@")
+        if mark and name not in named and ENDPOINT_NAME.fullmatch(name):  # a version begins with a digit
+            log.warning("%s: there is no endpoint %r in AGENT_MODEL_ENDPOINTS", upstream, name)
     return ModelTiers(
         # LiteLLM always answers a check; where it stands beside endpoints, these say whether models can be reached.
         client=RetryingClient(

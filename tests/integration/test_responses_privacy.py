@@ -57,10 +57,12 @@ async def test_a_chain_stays_untrusted_after_text_from_outside(serve: Serve, tmp
         third = await client.responses.create(
             model="chat", input="thanks", **named or {"previous_response_id": second.id}
         )
+        referred: Any = [{"type": "item_reference", "id": first.output[-1].id}, {"role": "user", "content": "thanks"}]
+        fourth = await client.responses.create(model="chat", input=referred)
         alone = await client.responses.create(model="chat", input="thanks")
-        tainted = [(await created_event(url, one.id))["tainted"] for one in (first, second, third, alone)]
+        tainted = [(await created_event(url, one.id))["tainted"] for one in (first, second, third, fourth, alone)]
     assert first.output[1].type == "mcp_call"
-    assert tainted == [False, True, True, False]
+    assert tainted == [False, True, True, True, False]
 
 
 async def test_chains_and_deletion_on_postgresql(serve: Serve) -> None:
