@@ -162,7 +162,7 @@ async def _build_request(
     body: ResponsesRequest, stepgate: Stepgate, caller: Caller
 ) -> ChatRequest | ApprovalReplies | ApprovalText:
     """Returns the request as the intake takes it: a decision on a waiting run, or a new run."""
-    items = await resolve_references(stepgate, caller, body.list_input_items())
+    items, tainted = await resolve_references(stepgate, caller, body.list_input_items())
     previous = await _load_previous(stepgate, caller, body)
     replies = read_approval_replies(items)
     if replies is not None:
@@ -170,7 +170,7 @@ async def _build_request(
     history: list[ChatMessage] = []
     room = stepgate.rooms.get(body.model)
     keeps_history = stepgate.conversations.handles_room(room)
-    tainted, conversation_id = False, body.conversation_id
+    conversation_id = body.conversation_id
     if previous is not None:
         state = fold(previous.run_id, previous.events)
         if state.status == "awaiting_approval":
@@ -178,14 +178,14 @@ async def _build_request(
         if not state.is_finished:
             message = f"Previous response with id '{body.previous_response_id}' is still in progress."
             raise RequestFormatError(message, "previous_response_id", "response_in_progress")
-        history, tainted = _list_messages(state), _is_tainted(state)
+        history, tainted = _list_messages(state), tainted or previous.is_tainted
         conversation_id = previous.conversation_id
     elif conversation_id is not None and not keeps_history:
         turns = await stepgate.sessions.list_turns(caller.owner, [conversation_id])
         history = [
             ChatMessage(role="assistant" if turn.role == "assistant" else "user", content=turn.text) for turn in turns
         ]
-        tainted = await stepgate.sessions.is_tainted(caller.owner, conversation_id)
+        tainted = tainted or await stepgate.sessions.is_tainted(caller.owner, conversation_id)
     request = to_run_request(
         body,
         items,
@@ -283,11 +283,6 @@ def _list_messages(state: RunState) -> list[ChatMessage]:
             )
         )
     return messages
-
-
-def _is_tainted(state: RunState) -> bool:
-    outputs = [step.output for step in state.steps.values()]
-    return state.tainted or any(output is not None and output.tainted for output in outputs)
 
 
 async def _find_start(stepgate: Stepgate, run: AcceptedRun) -> int:

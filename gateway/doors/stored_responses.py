@@ -8,6 +8,7 @@ from pydantic import JsonValue
 from agent.core.errors import NotFoundError
 from agent.core.events import ApprovalDecided, Event, RunCreated, RunWaiting
 from agent.core.models import JsonObject
+from agent.core.run_state import fold
 from gateway.auth.authentication import Caller
 from gateway.bootstrap import Stepgate
 from gateway.doors.response_input import list_input_items
@@ -45,6 +46,13 @@ class StoredResponse:
         stored = self.wire_request.get("input")
         key = response_id(self.run_id).removeprefix("resp_")
         return list_input_items(stored if isinstance(stored, list) else [], key)
+
+    @property
+    def is_tainted(self) -> bool:
+        """Whether its run has read text from outside, or began with a conversation that had."""
+        state = fold(self.run_id, self.events)
+        outputs = [step.output for step in state.steps.values()]
+        return state.tainted or any(output is not None and output.tainted for output in outputs)
 
     def project(self) -> ResponseProjection:
         """Returns the response as far as the run has gone."""
@@ -96,13 +104,17 @@ async def load_response(stepgate: Stepgate, caller: Caller, text: str) -> Stored
     return found
 
 
-async def resolve_references(stepgate: Stepgate, caller: Caller, items: Sequence[JsonObject]) -> list[JsonObject]:
-    """Returns the input with each reference replaced by the item of the stored response that it names.
+async def resolve_references(
+    stepgate: Stepgate, caller: Caller, items: Sequence[JsonObject]
+) -> tuple[list[JsonObject], bool]:
+    """Returns the input with each reference replaced by the item of the stored response that it names, and whether one
+    of these responses relies on untrusted content.
 
     Raises `RequestFormatError` for an unknown item, and for one of a response that is another owner's or not stored.
     """
     loaded: dict[str, dict[JsonValue, JsonObject]] = {}
     resolved: list[JsonObject] = []
+    tainted = False
     for index, item in enumerate(items):
         is_reference = item.get("type") == "item_reference" or (item.keys() <= {"id", "type"} and "id" in item)
         if not is_reference:
@@ -120,8 +132,9 @@ async def resolve_references(stepgate: Stepgate, caller: Caller, items: Sequence
                 response = await load_response(stepgate, caller, name)
             except NotFoundError as error:
                 raise missing from error
+            tainted = tainted or response.is_tainted
             loaded[name] = {one["id"]: one for one in (*response.input_items, *response.project().items)}
         if item_id not in loaded[name]:
             raise missing
         resolved.append(loaded[name][item_id])
-    return resolved
+    return resolved, tainted

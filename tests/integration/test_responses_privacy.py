@@ -4,10 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import openai
 import pytest
 
 from tests.integration.conftest import Serve
 from tests.integration.test_openai_door import sdk
+from tests.support.postgres import fresh_database
 from tests.support.script import Script, plans, says, script
 
 SECRET = "sk-gateway-51f0c3d8aa71"
@@ -55,7 +57,21 @@ async def test_a_chain_stays_untrusted_after_text_from_outside(serve: Serve, tmp
         third = await client.responses.create(
             model="chat", input="thanks", **named or {"previous_response_id": second.id}
         )
+        referred: Any = [{"type": "item_reference", "id": first.output[-1].id}, {"role": "user", "content": "thanks"}]
+        fourth = await client.responses.create(model="chat", input=referred)
         alone = await client.responses.create(model="chat", input="thanks")
-        tainted = [(await created_event(url, one.id))["tainted"] for one in (first, second, third, alone)]
+        tainted = [(await created_event(url, one.id))["tainted"] for one in (first, second, third, fourth, alone)]
     assert first.output[1].type == "mcp_call"
-    assert tainted == [False, True, True, False]
+    assert tainted == [False, True, True, True, False]
+
+
+async def test_chains_and_deletion_on_postgresql(serve: Serve) -> None:
+    with fresh_database() as database_url:
+        async with serve(script(says("Hi.", to="completion")), database_url=database_url) as url, sdk(url) as client:
+            first = await client.responses.create(model="chat", input="hello", conversation="talk")
+            second = await client.responses.create(model="chat", input="again", conversation="talk")
+            await client.responses.delete(first.id)
+            kept = await client.responses.retrieve(second.id)
+            with pytest.raises(openai.NotFoundError):
+                await client.responses.retrieve(first.id)
+    assert kept.output_text == "Hi."
