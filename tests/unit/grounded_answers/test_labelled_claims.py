@@ -8,7 +8,6 @@ import pytest
 
 from tests.support.claims import EXACT_KINDS, HALVES, ClaimOutcome, Half, check_claims, load_claims
 
-
 FALSELY_REJECTED: dict[Half, int] = {"development": 4, "measured": 1}
 CHANGED_VALUES_FOUND: dict[Half, int] = {"development": 18, "measured": 23}
 
