@@ -16,13 +16,11 @@ from agent.grounded_answers.no_answer_text import is_no_answer_text
 from agent.grounded_answers.passages import Passage, find_best_quote, find_verbatim, find_words, normalize_text
 from agent.search.models import RetrievedContext
 from agent.text.numbers import NumberMention
-from agent.text.terms import fold
 from agent.text.values import KnownValues, ValueMention, find_values
 
 LABEL_WORDS = 2
 """Headings, questions and openings of so few words make no claim."""
 _QUOTED = re.compile(r"[\u201c\u201e\u00ab\"]([^\u201c\u201d\u201e\u00ab\u00bb\"\n]{12,600})[\u201d\u201c\u00bb\"]")
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,16 +201,17 @@ class EvidenceChecker:
         return KnownValues(self.question, *self.known)
 
     @cached_property
-    def _source_words(self) -> frozenset[str]:
-        """The words of the question, the passages and their places."""
-        places = (describe_surroundings(chunk) for chunk in self.chunks)
-        texts = (self.question, *places, *(chunk.content for chunk in self.chunks))
-        return frozenset(word for text in texts for word in _WORD.findall(fold(text)))
+    def _source_texts(self) -> tuple[str, ...]:
+        """The question, the passages and their places, for comparison."""
+        texts = (self.question, *(describe_surroundings(chunk) for chunk in self.chunks))
+        return (*map(normalize_text, texts), *(passage.comparable for passage in self.passages))
 
     def _is_label(self, unit: Unit) -> bool:
-        """Whether a heading, question or opening makes no claim: a few words, or only words of the sources."""
-        words = _WORD.findall(fold(unit.text))
-        return unit.introduces and (len(words) <= LABEL_WORDS or self._source_words.issuperset(words))
+        """Whether a heading, question or opening makes no claim: few words, or words that stand so in the sources."""
+        if not unit.introduces:
+            return False
+        text = normalize_text(unit.text).rstrip("? ")
+        return len(text.split()) <= LABEL_WORDS or any(f" {text} " in f" {source} " for source in self._source_texts)
 
     def _find_words(self, words: str, cites: Sequence[int]) -> Quote | None:
         """Returns the quote of some words, in a cited passage if possible."""

@@ -65,6 +65,7 @@ def test_whole_sentences_and_rows_of_a_passage_are_quotations(answer: str, quote
         "**Managers never approve holidays**",
         "Did you know that managers never approve holidays?",
         "Managers never approve:",
+        "# Holidays not paid for a year",
         "Hello!",
         "The documents do not say who pays for it.",
         "Managers never approve, and: The documents don't say.",
@@ -78,7 +79,14 @@ def test_what_only_its_meaning_can_decide_stays_open(answer: str) -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    ["# Holidays", "**Travel**", "The documents don't say.", "Das steht nicht in den Dokumenten.", "Paid holiday:"],
+    [
+        "# Holidays",
+        "**Travel**",
+        "The documents don't say.",
+        "Das steht nicht in den Dokumenten.",
+        "Paid holiday:",
+        "# Days of paid holiday",
+    ],
 )
 def test_labels_and_no_answer_texts_make_no_claim(answer: str) -> None:
     (unit,) = check(answer)

@@ -8,28 +8,32 @@ import pytest
 
 from tests.support.claims import EXACT_KINDS, HALVES, ClaimOutcome, Half, check_claims, load_claims
 
+FALSELY_REJECTED: dict[Half, int] = {"development": 4, "measured": 1}
+CHANGED_VALUES_FOUND: dict[Half, int] = {"development": 18, "measured": 23}
 
-@pytest.fixture(params=HALVES)
-async def outcomes(request: pytest.FixtureRequest) -> list[ClaimOutcome]:
-    """The outcomes of one half of the set."""
-    half: Half = request.param
+
+async def check_half(half: Half) -> list[ClaimOutcome]:
+    """Returns the outcomes of one half of the set."""
     return await check_claims(*load_claims(half))
 
 
-async def test_whole_sentences_of_a_passage_are_released_and_nothing_else(outcomes: list[ClaimOutcome]) -> None:
+@pytest.mark.parametrize("half", HALVES)
+async def test_whole_sentences_of_a_passage_are_released_and_nothing_else(half: Half) -> None:
+    outcomes = await check_half(half)
     released = [one for one in outcomes if one.outcome == "released"]
     assert all(one.claim.is_supported for one in released), "a falsehood was released without a check of its meaning"
     assert all(one.outcome == "released" for one in outcomes if one.claim.kind == "verbatim")
     assert len(released) >= 10
 
 
-async def test_few_true_claims_are_rejected_and_most_changed_values_are(outcomes: list[ClaimOutcome]) -> None:
+@pytest.mark.parametrize("half", HALVES)
+async def test_few_true_claims_are_rejected_and_most_changed_values_are(half: Half) -> None:
+    outcomes = await check_half(half)
     rejected = [one for one in outcomes if one.outcome == "rejected"]
     false = [one for one in rejected if one.claim.is_supported]
-    assert len(false) <= 4, [f"{one.claim.text}: {one.problem}" for one in false]
-    changed = [one for one in outcomes if one.claim.kind in EXACT_KINDS]
-    found = sum(one.outcome == "rejected" for one in changed)
-    assert found / len(changed) >= 0.58, "changed words for numbers and changed units stay open"
+    assert len(false) <= FALSELY_REJECTED[half], [f"{one.claim.text}: {one.problem}" for one in false]
+    found = [one for one in rejected if one.claim.kind in EXACT_KINDS]
+    assert len(found) >= CHANGED_VALUES_FOUND[half], "changed number words and unknown units stay open"
 
 
 async def test_claims_of_both_halves_are_in_three_languages() -> None:
