@@ -82,9 +82,8 @@ async def plan(run: Run) -> None:
     await run.emit(*_list_rejections(planned), proposed)
     duration = monotonic() - started
     if planned.answer is not None:
-        begin = (
-            [] if run.state.answer_start is not None else [answer_started(run)]
-        )  # else it was shown as it was written
+        was_streamed = run.state.answer_start is not shown
+        begin = () if was_streamed else (answer_started(run),)
         await _record_answer(run, proposed.plan, build_answer_output(run, planned.answer), begin, duration=duration)
     elif planned.unreachable is not None and len(proposed.plan.steps) == 1 and proposed.plan.steps[0].is_completion:
         await _record_answer(run, proposed.plan, build_failed_output(planned.unreachable), (), duration=duration)
