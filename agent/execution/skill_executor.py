@@ -128,8 +128,8 @@ class SkillExecutor:
     async def _run_by_rules(self, args: JsonObject, reason: str | None) -> StepOutput:
         tainted = self._turns.tainted
         tools = scoped_tools_by_rules(self._run, self._skill)
-        # Tools that stand in for a model look up themselves what else is known.
-        task = str(args.get("task") or "") if self._skill.rules_tools else format_args(args)
+        # Rules read the task alone: tools that stand in for a model look up themselves what else is known.
+        task = str(args.get("task") or "")
         output = await run_by_rules(self._run, self._step, self._attempt, tools, task, tainted=tainted)
         return output.model_copy(update={"effective": "rules", "fallback_reason": reason})
 

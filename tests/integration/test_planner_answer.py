@@ -111,7 +111,7 @@ async def test_a_plan_wins_over_an_answer_before_it_and_nothing_of_that_is_left(
     response = build_response(events)
     starts = [event.body for event in events if isinstance(event.body, AnswerStarted)]
     assert response.response == "There are 17."
-    assert [start.restarted for start in starts] == [False, True], "readers are told that the first words are void"
+    assert [start.restarted for start in starts] == [False, True, True], "readers are told at once that it is void"
     assert len(orders.calls) == 1
 
 
@@ -136,7 +136,7 @@ async def test_a_stream_that_breaks_is_answered_by_a_completion(tmp_path: Path) 
         events, _ = await follow(bench, "What is the capital of France?")
     response = build_response(events)
     assert response.response == "Paris."
-    assert [event.body.restarted for event in events if isinstance(event.body, AnswerStarted)] == [False, True]
+    assert [event.body.restarted for event in events if isinstance(event.body, AnswerStarted)] == [False, True, True]
     assert response.metadata["runtime"]["planner"]["fallback_used"] is True
 
 

@@ -95,3 +95,12 @@ async def test_several_commands_are_all_carried_out(tmp_path: Path) -> None:
         response = await bench.run("What is 6*7, and what time is it in Stockholm?")
     assert "42" in response.response
     assert "Stockholm" in response.response
+
+
+async def test_a_skill_that_is_called_by_its_name_does_what_the_rules_understand(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, None) as bench:
+        done = await bench.run("/calculate what is 17 * 3?")
+        half = await bench.run("/calculate 17 * 3 and tell me whether that is much")
+    assert "17 * 3 = 51" in done.response
+    assert half.metadata["tool_results"] == []
+    assert "no rule of skill 'calculate' fits this task" in half.response

@@ -53,8 +53,12 @@ NO_MODEL = "no model is configured; set AGENT_LLM_BASE_URL and AGENT_MODEL_FAST"
 async def plan(run: Run) -> None:
     """Propose a plan and record it, with every reply that was refused on the way."""
     started = monotonic()
+    shown = run.state.answer_start
     reason = replan_reason(run.state) if run.state.plan is not None else None
     planned = await _replanned(run, reason) if reason is not None else await _first(run)
+    if planned.answer is None and run.state.answer_start is not shown:
+        void = AnswerStarted(tier=None, model=None, reason="what was shown was not the answer", restarted=True)
+        await run.note(void)
     if planned.question:
         await run.emit(*_list_rejections(planned), InputRequested(question=planned.question))
         return
@@ -78,9 +82,8 @@ async def plan(run: Run) -> None:
     await run.emit(*_list_rejections(planned), proposed)
     duration = monotonic() - started
     if planned.answer is not None:
-        begin = (
-            [] if run.state.answer_start is not None else [answer_started(run)]
-        )  # else it was shown as it was written
+        was_streamed = run.state.answer_start is not shown
+        begin = () if was_streamed else (answer_started(run),)
         await _record_answer(run, proposed.plan, build_answer_output(run, planned.answer), begin, duration=duration)
     elif planned.unreachable is not None and len(proposed.plan.steps) == 1 and proposed.plan.steps[0].is_completion:
         await _record_answer(run, proposed.plan, build_failed_output(planned.unreachable), (), duration=duration)
