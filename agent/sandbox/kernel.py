@@ -85,7 +85,7 @@ def get_landlock_version() -> int:
     """Returns the version of the kernel's Landlock interface; 0 without Landlock."""
     if _libc is None:
         return 0
-    return max(0, _libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _RULESET_VERSION))
+    return max(0, int(_libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _RULESET_VERSION)))
 
 
 def has_seccomp() -> bool:

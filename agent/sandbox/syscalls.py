@@ -44,6 +44,9 @@ _AARCH64 = {
 _FCNTL_COMMANDS = (0, 1, 2, 3, 4, 5, 6, 7, 1030)
 """F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, locks, F_DUPFD_CLOEXEC. F_SETOWN would send signals to others."""
 
+_FIOCLEX = 0x5451
+"""Python closes files on exec with this request, although there is no exec here. No other ioctl."""
+
 
 @dataclass(frozen=True, slots=True)
 class Machine:
@@ -52,13 +55,14 @@ class Machine:
     audit_arch: int
     allowed: Mapping[str, int]
     fcntl: int
+    ioctl: int
     tgkill: int
     prlimit64: int
 
 
 MACHINES = {
-    "x86_64": Machine(0xC000003E, _X86_64, fcntl=72, tgkill=234, prlimit64=302),
-    "aarch64": Machine(0xC00000B7, _AARCH64, fcntl=25, tgkill=131, prlimit64=261),
+    "x86_64": Machine(0xC000003E, _X86_64, fcntl=72, ioctl=16, tgkill=234, prlimit64=302),
+    "aarch64": Machine(0xC00000B7, _AARCH64, fcntl=25, ioctl=29, tgkill=131, prlimit64=261),
 }
 """By `platform.machine()`. On any other machine there is no sandbox."""
 
@@ -90,6 +94,7 @@ def build_filter(own_pid: int) -> bytes:
     for number in sorted(machine.allowed.values()):
         program += [_instruction(_EQUAL, number, 0, 1), _instruction(_RETURN, _ALLOW)]
     program += _allow_with_argument(machine.fcntl, 1, _FCNTL_COMMANDS)
+    program += _allow_with_argument(machine.ioctl, 1, (_FIOCLEX,))
     program += _allow_with_argument(machine.tgkill, 0, (own_pid,))
     program += _allow_with_argument(machine.prlimit64, 2, (0,))  # no new limits, so limits can only be read
     # The C library falls back to other calls if the kernel does not know clone3.

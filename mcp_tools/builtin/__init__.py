@@ -16,6 +16,7 @@ from mcp_tools.builtin.ingest import IngestTool
 from mcp_tools.builtin.knowledge import SearchKnowledgeTool
 from mcp_tools.builtin.list_documents import ListDocumentsTool
 from mcp_tools.builtin.memory import MemorySaveTool, MemorySearchTool
+from mcp_tools.builtin.run_python import RunPythonTool, make_run_python
 from mcp_tools.builtin.tables import DescribeTableTool, QueryTableTool
 from mcp_tools.builtin.web_fetch import WebFetchTool
 
@@ -30,9 +31,13 @@ class Builtins:
     tools: tuple[Tool, ...]
     client: SafeClient
     web_fetch: WebFetchTool
+    run_python: RunPythonTool | None
+    """None where it is switched off or the machine cannot sandbox programs."""
 
     async def aclose(self) -> None:
         """Closes connections."""
+        if self.run_python is not None:
+            await self.run_python.aclose()
         await self.web_fetch.aclose()
         await self.client.aclose()
 
@@ -49,6 +54,7 @@ def builtin_tools(settings: Settings, memory: MemoryStore, library: Library) -> 
         max_bytes=settings.fetch_max_bytes,
         fetch_timeout_s=settings.fetch_timeout_s,
     )
+    run_python = make_run_python(settings, roots)
     tools: tuple[Tool, ...] = (
         web_fetch,
         ReadFileTool(roots),
@@ -56,6 +62,7 @@ def builtin_tools(settings: Settings, memory: MemoryStore, library: Library) -> 
         SearchFilesTool(roots),
         DescribeTableTool(roots),
         QueryTableTool(roots),
+        *([run_python] if run_python is not None else []),
         CalculatorTool(),
         CurrentTimeTool(),
         MemorySaveTool(memory),
@@ -66,4 +73,4 @@ def builtin_tools(settings: Settings, memory: MemoryStore, library: Library) -> 
         IngestTool(library, settings.readable_roots),
         *make_incident_tools(settings, library),
     )
-    return Builtins(tools, client, web_fetch)
+    return Builtins(tools, client, web_fetch, run_python)

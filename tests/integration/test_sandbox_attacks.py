@@ -312,7 +312,8 @@ except OSError as error:
 [made, reason]
 """
     result = await run(sandbox, code)
-    made, reason = result.value  # type: ignore[misc]
+    assert isinstance(result.value, list)
+    made, reason = result.value
     assert int(str(made)) < 1_000
     assert reason == "No space left on device"
     assert len(result.artifacts) == sandbox.limits.artifacts
