@@ -166,6 +166,10 @@ async def _start_zygote(*, isolated: bool) -> tuple[asyncio.subprocess.Process, 
         problem = f"it was not ready within {START_SECONDS:g} s"
     except OSError as error:
         problem = str(error)
+    except asyncio.CancelledError:
+        ours.close()
+        signal_group(process, signal.SIGKILL)
+        raise
     if problem is not None:
         await _end_process(process, ours)
     return process, ours, problem

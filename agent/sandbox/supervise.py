@@ -71,7 +71,7 @@ def supervise(connection: socket.socket, files: Sequence[int], config: ZygoteCon
         folder, writable = WORK, True
         kernel.mount_memory(FILES, limits["input_bytes"] + 2**20, _MAX_FILES)
         kernel.mount_memory(WORK, limits["folder_bytes"], _MAX_FILES)
-        _write_files(FILES, request["files"], files)
+        _write_files(FILES, request["files"], files, limits["input_bytes"])
         kernel.make_read_only(FILES)
         os.symlink(FILES, f"{WORK}/files")
         os.chmod(WORK, 0o777)  # noqa: S103 - the program has another user; nobody else sees this folder
@@ -79,7 +79,7 @@ def supervise(connection: socket.socket, files: Sequence[int], config: ZygoteCon
         folder, writable = tempfile.mkdtemp(prefix="stepgate-program-"), False
         os.chmod(folder, 0o755)  # noqa: S103 - the program may have another user
         Path(folder, "files").mkdir()
-        _write_files(f"{folder}/files", request["files"], files)
+        _write_files(f"{folder}/files", request["files"], files, limits["input_bytes"])
     try:
         outcome = _run_child(connection, request, config, folder, address_space)
         artifacts, omitted = _read_artifacts(limits) if writable else ([], 0)
@@ -90,13 +90,16 @@ def supervise(connection: socket.socket, files: Sequence[int], config: ZygoteCon
         _send_reply(connection, outcome, artifacts, omitted)
 
 
-def _write_files(folder: str, names: Sequence[str], descriptors: Sequence[int]) -> None:
-    """Copies the open files. The names have been checked by the gateway: relative, without `..`."""
+def _write_files(folder: str, names: Sequence[str], descriptors: Sequence[int], room: int) -> None:
+    """Copies the open files, at most `room` bytes together: one may have grown since the gateway measured it.
+
+    The gateway has checked the names: relative, without `..`.
+    """
     for name, descriptor in zip(names, descriptors, strict=True):
         target = Path(folder, name)
         target.parent.mkdir(parents=True, exist_ok=True)
         with os.fdopen(descriptor, "rb") as source, target.open("wb") as copy:
-            shutil.copyfileobj(source, copy)
+            room -= copy.write(source.read(room))
 
 
 def _run_child(

@@ -14,12 +14,14 @@ from agent.core.errors import ToolDeniedError, ToolError, ToolInputError, ToolTi
 from agent.core.settings import Settings
 from agent.sandbox import client
 from agent.sandbox.client import Sandbox
+from agent.sandbox.limits import SandboxLimits
 from agent.tools import ToolContext, ToolResult
 from gateway.cli import doctor_checks
 from mcp_tools.builtin import run_python
 from mcp_tools.builtin.files import FileRoots
 from mcp_tools.builtin.run_python import RunPythonTool
 from tests.integration.conftest import Serve
+from tests.integration.test_keys import bearer, created_key
 from tests.support.sandboxes import LIMITS, open_sandbox, requires_sandbox
 from tests.support.script import plans, says, script
 
@@ -191,7 +193,7 @@ async def test_an_error_says_what_to_change(folder: Path, sandbox: Sandbox, code
 
 
 async def test_a_program_that_takes_too_long_is_a_time_out(folder: Path) -> None:
-    limits = client.SandboxLimits(seconds=0.5)
+    limits = SandboxLimits(seconds=0.5)
     async with open_sandbox(limits) as sandbox:
         with pytest.raises(ToolTimeoutError, match=r"within 0\.5 s"):
             await call(folder, sandbox, "while True: pass")
@@ -294,3 +296,14 @@ async def test_a_tool_call_without_a_model_has_artifacts_too(serve: Serve) -> No
         text = await http.get(f"/v1/runs/{run_id}/artifacts/a.txt")
     assert "done" in answer["response"]
     assert (text.status_code, text.text) == (200, "hello")
+
+
+async def test_an_artifact_belongs_to_the_owner_of_its_run(serve: Serve, tmp_path: Path) -> None:
+    anna = bearer(await created_key(tmp_path / "data", "anna", "--owner", "anna"))
+    bob = bearer(await created_key(tmp_path / "data", "bob", "--owner", "bob"))
+    calls = [{"tool": "run_python", "args": {"code": "open('a.txt', 'w').write('hello')"}}]
+    async with serve(None) as url, httpx.AsyncClient(base_url=url, timeout=30) as http:
+        answer = (await http.post("/v1/agent", json={"metadata": {"tool_calls": calls}}, headers=anna)).json()
+        path = f"/v1/runs/{answer['metadata']['run_id']}/artifacts/a.txt"
+        replies = [await http.get(path, headers=headers) for headers in (anna, bob, {})]
+    assert [reply.status_code for reply in replies] == [200, 404, 404]  # without a key: the owner `local`
