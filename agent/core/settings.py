@@ -229,8 +229,7 @@ class Settings(BaseSettings):
         default=5_000_000,
         ge=0,
         description=(
-            "most bytes of pictures, sound and files of one tool result that an MCP client receives, "
-            "counted as sent (base64)"
+            "most bytes of pictures, sound and files of one tool result that are kept for its caller, counted as base64"
         ),
     )
 

@@ -39,7 +39,7 @@ _ENVIRONMENT = {
     "HOME": "/nonexistent",
     "LANG": "C.UTF-8",
     "MPLBACKEND": "Agg",
-    "MPLCONFIGDIR": "/program/work/.matplotlib",
+    "MPLCONFIGDIR": "/program/folder/.matplotlib",
     "OPENBLAS_NUM_THREADS": "1",  # programs cannot start threads
     "TZ": "UTC",
 }

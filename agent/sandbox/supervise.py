@@ -25,7 +25,7 @@ from typing import Any
 from agent.sandbox import kernel
 from agent.sandbox.program import run_program
 
-WORK, FILES = "/program/work", "/program/files"
+WORK, FILES = "/program/folder", "/program/files"
 """The program's folders where namespaces are permitted. `WORK/files` is a link to `FILES`."""
 MAX_NAME_CHARS = 150
 _MAX_FILES = 512

@@ -63,7 +63,7 @@ attempt("http", urllib.request.urlopen, "http://127.0.0.1/", None, 1)
 import os
 for path in ("/proc", "/proc/self", "/sys", "/dev", "/etc", "/root", "/home", "/tmp", "/", "/run", "/var"):
     attempt(path, os.listdir, path)
-for path in ("/proc/self/environ", "/proc/1/environ", "/proc/self/mem", "/proc/self/maps", "/proc/self/root/etc/passwd",
+for path in ("/proc/self/environ", "/proc/1/environ", "/proc/self/mem", "/proc/self/maps", "/proc/self/cwd/etc/passwd",
              "/etc/passwd", "/etc/shadow", "/etc/hostname", "/dev/mem", "/dev/kmsg", "/dev/shm/x"):
     attempt(path, lambda: open(path, "rb").read(10))
 """,
@@ -128,7 +128,7 @@ if os.getuid() == 0 or os.geteuid() == 0 or os.getgid() == 0:
 """,
     "writing outside": """
 import os, shutil, tempfile
-for path in ("/tmp/x", "/program/x", "/x", "../x", "files/x", "/program/files/x", "/etc/x", "/root/x", "/dev/shm/x",
+for path in ("/tmp/x", "/program/x", "/x", "../x", "files/x", "/program/files/x", "/etc/x", "/dev/shm/x",
              os.path.dirname(os.__file__) + "/x.py", "files/given.txt"):
     attempt(path, lambda: open(path, "w").write("x"))
     attempt(f"append {path}", lambda: open(path, "a").write("x"))
@@ -347,7 +347,7 @@ for _ in range(100):
     os.chdir("d" * 200)
 open("end.txt", "w").write("x")
 os.umask(0o777)
-open("/program/work/unreadable.txt", "w")
+open("/program/folder/unreadable.txt", "w")
 """
     result = await run(sandbox, code)
     assert result.error is None
