@@ -4,7 +4,10 @@ A block is the JSON object of the protocol (`ContentBlock`, revisions 2025-06-18
 `describe_block`. The whole block is kept, within limits, for the caller of the tool, and never in the log.
 """
 
-from collections.abc import Sequence
+import base64
+from collections.abc import Iterable, Sequence
+from pathlib import PurePosixPath
+from urllib.parse import quote
 
 from agent.core.json_walk import iter_texts
 from agent.core.models import JsonObject
@@ -20,6 +23,23 @@ _OMISSION_REASON = {
     False: "texts of a result are limited to AGENT_TOOL_OUTPUT_CHARS characters",
 }
 """Why a block was omitted: True for its bytes, False for its text."""
+
+ARTIFACT_TYPES = {
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".gif": "image/gif",
+    ".webp": "image/webp",
+    ".txt": "text/plain",
+    ".md": "text/plain",
+    ".log": "text/plain",
+    ".csv": "text/csv",
+    ".tsv": "text/tab-separated-values",
+    ".json": "application/json",
+}
+"""MIME types of artifacts by the end of their name. No SVG or HTML: browsers run scripts in them."""
+_ARTIFACT = "stepgate/artifact"
+"""The key in a block's `_meta` under which an artifact has its name."""
 
 
 def describe_block(block: JsonObject) -> str:
@@ -82,6 +102,38 @@ def strip_bytes(blocks: Sequence[JsonObject]) -> tuple[list[JsonObject], list[st
 def restore_bytes(blocks: Sequence[JsonObject], parts: Sequence[str]) -> list[JsonObject]:
     """Puts the data from `strip_bytes` back."""
     return [_set_bytes(block, part) for block, part in zip(blocks, parts, strict=True)]
+
+
+def build_artifact_block(name: str, content: bytes) -> JsonObject:
+    """Builds the block of a file that a tool has made: a picture, a text, or other bytes, by its name and content."""
+    media_type = get_artifact_type(name)
+    if media_type.startswith("image/"):
+        data = base64.b64encode(content).decode()
+        return {"type": "image", "data": data, "mimeType": media_type, "_meta": {_ARTIFACT: name}}
+    held: JsonObject = {"uri": f"artifact:{quote(name)}", "mimeType": media_type}
+    try:
+        held["text"] = content.decode()  # as text, so that secrets are found in it
+    except UnicodeDecodeError:
+        held["blob"] = base64.b64encode(content).decode()
+    return {"type": "resource", "resource": held, "_meta": {_ARTIFACT: name}}
+
+
+def get_artifact_type(name: str) -> str:
+    """Returns the MIME type of an artifact by its name: pictures that browsers show without running anything in them,
+    texts, and `application/octet-stream`.
+    """
+    return ARTIFACT_TYPES.get(PurePosixPath(name).suffix.lower(), "application/octet-stream")
+
+
+def read_artifact(blocks: Iterable[JsonObject], name: str) -> bytes | None:
+    """Returns the content of the artifact of this name, or None if the blocks do not hold it."""
+    for block in blocks:
+        marks = block.get("_meta")
+        if isinstance(marks, dict) and marks.get(_ARTIFACT) == name:
+            held = _get_payload(block)
+            text = _get_text(held)
+            return base64.b64decode(_get_bytes(held) or "") if text is None else text.encode()
+    return None
 
 
 def _set_bytes(block: JsonObject, data: str) -> JsonObject:

@@ -262,9 +262,19 @@ class Settings(BaseSettings):
         default=5_000_000,
         ge=0,
         description=(
-            "most bytes of pictures, sound and files of one tool result that an MCP client receives, "
-            "counted as sent (base64)"
+            "most bytes of pictures, sound and files of one tool result that are kept for its caller, counted as base64"
         ),
+    )
+
+    run_python: Literal["auto", "off"] = Field(
+        default="auto", description="whether plans may run Python programs: auto: where the machine can sandbox them"
+    )
+    run_python_timeout_s: float = Field(default=10, gt=0, le=60, description="time limit of a program, in seconds")
+    run_python_memory_mb: int = Field(
+        default=512, ge=64, le=65_536, description="memory (address space) of a program, in MB"
+    )
+    run_python_parallel: int = Field(
+        default=2, ge=1, le=64, description="programs that run at the same time; further ones wait"
     )
 
     max_body_bytes: int = Field(default=5_000_000, gt=0, description="largest request body, in bytes")

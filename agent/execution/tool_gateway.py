@@ -282,10 +282,10 @@ async def _build_return(
 async def _store_content(run: Run, result: ToolResult) -> str | None:
     """Returns the blob with the content blocks of a result, or None where nobody reads them.
 
-    A plan continues with the text alone, and the pictures of its steps would fill the store.
+    A plan continues with the text alone, and the pictures of its steps would fill the store. Artifacts are kept.
     """
     settings = run.engine.settings
-    if not result.content or not run.state.is_hidden:
+    if not result.content or not (run.state.is_hidden or result.has_artifacts):
         return None
     room = limit_blocks(result.content, settings.tool_output_chars, settings.tool_content_bytes)
     return await run.engine.journal.put_blob(json.dumps(await run.redaction.redact_content_blocks(room)).encode())

@@ -164,6 +164,8 @@ class ToolResult:
     content: tuple[JsonObject, ...] = ()
     """Content blocks (`agent.core.content_blocks`) that `text` only describes: images, audio, resources. For callers of
     this single tool; plans and models get the text."""
+    has_artifacts: bool = False
+    """Whether `content` holds files that callers may fetch later, so that it is stored in every run."""
 
 
 class Tool(Protocol):

@@ -14,10 +14,14 @@ from agent.core.errors import AgentError, ConfigError, StoreError
 from agent.core.extras import EXTRAS
 from agent.core.settings import PREFIX, Settings
 from agent.llm.embedder.port import EMBEDDER_SETTINGS
+from agent.sandbox.client import Sandbox, SandboxError
+from agent.sandbox.kernel import get_landlock_version
+from agent.sandbox.probe import find_missing_feature
 from agent.storage.credentials import CredentialError, Credentials
 from gateway.bootstrap import Stepgate, build_gateway
 from gateway.cli.bind_address import PortError, bind_socket
 from gateway.readiness import check_readiness
+from mcp_tools.builtin.run_python import build_limits
 
 if TYPE_CHECKING:
     from mcp_tools.client.hub import McpServer
@@ -37,6 +41,7 @@ _REMEDIES: Mapping[str, str] = {
     "model_fast": "start the endpoint, correct AGENT_LLM_BASE_URL, or unset it for rules mode",
     "mcp_servers": "correct the file; `stepgate mcp-servers add` writes a valid one",
 }
+_WITHOUT_SANDBOX = "see docs/sandbox.md; set AGENT_RUN_PYTHON=off to silence this"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,7 @@ async def run_checks(settings: Settings, *, wrong: list[str], unknown: list[str]
         yield _list_secret_names(settings)
         yield _check_ocr()
         yield _check_extras()
+        yield await _check_sandbox(settings)
         for root in settings.readable_roots:
             yield _check_file_root(root)
         if stepgate is not None:
@@ -173,6 +179,29 @@ def _check_extras() -> Finding:
         return Finding("optional parts", True, f"installed: {', '.join(EXTRAS)}")
     hint = "`make dev` installs all of them, `pip install 'stepgate[NAME]'` one"
     return Finding("optional parts", True, f"not installed: {', '.join(missing)}; {hint}")
+
+
+async def _check_sandbox(settings: Settings) -> Finding:
+    """Runs a program in the sandbox of `run_python`, if there is one."""
+    if settings.run_python == "off":
+        return Finding("run_python", True, "switched off (AGENT_RUN_PYTHON)")
+    missing = find_missing_feature()
+    if missing is not None:
+        return Finding(
+            "run_python", False, f"off, because there is no sandbox: {missing}", _WITHOUT_SANDBOX, fatal=False
+        )
+    sandbox = Sandbox(build_limits(settings), parallel=1)
+    try:
+        tried = await sandbox.run("import decimal, sqlite3; 6 * 7", {}, {})
+        isolated = await sandbox.is_isolated()
+    except SandboxError as error:
+        return Finding("run_python", False, error.message, _WITHOUT_SANDBOX, fatal=False)
+    finally:
+        await sandbox.aclose()
+    if tried.value != 42:
+        return Finding("run_python", False, f"a program failed: {tried.error}", _WITHOUT_SANDBOX, fatal=False)
+    namespaces = "namespaces" if isolated else "no namespaces (programs cannot write files)"
+    return Finding("run_python", True, f"seccomp, Landlock {get_landlock_version()}, {namespaces}")
 
 
 def _check_file_root(root: Path) -> Finding:

@@ -3,13 +3,17 @@
 import contextlib
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
+from pathlib import PurePosixPath
 from typing import Annotated, Final
+from urllib.parse import quote
 
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
-from agent.core.errors import BadRequestError
+from agent.core.content_blocks import get_artifact_type, read_artifact
+from agent.core.errors import BadRequestError, NotFoundError
+from agent.core.events import ToolReturned
 from agent.core.models import ENDED_STATUSES, AgentResponse, JsonObject, Plan, PlanStep, RunStatus, StepOutcome
 from agent.core.run_state import fold
 from agent.runs.response import build_response
@@ -138,6 +142,22 @@ async def get_run_events(
         return stream.build_response(_stream_events(stepgate, run_id, caller.owner, position), failure_frame)
 
 
+@router.get(
+    "/v1/runs/{run_id}/artifacts/{name:path}",
+    responses={**ERRORS, 200: {"description": "The file", "content": {"application/octet-stream": {}}}},
+    response_class=Response,
+)
+async def get_artifact(run_id: str, name: str, stepgate: Gateway, caller: CurrentCaller) -> Response:
+    """Return a file that a tool of the run has made, such as a chart. Of several with one name, the newest."""
+    events = await stepgate.service.read_events(run_id, owner=caller.owner)
+    for event in reversed(events):
+        if isinstance(event.body, ToolReturned) and event.body.content_blob is not None:
+            content = read_artifact(await stepgate.service.get_blob_content(event.body.content_blob), name)
+            if content is not None:
+                return _build_artifact_response(name, content)
+    raise NotFoundError(f"run {run_id!r} has no artifact {name[:200]!r}")
+
+
 @router.post("/v1/runs/{run_id}/cancel", status_code=202, responses=ERRORS)
 async def cancel_run(run_id: str, stepgate: Gateway, caller: CurrentCaller) -> RunSummary:
     """Cancel a run; what is known by then is its answer."""
@@ -219,6 +239,18 @@ async def _stream_events(stepgate: Stepgate, run_id: str, owner: str, after: int
     async with contextlib.aclosing(stepgate.service.follow_events(run_id, owner=owner, after=after)) as events:
         async for event in events:
             yield event_frame(event)
+
+
+def _build_artifact_response(name: str, content: bytes) -> Response:
+    """Returns the file. Untrusted: only pictures are shown by browsers, everything else is downloaded."""
+    media_type = get_artifact_type(name)
+    shown = "inline" if media_type.startswith("image/") else "attachment"
+    headers = {
+        "content-disposition": f"{shown}; filename*=UTF-8''{quote(PurePosixPath(name).name)}",
+        "content-security-policy": "default-src 'none'; sandbox",
+        "x-content-type-options": "nosniff",
+    }
+    return Response(content, media_type=media_type, headers=headers)
 
 
 def _parse_position(after: int | None, last_event_id: str | None) -> int:

@@ -97,6 +97,9 @@ RUNS = (
     ),
     LimitRow("fetched page, bytes", "fetch_max_bytes", "cut, and the result says so"),
     LimitRow("time of a fetch, seconds", "fetch_timeout_s", "the fetch fails"),
+    LimitRow("time of a program, seconds", "run_python_timeout_s", "it is killed: `ERR_TOOL_TIMEOUT`"),
+    LimitRow("memory of a program, MB", "run_python_memory_mb", "it fails, and the error says so"),
+    LimitRow("programs at the same time", "run_python_parallel", "further ones wait"),
 )
 FIXED = (
     ("nesting of objects and lists in a body", MAX_DEPTH, "400"),

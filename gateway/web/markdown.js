@@ -1,6 +1,7 @@
-/** Renders Markdown from models and tools as DOM nodes. Nothing is parsed as HTML; images become links; links are http,
- * https or mailto. Every search for a closing mark scans the text once, so that no text can make it slow. */
+/** Renders Markdown from models and tools as DOM nodes. Nothing is parsed as HTML; images become links, except artifacts
+ * of this gateway's runs; links are http, https or mailto. Every search for a closing mark scans the text once, so that no text can make it slow. */
 
+import { request } from "./api.js";
 import { el } from "./dom.js";
 
 const DEEPEST = 8;
@@ -8,7 +9,9 @@ const LONGEST = 20_000; // characters of one paragraph that are looked at for ma
 const ITEM = /^( *)([-*+]|\d{1,9}[.)])(?: +|$)/;
 const FENCE = /^ {0,3}(`{3,}|~{3,})([^`]*)$/;
 const RULE = /^ {0,3}([-*_])(?: *\1){2,} *$/;
+const ARTIFACT = /^!\[([^\]\n]{0,200})\]\((\/v1\/runs\/\w+\/artifacts\/[\w./%-]{1,300}\.(?:png|jpe?g|gif|webp))\)/i;
 const drawn = new WeakMap();
+const pictures = new Map(); // path -> promise of an object URL: a growing answer is rendered many times
 
 /** Renders `text` into a node. Unchanged blocks stay, so that a growing text does not flicker. `cite(n)` returns the
  * handler of a citation's number, or null if it is not a citation. */
@@ -169,12 +172,23 @@ function special(text, at, missing, cite, depth) {
   if (letter === "`") return codeSpan(text, at, missing);
   if (letter === "*" || letter === "_" || letter === "~") return emphasis(text, at, missing, cite, depth);
   if (letter === "!" && text[at + 1] === "[") {
+    const [mark, alt, path] = ARTIFACT.exec(text.slice(at, at + 600)) ?? [];
+    if (mark && !path.includes("..")) return [picture(alt, path), mark.length];
     const image = linked(text, at + 1, cite, depth, missing);
     return image && [el("span", {}, "image: ", image[0]), image[1] + 1];
   }
   if (letter === "[") return citation(text, at, cite) ?? linked(text, at, cite, depth, missing);
   if (letter === "h" || letter === "<") return address(text, at);
   return null;
+}
+
+/** Returns an image of an artifact. It is fetched with the caller's key, which an image's address cannot carry. */
+function picture(alt, path) {
+  const image = el("img", { alt });
+  const load = async () => URL.createObjectURL(await (await request(path, { accept: "image/*" })).blob());
+  if (!pictures.has(path)) pictures.set(path, load());
+  pictures.get(path).then((url) => (image.src = url), () => pictures.delete(path)); // without it, the text is shown
+  return image;
 }
 
 function codeSpan(text, at, missing) {

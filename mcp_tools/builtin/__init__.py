@@ -18,6 +18,7 @@ from mcp_tools.builtin.ingest import IngestTool
 from mcp_tools.builtin.knowledge import SearchKnowledgeTool
 from mcp_tools.builtin.list_documents import ListDocumentsTool
 from mcp_tools.builtin.memory import MemorySaveTool, MemorySearchTool
+from mcp_tools.builtin.run_python import RunPythonTool, make_run_python
 from mcp_tools.builtin.tables import DescribeTableTool, QueryTableTool
 from mcp_tools.builtin.web_fetch import WebFetchTool
 
@@ -33,6 +34,8 @@ class Builtins:
     client: SafeClient
     web_fetch: WebFetchTool
     roots: FileRoots
+    run_python: RunPythonTool | None
+    """None where it is switched off or the machine cannot sandbox programs."""
 
     def walk_files(self) -> list[GroundFile]:
         """Returns the readable files, at most as many as a listing visits; blocks."""
@@ -41,6 +44,8 @@ class Builtins:
 
     async def aclose(self) -> None:
         """Closes connections."""
+        if self.run_python is not None:
+            await self.run_python.aclose()
         await self.web_fetch.aclose()
         await self.client.aclose()
 
@@ -57,6 +62,7 @@ def builtin_tools(settings: Settings, memory: MemoryStore, library: Library) -> 
         max_bytes=settings.fetch_max_bytes,
         fetch_timeout_s=settings.fetch_timeout_s,
     )
+    run_python = make_run_python(settings, roots)
     tools: tuple[Tool, ...] = (
         web_fetch,
         ReadFileTool(roots),
@@ -64,6 +70,7 @@ def builtin_tools(settings: Settings, memory: MemoryStore, library: Library) -> 
         SearchFilesTool(roots),
         DescribeTableTool(roots),
         QueryTableTool(roots),
+        *([run_python] if run_python is not None else []),
         CalculatorTool(),
         CurrentTimeTool(),
         MemorySaveTool(memory),
@@ -74,4 +81,4 @@ def builtin_tools(settings: Settings, memory: MemoryStore, library: Library) -> 
         IngestTool(library, settings.readable_roots),
         *make_incident_tools(settings, library),
     )
-    return Builtins(tools, client, web_fetch, roots)
+    return Builtins(tools, client, web_fetch, roots, run_python)

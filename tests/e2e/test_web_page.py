@@ -9,10 +9,12 @@ from pathlib import Path
 import httpx
 import pytest
 
+from agent.sandbox.probe import find_missing_feature
 from agent.storage.api_keys import SCOPES, KeyStore
 from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.sql import SqliteClient
 from tests.integration.conftest import Serve, model_server, serve
+from tests.integration.test_run_python import encode_png
 from tests.support.browser import Page, chromium, contrast, open_page, running_chromium
 from tests.support.documents import Words, pdf
 from tests.support.script import Script, plans, says, script
@@ -101,6 +103,20 @@ async def test_a_hostile_answer_runs_nothing_and_loads_nothing(devtools: str, se
     assert {link[0] for link in links} <= {"https://example.org/a", "https://evil.example/p.png?q=secret"}
     assert ["https://example.org/a", "noopener noreferrer"] in links
     assert set(loaded) == {url}
+
+
+async def test_a_picture_that_a_program_made_is_shown(devtools: str, serve: Serve) -> None:
+    if find_missing_feature() is not None:
+        pytest.skip("this machine has no sandbox")
+    calls = [{"tool": "run_python", "args": {"code": f"open('dot.png', 'wb').write({encode_png()!r})"}}]
+    async with serve() as url, page_at(devtools, url) as page, httpx.AsyncClient(base_url=url, timeout=30) as http:
+        answer = (await http.post("/v1/agent", json={"metadata": {"tool_calls": calls}})).json()
+        await page.evaluate(
+            "import('/web/markdown.js').then(({ markdown }) => {"
+            " const node = document.createElement('div'); document.body.append(node);"
+            f" markdown(node, {answer['response']!r}); }})"
+        )
+        await page.until("document.querySelector('img[alt=\"dot.png\"]')?.naturalWidth === 1")
 
 
 async def test_no_text_makes_the_renderer_slow(devtools: str, serve: Serve) -> None:

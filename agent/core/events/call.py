@@ -69,7 +69,8 @@ class ToolCalled(EventBody):
 
 class ToolReturned(EventBody):
     """The result of the call with the same `call_id`. A value of more than 16 kB is stored in `blob`. For a tool that
-    was called on its own, `content_blob` stores the content blocks that `text` describes.
+    was called on its own, and for one that makes artifacts, `content_blob` stores the content blocks that `text`
+    describes.
     """
 
     type = "tool.returned"
