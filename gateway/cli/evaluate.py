@@ -40,7 +40,9 @@ def evaluate(
     """Run the evaluation's tasks and print right answers, calls, tokens, time and status by family."""
     settings = load_command_settings()
     if not EXTRAS["eval"].is_installed:
-        raise ConfigError(f"stepgate eval needs the extra `eval`, which is not installed; {format_install_hint('eval')}")
+        raise ConfigError(
+            f"stepgate eval needs the extra `eval`, which is not installed; {format_install_hint('eval')}"
+        )
     with QuietInterrupt():
         from gateway.evaluation import inspect_tasks, report  # noqa: PLC0415 - Inspect takes half a second to import
         from gateway.evaluation.task_files import select_tasks  # noqa: PLC0415

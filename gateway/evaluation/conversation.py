@@ -101,9 +101,7 @@ def add_run(outcome: Outcome, response: dict[str, Any]) -> None:
 async def _list_runs(client: httpx.AsyncClient) -> list[dict[str, Any]]:
     """Returns the responses of all runs of this gateway, oldest first. A world's gateway serves one task only."""
     rows = (await client.get("/v1/runs", params={"limit": 200})).raise_for_status().json()["data"]
-    return [
-        (await client.get(f"/v1/runs/{row['id']}")).raise_for_status().json()["response"] for row in reversed(rows)
-    ]
+    return [(await client.get(f"/v1/runs/{row['id']}")).raise_for_status().json()["response"] for row in reversed(rows)]
 
 
 async def _read_latest_run(client: httpx.AsyncClient) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
     python -m gateway.evaluation.degraded http://127.0.0.1:11434/v1 --rate 0.2 --seed 7
 
-Point `AGENT_LLM_BASE_URL` at the address that it prints. Each reply is damaged with the given probability by one kind of
-`DAMAGE`. The choice depends on the seed, the request and how often the same request came, so that it is repeatable even
+Point `AGENT_LLM_BASE_URL` at the address that it prints. Each reply is damaged with the given probability by one kind
+of `DAMAGE`. The choice depends on the seed, the request and how often the same request came, so that it is repeatable even
 if requests come in another order. `GET /_damage` counts what was done.
 """
 
@@ -92,7 +92,7 @@ class DegradedModel:
         url = f"{self.upstream}/chat/completions"
         async with self._session.post(url, json=body, headers=_pick_headers(request)) as response:
             data = await response.read()
-            if response.status != 200:  # noqa: PLR2004
+            if response.status != 200:
                 return web.Response(body=data, status=response.status, content_type=response.content_type)
         reply = json.loads(data)
         self.degrade(body, reply)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-
 from inspect_ai import Task, eval, task  # noqa: A004 - Inspect's public name
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.log import EvalLog, EvalSample
@@ -104,7 +103,11 @@ class StepgateModel(ModelAPI):
     """A room of a gateway as a model of Inspect. It has its own tools; Inspect's are not passed on."""
 
     async def generate(
-        self, input: list[ChatMessage], tools: list[ToolInfo], tool_choice: ToolChoice, config: GenerateConfig
+        self,
+        input: list[ChatMessage],  # noqa: A002 - the base class's name
+        tools: list[ToolInfo],
+        tool_choice: ToolChoice,
+        config: GenerateConfig,
     ) -> tuple[ModelOutput, ModelCall]:
         """Sends the conversation. Raises `GatewayRefusedError`, and httpx's errors if the gateway cannot be reached."""
         body = {

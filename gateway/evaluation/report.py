@@ -145,8 +145,7 @@ def compare_reports(before: Report, now: Report) -> Comparison:
 def format_comparison(comparison: Comparison) -> str:
     """Formats a comparison in three lines at most."""
     lines = [
-        f"{comparison.right_now} of {comparison.common} tasks are right; "
-        f"{comparison.right_before} were in the baseline"
+        f"{comparison.right_now} of {comparison.common} tasks are right; {comparison.right_before} were in the baseline"
     ]
     lines += [f"not right any more: {', '.join(comparison.lost)}"] if comparison.lost else []
     lines += [f"right now: {', '.join(comparison.gained)}"] if comparison.gained else []

@@ -11,7 +11,7 @@ from gateway.evaluation.conversation import Outcome
 from gateway.evaluation.task_files import Checks, EvalTask, TextCheck
 from gateway.evaluation.world import Snapshot
 
-TOLERANCE = 1e-6
+TOLERANCE = 1e-9
 """Relative difference at which two numbers are the same."""
 
 
@@ -48,7 +48,9 @@ def check_text(check: TextCheck, text: str) -> Iterator[str]:
     """Yields what the text lacks, and what it holds but must not."""
     folded = " ".join(text.casefold().split())
     values = list(_read_values(text))
-    yield from (f"the number {number:g} is missing" for number in check.numbers if not _contains_number(values, number))
+    yield from (
+        f"the number {number:.12g} is missing" for number in check.numbers if not _contains_number(values, number)
+    )
     yield from (f"{name!r} is missing" for name in check.names if not _holds(folded, name))
     if check.any_of and not any(_holds(folded, name) for name in check.any_of):
         yield f"none of {', '.join(map(repr, check.any_of))} is named"
@@ -76,7 +78,7 @@ def _holds(folded: str, name: str) -> bool:
 
 def is_question(text: str) -> bool:
     """Returns whether the text asks something: it holds a question mark that ends a word."""
-    return re.search(r"\w[\"'»”)*`]*\s?[?？]", text) is not None
+    return re.search(r"\w[\"'»”)*`]*\s?[?\uff1f]", text) is not None
 
 
 def check_changes(expected: dict[str, JsonValue], actual: Snapshot) -> Iterator[str]:

@@ -28,9 +28,7 @@ class WorldSpec(_Strict):
     site: bool = Field(default=False, description="a web site on this machine")
     servers: tuple[Literal["desk", "office", "shop", "plant"], ...] = ()
     files: dict[str, str] = Field(default={}, description="further files, by path")
-    approve_tools: tuple[str, ...] = Field(
-        default=(), description="tools that always need approval, as server__tool"
-    )
+    approve_tools: tuple[str, ...] = Field(default=(), description="tools that always need approval, as server__tool")
 
 
 class TextCheck(_Strict):
@@ -124,7 +122,7 @@ def select_tasks(families: Iterable[str] = (), ids: Iterable[str] = (), limit: i
     unknown = (chosen_families - known_families) | (chosen_ids - {task.id for task in tasks})
     if unknown:
         known = ", ".join(sorted(known_families))
-        raise ConfigError(f"there is no task or family {sorted(unknown)[0]!r}; families: {known}")
+        raise ConfigError(f"there is no task or family {min(unknown)!r}; families: {known}")
     taken: dict[str, int] = {}
     selected = []
     for task in tasks:

@@ -11,7 +11,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,8 @@ from gateway.evaluation.task_files import SITE_PLACEHOLDER, EvalTask, WorldSpec
 from gateway.evaluation.world_tables import render_table
 
 DATA_FOLDER = Path(__file__).parent / "data"
+SOURCE_ROOT = Path(__file__).resolve().parents[2]
+"""Where the packages are, for the processes of a world: they start in other folders."""
 COLLECTION = "papers"
 START_SECONDS = 60.0
 """Time limit of a gateway's start; the first one on a machine compiles its modules."""
@@ -109,12 +111,11 @@ def prepare_world(spec: WorldSpec) -> Iterator[World]:
 
 def _build_servers(spec: WorldSpec, folder: Path) -> dict[str, JsonValue]:
     """Returns the entries of `mcp_servers.json`."""
-    root = str(Path(__file__).resolve().parents[2])
     return {
         name: {
             "command": sys.executable,
             "args": ["-m", "gateway.evaluation.world_servers", name, str(folder)],
-            "cwd": root,
+            "cwd": str(SOURCE_ROOT),
             "trusted": True,
             "tools": {"approve": [tool.split("__")[1] for tool in spec.approve_tools if tool.startswith(f"{name}__")]},
         }
@@ -147,6 +148,7 @@ async def open_world(task: EvalTask, settings: Mapping[str, str]) -> AsyncIterat
     """
     with prepare_world(task.world) as world:
         async with _run_gateway(world, settings) as url:
+            await _wait_for_servers(url, task.world.servers)
             if task.world.collection:
                 await _ingest_documents(url, world.folder / "files" / "documents")
             yield World(world.folder, world.site_url, url)
@@ -184,7 +186,7 @@ async def _run_gateway(world: World, settings: Mapping[str, str]) -> AsyncIterat
     }  # fmt: skip
     environment = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
     environment |= {**settings, **{PREFIX + name: value for name, value in own.items() if value}}
-    environment["PYTHONPATH"] = str(Path(__file__).resolve().parents[2])
+    environment["PYTHONPATH"] = str(SOURCE_ROOT)
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "gateway.cli", "serve",
         env=environment, cwd=world.folder, stderr=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL,
@@ -208,6 +210,19 @@ async def _read_address(process: asyncio.subprocess.Process) -> str:
                     asyncio.get_running_loop().create_task(_discard(process.stderr), name="gateway output")
                     return line.rsplit(" ", 1)[1]
     raise ConfigError("the gateway of the evaluation did not start: " + (" | ".join(lines[-3:]) or "no output"))
+
+
+async def _wait_for_servers(url: str, servers: Sequence[str]) -> None:
+    """Returns once the tools of all servers are registered. Raises `ConfigError` if they are not in time."""
+    missing = set(servers)
+    deadline = monotonic() + START_SECONDS
+    async with httpx.AsyncClient(base_url=url, timeout=30) as client:
+        while missing:
+            tools = (await client.get("/v1/tools")).raise_for_status().json()["data"]
+            missing = set(servers) - {tool["name"].partition("__")[0] for tool in tools}
+            if monotonic() > deadline:
+                raise ConfigError(f"the evaluation's MCP servers did not start: {', '.join(sorted(missing))}")
+            await asyncio.sleep(0.05 if missing else 0)
 
 
 async def _discard(stream: asyncio.StreamReader) -> None:

@@ -65,13 +65,13 @@ def _find(records: Mapping[str, Any], key: str, kind: str) -> Any:
     return records[key]
 
 
-def build_desk(file: StateFile) -> MCPServer:  # noqa: C901 - one function a tool
+def build_desk(file: StateFile) -> MCPServer:
     """Builds the server of tickets."""
     server = MCPServer("desk")
 
     @server.tool(annotations=READ)
     def list_tickets(status: str = "") -> list[dict[str, str]]:
-        """List tickets with title, status, priority and assignee; status is open, waiting or closed, or empty for all."""
+        """List tickets with title, status, priority and assignee; status: open, waiting, closed, or empty for all."""
         tickets = file.load()["tickets"]
         shown = ("title", "status", "priority", "assignee")
         return [
@@ -115,7 +115,7 @@ def build_desk(file: StateFile) -> MCPServer:  # noqa: C901 - one function a too
     return server
 
 
-def build_office(file: StateFile) -> MCPServer:  # noqa: C901 - one function a tool
+def build_office(file: StateFile) -> MCPServer:
     """Builds the server of people, rooms, messages and files."""
     server = MCPServer("office")
     out = file.folder / "files" / "out"
@@ -128,9 +128,7 @@ def build_office(file: StateFile) -> MCPServer:  # noqa: C901 - one function a t
     @server.tool(annotations=READ)
     def list_bookings(room: str, day: str) -> dict[str, str]:
         """Return who has booked a room (Oak, Elm, Ash) on a day (YYYY-MM-DD), by hour; hours not listed are free."""
-        return {
-            key.split()[2]: who for key, who in file.load()["bookings"].items() if key.startswith(f"{room} {day} ")
-        }
+        return {key.split()[2]: who for key, who in file.load()["bookings"].items() if key.startswith(f"{room} {day} ")}
 
     @server.tool(annotations=EFFECT)
     def book_room(room: str, day: str, hour: int, person: str) -> str:
@@ -140,7 +138,7 @@ def build_office(file: StateFile) -> MCPServer:  # noqa: C901 - one function a t
             if key in state["bookings"]:
                 raise ToolError(f"{room} is taken at {hour:02}:00 on {day}")
             state["bookings"][key] = person.lower()
-        return f"{room} is booked"
+        return f"{room} is booked on {day} at {hour:02}:00"
 
     @server.tool(annotations=EFFECT)
     def send_message(to: str, text: str) -> str:

@@ -25,7 +25,10 @@ Row = tuple[str | int, ...]
 def render_table(name: str) -> str:
     """Returns the table as CSV with a header. Raises `KeyError` for an unknown name."""
     header, rows = {
-        "orders": (("order_id", "day", "region", "customer_id", "product", "quantity", "unit_price", "status"), _orders),
+        "orders": (
+            ("order_id", "day", "region", "customer_id", "product", "quantity", "unit_price", "status"),
+            _orders,
+        ),
         "customers": (("customer_id", "name", "segment", "since"), _customers),
         "readings": (("sensor", "minute", "pressure"), _readings),
         "staff": (("name", "team", "salary", "started"), _staff),
