@@ -80,7 +80,8 @@ def _prepare_model(settings: Settings, rate: float, kinds: list[str], seed: int)
 
     Raises `ConfigError` for an unknown kind of damage, and for a rate without the address of a model.
     """
-    from gateway.evaluation.degraded import DAMAGE, DegradedModel, serve_degraded_in_thread  # noqa: PLC0415
+    from gateway.evaluation.damage import DAMAGE  # noqa: PLC0415
+    from gateway.evaluation.degraded import DegradedModel, serve_degraded_in_thread  # noqa: PLC0415
     from gateway.evaluation.world import list_settings  # noqa: PLC0415 - as in `evaluate`
 
     unknown = [kind for kind in kinds if kind not in DAMAGE]

@@ -3,8 +3,8 @@
     python -m gateway.evaluation.degraded http://127.0.0.1:11434/v1 --rate 0.2 --seed 7
 
 Point `AGENT_LLM_BASE_URL` at the address that it prints. Each reply is damaged with the given probability by one kind
-of `DAMAGE`. The choice depends on the seed, the request and how often the same request came, so that it is repeatable even
-if requests come in another order. `GET /_damage` counts what was done.
+of `DAMAGE`. The choice depends on the seed, the request and how often the same request came, so that it is repeatable
+even if requests come in another order. `GET /_damage` counts what was done.
 """
 
 import argparse

@@ -11,7 +11,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from gateway.evaluation.degraded import DAMAGE, DegradedModel, serve_degraded_in_thread
+from gateway.evaluation.damage import DAMAGE
+from gateway.evaluation.degraded import DegradedModel, serve_degraded_in_thread
 from gateway.evaluation.inspect_tasks import read_results, run_evaluation
 from gateway.evaluation.report import Report, format_failures, format_report, format_table
 from gateway.evaluation.task_files import EvalTask, load_tasks, select_tasks

@@ -107,9 +107,9 @@ async def test_the_degraded_model_damages_whole_and_streamed_replies(model_serve
     model = DegradedModel(model_server.url, 1.0, kinds=["wrap_in_prose"])
     async with serve_degraded(model) as url, openai.AsyncOpenAI(base_url=url, api_key="none") as client:
         assert [card.id async for card in client.models.list()] == ["scripted"]
-        messages = [{"role": "user", "content": "plan"}]
-        whole = await client.chat.completions.create(model="m", messages=messages)  # type: ignore[arg-type]
-        stream = await client.chat.completions.create(model="m", messages=messages, stream=True)  # type: ignore[call-overload]
+        asked = openai.types.chat.ChatCompletionUserMessageParam(role="user", content="plan")
+        whole = await client.chat.completions.create(model="m", messages=[asked])
+        stream = await client.chat.completions.create(model="m", messages=[asked], stream=True)
         text = "".join([chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices])
         async with httpx.AsyncClient() as http:
             report = (await http.get(url.replace("/v1", "/_damage"))).json()
@@ -178,7 +178,7 @@ def test_the_command_refuses_what_it_cannot_do(
 
 def test_the_command_names_the_extra_that_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(EXTRAS, "eval", Extra(("no_such_module",), "", pip=EXTRAS["eval"].pip))  # type: ignore[attr-defined]
+    monkeypatch.setitem(EXTRAS, "eval", Extra(("no_such_module",), "", pip=EXTRAS["eval"].pip))
     error = CliRunner().invoke(app, ["eval"]).exception
     assert isinstance(error, ConfigError)
     assert "needs the extra `eval`" in error.message

@@ -4,6 +4,7 @@ import pytest
 
 from gateway.evaluation.scorers import check_changes, check_text, is_question
 from gateway.evaluation.task_files import TextCheck
+from gateway.evaluation.world import Snapshot
 
 
 @pytest.mark.parametrize("text", ["2350000", "2,350,000 EUR", "2.350.000 EUR", "2 350 000", "2.35 million"])
@@ -48,8 +49,8 @@ def test_what_asks_nothing_is_no_question(text: str) -> None:
 
 
 def test_changes_are_compared_with_those_expected() -> None:
-    expected = {"tickets/T-1/status": "closed", "files/out/a.txt": {"numbers": [12]}, "files/out/b.txt": None}
-    right = {"tickets/T-1/status": "closed", "files/out/a.txt": "twelve: 12\n", "files/out/b.txt": None}
+    expected: Snapshot = {"tickets/T-1/status": "closed", "files/out/a.txt": {"numbers": [12]}, "files/out/b.txt": None}
+    right: Snapshot = {"tickets/T-1/status": "closed", "files/out/a.txt": "twelve: 12\n", "files/out/b.txt": None}
     assert list(check_changes(expected, right)) == []
     assert list(check_changes(expected, {**right, "orders/drill/1": 5})) == ["state: orders/drill/1 must not change"]
     assert list(check_changes(expected, {**right, "files/out/a.txt": "13"})) == [
