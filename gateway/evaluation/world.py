@@ -7,7 +7,6 @@ import hashlib
 import http.server
 import json
 import os
-import signal
 import sys
 import tempfile
 import threading
@@ -190,7 +189,6 @@ async def _run_gateway(world: World, settings: Mapping[str, str]) -> AsyncIterat
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "gateway.cli", "serve",
         env=environment, cwd=world.folder, stderr=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL,
-        start_new_session=True,
     )  # fmt: skip
     try:
         yield await _read_address(process)
@@ -231,7 +229,7 @@ async def _discard(stream: asyncio.StreamReader) -> None:
 
 
 async def _stop(process: asyncio.subprocess.Process) -> None:
-    """Ends the gateway, and its group with the MCP servers if it does not end in time."""
+    """Ends the gateway, by force if it does not end in time. Its MCP servers end with their input."""
     with contextlib.suppress(ProcessLookupError):
         process.terminate()
     try:
@@ -239,7 +237,7 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
             await process.wait()
     except TimeoutError:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+            process.kill()
         await process.wait()
 
 
