@@ -18,7 +18,7 @@ from gateway.evaluation.report import Report, format_failures, format_report, fo
 from gateway.evaluation.task_files import EvalTask, load_tasks, select_tasks
 from tests.support.reference_model import ReferenceModel
 
-RATES = (0.0, 0.1, 0.2, 0.4, 0.6)
+RATES = (0.0, 0.1, 0.2, 0.4, 0.8)
 SEED = 1
 TASKS_PER_FAMILY = 3
 LEFT_OUT = frozenset({"knowledge", "refusal"})
