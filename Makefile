@@ -55,7 +55,7 @@ bench: $(DEV_STAMP) ## Print the benchmark tables (not part of the tests)
 eval: $(DEV_STAMP) ## Run the evaluation's tasks against the configured model (EVAL_OPTIONS; docs/evaluation.md)
 	@$(BIN)/stepgate eval $(EVAL_OPTIONS)
 
-eval-degraded: $(DEV_STAMP) ## Print right answers against the rate of damage, with a scripted model; half an hour
+eval-degraded: $(DEV_STAMP) ## Print right answers against the rate of damage, with a scripted model; ten minutes
 	@$(BIN)/python -m tests.bench.degraded
 
 eval-retrieval: $(DEV_STAMP) ## Print nDCG, recall and times of each retrieval mode (RETRIEVAL_MODE, EVAL_DATASET)
