@@ -7,6 +7,8 @@ DEV_STAMP := $(VENV)/.installed-dev
 # Python compiles what it imports; compiling all 130 packages would take a third of the time and 170 MB.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
+# All extras but `eval`, whose dependencies' bounds contradict the others' (gateway/evaluation/requirements.overrides).
+DEV_EXTRAS := build dev a2a langgraph local-embedder otel
 # Tests wait more than they compute: one worker more than there are processors. WORKERS=0 runs them one after another.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
@@ -18,7 +20,7 @@ FUZZ_SEED ?= $(shell date +%s)
 SOAK_MINUTES ?= 30
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev test format lint type unit bench eval-retrieval eval-answers fuzz soak docs lock clean
+.PHONY: help run dev test format lint type unit bench eval eval-answers eval-degraded eval-retrieval fuzz soak docs lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -50,6 +52,12 @@ type: $(DEV_STAMP) ## Strict types, tests included
 bench: $(DEV_STAMP) ## Print the benchmark tables (not part of the tests)
 	@$(BIN)/python -m tests.bench
 
+eval: $(DEV_STAMP) ## Run the evaluation's tasks against the configured model (EVAL_OPTIONS; docs/evaluation.md)
+	@$(BIN)/stepgate eval $(EVAL_OPTIONS)
+
+eval-degraded: $(DEV_STAMP) ## Print right answers against the rate of damage, with a scripted model; ten minutes
+	@$(BIN)/python -m tests.bench.degraded
+
 eval-retrieval: $(DEV_STAMP) ## Print nDCG, recall and times of each retrieval mode (RETRIEVAL_MODE, EVAL_DATASET)
 	@$(BIN)/python -m tests.bench.retrieval
 
@@ -65,9 +73,10 @@ soak: $(DEV_STAMP) ## Kill a gateway under load again and again, and judge it (S
 docs: $(DEV_STAMP) ## Write the settings table and the failure table into docs/
 	@$(BIN)/python -m gateway.reference_pages docs
 
-lock: $(DEV_STAMP) ## Resolve pyproject.toml into requirements.lock and requirements-dev.lock, with hashes
+lock: $(DEV_STAMP) ## Resolve pyproject.toml into the three lock files, with hashes
 	@$(LOCK) --extra build pyproject.toml -o requirements.lock
-	@$(LOCK) --all-extras -c requirements.lock pyproject.toml -o requirements-dev.lock
+	@$(LOCK) $(DEV_EXTRAS:%=--extra %) -c requirements.lock pyproject.toml -o requirements-dev.lock
+	@$(LOCK) --extra eval --override gateway/evaluation/requirements.overrides -c requirements-dev.lock pyproject.toml -o gateway/evaluation/requirements.lock
 
 clean: ## Remove the environment and caches (your data folder stays)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -81,7 +90,8 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(DEV_STAMP): requirements-dev.lock $(STAMP)
+$(DEV_STAMP): requirements-dev.lock gateway/evaluation/requirements.lock $(STAMP)
 	@echo "Installing the optional parts and the development tools into $(VENV) (once)"
 	@$(PIP) --require-hashes -r requirements-dev.lock
+	@$(PIP) --no-deps --require-hashes -r gateway/evaluation/requirements.lock
 	@touch $@

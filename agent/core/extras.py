@@ -10,6 +10,8 @@ class Extra(NamedTuple):
 
     modules: tuple[str, ...]
     purpose: str
+    pip: str = ""
+    """What to install in place of `stepgate[NAME]`, for an extra whose lock is its own."""
 
     @property
     def is_installed(self) -> bool:
@@ -25,10 +27,12 @@ EXTRAS: Final[Mapping[str, Extra]] = {
     "local-embedder": Extra(("onnxruntime", "tokenizers"), "a local embedding model, AGENT_EMBEDDER_MODEL_DIR"),
     "langgraph": Extra(("langgraph",), "the LangGraph driver, AGENT_WORKFLOW=langgraph"),
     "otel": Extra(("opentelemetry.sdk", "opentelemetry.exporter"), "traces, AGENT_OTEL_ENDPOINT"),
+    "eval": Extra(("inspect_ai",), "the evaluation, stepgate eval", pip="--no-deps -r gateway/evaluation/requirements.lock"),
 }
 """By the name of the extra in pyproject.toml."""
 
 
 def format_install_hint(extra: str) -> str:
     """Returns how to install an extra, for errors and `stepgate doctor`."""
-    return f"install it with `make dev` or `pip install 'stepgate[{extra}]'`"
+    requirement = EXTRAS[extra].pip or f"'stepgate[{extra}]'"
+    return f"install it with `make dev` or `pip install {requirement}`"

@@ -17,6 +17,7 @@ from gateway.cli import (
     backup,
     corpus,
     doctor,
+    evaluate,
     graph,
     ingest,
     keys,
@@ -45,6 +46,7 @@ app.command("ask")(ask.ask)
 app.command("doctor")(doctor.doctor)
 app.command("mcp")(mcp.mcp)
 app.command("graph")(graph.graph)
+app.command("eval")(evaluate.evaluate)
 app.add_typer(runs.app, name="runs")
 app.add_typer(skills.app, name="skills")
 app.add_typer(tools.app, name="tools")

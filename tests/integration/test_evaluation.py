@@ -1,0 +1,183 @@
+"""The evaluation end to end: worlds with gateways, Inspect's log, the degraded model, and `stepgate eval`.
+
+The model is scripted: these tests are about the machinery, and say nothing about how well a real model does.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import openai
+import pytest
+from inspect_ai.log import read_eval_log
+from typer.testing import CliRunner
+
+from agent.core.errors import ConfigError
+from agent.core.extras import EXTRAS, Extra
+from agent.core.settings import Settings
+from gateway.cli import app
+from gateway.evaluation.degraded import DegradedModel, serve_degraded, serve_degraded_in_thread
+from gateway.evaluation.inspect_tasks import read_results, run_evaluation
+from gateway.evaluation.report import Report, TaskResult, read_baseline, write_baseline
+from gateway.evaluation.task_files import select_tasks
+from gateway.evaluation.world import list_settings, open_world
+from tests.support.processes import start
+from tests.support.reference_model import ReferenceModel
+from tests.support.script import says, script
+from tests.support.scripted_server import ScriptedServer
+
+pytestmark = [
+    # Inspect's own: an argument that tenacity renamed, and streams that it leaves to the garbage collector.
+    pytest.mark.filterwarnings("ignore:The 'initial' parameter is deprecated:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:Unclosed <MemoryObject:ResourceWarning"),
+]
+COMMAND_SECONDS = 120
+PLAN = json.dumps({"goal": "g", "steps": [{"id": "s1", "tool": "calculator", "inputs": []}]})
+
+
+@pytest.fixture(scope="module")
+def reference() -> Iterator[ReferenceModel]:
+    with ReferenceModel() as model:
+        yield model
+
+
+def list_reference_settings(url: str) -> dict[str, str]:
+    return {"AGENT_LLM_BASE_URL": url, "AGENT_MODEL_FAST": "reference", "AGENT_TRANSLATE": "off"}
+
+
+def test_tasks_are_run_in_their_worlds_and_graded_in_the_log_of_inspect(
+    reference: ReferenceModel, tmp_path: Path
+) -> None:
+    ids = ["chain-file-to-file", "approval-delete"]
+    log = run_evaluation(select_tasks(ids=ids), list_reference_settings(reference.url), log_dir=tmp_path, parallel=2)
+    results = {result.id: result for result in read_results(log)}
+    assert {name: result.failures for name, result in results.items() if result.failures} == {}
+    assert results["chain-file-to-file"].calls == 3
+    assert results["chain-file-to-file"].model_calls >= 2
+    assert results["chain-file-to-file"].tokens > 100
+    assert results["chain-file-to-file"].status == "succeeded"
+
+    stored = read_eval_log(log.location)
+    samples = {str(sample.id): sample for sample in stored.samples or ()}
+    trace = samples["chain-file-to-file"].metadata["outcome"]["trace"]
+    assert [line["title"] for line in trace["steps"] if line["type"] == "tool"] == [
+        "read_file", "calculator", "office__write_file",
+    ]  # fmt: skip
+    assert samples["approval-delete"].metadata["outcome"]["approvals"] == 1
+    assert samples["chain-file-to-file"].model_usage["stepgate/stepgate"].total_tokens > 100
+
+
+def test_a_gateway_that_does_not_start_is_an_error_and_not_a_wrong_answer(tmp_path: Path) -> None:
+    tasks = select_tasks(ids=["single-product"])
+    log = run_evaluation(tasks, {"AGENT_LOG_LEVEL": "loud"}, log_dir=tmp_path, parallel=1)
+    [result] = read_results(log)
+    assert result.status == "error"
+    assert "the gateway of the evaluation did not start" in result.failures[0]
+
+
+def test_settings_are_passed_on_but_for_those_of_the_world(tmp_path: Path) -> None:
+    settings = Settings(
+        _env_file=None, llm_base_url="http://127.0.0.1:9/v1", llm_api_key="sk-1", model_fast="m", data_dir=tmp_path,
+        model_prices={"m": (1.0, 2.0)}, port=1,
+    )  # fmt: skip
+    passed = list_settings(settings)
+    assert {name for name in passed if name.endswith(("DATA_DIR", "PORT"))} == set()
+    assert passed["AGENT_LLM_API_KEY"] == "sk-1"
+    assert json.loads(passed["AGENT_MODEL_PRICES"]) == {"m": [1.0, 2.0]}
+
+
+async def test_a_world_is_gone_afterwards() -> None:
+    [task] = select_tasks(ids=["single-web-page"])
+    async with open_world(task, {}) as world, httpx.AsyncClient() as client:
+        page = await client.get(world.fill_in("{site}/prices.html"))
+        assert "Year pass" in page.text
+        assert (await client.get(f"{world.url}/health")).is_success
+    assert not world.folder.exists()
+    async with httpx.AsyncClient() as client:
+        for address in (world.url, world.site_url):
+            with pytest.raises(httpx.ConnectError):
+                await client.get(address)
+
+
+async def test_the_degraded_model_damages_whole_and_streamed_replies(model_server: ScriptedServer) -> None:
+    model_server.load(script(says(PLAN)))
+    model = DegradedModel(model_server.url, 1.0, kinds=["wrap_in_prose"])
+    async with serve_degraded(model) as url, openai.AsyncOpenAI(base_url=url, api_key="none") as client:
+        assert [card.id async for card in client.models.list()] == ["scripted"]
+        asked = openai.types.chat.ChatCompletionUserMessageParam(role="user", content="plan")
+        whole = await client.chat.completions.create(model="m", messages=[asked])
+        stream = await client.chat.completions.create(model="m", messages=[asked], stream=True)
+        text = "".join([chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices])
+        async with httpx.AsyncClient() as http:
+            report = (await http.get(url.replace("/v1", "/_damage"))).json()
+    assert whole.choices[0].message.content == text
+    assert PLAN in text
+    assert not text.startswith("{")
+    assert report == {"rate": 1.0, "seed": 0, "counts": {"replies": 2, "wrap_in_prose": 2}}
+
+
+async def test_the_degraded_model_passes_errors_on(model_server: ScriptedServer) -> None:
+    model_server.load(script(says(fault="status_400")))
+    async with serve_degraded(DegradedModel(model_server.url, 1.0)) as url, httpx.AsyncClient() as client:
+        response = await client.post(f"{url}/chat/completions", json={"model": "m", "messages": []})
+    assert response.status_code == 400
+    assert "error" in response.json()
+
+
+def test_the_gateway_survives_replies_that_are_all_damaged(reference: ReferenceModel, tmp_path: Path) -> None:
+    model = DegradedModel(reference.url, 1.0, kinds=["wrap_in_prose"])
+    with serve_degraded_in_thread(model) as url:
+        tasks = select_tasks(ids=["chain-pointer-file"])
+        log = run_evaluation(tasks, list_reference_settings(url), log_dir=tmp_path, parallel=1)
+    [result] = read_results(log)
+    assert result.failures == ()
+    assert model.counts["wrap_in_prose"] >= 1
+
+
+def test_the_command_compares_with_a_baseline_and_keeps_a_new_one(tmp_path: Path) -> None:
+    earlier, kept = tmp_path / "earlier.json", tmp_path / "kept.json"
+    known = [TaskResult(id=task, family="f", is_right=True) for task in ("follow-up-number", "not-run-now")]
+    write_baseline(earlier, Report(results=tuple(known)))
+    command = start(
+        [sys.executable, "-m", "gateway.cli", "eval", "--task", "follow-up-number",
+         "--log-dir", str(tmp_path), "--baseline", str(kept), "--compare", str(earlier)],
+        cwd=tmp_path,
+        environment={"PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+    )  # fmt: skip
+    assert command.wait(COMMAND_SECONDS) == 1, "without a model the follow-up is not understood any more"
+    output = "\n".join(command.output)
+    assert re.search(r"\| all +\| 0 of 1 \|", output), output
+    assert "0 of 1 tasks are right; 1 were in the baseline" in output
+    assert "not right any more: follow-up-number" in output
+    assert [(result.id, result.is_right) for result in read_baseline(kept).results] == [("follow-up-number", False)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--damage", "0.5"], "set AGENT_LLM_BASE_URL"),
+        (["--damage-kind", "typo"], "'typo' is unknown"),
+        (["--family", "nothing"], "no task or family 'nothing'"),
+        (["--compare", "missing.json"], "cannot be read"),
+    ],
+)
+def test_the_command_refuses_what_it_cannot_do(
+    arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("AGENT_LLM_BASE_URL", raising=False)
+    error = CliRunner().invoke(app, ["eval", *arguments]).exception
+    assert isinstance(error, ConfigError)
+    assert message in error.message
+
+
+def test_the_command_names_the_extra_that_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(EXTRAS, "eval", Extra(("no_such_module",), "", pip=EXTRAS["eval"].pip))
+    error = CliRunner().invoke(app, ["eval"]).exception
+    assert isinstance(error, ConfigError)
+    assert "needs the extra `eval`" in error.message
+    assert "gateway/evaluation/requirements.lock" in error.message

@@ -1,0 +1,77 @@
+"""The evaluation's table, its baseline file, and the comparison with one."""
+
+from pathlib import Path
+
+import pytest
+
+from agent.core.errors import ConfigError
+from gateway.evaluation.conversation import Outcome, ToolUse, add_run
+from gateway.evaluation.report import (
+    Report,
+    TaskResult,
+    build_result,
+    compare_reports,
+    format_comparison,
+    format_failures,
+    format_report,
+    read_baseline,
+    write_baseline,
+)
+
+
+def result(task_id: str, *, right: bool, family: str = "tables") -> TaskResult:
+    failures = () if right else ("answer: the number 4 is missing",)
+    return TaskResult(
+        id=task_id, family=family, is_right=right, calls=2, model_calls=3, tokens=1000, seconds=1.5,
+        status="succeeded" if right else "partial", failures=failures,
+    )  # fmt: skip
+
+
+def test_the_table_has_a_line_for_each_family_and_one_for_all() -> None:
+    report = Report(results=(result("a", right=True), result("b", right=False), result("c", right=True, family="x")))
+    assert format_report(report).splitlines() == [
+        "| family |  right | calls | model calls | tokens | seconds | status                 |",
+        "| ------ | -----: | ----: | ----------: | -----: | ------: | ---------------------- |",
+        "| tables | 1 of 2 |   2.0 |         3.0 |   1000 |     1.5 | 1 partial, 1 succeeded |",
+        "| x      | 1 of 1 |   2.0 |         3.0 |   1000 |     1.5 | 1 succeeded            |",
+        "| all    | 2 of 3 |   2.0 |         3.0 |   1000 |     1.5 | 1 partial, 2 succeeded |",
+    ]
+    assert format_failures(report) == "b: answer: the number 4 is missing"
+
+
+def test_a_baseline_is_read_as_it_was_written(tmp_path: Path) -> None:
+    report = Report(about={"model": "m"}, results=(result("a", right=True),))
+    write_baseline(tmp_path / "new" / "baseline.json", report)
+    assert read_baseline(tmp_path / "new" / "baseline.json") == report
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"results": [{"id": "a"}]}'])
+def test_another_file_is_no_baseline(tmp_path: Path, text: str) -> None:
+    (tmp_path / "b.json").write_text(text, "utf-8")
+    with pytest.raises(ConfigError, match="is not a baseline"):
+        read_baseline(tmp_path / "b.json")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_baseline(tmp_path / "missing.json")
+
+
+def test_reports_are_compared_by_the_tasks_they_share() -> None:
+    before = Report(results=(result("a", right=True), result("b", right=False), result("only-before", right=True)))
+    now = Report(results=(result("a", right=False), result("b", right=True), result("only-now", right=False)))
+    comparison = compare_reports(before, now)
+    assert comparison.is_worse
+    assert format_comparison(comparison).splitlines() == [
+        "1 of 2 tasks are right; 1 were in the baseline",
+        "not right any more: a",
+        "right now: b",
+    ]
+    assert not compare_reports(before, before).is_worse
+
+
+def test_calls_and_tokens_of_all_runs_are_counted() -> None:
+    outcome = Outcome(answer="4", status="succeeded", seconds=2.0)
+    for ok in (True, False):
+        usage = {"model_calls": 2, "total_tokens": 300}
+        add_run(outcome, {"metadata": {"usage": usage, "tool_results": [{"tool": "calculator", "ok": ok}]}})
+    assert outcome.tool_uses == [ToolUse(tool="calculator", ok=True), ToolUse(tool="calculator", ok=False)]
+    measured = build_result("a", "tables", outcome, [])
+    assert (measured.is_right, measured.calls, measured.model_calls, measured.tokens) == (True, 2, 4, 600)
