@@ -24,6 +24,7 @@ from gateway.doors import (
     memories,
     openai,
     query,
+    rooms,
     runs,
     sessions,
     sources,
@@ -72,7 +73,7 @@ def create_app(
     )
     served = (
         openai, agent, query, runs, memories, collections, documents, citations, ingestion, tasks, catalogue,
-        conversations, sessions, sources, audit, users,
+        conversations, sessions, sources, audit, users, rooms,
     )  # fmt: skip
     doors = [door.router for door in served]
     if settings.web:

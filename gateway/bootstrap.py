@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +32,7 @@ from agent.net import SafeClient
 from agent.owners import OwnerDeletion
 from agent.pipeline_builder.conversations import BuilderConversations
 from agent.policy.redaction.requests import redact_request
-from agent.rooms import Rooms, load_rooms
+from agent.rooms import Rooms
 from agent.run_context.extensions import Extensions, merge_extensions
 from agent.run_context.run import Engine, Observer, Run
 from agent.run_context.token_estimates import estimate_first_call_tokens
@@ -48,13 +48,13 @@ from agent.storage.credentials import Credentials
 from agent.storage.journal import Journal
 from agent.storage.key_budgets import KeyBudgets
 from agent.storage.sql import SqlClient
+from agent.studio.room_editor import RoomEditor
 from agent.text.language import LanguageDetector
 from agent.tools import ToolRegistry
 from gateway.auth.authentication import CACHE_SECONDS, Authenticator, is_key_required
 from gateway.auth.external_tokens import build_token_verifier
 from gateway.bootstrap_extensions import InstalledExtensions
 from gateway.bootstrap_pipeline_builder import (
-    allow_rooms_without_model,
     build_conversations,
     build_pipeline_builder,
     build_pipeline_tools,
@@ -72,6 +72,7 @@ from gateway.bootstrap_stores import (
     build_vector_index,
     open_store,
 )
+from gateway.bootstrap_studio import add_room_editor, load_configured_rooms
 from gateway.idempotency.store import IdempotencyStore
 from gateway.limits.quota_reservations import KeyQuotas
 from gateway.limits.run_concurrency import MeteredRunConcurrency
@@ -124,14 +125,15 @@ class Stepgate:
     owners: OwnerDeletion
     extensions: tuple[InstalledExtension, ...]
     """Tools, gates, connectors and parsers of installed packages, those that were skipped included."""
+    room_editor: RoomEditor
 
 
 @asynccontextmanager
 async def build_gateway(
-    settings: Settings, *, recover: bool = True, foreign: McpServersMode = "started"
+    settings: Settings, *, recover: bool = True, foreign: McpServersMode = "started", skip_broken_rooms: bool = False
 ) -> AsyncIterator[Stepgate]:
     """Builds the gateway and shuts it down on exit. With `recover` it also resumes abandoned runs, now and while it
-    lives.
+    lives. With `skip_broken_rooms` a room file that cannot be read does not stop the start: the editor names it.
 
     Raises `ConfigError`, `StoreNewerError` and `StoreError`, each with a one-line message.
     """
@@ -140,8 +142,8 @@ async def build_gateway(
         stack.push_async_callback(store.close)
         installed = InstalledExtensions.with_parsers()
         extensions = installed.add_gates(merge_extensions(BUILTIN_EXTENSIONS))
-        rooms = _load_rooms(settings, extensions)
-        skills = _load_skills(settings, rooms)
+        rooms = _load_rooms(settings, extensions, skip_broken=skip_broken_rooms)
+        skills = _load_skills(settings, () if skip_broken_rooms else rooms)
         vectors, embedder = build_vector_index(settings, store), build_embedder(settings)
         audit = StoredAuditLog(build_statements(store), time.time)
         memory = MemoryStore(vectors, embedder, time.time, audit)
@@ -168,6 +170,9 @@ async def build_gateway(
             stack.push_async_callback(models.client.aclose)
         metrics, languages = Metrics(), LanguageDetector()
         keys = KeyStore(build_statements(store), time.time, audit)
+        room_editor = add_room_editor(
+            settings, rooms, registry, skills, extensions, keys, audit, required=_list_required_rooms(settings)
+        )
         rate_limiter = build_rate_limiter(settings)
         stack.push_async_callback(rate_limiter.aclose)
         run_concurrency = MeteredRunConcurrency(rate_limiter)
@@ -225,8 +230,11 @@ async def build_gateway(
             conversations,
             audit,
             SessionStore(build_statements(store)),
-            OwnerDeletion(build_statements(store), service, library, memory, builder.messages, audit, CACHE_SECONDS),
+            OwnerDeletion(
+                build_statements(store), service, library, memory, builder.messages, audit, CACHE_SECONDS, room_editor
+            ),
             installed.list_all(),
+            room_editor,
         )
         if hub is not None:
             await (hub.start() if foreign == "started" else hub.restore_cached_tools())
@@ -240,6 +248,7 @@ async def _run_background_work(
 ) -> AsyncIterator[None]:
     """Resumes what earlier processes left, maintains leases meanwhile, and drains the runs at the end."""
     worker = gateway.service.worker
+    await gateway.room_editor.live.start()
     if recover:
         gateway.jobs.start()
         resumed = await worker.recover_runs()
@@ -248,6 +257,7 @@ async def _run_background_work(
         if resumed:
             log.info("resumed %d unfinished %s", resumed, "run" if resumed == 1 else "runs")
     leases = asyncio.create_task(worker.maintain_leases(recover=recover), name="leases of runs")
+    rooms = asyncio.create_task(gateway.room_editor.live.watch(), name="changes of rooms")
     slots = asyncio.create_task(run_concurrency.renew_slots(worker.list_billed_runs), name="slots of parallel runs")
     try:
         yield
@@ -255,24 +265,32 @@ async def _run_background_work(
         left = await worker.begin_drain(gateway.settings.drain_seconds)
         if left:
             log.warning("%d unfinished %s left for the next start", left, "run" if left == 1 else "runs")
-        for task in (leases, slots):
+        for task in (leases, slots, rooms):
             task.cancel()
-        await asyncio.wait([leases, slots])
+        await asyncio.wait([leases, slots, rooms])
 
 
-def _load_rooms(settings: Settings, extensions: Extensions) -> Rooms:
-    """Loads the rooms. Raises `ConfigError` for a broken file and for what `_check_rooms` finds."""
-    rooms = load_rooms(
-        PACKAGE_ROOT / "config" / "rooms",
-        *([settings.rooms_dir] if settings.rooms_dir else []),
-        default=settings.default_room,
-        guard_input={"injection": settings.guard_injection, "pii": settings.guard_pii},
-    )
-    _check_rooms(rooms, settings, extensions)
-    return allow_rooms_without_model(rooms, settings)
+def _load_rooms(settings: Settings, extensions: Extensions, *, skip_broken: bool) -> Rooms:
+    """Loads the rooms. Raises `ConfigError` for a broken file and for an unknown gate, and what `_check_named_rooms`
+    finds."""
+
+    def report(error: ConfigError) -> None:
+        log.debug("skipped: %s", error.message)  # the editor reports it with everything else that is wrong
+
+    rooms = load_configured_rooms(settings, report if skip_broken else None)
+    if not skip_broken:
+        validate_room_gates(rooms, extensions)
+    _check_named_rooms(rooms, settings)
+    return rooms
 
 
-def _load_skills(settings: Settings, rooms: Rooms) -> SkillLibrary:
+def _list_required_rooms(settings: Settings) -> list[str]:
+    """Returns the rooms that settings and MCP views name."""
+    views = load_configured_views(settings, SHIPPED_VIEWS).values()
+    return [settings.task_room, *(view.room for view in views if view.room is not None)]
+
+
+def _load_skills(settings: Settings, rooms: Iterable[Room]) -> SkillLibrary:
     """Loads the skills and logs their problems. Raises `ConfigError` for a room whose skill does not exist."""
     roots = list_skill_roots(settings, shipped=PACKAGE_ROOT / "skills", cwd=Path.cwd(), home=Path.home())
     skills = SkillLibrary.load(roots)
@@ -282,9 +300,8 @@ def _load_skills(settings: Settings, rooms: Rooms) -> SkillLibrary:
     return skills
 
 
-def _check_rooms(rooms: Rooms, settings: Settings, extensions: Extensions) -> None:
-    """Raises `ConfigError` for an unknown gate of a room, and for an unknown room of tasks or of an MCP view."""
-    validate_room_gates(rooms, extensions)
+def _check_named_rooms(rooms: Rooms, settings: Settings) -> None:
+    """Raises `ConfigError` for an unknown room of tasks or of an MCP view."""
     if settings.task_room not in (known := [room.id for room in rooms]):
         raise ConfigError(f"AGENT_TASK_ROOM: there is no room {settings.task_room!r}; known rooms: {', '.join(known)}")
     check_rooms(load_configured_views(settings, SHIPPED_VIEWS).values(), rooms)

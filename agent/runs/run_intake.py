@@ -98,18 +98,18 @@ class RunIntake:
             case ConversationMessage(conversation_id, text):
                 return await self._conversations.send(conversation_id, text, principal=caller, run_id=run_id)
             case HiddenRequest(hidden):
-                return await self._start(caller, hidden, self.service.admit(hidden), run_id, hidden=True)
+                return await self._start(caller, hidden, self.service.admit(hidden, caller.owner), run_id, hidden=True)
             case ChatRequest(chat, chat_id) if chat_id is not None:
                 return await self._accept_chat(caller, chat, chat_id, run_id)
             case ChatRequest(chat):
-                return await self._accept_request(caller, chat, self.service.admit(chat), run_id)
+                return await self._accept_request(caller, chat, self.service.admit(chat, caller.owner), run_id)
             case AgentRequest():
-                return await self._accept_request(caller, request, self.service.admit(request), run_id)
+                return await self._accept_request(caller, request, self.service.admit(request, caller.owner), run_id)
 
     async def _accept_chat(
         self, caller: Principal, request: AgentRequest, chat_id: str, run_id: str | None
     ) -> AcceptedRun:
-        room = self.service.admit(request)
+        room = self.service.admit(request, caller.owner)
         named = request.model_copy(update={"conversation_id": chat_id})
         if self._conversations.handles_room(room):
             return await self._accept_request(caller, named, room, run_id)

@@ -41,6 +41,9 @@ AuditAction = Literal[
     "conversation.abandon",
     "conversation.resolve",
     "user.delete",
+    "room.create",
+    "room.edit",
+    "room.delete",
 ]
 AuditOutcome = Literal["done", "failed"]
 MAX_NAME_CHARS = 500

@@ -23,6 +23,7 @@ from gateway.cli import (
     mcp,
     mcp_servers,
     memory,
+    rooms,
     runs,
     serve,
     skills,
@@ -46,6 +47,7 @@ app.command("doctor")(doctor.doctor)
 app.command("mcp")(mcp.mcp)
 app.command("graph")(graph.graph)
 app.add_typer(runs.app, name="runs")
+app.add_typer(rooms.app, name="rooms")
 app.add_typer(skills.app, name="skills")
 app.add_typer(tools.app, name="tools")
 app.add_typer(mcp_servers.app, name="mcp-servers")
