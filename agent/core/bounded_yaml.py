@@ -32,9 +32,8 @@ def load_yaml_mapping(text: str) -> dict[str, Any]:
 
 
 def _check_size(text: str) -> None:
-    size = len(text.encode("utf-8", "surrogatepass"))
-    if size > MAX_BYTES:
-        raise YamlError(f"the text has {size:,} bytes; at most {MAX_BYTES:,} are read")
+    if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+        raise YamlError(f"the text is too large: at most {MAX_BYTES:,} bytes are read")
 
 
 def _check_structure(text: str) -> None:

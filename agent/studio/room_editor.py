@@ -80,7 +80,11 @@ class RoomEditor:
         self._check_fields(fields)
         name = check_name(fields.get("name"))
         room_id = make_room_id(name) if room_id is None else check_room_id(room_id)
-        content = {"name": name, **{key: value for key, value in fields.items() if key != "name" and value is not None}}
+        content = {
+            "name": name,
+            "description": f"The assistant {name}.",
+            **{key: value for key, value in fields.items() if key != "name" and value is not None},
+        }
         if editor.new_owner != LOCAL_OWNER:
             content["owner"] = editor.new_owner
         return await self._store_new(room_id, write_room(content), editor, {"fields": [*content]})
