@@ -1,5 +1,6 @@
 """Rooms by the command line, MCP clients and plans: the same rooms and the same refusals as over HTTP."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from tests.integration.conftest import Serve
 from tests.integration.test_cli import from_cold, stepgate
 from tests.integration.test_keys import bearer, created_key
 from tests.support.processes import GatewayProcess
+from tests.support.script import plans, says, script
 
 STRICT = """\
 name: Strict
@@ -41,9 +43,10 @@ def test_the_command_line_manages_rooms(tmp_path: Path) -> None:
     assert (code, "read it again" in output) == (1, True)
     assert stepgate(tmp_path, "rooms", "copy", "stepgate", "--id", "ours")[0] == 0
     code, output = stepgate(tmp_path, "rooms", "list")
-    assert [line.split()[1] for line in output.splitlines() if line.startswith(("ours ", "support-team ", "chat "))] == [
-        "shipped", "managed", "managed",
-    ]  # fmt: skip
+    origins = {line.split()[0]: line.split()[1] for line in output.splitlines()}
+    assert {name: origins[name] for name in ("chat", "ours", "support-team")} == {
+        "chat": "shipped", "ours": "managed", "support-team": "managed"
+    }  # fmt: skip
     assert stepgate(tmp_path, "rooms", "delete", "support-team") == (0, "deleted support-team")
     assert not path.exists()
 
@@ -75,8 +78,9 @@ def test_check_and_doctor_name_what_is_wrong_and_the_start_refuses_it(tmp_path: 
     assert (code, "FAIL desk" in output, "ok   stepgate" in output) == (1, True, True)
     code, output = stepgate(tmp_path, "doctor")
     assert (code, "FAIL room desk: not valid YAML" in output) == (1, True)
-    code, output = stepgate(tmp_path, "serve")
-    assert (code, "desk.yaml: not valid YAML" in output) == (1, True)
+    code, output = stepgate(tmp_path, "serve", port="0")
+    assert code == 1
+    assert "desk.yaml: not valid YAML" in output
 
 
 def test_a_running_gateway_serves_what_the_command_line_changes(tmp_path: Path) -> None:
@@ -125,20 +129,22 @@ async def test_a_person_is_asked_where_the_room_asks(serve: Serve, tmp_path: Pat
     rooms = tmp_path / "rooms"
     rooms.mkdir()
     (rooms / "strict.yaml").write_text(STRICT)
-    async with serve(rooms_dir=rooms) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
-        asked = await run_tool(url, "room_create", "strict", name="Ours")
-        assert asked["metadata"]["status"] == "awaiting_approval"
+    model = script(
+        plans({"tool": "room_create", "inputs": {"name": "Ours"}}, {"tool": "completion"}),
+        says("The room Ours is ready.", to="completion"),
+    )
+    async with serve(model, rooms_dir=rooms) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        body = {"prompt": "Make a room called Ours, and summarise it.", "room": "strict"}
+        asked = (await client.post("/v1/agent", json=body)).json()
+        assert asked["metadata"]["status"] == "awaiting_approval", asked
         assert not (rooms / "ours.yaml").exists()
-        approved = await client.post(f"/v1/runs/{asked['metadata']['run_id']}/approve", json={})
-        assert approved.status_code == 200, approved.text
-        events = await client.get(f"/v1/runs/{asked['metadata']['run_id']}?wait_s=10")
-        assert events.status_code == 200
-        for _ in range(100):
-            if (await client.get("/v1/models/ours")).status_code == 200:
-                break
+        run = f"/v1/runs/{asked['metadata']['run_id']}"
+        approved = await client.post(f"{run}/approve", json={})
+        assert approved.is_success, approved.text
+        async with asyncio.timeout(20):
+            while (await client.get("/v1/models/ours")).status_code != 200:  # noqa: ASYNC110 - the run goes on by itself
+                await asyncio.sleep(0.05)
         assert (rooms / "ours.yaml").exists()
-        refused = await run_tool(url, "room_create", "strict")
-        assert refused["metadata"]["status"] != "awaiting_approval", "nobody is asked about a call that must fail"
 
 
 async def test_a_key_without_the_scope_edits_no_room_by_a_tool(serve: Serve, tmp_path: Path) -> None:
