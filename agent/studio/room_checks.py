@@ -110,6 +110,10 @@ def check_room_text(
 
 def find_problems(room: Room, registries: RoomRegistries) -> list[str]:
     """Returns what is wrong with the values of a room, one line each, with the names that are allowed."""
+    try:
+        room.model_dump_json()
+    except ValueError:  # pydantic's serializer refuses what no UTF-8 text can hold
+        return ["a text holds half of a character (a lone surrogate)"]
     return [*_find_size_problems(room), *_find_reference_problems(room, registries)]
 
 

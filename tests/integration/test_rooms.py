@@ -1,6 +1,7 @@
 """`/v1/rooms`: rooms as data, over the real HTTP door, with a gateway that serves each change without a restart."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from tests.integration.test_keys import bearer, created_key
 
 BY_HAND = "# ours\nname: Desk\ndescription: by hand\ntools: [calculator]\n"
 SERVED_SECONDS = 10.0
+JSON = {"content-type": "application/json"}
 
 
 def client_of(url: str, **options: Any) -> httpx.AsyncClient:
@@ -118,6 +120,7 @@ async def test_a_shipped_room_is_read_only_and_can_be_copied(serve: Serve) -> No
         ({"name": "x", "tools": "calculator"}, "check_config", "tools: "),
         ({"name": "x", "system_prompt": "x" * 50_001}, "check_config", "at most 50,000"),
         ({"name": "x", "system_prompt": "x" * 500_000}, "yaml_parse", "at most 262,144"),
+        ({"name": "x", "description": "\ud800"}, "check_config", "lone surrogate"),
         ({"name": "x", "suggestions": [" "]}, "check_config", "suggestions.0"),
     ],
 )
@@ -128,7 +131,7 @@ async def test_a_wrong_field_is_refused_with_the_allowed_ones(
     async with serve() as url, client_of(url) as client:
         await create(client, name="First")
         before, models = files_of(tmp_path / "data"), await model_ids(client)
-        response = await client.post("/v1/rooms", json=fields)
+        response = await client.post("/v1/rooms", content=json.dumps(fields), headers=JSON)
         assert response.status_code == 400, response.text
         error = response.json()["error"]
         assert (error["error_code"], error["details"]["stage"]) == ("ERR_VALIDATION", stage)
@@ -269,7 +272,8 @@ async def test_rooms_that_settings_name_stay(serve: Serve, tmp_path: Path) -> No
         (rooms / "desk.yaml").unlink()
 
         async def is_noticed() -> bool:
-            return (await client.get("/v1/rooms")).json()["data"][0]["id"] != "desk"
+            ids = [room["id"] for room in (await client.get("/v1/rooms")).json()["data"]]
+            return "desk" not in ids
 
         await wait_until(is_noticed)
         assert (await model_ids(client))[0] == "desk"

@@ -218,8 +218,9 @@ else:
 def test_a_crash_at_any_operation_leaves_the_old_or_the_new_file(tmp_path: Path, change: str) -> None:
     """The process ends before its n-th operation on the file system, for each n until it gets through."""
     name = "new" if change == "create" else "old"
-    allowed = {"edit": {OLD, b"name: New\n"}, "delete": {OLD, None}, "create": {b"name: New\n", None}}[change]
-    outcomes = set()
+    new = b"name: New\n"
+    by_change: dict[str, set[bytes | None]] = {"edit": {OLD, new}, "delete": {OLD, None}, "create": {new, None}}
+    allowed, outcomes = by_change[change], set[bytes | None]()
     for operation in range(1, 40):
         folder = tmp_path / str(operation)
         store = FileRoomStore(folder / "rooms", folder / "data" / "managed_rooms.json")
