@@ -66,6 +66,14 @@ class OwnedMemory(Protocol):
         ...
 
 
+class OwnedRooms(Protocol):
+    """The rooms of owners. `agent.studio.room_editor.RoomEditor` implements it."""
+
+    async def remove_owner(self, owner: str) -> int:
+        """Deletes the managed rooms of an owner and returns their number."""
+        ...
+
+
 class ConversationMessages(Protocol):
     """The messages of pipeline conversations. `agent.pipeline_builder.messages.MessageLog` implements it."""
 
@@ -86,6 +94,7 @@ class OwnerDeletion:
     audit: AuditLog
     key_cache_seconds: float
     """How long a gateway caches a key that was deleted."""
+    rooms: OwnedRooms | None = None
     clock: Callable[[], float] = time.time
     stop_timeout_s: float = STOP_TIMEOUT_SECONDS
 
@@ -124,6 +133,8 @@ class OwnerDeletion:
             )
             await self._delete_unused_blobs(blobs)
             await asyncio.to_thread(self.library.uploads.remove_owner, owner)
+            if self.rooms is not None:
+                await self.rooms.remove_owner(owner)
             if late := await self.count_rows(owner):
                 raise ConflictError(
                     f"something of {owner!r} was still being written ({format_counts(late)}); delete the owner again"

@@ -1,11 +1,11 @@
 """Loads rooms from YAML files: the shipped `config/rooms` and the operator's `AGENT_ROOMS_DIR`."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-import yaml
 from pydantic import ValidationError
 
+from agent.core.bounded_yaml import YamlError, load_yaml_mapping
 from agent.core.errors import ConfigError, RoomUnknownError
 from agent.core.models import Room
 
@@ -20,13 +20,26 @@ class Rooms:
             known = ", ".join(sorted(self._rooms)) or "none"
             raise ConfigError(f"AGENT_DEFAULT_ROOM: there is no room {default!r}; known rooms: {known}")
 
-    def get(self, name: str | None) -> Room:
-        """Returns the room of this name, the default one for None. Raises `RoomUnknownError`."""
-        try:
-            return self._rooms[name or self.default]
-        except KeyError:
-            known = ", ".join(sorted(self._rooms))
-            raise RoomUnknownError(f"there is no room named {name!r}; known rooms: {known}", room=name) from None
+    def get(self, name: str | None, owner: str | None = None) -> Room:
+        """Returns the room of this name, the default one for None. Raises `RoomUnknownError`, also for a room that
+        `owner` may not use; without an owner every room is found.
+        """
+        room = self._rooms.get(name or self.default)
+        if room is None or not (owner is None or room.is_visible_to(owner)):
+            known = ", ".join(sorted(room.id for room in self.list_visible(owner)))
+            raise RoomUnknownError(f"there is no room named {name!r}; known rooms: {known}", room=name)
+        return room
+
+    def list_visible(self, owner: str | None) -> list[Room]:
+        """Returns the rooms that `owner` may use, the default one first; all for None."""
+        return [room for room in self if owner is None or room.is_visible_to(owner)]
+
+    def replace(self, rooms: Iterable[Room]) -> None:
+        """Replaces all rooms at once. The default room must be among them."""
+        replaced = {room.id: room for room in rooms}
+        if self.default not in replaced:
+            raise ValueError(f"the default room {self.default!r} is missing")
+        self._rooms = replaced
 
     def __iter__(self) -> Iterator[Room]:
         return iter(sorted(self._rooms.values(), key=lambda room: (room.id != self.default, room.id)))
@@ -37,11 +50,12 @@ def load_rooms(
     default: str,
     guard_input: Mapping[str, str] | None = None,
     guard_output: Mapping[str, str] | None = None,
+    report_fault: Callable[[ConfigError], None] | None = None,
 ) -> Rooms:
     """Reads every `*.yaml` of the folders in order. Raises `ConfigError` with the file and the field.
 
     `guard_input` and `guard_output` are the defaults for prompts and answers, by kind of finding, if a room's file does
-    not set them.
+    not set them. With `report_fault` a broken file is reported and left out.
     """
     guards = {"guard_input": guard_input or {}, "guard_output": guard_output or {}}
     rooms: dict[str, Room] = {}
@@ -49,24 +63,40 @@ def load_rooms(
         if not folder.is_dir():
             raise ConfigError(f"AGENT_ROOMS_DIR: {folder} is not a folder")
         for path in sorted(folder.glob("*.yaml")):
-            room = _read_room(path, guards)
-            rooms[room.id] = room
+            try:
+                room = _read_room(path, guards)
+            except ConfigError as error:
+                if report_fault is None:
+                    raise
+                report_fault(error)
+            else:
+                rooms[room.id] = room
     return Rooms(rooms.values(), default)
+
+
+def parse_room(text: str, room_id: str, guards: Mapping[str, Mapping[str, str]]) -> Room:
+    """Returns the room that a file's text describes; `room_id` is its id if the text sets none.
+
+    `guards` are the defaults of the fields `guard_input` and `guard_output`, by kind of finding.
+
+    Raises `YamlError`, and pydantic's `ValidationError`.
+    """
+    data = load_yaml_mapping(text)
+    for field, defaults in guards.items():
+        given = data.get(field, {})
+        if isinstance(given, dict):  # YAML reads a bare `off` as false
+            data[field] = {**defaults, **{kind: "off" if do is False else do for kind, do in given.items()}}
+    return Room.model_validate({"id": room_id, **data})
 
 
 def _read_room(path: Path, guards: Mapping[str, Mapping[str, str]]) -> Room:
     try:
-        data = yaml.safe_load(path.read_text("utf-8"))
-        if not isinstance(data, dict):
-            raise ConfigError(f"{path}: a room file must contain `key: value` lines")
-        for field, defaults in guards.items():
-            given = data.get(field, {})
-            if isinstance(given, dict):  # YAML reads a bare `off` as false
-                data[field] = {**defaults, **{kind: "off" if do is False else do for kind, do in given.items()}}
-        return Room.model_validate({"id": path.stem, **data})
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
+        return parse_room(path.read_text("utf-8"), path.stem, guards)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from error
     except ValidationError as error:
         fault = error.errors()[0]
         field = ".".join(str(part) for part in fault["loc"])
         raise ConfigError(f"{path}: {field}: {fault['msg']}") from error
+    except YamlError as error:
+        raise ConfigError(f"{path}: {error}") from error

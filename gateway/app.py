@@ -31,6 +31,7 @@ from gateway.doors import (
     openai,
     query,
     responses,
+    rooms,
     runs,
     sessions,
     sources,
@@ -90,7 +91,7 @@ def create_app(
     served = (
         openai, responses, completions, embeddings,
         agent, ag_ui, query, runs, memories, collections, documents, citations, ingestion, tasks, catalogue,
-        conversations, sessions, sources, audit, users, guardrails,
+        conversations, sessions, sources, audit, users, guardrails, rooms,
     )  # fmt: skip
     doors = [door.router for door in served]
     if settings.web:

@@ -9,9 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from agent.core.entry_points import InstalledExtension
-from agent.core.errors import ConfigError, ModelError
-from agent.core.model_endpoints import NAME as ENDPOINT_NAME
-from agent.core.model_endpoints import split_models
 from agent.core.models import AgentRequest, Room
 from agent.core.settings import Settings
 from agent.execution.executor import RunExecutor
@@ -23,11 +20,6 @@ from agent.ingest.corpus_index import CorpusIndexer
 from agent.ingest.job_runner import IngestJobs
 from agent.ingest.jobs import JobStore
 from agent.llm.embedder import Embedder
-from agent.llm.fallback import FallbackClient
-from agent.llm.port import ModelClient
-from agent.llm.prices import Prices
-from agent.llm.retrying import RetryingClient
-from agent.llm.sdk import LiteLLMClient
 from agent.llm.tiers import ModelTiers
 from agent.memory.store import MemoryStore
 from agent.net import SafeClient
@@ -49,18 +41,20 @@ from agent.storage.api_keys import KeyStore
 from agent.storage.audit import AuditLog, StoredAuditLog
 from agent.storage.journal import Journal
 from agent.storage.key_budgets import KeyBudgets
+from agent.studio.room_editor import RoomEditor
 from agent.text.language import LanguageDetector
 from agent.tools import ToolRegistry
 from gateway.auth.authentication import CACHE_SECONDS, Authenticator, is_key_required
 from gateway.auth.external_tokens import build_token_verifier
 from gateway.bootstrap_extensions import InstalledExtensions
+from gateway.bootstrap_models import build_models
 from gateway.bootstrap_pipeline_builder import (
     build_conversations,
     build_pipeline_builder,
     build_pipeline_tools,
     build_ttl_store,
 )
-from gateway.bootstrap_rooms import check_room_contents, load_rooms_and_skills
+from gateway.bootstrap_rooms import check_room_contents, list_required_rooms, load_rooms_and_skills
 from gateway.bootstrap_stores import (
     Storage,
     build_connectors,
@@ -74,6 +68,7 @@ from gateway.bootstrap_stores import (
     build_vector_index,
     open_store,
 )
+from gateway.bootstrap_studio import add_room_editor
 from gateway.foreign_servers import ForeignServers, build_foreign_servers
 from gateway.idempotency.store import IdempotencyStore
 from gateway.limits.quota_reservations import KeyQuotas
@@ -85,7 +80,6 @@ from gateway.packaged_files import PACKAGE_ROOT as PACKAGE_ROOT  # noqa: PLC0414
 from mcp_tools.builtin import BUILTIN_EXTENSIONS, builtin_tools
 
 if TYPE_CHECKING:
-    from agent.llm.http import HttpModelClient
     from mcp_tools.client.hub import McpServer
 
 log = logging.getLogger(__name__)
@@ -126,6 +120,7 @@ class Stepgate:
     """The configured embedder; None if texts are found by their words only."""
     extensions: tuple[InstalledExtension, ...]
     """Tools, gates, connectors and parsers of installed packages, those that were skipped included."""
+    room_editor: RoomEditor
 
     @property
     def servers(self) -> Mapping[str, "McpServer"]:
@@ -140,9 +135,11 @@ async def build_gateway(
     recover: bool = True,
     foreign: McpServersMode = "started",
     storage: "Storage | None" = None,
+    skip_broken_rooms: bool = False,
 ) -> AsyncIterator[Stepgate]:
     """Builds the gateway and shuts it down on exit. With `recover` it also resumes abandoned runs, now and while it
-    lives. `storage` replaces the store of the settings; it is closed on exit too.
+    lives. `storage` replaces the store of the settings; it is closed on exit too. With `skip_broken_rooms` a room file
+    that cannot be read does not stop the start: the editor names it.
 
     Raises `ConfigError`, `StoreNewerError` and `StoreError`, each with a one-line message.
     """
@@ -151,7 +148,7 @@ async def build_gateway(
         stack.push_async_callback(store.close)
         installed = InstalledExtensions.with_parsers()
         extensions = installed.add_gates(merge_extensions(BUILTIN_EXTENSIONS))
-        rooms, skills = load_rooms_and_skills(settings, extensions)
+        rooms, skills = load_rooms_and_skills(settings, extensions, skip_broken=skip_broken_rooms)
         vectors, embedder = build_vector_index(settings, store), build_embedder(settings)
         audit = StoredAuditLog(build_statements(store), time.time)
         memory = MemoryStore(vectors, embedder, time.time, audit)
@@ -170,18 +167,17 @@ async def build_gateway(
         builder = build_pipeline_builder(settings, store, library, jobs, ephemeral, audit)
         registry.register(*builtins.tools, *build_pipeline_tools(builder))
         installed.add_tools(registry)
-        servers = (
-            None if foreign == "ignored" else build_foreign_servers(settings, registry, build_statements(store), audit)
-        )
-        if servers is not None:
-            stack.push_async_callback(servers.aclose)
-        if foreign != "ignored":  # else the names of the servers are unknown
-            check_room_contents(rooms, registry, skills, servers.servers.keys() if servers is not None else ())
-        models = await _build_models(settings)
+        servers = _build_servers(settings, registry, store, audit, stack) if foreign != "ignored" else None
+        models = await build_models(settings)
         if models.client is not None:
             stack.push_async_callback(models.client.aclose)
         metrics, languages = Metrics(), LanguageDetector()
         keys = KeyStore(build_statements(store), time.time, audit)
+        room_editor = add_room_editor(
+            settings, rooms, registry, skills, extensions, keys, audit, required=list_required_rooms(settings)
+        )
+        if foreign != "ignored" and not skip_broken_rooms:  # else the names of the servers are unknown
+            check_room_contents(rooms, registry, skills, servers.servers.keys() if servers is not None else ())
         rate_limiter = build_rate_limiter(settings)
         stack.push_async_callback(rate_limiter.aclose)
         run_concurrency = MeteredRunConcurrency(rate_limiter)
@@ -240,9 +236,12 @@ async def build_gateway(
             conversations,
             audit,
             SessionStore(build_statements(store)),
-            OwnerDeletion(build_statements(store), service, library, memory, builder.messages, audit, CACHE_SECONDS),
+            OwnerDeletion(
+                build_statements(store), service, library, memory, builder.messages, audit, CACHE_SECONDS, room_editor
+            ),
             embedder,
             installed.list_all(),
+            room_editor,
         )
         if servers is not None:
             await (servers.start() if foreign == "started" else servers.restore_cached_tools())
@@ -256,6 +255,7 @@ async def _run_background_work(
 ) -> AsyncIterator[None]:
     """Resumes what earlier processes left, maintains leases meanwhile, and drains the runs at the end."""
     worker = gateway.service.worker
+    await gateway.room_editor.live.start()
     if recover:
         gateway.jobs.start()
         resumed = await worker.recover_runs()
@@ -264,6 +264,7 @@ async def _run_background_work(
         if resumed:
             log.info("resumed %d unfinished %s", resumed, "run" if resumed == 1 else "runs")
     leases = asyncio.create_task(worker.maintain_leases(recover=recover), name="leases of runs")
+    rooms = asyncio.create_task(gateway.room_editor.live.watch(), name="changes of rooms")
     slots = asyncio.create_task(run_concurrency.renew_slots(worker.list_billed_runs), name="slots of parallel runs")
     try:
         yield
@@ -271,9 +272,9 @@ async def _run_background_work(
         left = await worker.begin_drain(gateway.settings.drain_seconds)
         if left:
             log.warning("%d unfinished %s left for the next start", left, "run" if left == 1 else "runs")
-        for task in (leases, slots):
+        for task in (leases, slots, rooms):
             task.cancel()
-        await asyncio.wait([leases, slots])
+        await asyncio.wait([leases, slots, rooms])
 
 
 def _build_trace_observers(settings: Settings, stack: AsyncExitStack) -> tuple[Observer, ...]:
@@ -285,6 +286,15 @@ def _build_trace_observers(settings: Settings, stack: AsyncExitStack) -> tuple[O
     made = build_tracer_provider(settings.otel_endpoint)
     stack.callback(made.shutdown)
     return (RunTraces(made.get_tracer("stepgate"), content=settings.otel_content).observe_event,)
+
+
+def _build_servers(
+    settings: Settings, registry: ToolRegistry, store: "Storage", audit: AuditLog, stack: AsyncExitStack
+) -> ForeignServers:
+    """Returns the foreign MCP servers, which `stack` closes."""
+    servers = build_foreign_servers(settings, registry, build_statements(store), audit)
+    stack.push_async_callback(servers.aclose)
+    return servers
 
 
 def _list_instructions(foreign: ForeignServers | None) -> Mapping[str, str]:
@@ -331,64 +341,3 @@ def _build_agent_service(
         progress=engine.progress,
         client_requests=engine.client_requests,
     )
-
-
-async def _build_models(settings: Settings) -> ModelTiers:
-    """Returns the models: endpoints by URL over HTTP, providers by name through LiteLLM, none in rules mode."""
-    if not settings.is_llm_configured:
-        return ModelTiers()
-    key = settings.llm_api_key.get_secret_value() if settings.llm_api_key else None
-    default: ModelClient
-    fast = settings.model_fast
-    if settings.llm_base_url is not None:
-        from agent.llm.http import HttpModelClient  # noqa: PLC0415 - aiohttp, which rules mode does not need
-
-        endpoint = HttpModelClient(settings.llm_base_url, key)
-        fast = fast or await _find_first_model(endpoint)
-        default = endpoint
-    else:
-        default = LiteLLMClient(api_key=key)
-    named = _build_endpoint_clients(settings)
-    for upstream in (*split_models(fast or ""), *split_models(settings.model_high or "")):
-        _, mark, name = upstream.rpartition("@")
-        if mark and name not in named and ENDPOINT_NAME.fullmatch(name):  # a version begins with a digit
-            log.warning("%s: there is no endpoint %r in AGENT_MODEL_ENDPOINTS", upstream, name)
-    return ModelTiers(
-        # LiteLLM always answers a check; where it stands beside endpoints, these say whether models can be reached.
-        client=RetryingClient(
-            FallbackClient(default, named, checks_default=settings.llm_base_url is not None or not named)
-        ),
-        fast=fast,
-        high=settings.model_high,
-        timeout_s=settings.llm_timeout_s,
-        max_tokens=settings.llm_max_tokens,
-        prices=Prices(settings.model_prices),
-    )
-
-
-def _build_endpoint_clients(settings: Settings) -> dict[str, ModelClient]:
-    """Returns the clients of the named endpoints."""
-    clients: dict[str, ModelClient] = {}
-    for name, endpoint in settings.model_endpoints.items():
-        from agent.llm.http import HttpModelClient  # noqa: PLC0415 - as above
-
-        key = endpoint.api_key.get_secret_value() if endpoint.api_key else None
-        clients[name] = HttpModelClient(endpoint.base_url, key, cache_markers=endpoint.cache_markers)
-    return clients
-
-
-async def _find_first_model(endpoint: "HttpModelClient") -> str:
-    """Returns the endpoint's first model. Raises `ConfigError` if its list cannot be read: then AGENT_MODEL_FAST must
-    be set.
-    """
-    try:
-        names = await endpoint.list_models()
-    except ModelError as error:
-        await endpoint.aclose()
-        raise ConfigError(
-            f"AGENT_MODEL_FAST: name a model; the endpoint's list of models cannot be read: {error.message}"
-        ) from error
-    if not names:
-        await endpoint.aclose()
-        raise ConfigError("AGENT_MODEL_FAST: name a model; the endpoint lists none")
-    return names[0]

@@ -3,6 +3,7 @@
 import time
 from typing import TYPE_CHECKING
 
+from agent.core.models import Room
 from agent.core.settings import Settings
 from agent.ingest.collection_store import CollectionStore
 from agent.ingest.collections import Library
@@ -13,7 +14,6 @@ from agent.pipeline_builder.conversation_store import BuilderConversationStore
 from agent.pipeline_builder.conversations import BuilderConversations, ConversationSettings
 from agent.pipeline_builder.messages import MessageLog
 from agent.pipeline_builder.source_store import SourceStore
-from agent.rooms import Rooms
 from agent.run_context.run import Run
 from agent.runs.service import AgentService
 from agent.storage.audit import AuditLog
@@ -89,8 +89,8 @@ def build_conversations(
     return BuilderConversations(builder, service, terms, has_model=has_model, clock=time.time, follows=follows)
 
 
-def allow_rooms_without_model(rooms: Rooms, settings: Settings) -> Rooms:
-    """Returns the rooms; if conversations may run without a model, no room requires one."""
+def allow_room_without_model(room: Room, settings: Settings) -> Room:
+    """Returns the room; if conversations may run without a model, it requires none."""
     if settings.conversations_require_llm:
-        return rooms
-    return Rooms([room.model_copy(update={"requires_model": False}) for room in rooms], rooms.default)
+        return room
+    return room.model_copy(update={"requires_model": False})

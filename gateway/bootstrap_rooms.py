@@ -9,44 +9,45 @@ from agent.core.errors import ConfigError
 from agent.core.models import Room
 from agent.core.settings import Settings
 from agent.execution.gates import validate_room_gates
-from agent.rooms import Rooms, load_rooms
+from agent.rooms import Rooms
 from agent.run_context.extensions import Extensions
 from agent.skills import SkillLibrary, check_room_skills, list_skill_roots
 from agent.tools import ToolRegistry
-from gateway.bootstrap_pipeline_builder import allow_rooms_without_model
+from gateway.bootstrap_studio import load_configured_rooms
 from gateway.packaged_files import PACKAGE_ROOT, SHIPPED_VIEWS
 from mcp_tools.server.views import check_rooms, load_configured_views
 
 log = logging.getLogger(__name__)
 
 
-def load_rooms_and_skills(settings: Settings, extensions: Extensions) -> tuple[Rooms, SkillLibrary]:
-    """Loads the rooms and the skills. Raises `ConfigError` for a broken room, and for a room whose skill does not
-    exist.
-    """
-    rooms = _load_rooms(settings, extensions)
-    return rooms, _load_skills(settings, rooms)
+def load_rooms_and_skills(
+    settings: Settings, extensions: Extensions, *, skip_broken: bool = False
+) -> tuple[Rooms, SkillLibrary]:
+    """Loads the rooms and the skills. Raises `ConfigError` for a broken room, an unknown gate or skill of a room, and
+    an unknown room of tasks or of an MCP view.
 
-
-def _load_rooms(settings: Settings, extensions: Extensions) -> Rooms:
-    """Loads the rooms. Raises `ConfigError` for a broken file, an unknown gate of a room, and an unknown room of tasks
-    or of an MCP view.
+    With `skip_broken` the faults of rooms are left to the editor, which reports them.
     """
-    rooms = load_rooms(
-        PACKAGE_ROOT / "config" / "rooms",
-        *([settings.rooms_dir] if settings.rooms_dir else []),
-        default=settings.default_room,
-        guard_input={"injection": settings.guard_injection, "pii": settings.guard_pii},
-        guard_output={"pii": settings.guard_answer_pii},
-    )
-    validate_room_gates(rooms, extensions)
+    rooms = load_configured_rooms(settings, _log_skipped if skip_broken else None)
+    if not skip_broken:
+        validate_room_gates(rooms, extensions)
     if settings.task_room not in (known := [room.id for room in rooms]):
         raise ConfigError(f"AGENT_TASK_ROOM: there is no room {settings.task_room!r}; known rooms: {', '.join(known)}")
     check_rooms(load_configured_views(settings, SHIPPED_VIEWS).values(), rooms)
-    return allow_rooms_without_model(rooms, settings)
+    return rooms, _load_skills(settings, () if skip_broken else rooms)
 
 
-def _load_skills(settings: Settings, rooms: Rooms) -> SkillLibrary:
+def list_required_rooms(settings: Settings) -> list[str]:
+    """Returns the rooms that settings and MCP views name."""
+    views = load_configured_views(settings, SHIPPED_VIEWS).values()
+    return [settings.task_room, *(view.room for view in views if view.room is not None)]
+
+
+def _log_skipped(error: ConfigError) -> None:
+    log.debug("skipped: %s", error.message)
+
+
+def _load_skills(settings: Settings, rooms: Iterable[Room]) -> SkillLibrary:
     """Loads the skills and logs their problems. Raises `ConfigError` for a room whose skill does not exist."""
     roots = list_skill_roots(settings, shipped=PACKAGE_ROOT / "skills", cwd=Path.cwd(), home=Path.home())
     skills = SkillLibrary.load(roots)

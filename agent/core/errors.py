@@ -42,6 +42,9 @@ FAILURES: dict[str, FailureKind] = {
     ),
     "ERR_TOO_LARGE": FailureKind("the request is larger than allowed", "refuse it before a run exists", 413, False),
     "ERR_ROOM_UNKNOWN": FailureKind("no room has this name", "refuse it before a run exists", 404, False),
+    "ERR_VALIDATION": FailureKind(
+        "what is to be stored does not pass a check", "change nothing; correct what the message names", 400, True
+    ),
     "ERR_NOT_FOUND": FailureKind("it does not exist or belongs to somebody else", "refuse", 404, False),
     "ERR_CONFLICT": FailureKind("its state forbids this", "refuse; read it again", 409, False),
     "ERR_BUSY": FailureKind("the gateway is stopping or full", "refuse; try again later", 503, True),

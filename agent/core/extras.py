@@ -27,7 +27,9 @@ EXTRAS: Final[Mapping[str, Extra]] = {
     "local-embedder": Extra(("onnxruntime", "tokenizers"), "a local embedding model, AGENT_EMBEDDER_MODEL_DIR"),
     "langgraph": Extra(("langgraph",), "the LangGraph driver, AGENT_WORKFLOW=langgraph"),
     "otel": Extra(("opentelemetry.sdk", "opentelemetry.exporter"), "traces, AGENT_OTEL_ENDPOINT"),
-    "eval": Extra(("inspect_ai",), "the evaluation, stepgate eval", pip="--no-deps -r gateway/evaluation/requirements.lock"),
+    "eval": Extra(
+        ("inspect_ai",), "the evaluation, stepgate eval", pip="--no-deps -r gateway/evaluation/requirements.lock"
+    ),
 }
 """By the name of the extra in pyproject.toml."""
 

@@ -209,7 +209,8 @@ class Settings(BaseSettings):
 
     default_room: str = Field(default="stepgate", description="room of requests that name none")
     rooms_dir: Path | None = Field(
-        default=None, description="folder of room files that add to or replace the shipped ones"
+        default=None,
+        description="folder of room files that add to or replace the shipped ones; unset: <data_dir>/rooms",
     )
     skills_dirs: PathList = Field(default=(), description="further folders of skills; the first one with a name wins")
     trust_project_skills: bool = Field(
@@ -451,6 +452,11 @@ class Settings(BaseSettings):
     def readable_roots(self) -> tuple[Path, ...]:
         """The folders that the file tools may read."""
         return self.file_roots or (self.data_dir / "files",)
+
+    @property
+    def rooms_path(self) -> Path:
+        """The folder of the operator's room files. The one in the data folder is created with its first room."""
+        return self.rooms_dir or self.data_dir / "rooms"
 
     @property
     def mcp_servers_path(self) -> Path:

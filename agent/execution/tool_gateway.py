@@ -157,6 +157,7 @@ def _tool_context(run: Run, site: CallSite, key: str, *, tainted: bool = False) 
         subagents,
         model=tool_model_for(run, site),
         retrieval_mode=run.room.retrieval_mode,
+        api_key_id=run.state.api_key_id,
         report_progress=partial(_report_progress, run),
         ask_client=partial(run.engine.client_requests.send, run.run_id),
     )

@@ -127,7 +127,7 @@ class RunIntake:
             case ConversationMessage(conversation_id, text):
                 return await self._conversations.send(conversation_id, text, principal=caller, run_id=run_id)
             case HiddenRequest(hidden):
-                return await self._start(caller, hidden, self.service.admit(hidden), run_id, hidden=True)
+                return await self._start(caller, hidden, self.service.admit(hidden, caller.owner), run_id, hidden=True)
             case ApprovalReplies(waiting_run_id, replies):
                 return await submit_replies(self.service, caller, waiting_run_id, replies)
             case ApprovalText(waiting_run_id, text):
@@ -135,16 +135,16 @@ class RunIntake:
             case ChatRequest(chat, chat_id) if chat_id is not None:
                 return await self._accept_chat(caller, request, chat_id, run_id)
             case ChatRequest(chat):
-                room = self.service.admit(chat)
+                room = self.service.admit(chat, caller.owner)
                 return await submit_reply(self.service, caller, chat) or await self._start(
                     caller, chat, room, run_id, origin=request
                 )
             case AgentRequest():
-                return await self._accept_request(caller, request, self.service.admit(request), run_id)
+                return await self._accept_request(caller, request, self.service.admit(request, caller.owner), run_id)
 
     async def _accept_chat(self, caller: Principal, chat: ChatRequest, chat_id: str, run_id: str | None) -> AcceptedRun:
         request = chat.request
-        room = self.service.admit(request)
+        room = self.service.admit(request, caller.owner)
         named = request.model_copy(update={"conversation_id": chat_id})
         if self._conversations.handles_room(room):
             return await self._accept_request(caller, named, room, run_id, wire_request=chat.wire_request)

@@ -137,12 +137,12 @@ class AgentService(Generic[Live]):
         self._validate = validate
         self.worker = RunWorker(journal, executor, worker=worker, limits=limits or ServiceLimits())
 
-    def admit(self, request: AgentRequest) -> Room:
-        """Returns the room that will serve the request.
+    def admit(self, request: AgentRequest, owner: str | None = None) -> Room:
+        """Returns the room that will serve the request, one that `owner` may use.
 
         Raises `RoomUnknownError`, `BadRequestError` and `TooLargeError`.
         """
-        room = self.rooms.get(request.room)
+        room = self.rooms.get(request.room, owner)
         self._validate(request, room)
         return room
 
@@ -167,7 +167,7 @@ class AgentService(Generic[Live]):
         Raises what `admit` raises; `RateLimitError` if the key has no tokens left this minute or too many parallel
         runs; `BusyError` if draining or full; `StoreError`.
         """
-        room = room or self.admit(request)
+        room = room or self.admit(request, principal.owner)
         request = self.redact_request(principal.restrict_request(request))
         if principal.key_id is not None:
             await self._check_quota(principal.key_id, request, room)

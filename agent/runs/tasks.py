@@ -40,7 +40,7 @@ class TaskService:
         """
         task_id = f"task_{secrets.token_hex(16)}"
         request = self._service.redact_request(self._build_request(prompt, context, task_id))
-        self._service.admit(request)
+        self._service.admit(request, owner)
         redacted = request.metadata["context"]
         facts = {name: str(value) for name, value in redacted.items()} if isinstance(redacted, dict) else {}
         return await self._store.add(task_id, owner, request.prompt, facts)

@@ -42,6 +42,9 @@ AuditAction = Literal[
     "conversation.resolve",
     "user.delete",
     "run.delete",
+    "room.create",
+    "room.edit",
+    "room.delete",
 ]
 AuditOutcome = Literal["done", "failed"]
 MAX_NAME_CHARS = 500

@@ -91,6 +91,8 @@ class ToolContext:
     """A model to ask; None outside of a run and in rules mode."""
     retrieval_mode: RetrievalMode | None = None
     """The room's retrieval mode; None if the room sets none."""
+    api_key_id: str | None = None
+    """The id of the API key that started the run; None for a caller without one."""
     report_progress: Callable[[str], None] = _ignore_progress
     """Sends a progress line to callers that wait for the run. Returns at once; nothing is stored."""
     ask_client: AskClient = refuse_client_request

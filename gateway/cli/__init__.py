@@ -24,6 +24,7 @@ from gateway.cli import (
     mcp,
     mcp_servers,
     memory,
+    rooms,
     runs,
     serve,
     skills,
@@ -48,6 +49,7 @@ app.command("mcp")(mcp.mcp)
 app.command("graph")(graph.graph)
 app.command("eval")(evaluate.evaluate)
 app.add_typer(runs.app, name="runs")
+app.add_typer(rooms.app, name="rooms")
 app.add_typer(skills.app, name="skills")
 app.add_typer(tools.app, name="tools")
 app.add_typer(mcp_servers.app, name="mcp-servers")

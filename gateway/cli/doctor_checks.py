@@ -5,7 +5,7 @@ import os
 import re
 import tempfile
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,13 +93,18 @@ async def _build_without_broken_settings(
     broken: dict[str, AgentError] = {}
     while True:
         try:
-            return await stack.enter_async_context(build_gateway(settings, recover=False, foreign="remembered")), broken
+            return await stack.enter_async_context(_start(settings)), broken
         except AgentError as error:
             field = _find_setting(settings, error)
             if field in broken:
                 return None, broken
             broken[field] = error
             settings = settings.model_copy(update=_replace_setting(settings, field, stand_in))
+
+
+def _start(settings: Settings) -> AbstractAsyncContextManager[Stepgate]:
+    """Returns a gateway that starts with broken room files too: they are reported one by one."""
+    return build_gateway(settings, recover=False, foreign="remembered", skip_broken_rooms=True)
 
 
 def _find_setting(settings: Settings, error: AgentError) -> str:
@@ -238,6 +243,8 @@ async def _list_contents(stepgate: Stepgate) -> AsyncIterator[Finding]:
     for finding in await _check_servers(stepgate.servers):
         yield finding
     yield Finding("rooms", True, ", ".join(room.id for room in stepgate.rooms))
+    for room_id, fault in sorted(stepgate.room_editor.live.faults.items()):
+        yield Finding(f"room {room_id}", False, fault, f"correct {room_id}.yaml; `stepgate rooms check` tries it")
 
 
 async def _check_servers(servers: "Mapping[str, McpServer]") -> list[Finding]:

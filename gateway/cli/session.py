@@ -60,11 +60,15 @@ def operator_name() -> str:
 
 
 def run_with_gateway(
-    work: "Callable[[Stepgate], Awaitable[T]]", *, foreign: Literal["started", "remembered", "ignored"] = "ignored"
+    work: "Callable[[Stepgate], Awaitable[T]]",
+    *,
+    foreign: Literal["started", "remembered", "ignored"] = "ignored",
+    skip_broken_rooms: bool = False,
 ) -> T:
     """Runs `work` on a gateway in this process, which shares the data folder with a running one.
 
-    `foreign` says how to treat foreign MCP servers; most commands do not need them.
+    `foreign` says how to treat foreign MCP servers; most commands do not need them. `skip_broken_rooms` is for commands
+    that mend them.
     """
     settings = load_command_settings()
     set_up_logging(settings, logging.WARNING)
@@ -72,7 +76,9 @@ def run_with_gateway(
         from gateway.bootstrap import build_gateway  # noqa: PLC0415 - all of the engine: half a second that `--help` does not need
 
     async def run() -> T:
-        async with build_gateway(settings, recover=False, foreign=foreign) as stepgate:
+        async with build_gateway(
+            settings, recover=False, foreign=foreign, skip_broken_rooms=skip_broken_rooms
+        ) as stepgate:
             return await work(stepgate)
 
     return asyncio.run(run())

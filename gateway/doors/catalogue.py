@@ -89,6 +89,7 @@ class Pointer(BaseModel):
         "runs": "/v1/runs",
         "tasks": "/tasks",
         "mcp": "/mcp",
+        "rooms": "/v1/rooms",
         "skills": "/v1/skills",
         "tools": "/v1/tools",
         "health": "/health",

@@ -173,15 +173,15 @@ OPENAI_ERRORS: dict[int | str, dict[str, Any]] = {
 
 
 @router.get("/v1/models", responses=OPENAI_ERRORS)
-async def list_models(stepgate: Gateway) -> ModelList:
+async def list_models(stepgate: Gateway, caller: CurrentCaller) -> ModelList:
     """List the rooms, each as a model."""
-    return ModelList(data=[_to_model_card(room) for room in stepgate.rooms])
+    return ModelList(data=[_to_model_card(room) for room in stepgate.rooms.list_visible(caller.owner)])
 
 
 @router.get("/v1/models/{model}", responses=OPENAI_ERRORS)
-async def get_model(model: str, stepgate: Gateway) -> ModelCard:
+async def get_model(model: str, stepgate: Gateway, caller: CurrentCaller) -> ModelCard:
     """Return one room."""
-    return _to_model_card(stepgate.rooms.get(model))
+    return _to_model_card(stepgate.rooms.get(model, caller.owner))
 
 
 @router.post("/v1/chat/completions", responses={**OPENAI_ERRORS, **STREAM}, response_model=None)
@@ -193,8 +193,8 @@ async def chat_completions(
     stream: CallerStream,
 ) -> Response:
     """Execute the last user message; the messages before it are the context."""
-    room = stepgate.rooms.get(body.model)
-    refuse_unsupported(body, room, stepgate.rooms, has_model=stepgate.models.is_configured)
+    room = stepgate.rooms.get(body.model, caller.owner)
+    refuse_unsupported(body, room, stepgate.rooms.list_visible(caller.owner), has_model=stepgate.models.is_configured)
     is_plain = not room.planning and room.skill is None
     header_id = http.headers.get("x-openwebui-chat-id")
     request = remove_client_additions(to_agent_request(body, stepgate.settings.max_messages, header_id, plain=is_plain))

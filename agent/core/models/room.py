@@ -120,8 +120,13 @@ class Room(FrozenModel):
     subagent_depth: int = Field(
         default=1, ge=0, le=3, description="how deep sub-agents may start sub-agents; 0 allows no sub-agents"
     )
-    owner: str = LOCAL_OWNER
+    owner: str = Field(default=LOCAL_OWNER, description="who may use the room; the owner `local` shares it with all")
+    suggestions: tuple[str, ...] = Field(default=(), description="requests that a client may offer to begin with")
     budgets: Budgets = Budgets()
+
+    def is_visible_to(self, owner: str) -> bool:
+        """Returns whether this owner may use the room."""
+        return self.owner in (LOCAL_OWNER, owner)
 
     @property
     def tools_by_topic(self) -> dict[str, tuple[str, ...]]:

@@ -1,0 +1,251 @@
+"""`RoomEditor`: lists, creates, edits, copies and deletes rooms for the doors, the command line and the tools."""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from agent.core.errors import ConflictError, RoomUnknownError, ScopeError
+from agent.core.models import LOCAL_OWNER, Room
+from agent.storage.audit import AuditAction, AuditEvent, AuditLog
+from agent.studio.errors import ValidationError
+from agent.studio.live_rooms import LiveRooms
+from agent.studio.room_checks import check_field_names, check_name, check_room_id, check_room_text, make_room_id
+from agent.studio.room_store import StoredRoom
+from agent.studio.room_yaml import change_room, read_fields, write_room
+
+RoomOrigin = Literal["shipped", "file", "managed"]
+"""`shipped` rooms are read only, `file` rooms are edited by people, `managed` rooms by programs too."""
+_FIXED = ("id", "owner")
+
+
+@dataclass(frozen=True, slots=True)
+class Editor:
+    """Who edits. `owner` is whose rooms are seen and edited; None is the operator, who sees and edits all."""
+
+    owner: str | None
+    name: str
+
+    @property
+    def new_owner(self) -> str:
+        """The owner of rooms that are created."""
+        return LOCAL_OWNER if self.owner is None else self.owner
+
+
+@dataclass(frozen=True, slots=True)
+class RoomView:
+    """A room as it is listed. `room` is what is served now; None if its text was never usable. `error` says why the
+    text is not served. `text` is its YAML, `version` changes with every byte of it; shipped rooms have none.
+    """
+
+    room_id: str
+    origin: RoomOrigin
+    room: Room | None
+    version: str = ""
+    text: str = ""
+    error: str = ""
+
+
+class RoomEditor:
+    """Changes the rooms of the store, and what the gateway serves with them. Changes are recorded for audits.
+
+    Methods raise `StoreError`; those that change something raise `ValidationError`, `VersionConflictError`,
+    `RoomUnknownError`, `ScopeError` for a room of another owner and `ConflictError` for one that may not be edited.
+    """
+
+    def __init__(self, live: LiveRooms, audit: AuditLog) -> None:
+        self.live = live
+        self._audit = audit
+
+    async def list_rooms(self, editor: Editor) -> list[RoomView]:
+        """Returns the rooms that the editor sees, the default one first, then by id."""
+        await self.live.refresh()
+        views = await asyncio.to_thread(lambda: list(self._read_views()))
+        default = self.live.rooms.default
+        return sorted(
+            (view for view in views if _is_visible(view, editor)),
+            key=lambda view: (view.room_id != default, view.room_id),
+        )
+
+    async def get_room(self, room_id: str, editor: Editor) -> RoomView:
+        """Returns one room. Raises `RoomUnknownError`."""
+        for view in await self.list_rooms(editor):
+            if view.room_id == room_id:
+                return view
+        known = ", ".join(view.room_id for view in await self.list_rooms(editor))
+        raise RoomUnknownError(f"there is no room named {room_id[:80]!r}; known rooms: {known}", room=room_id[:80])
+
+    async def create_room(self, fields: Mapping[str, Any], editor: Editor, room_id: str | None = None) -> RoomView:
+        """Creates a managed room; its id is made from its name unless given."""
+        self._check_fields(fields)
+        name = check_name(fields.get("name"))
+        room_id = make_room_id(name) if room_id is None else check_room_id(room_id)
+        content = {
+            "name": name,
+            "description": f"The assistant {name}.",
+            **{key: value for key, value in fields.items() if key != "name" and value is not None},
+        }
+        if editor.new_owner != LOCAL_OWNER:
+            content["owner"] = editor.new_owner
+        return await self._store_new(room_id, write_room(content), editor, {"fields": [*content]})
+
+    async def copy_room(self, source_id: str, editor: Editor, *, room_id: str | None, name: str | None) -> RoomView:
+        """Copies a room, a shipped one too, with its comments. The copy belongs to the editor."""
+        source = await self.get_room(source_id, editor)
+        title = check_name(name if name is not None else f"{_get_title(source)} copy")
+        room_id = make_room_id(title) if room_id is None else check_room_id(room_id)
+        owner = None if editor.new_owner == LOCAL_OWNER else editor.new_owner
+        changed = await asyncio.to_thread(change_room, source.text, {"name": title, "id": None, "owner": owner})
+        return await self._store_new(room_id, changed, editor, {"copy_of": source_id})
+
+    async def edit_room(
+        self,
+        room_id: str,
+        changes: Mapping[str, Any],
+        editor: Editor,
+        *,
+        version: str | None,
+        managed: bool | None = None,
+    ) -> RoomView:
+        """Sets fields of a room; None sets a field back to its default. `managed` changes who may edit it: only the
+        operator may do that.
+        """
+        view = await self.get_room(room_id, editor)
+        self._check_editable(view, editor, becomes_managed=bool(managed))
+        if "name" in changes:
+            changes = {**changes, "name": check_name(changes["name"])}
+        self._check_fields(changes)
+        return await self._replace_text(
+            view, lambda text: change_room(text, changes), editor, version, managed, [*changes]
+        )
+
+    async def replace_room(self, room_id: str, text: str, editor: Editor, *, version: str | None) -> RoomView:
+        """Replaces the whole text of a room."""
+        view = await self.get_room(room_id, editor)
+        self._check_editable(view, editor)
+        if view.room is not None and read_fields(text).get("owner", LOCAL_OWNER) != view.room.owner:
+            raise ValidationError("owner: the owner of a room cannot be changed", "fields")
+        return await self._replace_text(view, lambda _: text, editor, version, None, ["text"])
+
+    async def delete_room(self, room_id: str, editor: Editor, *, version: str | None) -> None:
+        """Deletes a room. Raises `ConflictError` for a room that settings name."""
+        view = await self.get_room(room_id, editor)
+        self._check_editable(view, editor)
+        if room_id in self.live.required and room_id not in self.live.shipped:
+            raise ConflictError(f"settings name the room {room_id!r}; change them first", stage="check_config")
+        async with self._audit.record_before(_make_event("room.delete", room_id, editor)):
+            await asyncio.to_thread(self.live.store.delete, room_id, version=version)
+        await self.live.refresh()
+
+    async def remove_owner(self, owner: str) -> int:
+        """Deletes the managed rooms of an owner and returns their number."""
+        views = [view for view in await self.list_rooms(Editor(None, owner)) if view.room and view.room.owner == owner]
+        for view in views:
+            if view.origin == "managed":
+                await asyncio.to_thread(self.live.store.delete, view.room_id, version=None)
+        await self.live.refresh()
+        return len(views)
+
+    def check_text(self, room_id: str, text: str) -> Room:
+        """Returns the room of a text that is not stored. Raises `ValidationError`."""
+        return check_room_text(text, room_id, self.live.read, self.live.registries, renames=True)
+
+    async def _store_new(self, room_id: str, text: str, editor: Editor, detail: Mapping[str, Any]) -> RoomView:
+        if room_id in self._list_taken():
+            raise ConflictError(f"there is a room {room_id!r} already; choose another id", stage="identifier")
+        async with self._audit.record_before(_make_event("room.create", room_id, editor, detail)):
+            await asyncio.to_thread(
+                self.live.store.create, room_id, text.encode("utf-8"), lambda data: self._check(data, room_id)
+            )
+        return await self._get_changed(room_id)
+
+    async def _replace_text(
+        self,
+        view: RoomView,
+        change: Callable[[str], str],
+        editor: Editor,
+        version: str | None,
+        managed: bool | None,
+        fields: list[str],
+    ) -> RoomView:
+        event = _make_event("room.edit", view.room_id, editor, {"fields": [name[:80] for name in fields[:50]]})
+        async with self._audit.record_before(event):
+            await asyncio.to_thread(
+                self.live.store.edit,
+                view.room_id,
+                change,
+                lambda data: self._check(data, view.room_id),
+                version=version,
+                managed=managed,
+            )
+        return await self._get_changed(view.room_id)
+
+    async def _get_changed(self, room_id: str) -> RoomView:
+        return await self.get_room(room_id, Editor(None, ""))
+
+    def _check(self, text: str, room_id: str) -> None:
+        check_room_text(text, room_id, self.live.read, self.live.registries)
+
+    def _check_fields(self, fields: Mapping[str, Any]) -> None:
+        for name in _FIXED:
+            if name in fields:
+                raise ValidationError(f"{name}: it cannot be set or changed; copy the room instead", "fields")
+        check_field_names(fields)
+
+    def _check_editable(self, view: RoomView, editor: Editor, *, becomes_managed: bool = False) -> None:
+        if view.origin == "shipped":
+            raise ConflictError(f"the room {view.room_id!r} is shipped and read only; copy it", stage="managed")
+        if editor.owner is not None and view.room is not None and view.room.owner != editor.owner:
+            raise ScopeError(f"the room {view.room_id!r} belongs to {view.room.owner!r}; copy it", stage="managed")
+        if view.origin == "file" and not (editor.owner is None and becomes_managed):
+            raise ConflictError(
+                f"the room {view.room_id!r} is not managed: edit its file, copy it, or let the operator allow it: "
+                f"stepgate rooms edit {view.room_id} --managed",
+                stage="managed",
+            )
+
+    def _list_taken(self) -> Collection[str]:
+        return {*self.live.shipped, *(room.id for room in self.live.rooms)}
+
+    def _read_views(self) -> Iterator[RoomView]:
+        """Yields every room. A stored room hides the shipped one of its id."""
+        hidden = set()
+        for name in sorted(self.live.store.list_stamps() or ()):
+            stored = self.live.store.read(name)
+            if stored is not None:
+                view = self._describe(stored)
+                hidden.add(view.room_id)
+                yield view
+        for room_id, room in self.live.shipped.items():
+            if room_id not in hidden:
+                yield RoomView(room_id, "shipped", room, text=self.live.shipped_texts[room_id])
+
+    def _describe(self, stored: StoredRoom) -> RoomView:
+        room = self.live.get_stored(stored.room_id)
+        # A room is addressed by the id it is served under. A file that people edit may set another than its name.
+        room_id = room.id if room is not None and not stored.is_managed else stored.room_id
+        return RoomView(
+            room_id,
+            "managed" if stored.is_managed else "file",
+            room,
+            stored.version,
+            stored.data.decode("utf-8", "replace"),
+            self.live.faults.get(stored.room_id, ""),
+        )
+
+
+def _is_visible(view: RoomView, editor: Editor) -> bool:
+    """Returns whether the editor sees a room. One whose owner is unknown is shown to the operator's callers only."""
+    if editor.owner is None:
+        return True
+    return editor.owner == LOCAL_OWNER if view.room is None else view.room.is_visible_to(editor.owner)
+
+
+def _get_title(view: RoomView) -> str:
+    return (view.room.name if view.room is not None else "") or view.room_id
+
+
+def _make_event(
+    action: AuditAction, room_id: str, editor: Editor, detail: Mapping[str, Any] | None = None
+) -> AuditEvent:
+    return AuditEvent(action, room_id, owner=editor.new_owner, by=editor.name, detail=dict(detail or {}))

@@ -1,0 +1,109 @@
+"""The studio's part of the composition root: the rooms as they are served, and who may change them."""
+
+from collections.abc import Callable, Sequence
+
+from agent.core.errors import ConfigError, NotFoundError, ToolDeniedError
+from agent.core.models import LOCAL_OWNER, Room
+from agent.core.settings import Settings
+from agent.execution.gates import GATES
+from agent.rooms import Rooms, load_rooms, parse_room
+from agent.run_context.extensions import Extensions
+from agent.skills import SkillLibrary
+from agent.storage.api_keys import KeyStore
+from agent.storage.audit import AuditLog
+from agent.studio.live_rooms import LiveRooms
+from agent.studio.room_checks import RoomRegistries
+from agent.studio.room_editor import Editor, RoomEditor
+from agent.studio.room_files import FileRoomStore
+from agent.tools import ToolContext, ToolRegistry
+from gateway.bootstrap_pipeline_builder import allow_room_without_model
+from gateway.packaged_files import PACKAGE_ROOT
+from mcp_tools.builtin.rooms import AuthorizeEditor, make_room_tools
+
+SHIPPED_ROOMS = PACKAGE_ROOT / "config" / "rooms"
+
+
+def load_configured_rooms(settings: Settings, report_fault: Callable[[ConfigError], None] | None) -> Rooms:
+    """Returns the rooms as they are at the start. Raises `ConfigError` for a broken file, unless faults are
+    reported.
+    """
+    if settings.rooms_dir is not None and not settings.rooms_dir.is_dir():
+        raise ConfigError(f"AGENT_ROOMS_DIR: {settings.rooms_dir} is not a folder")
+    rooms = load_rooms(
+        SHIPPED_ROOMS,
+        *([settings.rooms_path] if settings.rooms_path.is_dir() else []),
+        default=settings.default_room,
+        guard_input=_default_guards(settings)["guard_input"],
+        guard_output=_default_guards(settings)["guard_output"],
+        report_fault=report_fault,
+    )
+    rooms.replace([allow_room_without_model(room, settings) for room in rooms])
+    return rooms
+
+
+def add_room_editor(
+    settings: Settings,
+    rooms: Rooms,
+    registry: ToolRegistry,
+    skills: SkillLibrary,
+    extensions: Extensions,
+    keys: KeyStore,
+    audit: AuditLog,
+    *,
+    required: Sequence[str],
+) -> RoomEditor:
+    """Returns the editor of `rooms`, which changes them while the gateway runs, and registers its tools.
+
+    `required` are the rooms that settings name.
+    """
+
+    def read(text: str, room_id: str) -> Room:
+        return allow_room_without_model(parse_room(text, room_id, _default_guards(settings)), settings)
+
+    texts = {path.stem: path.read_text("utf-8") for path in sorted(SHIPPED_ROOMS.glob("*.yaml"))}
+    registries = RoomRegistries(
+        tools=lambda: {spec.name for spec in registry.list_specs()},
+        skills=lambda: [skill.name for skill in skills],
+        gates=lambda: (*GATES, *extensions.gates),
+        topics=lambda: (*extensions.topics,),
+        has_skill=lambda name: name in skills,
+    )
+    live = LiveRooms(
+        rooms,
+        [read(text, room_id) for room_id, text in texts.items()],
+        texts,
+        FileRoomStore(settings.rooms_path, settings.data_dir / "managed_rooms.json"),
+        read,
+        registries,
+        required=required,
+    )
+    editor = RoomEditor(live, audit)
+    registry.register(*make_room_tools(editor, build_room_authorizer(keys)))
+    return editor
+
+
+def build_room_authorizer(keys: KeyStore) -> AuthorizeEditor:
+    """Returns the check of who edits rooms by tools: callers without a key on this machine, and keys with the scope
+    `admin` as they are when the tool is called.
+    """
+
+    async def authorize(context: ToolContext) -> Editor:
+        if context.api_key_id is None and context.owner == LOCAL_OWNER:
+            return Editor(LOCAL_OWNER, f"{LOCAL_OWNER} (run {context.run_id})")
+        try:
+            key = None if context.api_key_id is None else await keys.get(context.api_key_id)
+        except NotFoundError:
+            key = None
+        if key is None or key.revoked_at is not None or not key.has_scope("admin"):
+            raise ToolDeniedError("rooms are listed and changed only by API keys with the scope 'admin'")
+        return Editor(key.owner, f"{key.owner} (key {key.id}, run {context.run_id})")
+
+    return authorize
+
+
+def _default_guards(settings: Settings) -> dict[str, dict[str, str]]:
+    """Returns what rooms do with findings in prompts and answers if their file does not say so."""
+    return {
+        "guard_input": {"injection": settings.guard_injection, "pii": settings.guard_pii},
+        "guard_output": {"pii": settings.guard_answer_pii},
+    }

@@ -1,0 +1,232 @@
+"""`stepgate rooms list|show|create|edit|copy|delete|check`."""
+
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from gateway.cli import lazy_rich
+from gateway.cli.groups import HelpfulGroup
+from gateway.cli.session import operator_name, run_with_gateway
+
+if TYPE_CHECKING:
+    from agent.studio.room_editor import Editor, RoomEditor, RoomView
+
+T = TypeVar("T")
+
+app = typer.Typer(help="Rooms: list, create, edit, copy, delete and check them.", cls=HelpfulGroup)
+
+RoomId = Annotated[str, typer.Argument(help="The room's id.")]
+Fields = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="FIELD=VALUE; VALUE is text or YAML, FIELD may be nested (budgets.max_steps). An empty VALUE: default."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
+
+
+@app.command("list")
+def list_rooms(as_json: AsJson = False) -> None:
+    """List the rooms with their origin and owner."""
+
+    async def work(rooms: "RoomEditor", operator: "Editor") -> None:
+        views = await rooms.list_rooms(operator)
+        if as_json:
+            print(json.dumps([_to_row(view) for view in views], indent=2, ensure_ascii=False))
+            return
+        table = lazy_rich.Table("room", "origin", "owner", "name", "description", box=None, pad_edge=False)
+        for view in views:
+            row = _to_row(view)
+            about = f"ERROR: {view.error}" if view.error else row["description"]
+            cells = [*(row[name] for name in ("id", "origin", "owner", "name")), about]
+            table.add_row(*(lazy_rich.escape(str(cell)) for cell in cells))
+        table.columns[0].no_wrap = True
+        lazy_rich.Console().print(table)
+
+    _run(work)
+
+
+@app.command()
+def show(room_id: RoomId, as_json: AsJson = False) -> None:
+    """Print a room's YAML, or everything about it as JSON."""
+
+    async def work(rooms: "RoomEditor", operator: "Editor") -> None:
+        _print_room(await rooms.get_room(room_id, operator), as_json=as_json)
+
+    _run(work)
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Argument(help="What people call the room.")],
+    fields: Fields = None,
+    room_id: Annotated[str | None, typer.Option("--id", help="Its id; default: made from the name.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create a managed room."""
+
+    async def work(rooms: "RoomEditor", operator: "Editor") -> None:
+        content = {"name": name, **_parse_fields(fields or [])}
+        _print_room(await rooms.create_room(content, operator, room_id), as_json=as_json)
+
+    _run(work)
+
+
+@app.command()
+def edit(
+    room_id: RoomId,
+    fields: Fields = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", help="Replace the whole YAML by this file's; - reads it from stdin.")
+    ] = None,
+    version: Annotated[str | None, typer.Option(help="Fail if the room has changed since this version.")] = None,
+    managed: Annotated[
+        bool | None, typer.Option("--managed/--not-managed", help="Let programs edit it, or only people.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change fields of a room; comments and style of its file stay."""
+
+    async def work(rooms: "RoomEditor", operator: "Editor") -> None:
+        if file is not None:
+            if fields or managed is not None:
+                raise typer.BadParameter("give fields or --file, not both")
+            text = sys.stdin.read() if str(file) == "-" else file.read_text("utf-8")
+            view = await rooms.replace_room(room_id, text, operator, version=version)
+        else:
+            changes = _parse_fields(fields or [])
+            if not changes and managed is None:
+                raise typer.BadParameter("name a FIELD=VALUE, --file or --managed")
+            view = await rooms.edit_room(room_id, changes, operator, version=version, managed=managed)
+        _print_room(view, as_json=as_json)
+
+    _run(work)
+
+
+@app.command()
+def copy(
+    room_id: RoomId,
+    name: Annotated[str | None, typer.Option(help="The copy's name.")] = None,
+    new_id: Annotated[str | None, typer.Option("--id", help="The copy's id; default: made from its name.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Copy a room, a shipped one too."""
+
+    async def work(rooms: "RoomEditor", operator: "Editor") -> None:
+        _print_room(await rooms.copy_room(room_id, operator, room_id=new_id, name=name), as_json=as_json)
+
+    _run(work)
+
+
+@app.command()
+def delete(
+    room_id: RoomId,
+    version: Annotated[str | None, typer.Option(help="Fail if the room has changed since this version.")] = None,
+) -> None:
+    """Delete a managed room. Its runs stay."""
+
+    async def work(rooms: "RoomEditor", operator: "Editor") -> None:
+        await rooms.delete_room(room_id, operator, version=version)
+        print(f"deleted {room_id}")
+
+    _run(work)
+
+
+@app.command()
+def check(
+    files: Annotated[list[Path] | None, typer.Argument(help="Room files; default all rooms of this gateway.")] = None,
+) -> None:
+    """Check room files: schema, tools, skills and gates. Exit code 1 if any is wrong."""
+
+    async def work(rooms: "RoomEditor", operator: "Editor") -> int:
+        if files is None:
+            found = {view.room_id: [view.error] if view.error else [] for view in await rooms.list_rooms(operator)}
+        else:
+            found = {str(path): _find_problems(rooms, path) for path in files}
+        for name, problems in found.items():
+            print(f"{'FAIL' if problems else 'ok  '} {name}")
+            for problem in problems:
+                print(f"     {problem}")
+        return sum(map(bool, found.values()))
+
+    if _run(work):
+        raise SystemExit(1)
+
+
+def _run(work: "Callable[[RoomEditor, Editor], Awaitable[T]]") -> T:
+    async def call(stepgate: Any) -> T:
+        from agent.studio.room_editor import Editor  # noqa: PLC0415 - loaded with the engine
+
+        return await work(stepgate.room_editor, Editor(None, operator_name()))
+
+    return run_with_gateway(call, foreign="remembered", skip_broken_rooms=True)
+
+
+def _find_problems(rooms: "RoomEditor", path: Path) -> list[str]:
+    from agent.studio.errors import ValidationError  # noqa: PLC0415 - likewise
+
+    try:
+        rooms.check_text(path.stem, path.read_text("utf-8"))
+    except ValidationError as error:
+        return [str(problem) for problem in error.problems]
+    except (OSError, UnicodeDecodeError) as error:
+        return [f"cannot be read: {error}"]
+    return []
+
+
+def _parse_fields(words: list[str]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for word in words:
+        path, equals, text = word.partition("=")
+        if not equals or not path:
+            raise typer.BadParameter(f"{word!r}: expected FIELD=VALUE")
+        value = _parse_value(path, text)
+        target = fields
+        *parents, name = path.split(".")
+        for parent in parents:
+            target = target.setdefault(parent, {})
+        target[name] = value
+    return fields
+
+
+def _parse_value(field: str, text: str) -> Any:
+    """Returns a text field's value as it is typed, any other value as YAML; None for an empty one."""
+    import yaml  # noqa: PLC0415 - not needed for `--help`
+
+    from agent.core.models import Room  # noqa: PLC0415 - likewise
+
+    known = Room.model_fields.get(field)
+    if not text or (known is not None and known.annotation in (str, str | None)):
+        return text or None
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError):
+        return text
+
+
+def _print_room(view: "RoomView", *, as_json: bool) -> None:
+    if as_json:
+        room = None if view.room is None else view.room.model_dump(mode="json")
+        print(json.dumps({**_to_row(view), "yaml": view.text, "room": room}, indent=2, ensure_ascii=False))
+        return
+    print(f"# {view.room_id}: {view.origin}{f', version {view.version}' if view.version else ''}", file=sys.stderr)
+    if view.error:
+        print(f"# ERROR: {view.error}", file=sys.stderr)
+    print(view.text.rstrip("\n"))
+
+
+def _to_row(view: "RoomView") -> dict[str, str | None]:
+    room = view.room
+    return {
+        "id": view.room_id,
+        "name": (room.name if room is not None else "") or view.room_id,
+        "description": room.description if room is not None else "",
+        "origin": view.origin,
+        "owner": room.owner if room is not None else "",
+        "version": view.version,
+        "error": view.error or None,
+    }

@@ -1,0 +1,146 @@
+"""`/v1/rooms`: rooms as data. Needs the scope `admin`; a key sees and edits the rooms of its owner."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from agent.core.models import JsonObject
+from agent.studio.room_editor import Editor, RoomOrigin, RoomView
+from gateway.auth.authentication import Caller
+from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.doors.agent import ERRORS
+from gateway.doors.dependencies import Gateway
+from gateway.doors.json_body import KNOWN_ONLY, JsonRoute, refuse_unknown_fields
+from gateway.errors import RequestFormatError
+
+router = APIRouter(tags=["rooms"], route_class=JsonRoute, dependencies=[require_scope("admin")])
+
+_VERSION = "the version that was read; 409 if the room has changed since"
+
+
+class RoomItem(BaseModel):
+    """A room. `error` says why its file is not served as it is; then it is served as it last worked."""
+
+    id: str
+    name: str
+    description: str
+    origin: RoomOrigin = Field(description="`shipped` is read only, `file` is edited by people, `managed` here too")
+    owner: str = Field(description="who may use it; `local` shares it with all")
+    suggestions: list[str]
+    version: str = Field(description="changes with every change of the file; empty for a shipped room")
+    error: str | None
+
+
+class RoomDetail(RoomItem):
+    """A room with its file and all of its fields as they are served now, defaults included."""
+
+    yaml: str
+    room: JsonObject | None
+
+
+class RoomItems(BaseModel):
+    """The rooms, the default one first."""
+
+    data: list[RoomItem]
+
+
+class RoomCreateBody(BaseModel):
+    """A new room: its name, and any fields of a room, such as `system_prompt`, `tools` and `budgets`."""
+
+    model_config = ConfigDict(extra="allow")
+
+    id: str | None = Field(default=None, description="unset: made from the name")
+    name: str | None = None
+
+
+class RoomEditBody(BaseModel):
+    """Fields to set; null sets the default. Maps are merged field by field (RFC 7396)."""
+
+    model_config = ConfigDict(extra="allow")
+
+    version: str | None = Field(default=None, description=f"required: {_VERSION}")
+
+
+class RoomCopyBody(BaseModel):
+    """The copy's name and id. Unset: `NAME copy`, and an id made from the name."""
+
+    model_config = KNOWN_ONLY
+
+    id: str | None = None
+    name: str | None = None
+
+
+@router.get("/v1/rooms", responses=ERRORS)
+async def list_rooms(stepgate: Gateway, caller: CurrentCaller) -> RoomItems:
+    """List the rooms."""
+    views = await stepgate.room_editor.list_rooms(_to_editor(caller))
+    return RoomItems(data=[RoomItem(**_describe(view)) for view in views])
+
+
+@router.post("/v1/rooms", status_code=201, responses=ERRORS)
+async def create_room(body: RoomCreateBody, stepgate: Gateway, caller: CurrentCaller) -> RoomDetail:
+    """Create a managed room; 409 if its id exists."""
+    fields = {"name": body.name, **(body.model_extra or {})}
+    return _to_detail(await stepgate.room_editor.create_room(fields, _to_editor(caller), body.id))
+
+
+@router.get("/v1/rooms/{room_id}", responses=ERRORS)
+async def get_room(room_id: str, stepgate: Gateway, caller: CurrentCaller) -> RoomDetail:
+    """Return a room; 404 if the caller sees none of this id."""
+    return _to_detail(await stepgate.room_editor.get_room(room_id, _to_editor(caller)))
+
+
+@router.patch("/v1/rooms/{room_id}", responses=ERRORS)
+async def edit_room(room_id: str, body: RoomEditBody, stepgate: Gateway, caller: CurrentCaller) -> RoomDetail:
+    """Change fields of a managed room. Comments and style of its file stay; 409 if it was changed since it was
+    read.
+    """
+    if body.version is None:
+        raise RequestFormatError("version: send the `version` of the room that you have read.", "version")
+    changes = body.model_extra or {}
+    return _to_detail(await stepgate.room_editor.edit_room(room_id, changes, _to_editor(caller), version=body.version))
+
+
+@router.delete("/v1/rooms/{room_id}", status_code=204, responses=ERRORS)
+async def delete_room(
+    room_id: str,
+    stepgate: Gateway,
+    caller: CurrentCaller,
+    version: Annotated[str | None, Query(max_length=100, description=_VERSION)] = None,
+) -> None:
+    """Delete a managed room. Its runs stay."""
+    await stepgate.room_editor.delete_room(room_id, _to_editor(caller), version=version)
+
+
+@router.post("/v1/rooms/{room_id}/copy", status_code=201, responses=ERRORS)
+async def copy_room(
+    room_id: str, body: RoomCopyBody, http: Request, stepgate: Gateway, caller: CurrentCaller
+) -> RoomDetail:
+    """Copy a room, a shipped one too. The copy is managed."""
+    refuse_unknown_fields(await http.json(), RoomCopyBody)
+    editor = _to_editor(caller)
+    return _to_detail(await stepgate.room_editor.copy_room(room_id, editor, room_id=body.id, name=body.name))
+
+
+def _to_editor(caller: Caller) -> Editor:
+    return Editor(caller.owner, caller.name)
+
+
+def _to_detail(view: RoomView) -> RoomDetail:
+    room = None if view.room is None else view.room.model_dump(mode="json")
+    return RoomDetail(**_describe(view), yaml=view.text, room=room)
+
+
+def _describe(view: RoomView) -> dict[str, Any]:
+    room = view.room
+    return {
+        "id": view.room_id,
+        "name": (room.name if room is not None else "") or view.room_id,
+        "description": room.description if room is not None else "",
+        "origin": view.origin,
+        "owner": room.owner if room is not None else "",
+        "suggestions": list(room.suggestions) if room is not None else [],
+        "version": view.version,
+        "error": view.error or None,
+    }

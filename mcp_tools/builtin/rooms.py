@@ -1,0 +1,272 @@
+"""`rooms_list`, `room_show`, `room_create`, `room_edit`, `room_delete`: rooms for plans and MCP clients.
+
+Only callers who administer may call them: see `AuthorizeEditor`.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from agent.core.errors import ConflictError, RoomUnknownError, ScopeError, ToolInputError
+from agent.core.models import JsonObject
+from agent.studio.errors import ValidationError
+from agent.studio.room_checks import check_name
+from agent.studio.room_editor import Editor, RoomEditor, RoomOrigin, RoomView
+from agent.tools import READ_ONLY, Tool, ToolAnnotations, ToolContext, ToolResult, TypedTool
+from agent.tools.registry import In, Out
+
+AuthorizeEditor = Callable[[ToolContext], Awaitable[Editor]]
+"""Returns on whose behalf a call edits rooms. Raises `ToolDeniedError` for callers who may not."""
+
+_EFFECT = ToolAnnotations(read_only=False, destructive=False, idempotent=False, open_world=False)
+_DESTRUCTIVE = ToolAnnotations(read_only=False, destructive=True, idempotent=False, open_world=False)
+_KEYWORDS: tuple[str, ...] = ("room", "rooms", "assistant", "studio")
+
+
+class _Arguments(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class RoomTool(TypedTool[In, Out]):
+    """The base class: a refused change is an error that the same call cannot avoid, with the check that refused it."""
+
+    keywords: ClassVar[tuple[str, ...]] = _KEYWORDS
+    is_opt_in = True
+
+    def __init__(self, editor: RoomEditor, authorize: AuthorizeEditor) -> None:
+        super().__init__()
+        self._editor, self._authorize = editor, authorize
+
+    async def preflight(self, args: JsonObject, context: ToolContext) -> None:
+        """Raises `ToolDeniedError` for callers who may not edit rooms: nobody is asked about their calls."""
+        await self._authorize(context)
+
+    async def call(self, args: JsonObject, context: ToolContext) -> ToolResult:
+        """Calls the tool. Raises `ToolInputError` if the change is refused."""
+        with _refuse_as_input():
+            return await super().call(args, context)
+
+
+class RoomsListInput(_Arguments):
+    """Arguments of `rooms_list`: none."""
+
+
+class RoomLine(BaseModel):
+    """A room as it is listed. `error` says why its file is not served."""
+
+    id: str
+    name: str
+    description: str
+    origin: RoomOrigin
+    error: str = ""
+
+
+class RoomsListOutput(BaseModel):
+    """The rooms, the default one first."""
+
+    rooms: list[RoomLine]
+
+
+class RoomsListTool(RoomTool[RoomsListInput, RoomsListOutput]):
+    """Lists the rooms."""
+
+    name = "rooms_list"
+    description = "List the rooms of this gateway: id, name, description, and whether they can be edited."
+    annotations = READ_ONLY
+    Input = RoomsListInput
+    Output = RoomsListOutput
+
+    async def run(self, args: RoomsListInput, context: ToolContext) -> RoomsListOutput:
+        """Lists what the caller sees."""
+        views = await self._editor.list_rooms(await self._authorize(context))
+        return RoomsListOutput(rooms=[_to_line(view) for view in views])
+
+    def format_text(self, output: RoomsListOutput) -> str:
+        """Returns one line for each room."""
+        return "\n".join(
+            f"- {room.id} ({room.origin}): {room.name}{f', {room.description}' if room.description else ''}"
+            for room in output.rooms
+        )
+
+
+class RoomShowInput(_Arguments):
+    """Arguments of `room_show`."""
+
+    room_id: str = Field(max_length=200, description="the room's id")
+
+
+class RoomOutput(BaseModel):
+    """A room with its YAML. `version` changes with every change of it."""
+
+    id: str
+    name: str
+    origin: RoomOrigin
+    version: str
+    yaml: str
+    error: str = ""
+
+
+class _RoomTextTool:
+    """Shows rooms to people and models as their YAML."""
+
+    def format_text(self, output: RoomOutput) -> str:
+        """Returns the id, what is wrong, and the YAML."""
+        error = f"\nNot served as it is: {output.error}" if output.error else ""
+        return f"Room {output.id} ({output.origin}, version {output.version or 'none'}){error}\n{output.yaml}".rstrip()
+
+
+class RoomShowTool(_RoomTextTool, RoomTool[RoomShowInput, RoomOutput]):
+    """Shows one room."""
+
+    name = "room_show"
+    description = "Show one room: its fields as YAML, its version, and what is wrong with its file."
+    annotations = READ_ONLY
+    Input = RoomShowInput
+    Output = RoomOutput
+
+    async def run(self, args: RoomShowInput, context: ToolContext) -> RoomOutput:
+        """Shows the room."""
+        return _to_output(await self._editor.get_room(args.room_id, await self._authorize(context)))
+
+
+class RoomCreateInput(_Arguments):
+    """Arguments of `room_create`."""
+
+    name: str = Field(default="", description="what people call the room; ask the user if it is unknown")
+    description: str = Field(default="", description="what the room is for")
+    room_id: str = Field(default="", description="its id; empty: made from the name")
+    fields: JsonObject = Field(
+        default_factory=dict,
+        description="further fields, such as system_prompt, persona, fast_model, tools, skills, suggestions, approval",
+    )
+
+
+class RoomCreateTool(_RoomTextTool, RoomTool[RoomCreateInput, RoomOutput]):
+    """Creates a room."""
+
+    name = "room_create"
+    description = "Create a room (an assistant with a name, a prompt, tools and skills of its own)."
+    annotations = _EFFECT
+    keywords = (*_KEYWORDS, "create", "make", "new")
+    Input = RoomCreateInput
+    Output = RoomOutput
+
+    async def preflight(self, args: JsonObject, context: ToolContext) -> None:
+        """Raises `ToolInputError` without a usable name, and `ToolDeniedError`: nobody is asked about such a call."""
+        await super().preflight(args, context)
+        with _refuse_as_input():
+            check_name(args.get("name"))
+
+    async def run(self, args: RoomCreateInput, context: ToolContext) -> RoomOutput:
+        """Creates it, owned by the caller."""
+        editor = await self._authorize(context)
+        fields = {**args.fields, "name": args.name, **({"description": args.description} if args.description else {})}
+        return _to_output(await self._editor.create_room(fields, editor, args.room_id or None))
+
+
+class RoomEditInput(_Arguments):
+    """Arguments of `room_edit`."""
+
+    room_id: str = Field(max_length=200, description="the room's id")
+    field: str = Field(max_length=200, description="the field to set, such as description or budgets.max_steps")
+    value: JsonValue = Field(default=None, description="its new value; null sets the default again")
+    version: str = Field(default="", description="the version that was read; the edit fails if it has changed")
+
+
+class RoomEditTool(_RoomTextTool, RoomTool[RoomEditInput, RoomOutput]):
+    """Edits one field of a room."""
+
+    name = "room_edit"
+    description = "Set one field of a managed room. An unknown field or value is refused with the allowed ones."
+    annotations = _EFFECT
+    keywords = (*_KEYWORDS, "edit", "change", "set", "add")
+    Input = RoomEditInput
+    Output = RoomOutput
+
+    async def run(self, args: RoomEditInput, context: ToolContext) -> RoomOutput:
+        """Sets the field; everything else of the text stays."""
+        changes: JsonValue = args.value
+        for name in reversed(args.field.split(".")):
+            changes = {name: changes}
+        if not isinstance(changes, dict):
+            raise ToolInputError("name a field")
+        editor = await self._authorize(context)
+        return _to_output(await self._editor.edit_room(args.room_id, changes, editor, version=args.version or None))
+
+
+class RoomDeleteInput(_Arguments):
+    """Arguments of `room_delete`."""
+
+    room_id: str = Field(max_length=200, description="the room's id")
+    version: str = Field(default="", description="the version that was read; the room stays if it has changed")
+
+
+class RoomDeleteOutput(BaseModel):
+    """The id of the deleted room."""
+
+    deleted: str
+
+
+class RoomDeleteTool(RoomTool[RoomDeleteInput, RoomDeleteOutput]):
+    """Deletes a room."""
+
+    name = "room_delete"
+    description = "Delete a managed room. Its earlier runs stay."
+    annotations = _DESTRUCTIVE
+    keywords = (*_KEYWORDS, "delete", "remove")
+    Input = RoomDeleteInput
+    Output = RoomDeleteOutput
+
+    async def run(self, args: RoomDeleteInput, context: ToolContext) -> RoomDeleteOutput:
+        """Deletes it."""
+        editor = await self._authorize(context)
+        await self._editor.delete_room(args.room_id, editor, version=args.version or None)
+        return RoomDeleteOutput(deleted=args.room_id)
+
+    def format_text(self, output: RoomDeleteOutput) -> str:
+        """Returns one sentence."""
+        return f"Deleted the room {output.deleted}."
+
+
+def make_room_tools(editor: RoomEditor, authorize: AuthorizeEditor) -> tuple[Tool, ...]:
+    """Returns the tools over the rooms of this gateway."""
+    return (
+        RoomsListTool(editor, authorize),
+        RoomShowTool(editor, authorize),
+        RoomCreateTool(editor, authorize),
+        RoomEditTool(editor, authorize),
+        RoomDeleteTool(editor, authorize),
+    )
+
+
+@contextmanager
+def _refuse_as_input() -> Iterator[None]:
+    try:
+        yield
+    except (ValidationError, ConflictError, RoomUnknownError, ScopeError) as error:
+        stage = error.details.get("stage")
+        raise ToolInputError(f"{error.message}{f' (stage: {stage})' if stage else ''}") from error
+
+
+def _to_line(view: RoomView) -> RoomLine:
+    room = view.room
+    return RoomLine(
+        id=view.room_id,
+        name=(room.name if room is not None else "") or view.room_id,
+        description=room.description if room is not None else "",
+        origin=view.origin,
+        error=view.error,
+    )
+
+
+def _to_output(view: RoomView) -> RoomOutput:
+    return RoomOutput(
+        id=view.room_id,
+        name=_to_line(view).name,
+        origin=view.origin,
+        version=view.version,
+        yaml=view.text,
+        error=view.error,
+    )
