@@ -3,7 +3,7 @@
 import logging
 from typing import TYPE_CHECKING
 
-from agent.core.errors import ModelError
+from agent.core.errors import ConfigError, ModelError
 from agent.core.model_endpoints import NAME as ENDPOINT_NAME
 from agent.core.model_endpoints import split_models
 from agent.core.settings import Settings
