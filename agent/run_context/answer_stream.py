@@ -26,8 +26,8 @@ class DeltaWriter:
         self._interval = run.engine.settings.stream_coalesce_ms / 1000
         self._buffer: dict[DeltaKind, list[str]] = {"reasoning": [], "text": [], "refusal": []}
         self._flushed = 0.0
-        filters = run.redaction.stream_filters()
-        self._filters = {kind: filters.create() for kind in self._buffer}
+        self._answer_filters = run.redaction.stream_filters()
+        self._filters = {kind: self._answer_filters.create() for kind in self._buffer}
 
     async def add(self, text: str, kind: DeltaKind = "text") -> None:
         """Adds one piece; appends what was collected when the interval is over."""
@@ -43,13 +43,18 @@ class DeltaWriter:
     async def flush(self, *, ends: bool = False) -> None:
         """Appends what was collected, as far as the filters release it.
 
-        The filters run on whole batches: on every piece they took a third of a stream's CPU time.
+        The filters run on whole batches: on every piece they took a third of a stream's CPU time. Reasoning ends where
+        the text begins: clients show it in front of the text, and what a filter holds back would come after it.
         """
         deltas: list[AnswerDelta] = []
+        has_text = bool(self._buffer["text"] or self._buffer["refusal"])
         for kind, parts in self._buffer.items():
             piece, outgoing = "".join(parts), self._filters[kind]
             parts.clear()
-            text = (outgoing.feed(piece) if piece else "") + (outgoing.end() if ends else "")
+            is_last = ends or (kind == "reasoning" and has_text)
+            text = (outgoing.feed(piece) if piece else "") + (outgoing.end() if is_last else "")
+            if is_last and not ends:
+                self._filters[kind] = self._answer_filters.create()
             if text:
                 cited = self._sources if kind == "text" else ()
                 delta = AnswerDelta(text=text, kind=kind, sources=cited)

@@ -257,7 +257,7 @@ async def test_an_upstream_that_refuses_connections_is_told_and_planned_around(t
             questions = [
                 ("What is this?", False),
                 ("What is that?", True),
-                ("calculate 6*7, then tell the time", False),
+                ("What is 6*7, and what time is it?", False),
             ]
             whole, streamed, planned = await asyncio.gather(*(gateway.ask(q, stream=s) for q, s in questions))
             faults = [gateway.faults_of_log(told.run_id) for told in (whole, streamed, planned)]

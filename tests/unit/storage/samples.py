@@ -17,6 +17,7 @@ from agent.core.events import (
     GateChecked,
     InputGuarded,
     MemoryItem,
+    InputRequested,
     MemoryRetrieved,
     ModelReturned,
     OutputGuarded,
@@ -165,6 +166,7 @@ SAMPLES: tuple[EventBody, ...] = (
         tainted=True,
     ),
     PlanRejected(problems=("a", "b"), excerpt="{"),
+    InputRequested(question="For which month?"),
     PlanProposed(
         plan=_PLAN,
         requested="llm",
