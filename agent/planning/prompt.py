@@ -12,7 +12,7 @@ from agent.prompts import render
 from agent.prompts.blocks import block
 from agent.tools.catalogue import CatalogueView
 
-HISTORY_MESSAGES = 12
+HISTORY_MESSAGES = 20
 HISTORY_RESULTS = 6
 HISTORY_CHARS = 12_000
 """How much of the conversation is shown: the newest messages whole, older ones shortened."""
