@@ -110,13 +110,13 @@ def test_an_unknown_tool_or_skill_of_a_room_is_named_and_stops_the_start(tmp_pat
     (rooms / "office.yaml").write_text("tools: [calculater, srv__echo]\nskills: [sumarize]\n")
     code, output = stepgate(tmp_path, "doctor", rooms_dir=str(rooms))
     assert code == 1
-    assert "room 'office': there is no tool 'calculater' (did you mean calculator?)" in output
-    assert "there is no tool 'srv__echo'" in output
-    assert "there is no skill 'sumarize' (did you mean summarize?)" in output
+    assert "there is no tool 'calculater'; did you mean calculator?" in output
+    assert "there is no skill 'sumarize'; did you mean summarize?" in output
     assert "ok   tools: " in output, "the rest is checked all the same"
     code, output = stepgate(tmp_path, "serve", rooms_dir=str(rooms), port="0")
     assert code != 0
-    assert "there is no tool 'calculater'" in output
+    assert "room 'office': there is no tool 'calculater' (did you mean calculator?)" in output
+    assert "there is no tool 'srv__echo'" in output, "no server of this name is configured"
 
     (rooms / "office.yaml").write_text("tools: [calculator, srv__echo]\nskills: [summarize]\n")
     (tmp_path / "data" / "mcp_servers.json").write_text('{"srv": {"command": "no-such-program"}}')

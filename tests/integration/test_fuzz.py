@@ -121,7 +121,8 @@ async def test_every_route_refuses_broken_bodies_and_methods_in_its_own_shape(fu
                     wrong.append(f"{path}, {name}: FastAPI's own 422")
     paths = {path for path, _ in routes_of(furnished)} | {"/nope", "/v1/nope", "/v1/models/a/b"}
     for path in sorted(paths):
-        for method in ("PUT", "PATCH", "OPTIONS", "TRACE"):
+        taken = {method for other, methods in routes_of(furnished) if other == path for method in methods}
+        for method in sorted({"PUT", "PATCH", "OPTIONS", "TRACE"} - taken):
             response = await furnished.client.request(method, path)
             assert response.status_code in (404, 405), (method, path, response.status_code)
             wrong += [f"{method} {path}: {fault}" for fault in faults_of(response)]

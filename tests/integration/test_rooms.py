@@ -296,7 +296,8 @@ async def test_keys_need_the_scope_and_see_the_rooms_of_their_owner(serve: Serve
             client_of(url, headers=bearer(keys["plain"])) as plain,
             client_of(url, headers=bearer(keys["ops"])) as ops,
         ):
-            assert (await client_of(url).get("/v1/rooms")).status_code == 401
+            async with client_of(url) as nobody:
+                assert (await nobody.get("/v1/rooms")).status_code == 401
             assert (await plain.get("/v1/rooms")).status_code == 403
             assert (await plain.post("/v1/rooms", json={"name": "x"})).status_code == 403
             made = await create(anna, name="Annas")
