@@ -106,9 +106,8 @@ class StepExecutorAgent:
             message = withheld or f"{self._step.tool!r} is not allowed in this run"
             return [], StepOutput(error_code="ERR_TOOL_DENIED", error=message)
         failure = find_lasting_failure(self._run.state, self._step, args)
-        if (
-            begin and failure is not None
-        ):  # without `begin`, the attempt is resumed and its call may already have started
+        # Without `begin`, the attempt is resumed and its call may already have started.
+        if begin and failure is not None:
             await self._run.emit(*begin)
             message = f"not called again, because the same call failed before: {failure}"
             return [], StepOutput(error_code="ERR_TOOL_DENIED", error=message)

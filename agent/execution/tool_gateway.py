@@ -77,9 +77,7 @@ async def _call_or_resume(
         return await report_lost_effect(run, site) or _build_failed_return(tool.spec, site, ToolError(why), monotonic())
     if earlier.result is not None:
         return earlier.result
-    args = (
-        earlier.intent.args
-    )  # the recorded arguments belong to the key, even if references now resolve to other values
+    args = earlier.intent.args  # the key is theirs, even if references now resolve to other values
     problem = find_argument_problem(tool.spec, args)
     if problem is not None:
         return _build_failed_return(tool.spec, site, ToolInputError(problem), monotonic())

@@ -120,9 +120,7 @@ async def _run_until_stopped(run: Run, stage: StageName) -> None:
         if work.done():
             try:
                 work.result()
-            except (
-                BudgetError
-            ) as error:  # the planner exceeded the budget, outside any step; the known results are the answer
+            except BudgetError as error:  # of the planner, outside any step; the known results are the answer
                 await run.emit(CancelRequested(reason=error.message, by="budget"))
             return
         if not run.stop_requested.is_set():

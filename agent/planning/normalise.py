@@ -232,9 +232,8 @@ def _normalise_dependencies(
             continue
         text = str(item).strip().removeprefix("$")
         if from_zero and text.isdigit() and text not in ids:
-            text = (
-                ids[int(text)] if len(text) < 5 and int(text) < len(ids) else f"s{text}"
-            )  # the second form matches no step, so the validator reports it
+            # The second form matches no step, so the validator reports it.
+            text = ids[int(text)] if len(text) < 5 and int(text) < len(ids) else f"s{text}"
         text = f"s{text}" if text.isdigit() and text not in ids else text
         found.append(re.sub(r"[^A-Za-z0-9_-]", "_", text))
     return tuple(dict.fromkeys(found))

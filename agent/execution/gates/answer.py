@@ -15,15 +15,13 @@ def evidence_found(context: GateContext) -> GateResult | None:
     state = context.state
     if not state.room.citations or state.plan is None or len(state.plan.steps) <= 1:
         return None
-    if (
-        state.room.required_tools and not context.topics
-    ):  # tools that are required for every request only read the request
+    # Tools that are required for every request only read the request.
+    if state.room.required_tools and not context.topics:
         return None
     if context.sources:
         return gate_passed(f"{len(context.sources)} sources stand behind the answer")
-    if state.room.knowledge and contains_no_answer_text(
-        context.answer
-    ):  # the sentence alone, or within the requested form
+    # Matches the sentence alone, or within the requested form.
+    if state.room.knowledge and contains_no_answer_text(context.answer):
         return gate_passed("the documents were searched and hold nothing of it, and the answer says so")
     return gate_failed("no step brought any evidence")
 
