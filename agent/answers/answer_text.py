@@ -1,4 +1,4 @@
-"""Assembles the answer of a run whose plan is done: its completion's text, or the result of its last steps."""
+"""Assembles the answer of a run with a complete plan: its completion's text, or the result of its last steps."""
 
 from agent.answers.answer_without_model import compose
 from agent.core.events import StepOutput
@@ -8,7 +8,7 @@ from agent.run_context.run import Run
 
 
 async def assemble_answer(run: Run) -> StepOutput:
-    """Returns the answer as an output: its text, its sources as the text cites them, taint and mode."""
+    """Returns the answer as an output: its text, the cited sources, its taint and its mode."""
     plan = run.state.plan
     if plan is None:
         return StepOutput()

@@ -1,4 +1,4 @@
-"""Answers without a model: results joined by rule, what a gateway in rules mode can do, and honest partial answers."""
+"""Answers without a model: joined results, the commands of rules mode, and partial answers."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from agent.text.plurals import format_count
 from agent.tools import PlanHints
 
 RESULT_CHARS = 6_000
-"""How much of one result a composed answer shows."""
+"""Characters of one result in an answer."""
 
 _TITLE_WORDS = 5
 _GIVEN_CHARS = 80
@@ -29,30 +29,32 @@ _WANTED_KEY = re.compile(r"[\"'](title|tags|follow_ups|queries|text|prompt)[\"']
 
 
 def compose(outcomes: list[tuple[PlanStep, StepOutput]], run: Run) -> str:
-    """Joins results without a model: a single one is the answer, several get headings.
+    """Joins results without a model. A single result is the answer; several get headings.
 
-    A result that only repeats the request is left out, and one that sums up the others comes first (`PlanHints`)."""
-    prompt = _plain(run.state.prompt)
+    Omits a result that repeats the request. A result that summarises the others comes first (`PlanHints`)."""
+    prompt = _normalise_text(run.state.prompt)
     shown = [
         (step, output)
         for step, output in outcomes
-        if not _hints(run, step).reads_request or _plain(output.text) != prompt
+        if not _get_hints(run, step).reads_request or _normalise_text(output.text) != prompt
     ]
     shown = shown or outcomes
     if len(shown) == 1:
         return cut_text(shown[0][1].text, RESULT_CHARS)
-    shown.sort(key=lambda one: not _hints(run, one[0]).comes_first)
-    return "\n\n".join(f"**{_heading(run, step)}**\n\n{cut_text(output.text, RESULT_CHARS)}" for step, output in shown)
+    shown.sort(key=lambda one: not _get_hints(run, one[0]).comes_first)
+    return "\n\n".join(
+        f"**{_build_heading(run, step)}**\n\n{cut_text(output.text, RESULT_CHARS)}" for step, output in shown
+    )
 
 
-def _hints(run: Run, step: PlanStep) -> PlanHints:
+def _get_hints(run: Run, step: PlanStep) -> PlanHints:
     registry = run.engine.registry
     return registry.get(step.tool).spec.hints if step.tool in registry else PlanHints()
 
 
-def _heading(run: Run, step: PlanStep) -> str:
-    """Returns the heading of a result for people; the intent of a plan's step is written for the executor."""
-    if heading := _hints(run, step).heading:
+def _build_heading(run: Run, step: PlanStep) -> str:
+    """Returns the heading of a result for people. A step's intent is written for the executor."""
+    if heading := _get_hints(run, step).heading:
         return heading
     intent = step.intent
     if not intent or intent == describe_requested_call(step.tool):
@@ -62,21 +64,21 @@ def _heading(run: Run, step: PlanStep) -> str:
     return intent[:1].upper() + intent[1:]
 
 
-def _plain(text: str) -> str:
+def _normalise_text(text: str) -> str:
     return " ".join(text.casefold().split()).rstrip(".")
 
 
 def without_results(run: Run) -> str:
-    """What is said without a model and without results: a listing that was asked for, the JSON of a background
-    prompt, or what a gateway in rules mode can do."""
+    """Returns the answer without a model and without results: the requested listing, the JSON of a background prompt,
+    or the commands of rules mode."""
     route = run.state.understanding.route if run.state.understanding else "direct"
     if route == "task":
         return rules_task(run.state.prompt)
-    return listing(run) if route == "command" else _capabilities(run)
+    return listing(run) if route == "command" else _describe_capabilities(run)
 
 
 def listing(run: Run) -> str:
-    """The skills and tools of this room, as `/help`, `/skills` and `/tools` show them."""
+    """Returns the skills and tools of this room for `/help`, `/skills` and `/tools`."""
     command = run.state.prompt.strip().split()[0].lower()
     lines: list[str] = []
     if command.removeprefix("/") not in LISTINGS:
@@ -84,19 +86,19 @@ def listing(run: Run) -> str:
     if command != "/tools":
         lines += ["**Skills** (call one with `/name what to do`)", ""]
         skills = [skill for skill in run.engine.skills.list_visible(run.room.skills) if skill.user_invocable]
-        lines += [f"- `/{skill.name}`: {_first_sentence(skill.description)}" for skill in skills] or ["- none"]
+        lines += [f"- `/{skill.name}`: {_get_first_sentence(skill.description)}" for skill in skills] or ["- none"]
     if command != "/skills":
         specs = run.engine.registry.list_specs(allowed_tools(run))
         lines += ["", "**Tools**", ""] if command != "/tools" else ["**Tools**", ""]
-        lines += [f"- `{spec.name}`: {_first_sentence(spec.description)}" for spec in specs] or ["- none"]
+        lines += [f"- `{spec.name}`: {_get_first_sentence(spec.description)}" for spec in specs] or ["- none"]
     return "\n".join(lines)
 
 
-def _first_sentence(text: str) -> str:
+def _get_first_sentence(text: str) -> str:
     return text.split(". ", 1)[0].rstrip(".") + "."
 
 
-def _capabilities(run: Run) -> str:
+def _describe_capabilities(run: Run) -> str:
     state = run.state
     names = allowed_tools(run)
     opening, unknown = "", ""
@@ -126,7 +128,7 @@ def _capabilities(run: Run) -> str:
 
 
 def list_examples(tools: Iterable[str]) -> list[tuple[str, str, str]]:
-    """What works without a model with these tools: the tool, what it does, and a request that is understood."""
+    """Returns examples of requests that need no model but these tools: the tool, its purpose, and the request."""
     allowed = set(tools)
     return [example for example in _EXAMPLES if example[0] in allowed]
 
@@ -149,14 +151,15 @@ _KNOWLEDGE_EXAMPLES = (
     ("search_knowledge", "answer from your documents, with the passages", "how long is the warranty?"),
     ("list_documents", "list them", "what documents do you have?"),
 )
-"""A room of knowledge looks everything up."""
+"""A room with `knowledge` answers every question from documents."""
 
 
 def rules_task(prompt: str) -> str:
-    """The JSON a chat page's background prompt wants (title, tags, follow-ups, queries), from its words alone.
+    """Returns the JSON for a chat client's background prompt (title, tags, follow-ups, queries), made from its
+    words.
 
-    Which one is told by the key it names first, before it quotes the chat: "title" and "follow" stand in many of them
-    as mere words."""
+    The first key before the quoted chat names the kind. Words such as "title" and "follow" occur in many of these
+    prompts."""
     told = prompt.split(_CHAT_BEGINS, 1)[0]
     wanted = _WANTED_KEY.search(told)
     chat = _CHAT.search(prompt)
@@ -175,7 +178,7 @@ def rules_task(prompt: str) -> str:
 
 
 def stop_reason(run: Run) -> str:
-    """Why the run ends before its plan is done, in one sentence a person understands."""
+    """Returns in one sentence why the run ended before its plan was complete."""
     state = run.state
     if state.cancel_request is not None:
         return state.cancel_request.reason
@@ -195,12 +198,12 @@ def stop_reason(run: Run) -> str:
 
 
 async def partial_answer(run: Run) -> str:
-    """The honest end of a run that could not finish: why, what is known, what is missing. What a person has refused is
-    not missing, and what a skill was told as it began is no result."""
+    """Returns the answer of an incomplete run: the reason, the known results, the missing ones. Omits the steps that a
+    person rejected, and the result of the skill's briefing."""
     state = run.state
     told = run.engine.skills.get(run.room.skill).briefing if run.room.skill is not None else None
     outcomes = [(step, output) for step, output in await list_results(run) if step.tool != told]
-    refused = _refused(run)
+    refused = _explain_refusal(run)
     lines = [refused or f"I could not finish this: {stop_reason(run)}"]
     if outcomes:
         lines += ["", "What is known so far:", "", compose(outcomes, run)]
@@ -208,12 +211,12 @@ async def partial_answer(run: Run) -> str:
     missing = [step for step in missing if not step.is_completion]
     if missing and not refused:
         lines += ["", "What is missing:"]
-        lines += [f"- {_heading(run, step)} ({step.id}, {state.get_step(step.id).status})" for step in missing]
+        lines += [f"- {_build_heading(run, step)} ({step.id}, {state.get_step(step.id).status})" for step in missing]
     return "\n".join(lines)
 
 
-def _refused(run: Run) -> str:
-    """Returns why the step that the run stopped at was refused, by a person or by its tool; empty if it was not."""
+def _explain_refusal(run: Run) -> str:
+    """Returns why a person or a tool refused the step that halted the run; "" if nobody did."""
     step = find_halting_step(run.state)
     of_step = [one for one in run.state.approvals if one.call_id and step and one.items[0].step_id == step.id]
     decided = run.state.decisions.get(of_step[-1].approval_id) if of_step else None

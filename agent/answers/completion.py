@@ -1,6 +1,6 @@
-"""`CompletionWriter`: the step that writes the answer, streamed, on the tier the plan asks for.
+"""`CompletionWriter`: the step that writes the answer, streamed, on the plan's tier.
 
-Without a model, or if the model fails before any text, the answer is composed from the results by rule.
+Without a model, or if the model fails before any text, rules compose the answer from the results.
 """
 
 from collections.abc import AsyncGenerator, Iterable, Mapping
@@ -26,12 +26,12 @@ from agent.run_context.outputs import JUDGE_CHARS, SKILL_CHARS, data_block, list
 from agent.run_context.run import Run
 
 HISTORY_MESSAGES = 20
-"""How many earlier messages a completion sees: enough for a conversation, little enough for an 8k context."""
+"""Earlier messages in a completion's prompt. They fit a context of 8k tokens."""
 
 
 FAILED_STEPS_RULE = "- What stands inside <failed> blocks could not be found out: say so, and do not fill it in."
 MEMORY_CHARS = 4_000
-"""How much of what is remembered a completion sees."""
+"""Characters of memories in a completion's prompt."""
 
 
 class CompletionWriter:
@@ -47,8 +47,8 @@ class CompletionWriter:
     async def write(self, feedback: str | None) -> StepOutput:
         """Returns the answer.
 
-        Raises `ModelOutputError` for a broken stream (to be judged RETRY), and every `ModelError` if there is no
-        result to fall back on: a plain question that cannot be asked is a failure, not an answer.
+        Raises `ModelOutputError` for a broken stream, which is judged RETRY. Raises every `ModelError` if there is no
+        result to fall back on: a plain question without a model call has no answer.
         """
         outcomes = await list_results(self._run)
         sources = number_sources(outcomes)
@@ -60,14 +60,14 @@ class CompletionWriter:
         self._extractive = brief is not None and brief.is_extractive
         if _is_command(self._run):
             return await self._compose_by_rules(outcomes, sources, "an exact command needs no model", tainted=tainted)
-        if self._run.engine.settings.executor_mode == "rules":  # as it was asked for: nothing has fallen back
+        if self._run.engine.settings.executor_mode == "rules":  # the operator chose rules, so this is no fallback
             output = await self._compose_by_rules(outcomes, sources, "AGENT_EXECUTOR_MODE is rules", tainted=tainted)
             return output.model_copy(update={"fallback_reason": None})
         if not self._run.has_model:
             output = await self._compose_by_rules(outcomes, sources, "no model is configured", tainted=tainted)
             return output.model_copy(update={"fallback_reason": None}) if self._run.is_rules_mode else output
         if self._run.room.knowledge and outcomes and not sources:
-            # What was not found is not asked of a model: it would know an answer all the same.
+            # Without a passage no model is asked: it would answer from its own knowledge.
             return await self._compose_by_rules(
                 outcomes, sources, "the documents say nothing about it", tainted=tainted
             )
@@ -109,7 +109,7 @@ class CompletionWriter:
         purpose: Purpose = "task" if _is_task(run) else "completion"
         models = MeteredModels(run, self._step.id, self._attempt)
         stream = models.stream(purpose, messages, tier=tier, tools=passthrough, max_tokens=run.state.request.max_tokens)
-        # An answer that is to be translated, or looked at as a whole, is not shown before it is.
+        # An answer that needs translation or a check as a whole is not streamed.
         translated = run.state.understanding is not None and run.state.understanding.translated
         quiet = translated or run.room.guard_output.requires_whole_answer
         return await _read_stream(stream, None if quiet else DeltaWriter(run, self._step.id, self._attempt))
@@ -133,8 +133,8 @@ class CompletionWriter:
         )
 
     def _results_to_show(self, outcomes: list[tuple[PlanStep, StepOutput]]) -> list[tuple[PlanStep, StepOutput]]:
-        """Returns the results for an answer by rule; in a room with required tools, without those used by other
-        steps.
+        """Returns the results for an answer by rules; in a room with required tools, without those that other steps
+        used.
         """
         steps = self._run.state.plan.steps if self._run.state.plan else ()
         used = {name for step in steps if not step.is_completion for name in step.depends_on}
@@ -149,7 +149,7 @@ class CompletionWriter:
         before, after = split_at_prompt(run.state)
         system = self._system_prompt(outcomes, sources, (*before, *after))
         messages: list[JsonObject] = [{"role": "system", "content": system}] if system else []
-        spoken = _without_instructions(before)
+        spoken = _remove_instructions(before)
         kept = take_newest_messages(spoken, HISTORY_MESSAGES) if run.room.planning else spoken
         messages += [message.to_openai() for message in kept]
         question = run.state.question
@@ -180,10 +180,10 @@ class CompletionWriter:
         if feedback:
             question += f"\n\nAn earlier answer was not accepted: {feedback}"
         request = run.state.request
-        if question or request.images or not messages:  # a client may send instructions alone
+        if question or request.images or not messages:  # a client may send instructions without a question
             asked = ChatMessage(role="user", content=question, images=request.images, name=request.prompt_name)
             messages.append(asked.to_openai())
-        messages += [message.to_openai() for message in _without_instructions(after)]
+        messages += [message.to_openai() for message in _remove_instructions(after)]
         return tuple(messages)
 
     def _system_prompt(
@@ -192,7 +192,7 @@ class CompletionWriter:
         sources: tuple[Source, ...],
         history: tuple[ChatMessage, ...],
     ) -> str:
-        """Returns the operator's instructions, then the caller's own system messages."""
+        """Returns the operator's instructions, followed by the caller's own system messages."""
         room = self._run.room
         callers = "\n\n".join(m.content for m in history if m.role in ("system", "developer") and m.content)
         recalled = self._run.state.retrieval.items if self._run.state.retrieval else ()
@@ -219,7 +219,7 @@ class CompletionWriter:
         )
 
     def _language_instruction(self) -> str:
-        """Returns the instruction for a model that answers in the user's language itself."""
+        """Returns the instruction to answer in the user's language; "" for English and translated requests."""
         understood = self._run.state.understanding
         if understood is None or understood.language == ENGLISH or understood.translated:
             return ""
@@ -245,7 +245,7 @@ _FINISH_REASONS: Mapping[str, FinishReason] = {
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """What a model wrote: the text, or its refusal to write one, and the calls of the client's tools."""
+    """A model's text or refusal, and its calls of the client's tools."""
 
     text: str
     tool_calls: list[JsonObject]
@@ -255,7 +255,7 @@ class _Written:
 
 
 async def _read_stream(stream: AsyncGenerator[ModelChunk, None], writer: DeltaWriter | None) -> _Written:
-    """Reads the whole stream. What came before a break is flushed."""
+    """Reads the whole stream. After a break, flushes the text before it."""
     finish: FinishReason = "stop"
     text: list[str] = []
     refusal: list[str] = []
@@ -269,7 +269,7 @@ async def _read_stream(stream: AsyncGenerator[ModelChunk, None], writer: DeltaWr
                 calls += chunk.tool_calls
                 join_fields(fields, chunk.provider_fields)
                 finish = _FINISH_REASONS.get(chunk.finish_reason or "", finish)
-                if chunk.reasoning and not chunk.provider_fields:  # Mistral's, in parts of the content
+                if chunk.reasoning and not chunk.provider_fields:  # Mistral sends its reasoning in parts of the content
                     join_fields(fields, {"reasoning_content": chunk.reasoning})
                 if writer is not None:
                     await writer.add(chunk.reasoning, "reasoning")
@@ -282,13 +282,13 @@ async def _read_stream(stream: AsyncGenerator[ModelChunk, None], writer: DeltaWr
     return _Written(whole or refused, join_tool_calls(calls), finish, bool(refused) and not whole, fields)
 
 
-def _without_instructions(messages: Iterable[ChatMessage]) -> tuple[ChatMessage, ...]:
-    """Returns the messages without instructions, which stand in the one system message."""
+def _remove_instructions(messages: Iterable[ChatMessage]) -> tuple[ChatMessage, ...]:
+    """Returns the messages without instructions, which are in the system message."""
     return tuple(message for message in messages if message.role not in ("system", "developer"))
 
 
 def _is_command(run: Run) -> bool:
-    """Returns whether the result is the answer as it is; not if the caller wants another form."""
+    """Returns whether the command's result is the answer; False if the caller requests another format."""
     if "response_format" in run.state.request.options:
         return False
     return run.state.understanding is not None and run.state.understanding.route == "command"

@@ -1,8 +1,8 @@
-"""Finds the figures of a text that neither stand in its evidence nor follow from it.
+"""Finds the figures of a text that are neither in its evidence nor derivable from it.
 
 Figures are compared as numbers: `864.00` is `864`, `63.32` is `63.3224` rounded, `-12.58` is `12.58`, and `12 %` is
-`0.12`. Sums, shares, averages, other units and rounding count as explained. Dates, years, times, list numbers, code
-and citations are no claims. A false alarm costs a second answer, so a doubtful case counts as explained.
+`0.12`. Sums, shares, averages, other units and rounding count as explained. Dates, years, times, list numbers, code and
+citations are no claims. A false alarm costs a second answer, so a doubtful case counts as explained.
 """
 
 import math
@@ -29,17 +29,17 @@ _UNITS = (
     7, 10, 12, 24, 30, 52, 60, 100, 365, 1_000, 1_024, 1_440, 3_600, 10_000, 86_400, 1e6, 1_024**2, 1e9, 1_024**3,
     1.609344, 2.54, 0.3048, 0.45359237, 3.6, 3.785412, 4.184, 28.349523,
 )  # fmt: skip
-"""What one unit is in another, either way round: time, bytes, thousands, miles, inches, pounds, speed."""
+"""Conversion factors between units, used in both directions: time, bytes, thousands, miles, inches, pounds, speed."""
 _CELL = re.compile(r"(?P<sign>[-\u2212])?\+?(?P<figure>\d+(?:[.,]\d+)*)")
 _LINK = re.compile(r"https?://\S+")
 _NO_SPACES = str.maketrans("", "", _SPACES)
 _COLUMN_BREAK = re.compile(r"[,;\t|]")
 MAX_REPORTED = 5
-"""How many unexplained figures are reported; the search stops there."""
+"""The search stops after this number of unexplained figures."""
 MAX_OPERANDS = 300
-"""How many numbers of the evidence are combined in pairs. With more of them, any figure would follow."""
+"""Numbers of the evidence that are combined in pairs. With more of them, every figure would be derivable."""
 MAX_SUMMED = 80
-"""How many numbers of the evidence are summed in rows, as those of a table's column."""
+"""Numbers of the evidence that are summed in rows, like those of a table's column."""
 _INVENTS = re.compile(
     r"\b(?:poem|stor(?:y|ies)|tale|song|lyrics|joke|limerick|haiku|fiction\w*|novel|imagin\w+|invent\w*|made[- ]up|"
     r"fantas\w+|brainstorm\w*|guess|estimate|dikt|saga|berättelse|hitta på|gissa|gedicht|geschichte|cuento|poema)\b",
@@ -48,17 +48,17 @@ _INVENTS = re.compile(
 
 
 def find_unexplained_figures(text: str, evidence: str) -> list[str]:
-    """Returns the figures of `text`, as written there, that neither stand in `evidence` nor follow from it.
+    """Returns the figures of `text`, as written, that are neither in `evidence` nor derivable from it.
 
-    Returns at most `MAX_REPORTED`. A single digit, a year, a date, a time and a code are no claims."""
+    Returns at most `MAX_REPORTED`. Single digits, years, dates, times and codes are no claims."""
     written = {match[0] for match in _TOKEN.finditer(text)}
     if not written or written <= {match[0] for match in _TOKEN.finditer(evidence)}:
-        return []  # most answers end here: there is nothing to work out
+        return []  # the fast path of most answers: every figure is in the evidence
     known = _KnownNumbers(evidence)
     open_claims: list[_Figure] = []
     for figure in _find_claims(text):
         if known.contains(figure):
-            known.add_operand(figure)  # a writer mostly names the numbers that were worked with
+            known.add_operand(figure)  # a text usually names the operands of its derived figures
         else:
             open_claims.append(figure)
     unexplained: dict[str, None] = {}
@@ -75,17 +75,16 @@ def find_unexplained_figures(text: str, evidence: str) -> list[str]:
 
 
 def asks_to_invent(request: str) -> bool:
-    """Returns whether a request wants something made up or guessed; such figures need no evidence."""
+    """Returns whether a request asks for invention or a guess. Such figures need no evidence."""
     return _INVENTS.search(request) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class _Figure:
-    """A claimed figure: how it is written, and what it may mean.
+    """A claimed figure: its text and its possible values.
 
-    A comma is a decimal sign in one language and none in another, so that there may be several `values`. `parts` are
-    the numbers between its commas, where it may be several fields of a CSV line. A number within `tolerance` of a
-    value rounds to it."""
+    A comma is a decimal sign in some languages only, so there may be several `values`. `parts` are the numbers between
+    the commas, if they may be fields of a CSV line. A number within `tolerance` of a value rounds to it."""
 
     text: str
     values: tuple[float, ...]
@@ -102,7 +101,7 @@ def _find_claims(text: str) -> Iterator[_Figure]:
             continue
         readings = tuple(dict.fromkeys(abs(float(reading.value)) for reading in mention.readings))
         scale = float(mention.value / mention.unscaled) if mention.unscaled else 1.0
-        tolerance = max(float(mention.readings[0].step) / 2, _rounding_tolerance(digits[0]) * scale)
+        tolerance = max(float(mention.readings[0].step) / 2, _get_rounding_tolerance(digits[0]) * scale)
         yield _Figure(digits[0], readings, tolerance, tuple(map(float, mention.parts)))
 
 
@@ -110,14 +109,15 @@ def _is_year(digits: str) -> bool:
     return len(digits) == 4 and int(digits) in _YEARS
 
 
-def _possible_values(written: str) -> list[float]:
+def _parse_values(written: str) -> list[float]:
     """Returns the readings of a number of the evidence: 1,250 is 1250 or 1.25; 1.250,50 is only 1250.5.
 
-    Evidence may be megabytes of figures: reading each as carefully as a claim would take seconds."""
+    Simpler than the parser for claims, because megabytes of evidence would take that parser seconds."""
     plain = written.translate(_NO_SPACES)[:40]
     signs = [char for char in plain if char in ".,"]
     if not signs:
-        return [float(plain), *(map(float, written.split(" ")) if " " in written else ())]  # or several in a row
+        # Spaces group digits, or separate several numbers.
+        return [float(plain), *(map(float, written.split(" ")) if " " in written else ())]
     readings = [float(plain.replace(".", "").replace(",", ""))] if _is_grouped_in_thousands(plain) else []
     head, _, tail = plain.rpartition(signs[-1])
     if signs[-1] not in head:
@@ -125,12 +125,12 @@ def _possible_values(written: str) -> list[float]:
     return readings
 
 
-def _csv_fields(written: str) -> Iterator[float]:
+def _iter_csv_fields(written: str) -> Iterator[float]:
     """Yields the numbers between the commas: `151,2870` may be two fields of a CSV line."""
     if "," not in written:
         return
     for part in written.split(","):
-        yield from _possible_values(part)[:1]
+        yield from _parse_values(part)[:1]
 
 
 def _is_grouped_in_thousands(plain: str) -> bool:
@@ -138,8 +138,8 @@ def _is_grouped_in_thousands(plain: str) -> bool:
     return len(head) <= 3 and all(len(group) == 3 for group in groups)
 
 
-def _rounding_tolerance(written: str) -> float:
-    """Returns half a unit of the last place written; the zeros at the end of 12,000 count as such places."""
+def _get_rounding_tolerance(written: str) -> float:
+    """Returns half a unit of the last written place. The final zeros of 12,000 count as rounded places."""
     digits = re.sub(r"[^\d.,]", "", written)
     places = re.search(r"[.,](\d+)$", digits)
     if places is not None and len(places[1]) != 3:
@@ -150,7 +150,7 @@ def _rounding_tolerance(written: str) -> float:
 
 
 class _KnownNumbers:
-    """The numbers of the evidence, and what follows from them."""
+    """The numbers of the evidence, and the numbers derivable from them."""
 
     def __init__(self, evidence: str) -> None:
         in_order: list[float] = []
@@ -158,12 +158,12 @@ class _KnownNumbers:
         for match in _FIGURE.finditer(evidence):
             written, scale = match["figure"], match["scale"]
             factor = float(SCALES[scale.lower()]) if scale else 1.0
-            values = [value * factor for value in _possible_values(written)]
+            values = [value * factor for value in _parse_values(written)]
             in_order += values
-            fields += list(_csv_fields(written)) or values
-        # Every run of digits counts as well: the days of 2026-10-09, the parts of a version or of a CSV line.
+            fields += list(_iter_csv_fields(written)) or values
+        # Every run of digits counts too: the days of 2026-10-09, the parts of a version or of a CSV line.
         runs = (float(match[0]) for match in re.finditer(r"\d{1,30}", evidence))
-        tokens = (field for match in _TOKEN.finditer(evidence) for field in _csv_fields(match[0][:200]))
+        tokens = (field for match in _TOKEN.finditer(evidence) for field in _iter_csv_fields(match[0][:200]))
         words = (NUMBER_WORDS.get(word.lower(), 0) for word in _WORD.findall(evidence))
         in_order += (float(number) for number in words if number >= 10)
         self._numbers = sorted({*in_order, *fields, *runs, *tokens})
@@ -174,23 +174,23 @@ class _KnownNumbers:
 
     @cached_property
     def _derived_numbers(self) -> list[float]:
-        sums = (number for row in self._rows for number in _row_sums(row))
-        return sorted({*sums, *_column_totals(self._evidence), *_convert_units(self._operands)})
+        sums = (number for row in self._rows for number in _iter_row_sums(row))
+        return sorted({*sums, *_iter_column_totals(self._evidence), *_convert_units(self._operands)})
 
     def contains(self, figure: _Figure) -> bool:
-        """Returns whether the figure, or every field of it, stands in the evidence."""
+        """Returns whether the figure, or every field of it, is in the evidence."""
         if any(_contains_near(self._numbers, value, figure.tolerance) for value in figure.values):
             return True
         return bool(figure.parts) and all(_contains_near(self._numbers, part, 0.0) for part in figure.parts)
 
     def add_operand(self, figure: _Figure) -> None:
-        """Adds an explained figure to the numbers that others may follow from."""
+        """Adds an explained figure to the operands of other figures."""
         for value in figure.values:
             insort(self._numbers, value)
             insort(self._operands, value)
 
     def explains(self, figure: _Figure) -> bool:
-        """Returns whether the figure stands in the evidence or follows from it."""
+        """Returns whether the figure is in the evidence or derivable from it."""
         return self.contains(figure) or any(self._is_derivable(value, figure.tolerance) for value in figure.values)
 
     def _is_derivable(self, value: float, tolerance: float) -> bool:
@@ -236,8 +236,8 @@ def _convert_units(numbers: Iterable[float]) -> Iterator[float]:
         yield from (number * 1.8 + 32, (number - 32) / 1.8, number * number, math.sqrt(number))
 
 
-def _row_sums(numbers: Sequence[float]) -> Iterator[float]:
-    """Yields sums and averages of neighbours, also of every second, third, ... number as in a table."""
+def _iter_row_sums(numbers: Sequence[float]) -> Iterator[float]:
+    """Yields sums and averages of neighbours, and of every second, third, ... number for the columns of a table."""
     for stride in range(1, 7):
         for start in range(len(numbers)):
             total = 0.0
@@ -247,8 +247,8 @@ def _row_sums(numbers: Sequence[float]) -> Iterator[float]:
                     yield from (total, total / count)
 
 
-def _column_totals(evidence: str) -> Iterator[float]:
-    """Yields the sum and the average of each column of the lines that are cut into equally many fields."""
+def _iter_column_totals(evidence: str) -> Iterator[float]:
+    """Yields the sum and the average of each column. Lines with the same number of fields form a table."""
     tables: dict[int, list[list[str]]] = {}
     for line in evidence.splitlines():
         cells = _COLUMN_BREAK.split(line)
@@ -256,14 +256,14 @@ def _column_totals(evidence: str) -> Iterator[float]:
             tables.setdefault(len(cells), []).append(cells)
     for rows in tables.values():
         for column in zip(*rows, strict=True):
-            numbers = [number for cell in column for number in _cell_value(cell)]
+            numbers = [number for cell in column for number in _iter_cell_numbers(cell)]
             if len(numbers) > 2:
                 total = sum(numbers)
                 yield from (total, total / len(numbers))
 
 
-def _cell_value(cell: str) -> Iterator[float]:
-    """Yields the number a table cell holds, with its sign; nothing for any other text."""
+def _iter_cell_numbers(cell: str) -> Iterator[float]:
+    """Yields the signed number of a table cell; nothing for other text."""
     found = _CELL.fullmatch(cell.strip())
-    for value in _possible_values(found["figure"])[:1] if found is not None else ():
+    for value in _parse_values(found["figure"])[:1] if found is not None else ():
         yield -value if found is not None and found["sign"] else value

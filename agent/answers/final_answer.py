@@ -1,4 +1,4 @@
-"""Builds the final answer, complete or honestly partial, with its sources, citations and uncertainties."""
+"""Builds the final answer, complete or partial, with its sources, citations and uncertainties."""
 
 from agent.answers.answer_text import assemble_answer
 from agent.answers.answer_without_model import partial_answer, stop_reason
@@ -13,24 +13,24 @@ from agent.run_context.run import Run
 
 
 def is_successful(state: RunState) -> bool:
-    """Returns whether the plan was executed, every gate passed, and nobody stopped the run."""
+    """Returns whether the plan is complete, every gate passed, and nobody stopped the run."""
     return is_complete(state) and all(gate.passed for gate in state.gates) and state.cancel_request is None
 
 
 def list_unexplained_figures(state: RunState) -> tuple[str, ...]:
-    """Returns the figures of the answer that follow from none of its results, as they are written there."""
+    """Returns the figures of the answer, as written, that are not derivable from its results."""
     steps = state.plan.steps if state.plan else ()
     last = [state.get_step(step.id).last for step in steps if is_answer_step(state, step)]
     return tuple(dict.fromkeys(figure for one in last if one is not None for figure in one.unexplained_figures))
 
 
 async def build_final_answer(run: Run) -> AnswerFinished:
-    """Returns the answer with sources, citations and uncertainties; translated, once a translation is recorded."""
+    """Returns the answer with sources, citations and uncertainties; translated if the log holds a translation."""
     asked = run.state.input_request
     if asked is not None and run.state.cancel_request is None:
         drafted = AnswerFinished(text=asked.question)
     else:
-        drafted = await (_complete_answer(run) if is_successful(run.state) else _partial_answer(run))
+        drafted = await (_build_complete_answer(run) if is_successful(run.state) else _build_partial_answer(run))
     translated = run.state.translation
     if translated is None or translated.text is None:
         return drafted
@@ -41,7 +41,7 @@ async def build_final_answer(run: Run) -> AnswerFinished:
     return drafted.model_copy(update={"text": translated.text, "citations": citations, "tailored": tailored})
 
 
-async def _complete_answer(run: Run) -> AnswerFinished:
+async def _build_complete_answer(run: Run) -> AnswerFinished:
     answer = await assemble_answer(run)
     calls: tuple[JsonObject, ...] = ()
     text = answer.text
@@ -50,9 +50,9 @@ async def _complete_answer(run: Run) -> AnswerFinished:
         calls = tuple(call for call in called if isinstance(call, dict))
         text = str(answer.value.get("text") or "")
     figures = list_unexplained_figures(run.state)
-    if figures and "response_format" not in run.state.request.options:  # no reader looks into JSON for a sentence
+    if figures and "response_format" not in run.state.request.options:  # no sentence is added to JSON
         understood = run.state.understanding
-        # An answer that is to be translated is translated with its marks.
+        # The marks are added before the translation.
         language = understood.language if understood is not None and not understood.translate_answer else ENGLISH
         text = mark_figures(text, figures, language, inline=not _was_streamed(run))
     return AnswerFinished(
@@ -69,8 +69,9 @@ async def _complete_answer(run: Run) -> AnswerFinished:
     )
 
 
-async def _partial_answer(run: Run) -> AnswerFinished:
-    """Returns what is known, what is missing and why. An answer that failed its gates follows the reason."""
+async def _build_partial_answer(run: Run) -> AnswerFinished:
+    """Returns the known results, the missing ones and the reason. An answer that failed its gates precedes the
+    reason."""
     text = await partial_answer(run)
     answer = await assemble_answer(run) if is_complete(run.state) else None
     if answer is not None and answer.text.strip():
@@ -85,15 +86,13 @@ async def _partial_answer(run: Run) -> AnswerFinished:
 
 
 def _collect_uncertainties(state: RunState) -> tuple[Uncertainty, ...]:
-    """Returns what the user should know.
-
-    Side effects of unknown outcome, fallbacks, searches that found nothing, unexplained figures, abandoned steps, and
-    what a person said without effect.
+    """Returns the uncertainties of a run: side effects of unknown outcome, fallbacks, searches without hits,
+    unexplained figures, abandoned steps, and replies without effect.
     """
     found: list[Uncertainty] = (
-        _translation_fallbacks(state) + _unresolved_doubts(state) + _replies_without_effect(state)
+        _list_translation_fallbacks(state) + _list_unresolved_doubts(state) + _list_ignored_replies(state)
     )
-    if is_successful(state):  # an answer that is none says so by itself
+    if is_successful(state):  # a partial answer names its missing steps itself
         found += [
             Uncertainty(
                 level="notable",
@@ -129,7 +128,7 @@ def _collect_uncertainties(state: RunState) -> tuple[Uncertainty, ...]:
 def _build_citations(
     text: str, sources: tuple[Source, ...], tailored: TailorOutput | None = None
 ) -> tuple[Citation, ...]:
-    """Returns the citations of a text: the quoted words where they are known, else the source's first quote."""
+    """Returns the citations of a text, with the quoted words if they are known, else with the source's first quote."""
     if tailored is not None:
         cited = set(parse_cited_ids(text))
         return tuple(
@@ -140,7 +139,7 @@ def _build_citations(
                 evidence=one,
             )
             for one in tailored.citations
-            if one.number in cited or not cited  # a JSON of single values has no room for marks
+            if one.number in cited or not cited  # JSON values hold no citation marks
         )
     by_id = {source.id: source for source in sources}
     return tuple(
@@ -151,7 +150,7 @@ def _build_citations(
 
 
 def _was_streamed(run: Run) -> bool:
-    """Returns whether a reader was sent the text of the answer while it was written."""
+    """Returns whether the text of the answer was streamed to a reader."""
     shown = False
     for event in run.events:
         match event.body:
@@ -162,8 +161,8 @@ def _was_streamed(run: Run) -> bool:
     return shown and run.follower_count > 0
 
 
-def _unresolved_doubts(state: RunState) -> list[Uncertainty]:
-    """Lists what a rule doubted in the plan in force and no judge resolved, and which steps no judge could look at."""
+def _list_unresolved_doubts(state: RunState) -> list[Uncertainty]:
+    """Returns the doubts of rules that no judge resolved, and the steps that no judge could check."""
     found: list[Uncertainty] = []
     for step in state.plan.steps if state.plan else ():
         attempt = state.get_step(step.id).last
@@ -179,8 +178,8 @@ def _unresolved_doubts(state: RunState) -> list[Uncertainty]:
     return found
 
 
-def _replies_without_effect(state: RunState) -> list[Uncertainty]:
-    """Returns what a person said about a plan that was then planned again by rules, which cannot read it."""
+def _list_ignored_replies(state: RunState) -> list[Uncertainty]:
+    """Returns the replies to a plan that rules then replaced, because rules cannot interpret replies."""
     found = []
     for number, asked in enumerate(state.approvals, start=1):
         decided = state.decisions.get(asked.approval_id)
@@ -198,8 +197,8 @@ def _replies_without_effect(state: RunState) -> list[Uncertainty]:
     return found
 
 
-def _translation_fallbacks(state: RunState) -> list[Uncertainty]:
-    """Returns the translations that failed, and why."""
+def _list_translation_fallbacks(state: RunState) -> list[Uncertainty]:
+    """Returns the failed translations and their reasons."""
     understood, translated = state.understanding, state.translation
     found = []
     if understood is not None and understood.fallback_reason is not None:

@@ -1,4 +1,4 @@
-"""Replaces what a translation must not change (code, links, citations, quotations) by placeholders, and restores it."""
+"""Masks text that a translation must not change (code, links, citations, quotations) with placeholders."""
 
 import re
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ _CODE = r"```.*?(?:```|\Z)|`[^`\n]+`"
 _LINK = r"https?://[^\s<>\"'`\])}]+"
 _CITATION = r"\[\d{1,3}\](?:\[\d{1,3}\])*"
 KEPT_IN_ANSWER = re.compile(f"{_CODE}|{_LINK}|{_CITATION}", re.DOTALL)
-"""What an answer holds that is the same in every language."""
+"""The parts of an answer that are the same in every language."""
 KEPT_IN_REQUEST = re.compile(f'{_CODE}|{_LINK}|"[^"\\n]{{1,300}}"|\u201c[^\u201d\\n]{{1,300}}\u201d', re.DOTALL)
-"""In a request also what is quoted: it is searched for as it stands."""
+"""A request's quotations are masked too, because a search needs them unchanged."""
 
 _PLACEHOLDER = re.compile(r"⟦\s*(\d+)\s*⟧")
 _PARTIAL_PLACEHOLDER = re.compile(r"⟦[\s\d]*$")
@@ -17,7 +17,7 @@ _PARTIAL_PLACEHOLDER = re.compile(r"⟦[\s\d]*$")
 
 @dataclass(frozen=True, slots=True)
 class MaskedText:
-    """A text with placeholders, and the originals they stand for."""
+    """A text with placeholders, and their originals."""
 
     text: str
     originals: tuple[str, ...]
@@ -29,7 +29,7 @@ class MaskedText:
 
 
 def mask(text: str, what: re.Pattern[str]) -> MaskedText:
-    """Returns `text` with a placeholder for every match of `what`. Placeholder-like text is masked too."""
+    """Returns `text` with a placeholder for every match of `what`. Masks placeholder-like text too."""
     kept: list[str] = []
 
     def sign(match: re.Match[str]) -> str:
@@ -40,9 +40,9 @@ def mask(text: str, what: re.Pattern[str]) -> MaskedText:
 
 
 class StreamUnmasker:
-    """Restores the originals while a translation streams in.
+    """Restores the originals in a streamed translation.
 
-    A placeholder that comes twice, or was never given out, is dropped.
+    Drops placeholders that are repeated or unknown.
     """
 
     def __init__(self, protected: MaskedText) -> None:
@@ -51,7 +51,7 @@ class StreamUnmasker:
         self._tail = ""
 
     def feed(self, piece: str) -> str:
-        """Returns what is certain after one more piece; half a placeholder waits for its end."""
+        """Returns the restored text that is certain after this piece. Holds an incomplete placeholder back."""
         text = self._tail + piece
         half = _PARTIAL_PLACEHOLDER.search(text)
         self._tail = text[half.start() :] if half is not None and len(half[0]) < 12 else ""
@@ -60,7 +60,8 @@ class StreamUnmasker:
         return _PLACEHOLDER.sub(self._original_for, text)
 
     def end(self) -> str:
-        """Returns the rest, with every original that the translation lost: no citation or code goes missing."""
+        """Returns the rest, followed by the originals that the translation lost, so that no citation or code is
+        missing."""
         lost = [original for number, original in enumerate(self._originals, start=1) if number not in self._used]
         tail, self._tail = self._tail, ""
         if not lost:

@@ -1,6 +1,6 @@
 """`Translator`: translates a request into English before planning, and the answer into the user's language.
 
-The fast tier translates. Code, links, citations and quotations are masked: the model only carries placeholders over.
+The fast tier translates. Code, links, citations and quotations are masked; the model only copies placeholders.
 """
 
 from collections.abc import AsyncIterator
@@ -17,7 +17,7 @@ from agent.run_context.model_calls import MeteredModels
 from agent.run_context.run import Run
 
 MAX_REQUEST_CHARS = 6_000
-"""A longer request carries a document with it, which is not to be rewritten on the way to the planner."""
+"""Characters. A longer request contains a document, which the planner must see unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Translator:
     run: Run
 
     async def translate_request(self, text: str, language: str) -> str:
-        """Returns the request in English. Raises `ModelError` (also for an incomplete reply) and `BudgetError`."""
+        """Returns the request in English. Raises `ModelError`, also for an incomplete reply, and `BudgetError`."""
         if len(text) > MAX_REQUEST_CHARS:
             raise ModelOutputError(f"a request of more than {MAX_REQUEST_CHARS:,} characters is not translated")
         protected = mask(text, KEPT_IN_REQUEST)
@@ -39,7 +39,7 @@ class Translator:
         return (restorer.feed(reply.text.strip()) + restorer.end()).strip()
 
     async def translate_answer(self, text: str, language: str) -> AsyncIterator[str]:
-        """Yields the answer in the user's language. Citations and code that the model lost come at the end.
+        """Yields the answer in the user's language. Lost citations and code come at the end.
 
         Raises `ModelError` and `BudgetError`.
         """

@@ -1,10 +1,10 @@
-"""Marks the figures of an answer that follow from none of its results, so that a reader sees which to check."""
+"""Marks the unexplained figures of an answer, so that readers know which ones to check."""
 
 import re
 from collections.abc import Sequence
 
 MARK = "[?]"
-"""Stands behind each figure, and before the sentence about them."""
+"""Follows each unexplained figure, and precedes the sentence about them."""
 _CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
 _SENTENCES = {
     "en": "Not confirmed by any result: {figures}. Check before you rely on it.",
@@ -23,17 +23,17 @@ _SENTENCES = {
 
 
 def mark_figures(text: str, figures: Sequence[str], language: str, *, inline: bool) -> str:
-    """Returns the answer with a sentence about its unexplained `figures`, in `language` where there is one for it.
+    """Returns the answer with a sentence about its unexplained `figures`, in `language` or else in English.
 
-    Each figure outside code gets a mark too where `inline`; not in a text that readers have been sent already, which
-    may only grow."""
+    With `inline`, marks each figure outside code too. A streamed text gets only the sentence, because it may only
+    grow."""
     parts = _CODE.split(text)
     if inline:
-        parts[::2] = [_mark(part, figures) for part in parts[::2]]
+        parts[::2] = [_add_marks(part, figures) for part in parts[::2]]
     sentence = _SENTENCES.get(language, _SENTENCES["en"]).format(figures=", ".join(figures))
     return f"{''.join(parts).rstrip()}\n\n{MARK} {sentence}" if inline else f"{text}\n\n{MARK} {sentence}"
 
 
-def _mark(text: str, figures: Sequence[str]) -> str:
+def _add_marks(text: str, figures: Sequence[str]) -> str:
     found = "|".join(re.escape(figure) for figure in sorted(figures, key=len, reverse=True))
     return re.sub(rf"(?<![\w.,])(?:{found})(?![\w]|[.,]\d)", rf"\g<0> {MARK}", text) if found else text

@@ -21,7 +21,7 @@ from agent.tools import Tool
 
 
 class ApprovalPendingError(Exception):
-    """Raised when a call waits for a person. It is no failure: the attempt goes on after the decision."""
+    """Raised when a call waits for a person. The attempt resumes after the decision."""
 
 
 def tool_pin(run: Run) -> ToolFingerprint:
@@ -53,13 +53,13 @@ async def check_approval(
     tainted: bool,
     foresee_failure: Callable[[], Awaitable[ToolReturned | None]],
 ) -> ToolReturned | None:
-    """Returns None if this call may be made, else the result it ends in: a person refused it, or it must fail anyway.
+    """Returns None if the call may run, else its result: a person rejected it, or it is certain to fail.
 
-    `foresee_failure` is called first, so that no person is asked about a call that cannot succeed. Emits `before`
-    with the question. Raises `ApprovalPendingError` after asking. A reply that is neither yes nor no goes to the
-    model; rules ask again and say what they understand.
+    `foresee_failure` runs first, so that nobody is asked about a call that cannot succeed. Emits `before` with the
+    question. Raises `ApprovalPendingError` after asking. A reply that is neither yes nor no goes to the model; without
+    a model, the gateway asks again and lists the replies that it understands.
     """
-    reason = _approval_reason(run, tool, site, tainted=tainted)
+    reason = _find_approval_reason(run, tool, site, tainted=tainted)
     if reason is None:
         return None
     spec = tool.spec
@@ -67,11 +67,11 @@ async def check_approval(
         step_id=site.step_id,
         tool=spec.name,
         args=args,
-        intent=_step_intent(run, site),
+        intent=_get_step_intent(run, site),
         effect=spec.effect,
         changes=has_side_effect(spec.name, spec.effect),
     )
-    decision, refusal = _recorded_decision(run, site, item)
+    decision, refusal = _get_recorded_decision(run, site, item)
     if decision == "approved":
         return None
     waits = decision == "waiting"
@@ -97,22 +97,23 @@ async def check_approval(
     raise ApprovalPendingError
 
 
-def _recorded_decision(run: Run, site: CallSite, item: ApprovalItem) -> tuple[str, ToolReturned | None]:
-    """Returns the person's last decision on this call, and the result the call ends in because of it.
+def _get_recorded_decision(run: Run, site: CallSite, item: ApprovalItem) -> tuple[str, ToolReturned | None]:
+    """Returns the person's last decision on this call, and the result that the decision gives the call.
 
-    The decision is `waiting` while there is none, and empty if nobody was asked.
+    The decision is `waiting` if it is pending, and "" if nobody was asked.
     """
     found = get_call_decision(run.state, run.state.get_step(site.step_id).find_attempt(site.attempt), site.call_id)
     if found is None or found[0].digest != compute_digest((item,), found[0].plan_version, tool_pin(run)):
         return "", None
     asked, decision = found
     if decision == "rejected" or (decision == "answered" and site.origin != "rules"):
-        return decision, _denied_return(site, item.tool, run.state.decisions[asked.approval_id])
+        return decision, _build_denied_return(site, item.tool, run.state.decisions[asked.approval_id])
     return decision or "waiting", None
 
 
-def _approval_reason(run: Run, tool: Tool, site: CallSite, *, tainted: bool) -> str | None:
-    """Returns why a person must allow this call, or None if nobody has to, or the approved plan showed it."""
+def _find_approval_reason(run: Run, tool: Tool, site: CallSite, *, tainted: bool) -> str | None:
+    """Returns why a person must allow this call; None if no permission is needed or the approved plan showed the
+    call."""
     spec = tool.spec
     if spec.requires_approval and not _was_shown_in_plan(run, spec.name, site):
         return "whoever runs this gateway wants every call of this tool allowed by a person"
@@ -135,12 +136,12 @@ def _was_shown_in_plan(run: Run, tool: str, site: CallSite) -> bool:
     return own and step is not None and not find_references(step.args) and is_plan_approved(run.state)
 
 
-def _step_intent(run: Run, site: CallSite) -> str:
+def _get_step_intent(run: Run, site: CallSite) -> str:
     steps = run.state.plan.steps if run.state.plan else ()
     return next((step.intent for step in steps if step.id == site.step_id), "")
 
 
-def _denied_return(site: CallSite, tool: str, decided: ApprovalDecided) -> ToolReturned:
+def _build_denied_return(site: CallSite, tool: str, decided: ApprovalDecided) -> ToolReturned:
     said = f": {decided.reason}" if decided.reason else ""
     message = f"the user did not allow this call{said}"
     return ToolReturned(call_id=site.call_id, tool=tool, error_code="ERR_TOOL_DENIED", error=message, text=message)

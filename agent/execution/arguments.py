@@ -1,4 +1,4 @@
-"""Compares a call's arguments with the tool's schema: unknown ones, and those that take only text."""
+"""Compares a call's arguments with the tool's schema: finds unknown arguments and those that accept only text."""
 
 from pydantic import JsonValue
 
@@ -7,11 +7,11 @@ from agent.tools import ToolSpec
 
 
 def drop_unknown_args(spec: ToolSpec, args: JsonObject) -> tuple[JsonObject, tuple[str, ...]]:
-    """Returns the arguments the tool takes, and the names of those that were dropped.
+    """Returns the arguments that the tool accepts, and the names of the dropped ones.
 
-    Our own tools take what their schemas name. A foreign tool may take more than it names, unless it says otherwise. A
-    foreign tool with side effects gets all arguments and refuses the call itself: a dropped argument might have
-    prevented something.
+    Our own tools accept only the arguments in their schemas. A foreign tool may accept others unless its schema forbids
+    them. A foreign tool with side effects gets all arguments and rejects the call itself, because a dropped argument
+    might have limited the effect.
     """
     properties = spec.input_schema.get("properties")
     named = properties if isinstance(properties, dict) else {}
@@ -25,7 +25,7 @@ def drop_unknown_args(spec: ToolSpec, args: JsonObject) -> tuple[JsonObject, tup
 
 
 def text_arg_names(spec: ToolSpec) -> frozenset[str]:
-    """Returns the arguments that take text, and neither an object nor a list."""
+    """Returns the names of the arguments that accept text, but neither an object nor a list."""
     properties = spec.input_schema.get("properties")
     named = properties if isinstance(properties, dict) else {}
     return frozenset(
@@ -37,7 +37,7 @@ _CONTAINER_TYPES = frozenset({"object", "array"})
 
 
 def _json_types(schema: JsonValue) -> frozenset[str]:
-    """Returns the JSON types a schema allows, with objects and lists where the schema leaves the type open."""
+    """Returns the JSON types that a schema allows. A schema without types allows objects and lists too."""
     if not isinstance(schema, dict):
         return _CONTAINER_TYPES
     choices = schema.get("anyOf", schema.get("oneOf"))

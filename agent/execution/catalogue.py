@@ -1,4 +1,4 @@
-"""The catalogue of one run: the skills and tools its room and its caller allow, as the planner sees them."""
+"""Builds the catalogue of one run: the skills and tools that its room and its caller allow."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,12 +9,12 @@ from agent.tools import ToolSpec
 from agent.tools.catalogue import Catalogue, SkillCard
 
 CACHED_CATALOGUES = 100
-"""How many catalogues are kept; there is one for each room and each choice of tools that callers make."""
+"""Cached catalogues; one for each room and each choice of tools by callers."""
 _WORST: tuple[Effect, ...] = ("read", "idempotent", "effect")
 
 
 def build_catalogue(run: Run) -> Catalogue:
-    """Skills in order of name, then tools in order of name: the same bytes for the same room (prompt caches)."""
+    """Returns the skills, then the tools, each sorted by name: the same text for the same room, for prompt caches."""
     wanted = run.state.request.metadata.get("skills")
     names = allowed_tools(run)
     registry, skills = run.engine.registry, run.room.skills
@@ -47,5 +47,5 @@ def _make_catalogue(run: Run, specs: Sequence[ToolSpec], wanted: Sequence[object
 
 
 def worst_effect(effects: Iterable[Effect]) -> Effect:
-    """The effect class of something that may have any of `effects`."""
+    """Returns the effect class of something that may have any of `effects`."""
     return max(effects, key=_WORST.index, default="read")

@@ -1,8 +1,8 @@
-"""Deterministic checks of a step's output: what is certain without a model. Pure functions.
+"""Deterministic checks of a step's output. Pure functions.
 
-A check gives a verdict only for what is certain: an error status, an empty result, an error object, an output that
-repeats the failed attempt. Beside SUCCESS it may leave a doubt (figures that follow from nothing), which the judge is
-asked about. Whether an output fits its intent is not checked here: shared words prove nothing.
+A check gives a verdict only if it is certain: an error status, an empty result, an error object, an output that repeats
+the failed attempt. A SUCCESS may carry a doubt (unexplained figures) for the judge. The checks do not compare an output
+with its intent: shared words prove nothing.
 """
 
 import json
@@ -27,7 +27,7 @@ _OUTCOME_OF_ERROR = {
     "ERR_SKILL_TURNS": Outcome.REPLAN,
     "ERR_REFERENCE": Outcome.REPLAN,
 }
-"""Errors that are not listed end the run: budgets, keys, models that cannot be reached, defects."""
+"""Other errors end the run: budgets, keys, unreachable models, defects."""
 
 _ERROR_TEXT = re.compile(
     r"^\W*(?:error|exception|traceback|fatal|unauthorized|forbidden|access denied|permission denied|"
@@ -37,14 +37,14 @@ _ERROR_TEXT = re.compile(
     re.IGNORECASE,
 )
 QUOTED_ERROR_CHARS = 60
-"""If this much of a text that looks like an error message stands in the tool's own input, it is a quotation."""
+"""An error message whose first characters, this many, occur in the tool's input is a quotation."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
     """The verdict of the rules.
 
-    Only a SUCCESS leaves a `doubt`. `figures` are the figures it is about, as they are written in the output."""
+    Only a SUCCESS carries a `doubt`. `figures` are the doubtful figures as the output writes them."""
 
     verdict: StepOutcome
     doubt: str | None = None
@@ -63,47 +63,47 @@ def check_output(
     was_read: bool = False,
     raises_failures: bool = False,
 ) -> CheckResult:
-    """Judges an output by rules alone.
+    """Returns the verdict on an output by rules only.
 
-    - `evidence`: the text its figures are compared with; empty where figures are not checked.
-    - `failed_before`: the output of the attempt before, where a rule judged it a failure.
-    - `needed_by_later`: whether a later step uses the data of this one.
-    - `wants_sources`: whether the room asks for evidence.
+    - `evidence`: the text that explains the figures; "" switches the check of figures off.
+    - `failed_before`: the output of the previous attempt if a rule judged it a failure.
+    - `needed_by_later`: whether a later step uses this step's data.
+    - `wants_sources`: whether the room requires evidence.
     - `may_repeat`: whether the step may have another attempt.
-    - `was_read`: whether a reader was sent the output while it was written.
-    - `raises_failures`: whether the tool raises every failure, so that no error hides in what it returns.
+    - `was_read`: whether the output was streamed to a reader.
+    - `raises_failures`: whether the tool raises every failure, so that its result never hides an error.
     """
     if output.error_code == "ERR_GUARDRAIL_UNSAFE":
-        return CheckResult(_unsafe_verdict(step, output, may_repeat=may_repeat and failed_before is None))
+        return CheckResult(_judge_unsafe_text(step, output, may_repeat=may_repeat and failed_before is None))
     if output.error_code is not None:
-        return CheckResult(_error_verdict(step, output))
+        return CheckResult(_judge_error(step, output))
     if _is_empty(output):
         fix = "do the step again and return a result"
-        return CheckResult(_failure_verdict(Outcome.RETRY, "the result is empty", fix, step))
-    # An answer may speak of errors ("HTTP 404 means ..."); its writer reports failures by an error code.
+        return CheckResult(_build_failure_verdict(Outcome.RETRY, "the result is empty", fix, step))
+    # An answer may describe errors ("HTTP 404 means ..."). Its writer reports failures by an error code.
     may_quote_errors = step.is_completion or raises_failures
-    if not may_quote_errors and (hidden := find_hidden_error(output, _input_texts(step))) is not None:
+    if not may_quote_errors and (hidden := find_hidden_error(output, _join_input_texts(step))) is not None:
         reason = f"the result is an error message: {hidden}"
-        return CheckResult(_failure_verdict(Outcome.RETRY, reason, "try another way", step))
-    figures = _unexplained_figures(step, output, evidence)
+        return CheckResult(_build_failure_verdict(Outcome.RETRY, reason, "try another way", step))
+    figures = _list_unexplained_figures(step, output, evidence)
     if step.is_completion and figures:
-        return _doubtful_answer(figures, may_rewrite=may_repeat and not was_read)
+        return _judge_doubtful_answer(figures, may_rewrite=may_repeat and not was_read)
     if failed_before is not None and (failed_before.text, failed_before.value) == (output.text, output.value):
         reason = "the second attempt gave the same result again"
         return CheckResult(StepOutcome(outcome=Outcome.REPLAN, reason=reason))
     if is_empty_search(output):
-        return CheckResult(_empty_search_verdict(step, needed_by_later=needed_by_later))
+        return CheckResult(_judge_empty_search(step, needed_by_later=needed_by_later))
     if wants_sources and step.action == "skill" and not output.sources:
         reason, fix = "the result cites nothing where evidence was asked for", "use the tools and cite what they return"
-        return CheckResult(_failure_verdict(Outcome.RETRY, reason, fix, step))
+        return CheckResult(_build_failure_verdict(Outcome.RETRY, reason, fix, step))
     verdict = StepOutcome(outcome=Outcome.SUCCESS, reason="the result passed every check", evidence=output.text[:200])
-    return CheckResult(verdict, _describe(figures) if figures else None, figures)
+    return CheckResult(verdict, _describe_figures(figures) if figures else None, figures)
 
 
 def find_hidden_error(output: StepOutput, inputs: str = "") -> str | None:
-    """Returns the error message inside a "successful" result, or None.
+    """Returns the error message in a "successful" result, or None.
 
-    `inputs` is what the tool was given to read: it may speak of errors, and the result may repeat it."""
+    `inputs` is the tool's input. It may describe errors, and the result may repeat it."""
     value = output.value
     if isinstance(value, dict):
         for key in ("error", "isError", "is_error", "errors"):
@@ -116,7 +116,7 @@ def find_hidden_error(output: StepOutput, inputs: str = "") -> str | None:
         if status in ("error", "failed", "failure"):
             return f"status {status}"
     text = output.text.strip()
-    # A long text that begins with "Error handling in Python ..." is a page about errors, not an error.
+    # A long text that begins with "Error handling in Python ..." is a page about errors.
     if len(text) <= 300 and (match := _ERROR_TEXT.search(text)) is not None:
         message = " ".join(text[match.start() :].split())
         return None if message[:QUOTED_ERROR_CHARS] in inputs else _shorten(message)
@@ -124,7 +124,7 @@ def find_hidden_error(output: StepOutput, inputs: str = "") -> str | None:
 
 
 def is_empty_search(output: StepOutput) -> bool:
-    """Returns whether this is the well-formed result of a search without hits."""
+    """Returns whether the output is the well-formed result of a search without hits."""
     value = output.value
     if not isinstance(value, dict):
         return False
@@ -132,27 +132,27 @@ def is_empty_search(output: StepOutput) -> bool:
     return bool(lists) and not any(lists)
 
 
-def _input_texts(step: PlanStep) -> str:
-    """Returns the texts among a tool's arguments, in one line; those of a skill are a model's own words."""
+def _join_input_texts(step: PlanStep) -> str:
+    """Returns the texts in a tool's arguments as one line; "" for a skill, whose output a model writes."""
     if step.action == "skill":
         return ""
     values = [value.get("$literal", "") if isinstance(value, dict) else value for value in step.args.values()]
     return " ".join(" ".join(value.split()) for value in values if isinstance(value, str))
 
 
-def _unexplained_figures(step: PlanStep, output: StepOutput, evidence: str) -> tuple[str, ...]:
-    """Returns the figures a model may have invented. Checked claims were compared with their passages before."""
+def _list_unexplained_figures(step: PlanStep, output: StepOutput, evidence: str) -> tuple[str, ...]:
+    """Returns the figures that a model may have invented. Skips answers whose claims were checked against passages."""
     by_model = output.effective == "llm" and output.tailored is None and (step.is_completion or step.action == "skill")
     return tuple(find_unexplained_figures(output.text, evidence)) if by_model and evidence else ()
 
 
-def _describe(figures: tuple[str, ...]) -> str:
+def _describe_figures(figures: tuple[str, ...]) -> str:
     return "figures that follow from nothing in the evidence: " + ", ".join(figures)
 
 
-def _doubtful_answer(figures: tuple[str, ...], *, may_rewrite: bool) -> CheckResult:
-    """An answer with unexplained figures is written again once; after that it stands, and its figures are marked."""
-    doubt = _describe(figures)
+def _judge_doubtful_answer(figures: tuple[str, ...], *, may_rewrite: bool) -> CheckResult:
+    """Returns RETRY for an answer with unexplained figures, once. Then the answer stays and its figures are marked."""
+    doubt = _describe_figures(figures)
     if may_rewrite:
         fix = "write only figures that stand in the results or follow from them, or leave them out"
         return CheckResult(StepOutcome(outcome=Outcome.RETRY, reason=doubt, suggested_fix=fix))
@@ -160,30 +160,30 @@ def _doubtful_answer(figures: tuple[str, ...], *, may_rewrite: bool) -> CheckRes
     return CheckResult(StepOutcome(outcome=Outcome.SUCCESS, reason=reason), doubt, figures)
 
 
-def _empty_search_verdict(step: PlanStep, *, needed_by_later: bool) -> StepOutcome:
+def _judge_empty_search(step: PlanStep, *, needed_by_later: bool) -> StepOutcome:
     if needed_by_later:
         reason = "the search found nothing, and a later step needs its data"
         return StepOutcome(outcome=Outcome.REPLAN, reason=reason, suggested_fix="search in another way")
     return StepOutcome(outcome=Outcome.SUCCESS, reason=f"{step.tool} ran and found nothing", evidence="none")
 
 
-def _error_verdict(step: PlanStep, output: StepOutput) -> StepOutcome:
+def _judge_error(step: PlanStep, output: StepOutput) -> StepOutcome:
     code = output.error_code or "ERR_INTERNAL"
     outcome = _OUTCOME_OF_ERROR.get(code, Outcome.ABORT)
     reason = output.error or FAILURES[code].meaning
-    return _failure_verdict(outcome, reason, None if outcome is Outcome.ABORT else FAILURES[code].action, step)
+    return _build_failure_verdict(outcome, reason, None if outcome is Outcome.ABORT else FAILURES[code].action, step)
 
 
-def _unsafe_verdict(step: PlanStep, output: StepOutput, *, may_repeat: bool) -> StepOutcome:
-    """An unsafe text is written again once, or not shown at all: no other plan makes it harmless."""
+def _judge_unsafe_text(step: PlanStep, output: StepOutput, *, may_repeat: bool) -> StepOutcome:
+    """Returns RETRY for an unsafe text, once, then ABORT: no other plan makes it harmless."""
     reason = output.error or FAILURES["ERR_GUARDRAIL_UNSAFE"].meaning
     if may_repeat and step.effect != "effect":
         return StepOutcome(outcome=Outcome.RETRY, reason=reason, suggested_fix=render("answer_strict"))
     return StepOutcome(outcome=Outcome.ABORT, reason=reason)
 
 
-def _failure_verdict(outcome: Outcome, reason: str, fix: str | None, step: PlanStep) -> StepOutcome:
-    """A rule never retries a side effect: whether to do it again is the planner's decision."""
+def _build_failure_verdict(outcome: Outcome, reason: str, fix: str | None, step: PlanStep) -> StepOutcome:
+    """Returns the verdict on a failure. A RETRY of a side effect becomes REPLAN: only the planner may repeat it."""
     if outcome is Outcome.RETRY and step.effect == "effect":
         outcome, reason = Outcome.REPLAN, f"{reason} (a step with side effects is not repeated)"
     return StepOutcome(outcome=outcome, reason=reason, suggested_fix=fix)

@@ -1,4 +1,4 @@
-"""`decide(state)`: the commands that come next for the plan in force. Pure, so a table of states tests it."""
+"""`decide(state)`: the next commands of the current plan. Pure, so that a table of states can test it."""
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
@@ -15,10 +15,10 @@ Attempt = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Start an attempt of a step.
+    """Starts an attempt of a step.
 
-    `waiting_for` names dependencies whose judge has not answered yet (speculation). `depends_on_attempts` holds, for
-    each dependency, the number of the attempt whose output is used.
+    `waiting_for` names dependencies without a verdict (speculation). `depends_on_attempts` maps each dependency to the
+    number of the attempt whose output this attempt uses.
     """
 
     step: PlanStep
@@ -30,7 +30,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Give the verdict on an attempt that has ended."""
+    """Judges an attempt that has ended."""
 
     step: PlanStep
     attempt: int
@@ -38,7 +38,7 @@ class Judge:
 
 @dataclass(frozen=True, slots=True)
 class Discard:
-    """Drop a speculative attempt because a dependency did not succeed."""
+    """Discards a speculative attempt because a dependency did not succeed."""
 
     step_id: str
     attempt: int
@@ -49,10 +49,10 @@ Command = Start | Judge | Discard
 
 
 def decide(state: RunState, in_flight: AbstractSet[Attempt] = frozenset()) -> tuple[Command, ...]:
-    """Returns the commands that may be executed now. `in_flight` are the attempts that run or are being judged.
+    """Returns the commands that may run now. `in_flight` are the attempts that are running or being judged.
 
-    Discards come first, so that nothing starts on an output that is about to be dropped. No commands and nothing in
-    flight means that the plan in force is over: done, halted, or to be replaced.
+    Discards come first, so that no step starts on an output that will be dropped. If there are no commands and nothing
+    is in flight, the plan is over: done, halted, or due for a replan.
     """
     plan = state.plan
     if plan is None or state.cancel_request is not None:
@@ -61,7 +61,7 @@ def decide(state: RunState, in_flight: AbstractSet[Attempt] = frozenset()) -> tu
     free = state.room.budgets.max_parallel - len(in_flight)
     commands: list[Command] = []
     for step in plan.steps:
-        command = _next_command(state, step, in_flight, halted=halted)
+        command = _get_next_command(state, step, in_flight, halted=halted)
         if isinstance(command, Start) and free <= 0:
             continue
         if command is not None:
@@ -71,9 +71,9 @@ def decide(state: RunState, in_flight: AbstractSet[Attempt] = frozenset()) -> tu
 
 
 def dependencies_succeeded(state: RunState, step: PlanStep, attempts: Mapping[str, int]) -> bool:
-    """Returns whether every dependency succeeded, in the attempt that `attempts` names for it.
+    """Returns whether every dependency succeeded, in the attempt that `attempts` gives for it.
 
-    A dependency without an entry may have succeeded in any attempt.
+    For a dependency without an entry, any attempt counts.
     """
     return all(
         (own := state.get_step(dependency)).status == "succeeded" and _is_same_attempt(own, attempts)
@@ -82,10 +82,10 @@ def dependencies_succeeded(state: RunState, step: PlanStep, attempts: Mapping[st
 
 
 def _is_halted(state: RunState) -> bool:
-    """Returns whether nothing new may start.
+    """Returns whether no step may start.
 
-    A failed step halts the others as long as the planner can be asked again. After that, independent steps still
-    run: the answer is then made from what there is.
+    A failed step halts the others while a replan is possible. After that, independent steps still run, because a
+    partial answer uses their results.
     """
     if state.plan is None or find_halting_step(state) is None:
         return False
@@ -94,7 +94,7 @@ def _is_halted(state: RunState) -> bool:
 
 
 def needs_replan(state: RunState) -> bool:
-    """Returns whether the planner is to be asked again, within the budget."""
+    """Returns whether the planner must make a new plan, within the budget."""
     if state.plan is None or state.cancel_request is not None or state.plans[-1].final:
         return False
     if get_plan_feedback(state):
@@ -121,11 +121,13 @@ def replan_reason(state: RunState) -> str:
     return "the result failed verification: " + "; ".join(failed)
 
 
-def _next_command(state: RunState, step: PlanStep, in_flight: AbstractSet[Attempt], *, halted: bool) -> Command | None:
+def _get_next_command(
+    state: RunState, step: PlanStep, in_flight: AbstractSet[Attempt], *, halted: bool
+) -> Command | None:
     """Returns the one command this step needs now, or None."""
     own = state.get_step(step.id)
     last = own.last
-    # By step, not by attempt: a task that was started has perhaps not yet written its first event.
+    # Checks the step, not the attempt: a started task may not have emitted its first event yet.
     busy = any(step_id == step.id for step_id, _ in in_flight)
     dependencies = [state.get_step(dependency) for dependency in step.depends_on]
     if last is not None and last.is_speculative and last.verdict is None:
@@ -134,7 +136,7 @@ def _next_command(state: RunState, step: PlanStep, in_flight: AbstractSet[Attemp
             return Discard(
                 step.id,
                 last.number,
-                f"step {broken.step_id} was judged {_outcome_name(broken, last.depends_on_attempts)}",
+                f"step {broken.step_id} was judged {_get_outcome_name(broken, last.depends_on_attempts)}",
             )
     if busy or own.status in ("succeeded", "replan", "aborted", "unknown"):
         return None
@@ -142,16 +144,16 @@ def _next_command(state: RunState, step: PlanStep, in_flight: AbstractSet[Attemp
         return Judge(step, last.number) if dependencies_succeeded(state, step, last.depends_on_attempts) else None
     if halted or (last is not None and last.pending_approvals):
         return None
-    number, feedback = _next_attempt(own)
+    number, feedback = _get_next_attempt(own)
     attempts = {one.step_id: one.last.number for one in dependencies if one.last is not None}
     if dependencies_succeeded(state, step, {}):
         return Start(step, number, feedback, depends_on_attempts=attempts)
-    waiting = _unjudged_dependencies(state, step, dependencies)
+    waiting = _list_unjudged_dependencies(state, step, dependencies)
     return Start(step, number, feedback, waiting, attempts) if waiting else None
 
 
-def _next_attempt(step: StepState) -> tuple[int, str | None]:
-    """Returns the number of the attempt to start and the supervisor's feedback for it; an interrupted one goes on."""
+def _get_next_attempt(step: StepState) -> tuple[int, str | None]:
+    """Returns the number of the attempt to start and the supervisor's feedback. An interrupted attempt resumes."""
     last = step.last
     if last is not None and last.output is None:
         return last.number, last.feedback
@@ -162,8 +164,8 @@ def _next_attempt(step: StepState) -> tuple[int, str | None]:
     return len(step.attempts) + 1, feedback
 
 
-def _unjudged_dependencies(state: RunState, step: PlanStep, dependencies: list[StepState]) -> tuple[str, ...]:
-    """Returns the dependencies without a verdict that a read-only step may run ahead of."""
+def _list_unjudged_dependencies(state: RunState, step: PlanStep, dependencies: list[StepState]) -> tuple[str, ...]:
+    """Returns the dependencies without a verdict that a read-only step may start before."""
     if step.effect != "read" or step.is_completion:
         return ()
     waiting: list[str] = []
@@ -182,7 +184,7 @@ def _unjudged_dependencies(state: RunState, step: PlanStep, dependencies: list[S
 
 
 def _is_invalidated(dependency: StepState, attempts: Mapping[str, int]) -> bool:
-    """Returns whether the output an attempt uses failed its verdict, or is being produced again."""
+    """Returns whether the output that an attempt uses failed its verdict, or its dependency runs again."""
     return dependency.status in ("retry", "replan", "aborted", "unknown") or not _is_same_attempt(dependency, attempts)
 
 
@@ -191,7 +193,7 @@ def _is_same_attempt(dependency: StepState, attempts: Mapping[str, int]) -> bool
     return number is None or (dependency.last is not None and dependency.last.number == number)
 
 
-def _outcome_name(step: StepState, attempts: Mapping[str, int]) -> str:
+def _get_outcome_name(step: StepState, attempts: Mapping[str, int]) -> str:
     attempt = step.find_attempt(attempts.get(step.step_id, 0)) or step.last
     verdict = attempt.verdict if attempt else None
     return verdict.outcome.value if verdict else step.status.upper()

@@ -1,4 +1,4 @@
-"""The run before, which ended with a question to the user: what it had found goes on in the run of the reply."""
+"""Finds the results of an earlier run that ended with a question to the user, for the run of the reply."""
 
 from collections.abc import Sequence
 
@@ -9,14 +9,14 @@ from agent.run_context.outputs import SKILL_CHARS, cut_text, load_output
 from agent.run_context.run import Run
 
 ASKING_RUNS = 20
-"""How many of an owner's newest runs that asked something are looked at."""
+"""The number of an owner's newest runs with a question that are searched."""
 
 
 async def find_earlier_results(run: Run, history: Sequence[ChatMessage]) -> tuple[EarlierResult, ...]:
-    """Returns the results of the run whose question this request answers; none if it answers no question.
+    """Returns the results of the run whose question this request answers; () if there is none.
 
-    That run belongs to the same owner and conversation, and its question is the last thing the assistant said. A client
-    that sends the conversation along, without a name for it, must have sent that run's prompt before the question.
+    That run has the same owner and conversation, and its question is the assistant's last message. If the client sends
+    the messages without a conversation id, the message before the question must be that run's prompt.
     """
     spoken = [message for message in history if message.role in ("user", "assistant") and message.content]
     if len(spoken) < 2 or spoken[-1].role != "assistant":
@@ -35,7 +35,7 @@ async def find_earlier_results(run: Run, history: Sequence[ChatMessage]) -> tupl
 
 
 async def _list_results(run: Run, asked: RunState) -> tuple[EarlierResult, ...]:
-    """Returns what that run was given itself, and what its steps have found."""
+    """Returns the earlier results that the run received, and the results of its own steps."""
     found = list(asked.retrieval.earlier_results) if asked.retrieval is not None else []
     steps = {step.id: step for proposed in asked.plans for step in proposed.plan.steps if not step.is_completion}
     for step in steps.values():

@@ -1,4 +1,4 @@
-"""Collects what a step's output rests on: the text its figures are compared with, and the blocks the judge reads."""
+"""Collects the evidence of a step's output: the text that explains its figures, and the blocks for the judge."""
 
 import json
 import re
@@ -14,20 +14,20 @@ from agent.run_context.outputs import JUDGE_CHARS, data_block, format_args, list
 from agent.run_context.run import Run
 
 EVIDENCE_CHARS = 16_000
-"""How much evidence the judge reads: all of it in most cases, and little enough for a context of 8k tokens."""
+"""Characters of evidence that the judge reads. Holds all evidence in most cases and fits a context of 8k tokens."""
 WINDOW_CHARS = 300
-"""How much text around a doubtful figure stays in an output that is cut."""
+"""Characters of text around a doubtful figure that stay when an output is cut."""
 _HAS_DIGIT = re.compile(r"\d")
 
 
 async def collect_figure_evidence(run: Run, step: PlanStep, attempt: AttemptState | None) -> str:
-    """Returns the text that may explain the figures of an output; empty where figures are not checked.
+    """Returns the text that may explain the figures of an output; "" if figures are not checked.
 
-    Only a model invents figures, and only where there is tool or passage evidence can a rule tell: the output of a
-    tool is its own evidence, and a plain answer rests on nothing that could be read here."""
+    Only models invent figures, and a rule needs tool or passage evidence to compare with. A tool's output is its own
+    evidence, and a plain answer has none."""
     if step.action == "skill":
         read = [output async for _, output in _iter_read_outputs(run, step, attempt)]
-        return "\n".join((*_request_texts(run, step), *map(_whole_text, read))) if read else ""
+        return "\n".join((*_iter_request_texts(run, step), *map(_join_output_texts, read))) if read else ""
     if not step.is_completion:
         return ""
     state, room = run.state, run.room
@@ -36,22 +36,22 @@ async def collect_figure_evidence(run: Run, step: PlanStep, attempt: AttemptStat
     if not results or has_images or asks_to_invent(state.question) or asks_to_invent(state.prompt):
         return ""
     recalled = state.retrieval
-    parts = [*_request_texts(run, step), room.system_prompt, room.persona]
+    parts = [*_iter_request_texts(run, step), room.system_prompt, room.persona]
     parts += [m.content for m in (*(state.request.messages or ()), *(recalled.history if recalled else ()))]
     parts += [item.text for item in (recalled.items if recalled else ())]
     parts += [item.text for item in (recalled.earlier_results if recalled else ())]
     parts += [failure_reason(state, failed) for failed in abandoned_steps(state)]
     for done, output in results:
-        parts += [done.intent, format_args(dict(done.args)), _whole_text(output)]
+        parts += [done.intent, format_args(dict(done.args)), _join_output_texts(output)]
     return "\n".join(parts)
 
 
 async def judge_blocks(
     run: Run, step: PlanStep, attempt: AttemptState, output: StepOutput, figures: Sequence[str]
 ) -> str:
-    """Returns intent, input, evidence and output as labelled blocks, each once.
+    """Returns intent, input, evidence and output as labelled blocks.
 
-    An output is cut where it is too long, but never around the doubtful `figures`."""
+    Cuts a long output, but keeps the text around the doubtful `figures`."""
     intent = step.intent or run.state.question
     blocks = [
         data_block("intent", intent, limit=JUDGE_CHARS),
@@ -71,7 +71,7 @@ async def judge_blocks(
 
 
 def cut_around(text: str, limit: int, kept: Sequence[str]) -> str:
-    """Returns `text` cut to about `limit` characters; the beginning stays, and the surroundings of each of `kept`."""
+    """Returns `text` cut to about `limit` characters. Keeps its beginning and the text around each of `kept`."""
     if len(text) <= limit:
         return text
     spans = [(0, limit)]
@@ -92,7 +92,7 @@ def cut_around(text: str, limit: int, kept: Sequence[str]) -> str:
 
 
 def _cut_evidence(text: str, limit: int) -> str:
-    """Returns the text; of one that is too long the lines with figures, which are what is mostly doubted."""
+    """Returns the text; of a long one, the lines with figures, because most doubts are about figures."""
     if len(text) <= limit:
         return text
     lines = [line for line in text.splitlines() if _HAS_DIGIT.search(line)]
@@ -102,7 +102,7 @@ def _cut_evidence(text: str, limit: int) -> str:
 async def _iter_read_outputs(
     run: Run, step: PlanStep, attempt: AttemptState | None
 ) -> AsyncIterator[tuple[str, StepOutput]]:
-    """Yields what the attempt read, each with its source: the steps it depends on, and the tools a skill called."""
+    """Yields the texts that the attempt read, each with its source: its dependencies and the tools of a skill."""
     for dependency in step.depends_on:
         output = run.state.get_step(dependency).output
         if output is not None:
@@ -114,12 +114,12 @@ async def _iter_read_outputs(
             yield call.intent.tool, await load_output(run, to_step_output(call.result))
 
 
-def _request_texts(run: Run, step: PlanStep) -> Iterator[str]:
-    """Yields the caller's own words and the step's: their figures are given."""
+def _iter_request_texts(run: Run, step: PlanStep) -> Iterator[str]:
+    """Yields the texts of the caller and of the step. Their figures need no explanation."""
     yield from (run.state.prompt, run.state.question, step.intent, format_args(dict(step.args)))
 
 
-def _whole_text(output: StepOutput) -> str:
-    """Returns everything an output says: its text, its value and its quotations."""
+def _join_output_texts(output: StepOutput) -> str:
+    """Returns an output's text, value and quotations as one text."""
     quotes = (quote for source in output.sources for quote in (source.name, *source.quotes))
     return "\n".join((output.text, json.dumps(output.value, ensure_ascii=False, default=str), *quotes))

@@ -24,14 +24,14 @@ class RunExecutor:
         self._drive = drive
 
     def open_run(self, claim: Claim) -> Run:
-        """Returns the claimed run with its state folded."""
+        """Returns the claimed run with its state, folded from its log."""
         return Run(self._engine, claim)
 
     async def execute_run(self, run: Run) -> None:
         """Drives a run to its end.
 
-        A cancelled caller leaves the run resumable. A lost claim or a failing store ends the work without an event:
-        the log belongs to another process, or cannot be written.
+        If its caller is cancelled, the run stays resumable. A lost claim or a failing store ends the work without an
+        event, because another process holds the log or the log is not writable.
         """
         run.start_clock()
         try:
@@ -57,23 +57,23 @@ class RunExecutor:
             run.close()
 
     async def release_run(self, run: Run) -> None:
-        """Releases a run that was not started, so that another process can claim it."""
+        """Releases a run that did not start, so that another process can claim it."""
         try:
             await self._release(run)
         finally:
             run.close()
 
     async def cancel_run(self, run: Run, reason: str) -> None:
-        """Stops a run of this process. What is under way ends now, and the answer says what is known."""
+        """Stops a run of this process. Work in progress ends now, and the answer reports the known results."""
         if run.state.is_finished or run.state.cancel_request is not None:
             return
         await run.emit(CancelRequested(reason=reason))
         run.stop_requested.set()
 
     async def apply_signals(self, run: Run) -> bool:
-        """Applies the signals that arrived since the last call, also those from before this process held the run.
+        """Applies the signals that arrived since the last call, and those from before this process held the run.
 
-        Returns False once the run is parked: the process that resumes it applies them.
+        Returns False if the run is parked: the process that resumes it applies them.
         """
         async with run.signal_lock:
             if run.parked:
@@ -90,11 +90,11 @@ class RunExecutor:
         return True
 
     def validate_edited_plan(self, claim: Claim, plan: JsonObject) -> Plan:
-        """Returns the plan made from a person's edit. Raises `BadRequestError`."""
+        """Returns the plan that a person edited, validated. Raises `BadRequestError`."""
         return revise_plan(Run(self._engine, claim), plan)
 
     async def _drive_until_end_or_wait(self, run: Run) -> None:
-        """Drives the run until it ends or waits for a person; a waiting run is parked and held by nobody."""
+        """Drives the run until it ends or waits for a person. Parks a waiting run."""
         while True:
             await self.apply_signals(run)
             await expire_approvals(run)
@@ -107,7 +107,7 @@ class RunExecutor:
                 return
 
     async def _park(self, run: Run) -> bool:
-        """Releases the run while it waits for a person. Returns False if a decision arrived in the meantime."""
+        """Releases a run that waits for a person. Returns False if a decision arrived in the meantime."""
         until = min((asked.expires_at for asked in run.state.pending_approvals), default=0.0)
         async with run.signal_lock:
             heard = run.last_signal

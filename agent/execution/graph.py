@@ -1,7 +1,7 @@
 """The workflow as a LangGraph `StateGraph` (`AGENT_WORKFLOW=langgraph`, the extra `langgraph`).
 
 The stages, `next_stage` and the log are the same; only the loop that calls the stages differs. The graph's state holds
-the position in the workflow and nothing else. The run's state is in its log, so no checkpointer is needed.
+only the position in the workflow. The run's state is in its log, so the graph needs no checkpointer.
 """
 
 from collections.abc import Awaitable, Callable
@@ -14,11 +14,11 @@ from agent.execution.workflow import ROUTES, StageName, next_stage, run_stage
 from agent.run_context.run import Run
 
 MAX_STAGES = 200
-"""A run of three replans passes 20 stages; more is a defect of the routing, not a long run."""
+"""A run with three replans passes 20 stages. More than this limit is a defect of the routing."""
 
 
 class GraphState(TypedDict):
-    """The graph's state: the stages passed, and the next one."""
+    """The graph's state: the completed stages and the next one."""
 
     passed: list[StageName]
     next: StageName | None
@@ -54,12 +54,12 @@ def compile_graph() -> Any:
     for stage, followers in ROUTES.items():
         graph.add_node(stage, _build_node(stage))
         graph.add_conditional_edges(stage, _route, [follower or END for follower in followers])
-    graph.add_conditional_edges(START, _route, [*ROUTES, END])  # a resumed run begins where its log ends
+    graph.add_conditional_edges(START, _route, [*ROUTES, END])  # a resumed run starts at the end of its log
     return graph.compile()
 
 
 def _build_node(stage: StageName) -> Any:
-    # The annotation must not be a forward reference: LangGraph reads it to know what to inject.
+    # LangGraph reads the annotation to inject the argument, so it must not be a forward reference.
     async def node(state: GraphState, runtime: Any) -> GraphState:
         run: Run = runtime.context.run
         await run_stage(run, stage)

@@ -1,8 +1,8 @@
-"""The ground of a run: what its planner is told without asking, as one block of data.
+"""Builds the ground of a run: facts for the planner, as one block of data.
 
-The date, the names of readable files, the collections, and what foreign servers say about their use. Only what the run
-may use anyway is told: no file without a file tool, no server without a tool of it. All of it was written by others, so
-that it stands in a block of its own, without control characters.
+The ground holds the date, the names of readable files, the collections, and the instructions of foreign servers. It
+lists files only for runs with a file tool, and servers only for runs with one of their tools. Other people wrote these
+texts, so they stand in a block of data, without control characters.
 """
 
 import logging
@@ -28,13 +28,13 @@ NAME_CHARS, INSTRUCTION_CHARS, MAX_WORDS = 120, 400, 12
 _WORD = re.compile(r"[^\W\d_]+")
 SHORTEST_WORD = 3
 QUOTED_LETTERS = 20
-"""So many letters in a row do not agree by chance."""
+"""Letters. A match of this length is no coincidence."""
 _FILE_TOOLS = frozenset({"read_file", "list_files", "search_files", "describe_table", "query_table"})
 _COLLECTION_TOOLS = frozenset({"search_knowledge", "answer", "answer_from_documents", "list_documents"})
 
 
 async def build_ground(run: Run, catalogue: Catalogue) -> str:
-    """Returns the ground of a run as text. A source that fails is left out: the request can go on without it."""
+    """Returns the ground of a run as text. Omits a source that fails: the request can proceed without it."""
     question = run.state.understanding.question if run.state.understanding else run.state.prompt
     tools = {name for card in catalogue.skills for name in card.tools} | {spec.name for spec in catalogue.tools}
     sources = run.engine.ground
@@ -59,14 +59,14 @@ async def build_ground(run: Run, catalogue: Catalogue) -> str:
 
 
 def describe_files(files: Sequence[GroundFile], question: str) -> list[str]:
-    """Returns the names of the files that hold words of the question, then of the newest, and how many there are."""
+    """Returns a count of the files and the names of some: first those with words of the question, then the newest."""
     asked = [word for word in words(split_name(question)) if len(word) >= SHORTEST_WORD]
 
     def rank(file: GroundFile) -> tuple[int, float]:
-        path = file.path.lower()  # parts of words will do: there may be 20,000 paths, and this orders them only
+        path = file.path.lower()  # a substring match is enough to sort up to 20,000 paths
         return (-sum(word in path for word in asked), -file.modified)
 
-    # A file name of many words can hold an instruction; list_files returns it as untrusted data.
+    # A long file name can hold an instruction. list_files returns it as untrusted data.
     ranked = (file for file in sorted(files, key=rank) if _count_words(file.path) <= MAX_WORDS)
     shown = list(islice(ranked, MAX_FILES))
     if not files:
@@ -81,19 +81,19 @@ def _count_words(path: str) -> int:
 
 
 def quotes_ground(plan: Plan, ground: str, said: str) -> bool:
-    """Returns whether a step that changes something has an argument with words of the ground that the user has not
-    `said`. The author of a file name could otherwise choose what is sent, so a person is asked."""
-    told, own = _letters(ground), _letters(said)
+    """Returns whether a step with a side effect has an argument with text from the ground that is missing in `said`,
+    the user's words. Such a step needs approval: otherwise the author of a file name could choose what is sent."""
+    told, own = _keep_letters(ground), _keep_letters(said)
     for step in plan.steps:
         if has_side_effect(step.tool, step.effect):
-            given = _letters("\n".join(iter_texts(dict(step.args))))
+            given = _keep_letters("\n".join(iter_texts(dict(step.args))))
             pieces = (given[at : at + QUOTED_LETTERS] for at in range(len(given) - QUOTED_LETTERS + 1))
             if any(piece in told and piece not in own for piece in pieces):
                 return True
     return False
 
 
-def _letters(text: str) -> str:
+def _keep_letters(text: str) -> str:
     return "".join(filter(str.isalnum, text.casefold()))
 
 

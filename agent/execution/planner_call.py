@@ -1,4 +1,4 @@
-"""The planner's call of a run: metered, and with an answer in it shown while it is written."""
+"""The planner's model call of a run. Meters it and streams an answer in it."""
 
 from agent.core.events import AnswerStarted, FinishReason, StepOutput
 from agent.core.models import JsonObject
@@ -10,14 +10,14 @@ from agent.run_context.model_calls import MeteredModels
 from agent.run_context.run import Run
 
 ANSWER_STEP = "answer"
-"""The id of the step under which a planner's answer is recorded."""
+"""The id of the step that records a planner's answer."""
 REASON = "the planner answers by itself"
 _SHAPING_OPTIONS = frozenset({
     "frequency_penalty", "logit_bias", "max_completion_tokens", "min_p", "prediction", "presence_penalty",
     "reasoning_effort", "repetition_penalty", "response_format", "seed", "stop", "top_k", "top_p", "verbosity",
     "web_search_options",
 })  # fmt: skip
-"""Parameters of a request that are about the answer's text: a completion is asked with them, a planner cannot be."""
+"""Parameters that shape the answer's text. They apply to a completion but not to a planner's call."""
 _FINISH_REASONS: dict[str, FinishReason] = {"length": "length", "content_filter": "content_filter"}
 
 
@@ -30,11 +30,11 @@ def choose_answer_form(run: Run) -> AnswerForm:
     tainted_memory = state.retrieval is not None and any(item.tainted for item in state.retrieval.items)
     if (
         setting == "off"
-        or state.plan is not None  # a new plan: results are there, or a person has said how
+        or state.plan is not None  # a replan: results exist, or a person gave feedback
         or room.answer_tier == "high"
         or room.persona
         or room.citations
-        or tainted_memory  # an answer may quote it, a planner is not shown it
+        or tainted_memory  # an answer may quote it, but the planner's prompt omits it
         or request.images
         or request.max_tokens is not None
         or _SHAPING_OPTIONS & request.options.keys()
@@ -44,13 +44,13 @@ def choose_answer_form(run: Run) -> AnswerForm:
 
 
 class PlannerCall:
-    """Implements `PlannerModel` for one run; it never carries tools."""
+    """Implements `PlannerModel` for one run. Its calls have no tools."""
 
     def __init__(self, run: Run, form: AnswerForm) -> None:
         self._run = run
         self._models = MeteredModels(run)
         translated = run.state.understanding is not None and run.state.understanding.translated
-        # An answer that is to be translated, or looked at as a whole, is not shown before it is.
+        # An answer that needs translation or a check as a whole is not streamed.
         self._streams = form in ("text", "json") and not translated and not run.room.guard_output.requires_whole_answer
 
     async def ask(self, messages: tuple[JsonObject, ...], schema: ResponseSchema | None) -> ModelReply:
@@ -72,7 +72,7 @@ class PlannerCall:
 
 
 class _AnswerStream:
-    """Shows the answer in a planner's reply while it is written, with what the model thought before it."""
+    """Streams the answer in a planner's reply, with the model's reasoning before it."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -81,7 +81,7 @@ class _AnswerStream:
         self._writer: DeltaWriter | None = None
 
     async def write(self, chunk: ModelChunk) -> None:
-        """Takes up one piece of the reply."""
+        """Adds one piece of the reply."""
         self._reasoning.append(chunk.reasoning)
         text = self._detector.feed(chunk.text) if chunk.text else ""
         if self._writer is None:
@@ -98,7 +98,7 @@ class _AnswerStream:
             await self._writer.add(chunk.refusal, "refusal")
 
     async def end(self) -> None:
-        """Shows what was held back."""
+        """Writes the rest that the filters hold."""
         if self._writer is not None:
             await self._writer.end()
 

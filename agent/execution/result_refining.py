@@ -1,4 +1,4 @@
-"""Lets a tool improve its result by the run's model (`RefiningTool`)."""
+"""Lets a tool improve its result with the run's model (`RefiningTool`)."""
 
 from agent.core.events import ToolReturned
 from agent.core.models import JsonObject
@@ -12,9 +12,10 @@ from agent.tools import RefiningTool, Tool
 async def refine_result(
     run: Run, tool: Tool, args: JsonObject, returned: ToolReturned, site: CallSite
 ) -> tuple[ToolReturned, str | None]:
-    """Returns the improved result, or the unchanged one and why it stays; no reason if no model was asked.
+    """Returns the improved result, or the unchanged one with the reason; None as reason if no model was called.
 
-    Applies to tools that the room requires, in a run's first plan: a result that failed a gate is left to the rules."""
+    Applies to tools that the room requires, in a run's first plan. In a replan after a failed gate, the result stays
+    unchanged."""
     is_first_plan = run.state.plan is None or run.state.plan.version == 0
     required = {*run.room.required_tools, *(name for names in run.room.tools_by_topic.values() for name in names)}
     value = returned.output

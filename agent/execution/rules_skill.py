@@ -1,4 +1,4 @@
-"""A skill without a model: the tools of its scope that the rules can fill from the task, one after the other."""
+"""Executes a skill without a model: calls the skill's tools whose arguments the rules can read from the task."""
 
 from collections.abc import Mapping
 
@@ -17,8 +17,8 @@ from agent.tools import Tool, ToolSpec
 async def run_by_rules(
     run: Run, step: PlanStep, attempt: int, tools: Mapping[str, Tool], task: str, *, tainted: bool
 ) -> StepOutput:
-    """What the skill's tools return for the task, joined. `ModelNotConfiguredError` when no rule fits: a skill is
-    an instruction to a model, and pretending to have followed it would be worse than saying so."""
+    """Returns the joined results of the skill's tools for the task. Raises `ModelNotConfiguredError` if no rule
+    matches: a skill is an instruction to a model, and the rules do not pretend to have followed it."""
     calls = tool_calls_for(task, [tool.spec for tool in tools.values()])
     if not calls:
         raise ModelNotConfiguredError(
@@ -44,7 +44,7 @@ async def run_by_rules(
 
 
 def _apply_replies(run: Run, spec: ToolSpec, args: JsonObject, site: CallSite) -> JsonObject:
-    """The arguments of a call with what people have said when they were asked about it."""
+    """Returns the arguments of a call, changed by people's replies to its approval questions."""
     for asked in run.state.approvals:
         decided = run.state.decisions.get(asked.approval_id) if asked.call_id == site.call_id else None
         if decided is not None and decided.decision == "answered":

@@ -1,4 +1,4 @@
-"""Applies a person's decisions to a run, and checks plans that a person edited."""
+"""Applies people's decisions to a run, and validates plans that a person edited."""
 
 import time
 from typing import Literal
@@ -18,9 +18,9 @@ Decision = Literal["approved", "rejected", "answered", "expired"]
 
 
 async def apply_signal(run: Run, signal: Signal) -> bool:
-    """Turns a person's decision into events. Returns whether it ends the run.
+    """Records a person's decision as events. Returns whether it ends the run.
 
-    A decision on something that is decided already, or was replaced, has no effect.
+    Ignores a decision on a question that has an answer or was replaced.
     """
     wanted = signal.payload.get("approvals")
     ids = {str(name) for name in wanted} if isinstance(wanted, list) else set()
@@ -30,34 +30,36 @@ async def apply_signal(run: Run, signal: Signal) -> bool:
             continue
         if signal.kind != "approve":
             rejected = signal.kind == "reject"
-            decided = _decision_event(asked, "rejected" if rejected else "answered", by, reason)
-            ending = [CancelRequested(reason=_rejection_reason(reason))] if rejected and asked.call_id is None else []
+            decided = _build_decision_event(asked, "rejected" if rejected else "answered", by, reason)
+            ending = (
+                [CancelRequested(reason=_get_rejection_reason(reason))] if rejected and asked.call_id is None else []
+            )
             await run.emit(_place_decision(run, asked, decided), *ending)
         elif compute_digest(asked.items, asked.plan_version, tool_pin(run)) != asked.digest:
-            changed = _decision_event(asked, "expired", by, "a tool has changed since it was shown")
+            changed = _build_decision_event(asked, "expired", by, "a tool has changed since it was shown")
             await run.emit(_place_decision(run, asked, changed))
         elif isinstance(edited := signal.payload.get("plan"), dict) and asked.call_id is None:
             await _approve_edited(run, asked, edited, by)
         else:
-            await run.emit(_place_decision(run, asked, _decision_event(asked, "approved", by, reason)))
+            await run.emit(_place_decision(run, asked, _build_decision_event(asked, "approved", by, reason)))
     return run.state.cancel_request is not None
 
 
 async def expire_approvals(run: Run) -> None:
-    """Ends a run whose question was not answered in time."""
+    """Ends a run whose question has expired."""
     now = time.time()
     late = [asked for asked in run.state.pending_approvals if asked.expires_at <= now]
     if not late:
         return
     drafts = [
-        _place_decision(run, asked, _decision_event(asked, "expired", "nobody", "nobody decided in time"))
+        _place_decision(run, asked, _build_decision_event(asked, "expired", "nobody", "nobody decided in time"))
         for asked in late
     ]
     await run.emit(*drafts, CancelRequested(reason="nobody decided on the approval in time"))
 
 
 def revise_plan(run: Run, data: JsonObject) -> Plan:
-    """Returns a plan that a person edited, checked like any other. Steps that are done stay as they are.
+    """Returns a plan that a person edited, after validation. Completed steps stay unchanged.
 
     Raises `BadRequestError` with every problem.
     """
@@ -76,7 +78,7 @@ def revise_plan(run: Run, data: JsonObject) -> Plan:
         if tried:
             raise PlanInvalidError([f"step {name} has been tried already; give it another id" for name in tried])
         plan = validate_plan(raw, catalogue, max_steps=room.budgets.max_steps, known_ids=done)
-    except PlanInvalidError as error:  # a person's fault, not a model's
+    except PlanInvalidError as error:  # a person wrote this plan, so the error is the caller's
         message = "the edited plan cannot be carried out: " + "; ".join(error.problems)
         raise BadRequestError(message, param="plan", problems=list(error.problems)) from error
     needs = bool(kept) or bool(room.persona) or room.citations
@@ -93,7 +95,7 @@ def revise_plan(run: Run, data: JsonObject) -> Plan:
 
 
 async def _approve_edited(run: Run, asked: ApprovalRequested, edited: JsonObject, by: str) -> None:
-    """Replaces the plan that was shown by the edited one, and approves it."""
+    """Replaces the plan that the person saw by the edited one, and approves it."""
     plan = revise_plan(run, edited)
     proposed = PlanProposed(
         plan=plan,
@@ -102,20 +104,20 @@ async def _approve_edited(run: Run, asked: ApprovalRequested, edited: JsonObject
         replan_reason=f"{by} edited the plan",
         asked_for=True,
     )
-    decided = _decision_event(asked, "approved", by, "edited").model_copy(
+    decided = _build_decision_event(asked, "approved", by, "edited").model_copy(
         update={"plan_version": plan.version, "edited": True}
     )
     await run.emit(proposed, decided)
 
 
-def _decision_event(asked: ApprovalRequested, decision: Decision, by: str, reason: str) -> ApprovalDecided:
+def _build_decision_event(asked: ApprovalRequested, decision: Decision, by: str, reason: str) -> ApprovalDecided:
     return ApprovalDecided(
         approval_id=asked.approval_id, decision=decision, by=by, reason=reason, plan_version=asked.plan_version
     )
 
 
 def _place_decision(run: Run, asked: ApprovalRequested, decided: ApprovalDecided) -> EventDraft:
-    """Returns the decision as an event of the attempt that waits for it, where it is about a call."""
+    """Returns the decision as an event; if it is about a call, as an event of the attempt that waits for it."""
     if asked.call_id is None:
         return EventDraft(decided)
     step_id = asked.items[0].step_id
@@ -125,5 +127,5 @@ def _place_decision(run: Run, asked: ApprovalRequested, decided: ApprovalDecided
     return EventDraft(decided, step_id, attempt)
 
 
-def _rejection_reason(reason: str) -> str:
+def _get_rejection_reason(reason: str) -> str:
     return f"the plan was rejected: {reason}" if reason else "the plan was rejected"

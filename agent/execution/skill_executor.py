@@ -1,7 +1,7 @@
-"""`SkillExecutor`: the body of a skill instructs the model, which may call only the tools in the skill's scope.
+"""`SkillExecutor`: a model follows the skill's body and may call only the tools in the skill's scope.
 
-The loop is bounded by turns. Every turn is in the log, so an interrupted skill resumes at its turn. Calls outside the
-scope are refused and recorded, and the model is told.
+The number of turns is limited. Every turn is in the log, so an interrupted skill resumes at its turn. A call outside
+the scope is refused and recorded; the refusal is the call's result.
 """
 
 import asyncio
@@ -37,8 +37,8 @@ class SkillExecutor:
     async def execute(self, args: JsonObject, feedback: str | None, *, tainted: bool) -> StepOutput:
         """Returns the skill's final text.
 
-        Raises `SkillTurnsError`, `ModelOutputError` and `BudgetError`. If no model can be asked, the skill's tools
-        are called by rule, and the output says so.
+        Raises `SkillTurnsError`, `ModelOutputError` and `BudgetError`. If no model is reachable, calls the skill's
+        tools by rules, and the output records why.
         """
         self._turns.tainted = tainted
         if not self._run.works_with_model:
@@ -60,7 +60,7 @@ class SkillExecutor:
         return StepOutput(value=text, text=text, tainted=self._turns.tainted, sources=sources)
 
     async def _run_turns(self, args: JsonObject, feedback: str | None) -> str:
-        """Runs the bounded loop: ask the model, call its tools, until it answers in text."""
+        """Runs the loop: asks the model and executes its tool calls, until the model answers in text."""
         messages = [await asyncio.to_thread(self._system_message, args), self._task_message(args, feedback)]
         recorded = list(self._recorded_turns())
         models = MeteredModels(self._run, self._step.id, self._attempt)
@@ -73,7 +73,7 @@ class SkillExecutor:
                 reply = await self._ask_model(models, tuple(messages), () if last else wire)
             calls = self._turns.parse_calls(reply)
             if not calls:
-                if turn < len(recorded) and self._is_answer:  # some of it may have been heard, before a crash
+                if turn < len(recorded) and self._is_answer:  # a crashed process may have streamed a part of it
                     await self._reply_stream().discard("the answer is told again, from the log")
                 return reply.text
             messages.append(assistant_message(reply, calls))
@@ -86,7 +86,7 @@ class SkillExecutor:
     async def _ask_model(
         self, models: MeteredModels, messages: tuple[JsonObject, ...], tools: tuple[JsonObject, ...]
     ) -> AssistantTurn:
-        """Returns the model's next turn; streams it where it may be the answer of the run."""
+        """Returns the model's next turn. Streams it if it may be the run's answer."""
         if not self._is_answer:
             reply = await models.complete("skill", messages, tier=self._tier, tools=tools, keep_message=True)
             return to_assistant_turn(reply)
@@ -115,7 +115,7 @@ class SkillExecutor:
     def _is_answer(self) -> bool:
         """Returns whether the skill's text is the answer and may be streamed.
 
-        That is so in the skill's own room, if no completion follows and nothing checks or translates the whole answer.
+        It is in the skill's own room, if no completion follows and no stage checks or translates the whole answer.
         """
         run, plan = self._run, self._run.state.plan
         if run.room.skill != self._step.tool or plan is None or any(step.is_completion for step in plan.steps):
@@ -128,7 +128,7 @@ class SkillExecutor:
     async def _run_by_rules(self, args: JsonObject, reason: str | None) -> StepOutput:
         tainted = self._turns.tainted
         tools = scoped_tools_by_rules(self._run, self._skill)
-        # Rules read the task alone: tools that stand in for a model look up themselves what else is known.
+        # Rules read only the task; tools that work without a model look up further facts themselves.
         task = str(args.get("task") or "")
         output = await run_by_rules(self._run, self._step, self._attempt, tools, task, tainted=tainted)
         return output.model_copy(update={"effective": "rules", "fallback_reason": reason})
@@ -160,7 +160,7 @@ class SkillExecutor:
 
 
 def scoped_tools(run: Run, skill: Skill) -> dict[str, Tool]:
-    """Returns the tools a skill may call: those it declares, within what room and caller allow, and its files."""
+    """Returns the tools a skill may call: its declared tools that room and caller allow, and its file reader."""
     available = allowed_tools(run)
     tools: dict[str, Tool] = {name: run.engine.registry.get(name) for name in skill.select_tools(available)}
     if skill.list_files():
@@ -169,5 +169,5 @@ def scoped_tools(run: Run, skill: Skill) -> dict[str, Tool]:
 
 
 def scoped_tools_by_rules(run: Run, skill: Skill) -> dict[str, Tool]:
-    """Returns the tools that rules may call in place of a skill."""
+    """Returns the tools that rules may call for a skill."""
     return {name: run.engine.registry.get(name) for name in skill.select_rules_tools(allowed_tools(run))}

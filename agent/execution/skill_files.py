@@ -1,4 +1,4 @@
-"""`read_skill_file`: reads a skill's own references and assets, confined to its folder."""
+"""`read_skill_file`: reads a skill's own references and assets; paths outside its folder are refused."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from agent.tools import READ_ONLY, ToolContext, TypedTool
 
 
 class SkillFileInput(BaseModel):
-    """Which file."""
+    """The file to read."""
 
     path: str = Field(description="path of the file, relative to the skill's folder")
 
@@ -22,7 +22,7 @@ class SkillFileOutput(BaseModel):
 
 
 class SkillFileTool(TypedTool[SkillFileInput, SkillFileOutput]):
-    """Reads the files of one skill. Offered to that skill only."""
+    """Reads the files of one skill. Only that skill can call it."""
 
     name = "read_skill_file"
     description = "Read one of this skill's own files (references, assets)."
@@ -39,5 +39,5 @@ class SkillFileTool(TypedTool[SkillFileInput, SkillFileOutput]):
         return SkillFileOutput(path=args.path, text=await asyncio.to_thread(self._skill.read_file, args.path))
 
     def format_text(self, output: SkillFileOutput) -> str:
-        """Returns the file's text alone."""
+        """Returns only the file's text."""
         return output.text

@@ -1,4 +1,4 @@
-"""Plans that no planner is asked for: the request, its route or its room leave nothing to choose."""
+"""Plans without a planner call, for requests whose route or room determines the plan."""
 
 from agent.core.models import JsonObject, Plan, PlanStep
 from agent.execution.catalogue import worst_effect
@@ -13,17 +13,17 @@ from agent.skills import Skill
 
 KNOWLEDGE_TOOL, LISTING_TOOL = "search_knowledge", "list_documents"
 HISTORY_MESSAGES, HISTORY_CHARS = 8, 400
-"""How much of what was said before the skill of a room is told; its briefing has the rest."""
+"""Messages, and characters of each, that a room's skill receives. Its briefing supplies the rest."""
 
 
 def plan_completion_only(run: Run, why: str) -> Plan:
-    """The plan of what needs nothing but an answer."""
+    """Returns a plan with a completion only."""
     step = PlanStep(id="answer", executor="litellm", action="completion", tool="completion", intent="answer the user")
     return Plan(goal=_make_goal(run), steps=(step,), origin="rules", origin_reason=why)
 
 
 def plan_document_listing(run: Run) -> Plan:
-    """The plan of who asks which documents there are: no passage of any of them says so."""
+    """Returns the plan for a question about which documents exist. No passage of a document answers it."""
     args = {name: value for name, value in build_search_args(run.state.request.metadata, "").items() if name != "query"}
     intent = "list the documents"
     step = PlanStep(id="s1", executor="agent", action="tool", tool=LISTING_TOOL, args=args, intent=intent)
@@ -33,7 +33,7 @@ def plan_document_listing(run: Run) -> Plan:
 
 
 def plan_knowledge_lookup(run: Run) -> Plan:
-    """The plan of every question in a room of knowledge: look it up, answer from what was found."""
+    """Returns the plan of a question in a room with `knowledge`: search, then answer from the results."""
     topics = parse_comparison(run.state.question)
     queries = [topic.query for topic in topics] or [cut_text(run.state.question, 4_000)]
     searches = tuple(
@@ -56,8 +56,9 @@ def plan_knowledge_lookup(run: Run) -> Plan:
 
 
 def _plan_room_skill(run: Run, skill: Skill, task: str, why: str) -> Plan:
-    """The plan of every request in a room with a skill of its own: what is known, then the skill, which is told that
-    and what was said before. It answers by itself."""
+    """Returns the plan of a request in a room with its own skill: the briefing tool, then the skill.
+
+    The skill receives the briefing and the newest messages, and writes the answer."""
     before: tuple[PlanStep, ...] = ()
     told: JsonObject = {}
     if skill.briefing is not None:
@@ -81,7 +82,7 @@ def _plan_room_skill(run: Run, skill: Skill, task: str, why: str) -> Plan:
 
 
 def plan_skill(run: Run, name: str, task: str, why: str) -> Plan:
-    """The plan of who calls a skill by its name, or is in the room of one."""
+    """Returns the plan of a request that calls a skill by name, or of a room with its own skill."""
     skill = run.engine.skills.get(name)
     if skill.name == run.room.skill:
         return _plan_room_skill(run, skill, task, why)
@@ -98,7 +99,7 @@ def plan_skill(run: Run, name: str, task: str, why: str) -> Plan:
 
 
 def plan_explicit_calls(run: Run, why: str) -> Plan:
-    """The plan of who names the calls."""
+    """Returns the plan of a request that names its tool calls."""
     steps = tuple(
         PlanStep(
             id=f"s{number}",
@@ -121,7 +122,7 @@ def plan_explicit_calls(run: Run, why: str) -> Plan:
 
 
 def _append_completion(run: Run, steps: tuple[PlanStep, ...], *, always: bool = False) -> tuple[PlanStep, ...]:
-    """The steps, and a completion where several results, a persona or citations call for one."""
+    """Returns the steps, with a completion if several results, a persona or citations need one."""
     if not (always or len(steps) > 1 or run.room.persona or run.room.citations):
         return steps
     answer = PlanStep(

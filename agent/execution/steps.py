@@ -1,4 +1,4 @@
-"""One attempt of a step: resolves the arguments, executes it, and records its end with the verdict."""
+"""Runs one attempt of a step: resolves the arguments, executes the step, records its end and the verdict."""
 
 from collections.abc import Sequence
 from time import monotonic
@@ -23,16 +23,17 @@ from agent.run_context.run_tools import allowed_tools
 
 
 async def run_attempt(run: Run, start: Start) -> None:
-    """Executes an attempt and records its end; with the rules' verdict, unless the judge is to be asked.
+    """Executes an attempt and records its end, with the rules' verdict unless the judge decides.
 
-    Failures of the work become the step's output. `StaleEpochError` and `StoreError` are raised: the run ends here.
+    A failure of the work becomes the step's output. Raises `StaleEpochError` and `StoreError`, which end the run
+    here.
     """
     started = monotonic()
     bodies: list[EventDraft] = []
     try:
         bodies, output = await _execute(run, start)
     except ApprovalPendingError:
-        return  # the attempt goes on when a person has decided
+        return  # the attempt resumes after a person's decision
     except (StaleEpochError, StoreError):
         raise
     except AgentError as error:
@@ -43,19 +44,19 @@ async def run_attempt(run: Run, start: Start) -> None:
 async def record_output(
     run: Run, start: Start, output: StepOutput, before: Sequence[EventDraft] = (), *, duration: float
 ) -> None:
-    """Records the end of an attempt after `before`, in one transaction with the verdict where the rules give one."""
+    """Records the end of an attempt after `before`, in one transaction with the rules' verdict if there is one."""
     step, number = start.step, start.attempt
     found, finished = await run.redaction.finish_step(step, number, output, duration)
     drafts = [*before, *found, EventDraft(finished, step.id, number)]
     if not _has_unknown_outcome(run, step, number):
-        drafts += await _rule_verdict_events(run, start, finished.output)
-    # What a model wrote can be written again; what a tool did cannot be done again.
+        drafts += await _build_rule_verdict(run, start, finished.output)
+    # A model's text can be written again; a tool's effect cannot be undone.
     can_be_lost = step.is_completion and isinstance(finished.output.value, str)
     await (run.note if can_be_lost else run.emit)(*drafts)
 
 
 def build_failed_output(error: AgentError) -> StepOutput:
-    """Returns the output of an attempt that ended with an error, with what a provider said of it."""
+    """Returns the output of an attempt that ended with an error, with the provider's details."""
     output = StepOutput(error_code=error.code, error=error.message, text="")
     if not isinstance(error, ModelError):
         return output
@@ -70,10 +71,10 @@ def build_failed_output(error: AgentError) -> StepOutput:
 
 
 async def _execute(run: Run, start: Start) -> tuple[list[EventDraft], StepOutput]:
-    """Returns the output of the attempt, and drafts for the same transaction as its end."""
+    """Returns the attempt's output, and drafts for the transaction of its end."""
     step, number = start.step, start.attempt
     args, tainted = await _resolve_args(run, start)
-    begin = await _start_events(run, start, args, tainted=tainted)
+    begin = await _build_start_events(run, start, args, tainted=tainted)
     if step.action in ("tool", "memory"):
         return await StepExecutorAgent(run, step, number).execute(args, begin, tainted=tainted)
     await run.note(*begin)
@@ -95,7 +96,7 @@ class StepExecutorAgent:
     async def execute(
         self, args: JsonObject, begin: tuple[EventDraft, ...], *, tainted: bool
     ) -> tuple[list[EventDraft], StepOutput]:
-        """Returns the tool's return, to be committed with the attempt's end, and the output made from it."""
+        """Returns the draft of the tool's return, for the transaction of the attempt's end, and the output."""
         if self._step.tool not in allowed_tools(self._run):
             await self._run.emit(*begin)
             lost = await report_lost_effect(self._run, self._site)
@@ -105,7 +106,8 @@ class StepExecutorAgent:
             message = withheld or f"{self._step.tool!r} is not allowed in this run"
             return [], StepOutput(error_code="ERR_TOOL_DENIED", error=message)
         failure = find_lasting_failure(self._run.state, self._step, args)
-        if begin and failure is not None:  # without `begin` the attempt is resumed: its call may have been made
+        # Without `begin`, the attempt is resumed and its call may already have started.
+        if begin and failure is not None:
             await self._run.emit(*begin)
             message = f"not called again, because the same call failed before: {failure}"
             return [], StepOutput(error_code="ERR_TOOL_DENIED", error=message)
@@ -119,9 +121,9 @@ class StepExecutorAgent:
 
 
 async def _resolve_args(run: Run, start: Start) -> tuple[JsonObject, bool]:
-    """Returns the step's arguments with references filled in, and whether any of them came from outside.
+    """Returns the step's arguments with resolved references, and whether any argument is tainted.
 
-    References read the attempts named in `start`, even if a dependency is being repeated.
+    References read the attempts that `start` names, even if a dependency is running again.
     """
     step = start.step
     outputs: dict[str, StepOutput] = {}
@@ -137,8 +139,8 @@ async def _resolve_args(run: Run, start: Start) -> tuple[JsonObject, bool]:
     return resolved.args, tainted or run.state.tainted
 
 
-async def _start_events(run: Run, start: Start, args: JsonObject, *, tainted: bool) -> tuple[EventDraft, ...]:
-    """Returns `step.started` (and `step.speculative`), or nothing if an earlier process recorded them."""
+async def _build_start_events(run: Run, start: Start, args: JsonObject, *, tainted: bool) -> tuple[EventDraft, ...]:
+    """Returns `step.started` (and `step.speculative`); () if an earlier process recorded them."""
     step, number = start.step, start.attempt
     if any(attempt.number == number for attempt in run.state.get_step(step.id).attempts):
         return ()
@@ -151,8 +153,8 @@ async def _start_events(run: Run, start: Start, args: JsonObject, *, tainted: bo
     return tuple(begin)
 
 
-async def _rule_verdict_events(run: Run, start: Start, output: StepOutput) -> list[EventDraft]:
-    """Returns the verdict if the rules decide and no dependency is still unjudged."""
+async def _build_rule_verdict(run: Run, start: Start, output: StepOutput) -> list[EventDraft]:
+    """Returns the verdict if the rules decide and every dependency has a verdict."""
     step = start.step
     if not dependencies_succeeded(run.state, step, start.depends_on_attempts):
         return []

@@ -1,7 +1,7 @@
-"""`SubAgentRunner`: starts sub-agents within a run. The tool gateway hands it to the tools it calls.
+"""`SubAgentRunner`: starts sub-agents within a run, for the tools that the tool gateway calls.
 
-A sub-agent gets its own tools and, of those it borrows, the ones that its parent has and that only read. The room
-limits depth and number. It works on the parent's budgets, see `subagent_work.py`.
+A sub-agent has its own tools and may borrow read-only tools of its parent. The room limits depth and number. Its work
+counts against the parent's budgets, see `subagent_work.py`.
 """
 
 import itertools
@@ -27,7 +27,7 @@ from agent.tools import SubAgentSpawner, Tool
 
 
 class SubAgentRunner:
-    """The sub-agents of this process. Implements `SubAgentSpawners`."""
+    """Holds the sub-agents of this process. Implements `SubAgentSpawners`."""
 
     def __init__(self, materials: SubAgentResources, kinds: Iterable[SubAgentClass] = SUBAGENTS) -> None:
         self.materials = materials
@@ -40,7 +40,7 @@ class SubAgentRunner:
 
 @dataclass(frozen=True, slots=True)
 class _GrantedTools:
-    """The tools a sub-agent gets, and the names of those withheld."""
+    """The tools that a sub-agent gets, and the names of the withheld ones."""
 
     tools: dict[str, Tool]
     withheld: tuple[str, ...]
@@ -84,10 +84,10 @@ class CallSpawner:
             await agent.aclose()
 
     def _choose_span(self, agent_id: str, task: JsonObject) -> str:
-        """Returns the span of a sub-agent: the one it had before a crash, else the next free one.
+        """Returns the span of a sub-agent: its span from before a crash, else the next free one.
 
-        A span is reused for the same agent and task. The order of starts is not enough: a tool that is called again
-        knows some results already and starts only the other sub-agents.
+        The same agent and task reuse a span. The order of starts is no key, because a repeated call skips the
+        sub-agents whose results it already has.
         """
         shown = shorten_args(task)
         for span in self._iter_spans():
@@ -117,9 +117,9 @@ class CallSpawner:
     async def _prepare(
         self, kind: SubAgentClass, agent: SubAgent[Any, Any], span: str, task: JsonObject, *, is_new: bool
     ) -> Mapping[str, Tool]:
-        """Returns the sub-agent's tools after it is ready and its start is in the log.
+        """Prepares the sub-agent, records its start and returns its tools.
 
-        It counts against the room's limit from now on: others may start while it gets ready.
+        It counts against the room's limit from now on, because other sub-agents may start during the preparation.
         """
         self._run.subagents_starting += is_new
         try:
@@ -137,7 +137,7 @@ class CallSpawner:
             self._run.subagents_starting -= is_new
 
     def _check_limits(self, agent_id: str) -> None:
-        """Raises `ToolDeniedError` if the room allows no more sub-agents, or none at this depth."""
+        """Raises `ToolDeniedError` if the room allows no more sub-agents, or no sub-agents at this depth."""
         room = self._run.room
         if self._depth > room.subagent_depth:
             raise ToolDeniedError(
@@ -154,12 +154,12 @@ class CallSpawner:
 
     @property
     def _depth(self) -> int:
-        """The depth of a sub-agent started here; 1 if a skill or a plan starts it."""
+        """Returns the depth of a sub-agent that starts here; 1 if a skill or a plan starts it."""
         parent = self._run.state.subagents.get(self._site.span)
         return parent.start.depth + 1 if parent is not None else 1
 
     def _grant_tools(self, kind: SubAgentClass, own: Iterable[Tool]) -> _GrantedTools:
-        """Returns its own tools, and the borrowed ones that its parent has. All of them only read."""
+        """Returns the sub-agent's own tools and its parent's tools that it may borrow. All are read-only."""
         tools = {tool.spec.name: tool for tool in own}
         for tool in tools.values():
             if tool.spec.effect != "read":
@@ -203,9 +203,9 @@ class CallSpawner:
 
 
 def parent_tools(run: Run, site: CallSite) -> frozenset[str]:
-    """Returns the names of the caller's tools at `site`.
+    """Returns the names of the tools that the caller at `site` has.
 
-    A sub-agent has its own, a skill those of its scope, a plan those of the room.
+    A sub-agent has its own tools, a skill those of its scope, a plan those of the room.
     """
     parent = run.state.subagents.get(site.span)
     if parent is not None:

@@ -1,7 +1,7 @@
 """`SubAgentWork`: runs one sub-agent from start to end, within the call of its parent.
 
-The loop asks the model and calls its tools until the model ends with a JSON result. Turns, time and the run's budgets
-limit it; when a limit ends it, it returns what is known. Every turn and call is in the run's log under the span, so a
+The loop asks the model and executes its tool calls until the model returns a JSON result. Turns, time and the run's
+budgets limit it; at a limit it returns the known findings. Every turn and call is in the run's log under the span, so a
 resumed sub-agent continues at its turn.
 """
 
@@ -31,29 +31,29 @@ from agent.subagents.base import CallResult, SubAgent
 from agent.tools import Tool, build_flat_schema
 
 RESERVED_SHARE = 0.1
-"""Of every budget of the run, for each level above a sub-agent: who waits for it has to answer with what it found."""
+"""The share of every budget of the run that each parent level keeps, because the parents still have to answer."""
 ASK_AGAIN = (
     "That was no result: {problem}. Answer with the JSON object alone, as the instructions describe it; call no tool."
 )
 
 
 MAX_OBJECTS = 500
-"""Places in a last message at which a JSON object may begin; one with more is no result."""
+"""Positions in the last message where a JSON object may start. A message with more holds no result."""
 
 
 @dataclass(frozen=True, slots=True)
 class _WorkEnd:
-    """How the work ended, and its result."""
+    """The outcome of the work and its result."""
 
     outcome: SubAgentOutcome
     result: SubAgentResult
     by_rules: bool = False
     reason: str | None = None
-    """Why rules took over."""
+    """Why rules replaced the model."""
 
 
 class SubAgentWork:
-    """Runs one sub-agent with the tools it was given."""
+    """Runs one sub-agent with its granted tools."""
 
     def __init__(
         self,
@@ -79,8 +79,8 @@ class SubAgentWork:
     async def run_to_end(self) -> SubAgentFinished:
         """Runs the sub-agent and records its end.
 
-        Only a cancelled run, a lost claim and a failing store raise. Then nothing has ended, and the process that
-        resumes the run continues here.
+        Raises only if the run is cancelled, its claim is lost or the store fails. Then no end is recorded, and the
+        process that resumes the run continues here.
         """
         started = monotonic()
         limit = min(
@@ -117,7 +117,7 @@ class SubAgentWork:
             return self._partial_end("timeout", f"Timed out after {limit:g} s.")
 
     async def _run_guarded(self) -> _WorkEnd:
-        """Runs the work. A defect of a sub-agent ends the sub-agent, not the run; its findings are kept."""
+        """Runs the work. A defect of a sub-agent ends the sub-agent but not the run; the findings stay."""
         try:
             return await self._run_model_or_rules()
         except (StaleEpochError, StoreError):
@@ -139,7 +139,7 @@ class SubAgentWork:
             return await self._run_by_rules(error.message)
 
     async def _run_turns(self) -> _WorkEnd:
-        """Runs the bounded loop: ask the model, call its tools, until it ends with a readable result."""
+        """Runs the loop: asks the model and executes its tool calls, until the model returns a valid result."""
         messages: list[JsonObject] = [self._system_message(), {"role": "user", "content": self._agent.first_message()}]
         asked_again = False
         for turn in range(self._agent.MAX_TURNS):
@@ -164,7 +164,7 @@ class SubAgentWork:
         return self._partial_end("turns", f"It used its {self._agent.MAX_TURNS} turns without a result.")
 
     async def _next_turn(self, turn: int, messages: list[JsonObject], *, last: bool) -> AssistantTurn:
-        """Returns the model's turn, from the log if it is recorded. The last turn offers no tools."""
+        """Returns the model's turn, from the log if it is recorded. The last turn has no tools."""
         recorded = self._state.turns
         if turn < len(recorded):
             return recorded[turn]
@@ -190,14 +190,14 @@ class SubAgentWork:
         return _WorkEnd("done", result, by_rules=True, reason=reason)
 
     def _partial_end(self, outcome: SubAgentOutcome, summary: str) -> _WorkEnd:
-        """Returns an end with what is known by now. It counts as failed, with an uncertainty that says so."""
+        """Returns a failed end with the known findings and an uncertainty about them."""
         message = f"{self._agent.AGENT_ID} did not come to its end: {summary}"
         doubt = Uncertainty(severity="notable", message=message)
         result = SubAgentResult(success=False, data=self._agent.partial_data(), uncertainties=(doubt,), summary=summary)
         return _WorkEnd(outcome, result)
 
     def _call_by_rule(self, tool: str, args: JsonObject) -> Awaitable[CallResult]:
-        """Calls a tool by rule, see `Calls`."""
+        """Calls a tool by rules, see `Calls`."""
         self._rule_calls += 1
         return self._call_tool(tool, args, self._call_site(self._rule_calls, by_rules=True))
 
@@ -225,7 +225,7 @@ class SubAgentWork:
 
     @property
     def _state(self) -> SubAgentState:
-        """The recorded state of this sub-agent."""
+        """Returns the recorded state of this sub-agent."""
         return self._run.state.subagents[self._span]
 
     @property
@@ -241,9 +241,9 @@ class SubAgentWork:
 
 
 def parse_final(shape: type[BaseModel], text: str) -> BaseModel | str:
-    """Returns the JSON object a model ended with, or what is wrong with it in a few words.
+    """Returns the JSON object at the end of a model's text, or its problem in a few words.
 
-    The object may stand alone, in a fence, or after some words. The last object that fits counts.
+    The object may stand alone, in a fence, or after prose. The last valid object counts.
     """
     decoder = json.JSONDecoder()
     problem = "it holds no JSON object"

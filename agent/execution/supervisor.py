@@ -1,7 +1,7 @@
-"""`StepSupervisorAgent`: the verdict on one attempt. Rules judge first; the fast tier where they leave a doubt.
+"""`StepSupervisorAgent`: the verdict on one attempt. Rules judge first, then the fast tier if they leave a doubt.
 
-The judge may worsen a rule's verdict, never improve it. A reply that cannot be read never counts as success. A judge
-that cannot be reached gives no verdict: the verdict of the rules holds, and the run says that nobody checked it.
+The judge may worsen a rule's verdict, never improve it. An unreadable verdict is not a success. If the judge is
+unreachable, the rules' verdict holds, and the run reports that no judge checked it.
 """
 
 import asyncio
@@ -42,18 +42,18 @@ _OPEN_THINKING = re.compile(r"<think(?:ing)?>", re.IGNORECASE)
 
 
 class StepSupervisorAgent:
-    """Judges attempts of one run."""
+    """Judges the attempts of one run."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
 
     async def check_by_rule(self, step: PlanStep, output: StepOutput, number: int) -> CheckResult:
-        """Returns what the deterministic checks say of the output of attempt `number`."""
+        """Returns the rules' verdict on the output of attempt `number`."""
         state = self._run.state
         attempts = state.get_step(step.id).attempts
         attempt = next((a for a in attempts if a.number == number), None)
         previous = next((a for a in reversed(attempts) if a.number < number and not a.is_discarded), None)
-        # The same output after a judge's RETRY may be right: only a rule is certain that it was a failure.
+        # The same output after a judge's RETRY may be right. Only a rule's failure verdict is certain.
         failed = previous is not None and previous.verdict is not None and previous.verdict.by == "rule"
         later = state.plan.steps if state.plan else ()
         return check_output(
@@ -69,7 +69,7 @@ class StepSupervisorAgent:
         )
 
     def needs_judge(self, step: PlanStep, checked: CheckResult) -> bool:
-        """Returns whether the room's policy asks the model about this verdict."""
+        """Returns whether the room's policy requires the judge for this verdict."""
         if not self._run.has_model or checked.verdict.outcome is not Outcome.SUCCESS or step.is_completion:
             return False
         policy = self._run.room.supervision
@@ -88,12 +88,12 @@ class StepSupervisorAgent:
         return verdict.model_copy(update={"outcome": Outcome.REPLAN, "reason": f"{verdict.reason} ({why})"})
 
     def by_rule(self, step: PlanStep, checked: CheckResult, *, judge_error: str = "") -> StepJudged:
-        """Returns the verdict of the rules; `judge_error` is why the judge, who was to be asked, gave none."""
+        """Returns the rules' verdict. `judge_error` says why a required judge gave none."""
         verdict = self.limit_retries(step, checked.verdict)
         return StepJudged(verdict=verdict, rule=checked.doubt or "", figures=checked.figures, judge_error=judge_error)
 
     async def judge(self, step: PlanStep, number: int) -> StepJudged:
-        """Returns the verdict on a finished attempt: of the rules and, where the policy asks for it, of the judge."""
+        """Returns the verdict on a finished attempt, by the rules and, if the policy requires it, by the judge."""
         attempt = next(a for a in self._run.state.get_step(step.id).attempts if a.number == number)
         output = attempt.output or StepOutput(error_code="ERR_INTERNAL", error="the attempt has no output")
         output = await load_output(self._run, output)
@@ -115,10 +115,10 @@ class StepSupervisorAgent:
     async def _ask_judge(
         self, step: PlanStep, attempt: AttemptState, output: StepOutput, checked: CheckResult
     ) -> StepOutcome:
-        """Returns the judge's verdict. Raises `JudgeUnreachableError` where none came.
+        """Returns the judge's verdict. Raises `JudgeUnreachableError` if there is none.
 
-        A call that takes too long is not repeated, and retries end within twice the time of one call: a run does not
-        wait minutes for a second opinion. A judge that was out of reach once is not asked again in this run."""
+        Does not repeat a call that timed out, and limits all retries to twice the time of one call, so that a run does
+        not wait minutes for a judge. Does not call a judge again that was unreachable earlier in this run."""
         if self._was_unreachable():
             raise JudgeUnreachableError("the judge was out of reach earlier in this run")
         messages: tuple[JsonObject, ...] = (
@@ -126,7 +126,7 @@ class StepSupervisorAgent:
             {"role": "user", "content": await self._question(step, attempt, output, checked)},
         )
         models = MeteredModels(self._run, step.id, attempt.number)
-        limit = 2 * self._run.engine.models.timeout_s  # one call, and waits where the endpoint is busy
+        limit = 2 * self._run.engine.models.timeout_s  # one call, and the pauses of retries at a busy endpoint
         try:
             async with asyncio.timeout(limit):
                 reply = await models.complete(
@@ -150,37 +150,36 @@ class StepSupervisorAgent:
         return any(attempt.judge_error for step in self._run.state.steps.values() for attempt in step.attempts)
 
     def _was_streamed(self, step: PlanStep, number: int) -> bool:
-        """Returns whether a reader was sent what this attempt wrote. A text that was read is not taken back for a
-        doubt."""
+        """Returns whether this attempt's text was streamed to a reader. A doubt does not withdraw a streamed text."""
         return self._run.follower_count > 0 and any(
             isinstance(event.body, AnswerDelta) and event.step_id == step.id and event.attempt == number
             for event in self._run.events
         )
 
     def _tool_raises_failures(self, step: PlanStep) -> bool:
-        """Returns whether the step's tool raises its every failure; False for one that is gone by now."""
+        """Returns whether the step's tool raises every failure; False if the tool no longer exists."""
         tools = self._run.engine.registry
         return step.action != "skill" and step.tool in tools and tools.get(step.tool).spec.always_raises_errors
 
 
 class JudgeUnreachableError(Exception):
-    """Raised where the judge gave no verdict: it timed out, failed, or no budget is left for it."""
+    """Raised if the judge gives no verdict: it timed out or failed, or no budget is left for it."""
 
 
 def parse_verdict(text: str) -> StepOutcome | None:
     """Returns the verdict in a model's reply (strict JSON, fenced, or the last object), or None if unreadable."""
     text = _THINKING.sub("", text)
-    if _OPEN_THINKING.search(text):  # a draft in thinking that was cut off is no verdict
+    if _OPEN_THINKING.search(text):  # a truncated draft in the thinking is no verdict
         return None
     decoder = json.JSONDecoder()
     found: object = None
     end = 0
     for start in (match.start() for match in re.finditer(r"\{", text)):
-        if start < end:  # inside the verdict that was read: what it quotes is not its own word
+        if start < end:  # inside the last object: text that it quotes is no verdict
             continue
         try:
             candidate, after = decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):  # no JSON, a number too long to read, brackets without end
+        except (ValueError, RecursionError):  # no JSON, a number with too many digits, or unbalanced brackets
             continue
         if isinstance(candidate, dict) and "outcome" in candidate:
             found, end = candidate, after

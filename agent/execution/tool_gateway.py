@@ -1,6 +1,6 @@
 """The only way to call a tool: validation, intent before the call, time limit, retries by effect class, output cap.
 
-A tool's failure never raises: it comes back as data (`ToolReturned.error_code`) for the supervisor and the model.
+A tool's failure does not raise. It is returned as data (`ToolReturned.error_code`) for the supervisor and the model.
 """
 
 import asyncio
@@ -34,9 +34,9 @@ from agent.tools import PreflightTool, Tool, ToolContext, ToolResult, ToolSpec
 log = logging.getLogger(__name__)
 
 MARGIN_CHARS = 10_000
-"""What is read beyond a cut, so that no secret is halved by it before it is found; longer than any key."""
+"""Characters beyond the cut that are scanned too, so that a cut never splits a secret; longer than any key."""
 BLOB_CHARS = 16_000
-"""Results longer than this lie in `blobs`; the event keeps the first part of the text."""
+"""Characters. Longer results go to `blobs`; the event keeps the beginning of the text."""
 
 
 async def call_tool(
@@ -48,14 +48,13 @@ async def call_tool(
     *,
     tainted: bool = False,
 ) -> ToolReturned:
-    """Calls `tool` once for `site`, or returns what an earlier process recorded.
+    """Calls `tool` once for `site`, or returns the result that an earlier process recorded.
 
-    Emits `before` and the intent, but not the return: the caller commits it together with what follows from it. The
-    return
-    is redacted. Unknown arguments are dropped and named in it. `tainted` says that an argument came from outside.
+    Emits `before` and the intent, but not the return: the caller commits it together with its consequences. The return
+    is redacted and names the dropped unknown arguments. `tainted` is whether an argument holds external text.
 
-    Raises `ApprovalPendingError` if a person must allow the call first. A side effect that began before a crash is
-    reconciled by the tool, or reported as `step.unknown`.
+    Raises `ApprovalPendingError` if a person must allow the call first. For a side effect that started before a crash,
+    the tool reports the outcome, or the call is recorded as `step.unknown`.
     """
     args, dropped = drop_unknown_args(tool.spec, args)
     returned = await _call_or_resume(run, tool, args, site, before, tainted=tainted)
@@ -67,38 +66,38 @@ async def call_tool(
 async def _call_or_resume(
     run: Run, tool: Tool, args: JsonObject, site: CallSite, before: tuple[EventDraft, ...], *, tainted: bool
 ) -> ToolReturned:
-    """Makes the call, or returns what the log holds of it."""
-    earlier = _recorded_call(run, site)
+    """Makes the call, or returns its recorded result."""
+    earlier = _get_recorded_call(run, site)
     if earlier is None:
-        return await _first_call(run, tool, args, site, before, tainted=tainted)
+        return await _make_first_call(run, tool, args, site, before, tainted=tainted)
     if before:
         await run.emit(*before)
-    if earlier.intent.tool != tool.spec.name:  # an upgrade has changed what is called here
+    if earlier.intent.tool != tool.spec.name:  # an upgrade changed the tool at this site
         why = f"another tool ({earlier.intent.tool}) was called in this place before the interruption"
-        return await report_lost_effect(run, site) or _failed_return(tool.spec, site, ToolError(why), monotonic())
+        return await report_lost_effect(run, site) or _build_failed_return(tool.spec, site, ToolError(why), monotonic())
     if earlier.result is not None:
         return earlier.result
-    args = earlier.intent.args  # what was begun under this key, however references are filled in by now
+    args = earlier.intent.args  # the key is theirs, even if references now resolve to other values
     problem = find_argument_problem(tool.spec, args)
     if problem is not None:
-        return _failed_return(tool.spec, site, ToolInputError(problem), monotonic())
+        return _build_failed_return(tool.spec, site, ToolInputError(problem), monotonic())
     if earlier.intent.effect == "effect":
         return await _reconcile(run, tool, site, earlier.intent)
-    return await _execute(run, tool, args, site, _tool_context(run, site, earlier.intent.key, tainted=tainted))
+    return await _execute(run, tool, args, site, _build_tool_context(run, site, earlier.intent.key, tainted=tainted))
 
 
-async def _first_call(
+async def _make_first_call(
     run: Run, tool: Tool, args: JsonObject, site: CallSite, before: tuple[EventDraft, ...], *, tainted: bool
 ) -> ToolReturned:
-    """Makes a call that no process has begun: validates it, checks the approval, records the intent, calls."""
+    """Makes a new call: validates it, checks the approval, records the intent, executes it."""
     problem = find_argument_problem(tool.spec, args)
     if problem is not None:
         if before:
             await run.emit(*before)
-        return _failed_return(tool.spec, site, ToolInputError(problem), monotonic())
+        return _build_failed_return(tool.spec, site, ToolInputError(problem), monotonic())
     plan_version = run.state.plan.version if run.state.plan else 0
     key = f"{run.run_id}:{plan_version}:{site.step_id}:{site.attempt}:{site.place}"
-    context = _tool_context(run, site, key, tainted=tainted)
+    context = _build_tool_context(run, site, key, tainted=tainted)
 
     async def foresee_failure() -> ToolReturned | None:
         return await _foresee_failure(run, tool, args, site, context)
@@ -116,34 +115,35 @@ async def _first_call(
 async def _foresee_failure(
     run: Run, tool: Tool, args: JsonObject, site: CallSite, context: ToolContext
 ) -> ToolReturned | None:
-    """Returns the failure the call would end in, if its tool knows one in advance."""
+    """Returns the call's failure if its tool can predict one."""
     if not isinstance(tool, PreflightTool):
         return None
     try:
         await tool.preflight(restore_args(run.state, args), context)
     except ToolError as error:
-        return _failed_return(tool.spec, site, error, monotonic())
+        return _build_failed_return(tool.spec, site, error, monotonic())
     return None
 
 
 async def report_lost_effect(run: Run, site: CallSite) -> ToolReturned | None:
-    """Returns None, unless a side effect had begun for a call that cannot be resumed.
+    """Records `step.unknown` for a side effect whose tool no longer exists. Returns None if no side effect had
+    started.
 
-    Its tool is no longer there. The call is recorded as `step.unknown`: reported as refused, it would be made again.
+    If it were recorded as refused, a later plan would repeat it.
     """
-    earlier = _recorded_call(run, site)
+    earlier = _get_recorded_call(run, site)
     if earlier is None or earlier.result is not None or earlier.intent.effect != "effect":
         return None
     return await _record_unknown(run, site, earlier.intent)
 
 
-def _recorded_call(run: Run, site: CallSite) -> CallState | None:
-    """Returns the recorded call at this site, if there is one."""
+def _get_recorded_call(run: Run, site: CallSite) -> CallState | None:
+    """Returns the recorded call at this site, or None."""
     attempt = run.state.get_step(site.step_id).find_attempt(site.attempt)
     return attempt.find_call(site.call_id) if attempt else None
 
 
-def _tool_context(run: Run, site: CallSite, key: str, *, tainted: bool = False) -> ToolContext:
+def _build_tool_context(run: Run, site: CallSite, key: str, *, tainted: bool = False) -> ToolContext:
     conversation = run.state.request.conversation_id
     subagents = (
         run.engine.subagents.spawner_for(run, site, tainted=tainted) if run.engine.subagents is not None else None
@@ -164,17 +164,17 @@ def _tool_context(run: Run, site: CallSite, key: str, *, tainted: bool = False) 
 
 
 def _report_progress(run: Run, line: str) -> None:
-    """Publishes a tool's line of progress, redacted."""
+    """Publishes a redacted line of progress of a tool."""
     run.engine.progress.publish(run.run_id, lambda: run.redaction.redact_text(line))
 
 
 async def _execute(run: Run, tool: Tool, args: JsonObject, site: CallSite, context: ToolContext) -> ToolReturned:
-    """Calls with a time limit; repeats after a broken connection if repeating is harmless."""
+    """Calls the tool with a time limit. Retries after a broken connection if a repetition is harmless."""
     spec = tool.spec
     limit = min(spec.timeout_s or run.engine.settings.tool_timeout_s, max(0.1, run.seconds_left))
     started = monotonic()
     tries = 0
-    place = _call_slot(run, spec)
+    place = _get_call_slot(run, spec)
     while True:
         tries += 1
         is_broken = False
@@ -195,17 +195,17 @@ async def _execute(run: Run, tool: Tool, args: JsonObject, site: CallSite, conte
             error = ToolError(f"{spec.name} failed with {type(failure).__name__}: {_shorten(str(failure))}")
             is_broken = _is_broken_connection(failure)
         else:
-            # Not inside the `try`: that our own store fails is no failure of the tool, which has done its work.
+            # Outside the `try`: a failure of our own store is no failure of the tool.
             return await _build_return(run, spec, site, result, started, tries)
         if is_broken and tries <= run.engine.settings.tool_max_retries and spec.effect != "effect":
             pause = run.engine.settings.tool_retry_backoff_s * 2 ** (tries - 1)
             await asyncio.sleep(min(pause, run.seconds_left))
             continue
-        return _failed_return(spec, site, error, started, tries)
+        return _build_failed_return(spec, site, error, started, tries)
 
 
 def _is_broken_connection(error: BaseException) -> bool:
-    """Returns whether a broken connection caused the error, however often it was wrapped. A time-out is none."""
+    """Returns whether a broken connection is in the error's chain of causes. A time-out does not count."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, TimeoutError | httpx.TimeoutException):
@@ -219,15 +219,15 @@ def _is_broken_connection(error: BaseException) -> bool:
 def _wrap_agent_error(spec: ToolSpec, failure: AgentError) -> ToolError:
     """Returns the failure of a tool's own store or endpoint as a tool error.
 
-    Raises `StaleEpochError` again: a sub-agent notices it when its event is refused, and it is no failure of the tool.
+    Re-raises `StaleEpochError`: it comes from the event of a sub-agent and means that this process lost the run.
     """
     if isinstance(failure, StaleEpochError):
         raise failure
     return ToolError(f"{spec.name} failed: {failure.message}", agent_id=spec.name)
 
 
-def _call_slot(run: Run, spec: ToolSpec) -> AbstractAsyncContextManager[object]:
-    """Returns a slot for a call under way; none for a tool that works through sub-agents, whose calls need slots."""
+def _get_call_slot(run: Run, spec: ToolSpec) -> AbstractAsyncContextManager[object]:
+    """Returns a slot for one call. Tools that use sub-agents take none, because the calls of their sub-agents do."""
     return nullcontext() if spec.uses_subagents else run.tool_slots
 
 
@@ -239,12 +239,12 @@ async def _build_return(
     try:
         problem = find_output_problem(spec, result)
         size = len(json.dumps(result.value, ensure_ascii=False, default=str))
-    except (ValueError, TypeError, RecursionError, SchemaError) as error:  # a result or a schema that is none
+    except (ValueError, TypeError, RecursionError, SchemaError) as error:  # invalid result or schema
         problem, size = f"{spec.name} returned what cannot be read: {type(error).__name__}", 0
     if problem is not None:
-        return _failed_return(spec, site, ToolOutputError(problem, agent_id=spec.name), started, tries)
+        return _build_failed_return(spec, site, ToolOutputError(problem, agent_id=spec.name), started, tries)
     truncated = len(result.text) > cap or size > 2 * cap
-    if truncated:  # before secrets are looked for: in megabytes that takes seconds
+    if truncated:  # cut before the scan for secrets, which takes seconds for megabytes
         told = f"the result had {len(result.text):,} characters, the limit is {cap:,} (AGENT_TOOL_OUTPUT_CHARS)"
         clean = await run.redaction.redact_result(result.text[: cap + MARGIN_CHARS], None, result.sources)
         text = f"{clean.text[:cap]}\n[cut: {told}]"
@@ -274,16 +274,16 @@ async def _build_return(
             sources=clean.sources,
             span=site.span,
         )
-    except ValidationError:  # nested deeper than an event can hold
+    except ValidationError:  # the value is nested too deeply for an event
         broken = ToolOutputError(f"{spec.name} returned a value that is nested too deeply", agent_id=spec.name)
-        return _failed_return(spec, site, broken, started, tries)
+        return _build_failed_return(spec, site, broken, started, tries)
     return run.redaction.mark_redacted(returned)
 
 
 async def _store_content(run: Run, result: ToolResult) -> str | None:
-    """Returns the blob with the content blocks of a result, or None where nobody reads them.
+    """Stores the content blocks of a result and returns the blob's id; None if nothing reads them.
 
-    A plan continues with the text alone, and the pictures of its steps would fill the store. Artifacts are kept.
+    A plan uses only the text, and pictures of its steps would fill the store. Artifacts are kept.
     """
     settings = run.engine.settings
     if not result.content or not (run.state.is_hidden or result.has_artifacts):
@@ -295,7 +295,7 @@ async def _store_content(run: Run, result: ToolResult) -> str | None:
 async def _reconcile(run: Run, tool: Tool, site: CallSite, called: ToolCalled) -> ToolReturned:
     """Resolves a side effect without a recorded return: asks the tool, else records it as unknown. Never repeats it."""
     spec, started = tool.spec, monotonic()
-    context = _tool_context(run, site, called.key)
+    context = _build_tool_context(run, site, called.key)
     try:
         async with asyncio.timeout(run.engine.settings.tool_timeout_s):
             result = await tool.reconcile(called.key, context)
@@ -308,7 +308,7 @@ async def _reconcile(run: Run, tool: Tool, site: CallSite, called: ToolCalled) -
 
 
 async def _record_unknown(run: Run, site: CallSite, called: ToolCalled) -> ToolReturned:
-    """Records that it is unknown whether a side effect happened."""
+    """Records that the outcome of a side effect is unknown."""
     message = (
         f"{called.tool} was called before an interruption and its result was never recorded; it may or may not have "
         f"happened. It was not repeated (key {called.key}): look at its target before you ask again."
@@ -320,7 +320,9 @@ async def _record_unknown(run: Run, site: CallSite, called: ToolCalled) -> ToolR
     )
 
 
-def _failed_return(spec: ToolSpec, site: CallSite, error: ToolError, started: float, tries: int = 1) -> ToolReturned:
+def _build_failed_return(
+    spec: ToolSpec, site: CallSite, error: ToolError, started: float, tries: int = 1
+) -> ToolReturned:
     return ToolReturned(
         call_id=site.call_id,
         tool=spec.name,
@@ -334,8 +336,8 @@ def _failed_return(spec: ToolSpec, site: CallSite, error: ToolError, started: fl
 
 
 def find_argument_problem(spec: ToolSpec, args: JsonObject) -> str | None:
-    """Returns what is wrong with the arguments, in one sentence, or None."""
-    fault = _first_violation(spec.input_schema, args)
+    """Returns the problem of the arguments in one sentence, or None."""
+    fault = _find_first_violation(spec.input_schema, args)
     if fault is None:
         return None
     where = ".".join(str(part) for part in fault.absolute_path) or "arguments"
@@ -346,20 +348,20 @@ def find_output_problem(spec: ToolSpec, result: ToolResult) -> str | None:
     """Returns how the result violates the tool's output schema, or None."""
     if spec.output_schema is None:
         return None
-    fault = _first_violation(spec.output_schema, result.value)
+    fault = _find_first_violation(spec.output_schema, result.value)
     if fault is None:
         return None
     where = ".".join(str(part) for part in fault.absolute_path) or "result"
     return f"{spec.name} returned something else than it promises: {where}: {_shorten(fault.message)}"
 
 
-def _first_violation(schema: JsonObject, instance: object) -> SchemaViolation | None:
-    validator = _validator(json.dumps(schema, sort_keys=True))
+def _find_first_violation(schema: JsonObject, instance: object) -> SchemaViolation | None:
+    validator = _build_validator(json.dumps(schema, sort_keys=True))
     return next(iter(validator.iter_errors(instance)), None)
 
 
 @lru_cache(maxsize=512)
-def _validator(schema: str) -> Any:
+def _build_validator(schema: str) -> Any:
     return Draft202012Validator(json.loads(schema))
 
 

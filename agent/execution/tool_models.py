@@ -1,4 +1,4 @@
-"""`RunModel`: a model for a tool, within the budgets and the log of the run that calls the tool."""
+"""`RunModel`: a model for a tool, within the budgets and the log of the calling run."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from agent.run_context.run import Run
 
 @dataclass(frozen=True, slots=True)
 class RunModel:
-    """Implements `ToolModel` for one call of a tool."""
+    """Implements `ToolModel` for one tool call."""
 
     run: Run
     site: CallSite
@@ -22,5 +22,5 @@ class RunModel:
 
 
 def tool_model_for(run: Run, site: CallSite) -> RunModel | None:
-    """Returns the model for a call, or None if the run works by rules."""
+    """Returns the model for a call, or None in a run by rules."""
     return RunModel(run, site) if run.works_with_model else None

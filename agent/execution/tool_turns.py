@@ -1,7 +1,7 @@
-"""`ToolTurns`: executes the tool calls a model asks for turn by turn, in skills and sub-agents.
+"""`ToolTurns`: executes a model's tool calls turn by turn, in skills and sub-agents.
 
-The calls of a turn run concurrently. A call outside the scope, or one that failed for good before, is refused and
-recorded, and the model is told. A tool's failure is told too, and raises nothing.
+The calls of a turn run concurrently. A call outside the scope, or one that failed permanently before, is refused and
+recorded. Refusals and failures raise nothing; they are results for the model.
 """
 
 import asyncio
@@ -22,10 +22,10 @@ from agent.run_context.run import Run
 from agent.tools import Tool
 
 MAX_CALLS_A_TURN = 16
-"""Tools called for one turn of a model; one that asks for hundreds is in a loop."""
+"""Calls that run for one turn of a model. A model that asks for more is in a loop."""
 
 ResultObserver = Callable[[str, JsonObject, StepOutput], None]
-"""Told of each call that returned: the tool, its arguments, what came of it."""
+"""Called with the tool, its arguments and its output, for each call that returned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +37,14 @@ class RequestedCall:
     args: JsonObject | None
     raw: str
     extra: JsonObject = field(default_factory=dict)
-    """The provider's own fields, which go back with the result."""
+    """The provider's own fields, which must be sent back with the result."""
 
 
 class ToolTurns:
-    """The calls of one conversation with a model.
+    """The tool calls of one conversation with a model.
 
-    `caller_kind` names the caller in refusals; `site` returns where the n-th call stands. `tainted` becomes true with
-    the first result from outside; `sources` collects the sources of all results.
+    `caller_kind` names the caller in refusals; `site` returns the `CallSite` of the n-th call. `tainted` becomes True
+    with the first result of external text; `sources` collects the sources of all results.
     """
 
     def __init__(
@@ -64,12 +64,12 @@ class ToolTurns:
         self._observer = observer
         self._count = 0
         self._lasting_failures: dict[tuple[str, str], str] = {}
-        """Calls that failed for good, by tool and arguments, with the reason."""
+        """Permanent failures by tool and arguments, with the reason."""
         self.tainted = tainted
         self.sources: list[Source] = []
 
     def parse_calls(self, said: AssistantTurn) -> list[RequestedCall]:
-        """Returns the calls of a turn, also one that a small model wrote as JSON into its text."""
+        """Returns the calls of a turn, including a call that a small model wrote as JSON into its text."""
         if said.tool_calls:
             return [_parse_requested_call(call) for call in said.tool_calls]
         written = parse_written_call(said.text)
@@ -80,24 +80,24 @@ class ToolTurns:
     async def execute_calls(self, calls: list[RequestedCall]) -> list[JsonObject]:
         """Executes a turn's calls concurrently. Returns their results as messages, in the order of the calls.
 
-        Raises `ApprovalPendingError` after all other calls are done, if a person must allow one of them.
+        If a person must allow one of them, raises `ApprovalPendingError` after all other calls are done.
         """
         first = self._count + 1
         self._count += len(calls)
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(self._execute_call(call, first, place)) for place, call in enumerate(calls)]
-        except BaseExceptionGroup as failures:  # the first cause, as the rest of the engine knows it
+        except BaseExceptionGroup as failures:  # callers handle the first cause, not groups
             raise failures.exceptions[0] from None
         told = [task.result() for task in tasks]
-        if None in told:  # only now: the calls beside it must not be torn off
+        if None in told:  # after the group, so that the other calls are not cancelled
             raise ApprovalPendingError
         return [
             {"role": "tool", "tool_call_id": call.id, "content": text} for call, text in zip(calls, told, strict=True)
         ]
 
     async def _execute_call(self, call: RequestedCall, first: int, place: int) -> str | None:
-        """Executes or refuses one call. Returns the text for the model, or None while a person has to decide.
+        """Executes or refuses one call. Returns the text for the model, or None if a person's decision is pending.
 
         `place` is the call's position in its turn, from 0.
         """
@@ -115,7 +115,7 @@ class ToolTurns:
             return await self._refuse(call, site, f"at most {MAX_CALLS_A_TURN} calls are made in one turn")
         if call.args is None:
             return f"Error: the arguments are no JSON object: {cut_text(call.raw, 200)}"
-        failure = self._lasting_failures.get(_key(call))
+        failure = self._lasting_failures.get(_build_call_key(call))
         if failure is not None and not _has_started(self._run, site):
             return await self._refuse(call, site, f"the same call failed before ({failure})")
         try:
@@ -130,9 +130,10 @@ class ToolTurns:
         return await self._format_result(returned, call.args)
 
     def _note_failure(self, call: RequestedCall, tool: Tool, returned: ToolReturned) -> None:
-        """Remembers a failure that a repetition would not change, until something else is changed."""
+        """Records a permanent failure. A successful side effect clears the record, because it may change the
+        outcome."""
         if returned.error_code in LASTING_ERRORS:
-            self._lasting_failures[_key(call)] = returned.error or returned.error_code
+            self._lasting_failures[_build_call_key(call)] = returned.error or returned.error_code
         elif tool.spec.effect != "read" and returned.error_code is None:
             self._lasting_failures.clear()
 
@@ -146,7 +147,7 @@ class ToolTurns:
         return f"Refused: {reason}."
 
     async def _format_result(self, returned: ToolReturned, args: JsonObject) -> str:
-        """Returns a result as the model reads it: capped, and marked as data if it came from outside."""
+        """Returns a result as text for the model: capped, and in a data block if it is tainted."""
         output = await load_output(self._run, to_step_output(returned))
         if self._observer is not None:
             self._observer(returned.tool, args, output)
@@ -165,7 +166,7 @@ class ToolTurns:
 
 
 def is_recorded(run: Run, site: CallSite) -> bool:
-    """Returns whether the end of this call is in the log: an earlier process recorded it."""
+    """Returns whether an earlier process recorded the end of this call."""
     attempt = run.state.get_step(site.step_id).find_attempt(site.attempt)
     call = attempt.find_call(site.call_id) if attempt else None
     if call is not None:
@@ -179,12 +180,12 @@ def _has_started(run: Run, site: CallSite) -> bool:
     return attempt is not None and attempt.find_call(site.call_id) is not None
 
 
-def _key(call: RequestedCall) -> tuple[str, str]:
+def _build_call_key(call: RequestedCall) -> tuple[str, str]:
     return call.name, json.dumps(call.args, sort_keys=True, ensure_ascii=False)
 
 
 def assistant_message(said: AssistantTurn, calls: list[RequestedCall]) -> JsonObject:
-    """Returns the turn as the model is shown it again."""
+    """Returns the turn as a message of the conversation."""
     return {
         "role": "assistant",
         "content": said.text or None,

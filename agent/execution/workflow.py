@@ -43,16 +43,16 @@ ROUTES: Mapping[StageName, tuple[StageName | None, ...]] = {
     "translate": ("finalize",),
     "finalize": (None,),
 }
-"""Which stages `next_stage` may name after each; None is the end, or a person to wait for.
+"""The stages that `next_stage` may return after each stage; None is the end, or a wait for a person.
 
-For those who draw or compile the workflow."""
+Used to draw and to compile the workflow."""
 
 _INTERRUPTIBLE = frozenset({"understand", "plan", "execute", "translate"})
-"""The stages that wait for models and tools; only these are raced against a stop."""
+"""Stages that wait for models and tools. A stop request interrupts only these."""
 
 
 def next_stage(state: RunState) -> StageName | None:
-    """Returns the stage this run needs now; None if it is finished or waits for a person. Pure."""
+    """Returns the next stage of this run; None if it is finished or waits for a person. Pure."""
     if state.is_finished:
         return None
     if state.input_guard is None:
@@ -67,11 +67,11 @@ def next_stage(state: RunState) -> StageName | None:
         return "translate" if state.understanding.translate_answer and state.translation is None else "finalize"
     if state.plan is None or needs_replan(state):
         return "plan"
-    return _next_plan_stage(state, state.understanding)
+    return _get_next_plan_stage(state, state.understanding)
 
 
-def _next_plan_stage(state: RunState, understood: RequestUnderstood) -> StageName | None:
-    """Returns the stage that the plan in force needs."""
+def _get_next_plan_stage(state: RunState, understood: RequestUnderstood) -> StageName | None:
+    """Returns the next stage of the current plan."""
     if find_approval_reason(state):
         return None if is_plan_awaiting_approval(state) else "approve"
     if decide(state):
@@ -86,16 +86,16 @@ def _next_plan_stage(state: RunState, understood: RequestUnderstood) -> StageNam
 
 
 async def drive(run: Run) -> None:
-    """Drives the run through its stages to its terminal event. Raises what a stage raises.
+    """Drives the run through its stages to its terminal event. Raises a stage's errors.
 
-    A stage is cut short when a person cancels the run or its time is spent; the answer says so.
+    A person's cancellation or the end of the time budget interrupts a stage; the answer says so.
     """
     while (stage := next_stage(run.state)) is not None:
         await run_stage(run, stage)
 
 
 async def run_stage(run: Run, stage: StageName) -> None:
-    """Runs one stage. A long one ends early if the run is stopped."""
+    """Runs one stage. Interrupts a long one if the run is stopped."""
     if stage in _INTERRUPTIBLE:
         await _run_until_stopped(run, stage)
     else:
@@ -103,7 +103,7 @@ async def run_stage(run: Run, stage: StageName) -> None:
 
 
 def render_mermaid() -> str:
-    """Returns the workflow as a Mermaid flow chart. A resumed run enters at the stage its log calls for."""
+    """Returns the workflow as a Mermaid flow chart. A resumed run enters at the stage that `next_stage` returns."""
     lines = ["flowchart TD", "    start([request]) --> guard"]
     for stage, followers in ROUTES.items():
         end = "done([answer])" if stage == "finalize" else "wait([a person decides])"
@@ -120,7 +120,7 @@ async def _run_until_stopped(run: Run, stage: StageName) -> None:
         if work.done():
             try:
                 work.result()
-            except BudgetError as error:  # no step's own: the planner's; what is known is the answer
+            except BudgetError as error:  # of the planner, outside any step; the known results are the answer
                 await run.emit(CancelRequested(reason=error.message, by="budget"))
             return
         if not run.stop_requested.is_set():

@@ -1,1 +1,1 @@
-"""From a request to a validated plan: the planner, the rules that take over, and the way from reply to plan."""
+"""Planning: turns a request into a validated plan, by the planner model or by rules."""

@@ -1,4 +1,4 @@
-"""What a person's reply changes in a call that rules are about to make. With a model, the model is told instead."""
+"""Applies a person's reply to a call of a rules plan. With a model, the model reads the reply."""
 
 import re
 
@@ -19,7 +19,7 @@ _ACCEPTED_REPLIES = {"apply_pipeline": "`use the name NAME`, or `apply NAME anyw
 
 
 def apply_reply_to_args(spec: ToolSpec, args: JsonObject, said: str) -> JsonObject:
-    """The arguments of a call as a reply wants them; as they were, where no rule reads a change off it."""
+    """Returns the arguments of a call as a reply changes them; unchanged if no rule matches the reply."""
     if spec.name not in _ACCEPTED_REPLIES or said.rstrip().endswith("?") or _NEGATED.search(said):
         return args
     again = tool_calls_for(said, [spec])
@@ -32,7 +32,7 @@ def apply_reply_to_args(spec: ToolSpec, args: JsonObject, said: str) -> JsonObje
 
 
 def explain_pending_call(spec: ToolSpec) -> str:
-    """Why a person is asked about a call once more: what it does, and which replies are understood."""
+    """Returns why the gateway asks about a call again: the call's effect and the replies that it understands."""
     others = _ACCEPTED_REPLIES.get(spec.name)
     wishes = f" Besides yes and no I understand {others}." if others else ""
     return f"no model carries this, and your words were neither yes nor no. What it does: {spec.description}{wishes}"

@@ -1,4 +1,4 @@
-"""Questions that compare: what is compared, so that each side is looked up by itself, and the search for it."""
+"""Parses questions that compare topics, so that each topic gets a search of its own."""
 
 import re
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from agent.core.models import JsonObject
 MAX_TOPICS = 4
 TOPIC_CHARS = 200
 READ_CHARS = 1_000
-"""A longer text is no question of this kind."""
+"""Characters. A longer text is not parsed: a comparison is a short question."""
 
 _LEAD = r"(?:(?:please|can you|could you|kan du)\s+)*"
 _AND = r"\s+(?:and|och|und)\s+"
@@ -45,14 +45,14 @@ _TAIL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One side of a comparison, as it is called, and what it is looked up by."""
+    """One side of a comparison: its name and its search query."""
 
     name: str
     query: str
 
 
 def parse_comparison(question: str) -> tuple[Topic, ...]:
-    """The sides a question compares, in its order; none where it compares nothing, or more than four things."""
+    """Returns the topics that a question compares, in order; () without a comparison or with more than `MAX_TOPICS`."""
     text = question.strip()
     if len(text) > READ_CHARS:
         return ()
@@ -68,14 +68,17 @@ def parse_comparison(question: str) -> tuple[Topic, ...]:
 
 
 def build_search_args(metadata: JsonObject, query: JsonValue) -> JsonObject:
-    """The arguments of a search: where the request names a collection (`metadata.collection`), only there."""
+    """Returns the arguments of a search, limited to the collection in `metadata.collection` if the request has one."""
     collection = metadata.get("collection")
     args: JsonObject = {"query": query}
     return args | {"collection": collection} if isinstance(collection, str) and collection else args
 
 
 def _parse_topics(sides: str) -> tuple[Topic, ...]:
-    """ "the holidays of Sweden and Norway" is "the holidays of Sweden" and "the holidays of Norway"."""
+    """Returns the topics of the compared text, or () unless it has 2 to `MAX_TOPICS`.
+
+    Shared words go to every topic: "the holidays of Sweden and Norway" gives the queries "the holidays of Sweden" and
+    "the holidays of Norway"."""
     things = _split_things(sides)
     what = ""
     shared = _SHARED.match(sides)
@@ -90,8 +93,8 @@ def _parse_topics(sides: str) -> tuple[Topic, ...]:
 
 
 def _are_alike(things: list[str]) -> bool:
-    """Whether all are names ("Atlas 300", "Norway") or none is: of a name and a matter only the first can be what the
-    words before both speak of."""
+    """Returns whether all are proper names ("Atlas 300", "Norway") or none is. In a mixed list the shared words belong
+    to the first thing only."""
     return len({any(letter.isupper() or letter.isdigit() for letter in thing) for thing in things}) == 1
 
 

@@ -1,6 +1,6 @@
-"""A parsed reply in the public form of a plan: aliases, casing, ids and types settled, nothing guessed.
+"""Normalises a parsed reply: resolves aliases, letter case, ids and types of a plan. It never guesses.
 
-What could mean two things is refused with a sentence the model can act on.
+An ambiguous reply is rejected with a message that the model can act on.
 """
 
 import difflib
@@ -28,13 +28,13 @@ _STEP_KEYS = {
     "provider": "provider", "tier": "tier", "effect": "effect", "expected_output": "expected_output",
 }  # fmt: skip
 _DIGITS = r"\d{1,300}"
-"""More digits are no number anybody means, and float() and int() give up on thousands of them."""
+"""`float()` and `int()` fail on thousands of digits."""
 _COMPLETIONS = frozenset({COMPLETION, "answer", "respond", "litellm", "final_answer", "complete"})
 
 
 @dataclass(frozen=True, slots=True)
 class RawStep:
-    """A step as the model meant it; not yet checked against the catalogue."""
+    """A step of a reply, normalised; not yet checked against the catalogue."""
 
     id: str
     tool: str
@@ -46,7 +46,7 @@ class RawStep:
 
 @dataclass(frozen=True, slots=True)
 class RawPlan:
-    """A plan as the model meant it."""
+    """A plan of a reply, normalised; not yet validated."""
 
     goal: str
     language: str
@@ -56,13 +56,13 @@ class RawPlan:
 
 
 def normalise_plan(data: JsonObject, catalogue: Catalogue) -> RawPlan:
-    """The public form of a parsed reply. Raises `PlanInvalidError` with every problem."""
+    """Returns the normalised plan of a parsed reply. Raises `PlanInvalidError` with every problem."""
     problems: list[str] = []
     raw_steps = data.get("steps")
     entries = [entry for entry in raw_steps if isinstance(entry, dict)] if isinstance(raw_steps, list) else []
     keyed = [_map_keys(entry, index, problems) for index, entry in enumerate(entries, start=1)]
     ids = [_normalise_id(entry.get("id"), index) for index, entry in enumerate(keyed, start=1)]
-    from_zero = _counts_from_zero(keyed)
+    from_zero = _has_zero_based_indices(keyed)
     steps = []
     for index, entry in enumerate(keyed):
         tool = _normalise_tool(entry.get("tool"), entry.get("action"), catalogue)
@@ -89,7 +89,7 @@ def normalise_plan(data: JsonObject, catalogue: Catalogue) -> RawPlan:
 
 
 def _map_keys(entry: Mapping[str, JsonValue], index: int, problems: list[str]) -> dict[str, JsonValue]:
-    """A step under our own keys. A near miss of a key that matters is refused: its value must not be dropped."""
+    """Returns a step with canonical keys. Reports unknown keys in `problems`, because their values would be lost."""
     keyed: dict[str, JsonValue] = {}
     for key, value in entry.items():
         plain = re.sub(r"[^a-z_]", "", key.lower().replace("-", "_").replace(" ", "_"))
@@ -113,7 +113,7 @@ def _normalise_id(value: JsonValue, index: int) -> str:
 
 
 def _normalise_tool(value: JsonValue, action: JsonValue, catalogue: Catalogue) -> str:
-    """The name as the catalogue spells it; unknown names pass, for the validator to name them."""
+    """Returns the tool's name as the catalogue spells it. Unknown names pass: the validator reports them."""
     if value in (None, "") and isinstance(action, str):
         value = action
     text = str(value or "").strip()
@@ -123,13 +123,13 @@ def _normalise_tool(value: JsonValue, action: JsonValue, catalogue: Catalogue) -
     wanted = plain.replace("-", "_")
     names = {name: name.lower().replace("-", "_") for name in catalogue.names()}
     same = [name for name, spelled in names.items() if spelled == wanted]
-    # Lists of a server's tools leave out what their names begin with; a model may leave it out too.
+    # Lists of a server's tools omit the server's prefix, so a model may omit it too.
     same = same or [name for name, spelled in names.items() if spelled.partition("__")[2] == wanted]
     return same[0] if same and (len(same) == 1 or names[same[0]] == wanted) else text
 
 
 def _normalise_args(value: JsonValue, tool: str, catalogue: Catalogue, label: str, problems: list[str]) -> JsonObject:
-    """Arguments from an object or from name/value pairs, with the types the tool's schema asks for."""
+    """Returns the arguments from an object or from name/value pairs, converted to the types of the tool's schema."""
     if value is None or value in ("", [], {}):
         return {}
     if isinstance(value, str):
@@ -166,7 +166,7 @@ def _parse_args_text(value: str, label: str, problems: list[str]) -> JsonObject:
 
 
 def _read_pairs(value: list[JsonValue], label: str, problems: list[str]) -> list[tuple[str, JsonValue]]:
-    """Name and value of each input; one of which half was lost ({"name": "task"}) is refused, not guessed."""
+    """Returns the name and value of each input. Reports a pair with a missing half, such as {"name": "task"}."""
     pairs: list[tuple[str, JsonValue]] = []
     for item in value:
         if isinstance(item, dict) and set(item) >= {"name", "value"} and len(item) == 2:
@@ -179,7 +179,7 @@ def _read_pairs(value: list[JsonValue], label: str, problems: list[str]) -> list
 
 
 def _coerce_type(value: JsonValue, schema: JsonValue) -> JsonValue:
-    """A text as the type its schema asks for, where it reads as one; pairs carry texts only."""
+    """Returns a text converted to the type of its schema, or unchanged if that fails. Pairs carry texts only."""
     if not isinstance(value, str) or not isinstance(schema, dict):
         return value
     text = value.strip()
@@ -201,16 +201,17 @@ def _coerce_type(value: JsonValue, schema: JsonValue) -> JsonValue:
             return value
 
 
-def _counts_from_zero(steps: list[dict[str, JsonValue]]) -> bool:
-    """Whether the numbers of dependencies are places counted from 0: one is 0, and no step has an id that a number
-    could mean. Read otherwise, they would lead to other steps."""
+def _has_zero_based_indices(steps: list[dict[str, JsonValue]]) -> bool:
+    """Returns whether the dependencies are indices that start at 0: one of them is 0, and no step has a numeric id.
+
+    Read as ids, such indices would point to other steps."""
     if any(re.fullmatch(r"s?\d+", str(step.get("id", "")).strip()) for step in steps):
         return False
-    return any(str(item).strip() == "0" for step in steps for item in _as_list(step.get("depends_on")))
+    return any(str(item).strip() == "0" for step in steps for item in _split_dependencies(step.get("depends_on")))
 
 
-def _as_list(value: JsonValue) -> list[JsonValue]:
-    """Dependencies as a list, however they were written."""
+def _split_dependencies(value: JsonValue) -> list[JsonValue]:
+    """Returns the dependencies as a list; accepts a list, a comma-separated text, one value or None."""
     if value is None:
         return []
     if isinstance(value, str):
@@ -221,16 +222,18 @@ def _as_list(value: JsonValue) -> list[JsonValue]:
 def _normalise_dependencies(
     value: JsonValue, ids: list[str], label: str, problems: list[str], *, from_zero: bool
 ) -> tuple[str, ...]:
-    """Ids of steps. Numbers are ids where one reads so ("s2"), places counted from 0 with `from_zero`; an empty entry
-    is refused, not skipped."""
+    """Returns the ids of the steps that a step depends on. Reports empty entries in `problems`.
+
+    A number means the id `s<number>`, or with `from_zero` an index that starts at 0."""
     found: list[str] = []
-    for item in _as_list(value):
+    for item in _split_dependencies(value):
         if isinstance(item, bool) or item is None or not isinstance(item, str | int) or str(item).strip() == "":
             problems.append(f"{label}: depends_on holds {json.dumps(item)}, which is no step id")
             continue
         text = str(item).strip().removeprefix("$")
         if from_zero and text.isdigit() and text not in ids:
-            text = ids[int(text)] if len(text) < 5 and int(text) < len(ids) else f"s{text}"  # the latter: no step's
+            # The second form matches no step, so the validator reports it.
+            text = ids[int(text)] if len(text) < 5 and int(text) < len(ids) else f"s{text}"
         text = f"s{text}" if text.isdigit() and text not in ids else text
         found.append(re.sub(r"[^A-Za-z0-9_-]", "_", text))
     return tuple(dict.fromkeys(found))

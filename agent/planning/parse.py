@@ -1,8 +1,8 @@
-"""A model's reply as the object it meant, or a refusal. Never another plan than the one that was written.
+"""Parses the plan in a model's reply, or rejects the reply. It never returns a plan that the model did not write.
 
-Strip thinking, strict JSON, fenced block, last object that holds `steps`, bare array, then a repair library behind
-a lossless guard. What was cut off is never repaired: in a fuzz of damaged plans, repairing accepted a different
-plan unnoticed in one case of nine.
+The order: remove thinking, strict JSON, fenced block, last object with `steps`, bare array, then a repair library with
+a check for losses. Truncated replies are not repaired: in a fuzz test of damaged plans, repair returned a different
+plan without notice in one case of nine.
 """
 
 import json
@@ -18,34 +18,35 @@ MAX_REPLY_CHARS = 200_000
 _THINKING = re.compile(r"<(think|thinking|reasoning|scratchpad)>", re.IGNORECASE)
 _LONG_NUMBER = re.compile(r"\d{400,}")
 _PROSE_BRACES = re.compile(r"\{[^{}\[\]\"':]*\}")
-"""Braces of a sentence ("replace {name} by yours"), which are no part of any plan."""
+"""Braces in a sentence ("replace {name} by yours"), which belong to no plan."""
 _FENCE = re.compile(r"```(?:json|JSON|json5|javascript|js)?[ \t]*\n(.*?)```", re.DOTALL)
 _TOKEN = re.compile(r"[\w$.+-]+")
 _ESCAPE = re.compile(r"""\\["'\\/bfnrtu]""")
 _LOST_BACKSLASH = re.compile(r"[\x08\x0c]")
-"""What is left of a TeX command or a Windows path whose backslash was not escaped; nobody means such a character."""
+"""The control characters that JSON makes of an unescaped backslash in a TeX command or a Windows path."""
 _JSON_IN_VALUE = re.compile(r"[{\[]\s*[\"'][\w$ -]+[\"']\s*:|[\"']\s*[:,]\s*[{\[]")
 
 
 def parse_reply(text: str, finish_reason: str = "stop") -> JsonObject:
-    """The plan object of a reply, with its `steps` list. Raises `PlanInvalidError` saying what is wrong."""
+    """Returns the plan object of a reply, with its `steps` list. Raises `PlanInvalidError` with the problem."""
     if finish_reason == "length":
         raise PlanInvalidError(["the reply was cut off before its end; answer with a shorter plan"])
     if len(text) > MAX_REPLY_CHARS:
         raise PlanInvalidError([f"the reply is longer than {MAX_REPLY_CHARS:,} characters"])
     body = text.strip().lstrip("\ufeff").strip()
-    if _parse_strict(body) is None:  # in a reply that is JSON from end to end, such a tag is part of a value
+    if _parse_strict(body) is None:  # in a reply that is strict JSON, such a tag belongs to a value
         body = strip_thinking(body)
     if not body:
         raise PlanInvalidError(["the reply is empty"])
     for candidate in _iterate_candidates(body):
-        return _plan_object(candidate)
-    return _plan_object(_repair(body))
+        return _extract_plan(candidate)
+    return _extract_plan(_repair(body))
 
 
 def find_object(body: str) -> JsonObject | None:
-    """The object of a reply that is no plan: strict JSON, fenced or between prose, with a `kind` or `steps`. None where
-    there is no such object; the last one counts."""
+    """Returns the last JSON object with `kind` or `steps`, preferably one with steps; None if there is none.
+
+    Accepts strict JSON, a fenced block, or an object between prose."""
     whole = _parse_strict(body)
     fenced = [_parse_strict(fence[1].strip()) for fence in _FENCE.finditer(body)]
     found = [whole] if whole is not None else [*fenced, *_iterate_objects(body)]
@@ -54,7 +55,7 @@ def find_object(body: str) -> JsonObject | None:
 
 
 def _iterate_candidates(body: str) -> Iterator[object]:
-    """What the reply may mean, strictest reading first; only readings that are plans or clearly meant to be."""
+    """Yields the possible plans of a reply, strictest reading first."""
     whole = _parse_strict(body)
     if whole is not None:
         yield whole
@@ -63,8 +64,8 @@ def _iterate_candidates(body: str) -> Iterator[object]:
     plans = [fence for fence in fences if _looks_like_plan(_parse_strict(fence[1].strip()))]
     if plans:
         if any("{" in fence[1] for fence in fences[fences.index(plans[-1]) + 1 :]):
-            raise _half_corrected_error()
-        list(_iterate_objects(body[fences[-1].end() :], found=True))  # a later plan that was cut off is not overlooked
+            raise _build_draft_error()
+        list(_iterate_objects(body[fences[-1].end() :], found=True))  # raises if a later plan is truncated
         yield _parse_strict(plans[-1][1].strip())
         return
     objects = [value for value in _iterate_objects(body) if isinstance(value, dict) and "steps" in value]
@@ -77,8 +78,8 @@ def _iterate_candidates(body: str) -> Iterator[object]:
         yield array
 
 
-def _plan_object(value: object) -> JsonObject:
-    """The object with its steps, or why there is none."""
+def _extract_plan(value: object) -> JsonObject:
+    """Returns the object that holds the steps. Raises `PlanInvalidError` if there is none."""
     if isinstance(value, list):
         value = {"steps": value}
     if not isinstance(value, dict):
@@ -94,7 +95,7 @@ def _plan_object(value: object) -> JsonObject:
 
 
 def _check_steps(steps: object) -> None:
-    """Raises `PlanInvalidError` unless the steps are a list of objects."""
+    """Raises `PlanInvalidError` unless `steps` is a list of objects without control characters."""
     if isinstance(steps, dict) and "items" in steps:
         raise PlanInvalidError(["the reply repeats the schema; fill it in instead"])
     if not isinstance(steps, list):
@@ -108,7 +109,7 @@ def _check_steps(steps: object) -> None:
 
 
 def _parse_strict(text: str) -> object:
-    """The value of strict JSON, or None. A key written twice is no strict JSON: one of them would be lost."""
+    """Returns the value of strict JSON, or None. Rejects duplicate keys, because one value would be lost."""
     try:
         return json.loads(text, object_pairs_hook=_reject_duplicate_keys)
     except (ValueError, RecursionError):
@@ -123,10 +124,10 @@ def _reject_duplicate_keys(pairs: list[tuple[str, object]]) -> dict[str, object]
 
 
 def _iterate_objects(body: str, *, found: bool = False) -> Iterator[object]:
-    """Every outermost object in the text that is strict JSON, up to one that does not read at the very first place.
+    """Yields every outermost object in the text that is strict JSON; none if the first bracket starts a broken object,
+    because its inner objects belong to another plan.
 
-    Its inner ones are parts of another plan. Raises `PlanInvalidError` where a good object is followed by a broken
-    one: the earlier is then a draft of the one that was cut off."""
+    Raises `PlanInvalidError` if a broken object follows a good one: the good one is then a draft of the broken one."""
     decoder = json.JSONDecoder(object_pairs_hook=_reject_duplicate_keys)
     position = body.find("{")
     while position != -1:
@@ -136,7 +137,7 @@ def _iterate_objects(body: str, *, found: bool = False) -> Iterator[object]:
         except (ValueError, RecursionError):
             if prose is None:
                 if found:
-                    raise _half_corrected_error() from None
+                    raise _build_draft_error() from None
                 return
             end = prose.end()
         else:
@@ -145,12 +146,12 @@ def _iterate_objects(body: str, *, found: bool = False) -> Iterator[object]:
         position = body.find("{", end)
 
 
-def _half_corrected_error() -> PlanInvalidError:
+def _build_draft_error() -> PlanInvalidError:
     return PlanInvalidError(["the reply holds a plan and then a broken one; answer with one complete plan"])
 
 
 def strip_thinking(text: str) -> str:
-    """The reply without the thinking blocks before its first bracket; later tags may be part of a value."""
+    """Returns the reply without the thinking blocks before its first bracket. Later tags may belong to a value."""
     while (opened := _THINKING.search(text)) is not None:
         bracket = re.search(r"[{\[]", text)
         if bracket is not None and bracket.start() < opened.start():
@@ -169,7 +170,7 @@ def _looks_like_plan(value: object) -> bool:
 
 
 def _repair(body: str) -> object:
-    """The reply through the repair library, when nothing can have been lost or added by it."""
+    """Returns the reply as the repair library reads it. Raises `PlanInvalidError` if that loses or adds anything."""
     fences = _FENCE.findall(body)
     text = fences[-1] if fences else body
     start = min((index for index in (text.find("{"), text.find("[")) if index != -1), default=-1)
@@ -194,7 +195,7 @@ def _repair(body: str) -> object:
 
 
 def has_balanced_brackets(text: str) -> bool:
-    """Whether brackets and quotes of JSON-like text pair up. Both kinds of quotes count; escapes are honoured."""
+    """Returns whether the brackets and quotes of JSON-like text match. Honours both kinds of quotes and escapes."""
     stack: list[str] = []
     quote = ""
     escaped = False
@@ -216,7 +217,7 @@ def has_balanced_brackets(text: str) -> bool:
 
 
 def _describe_loss(part: str, value: object) -> str | None:
-    """How the repaired value differs from the text, or None: the same words in the same order, no JSON in values."""
+    """Returns how the repaired value differs from the text, or None if it has the same words in the same order."""
     before = _TOKEN.findall(_remove_escapes(part))
     after: list[str] = []
     _collect_words(value, after)
@@ -237,7 +238,7 @@ def _remove_escapes(text: str) -> str:
 
 
 def _collect_words(value: object, words: list[str]) -> None:
-    """The words of a value, in order."""
+    """Appends the words of a value to `words`, in order."""
     if isinstance(value, dict):
         for key, item in value.items():
             words += _TOKEN.findall(str(key))
@@ -263,5 +264,5 @@ def _iterate_strings(value: object) -> Iterator[str]:
 
 
 def _normalise_literal(word: str) -> str:
-    """Python's literals are JSON's, written otherwise."""
+    """Converts the literals of Python to those of JSON."""
     return {"True": "true", "False": "false", "None": "null"}.get(word, word)

@@ -1,7 +1,7 @@
-"""`PlannerAgent`: one call of the fast tier that answers, plans, asks the user or looks for further tools.
+"""`PlannerAgent`: one call of the fast tier that answers, plans, asks the user or searches for further tools.
 
-It executes nothing and is given no tools. A reply that cannot be used is asked for once more with the exact problems;
-then the rule planner takes over, with the reason recorded. A search of the catalogue costs one more call.
+The planner executes nothing and has no tools. It repeats the call once with the problems of an unusable reply, then the
+rule planner plans and the plan records the reason. A search of the catalogue costs one more call.
 """
 
 import json
@@ -28,16 +28,16 @@ from agent.tools.catalogue import CatalogueView
 
 
 class PlannerModel(Protocol):
-    """The planner's way to the fast tier; metering and the log are behind it."""
+    """The planner's access to the fast tier. Implementations meter and log the calls."""
 
     async def ask(self, messages: tuple[JsonObject, ...], schema: ResponseSchema | None) -> ModelReply:
-        """One completion; an answer in it may be shown while it is written. Raises `ModelError`."""
+        """Returns one completion. An answer in it may be streamed to the user. Raises `ModelError`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A reply that could not be used."""
+    """An unusable reply and its problems."""
 
     problems: tuple[str, ...]
     excerpt: str
@@ -45,8 +45,8 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan and how it came about. Where the planner has answered, its plan is one completion and `answer` its text;
-    where it asks the user, there is a `question`."""
+    """A plan and its origin. If the planner answers, `answer` holds the text and the plan is one completion. If it asks
+    the user, `question` is set."""
 
     plan: Plan
     requested: Mode
@@ -57,20 +57,20 @@ class Planned:
     answer: ModelReply | None = None
     question: str = ""
     ground: str = ""
-    """The ground that the model was shown."""
+    """The ground in the model's prompt."""
     unreachable: ModelUnreachableError | None = None
-    """Why no model could be asked at all: a completion would not reach it either."""
+    """The error of an unreachable model. A completion would not reach the model either."""
 
 
 class PlannerAgent:
-    """Plans with a model; falls back to rules. `has_writer`: whether a model would also write the answer."""
+    """Plans with a model and falls back to rules. `has_writer` is whether a model also writes the answer."""
 
     def __init__(self, model: PlannerModel, *, has_writer: bool = True) -> None:
         self._model = model
         self._has_writer = has_writer
 
     async def plan(self, request: PlanningRequest) -> Planned:
-        """An answer, a validated plan or a question. Raises nothing of the model's: every failure ends in the rules."""
+        """Returns an answer, a validated plan or a question. Raises no `ModelError`: on a failure the rules plan."""
         view = request.catalogue.show(request.question)
         messages = build_messages(request, view)
         rejected: list[Rejection] = []
@@ -79,13 +79,13 @@ class PlannerAgent:
         refused = searched = False
         while True:
             try:
-                reply = await self._model.ask(messages, _schema(request, view))
+                reply = await self._model.ask(messages, _select_schema(request, view))
             except ModelError as error:
                 reason = error.message
                 unreachable = error if isinstance(error, ModelUnreachableError) else None
                 break
             try:
-                planned = self._read(reply, request, may_search=not searched and not view.is_whole)
+                planned = self._interpret_reply(reply, request, may_search=not searched and not view.is_whole)
             except PlanInvalidError as error:
                 rejected.append(Rejection(tuple(error.problems), reply.text[:500]))
                 reason = f"the model gave no valid plan: {error.problems[0]}"
@@ -102,8 +102,8 @@ class PlannerAgent:
         ruled = RulePlanner().plan(request, has_model=self._has_writer).model_copy(update={"origin_reason": reason})
         return Planned(ruled, "llm", "rules", reason, tuple(rejected), unreachable=unreachable)
 
-    def _read(self, reply: ModelReply, request: PlanningRequest, *, may_search: bool) -> Planned | FindTools:
-        """What a reply comes to. Raises `PlanInvalidError`."""
+    def _interpret_reply(self, reply: ModelReply, request: PlanningRequest, *, may_search: bool) -> Planned | FindTools:
+        """Interprets a reply as an answer, a plan, a question or a search. Raises `PlanInvalidError`."""
         meant = Answer(reply.text) if reply.refused else read_reply(reply.text, reply.finish_reason)
         match meant:
             case FindTools() if may_search:
@@ -113,21 +113,21 @@ class PlannerAgent:
                     ["no further tools can be searched; plan with those above, or say what is missing"]
                 )
             case Ask(question) if request.may_ask:
-                return Planned(_completion_plan(request, None), "llm", "llm", question=question)
+                return Planned(_build_completion_plan(request, None), "llm", "llm", question=question)
             case Ask():
                 raise PlanInvalidError(["nobody is there to answer a question; plan with what is known"])
             case Answer(text=text) if request.answer_form in ("text", "json") and text and not request.completed:
                 answer = replace(reply, text=text)
-                return Planned(_completion_plan(request, None), "llm", "llm", answer=answer)
+                return Planned(_build_completion_plan(request, None), "llm", "llm", answer=answer)
             case Answer(tier=tier) if request.answer_form != "none":
-                return Planned(_completion_plan(request, tier), "llm", "llm")
+                return Planned(_build_completion_plan(request, tier), "llm", "llm")
         notes: list[str] = []
         plan = plan_of_reply(reply.text, reply.finish_reason, request, has_writer=self._has_writer, notes=notes)
         return Planned(plan, "llm", "llm", adjusted=tuple(notes))
 
 
-def _completion_plan(request: PlanningRequest, tier: Tier | None) -> Plan:
-    """The plan of what needs no tool: the answer, from what is known."""
+def _build_completion_plan(request: PlanningRequest, tier: Tier | None) -> Plan:
+    """Returns a plan with one completion, which answers from known results."""
     taken = request.used_ids | {completed.step.id for completed in request.completed}
     name = next(name for name in ("answer", *(f"answer{n}" for n in range(2, 100))) if name not in taken)
     step = PlanStep(
@@ -142,8 +142,8 @@ def _completion_plan(request: PlanningRequest, tier: Tier | None) -> Plan:
     return join(Plan(goal=request.question[:300], steps=(step,), origin="llm"), request)
 
 
-def _schema(request: PlanningRequest, view: CatalogueView) -> ResponseSchema | None:
-    """The schema of a reply in JSON; none where it may be plain text."""
+def _select_schema(request: PlanningRequest, view: CatalogueView) -> ResponseSchema | None:
+    """Returns the JSON schema of a reply, or None if the reply may be plain text."""
     steps = request.room.budgets.max_steps
     if request.answer_form == "text":
         return None
@@ -159,39 +159,38 @@ def plan_of_reply(
     has_writer: bool = True,
     notes: list[str] | None = None,
 ) -> Plan:
-    """The plan a reply stands for, joined with what is done already. Raises `PlanInvalidError`.
+    """Returns the plan of a reply, joined with the completed steps. Raises `PlanInvalidError`.
 
-    `notes` takes up what was dropped of a reply in a room that requires tools."""
+    `notes` receives the arguments dropped from a reply in a room that requires tools."""
     raw = normalise_plan(parse_reply(text, finish_reason), request.catalogue)
     if request.room.required_tools:
         raw, dropped = fit_arguments(raw, request)
         if notes is not None:
             notes += dropped
-    raw = _without_repeats(raw, request)
+    raw = _drop_repeated_calls(raw, request)
     done = {completed.step.id for completed in request.completed}
     taken = request.used_ids | done
     clashes = [step.id for step in raw.steps if step.id in taken]
-    names = _fresh_names(clashes, taken | {step.id for step in raw.steps})
+    names = _assign_free_ids(clashes, taken | {step.id for step in raw.steps})
     if names:
-        raw = _renamed_plan(raw, names)
+        raw = _rename_step_ids(raw, names)
     plan = validate_plan(raw, request.catalogue, max_steps=request.room.budgets.max_steps, known_ids=done)
     return join(finish_new(plan, request, has_model=has_writer), request)
 
 
-def _without_repeats(raw: RawPlan, request: PlanningRequest) -> RawPlan:
-    """The reply without the steps that call again what has succeeded, with the same arguments: what would build on them
-    builds on what is there. A message that was sent must not be sent again because something else failed, be it another
-    call of the same tool.
+def _drop_repeated_calls(raw: RawPlan, request: PlanningRequest) -> RawPlan:
+    """Returns the plan without calls that already succeeded with the same arguments; references point to the earlier
+    results. A message that was sent is not sent again because another step failed.
 
-    Raises `PlanInvalidError` when nothing is left, or where a call would be made again that changed something already.
-    Results that did not do are none of `completed`."""
-    succeeded = {(c.step.tool, _canonical(c.step.args)): c.step.id for c in request.completed}
-    happened = {(step.tool, _canonical(step.args)) for step in request.happened}
+    Raises `PlanInvalidError` if no step remains, or if a step repeats a call that already changed something.
+    `completed` does not include results that were judged insufficient."""
+    succeeded = {(c.step.tool, _serialize_args(c.step.args)): c.step.id for c in request.completed}
+    happened = {(step.tool, _serialize_args(step.args)) for step in request.happened}
     names: dict[str, str] = {}
     steps = []
     for step in raw.steps:
         args = rename_references(step.args, names)
-        call = (step.tool, _canonical(args))
+        call = (step.tool, _serialize_args(args))
         if call in happened:
             raise PlanInvalidError([f"step {step.id} calls {step.tool} as it has been done already; do not repeat it"])
         known = succeeded.get(call)
@@ -201,17 +200,17 @@ def _without_repeats(raw: RawPlan, request: PlanningRequest) -> RawPlan:
             steps.append(step)
     if raw.steps and not steps:
         raise PlanInvalidError(["every step of this plan has succeeded already; plan what is still missing"])
-    return _renamed_plan(replace(raw, steps=tuple(steps)), names) if names else raw
+    return _rename_step_ids(replace(raw, steps=tuple(steps)), names) if names else raw
 
 
-def _canonical(args: JsonValue) -> str:
+def _serialize_args(args: JsonValue) -> str:
     return json.dumps(args, sort_keys=True)
 
 
 def finish_new(plan: Plan, request: PlanningRequest, *, has_model: bool) -> Plan:
-    """The plan with its goal and, where it is due, its completion."""
+    """Returns the plan with its goal and, if it needs one, its completion."""
     goal = plan.goal or request.question[:300]
-    # Results that are there already must be joined with the new ones.
+    # The completion joins earlier results with the new ones.
     joins = bool(request.completed) or request.needs_completion
     return finish_plan(
         plan.model_copy(update={"goal": goal}),
@@ -222,7 +221,7 @@ def finish_new(plan: Plan, request: PlanningRequest, *, has_model: bool) -> Plan
 
 
 def join(plan: Plan, request: PlanningRequest) -> Plan:
-    """The next version of the plan: the steps that succeeded, then the new ones."""
+    """Returns the next version of the plan: the steps that succeeded, then the new ones."""
     if request.previous is None:
         return plan
     kept = tuple(completed.step for completed in request.completed)
@@ -230,8 +229,8 @@ def join(plan: Plan, request: PlanningRequest) -> Plan:
     return plan.model_copy(update={"steps": (*kept, *plan.steps), "version": version})
 
 
-def _renamed_plan(raw: RawPlan, names: Mapping[str, str]) -> RawPlan:
-    """The reply with ids that an earlier plan had used renamed throughout: within it they mean its own steps."""
+def _rename_step_ids(raw: RawPlan, names: Mapping[str, str]) -> RawPlan:
+    """Returns the plan with renamed step ids, in ids, dependencies and references."""
     steps = []
     for step in raw.steps:
         args = rename_references(step.args, names)
@@ -246,7 +245,7 @@ def _renamed_plan(raw: RawPlan, names: Mapping[str, str]) -> RawPlan:
     return replace(raw, steps=tuple(steps))
 
 
-def _fresh_names(clashes: list[str], taken: frozenset[str] | set[str]) -> dict[str, str]:
+def _assign_free_ids(clashes: list[str], taken: frozenset[str] | set[str]) -> dict[str, str]:
     names: dict[str, str] = {}
     number = 1
     used = set(taken)

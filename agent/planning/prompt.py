@@ -1,6 +1,6 @@
-"""The planner's prompt: trusted text in the system message, everything else in blocks of the user's message.
+"""The planner's prompt: trusted text in the system message, everything else in data blocks of the user message.
 
-What does not change from request to request comes first, so that endpoints can reuse it.
+The parts that are the same for every request come first, so that endpoints can cache them.
 """
 
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ from agent.tools.catalogue import CatalogueView
 HISTORY_MESSAGES = 20
 HISTORY_RESULTS = 6
 HISTORY_CHARS = 12_000
-"""How much of the conversation is shown: the newest messages whole, older ones shortened."""
+"""Characters of history in the prompt: the newest messages whole, older ones shortened."""
 MESSAGE_CHARS = 1_000
-"""How much of an older message is shown."""
+"""Characters of an older message."""
 NEWEST_MESSAGES, NEWEST_CHARS = 4, 4_000
-"""The newest messages are what a follow-up speaks of."""
+"""A follow-up question refers to the newest messages, so they get more characters."""
 CALL_CHARS = 200
 RESULT_CHARS = 2_000
 QUESTION_CHARS = 8_000
@@ -29,11 +29,11 @@ _REMINDERS = {
     "empty": "Reply with one JSON object.",
     "none": "Reply with one JSON object.",
 }
-"""Small models forget the form over a long catalogue."""
+"""Small models forget the reply format after a long catalogue."""
 
 
 def list_kinds(request: PlanningRequest, view: CatalogueView) -> list[str]:
-    """The kinds of reply that this request allows."""
+    """Returns the kinds of reply that this request allows."""
     kinds = ["answer"] if request.answer_form in ("text", "json") else []
     kinds.append("plan")
     if request.may_ask:
@@ -44,7 +44,7 @@ def list_kinds(request: PlanningRequest, view: CatalogueView) -> list[str]:
 
 
 def build_messages(request: PlanningRequest, view: CatalogueView, *, query: str = "") -> tuple[JsonObject, ...]:
-    """The messages of the first call, or of the one after a search of the catalogue for `query`."""
+    """Returns the messages of the first call, or of the call after a catalogue search for `query`."""
     operator = "\n\n".join(part for part in (request.room.system_prompt, request.instructions) if part)
     system = render(
         "planner",
@@ -54,7 +54,7 @@ def build_messages(request: PlanningRequest, view: CatalogueView, *, query: str 
         max_steps=str(request.room.budgets.max_steps),
     )
     parts = [block("ground", request.ground)] if request.ground else []
-    lines = _history_lines(request)
+    lines = _format_history(request)
     if lines:
         parts.append(block("history", "\n".join(lines)))
     if request.memories:
@@ -76,7 +76,7 @@ def build_messages(request: PlanningRequest, view: CatalogueView, *, query: str 
 
 
 def build_reask(messages: Sequence[JsonObject], reply: str, problems: Sequence[str]) -> tuple[JsonObject, ...]:
-    """The messages of the second call: the reply that could not be used, and why."""
+    """Returns the messages of the second call, with the unusable reply and its problems."""
     said: JsonObject = {"role": "assistant", "content": _cut(reply, 4_000) or "(nothing)"}
     asked: JsonObject = {"role": "user", "content": render("planner_reask", problems=format_problems(problems))}
     return (*messages[:2], said, asked)
@@ -92,8 +92,8 @@ def _describe_choices(request: PlanningRequest, view: CatalogueView, *, searched
     return "\n".join(map(render, names))
 
 
-def _history_lines(request: PlanningRequest) -> list[str]:
-    """What was said before, and what the client's own tools returned: the newest of each, the last ones at length."""
+def _format_history(request: PlanningRequest) -> list[str]:
+    """Returns the newest messages and results of the client's own tools. The last ones get more characters."""
     names: dict[object, str] = {}
     lines: list[tuple[bool, str, str]] = []
     for message in request.history:

@@ -1,9 +1,8 @@
-"""References to earlier results in a step's arguments, found, resolved and renamed.
+"""Finds, resolves and renames references to earlier results in a step's arguments.
 
-`{"$from": "s1", "path": "output.items[0]"}` in plans; `$s1.output.items[0]` or `${s1}` where a model writes them
-into text. `$5` is money. A whole-value reference keeps the type, otherwise it is spliced as text: a whole result as the
-text that people are shown of it.
-`{"$literal": "..."}` is a text in which nothing is a reference.
+Plans use `{"$from": "s1", "path": "output.items[0]"}`. Models also write `$s1.output.items[0]` or `${s1}` into text;
+`$5` is an amount of money. A reference that is the whole argument keeps its type. Within a text it becomes text; a
+whole result becomes its display text. In `{"$literal": "..."}` nothing is a reference.
 """
 
 import json
@@ -22,21 +21,21 @@ _ID = r"[A-Za-z][A-Za-z0-9_-]*"
 _REFERENCE = re.compile(rf"\$\{{(?P<braced>{_ID})(?P<bpath>{_PATH})\}}|\$(?P<bare>s\d+)\b(?P<path>{_PATH})")
 _PATH_PART = re.compile(r"\.([A-Za-z_][\w-]*)|\[(\d+)\]")
 SPLICE_CHARS = 8_000
-"""Spliced output is data in somebody's prompt: capped as everything a skill reads."""
+"""Characters. Spliced output is data in a later prompt, so it has the same limit as everything that a skill reads."""
 
 _WRAPPER_FIELD = "result"
-"""MCP sends objects only; its servers put a text, a number or a list under this name to send it."""
+"""MCP sends objects only. Servers put a text, a number or a list under this name."""
 _ECHO_FIELDS = frozenset({"expression", "query", "input"})
-"""Fields of a result that only repeat what was asked."""
+"""Fields of a result that repeat the call's input."""
 _RESULT_FIELDS = ("output", "result", "value")
-"""What planners call a whole result that has no field of that name."""
+"""Names that planners use for a whole result."""
 
 Lookup = Callable[[str], StepOutput]
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A step's id and a path into its result; the empty path is the whole value."""
+    """A step's id and a path into its result. The empty path is the whole value."""
 
     step_id: str
     path: str = ""
@@ -44,7 +43,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedArgs:
-    """Arguments with every reference filled in, and whether anything in them came from outside."""
+    """Arguments with resolved references, and whether any of them holds external text."""
 
     args: JsonObject
     tainted: bool
@@ -52,22 +51,22 @@ class ResolvedArgs:
 
 
 def quote_literal(text: str) -> JsonValue:
-    """A text as an argument that is taken as it stands: what a user wrote may look like a reference (`${HOME}`)."""
+    """Returns a text as an argument without references. A user's text may look like a reference, such as `${HOME}`."""
     return {"$literal": text} if list_references(text) else text
 
 
 def is_literal(value: JsonValue) -> bool:
-    """Whether an argument is such a text."""
+    """Returns whether an argument is a `$literal` text."""
     return isinstance(value, dict) and list(value) == ["$literal"]
 
 
 def find_references(args: JsonValue) -> frozenset[str]:
-    """The ids of the steps that `args` refer to."""
+    """Returns the ids of the steps that `args` refer to."""
     return frozenset(reference.step_id for reference in list_references(args))
 
 
 def list_references(value: JsonValue) -> list[Reference]:
-    """Every reference in a value, in order."""
+    """Returns every reference in a value, in order."""
     if isinstance(value, str):
         return [_parse_match(match) for match in _REFERENCE.finditer(value)]
     if isinstance(value, list):
@@ -83,17 +82,17 @@ def list_references(value: JsonValue) -> list[Reference]:
 
 
 def resolve_references(args: JsonObject, lookup: Lookup, *, texts: Collection[str] = ()) -> ResolvedArgs:
-    """Fill in every reference; `lookup` gives a step's output, KeyError for one that has none. `texts` names the
-    arguments that take nothing but text: a whole result goes in as its text.
+    """Resolves every reference. `lookup` returns a step's output and raises KeyError if there is none. `texts` names
+    the arguments that accept text only: there, a whole result becomes its display text.
 
-    Raises `ReferenceMissingError` naming what is there when a path leads nowhere."""
+    Raises `ReferenceMissingError` if a path does not exist; the message lists the fields that do."""
     resolver = _Resolver(lookup)
     filled = {key: resolver.fill(value, as_said=key in texts) for key, value in args.items()}
     return ResolvedArgs(filled, resolver.tainted, tuple(dict.fromkeys(resolver.used)))
 
 
 def rename_references(value: JsonValue, names: Mapping[str, str]) -> JsonValue:
-    """The value with references to the steps of `names` pointing at their new ids."""
+    """Returns the value with the step ids of its references replaced by those in `names`."""
     if isinstance(value, str):
         return _REFERENCE.sub(lambda match: _rename_match(match, names), value)
     if isinstance(value, list):
@@ -141,11 +140,11 @@ class _Resolver:
         self.used.append(reference.step_id)
         self.tainted = self.tainted or output.tainted
         value = resolve_path(output, reference)
-        return _displayed_value(output, value) if as_said else value
+        return _get_display_value(output, value) if as_said else value
 
 
 def resolve_path(output: StepOutput, reference: Reference) -> JsonValue:
-    """The value at the reference's path. `output` is the step's value, `text` its text; both may be left out."""
+    """Returns the value at the reference's path. The path may start with `output` (the value) or `text` (the text)."""
     parts = _split_path(reference)
     value: JsonValue = output.value if output.value is not None else output.text
     if parts and parts[0] == "text" and not (isinstance(value, dict) and "text" in value):
@@ -168,13 +167,13 @@ def resolve_path(output: StepOutput, reference: Reference) -> JsonValue:
 
 
 def _unwrap_result(value: JsonValue) -> JsonValue:
-    """A result without the object that it was only sent in."""
+    """Returns the content of a result that MCP wrapped in an object."""
     return value[_WRAPPER_FIELD] if isinstance(value, dict) and list(value) == [_WRAPPER_FIELD] else value
 
 
-def _displayed_value(output: StepOutput, value: JsonValue) -> JsonValue:
-    """What stands for `value` in a text: of a whole result its one plain field besides what was asked, or the text
-    that people are shown; of a part of it the part."""
+def _get_display_value(output: StepOutput, value: JsonValue) -> JsonValue:
+    """Returns the text form of a whole result: its only plain field besides the repeated input, or its display text.
+    Returns a part of a result unchanged."""
     if not isinstance(value, dict | list) or value != _unwrap_result(output.value):
         return value
     told = {name: value[name] for name in value if name not in _ECHO_FIELDS} if isinstance(value, dict) else {}
@@ -183,13 +182,13 @@ def _displayed_value(output: StepOutput, value: JsonValue) -> JsonValue:
 
 
 def format_spliced_text(value: JsonValue) -> str:
-    """A value spliced into text, at most 8,000 characters."""
+    """Formats a value for use within a text. At most `SPLICE_CHARS` characters."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= SPLICE_CHARS else text[:SPLICE_CHARS] + " [cut]"
 
 
 def _get_child(value: JsonValue, part: str | int) -> tuple[bool, JsonValue]:
-    """Whether there is something at `part`, and it; else the value itself."""
+    """Returns `(True, child)` if the value has a child at `part`, else `(False, value)`."""
     if isinstance(value, dict):
         return (True, value[part]) if isinstance(part, str) and part in value else (False, value)
     if isinstance(value, list) and isinstance(part, int) and part < len(value):
@@ -198,7 +197,7 @@ def _get_child(value: JsonValue, part: str | int) -> tuple[bool, JsonValue]:
 
 
 def _parse_whole_reference(value: Mapping[str, JsonValue]) -> Reference | None:
-    """The reference an object is; None for an ordinary object."""
+    """Returns the reference that an object stands for, or None for an ordinary object."""
     step_id = value.get("$from")
     if not isinstance(step_id, str) or not value.keys() <= {"$from", "path"}:
         return None
@@ -217,7 +216,8 @@ def _rename_match(match: re.Match[str], names: Mapping[str, str]) -> str:
 
 
 def _split_path(reference: Reference) -> list[str | int]:
-    """A path as names and indices. One that cannot be read is refused: its readable part is another value."""
+    """Splits a path into names and indices. Raises `ReferenceMissingError` if any part is unreadable, because the rest
+    of the path would point to another value."""
     path = reference.path.strip().removeprefix("$")
     dotted = path if not path or path.startswith((".", "[")) else f".{path}"
     if not re.fullmatch(_PATH, dotted):

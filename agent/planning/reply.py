@@ -1,7 +1,7 @@
-"""What a planner's reply says: an answer, a plan, a question to the user, or a search for further tools.
+"""Interprets a planner's reply: an answer, a plan, a question to the user, or a search for further tools.
 
-One reader for both forms: a first line `ANSWER` before plain text, and one JSON object with `kind`. A reply that holds
-a plan is a plan, whatever else it says. `AnswerDetector` finds the answer in a reply while it is written.
+Accepts two forms: a first line `ANSWER` before plain text, or one JSON object with `kind`. A reply with a plan is a
+plan, whatever else it contains. `AnswerDetector` finds the answer while the reply is streamed.
 """
 
 import json
@@ -14,7 +14,7 @@ from agent.planning.parse import find_object, parse_reply, strip_thinking
 
 _MARKER = re.compile(r"[*#`_\s]*ANSWER\b[*`_]*[ \t]*(?::[*`_]*)?\s*")
 _PLAN_KEY = re.compile(r"[\"'](?:steps|kind|tool|depends_on|inputs)[\"']\s*:")
-"""Keys of the JSON form. Prose without any of them was not meant as a plan."""
+"""Keys of the JSON form. Prose without these keys is no plan."""
 _QUESTION_CHARS = 2_000
 _QUERY_CHARS = 400
 _TIERS: dict[str, Tier] = {"fast": "fast", "high": "high"}
@@ -22,7 +22,7 @@ _TIERS: dict[str, Tier] = {"fast": "fast", "high": "high"}
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The reply is the answer. An empty `text` leaves the writing to a completion, on the `tier` asked for."""
+    """An answer. With an empty `text`, a completion on `tier` writes it."""
 
     text: str
     tier: Tier | None = None
@@ -53,18 +53,18 @@ Reply = Answer | Ask | FindTools | PlanReply
 
 
 def read_reply(text: str, finish_reason: str = "stop") -> Reply:
-    """The meaning of a reply. Raises `PlanInvalidError` for one that is cut off or says nothing that can be used."""
-    body = _without_thinking(text)
+    """Returns the kind of a reply and its content. Raises `PlanInvalidError` if it is truncated or unusable."""
+    body = _remove_thinking(text)
     marked = _MARKER.match(body)
     if marked is not None:
         return _read_marked(body[marked.end() :], finish_reason)
     if body[:1] not in ("{", "[", "`", "") and not _PLAN_KEY.search(body):
-        return Answer(body)  # a long answer may be cut off and is still one
+        return Answer(body)  # a truncated answer is still an answer
     return _read_json(body, finish_reason)
 
 
 def _read_marked(rest: str, finish_reason: str) -> Reply:
-    """What follows the line `ANSWER`: the answer, unless there is a plan in it."""
+    """Interprets the text after the line `ANSWER`: an answer, unless it contains a plan."""
     if _PLAN_KEY.search(rest):
         try:
             reply = _read_json(rest, finish_reason)
@@ -79,12 +79,12 @@ def _read_marked(rest: str, finish_reason: str) -> Reply:
 
 def _read_json(body: str, finish_reason: str) -> Reply:
     if finish_reason == "length":
-        return PlanReply(parse_reply(body, finish_reason))  # raises what is wrong with a reply that was cut off
+        return PlanReply(parse_reply(body, finish_reason))  # raises the problem of a truncated reply
     value = find_object(body)
     if value is None or value.get("steps"):
         return PlanReply(parse_reply(body, finish_reason))
     kind = str(value.get("kind") or "").strip().lower()
-    answer, question, query = (_text(value, name) for name in ("answer", "question", "query"))
+    answer, question, query = (_get_text(value, name) for name in ("answer", "question", "query"))
     match kind:
         case "ask" if question or answer:
             return Ask((question or answer).strip()[:_QUESTION_CHARS])
@@ -101,32 +101,32 @@ def _read_json(body: str, finish_reason: str) -> Reply:
     return PlanReply(parse_reply(body, finish_reason))
 
 
-def _text(value: JsonObject, name: str) -> str:
+def _get_text(value: JsonObject, name: str) -> str:
     found = value.get(name)
     return found if isinstance(found, str) and found.strip() else ""
 
 
-def _without_thinking(text: str) -> str:
+def _remove_thinking(text: str) -> str:
     body = text.lstrip().lstrip("\ufeff").lstrip()
     return body if body[:1] in ("{", "[") else strip_thinking(body).lstrip()
 
 
 class AnswerDetector:
-    """Finds the answer in a reply while it is written.
+    """Finds the answer in a reply while it is streamed.
 
-    `feed` returns the text of the answer that is certain by now, "" before. It never returns a piece that `read_reply`
-    would not return of the whole reply, except where a plan follows an answer that has begun.
+    `feed` returns the new text of the answer that is certain, or "". It returns only text that `read_reply` would
+    return for the whole reply, except if a plan follows after the answer's start.
     """
 
     def __init__(self) -> None:
         self._text = ""
         self._read = 0
-        """How much of the text was examined."""
+        """The number of examined characters."""
         self._form = ""
-        """`text` after the line ANSWER, `json` in the value of `answer`, `over` when nothing more is to be shown."""
+        """`text` after the line ANSWER, `json` in the value of `answer`, `over` after the answer's end."""
 
     def feed(self, piece: str) -> str:
-        """Takes up a piece of the reply and returns what is new of the answer."""
+        """Adds a piece of the reply and returns the new text of the answer."""
         self._text += piece
         if not self._form and not self._find_start():
             return ""
@@ -146,7 +146,7 @@ class AnswerDetector:
         return False
 
     def _read_plain(self) -> str:
-        """The text up to where a plan may begin."""
+        """Returns the text up to a possible start of a plan."""
         shown = self._read
         for brace in _BRACE.finditer(self._text, self._read):
             if _PLAN_START.match(self._text, brace.start()):
@@ -158,7 +158,7 @@ class AnswerDetector:
         return self._text[shown:]
 
     def _read_value(self) -> str:
-        """The JSON string up to its closing quote; an escape that is not complete waits for its rest."""
+        """Returns the JSON string up to its closing quote, without an incomplete escape at the end."""
         matched = _STRING_PART.match(self._text, self._read)
         raw = matched[0] if matched is not None else ""
         high = _HIGH_SURROGATE.search(raw)

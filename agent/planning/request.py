@@ -1,4 +1,4 @@
-"""What a plan is made from, for the planner and for the rules alike."""
+"""The input of planning, the same for the planner model and for the rules."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,8 +9,8 @@ from agent.core.models import ChatMessage, Plan, PlanStep, Room
 from agent.tools.catalogue import Catalogue
 
 AnswerForm = Literal["text", "json", "empty", "none"]
-"""How a planner's reply may answer: as text after a line ANSWER, within the JSON object, by an empty plan after which a
-completion writes the answer, or not at all."""
+"""How a reply may answer: as text after a line ANSWER, within the JSON object, by an empty plan followed by a
+completion, or not at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class CompletedStep:
 
 @dataclass(frozen=True, slots=True)
 class PlanningRequest:
-    """What a plan is made from."""
+    """The input of planning."""
 
     question: str
     room: Room
@@ -35,29 +35,29 @@ class PlanningRequest:
     replan_reason: str | None = None
     previous: Plan | None = None
     used_ids: frozenset[str] = frozenset()
-    """Ids of every step of earlier plans, so that new ones never take a used name."""
+    """Ids of all steps of earlier plans. A new step never reuses one."""
     failed: tuple[PlanStep, ...] = ()
-    """Steps of the previous plan that did not serve their purpose."""
+    """Steps of the previous plan that did not achieve their intent."""
     original: str = ""
-    """The user's own words: before a translation, and with nothing taken out for a command."""
+    """The user's words, before translation and with the command word."""
     context: Mapping[str, str] = field(default_factory=dict)
-    """What the caller's system says of the request: service, priority, severity, status."""
+    """Facts from the caller's system about the request: service, priority, severity, status."""
     redo: frozenset[str] = frozenset()
-    """Tools whose results did not do: they are called again, more broadly."""
+    """Tools with insufficient results. They are called again with broader arguments."""
     topics: frozenset[str] = frozenset()
-    """The topics of the request; the room may require further tools for them."""
+    """Topics of the request, for which the room may require further tools."""
     happened: tuple[PlanStep, ...] = ()
-    """Calls that changed something, although a judge thought little of what they returned: not to be made again."""
+    """Calls that changed something but whose results were rejected. They are never repeated."""
     tainted: bool = False
     needs_completion: bool = False
     answer_form: AnswerForm = "none"
     may_ask: bool = False
-    """Whether somebody is there who can answer a question."""
+    """Whether a person can answer a question."""
     instructions: str = ""
-    """What the caller's system messages say about the answer."""
+    """Instructions for the answer from the caller's system messages."""
     answer_language: str = ""
-    """The language of the answer, where the model is to write another than English."""
+    """The language in which the model writes the answer; empty for English."""
     ground: str = ""
-    """What the gateway knows without being asked: date, files, collections, servers (`agent.execution.ground`)."""
+    """Facts in every prompt: date, files, collections, servers (`agent.execution.ground`)."""
     earlier_results: tuple[EarlierResult, ...] = ()
-    """What the run before this one had found when it asked the user."""
+    """Results of the previous run, if it ended with a question to the user."""

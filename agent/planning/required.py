@@ -1,7 +1,7 @@
-"""The tools a room requires: every plan, by a model or by rules, contains them with arguments that fit.
+"""Adds the tools that a room requires to every plan and fits the arguments to the tools' schemas.
 
-Missing tools are added, after the tools that their results are built from (`PlanHints` of the tools); arguments are
-merged with defaults, and unknown ones are dropped.
+`PlanHints` of the tools give the order: a tool runs after those whose results it uses. Arguments are merged with
+defaults, and unknown ones are dropped.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -20,7 +20,7 @@ from agent.run_context.extensions import list_required_tools
 from agent.tools import ToolSpec
 
 CONTEXT_KEYS: Final = ("service", "priority", "severity", "status")
-"""What a caller's system may say of a task beside its prompt."""
+"""Facts that a caller's system may pass with a task."""
 CONTEXT_CHARS = 200
 _TEXTS = frozenset({"text", "prompt", "input"})
 _QUERIES = frozenset({"query", "question"})
@@ -28,13 +28,13 @@ _FILTERS = frozenset({"service", "severity"})
 
 
 def extract_context(metadata: Mapping[str, JsonValue]) -> dict[str, str]:
-    """The known facts of `metadata.context`, trimmed; empty ones and others are left out."""
+    """Returns the known facts of `metadata.context`, trimmed. Omits empty and unknown ones."""
     given = metadata.get("context")
     return split_context(given)[0] if isinstance(given, dict) else {}
 
 
 def split_context(given: Mapping[str, JsonValue]) -> tuple[dict[str, str], list[str]]:
-    """The facts that are known, trimmed, and the names of what is dropped."""
+    """Returns the known facts, trimmed, and the names of the dropped ones."""
     kept: dict[str, str] = {}
     dropped: list[str] = []
     for name, value in given.items():
@@ -48,15 +48,16 @@ def split_context(given: Mapping[str, JsonValue]) -> tuple[dict[str, str], list[
 
 @dataclass(frozen=True, slots=True)
 class AdjustedPlan:
-    """A plan that holds what the room requires, and what was changed for that, in sentences."""
+    """A plan with the room's required tools. `notes` describes the changes in sentences."""
 
     plan: Plan
     notes: tuple[str, ...] = ()
 
 
 def fit_arguments(raw: RawPlan, request: PlanningRequest) -> tuple[RawPlan, tuple[str, ...]]:
-    """A model's steps with the arguments their tools know: what is unknown or does not fit is dropped, what is missing
-    takes its default. Not yet validated."""
+    """Returns a model's plan with arguments that fit the tools' schemas, and notes about dropped arguments.
+
+    Missing arguments take their defaults. The plan is not yet validated."""
     notes: list[str] = []
     steps = []
     for step in raw.steps:
@@ -70,19 +71,19 @@ def fit_arguments(raw: RawPlan, request: PlanningRequest) -> tuple[RawPlan, tupl
 def add_required_tools(
     plan: Plan, request: PlanningRequest, *, has_model: bool, named: Collection[str] = ()
 ) -> AdjustedPlan:
-    """The plan with every required tool of the catalogue; steps that were done before are kept as they are, and so are
-    the arguments of tools that the caller has `named` with their own.
+    """Returns the plan with every required tool of the catalogue. Keeps completed steps, and the arguments of the tools
+    in `named`, which the caller sets.
 
-    A tool that is not in the catalogue is left out: the gate over required tools will name it."""
+    Omits a tool that is missing from the catalogue: the gate for required tools reports it."""
     done = {completed.step.id for completed in request.completed}
     steps = {step.id: step for step in plan.steps if not step.is_completion}
     notes: list[str] = []
-    names = _fresh_ids({*(step.id for step in plan.steps), *request.used_ids, *done})
+    names = _iterate_free_ids({*(step.id for step in plan.steps), *request.used_ids, *done})
     for tool in list_required_tools(request.room, request.topics):
         spec = request.catalogue.tool(tool)
         if spec is None or any(step.tool == tool for step in steps.values()):
             continue
-        added = _step(spec, next(names), request)
+        added = _build_step(spec, next(names), request)
         steps[added.id] = added
         notes.append(f"{tool} is required here and was added" + (" again" if tool in request.redo else ""))
     _order_after_prerequisites(steps, request, done, notes)
@@ -98,13 +99,13 @@ def add_required_tools(
     return AdjustedPlan(finished, tuple(notes))
 
 
-def _step(spec: ToolSpec, step_id: str, request: PlanningRequest) -> PlanStep:
+def _build_step(spec: ToolSpec, step_id: str, request: PlanningRequest) -> PlanStep:
     return PlanStep(
         id=step_id,
         executor="agent",
         action=action_of(spec.name),
         tool=spec.name,
-        args=_default_args(spec, request),
+        args=_get_default_args(spec, request),
         intent=spec.hints.intent or f"call {spec.name}, which is required here",
         effect=spec.effect,
     )
@@ -113,17 +114,17 @@ def _step(spec: ToolSpec, step_id: str, request: PlanningRequest) -> PlanStep:
 def _order_after_prerequisites(
     steps: dict[str, PlanStep], request: PlanningRequest, done: set[str], notes: list[str]
 ) -> None:
-    """Lets every new step wait for the steps of the tools that its result is built from (`PlanHints.runs_after`)."""
+    """Makes every new step depend on the steps whose results it uses (`PlanHints.runs_after`)."""
     for step in [step for step in steps.values() if step.id not in done]:
         spec = request.catalogue.tool(step.tool)
         sources = spec.hints.runs_after if spec is not None else ()
         searches = [other for other in steps.values() if other.tool in sources]
         for search in searches:
             search_spec = request.catalogue.tool(search.tool)
-            waits = search.id not in done and step.id in _transitive_dependencies(search, steps)
+            waits = search.id not in done and step.id in _find_transitive_dependencies(search, steps)
             if search_spec is not None and waits:
                 own = {name: value for name, value in search.args.items() if not find_references(value)}
-                fresh = _step(search_spec, search.id, request)
+                fresh = _build_step(search_spec, search.id, request)
                 steps[search.id] = fresh.model_copy(update={"args": {**fresh.args, **own}})
                 notes.append(f"{search.tool} no longer waits for {step.tool}, which is built from it")
         if searches:
@@ -134,30 +135,31 @@ def _order_after_prerequisites(
 def _use_request_text(
     steps: dict[str, PlanStep], request: PlanningRequest, done: set[str], named: Collection[str]
 ) -> frozenset[str]:
-    """Gives the last step of each tool with `PlanHints.reads_request` the user's own words. Returns the steps' ids.
+    """Gives the last step of each tool with `PlanHints.reads_request` the user's words. Returns the steps' ids.
 
-    Such a step waits for nothing. A step that was done, and a tool whose arguments the caller has `named`, stay."""
+    Such a step has no dependencies. Completed steps, and tools in `named`, stay unchanged."""
     last = {step.tool: step for step in steps.values() if step.action != "skill"}
     readers = set()
     for tool, step in last.items():
         spec = request.catalogue.tool(tool)
         if spec is None or not spec.hints.reads_request or step.id in done or tool in named:
             continue
-        own = {name: value for name, value in _default_args(spec, request).items() if name in _TEXTS}
+        own = {name: value for name, value in _get_default_args(spec, request).items() if name in _TEXTS}
         steps[step.id] = step.model_copy(update={"args": {**step.args, **own}, "depends_on": ()})
         readers.add(step.id)
     return frozenset(readers)
 
 
 def _order_steps(ordered: list[PlanStep], done: set[str], last: frozenset[str]) -> list[PlanStep]:
-    """Orders dependencies first, done steps before new ones, and the steps `last` at the end if nothing needs them."""
+    """Returns completed steps before new ones, dependencies first. The steps of `last` come last if none depends on
+    them."""
     ordered = sorted(ordered, key=lambda step: step.id not in done)
     used = {name for step in ordered for name in step.depends_on}
     return sorted(ordered, key=lambda step: step.id in last and step.id not in used)
 
 
-def _transitive_dependencies(step: PlanStep, steps: Mapping[str, PlanStep]) -> set[str]:
-    """The ids of everything a step builds on."""
+def _find_transitive_dependencies(step: PlanStep, steps: Mapping[str, PlanStep]) -> set[str]:
+    """Returns the ids of all direct and indirect dependencies of a step."""
     found: set[str] = set()
     waiting = list(step.depends_on)
     while waiting:
@@ -171,10 +173,10 @@ def _transitive_dependencies(step: PlanStep, steps: Mapping[str, PlanStep]) -> s
 def _fit_step_args(
     spec: ToolSpec, given: JsonObject, request: PlanningRequest, step_id: str, notes: list[str]
 ) -> JsonObject:
-    """The arguments a tool knows and can take, over its defaults."""
-    args = _default_args(spec, request)
+    """Returns the arguments that the tool accepts, merged over its defaults. Adds a note for each dropped one."""
+    args = _get_default_args(spec, request)
     for name, value in given.items():
-        if value in ("", None):  # a strict schema of pairs makes models name what they know nothing of
+        if value in ("", None):  # with a strict schema of pairs, models list inputs without a value
             continue
         problem = _find_argument_problem(spec, name, value)
         if problem is None:
@@ -184,11 +186,11 @@ def _fit_step_args(
     return args
 
 
-def _default_args(spec: ToolSpec, request: PlanningRequest) -> JsonObject:
-    """What is known of a tool's arguments without being told: the text, the question, the caller's context."""
+def _get_default_args(spec: ToolSpec, request: PlanningRequest) -> JsonObject:
+    """Returns the arguments that the request itself gives: the text, the question, the caller's context."""
     broadly = spec.name in request.redo
     args: JsonObject = {}
-    for name, schema in _properties(spec).items():
+    for name, schema in _get_properties(spec).items():
         value: JsonValue = None
         if name in _TEXTS:
             value = request.original or request.question
@@ -207,19 +209,19 @@ def _default_args(spec: ToolSpec, request: PlanningRequest) -> JsonObject:
 
 
 def _find_argument_problem(spec: ToolSpec, name: str, value: JsonValue) -> str | None:
-    """Why a tool cannot take this argument; None when it can."""
-    schema = _properties(spec).get(name)
+    """Returns why a tool rejects this argument, or None if it accepts it."""
+    schema = _get_properties(spec).get(name)
     if schema is None:
         return "there is no such input"
     problems = find_argument_problems({"type": "object", "properties": {name: schema}}, {name: value})
     return problems[0] if problems else None
 
 
-def _properties(spec: ToolSpec) -> dict[str, JsonObject]:
+def _get_properties(spec: ToolSpec) -> dict[str, JsonObject]:
     properties = spec.input_schema.get("properties")
     known = properties if isinstance(properties, dict) else {}
     return {name: schema for name, schema in known.items() if isinstance(schema, dict)}
 
 
-def _fresh_ids(taken: Collection[str]) -> Iterator[str]:
+def _iterate_free_ids(taken: Collection[str]) -> Iterator[str]:
     return (f"s{number}" for number in range(1, 10_000) if f"s{number}" not in taken)

@@ -1,4 +1,4 @@
-"""Routing: which way a request goes, by its structure, before any model is asked. No word of it is interpreted."""
+"""Routes a request by its structure, before any model call. It does not interpret the text."""
 
 import re
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ LISTINGS = frozenset({"help", "skills", "tools"})
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Which way, and why. `question` is the request without its command word."""
+    """A route and its reason. `question` is the request without its command word."""
 
     kind: RouteKind
     reason: str
@@ -30,13 +30,13 @@ class Route:
 
 
 def route(question: str, *, room: Room, catalogue: Catalogue, tool_calls: bool, has_model: bool) -> Route:
-    """The way of a request, by its structure alone: what it is about is for the planner to say. Pure."""
+    """Returns the route of a request from its structure; the planner interprets the topic. Pure."""
     text = question.strip()
     if text.startswith(TASK_PREFIX):
         return Route("task", "a background prompt of the client", question)
     if tool_calls:
         return Route("tool_calls", "the request names its tool calls", question)
-    if (slash := _slash(text, catalogue, has_model=has_model)) is not None:
+    if (slash := _route_slash_command(text, catalogue, has_model=has_model)) is not None:
         return slash
     if room.skill is not None and room.planning:
         return Route("skill", f"every request of the room {room.id!r} is its skill's", question, room.skill)
@@ -47,7 +47,7 @@ def route(question: str, *, room: Room, catalogue: Catalogue, tool_calls: bool, 
     return Route("plan", "the planner decides", question)
 
 
-def _slash(text: str, catalogue: Catalogue, *, has_model: bool) -> Route | None:
+def _route_slash_command(text: str, catalogue: Catalogue, *, has_model: bool) -> Route | None:
     match = _SLASH.match(text)
     if match is None:
         return None
@@ -57,5 +57,5 @@ def _slash(text: str, catalogue: Catalogue, *, has_model: bool) -> Route | None:
     for card in catalogue.skills:
         if card.name.lower().replace("-", "_") == name.replace("-", "_"):
             return Route("skill", f"the request calls the skill {card.name!r}", rest or card.description, card.name)
-    # A model may know what "/etc" is; the rules only know that it is none of the skills.
+    # A model may know what "/etc" means; the rules only know that no skill has this name.
     return None if has_model else Route("command", f"there is no skill /{name}", text)

@@ -1,7 +1,7 @@
-"""`RulePlanner`: a plan without a model. It knows a few exact commands, and acts only when they are the whole request.
+"""`RulePlanner`: plans without a model. It knows a few exact commands.
 
-A request is one command, or several joined by "and", "then", commas or new lines. A part that is no command makes the
-whole not understood (`find_unknown_part`): half an answer would pass for the whole one.
+A request is one command, or several joined by "and", "then", commas or new lines. If any part is unknown, no command
+runs (`find_unknown_part`): users would take a partial answer for a complete one.
 """
 
 import re
@@ -16,7 +16,7 @@ from agent.planning.wire import COMPLETION, action_of
 from agent.tools import ToolSpec
 
 COMMAND_CHARS, LONGEST_COMMAND = 1_000, 4_100
-"""A longer text is no command; only what is to be remembered may be as long as a memory."""
+"""Characters. A longer text is no command; a command to remember may be as long as a memory."""
 MAX_COMMANDS = 10
 _LEAD = re.compile(r"^(?:(?:hi|hello|hey|hej|please|can you|could you|kan du|then|also|and)\b[\s,]*)+", re.IGNORECASE)
 _TAIL = re.compile(r"(?:[\s,]+(?:please|for me|now|tack|\u00e5t mig))?[\s?.!=:;,]*$", re.IGNORECASE)
@@ -27,7 +27,7 @@ _FILE = r"(?:[\w.-]+/)*[\w-][\w.-]*\.(?:txt|md|csv|tsv|json|ya?ml|toml|ini|log|p
 _QUOTE = "\"'\u201c\u201d\u2018\u2019"
 _WORD = rf"(?!(?:and|och|then)\b)[^\s,;{_QUOTE}]+"
 _QUERY = rf"(?:[{_QUOTE}](?P<quoted>[^{_QUOTE}]{{1,200}})[{_QUOTE}]|(?P<query>{_WORD}(?: {_WORD}){{0,5}}))"
-"""What is searched for: quoted, or a few words. A longer text might hold another wish."""
+"""A search query: quoted, or a few words. A longer text might contain another command."""
 _THING = r"(?:(?!\b(?:and|och|then)\b)[^,;?!\n])+"
 _MINE = r"(?:(?:in|through|all|of|my|the|our|your|local)\s+)*"
 _COMPUTE = re.compile(
@@ -90,14 +90,14 @@ _LISTING = re.compile(
     re.IGNORECASE,
 )
 APPLY_CHARS = 500
-"""A longer text is no command."""
+"""Characters. A longer text is no command."""
 _APPLY = re.compile(
     r"^(?:please )?apply(?: (?:it|this|the pipeline))?(?: (?:to|as|into))?(?: the collection)? "
     r"(?P<name>[\w.\"'-]{1,200})(?P<force> (?:anyway|by force))?[.!]?$",
     re.IGNORECASE,
 )
 _NO_COLLECTIONS = frozenset({"it", "this", "that", "them", "now", "please", "anyway", "again", "the", "everything"})
-"""Behind "apply", these words do not name a collection."""
+"""Words after "apply" that name no collection."""
 _ABBREVIATIONS = {"utc": "UTC", "gmt": "GMT"}
 _CITIES = {
     "gothenburg": "Europe/Stockholm", "göteborg": "Europe/Stockholm", "malmö": "Europe/Stockholm",
@@ -110,12 +110,12 @@ _CITIES = {
     "seattle": "America/Los_Angeles", "boston": "America/New_York", "washington": "America/New_York",
     "miami": "America/New_York", "texas": "America/Chicago",
 }  # fmt: skip
-"""Well-known places that have no time zone of their own name."""
+"""Well-known places that are not names of time zones."""
 
 
 @dataclass(frozen=True, slots=True)
 class _RuleCall:
-    """A tool call that a command stands for."""
+    """A tool call of a command."""
 
     tool: str
     args: JsonObject
@@ -123,20 +123,20 @@ class _RuleCall:
 
 
 class RulePlanner:
-    """Plans by rules alone; deterministic."""
+    """Plans by rules only; deterministic."""
 
     def plan(self, request: PlanningRequest, *, has_model: bool = False) -> Plan:
-        """The tool calls that the question stands for, all at once, then a completion where one is due. A question of
-        which only a part was understood stands for none.
+        """Returns a plan with the question's tool calls, all parallel, and a completion if the results need one. An
+        incompletely understood question gives no calls.
 
-        On a replan, calls that have been made are not made again."""
+        A replan repeats no call of an earlier plan."""
         made = [(step.tool, step.args) for step in (*request.failed, *request.happened)]
         made += [(completed.step.tool, completed.step.args) for completed in request.completed]
         allowed = {spec.name: spec for spec in request.catalogue.tools}
         found = [call for call in read_calls(request.question, allowed) if (call.tool, call.args) not in made]
         found = found[: request.room.budgets.max_steps - 1 or 1]
         taken = request.used_ids | {completed.step.id for completed in request.completed}
-        names = _names(taken)
+        names = _iterate_free_ids(taken)
         steps = [
             PlanStep(
                 id=next(names),
@@ -152,42 +152,42 @@ class RulePlanner:
         kept = [completed.step for completed in request.completed]
         plan = Plan(goal=request.question[:300], steps=(*kept, *steps), origin="rules")
         if not steps or len(steps) + len(kept) > 1 or request.needs_completion or has_model:
-            plan = plan.model_copy(update={"steps": (*plan.steps, _completion(plan.steps, taken))})
+            plan = plan.model_copy(update={"steps": (*plan.steps, _build_completion(plan.steps, taken))})
         version = request.previous.version + 1 if request.previous is not None else 0
         return plan.model_copy(update={"version": version})
 
 
 def tool_calls_for(text: str, specs: Iterable[ToolSpec]) -> list[ToolCallRequest]:
-    """The calls of these tools that a text stands for, in order; none unless every part of it is understood."""
+    """Returns the calls of these tools that a text asks for, in order; [] unless every part of it is a command."""
     allowed = {spec.name: spec for spec in specs}
     return [ToolCallRequest(tool=call.tool, args=call.args) for call in read_calls(text, allowed)]
 
 
 def read_calls(text: str, allowed: Mapping[str, ToolSpec]) -> list[_RuleCall]:
-    """The calls that a text stands for, once each, in its order; none unless every part of it is understood."""
+    """Returns the calls that a text asks for, in order, without duplicates; [] unless every part of it is a command."""
     found, unknown = _read_commands(text, allowed)
     return [] if unknown else list({(call.tool, str(call.args)): call for call in found}.values())
 
 
 def find_unknown_part(text: str, specs: Iterable[ToolSpec]) -> str:
-    """The first part of a request that is no command; empty where all of it is understood."""
+    """Returns the first part of a request that is no command; "" if every part is one."""
     return _read_commands(text, {spec.name: spec for spec in specs})[1]
 
 
 def asks_for_listing(question: str) -> bool:
-    """Whether a question asks which documents there are, and nothing else."""
+    """Returns whether a question asks for the list of documents and nothing else."""
     return len(question) <= 200 and _LISTING.match(question) is not None
 
 
 def _read_commands(text: str, allowed: Mapping[str, ToolSpec]) -> tuple[list[_RuleCall], str]:
-    """The calls of the text, and the part of it that is no command, if any."""
+    """Returns the calls of the text, and its first part that is no command, or ""."""
     if "suggest_pipeline" in allowed or "apply_pipeline" in allowed:
         return [call for call in _read_pipeline_command(text) if call.tool in allowed], ""
     whole = text.strip()
     if len(whole) > LONGEST_COMMAND:
         return [], whole[:LONGEST_COMMAND]
     cuts = [(found.start(), found.end()) for found in _SEPARATOR.finditer(whole)]
-    cuts = cuts if len(cuts) < MAX_COMMANDS else []  # a text of so many parts is one command, or none
+    cuts = cuts if len(cuts) < MAX_COMMANDS else []  # a text with this many parts is at most one command
     found = _join_commands(whole, cuts, 0, allowed)
     if found is not None:
         return found, ""
@@ -199,9 +199,10 @@ def _read_commands(text: str, allowed: Mapping[str, ToolSpec]) -> tuple[list[_Ru
 def _join_commands(
     text: str, cuts: Sequence[tuple[int, int]], begin: int, allowed: Mapping[str, ToolSpec]
 ) -> list[_RuleCall] | None:
-    """The calls of the text from `begin` on, as commands between some of the cuts; None where there is no such reading.
+    """Returns the calls of the text from `begin` on, split at some of the cuts; None if no split gives only commands.
 
-    Short commands come first: in "2+2 and 3*4" there are two. "time in Tokyo and Paris" is one, for "Paris" is none.
+    Shorter commands come first: "2+2 and 3*4" holds two. "time in Tokyo and Paris" is one, because "Paris" is no
+    command.
     """
     if not text[begin:].strip():
         return None if begin == 0 else []
@@ -214,19 +215,19 @@ def _join_commands(
 
 
 def _read_command(text: str, allowed: Mapping[str, ToolSpec]) -> list[_RuleCall]:
-    """The calls of one command, as far as their tools are there."""
+    """Returns the calls of one command, limited to the allowed tools."""
     command = _TAIL.sub("", _LEAD.sub("", text.strip(), count=1))
-    for reader in _READERS if len(command) <= COMMAND_CHARS else (_saves,):
+    for reader in _READERS if len(command) <= COMMAND_CHARS else (_read_memory_save,):
         calls = [call for call in reader(command) if call.tool in allowed]
         if calls:
-            return calls[:1] if reader is _lists else calls
+            return calls[:1] if reader is _read_listings else calls
     return []
 
 
-def _sums(command: str) -> list[_RuleCall]:
+def _read_calculation(command: str) -> list[_RuleCall]:
     asked = _COMPUTE.match(command)
     text = command[asked.end() :] if asked is not None else command
-    # In "round(2,5)" the comma is no decimal one.
+    # In "round(2,5)" the comma separates arguments.
     text = _DECIMAL_COMMA.sub(r"\1.\2", text) if _OPERATOR.search(text) else text
     percent = _PERCENT.fullmatch(text)
     if percent is not None:
@@ -235,53 +236,53 @@ def _sums(command: str) -> list[_RuleCall]:
 
 
 def is_expression(text: str) -> bool:
-    """Whether a text is arithmetic and nothing else; a date (2026-11-20), a phone number or a version is not."""
+    """Returns whether a text is only arithmetic; False for dates (2026-11-20), phone numbers and versions."""
     text = text.strip().rstrip("=?").strip()
     if not re.search(r"\d", text) or not re.fullmatch(r"(?:sqrt|round|abs|log|log10|ln|exp|[\d\s.()+*/%^x-])+", text):
         return False
-    if re.search(r"\d\s+[\d.]|\d\.\d*\.", text):  # two numbers side by side ("1 000"), or dots as in 1.2.3
+    if re.search(r"\d\s+[\d.]|\d\.\d*\.", text):  # two adjacent numbers ("1 000"), or dots as in 1.2.3
         return False
     if re.fullmatch(r"[\d\s().+-]*\d{2,4}-\d{1,4}(?:-\d{1,4})+", text) or re.fullmatch(r"\+?[\d\s()-]{7,}", text):
         return False
     return bool(re.search(r"\d\s*\)?\s*(?:[-+*/%^]|\*\*)\s*[-(\s]*(?:\d|sqrt|log|ln|abs)", text) or "(" in text)
 
 
-def _times(command: str) -> list[_RuleCall]:
-    """A call for each place named; one for the default zone where none is. A place without a zone goes to the tool as
-    it is: an honest "there is no time zone 'Atlantis'" is better than the time of somewhere else."""
+def _read_times(command: str) -> list[_RuleCall]:
+    """Returns a call for each place, or one for the default zone. A place without a zone goes to the tool unchanged:
+    the error "there is no time zone 'Atlantis'" is better than the time of another place."""
     asked = _TIME.fullmatch(command)
     if asked is None:
         return []
     places = [asked["zone"]] if asked["zone"] else _PLACES.split(asked["places"]) if asked["places"] else []
     if not all(_is_place(place) for place in places):
         return []
-    zones = dict.fromkeys(map(_zone_of, places))
+    zones = dict.fromkeys(map(_find_zone_or_place, places))
     return [_RuleCall("current_time", {"timezone": zone}, f"tell the time in {zone}") for zone in zones] or [
         _RuleCall("current_time", {}, "tell the time")
     ]
 
 
 def _is_place(text: str) -> bool:
-    """Whether a text can be the name of a place: it is known, or written as a name."""
+    """Returns whether a text can be a place: it has a zone, or is capitalised like a name."""
     return _find_zone(text) is not None or _PLACE.fullmatch(text) is not None
 
 
 def _find_zone(name: str) -> str | None:
     known = name.lower()
-    zone = _CITIES.get(known) or _ABBREVIATIONS.get(known) or _zones().get(known.replace(" ", "_"))
-    return zone or next((zone for zone in _zones().values() if zone.lower() == known), None)
+    zone = _CITIES.get(known) or _ABBREVIATIONS.get(known) or _list_zones().get(known.replace(" ", "_"))
+    return zone or next((zone for zone in _list_zones().values() if zone.lower() == known), None)
 
 
-def _zone_of(place: str) -> str:
-    """The zone of a place, or of what its first words name ("Tokyo Tower"); else the place itself."""
+def _find_zone_or_place(place: str) -> str:
+    """Returns the zone of a place or of its first words ("Tokyo Tower"); the place itself if there is none."""
     words = place.split()
     found = (_find_zone(" ".join(words[:count])) for count in range(len(words), 0, -1))
     return next((zone for zone in found if zone is not None), place)
 
 
 @cache
-def _zones() -> dict[str, str]:
-    """City to zone; the shortest name wins (Europe/Stockholm, not posix/Europe/Stockholm)."""
+def _list_zones() -> dict[str, str]:
+    """Returns city to zone. The shortest zone name wins (Europe/Stockholm, not posix/Europe/Stockholm)."""
     found: dict[str, str] = {}
     for zone in sorted(zoneinfo.available_timezones(), key=lambda name: (name.count("/"), name)):
         if "/" in zone and not zone.startswith("Etc/"):
@@ -289,25 +290,25 @@ def _zones() -> dict[str, str]:
     return found
 
 
-def _links(command: str) -> list[_RuleCall]:
+def _read_links(command: str) -> list[_RuleCall]:
     asked = _READ_URL.fullmatch(command)
     url = _trim_url(asked["url"]) if asked is not None else ""
     return [_RuleCall("web_fetch", {"url": url}, f"read {url}")] if url else []
 
 
 def _trim_url(url: str) -> str:
-    """The link without what closes a sentence or bracket around it; brackets that are closed within it belong to it."""
+    """Returns the link without the punctuation around it. Keeps brackets that open and close within it."""
     while url and (url[-1] in ".,;:!?]}>" or (url[-1] == ")" and url.count(")") > url.count("("))):
         url = url[:-1]
     return url
 
 
-def _files(command: str) -> list[_RuleCall]:
+def _read_file_command(command: str) -> list[_RuleCall]:
     asked = _READ_FILE.fullmatch(command)
     return [_RuleCall("read_file", {"path": asked["path"]}, f"read {asked['path']}")] if asked is not None else []
 
 
-def _lists(command: str) -> list[_RuleCall]:
+def _read_listings(command: str) -> list[_RuleCall]:
     found = []
     if asks_for_listing(command) and "file" not in command.lower():
         found.append(_RuleCall("list_documents", {}, "list the documents"))
@@ -318,7 +319,7 @@ def _lists(command: str) -> list[_RuleCall]:
     return found
 
 
-def _searches(command: str) -> list[_RuleCall]:
+def _read_searches(command: str) -> list[_RuleCall]:
     asked = _SEARCH_FILES.fullmatch(command) or _FIND_IN_FILES.fullmatch(command)
     if asked is not None:
         query = (asked["quoted"] or asked["query"]).strip()
@@ -330,14 +331,15 @@ def _searches(command: str) -> list[_RuleCall]:
     return [_RuleCall("search_knowledge", {"query": query}, f"search the documents for {query}")]
 
 
-def _saves(command: str) -> list[_RuleCall]:
+def _read_memory_save(command: str) -> list[_RuleCall]:
     told = _REMEMBER.fullmatch(command)
     fact = told["fact"].strip() if told is not None else ""
     return [_RuleCall("memory_save", {"text": fact}, "remember it")] if fact else []
 
 
-def _recalls(command: str) -> list[_RuleCall]:
-    """What was remembered: asked for as such, or as something of the user's own ("what is my favourite colour")."""
+def _read_memory_search(command: str) -> list[_RuleCall]:
+    """Returns a memory search, for "what do you remember" or for a question about the user ("what is my favourite
+    colour")."""
     asked = _RECALL.fullmatch(command)
     if asked is None:
         return []
@@ -346,7 +348,7 @@ def _recalls(command: str) -> list[_RuleCall]:
 
 
 def _read_pipeline_command(text: str) -> list[_RuleCall]:
-    """In a room that builds pipelines: "apply NAME" applies what was proposed, everything else goes on building."""
+    """Returns the call in a room that builds pipelines: "apply NAME" applies the proposal, other text continues it."""
     told = _APPLY.match(" ".join(text.split())) if len(text) <= APPLY_CHARS else None
     if told is None or told["name"].rstrip(".").lower() in _NO_COLLECTIONS:
         return [_RuleCall("suggest_pipeline", {"request": text.strip()[:4000]}, "go on building the pipeline")]
@@ -357,18 +359,18 @@ def _read_pipeline_command(text: str) -> list[_RuleCall]:
 
 
 _READERS: Sequence[Callable[[str], list[_RuleCall]]] = (
-    _sums,
-    _times,
-    _links,
-    _files,
-    _lists,
-    _searches,
-    _saves,
-    _recalls,
+    _read_calculation,
+    _read_times,
+    _read_links,
+    _read_file_command,
+    _read_listings,
+    _read_searches,
+    _read_memory_save,
+    _read_memory_search,
 )
 
 
-def _completion(steps: tuple[PlanStep, ...], taken: frozenset[str] | set[str]) -> PlanStep:
+def _build_completion(steps: tuple[PlanStep, ...], taken: frozenset[str] | set[str]) -> PlanStep:
     name = next(name for name in ("answer", *(f"answer{n}" for n in range(2, 100))) if name not in taken)
     return PlanStep(
         id=name,
@@ -380,5 +382,5 @@ def _completion(steps: tuple[PlanStep, ...], taken: frozenset[str] | set[str]) -
     )
 
 
-def _names(taken: frozenset[str] | set[str]) -> Iterator[str]:
+def _iterate_free_ids(taken: frozenset[str] | set[str]) -> Iterator[str]:
     return (f"s{number}" for number in range(1, 1000) if f"s{number}" not in taken)

@@ -1,4 +1,4 @@
-"""A normalised plan against the catalogue: every problem at once, in sentences a model can act on."""
+"""Validates a normalised plan against the catalogue and reports every problem in sentences for the model."""
 
 import difflib
 import re
@@ -16,9 +16,9 @@ from agent.tools.catalogue import Catalogue
 
 
 def validate_plan(raw: RawPlan, catalogue: Catalogue, *, max_steps: int, known_ids: Collection[str] = ()) -> Plan:
-    """The plan, with implicit dependencies added and effects set. Raises `PlanInvalidError` with every problem.
+    """Returns the plan with implicit dependencies and effect classes. Raises `PlanInvalidError` with every problem.
 
-    `known_ids` are steps that are done already: they may be referred to, not defined again."""
+    `known_ids` are completed steps: new steps may refer to them but not redefine them."""
     problems: list[str] = []
     if not 1 <= len(raw.steps) <= max_steps:
         problems.append(f"the plan has {len(raw.steps)} steps; it may have 1 to {max_steps}")
@@ -41,7 +41,7 @@ def validate_plan(raw: RawPlan, catalogue: Catalogue, *, max_steps: int, known_i
 def _build_step(
     raw: RawStep, plan: RawPlan, catalogue: Catalogue, known_ids: Collection[str], problems: list[str]
 ) -> PlanStep:
-    """The public form of one step; what is wrong with it goes to `problems`."""
+    """Returns the plan step of one normalised step. Adds its problems to `problems`."""
     label = f"step {raw.id}"
     if not re.match(STEP_ID_PATTERN, raw.id):
         problems.append(f"{label}: an id is a letter and up to 31 letters, digits, - or _; use s1, s2, ...")
@@ -83,7 +83,7 @@ def _build_step(
 
 
 def find_argument_problems(schema: JsonObject, args: JsonObject) -> list[str]:
-    """What is wrong with the arguments of a tool; a reference fits any type."""
+    """Returns the problems of a tool's arguments. A reference fits any type."""
     properties = schema.get("properties")
     known = properties if isinstance(properties, dict) else {}
     problems = [f"unknown input {name!r}; known: {', '.join(known) or 'none'}" for name in args if name not in known]
@@ -98,7 +98,8 @@ def find_argument_problems(schema: JsonObject, args: JsonObject) -> list[str]:
 
 
 def _relax_reference_schema(schema: JsonValue, value: JsonValue) -> JsonValue:
-    """Accept anything where the value is, or holds, a reference: its type is known only at run time."""
+    """Returns a schema that accepts anything if the value holds a reference, because its type is known only at run
+    time."""
     return {} if find_references(value) or is_literal(value) else schema
 
 
@@ -138,8 +139,8 @@ def _find_cycle_problems(steps: list[PlanStep], known_ids: Collection[str]) -> l
 
 
 def sort_by_dependencies(steps: list[PlanStep], known_ids: Collection[str]) -> list[PlanStep]:
-    """The steps with dependencies first, otherwise as written; steps in a circle are left out. A completion waits
-    for everything: it is given the results of all steps."""
+    """Returns the steps with dependencies first, otherwise in their order. Omits steps in a cycle. A completion depends
+    on all other steps, because it receives their results."""
     done = set(known_ids)
     rest = [_let_completion_wait(step, steps) for step in steps]
     ordered: list[PlanStep] = []
@@ -158,7 +159,7 @@ def _let_completion_wait(step: PlanStep, steps: list[PlanStep]) -> PlanStep:
 
 
 def find_leaf_steps(steps: Iterable[PlanStep]) -> list[PlanStep]:
-    """The steps no other step builds on."""
+    """Returns the steps that no other step depends on."""
     steps = list(steps)
     used = {name for step in steps for name in step.depends_on}
     return [step for step in steps if step.id not in used]
@@ -167,10 +168,10 @@ def find_leaf_steps(steps: Iterable[PlanStep]) -> list[PlanStep]:
 def finish_plan(
     plan: Plan, *, needs_completion: bool, has_model: bool, used_ids: Collection[str] = frozenset()
 ) -> Plan:
-    """The plan with a completion at its end where one is due: several results to join, a persona or citations, or
-    a raw tool result that a model should turn into an answer. A skill's single result is the answer.
+    """Returns the plan with a completion at its end if it needs one: to join several results, for a persona or
+    citations, or to turn a raw tool result into an answer. A skill's single result is the answer.
 
-    `used_ids` are those of earlier plans: a completion under one of them would count as written already."""
+    `used_ids` are those of earlier plans. A completion with such an id would count as written."""
     if any(step.is_completion for step in plan.steps):
         return plan
     ends = find_leaf_steps(plan.steps)
@@ -191,5 +192,5 @@ def finish_plan(
 
 
 def format_problems(problems: Iterable[str]) -> str:
-    """Problems as the list a re-ask shows."""
+    """Formats problems as the list in a second prompt."""
     return "\n".join(f"- {problem}" for problem in problems)

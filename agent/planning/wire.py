@@ -1,6 +1,6 @@
-"""What the planner's model is asked for: a small, closed, strict schema in which every property is required.
+"""JSON schemas of the planner's reply: small and strict, every property required.
 
-An open `args` object fails the strict rules of OpenAI-style schemas; name/value pairs pass.
+Strict mode of OpenAI-style schemas rejects an open `args` object, so inputs are name/value pairs.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,26 +15,28 @@ _TEXT_OF_KIND = {"answer": "answer", "ask": "question", "find_tools": "query"}
 
 
 def plan_schema(names: Iterable[str], max_steps: int) -> ResponseSchema:
-    """The schema of a plan whose steps use tools and skills of these names."""
-    return ResponseSchema("plan", _closed(_plan_properties(names, max_steps, least=1)))
+    """Returns the schema of a plan whose steps use tools and skills of these names."""
+    return ResponseSchema("plan", _build_object_schema(_build_plan_properties(names, max_steps, least=1)))
 
 
 def reply_schema(names: Iterable[str], max_steps: int, kinds: Sequence[str]) -> ResponseSchema:
-    """The schema of a reply of one of several kinds. `kind` comes first and its text next, so that an answer can be
-    shown while it is written."""
+    """Returns the schema of a reply of one of several kinds. `kind` and its text come first, so that an answer can be
+    streamed."""
     texts = {field: _TEXT for kind, field in _TEXT_OF_KIND.items() if kind in kinds}
-    plan = _plan_properties(names, max_steps, least=0)
-    return ResponseSchema("reply", _closed({"kind": {"type": "string", "enum": [*kinds]}, **texts, **plan}))
+    plan = _build_plan_properties(names, max_steps, least=0)
+    return ResponseSchema(
+        "reply", _build_object_schema({"kind": {"type": "string", "enum": [*kinds]}, **texts, **plan})
+    )
 
 
-def _plan_properties(names: Iterable[str], max_steps: int, *, least: int) -> JsonObject:
-    # A skill may bear the name of a tool; constrained decoders refuse an enum that holds a value twice.
+def _build_plan_properties(names: Iterable[str], max_steps: int, *, least: int) -> JsonObject:
+    # A skill may have the name of a tool; constrained decoders reject an enum with duplicates.
     known = dict.fromkeys((*names, COMPLETION))
-    step = _closed(
+    step = _build_object_schema(
         {
             "id": _TEXT,
             "tool": {"type": "string", "enum": list(known)},
-            "inputs": {"type": "array", "items": _closed({"name": _TEXT, "value": _TEXT})},
+            "inputs": {"type": "array", "items": _build_object_schema({"name": _TEXT, "value": _TEXT})},
             "depends_on": {"type": "array", "items": _TEXT},
             "intent": _TEXT,
         }
@@ -48,7 +50,7 @@ def _plan_properties(names: Iterable[str], max_steps: int, *, least: int) -> Jso
     }
 
 
-def _closed(properties: JsonObject) -> JsonObject:
+def _build_object_schema(properties: JsonObject) -> JsonObject:
     return {
         "type": "object",
         "additionalProperties": False,
@@ -58,10 +60,10 @@ def _closed(properties: JsonObject) -> JsonObject:
 
 
 def action_of(tool: str) -> Action:
-    """How a step with this tool is called in a plan: the memory's own tools are memory steps."""
+    """Returns the action of a step with this tool: `memory` for the memory tools, else `tool`."""
     return "memory" if tool in MEMORY_TOOLS else "tool"
 
 
 def describe_requested_call(tool: str) -> str:
-    """The intent of a call that the request itself names: nothing more is known of what it is for."""
+    """Returns the intent of a call that the request itself names."""
     return f"call {tool} as the request asks"

@@ -1,4 +1,4 @@
-"""Writes a streamed answer as deltas of the log: the first at once, then one every `stream_coalesce_ms`."""
+"""Writes a streamed answer to the log as deltas: the first at once, then one every `stream_coalesce_ms`."""
 
 from time import monotonic
 from typing import Literal
@@ -11,9 +11,9 @@ DeltaKind = Literal["text", "reasoning", "refusal"]
 
 
 class DeltaWriter:
-    """Collects what a model streams and appends it in larger pieces.
+    """Collects the pieces of a model's stream and appends them in larger ones.
 
-    `sources`, if known, go with the first piece of the text: those it cites, with its numbers.
+    With the first piece of text it appends those of `sources` that the text cites, with their numbers.
     """
 
     def __init__(
@@ -30,18 +30,18 @@ class DeltaWriter:
         self._filters = {kind: self._answer_filters.create() for kind in self._buffer}
 
     async def add(self, text: str, kind: DeltaKind = "text") -> None:
-        """Adds one piece; appends what was collected when the interval is over."""
+        """Adds one piece. Appends the collected text if the interval is over."""
         if text:
             self._buffer[kind].append(text)
         if monotonic() - self._flushed >= self._interval:
             await self.flush()
 
     async def end(self) -> None:
-        """Appends the rest, with what the filters held back."""
+        """Appends the rest, including the text that the filters hold."""
         await self.flush(ends=True)
 
     async def flush(self, *, ends: bool = False) -> None:
-        """Appends what was collected, as far as the filters release it.
+        """Appends the collected text, as far as the filters release it.
 
         The filters run on whole batches: on every piece they took a third of a stream's CPU time. Reasoning ends where
         the text begins: clients show it in front of the text, and what a filter holds back would come after it.
@@ -67,7 +67,7 @@ class DeltaWriter:
 
 
 class SkillReplyStream:
-    """Streams what a skill's model writes in one turn. It is the answer, unless the turn ends in a tool call."""
+    """Streams the text of a skill's model for one turn. It is the answer, unless the turn ends with a tool call."""
 
     def __init__(self, run: Run, step_id: str, attempt: int, tier: Tier) -> None:
         self._run = run
@@ -78,7 +78,7 @@ class SkillReplyStream:
         self._writer: DeltaWriter | None = None
 
     async def write(self, piece: str) -> None:
-        """Writes one piece. Text that may be a tool call written as JSON is held back."""
+        """Writes one piece. Holds back text that may be a tool call in JSON."""
         if self._writer is None:
             self._buffer += piece
             if self._buffer.lstrip()[:1] in ("", "{", "`"):
@@ -90,14 +90,14 @@ class SkillReplyStream:
         await self._writer.add(piece)
 
     async def end(self, *, answered: bool) -> None:
-        """Ends the turn. Text before a tool call or a failure is not the answer and is discarded."""
+        """Ends the turn. Discards text before a tool call or a failure, because it is not the answer."""
         if self._writer is not None:
             await self._writer.end()
             if not answered:
                 await self.discard("what was said before was not the answer")
 
     async def discard(self, reason: str) -> None:
-        """Declares the text written so far void."""
+        """Declares the written text void."""
         if self._run.state.answer_start is not None:
             await self._emit_started(None, None, reason)
 

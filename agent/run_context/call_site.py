@@ -8,7 +8,7 @@ from typing import Literal
 class CallSite:
     """The place of a call: its step, attempt and number within the attempt (from 1), or within the sub-agent `span`.
 
-    Calls by rule have numbers of their own, because a skill may fall back to rules and return.
+    Calls by rules have their own numbers, because a skill may fall back to rules and return to the model.
     """
 
     step_id: str
@@ -19,7 +19,7 @@ class CallSite:
 
     @property
     def call_id(self) -> str:
-        """The id of the call: unique in the run, and the same after a crash."""
+        """The id of the call, unique in the run and stable after a crash."""
         number = f"{'r' if self.origin == 'rules' else ''}{self.ordinal}"
         return f"{self.span}/{number}" if self.span else f"{self.step_id}.{self.attempt}.{number}"
 

@@ -1,4 +1,4 @@
-"""The messages of a conversation as a model reads them: the newest, and never cut inside a tool exchange."""
+"""Selects the messages of a conversation for a model: the newest ones, without splitting a tool exchange."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,8 @@ from agent.core.run_state import RunState
 def split_at_prompt(state: RunState) -> tuple[tuple[ChatMessage, ...], tuple[ChatMessage, ...]]:
     """Returns the messages before the prompt and those after it.
 
-    After it stand calls of a client's tools, their results, and a prefilled answer. A stored conversation has none.
+    After the prompt may come calls of a client's tools, their results, and a prefilled answer. A stored conversation
+    has no messages after it.
     """
     history = state.retrieval.history if state.retrieval is not None else ()
     position = state.request.prompt_position
@@ -21,7 +22,7 @@ def split_at_prompt(state: RunState) -> tuple[tuple[ChatMessage, ...], tuple[Cha
 def take_newest_messages(messages: Sequence[ChatMessage], limit: int) -> tuple[ChatMessage, ...]:
     """Returns the newest messages, at most `limit`.
 
-    Providers refuse a tool's result without its call: a cut between them drops the whole exchange.
+    Providers reject a tool's result without its call, so a cut between them drops the whole exchange.
     """
     start = max(0, len(messages) - limit)
     while 0 < start < len(messages) and messages[start].role == "tool":

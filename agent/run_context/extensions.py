@@ -1,7 +1,7 @@
-"""What packages add to the engine: gates by name, and topics of requests.
+"""Extensions of the engine by packages: gates by name, and topics of requests.
 
-A package offers an `Extension`; the composition root merges them into one `Extensions` for all runs. Tools bring their
-own data with their `ToolSpec` (`PlanHints`). `mcp_tools/builtin/incident` is an example.
+A package offers an `Extension`; the composition root merges them into one `Extensions` for all runs. Tools describe
+themselves in their `ToolSpec` (`PlanHints`). `mcp_tools/builtin/incident` is an example.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -15,7 +15,7 @@ from agent.core.run_state import RunState
 
 @dataclass(frozen=True, slots=True)
 class GateContext:
-    """A run whose plan is over. `outputs` holds the complete outputs of its successful steps by tool name."""
+    """A run with a completed plan. `outputs` holds the complete outputs of its successful steps by tool name."""
 
     state: RunState
     answer: str
@@ -25,7 +25,7 @@ class GateContext:
     """The topics of the request."""
 
     def tool_values(self, tool: str) -> list[JsonObject]:
-        """Returns the objects that a tool returned in this plan; none if it did not succeed."""
+        """Returns the objects that a tool returned in this plan; [] if it did not succeed."""
         return [output.value for output in self.outputs.get(tool, ()) if isinstance(output.value, dict)]
 
     def tool_items(self, tool: str, name: str) -> list[JsonObject]:
@@ -38,7 +38,7 @@ class GateContext:
 class GateResult:
     """The result of a gate.
 
-    `failures` are its single problems; `redo` names the tools that the next plan must call again."""
+    `failures` lists the single problems; `redo` names the tools that the next plan must call again."""
 
     passed: bool
     reason: str
@@ -47,7 +47,7 @@ class GateResult:
 
 
 Gate = Callable[[GateContext], GateResult | None]
-"""Returns None if it does not apply to this run. Pure and fast, because it runs between the steps and the answer."""
+"""Returns None if it does not apply to this run. Must be pure and fast, because it runs between steps and answer."""
 
 
 def gate_passed(reason: str) -> GateResult:
@@ -61,7 +61,7 @@ def gate_failed(*failures: str, redo: tuple[str, ...] = ()) -> GateResult:
 
 
 Topic = Callable[[str, Mapping[str, str]], bool]
-"""Whether a request has this topic, by its text and the facts in `metadata.context`."""
+"""Returns whether a request has this topic, from its text and the facts in `metadata.context`."""
 
 
 @dataclass(frozen=True, slots=True)

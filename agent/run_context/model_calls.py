@@ -1,4 +1,4 @@
-"""`MeteredModels`: the only way a run asks a model. Checks budgets before each call and records usage after it."""
+"""`MeteredModels`: the only way for a run to call a model. Checks budgets and records usage."""
 
 import asyncio
 import logging
@@ -23,9 +23,10 @@ log = logging.getLogger(__name__)
 
 
 class MeteredModels:
-    """The model calls of one run, for one attempt of a step, or for none (planner).
+    """The model calls of one run, for one attempt of a step, or for the planner.
 
-    `span` names the sub-agent that asks. It must `leave` a share of every budget, from 0 to 1, to its parents.
+    `span` names the sub-agent of the calls. A share `leave`, from 0 to 1, of every budget is reserved for its
+    parents.
     """
 
     def __init__(
@@ -52,8 +53,8 @@ class MeteredModels:
     ) -> ModelReply:
         """Returns one whole completion. Raises `BudgetError` before the call, `ModelError` after a failed one.
 
-        `keep_message` stores the reply in the log, for a conversation that must survive a crash. `formed=False`
-        leaves out the caller's `response_format`. `retry_timeouts=False` does not repeat a call that took too long.
+        `keep_message` stores the reply in the log, for a conversation that must survive a crash. `formed=False` omits
+        the caller's `response_format`. `retry_timeouts=False` does not repeat a call that timed out.
         """
         request = self._build_request(purpose, messages, tier, tools, schema, max_tokens, formed=formed)
         request = replace(request, retry_timeouts=retry_timeouts)
@@ -108,7 +109,7 @@ class MeteredModels:
                     served=served,
                 )
                 raise self._redact_error(error) from error.__cause__
-            except GeneratorExit:  # the listener has left, but the provider has done the work
+            except GeneratorExit:  # the consumer closed the stream, but the provider charges for the call
                 cut = asyncio.CancelledError()
                 await self._record_call(
                     request, tier, meter.usage_after_error(cut), started, error=cut, requests=requests, served=served
@@ -185,7 +186,7 @@ class MeteredModels:
 
     @asynccontextmanager
     async def _reserve_budget(self, request: ModelRequest) -> AsyncIterator[UsageMeter]:
-        """Counts a call as in flight, and reserves its estimated cost from the caller's key until the usage is known.
+        """Counts a call as in flight, and reserves its estimated cost from the caller's key until it ends.
 
         Raises `QuotaError` and `RateLimitError` before the call.
         """
@@ -222,7 +223,8 @@ class MeteredModels:
             options = {name: value for name, value in options.items() if name != "response_format"}
         model, *fallbacks = models.list_upstreams(tier, run.room)
         check_budget(run, leave=self._reserved_share)
-        if tools is run.state.request.client_tools:  # the caller wrote them: an attack may stand in a description
+        # Callers write these tools, so their descriptions may contain an attack.
+        if tools is run.state.request.client_tools:
             tools = redact_client_tools(run.state.request, run.room.guard_input)
         return ModelRequest(
             model=model,
@@ -238,16 +240,15 @@ class MeteredModels:
         )
 
     def _redact_error(self, error: BaseException) -> BaseException:
-        """Returns the error as callers may read it: providers repeat the key they refuse.
+        """Returns the error for callers, without secrets: providers repeat the key that they reject.
 
         Logs the full error for the operator, because the run may continue by rules.
         """
         if isinstance(error, ModelError):
             log.warning("a model call failed (%s): %s", error.code, error.message, extra={"code": error.code})
             state = self._run.state
-            if (
-                state.api_key_id is not None or state.owner != LOCAL_OWNER
-            ):  # else the caller is at home, and may mend it
+            # The local owner is the operator, who needs the details.
+            if state.api_key_id is not None or state.owner != LOCAL_OWNER:
                 error.message = hide_endpoint_details(error, self._run.engine.settings.llm_base_url)
             error.message = self._run.redaction.redact_error(error.message)
         return error
@@ -266,7 +267,7 @@ class MeteredModels:
         requests: int = 1,
         served: "_ServedBy | None" = None,
     ) -> None:
-        """Records the end of a call. A call that was cut short counts too: the provider has worked on it."""
+        """Records the end of a call. An interrupted call counts too, because the provider charges for it."""
         code = error.code if isinstance(error, ModelError) else "ERR_CANCELLED" if error else None
         tried = reply.requests if reply else error.requests if isinstance(error, ModelError) else 1
         answering = reply or served or _ServedBy()
@@ -289,13 +290,13 @@ class MeteredModels:
 
 @dataclass
 class _ServedBy:
-    """Which upstream answers a stream, and which ones failed before."""
+    """The upstream that answers a stream, and the ones that failed before."""
 
     upstream: str = ""
     failed_upstreams: tuple[FailedUpstream, ...] = ()
 
     def add_chunk(self, chunk: ModelChunk) -> None:
-        """Adds a chunk; the first one tells."""
+        """Adds a chunk. The first one names the upstream."""
         self.upstream = chunk.upstream or self.upstream
         self.failed_upstreams = chunk.failed_upstreams or self.failed_upstreams
 
@@ -312,7 +313,7 @@ def to_assistant_turn(reply: ModelReply) -> AssistantTurn:
 def check_budget(run: Run, *, leave: float = 0.0) -> None:
     """Raises `BudgetError` if one more model call would exceed a budget of the run.
 
-    `leave` is the share of each budget, from 0 to 1, that must stay unused; of the calls at least one.
+    `leave` is the share of each budget, from 0 to 1, that must stay unused; of the calls, at least one.
     """
     budgets, usage, share = run.room.budgets, run.state.usage, 1 - leave
     kept = f", but for {leave:.0%} that are kept for the answer" if leave else ""

@@ -1,4 +1,4 @@
-"""Outputs of steps as other steps, prompts and answers read them: loaded from blobs, capped, quoted as data."""
+"""Prepares outputs of steps for other steps, prompts and answers: loads blobs, caps texts, quotes them as data."""
 
 import json
 import re
@@ -12,13 +12,13 @@ from agent.prompts.blocks import block
 from agent.run_context.run import Run
 
 JUDGE_CHARS = 2_000
-"""How much of a result the judge reads: enough to see what it is, short enough for an 8k context."""
+"""Characters of a result that the judge reads. They fit a context of 8k tokens."""
 CITATION = re.compile(r"\[(\d{1,3})\](?!\()")
-"""A citation as tools and answers write it; not the text of a link."""
+"""A citation in tool results and answers. Does not match the text of a link."""
 SHOWN_ARG_CHARS = 2_000
-"""How much of a text argument the log keeps of a step's start."""
+"""Characters of a text argument that the log keeps at a step's start."""
 SKILL_CHARS = 8_000
-"""How much of a result a skill or the completion reads."""
+"""Characters of a result that a skill or a completion reads."""
 
 
 def to_step_output(returned: ToolReturned) -> StepOutput:
@@ -36,7 +36,7 @@ def to_step_output(returned: ToolReturned) -> StepOutput:
 
 
 async def load_output(run: Run, output: StepOutput) -> StepOutput:
-    """Returns the output with its value and whole text, loaded from `blobs` if they are stored there."""
+    """Returns the output with its value and complete text, loaded from `blobs` if they are stored there."""
     if output.blob is None:
         return output
     payload = json.loads(await run.engine.journal.get_blob(output.blob))
@@ -44,9 +44,9 @@ async def load_output(run: Run, output: StepOutput) -> StepOutput:
 
 
 async def list_results(run: Run) -> list[tuple[PlanStep, StepOutput]]:
-    """Returns the succeeded steps of the plan in force with their outputs, without completions.
+    """Returns the succeeded steps of the current plan with their outputs, without completions.
 
-    A citation `[n]` in a text is the n-th source of `number_sources` over all of them.
+    A citation `[n]` in a text is the n-th source of `number_sources` over all outputs.
     """
     found = []
     for step in run.state.list_succeeded_steps():
@@ -57,7 +57,7 @@ async def list_results(run: Run) -> list[tuple[PlanStep, StepOutput]]:
 
 
 def cut_text(text: str, limit: int) -> str:
-    """Returns `text` cut at `limit` characters, at a line or word if one is near, with a note about the cut."""
+    """Returns `text` cut at `limit` characters, at a nearby line or word, with a note about the cut."""
     if len(text) <= limit:
         return text
     cut = max(text.rfind("\n", limit - 200, limit), text.rfind(" ", limit - 40, limit))
@@ -65,12 +65,12 @@ def cut_text(text: str, limit: int) -> str:
 
 
 def data_block(tag: str, text: str, /, *, limit: int, **attributes: str) -> str:
-    """Returns text from elsewhere as a delimited block of a prompt: a model reads it as data, not instructions."""
+    """Returns external text as a delimited block, which a model reads as data and not as instructions."""
     return block(tag, cut_text(text, limit), **attributes)
 
 
 def format_args(args: JsonObject, limit: int = SKILL_CHARS) -> str:
-    """Returns arguments as lines that a model reads easily."""
+    """Returns arguments as lines of text for a model."""
     lines = []
     for key, value in args.items():
         lines.append(f"{key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
@@ -78,12 +78,12 @@ def format_args(args: JsonObject, limit: int = SKILL_CHARS) -> str:
 
 
 def shorten_args(args: JsonObject, limit: int = SHOWN_ARG_CHARS) -> JsonObject:
-    """Returns arguments as the trace shows them: long texts shortened."""
+    """Returns arguments for the trace, with long texts shortened."""
     return {key: cut_text(value, limit) if isinstance(value, str) else value for key, value in args.items()}
 
 
 def number_sources(outputs: Iterable[tuple[PlanStep, StepOutput]]) -> tuple[Source, ...]:
-    """Returns every source once, in order of the steps, numbered from 1 as answers cite them."""
+    """Returns every source once, in order of the steps, numbered from 1 for citations."""
     seen: dict[tuple[str, str | None], Source] = {}
     for step, output in outputs:
         for source in output.sources:
@@ -97,7 +97,7 @@ def number_sources(outputs: Iterable[tuple[PlanStep, StepOutput]]) -> tuple[Sour
 
 
 def _renumber_citations(outputs: list[tuple[PlanStep, StepOutput]]) -> list[tuple[PlanStep, StepOutput]]:
-    """Returns the outputs with citations numbered over all sources: each tool numbers only its own."""
+    """Returns the outputs with citations renumbered over all sources, because each tool numbers its own from 1."""
     numbers = {(source.name, source.url): source.id for source in number_sources(outputs)}
     found = []
     for step, output in outputs:
@@ -115,7 +115,7 @@ def _replace_citation(own: dict[int, int], match: re.Match[str]) -> str:
 
 
 def has_tainted_inputs(state: RunState, step: PlanStep) -> bool:
-    """Returns whether any input of this step came from outside."""
+    """Returns whether any input of this step is tainted."""
     grounds = (state.get_step(dependency).output for dependency in step.depends_on)
     return state.tainted or any(output.tainted for output in grounds if output is not None)
 
@@ -124,5 +124,5 @@ _CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 
 
 def parse_cited_ids(answer: str) -> list[int]:
-    """Returns the numbers cited as `[n]` outside code, in order, once each."""
+    """Returns the numbers of the citations `[n]` outside code, in order, without duplicates."""
     return list(dict.fromkeys(int(number) for number in CITATION.findall(_CODE.sub("", answer))))

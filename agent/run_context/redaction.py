@@ -1,7 +1,7 @@
 """`RunRedaction`: applies the redaction policy to one run. `Run.emit` and `Run.note` pass every event through it.
 
-A text is examined once: an event that is redacted before it is appended, because its text is used first, is
-remembered until then. The policy itself stands in `agent.policy.redaction`.
+Each text is scanned once: an event that is redacted early, because its text is used first, is marked until it is
+appended. The policy is in `agent.policy.redaction`.
 """
 
 import asyncio
@@ -41,58 +41,58 @@ Body = TypeVar("Body", bound=EventBody)
 
 
 class RunRedaction:
-    """The redaction of one run: of its events, its answer, and what models read."""
+    """The redaction of one run's events, its answer, and its model calls."""
 
     def __init__(self, run: "Run") -> None:
         self._run = run
         self._secrets = run.engine.settings.list_secrets()
         self._events = EventRedactor(run.state, self._secrets)
         self._redacted: dict[int, EventBody] = {}
-        """Events that are redacted and not yet appended, by identity."""
+        """Redacted events that are not yet appended, by identity."""
 
-    # Into the log, and so out of every door.
+    # Redaction of events, which every door reads.
 
     def redact_drafts(self, drafts: Sequence[EventDraft]) -> list[EventDraft]:
-        """Returns the drafts as the log may hold them."""
+        """Returns the drafts, redacted for the log."""
         return [self._redact_draft(draft) if holds_text(draft.body) else draft for draft in drafts]
 
     def redact(self, body: Body) -> Body:
-        """Returns an event as the log may hold it. For an event whose text is used before it is appended."""
+        """Returns an event, redacted for the log. For events whose text is used before they are appended."""
         redacted = self._events.redact(body)
         assert isinstance(redacted, type(body)), "a rule returns the type it is given"
         return self.mark_redacted(redacted)
 
     def mark_redacted(self, body: Body) -> Body:
-        """Notes that the event needs no redaction when it is appended, and returns it."""
+        """Marks an event as redacted and returns it."""
         if holds_text(body):
             self._redacted[id(body)] = body
         return body
 
     async def redact_result(self, text: str, value: JsonValue, sources: tuple[Source, ...]) -> ResultParts:
-        """Returns a tool's result as the run may read and keep it."""
+        """Returns a tool's result, redacted for the run and the log."""
         parts = ResultParts(text, value, sources)
         if not self._events.may_hold_secret(parts):
             return parts
         return await asyncio.to_thread(self._events.result, parts)
 
     async def redact_content_blocks(self, blocks: Sequence[JsonObject]) -> list[JsonObject]:
-        """Returns a tool's content blocks as they may leave."""
+        """Returns a tool's content blocks, redacted."""
         return await asyncio.to_thread(self._events.content_blocks, blocks)
 
     def redact_text(self, text: str) -> str:
-        """Returns a short text of a tool, such as a line of progress."""
+        """Returns a short text of a tool, such as a line of progress, redacted."""
         return self._events.text(text)
 
     def redact_error(self, message: str) -> str:
-        """Returns the message of a failure without secrets."""
+        """Returns an error message without secrets."""
         return self._events.error_message(message)
 
     async def finish_step(
         self, step: PlanStep, attempt: int, output: StepOutput, duration: float
     ) -> tuple[list[EventDraft], StepFinished]:
-        """Returns the end of an attempt, and the events about what the room's policy found in it.
+        """Returns the end of an attempt, and the events with the findings of the room's policy.
 
-        An answer that the room refuses ends its attempt as unsafe: it is written again under a stricter instruction."""
+        If the room blocks the answer, the attempt ends as unsafe, and a retry gets a stricter instruction."""
         by_model = step.action in ("completion", "skill") or output.effective == "llm"
         whole = self._run.room.guard_output.requires_whole_answer and step.action in ("completion", "skill")
         if not whole or output.error is not None or not is_answer_step(self._run.state, step):
@@ -100,23 +100,23 @@ class RunRedaction:
             assert isinstance(finished, StepFinished)
             return [], self.mark_redacted(finished)
         checked = [await self.check_answer(output.text)]
-        if arguments := "\n".join(_argument_texts(output)):
+        if arguments := "\n".join(_iter_argument_texts(output)):
             checked.append(await self.check_answer(arguments))
         found = [one.event for one in checked if one.event is not None]
         refused = next((event for event in found if event.failure is not None), None)
         if refused is not None:
             strict = refused.model_copy(update={"action": "retry_strict"}) if attempt == 1 else refused
-            unsafe = StepFinished(output=_unsafe_output(refused, output), duration=duration)
+            unsafe = StepFinished(output=_build_unsafe_output(refused, output), duration=duration)
             return [EventDraft(strict, step.id, attempt)], self.mark_redacted(unsafe)
         shown = self._events.output(output, checked[0].text)
         drafts = [EventDraft(event, step.id, attempt) for event in found]
         return drafts, self.mark_redacted(StepFinished(output=shown, duration=duration))
 
     async def redact_turn(self, turn: AssistantTurn, tools: Sequence[JsonObject]) -> AssistantTurn | None:
-        """Returns a model's turn as the log may hold it; `tools` are those the model was given.
+        """Returns a model's turn, redacted for the log. `tools` are the tools of the call.
 
-        None for a turn that the room refuses as an answer: after a crash the model is asked again. A call of a tool
-        that was written as text stays as it is, because the run goes on with these arguments from the log."""
+        Returns None if the room blocks the text and the turn has no calls: after a crash the model is called again. A
+        tool call written as text stays unchanged, because the run resumes with these arguments from the log."""
         fields = self._events.provider_fields(turn.provider_fields)
         turn = turn.model_copy(update={"provider_fields": fields})
         if not turn.text or (not turn.tool_calls and _is_tool_call_text(turn.text, tools)):
@@ -126,25 +126,25 @@ class RunRedaction:
         answer = await self.check_answer(turn.text)
         if answer.failure is None:
             return turn.model_copy(update={"text": answer.text})
-        # The calls are needed to go on, whatever was said with them.
+        # The run needs the calls to resume, even if their text is blocked.
         return turn.model_copy(update={"text": ""}) if turn.tool_calls else None
 
     async def check_answer(self, text: str) -> CheckedAnswer:
-        """Returns a whole answer after the room's policy, with its placeholders still in place."""
+        """Applies the room's policy to a whole answer. Keeps its placeholders."""
         return await check_answer(text, self._run.state, self._secrets)
 
     def release_answer(self, answer: AnswerFinished, text: str) -> AnswerFinished:
-        """Returns the answer as people may read it; `text` is its text after the room's policy."""
+        """Returns the answer for people. `text` is its text after the room's policy."""
         return self.mark_redacted(release_answer(answer, text, self._run.state, self._secrets))
 
     def stream_filters(self) -> AnswerFilters:
-        """Returns what makes the filters that an answer passes as it is written."""
+        """Returns the factory of the filters for a streamed answer."""
         return AnswerFilters(self._run.state, self._secrets)
 
-    # To a model, and back.
+    # Redaction of model calls and replies.
 
     def redact_for_model(self, items: tuple[JsonObject, ...]) -> tuple[JsonObject, ...]:
-        """Returns messages, or tools, as a model may read them."""
+        """Returns messages or tools, redacted for a model."""
         return redact_for_model(items, self._run.state, self._secrets)
 
     def redact_reply(self, reply: ModelReply) -> ModelReply:
@@ -159,21 +159,21 @@ class RunRedaction:
         return draft if redacted is body else EventDraft(redacted, draft.step_id, draft.attempt, draft.monotonic_at)
 
     def _is_by_model(self, draft: EventDraft) -> bool:
-        """Returns whether a model wrote the output of a step. A tool's output was redacted when it returned."""
+        """Returns whether a model wrote the output of a step. A tool's output was redacted at its return."""
         if isinstance(draft.body, StepFinished) and draft.body.output.effective == "rules":
             steps = self._run.state.plan.steps if self._run.state.plan else ()
             return any(step.id == draft.step_id and step.action in ("completion", "skill") for step in steps)
         return True
 
 
-def _unsafe_output(event: OutputGuarded, output: StepOutput) -> StepOutput:
+def _build_unsafe_output(event: OutputGuarded, output: StepOutput) -> StepOutput:
     failure = event.failure
     code, message = (failure.error_code, failure.message) if failure else (UnsafeAnswerError.code, "")
     return StepOutput(error_code=code, error=message, tainted=output.tainted)
 
 
-def _argument_texts(output: StepOutput) -> Iterator[str]:
-    """Yields every text, number and name in the arguments of a client's tools that an answer calls."""
+def _iter_argument_texts(output: StepOutput) -> Iterator[str]:
+    """Yields every text, number and key in the arguments of the client's tools that an answer calls."""
     calls = output.value.get("tool_calls") if isinstance(output.value, dict) else None
     for call in calls if isinstance(calls, list) else ():
         written = read_arguments(call)

@@ -1,8 +1,8 @@
 """`Run`: one claimed run in this process. Its state is the fold of its log; `emit` and `note` append to it.
 
-All appends of a run go through one writer task, so that events are applied in the order of their seqs and a cancelled
-step cannot separate the state from the log. `emit` returns once its events are durable. `note` does not wait: it is for
-events that a resumed run can find out again.
+One writer task appends all events of a run, so that events are applied in the order of their seqs and a cancelled step
+cannot separate the state from the log. `emit` returns after its events are durable. `note` does not wait: it is for
+events that a resumed run can compute again.
 """
 
 import asyncio
@@ -38,18 +38,18 @@ from agent.tools.catalogue import Catalogue
 log = logging.getLogger(__name__)
 
 Observer = Callable[[RunState, Event], None]
-"""Told of each event once it is durable, with the state after it. It must be quick, and what it raises is logged."""
+"""Called with the state and each event, once the event is durable. Must be quick. Its errors are logged."""
 PendingAppend = tuple[Sequence[EventDraft], asyncio.Future[None] | None]
-"""What one emitter appends together, and whom to tell; nobody, where it was only noted."""
+"""The events of one call, and the future of its caller; None for a note."""
 NOTE_SECONDS = 0.01
-"""How long a note waits for something to be appended with."""
+"""The longest time before a note is appended without another event."""
 
 
 class SubAgentSpawners(Protocol):
-    """The sub-agents of this process, as the tool gateway hands them to the tools it calls."""
+    """The sub-agents of this process, for the tools that the tool gateway calls."""
 
     def spawner_for(self, run: "Run", site: CallSite, *, tainted: bool) -> SubAgentSpawner:
-        """Returns what starts sub-agents within the call at `site`; `tainted` if the call's arguments are."""
+        """Returns the spawner for the call at `site`. `tainted` is whether the call's arguments are."""
         ...
 
 
@@ -64,13 +64,13 @@ class QuotaReservations(Protocol):
         ...
 
     async def record_usage(self, key: str, reservation: str, usage: Usage) -> None:
-        """Replaces a reservation by the actual usage."""
+        """Replaces a reservation with the actual usage."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What all runs of this process share."""
+    """The shared objects of all runs of this process."""
 
     settings: Settings
     journal: Journal
@@ -84,15 +84,15 @@ class Engine:
     observers: tuple[Observer, ...] = ()
     quota_reservations: QuotaReservations | None = None
     extensions: Extensions = NO_EXTENSIONS
-    """The gates and topics that packages add."""
+    """The gates and topics of all packages."""
     ground: GroundSources = field(default_factory=GroundSources)
-    """What planners are told without asking."""
+    """The sources of the planner's ground block."""
     catalogues: dict[Hashable, Catalogue] = field(default_factory=dict)
-    """Catalogues that were made already, by what they are made of."""
+    """Cached catalogues by their inputs."""
     progress: RunProgress = field(default_factory=RunProgress)
-    """Who listens to what the tools of a run say."""
+    """The listeners to the tools' progress."""
     client_requests: ClientRequests = field(default_factory=ClientRequests)
-    """Who can be asked by the tools of a run."""
+    """The waiting clients to which a run's tools can send requests."""
 
 
 class Run:
@@ -105,37 +105,37 @@ class Run:
         self.events: list[Event] = list(claim.events)
         self.state: RunState = fold(claim.run_id, claim.events)
         self.stop_requested = SharedEvent()
-        """Set when a person cancelled the run: whatever is under way stops now."""
+        """Set when a person cancels the run. Stops all work in progress."""
         self.decision_made = SharedEvent()
-        """Set when a person has decided: what waited for them may begin."""
+        """Set when a person has decided, so that waiting calls may start."""
         self.signal_lock = asyncio.Lock()
-        """Held while signals are obeyed: each once, and none after the run was put down."""
+        """Held while signals are applied, so that each is applied once, and none after the run is parked."""
         self.last_signal = 0
-        """The newest signal that was obeyed."""
+        """The id of the last applied signal."""
         self.parked = False
-        """Whether the run was put down to wait for a person, and this process holds it no more."""
+        """Whether the run waits for a person and this process has released it."""
         self.tool_slots = asyncio.Semaphore(self.room.budgets.max_parallel)
-        """Tool calls under way: a skill may ask for many in one turn."""
+        """Limits concurrent tool calls, because a skill may request many in one turn."""
         self.calls_in_flight = 0
-        """Model calls that were admitted and have no usage yet; they count against the budgets."""
+        """Admitted model calls without usage yet. They count against the budgets."""
         self.subagents_starting = 0
-        """Sub-agents that were admitted and whose start is not in the log yet; they count against the budget."""
+        """Admitted sub-agents whose start is not in the log yet. They count against the room's limit."""
         self._deadline: float | None = None
         self._pending: list[PendingAppend] = []
         self._writer: asyncio.Task[None] | None = None
         self._unapplied_groups = 0
-        """Groups that were emitted and are not in the state yet."""
+        """Emitted groups that are not in the state yet."""
         self._timer: asyncio.TimerHandle | None = None
         self._append_error: BaseException | None = None
-        """Why notes, which are in the state, could not be appended: nothing may be built on them."""
+        """Why notes, which the state already holds, could not be appended. All later appends fail with it."""
         self.follower_count = 0
-        """How many follow the run in this process."""
+        """Followers of the run in this process."""
         self._follower_waiters: list[asyncio.Future[None]] = []
         self._settled_waiters: list[asyncio.Future[None]] = []
 
     @cached_property
     def redaction(self) -> RunRedaction:
-        """The redaction that every event passes on its way into the log, and every text on its way to a model."""
+        """Redacts every event before the log, and every text before a model."""
         return RunRedaction(self)
 
     @property
@@ -145,7 +145,7 @@ class Run:
 
     @property
     def has_model(self) -> bool:
-        """Whether this run may ask a model."""
+        """Whether this run may call a model."""
         return self.engine.models.is_configured
 
     @property
@@ -160,19 +160,19 @@ class Run:
 
     @property
     def is_rules_mode(self) -> bool:
-        """Whether rules are the chosen mode, or no model is configured. Then using rules is no fallback."""
+        """Whether rules are the configured mode, or no model is configured. Then the use of rules is no fallback."""
         mode = self.engine.settings.executor_mode
         return mode == "rules" or (mode == "auto" and not self.has_model)
 
     @property
     def seconds_left(self) -> float:
-        """The rest of the run's time budget in this process, in seconds; never negative."""
+        """Seconds left of the run's time budget in this process; never negative."""
         if self._deadline is None:
             return self.room.budgets.max_seconds
         return max(0.0, self._deadline - monotonic())
 
     def start_clock(self) -> None:
-        """Starts the clock of the time budget. A queued run spends no time."""
+        """Starts the clock of the time budget. Time in the queue does not count."""
         self._deadline = monotonic() + self.room.budgets.max_seconds
 
     async def emit(
@@ -180,7 +180,8 @@ class Run:
     ) -> None:
         """Redacts events, appends them in one transaction and applies them. Returns once they are durable.
 
-        `step_id` and `attempt` apply to bodies; drafts carry their own. Cancelling the caller does not undo the append.
+        `step_id` and `attempt` apply to bodies; drafts carry their own. Cancelling the caller does not undo the
+        append.
         """
         if self._append_error is not None:
             raise self._append_error
@@ -195,10 +196,10 @@ class Run:
     ) -> None:
         """Redacts and applies events now, and appends them with the next emitted ones, or `NOTE_SECONDS` later.
 
-        For events that a crash may lose because they are found out again: how a prompt was understood, what a model
-        replied.
-        Never for what a tool did or a person decided. While an emitted event is not applied yet, this is `emit`, so
-        that the state follows the log's order. Raises `TooLargeError` for what the log cannot hold, as `emit` does.
+        Only for events that a run can compute again after a crash, such as how a prompt was understood or what a model
+        replied. Use `emit` for what a tool did or a person decided. While an emitted event is not applied yet, this
+        calls `emit`, so that the state follows the log's order. Raises `TooLargeError` for oversized events, as `emit`
+        does.
         """
         if self._unapplied_groups or self.state.is_finished:
             await self.emit(*bodies, step_id=step_id, attempt=attempt)
@@ -206,19 +207,19 @@ class Run:
         if self._append_error is not None:
             raise self._append_error
         drafts, now = self._to_drafts(bodies, step_id, attempt), time()
-        events = [  # as they will be read back; what is refused is refused here, before anything rests on it
+        events = [  # encoded as the log will return them; an event that the log rejects must not reach the state
             encode(Event(self.run_id, seq, self.epoch, now, draft.body, draft.step_id, draft.attempt))[0]
             for seq, draft in enumerate(drafts, self.state.seq + 1)
         ]
         for event in events:
             self.state = apply(self.state, event)
-        noted = monotonic()  # the log says when it happened, not when it was written
+        noted = monotonic()  # the log records when it happened, not when it was written
         self._pending.append(([EventDraft(event.body, event.step_id, event.attempt, noted) for event in events], None))
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(NOTE_SECONDS, self._start_writer)
 
     async def flush(self) -> None:
-        """Waits until everything noted so far is durable. Raises the reason if it cannot be, as `emit` does."""
+        """Waits until every noted event is durable. Raises the error of a failed append, as `emit` does."""
         if self._pending:
             self._start_writer()
         if self._writer is not None:
@@ -227,7 +228,7 @@ class Run:
             raise self._append_error
 
     async def follow_events(self, after: int = 0) -> AsyncIterator[Event]:
-        """Yields the events with `seq > after` as they arrive, up to the terminal one or until the run is released."""
+        """Yields the events with `seq > after` as they arrive, until the terminal event or the release of the run."""
         position = next((i for i, event in enumerate(self.events) if event.seq > after), len(self.events))
         self.follower_count += 1
         try:
@@ -246,15 +247,15 @@ class Run:
             self.follower_count -= 1
 
     async def wait_until_stopped(self, after: int = 0) -> None:
-        """Waits until the run has ended, waits for a person after seq `after`, or was released."""
+        """Waits until the run ends, waits for a person after seq `after`, or is released."""
         while not self.closed and not any(_is_settling(event, after) for event in reversed(self.events)):
             await _wait_for_wake(self._settled_waiters)
 
     closed = False
-    """Whether this process has let go of the run."""
+    """Whether this process has released the run."""
 
     def close(self) -> None:
-        """Releases the run: followers see the end of what this process knows."""
+        """Releases the run and ends its followers."""
         self.closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -264,7 +265,7 @@ class Run:
     def _to_drafts(
         self, bodies: Sequence[EventBody | EventDraft], step_id: str | None, attempt: int | None
     ) -> list[EventDraft]:
-        """Returns the bodies as redacted drafts, so that no writer has to remember to redact."""
+        """Returns the bodies as redacted drafts, so that no writer can forget to redact."""
         drafts = [body if isinstance(body, EventDraft) else EventDraft(body, step_id, attempt) for body in bodies]
         return self.redaction.redact_drafts(drafts) if any(holds_text(draft.body) for draft in drafts) else drafts
 
@@ -283,10 +284,10 @@ class Run:
             except (ConflictError, TooLargeError) as error:
                 if len(batch) == 1:
                     self._resolve_waiters(batch, error)
-                else:  # one of them does not belong into the log: each by itself, so that it spoils no other
+                else:  # the log rejects one of them: append each alone, so that the others succeed
                     for group in batch:
                         await self._write_group(group)
-            except BaseException as error:  # handed to every waiting emitter, none swallows it
+            except BaseException as error:  # every waiting emitter gets the error
                 self._resolve_waiters(batch, error)
                 if not isinstance(error, Exception):
                     raise
@@ -298,7 +299,7 @@ class Run:
     async def _write_group(self, group: PendingAppend) -> None:
         try:
             await self._append([group])
-        except BaseException as error:  # those after it must hear of theirs all the same
+        except BaseException as error:  # the groups after it must still be appended
             self._resolve_waiters([group], error)
             if not isinstance(error, Exception):
                 raise
@@ -306,7 +307,7 @@ class Run:
             self._resolve_waiters([group], None)
 
     async def _append(self, batch: Sequence[PendingAppend]) -> None:
-        if self._append_error is not None:  # since these were emitted: they rest on what the log does not hold
+        if self._append_error is not None:  # these events depend on notes that the log lacks
             raise self._append_error
         drafts = [draft for group, _ in batch for draft in group]
         noted = [done is None for group, done in batch for _ in group]
@@ -314,7 +315,7 @@ class Run:
 
     def _apply_events(self, events: Sequence[Event], noted: Sequence[bool]) -> None:
         for event, known in zip(events, noted, strict=True):
-            if not known:  # a note has been folded already
+            if not known:  # a note is already in the state
                 self.state = apply(self.state, event)
             for observer in self.engine.observers:
                 try:
@@ -326,7 +327,7 @@ class Run:
             _wake(self._settled_waiters)
 
     def _resolve_waiters(self, batch: Sequence[PendingAppend], error: BaseException | None) -> None:
-        """Resolves the waiting emitters. If notes were lost, nothing more is appended from this process."""
+        """Resolves the waiting emitters. After a lost note, all later appends of this process fail."""
         for _, done in batch:
             if done is None:
                 self._append_error = self._append_error or error
@@ -338,7 +339,7 @@ class Run:
                 done.set_result(None)
             else:
                 done.set_exception(error)
-                done.exception()  # an emitter that was cancelled meanwhile will not look
+                done.exception()  # marks the error as retrieved, because a cancelled emitter does not read it
 
 
 def _is_settling(event: Event, after: int) -> bool:

@@ -6,7 +6,7 @@ from agent.run_context.run import Run
 def allowed_tools(run: Run) -> list[str]:
     """Returns the names of the registered tools that the room and the caller's `metadata.tools` allow.
 
-    If neither names any, opt-in tools are left out, except those the caller calls in `metadata.tool_calls`.
+    If neither lists tools, omits opt-in tools, except those in `metadata.tool_calls`.
     """
     specs = run.engine.registry.list_specs(run.room.tools)
     wanted = run.state.request.metadata.get("tools")

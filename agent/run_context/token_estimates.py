@@ -1,4 +1,4 @@
-"""Estimates the tokens of a model call by its characters, where the provider does not report them."""
+"""Estimates the tokens of a model call from its characters, if the provider does not report them."""
 
 import json
 
@@ -8,23 +8,23 @@ from agent.llm.port import ModelChunk, ModelReply, ModelRequest
 from agent.llm.prices import Prices
 
 CHARS_PER_TOKEN = 4
-"""Of English text; other languages and code have fewer, so that an estimate is rather too low for them."""
+"""For English text. Other languages and code have fewer, so their estimates are too low."""
 ANSWER_TOKENS = 1_000
-"""What an answer without a limit is taken to cost, until it is known."""
+"""The estimated tokens of an answer without a limit."""
 IMAGE_TOKENS = 1_000
-"""What an image is taken to cost, however long its address or its data is."""
+"""The estimated tokens of an image, independent of its address or data."""
 
 
 def estimate_call(request: ModelRequest) -> Usage:
-    """Returns the most a call may use: what is sent, and the longest answer it asks for."""
-    return Usage(prompt_tokens=_prompt_tokens(request), completion_tokens=request.max_tokens or ANSWER_TOKENS)
+    """Returns the most that a call may use: its input, and the longest answer that it allows."""
+    return Usage(prompt_tokens=_estimate_prompt_tokens(request), completion_tokens=request.max_tokens or ANSWER_TOKENS)
 
 
 def estimate_first_call_tokens(request: AgentRequest, room: Room, longest: int | None) -> int:
     """Returns the least that a run's first call may use, in tokens.
 
-    `longest` is the limit of a model's reply; None means no limit. A plain model is asked for what the caller wants, a
-    planner for a plan.
+    `longest` is the limit of a model's reply; None means no limit. The first call is the
+    planner's, or without planning the caller's own.
     """
     said = [message.content for message in request.messages] if request.messages is not None else [request.prompt]
     reply = (longest if room.planning else request.max_tokens or longest) or ANSWER_TOKENS
@@ -34,8 +34,8 @@ def estimate_first_call_tokens(request: AgentRequest, room: Room, longest: int |
 class UsageMeter:
     """The usage of one call.
 
-    Without token counts from the endpoint, a call would be free of every budget: they are estimated from the characters
-    and marked so. Without a cost, the price list is used.
+    If the endpoint reports no token counts, they are estimated from the characters and marked as estimates: otherwise
+    the call would not count against any budget. Without a reported cost, the price list applies.
     """
 
     def __init__(self, request: ModelRequest, prices: Prices) -> None:
@@ -54,16 +54,16 @@ class UsageMeter:
         self._said = len(reply.text) + len(reply.reasoning) + calls
 
     def add_chunk(self, chunk: ModelChunk) -> None:
-        """Adds a piece of a stream."""
+        """Adds a chunk of a stream."""
         self._usage = chunk.usage or self._usage
         self._model = chunk.upstream or self._model
         calls = sum(len(json.dumps(delta.get("function") or {}, ensure_ascii=False)) for delta in chunk.tool_calls)
         self._said += len(chunk.text) + len(chunk.reasoning) + calls
 
     def usage_after_error(self, error: BaseException) -> Usage:
-        """Returns the usage of a call that failed or was cut short.
+        """Returns the usage of a call that failed or was interrupted.
 
-        A call that failed before any text is free. One that was cut short is not: the provider has worked on it.
+        A call that failed before any text is free. An interrupted call is not, because the provider charges for it.
         """
         self._free = isinstance(error, ModelError) and not self._said
         return self.usage
@@ -76,14 +76,14 @@ class UsageMeter:
         if self._usage.total_tokens:
             return self._prices.add_cost(self._model, self._usage)
         estimate = {
-            "prompt_tokens": _prompt_tokens(self._request),
+            "prompt_tokens": _estimate_prompt_tokens(self._request),
             "completion_tokens": estimate_tokens_from_chars(self._said),
             "estimated": True,
         }
         return self._prices.add_cost(self._model, self._usage.model_copy(update=estimate))
 
 
-def _prompt_tokens(request: ModelRequest) -> int:
+def _estimate_prompt_tokens(request: ModelRequest) -> int:
     chars, images = 0, 0
     for message in request.messages:
         content = message.get("content")
@@ -100,5 +100,5 @@ def _prompt_tokens(request: ModelRequest) -> int:
 
 
 def estimate_tokens_from_chars(chars: int) -> int:
-    """Returns the tokens of a text with this many characters."""
+    """Returns the estimated tokens of a text with this many characters."""
     return -(-chars // CHARS_PER_TOKEN)

@@ -1,7 +1,7 @@
-"""What a plan may be made of: skills and tools, as the planner's prompt shows them.
+"""The catalogue of skills and tools, as the planner's prompt shows it.
 
-A catalogue of about 6,000 tokens is shown whole. Of a larger one our own tools and the skills are, and of the tools of
-foreign MCP servers those that fit the request, the others shorter or by name alone; the prompt says so.
+A catalogue of up to about 6,000 tokens is shown whole. A larger one shows the skills, our own tools and the best
+matching tools of foreign MCP servers; the other foreign tools are shortened or named only, and the prompt says so.
 """
 
 import json
@@ -16,16 +16,16 @@ from agent.core.models import Effect
 from agent.tools import ToolSpec
 
 CATALOGUE_CHARS = 25_000
-"""About 6,000 tokens: a catalogue up to this length is shown whole."""
+"""About 6,000 tokens. A catalogue up to this length is shown whole."""
 DESCRIPTION_CHARS = 240
-"""Of a tool's description its first sentence is shown, at most so much of it."""
+"""Characters of a tool's description, cut after its first sentence."""
 WHOLE_TOOLS, SHORT_CHARS = 30, 30
-"""Of a catalogue that is too large so many foreign tools are spelled out whole; further ones with the names of their
-required inputs and the beginning of their description, so that more of them can be planned with at once."""
+"""In a large catalogue, the number of foreign tools with all inputs. Further ones have their required inputs and this
+many characters of their description, so that more of them can be planned with."""
 SKILL_CHARS = 400
-"""A skill's description says when to use it and when not to."""
+"""Characters. A skill's description says when to use it and when not to."""
 _MAX_VALUES = 8
-"""How many values of an enumeration are listed."""
+"""Values of an enumeration that are listed."""
 _WORD = re.compile(r"[^\W_]+")
 _STOP = frozenset((
     "a", "an", "and", "are", "as", "at", "be", "by", "can", "do", "for", "from", "has", "have", "how", "i", "in",
@@ -38,7 +38,7 @@ _STOP = frozenset((
 
 @dataclass(frozen=True, slots=True)
 class SkillCard:
-    """A skill as the planner sees it. `effect` is the worst of what it may call."""
+    """A skill in the catalogue. `effect` is the worst effect class of the tools that it may call."""
 
     name: str
     description: str
@@ -49,7 +49,7 @@ class SkillCard:
 
 @dataclass(frozen=True, slots=True)
 class CatalogueView:
-    """The catalogue as one prompt shows it. `names` are the entries that are spelled out; `is_whole` when all are."""
+    """The catalogue of one prompt. `names` are the entries with inputs; `is_whole` is whether all have them."""
 
     text: str
     names: tuple[str, ...]
@@ -58,27 +58,26 @@ class CatalogueView:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The skills and tools of one run, each in order of name."""
+    """The skills and tools of one run, each sorted by name."""
 
     skills: tuple[SkillCard, ...] = ()
     tools: tuple[ToolSpec, ...] = ()
 
     def names(self) -> list[str]:
-        """Every name, skills first."""
+        """Returns every name, skills first."""
         return [card.name for card in self.skills] + [spec.name for spec in self.tools]
 
     def skill(self, name: str) -> SkillCard | None:
-        """The skill of this name."""
+        """Returns the skill of this name, or None."""
         return next((card for card in self.skills if card.name == name), None)
 
     def tool(self, name: str) -> ToolSpec | None:
-        """The tool of this name."""
+        """Returns the tool of this name, or None."""
         return next((spec for spec in self.tools if spec.name == name), None)
 
     def show(self, question: str, *, query: str = "", max_chars: int = CATALOGUE_CHARS) -> CatalogueView:
-        """The whole catalogue where it fits; else our own tools and the skills, and of the foreign tools those that fit
-        the question best, with the names of all others. `query` is what the planner has searched for: what fits it
-        comes first.
+        """Returns the whole catalogue if it fits. Else returns the skills, our own tools, and the foreign tools that
+        best match the question, with the names of the others. Matches of `query`, the planner's search, come first.
         """
         if len(self._whole_text) <= max_chars:
             return CatalogueView(self._whole_text, tuple(self.names()), is_whole=True)
@@ -87,20 +86,20 @@ class Catalogue:
         text = [self._own_text] if self._own_text else []
         text.append("Tools of connected servers. Those without inputs here are spelled out by find_tools:")
         for server, tools in _group_by_server(foreign).items():
-            begin = f", names begin with {_prefix(tools[0])}" if _prefix(tools[0]) else ""
+            begin = f", names begin with {_get_prefix(tools[0])}" if _get_prefix(tools[0]) else ""
             text.append(f"{server} ({len(tools)} tools{begin}):")
             text += [lines[spec.name] for spec in tools if spec.name in lines]
-            rest = ", ".join(_local_name(spec) for spec in tools if spec.name not in lines)
+            rest = ", ".join(_get_local_name(spec) for spec in tools if spec.name not in lines)
             text += [f"- by name only: {rest}"] if rest else []
         own = [card.name for card in self.skills] + [spec.name for spec in self.tools if not is_foreign(spec)]
         shown = tuple(spec.name for spec in foreign if spec.name in lines)
         return CatalogueView("\n".join(text), (*own, *shown), is_whole=False)
 
     def _choose_lines(self, foreign: Sequence[ToolSpec], question: str, query: str, max_chars: int) -> dict[str, str]:
-        """The lines of the foreign tools that are not shown by name only: the best fitting whole, the next ones short.
+        """Returns lines for the best matching foreign tools: the first ones in full, the next ones shortened.
 
-        First come those that are mentioned by name, then those that fit what was searched for, then those that fit the
-        question. Equal scores keep the order in which the servers take turns, so that no letter comes first.
+        The order: tools that the request names, then matches of the search, then matches of the question. Ties
+        alternate between servers, so that alphabetical order favours none.
         """
         searched = self.index.scores(query) if query else {}
         scores = self.index.scores(question)
@@ -112,10 +111,10 @@ class Catalogue:
             return (not named, -searched.get(spec.name, 0.0), -scores.get(spec.name, 0.0), turns[spec.name])
 
         lines: dict[str, str] = {}
-        left = max_chars - sum(len(_local_name(spec)) + 2 for spec in foreign)
+        left = max_chars - sum(len(_get_local_name(spec)) + 2 for spec in foreign)
         for place, spec in enumerate(sorted(foreign, key=rank)):
-            line = _tool_line(spec) if place < WHOLE_TOOLS else _short_line(spec)
-            left -= len(line) - len(_local_name(spec))
+            line = _format_tool(spec) if place < WHOLE_TOOLS else _format_tool_briefly(spec)
+            left -= len(line) - len(_get_local_name(spec))
             if left < 0:
                 break
             lines[spec.name] = line
@@ -123,7 +122,7 @@ class Catalogue:
 
     @cached_property
     def index(self) -> "CatalogueIndex":
-        """The words of the tools, made once for each catalogue."""
+        """The word index of the tools, built once for each catalogue."""
         return CatalogueIndex(self.tools)
 
     @cached_property
@@ -133,28 +132,28 @@ class Catalogue:
         lines += [f"- {card.name}: {_shorten(card.description, SKILL_CHARS)}" for card in self.skills]
         own = [spec for spec in self.tools if not is_foreign(spec)]
         lines += ["Tools:"] if own else []
-        return "\n".join([*lines, *map(_tool_line, own)])
+        return "\n".join([*lines, *map(_format_tool, own)])
 
     @cached_property
     def _whole_text(self) -> str:
-        """Every entry spelled out: the same bytes for the same entries."""
+        """Every entry in full: the same text for the same entries."""
         lines = [self._own_text] if self._own_text else []
         for server, tools in _group_by_server(spec for spec in self.tools if is_foreign(spec)).items():
-            lines += [f"Tools of the server {server}:", *map(_tool_line, tools)]
+            lines += [f"Tools of the server {server}:", *map(_format_tool, tools)]
         return "\n".join(lines)
 
 
 class CatalogueIndex:
-    """Finds tools by words: rare words count more, and words of a name more than those of a description."""
+    """Finds tools by words. Rare words weigh more, and words of a name weigh more than those of a description."""
 
     def __init__(self, tools: Sequence[ToolSpec]) -> None:
         self._names = {spec.name: words(split_name(spec.name)) for spec in tools}
-        self._texts = {spec.name: self._names[spec.name] | _text_words(spec) for spec in tools}
+        self._texts = {spec.name: self._names[spec.name] | _collect_words(spec) for spec in tools}
         spread = Counter(word for text in self._texts.values() for word in text)
         self._weights = {word: math.log(1 + len(self._texts) / count) for word, count in spread.items()}
 
     def scores(self, question: str) -> dict[str, float]:
-        """How much each tool has to do with the question, from 0."""
+        """Returns the relevance of each tool to the question, from 0."""
         asked = words(split_name(question))
         return {
             name: sum(self._weights[word] * (1.5 if word in self._names[name] else 1.0) for word in asked & text)
@@ -163,21 +162,21 @@ class CatalogueIndex:
 
 
 def is_foreign(spec: ToolSpec) -> bool:
-    """Whether somebody else's MCP server offers the tool."""
+    """Returns whether a foreign MCP server offers the tool."""
     return spec.origin.startswith("mcp:")
 
 
 def server_of(spec: ToolSpec) -> str:
-    """The name of the server of a foreign tool."""
+    """Returns the server's name of a foreign tool."""
     return spec.origin.removeprefix("mcp:")
 
 
 def split_name(text: str) -> str:
-    """Names as words: `list_issues`, `listIssues` and `list-issues` are "list issues"."""
+    """Splits a name into words: `list_issues` becomes "list issues", `listIssues` becomes "list Issues"."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])|_+", " ", text)
 
 
-def _text_words(spec: ToolSpec) -> frozenset[str]:
+def _collect_words(spec: ToolSpec) -> frozenset[str]:
     properties = spec.input_schema.get("properties")
     names = " ".join(properties) if isinstance(properties, dict) else ""
     return words(f"{spec.description} {split_name(names)} {server_of(spec)}") | {stem(word) for word in spec.keywords}
@@ -191,7 +190,7 @@ def _group_by_server(foreign: Iterable[ToolSpec]) -> dict[str, list[ToolSpec]]:
 
 
 def _take_turns(specs: Sequence[ToolSpec]) -> list[ToolSpec]:
-    """The first tool of each server, then the second of each."""
+    """Returns the first tool of each server, then the second of each, and so on."""
     places: Counter[str] = Counter()
     placed = []
     for spec in specs:
@@ -201,71 +200,73 @@ def _take_turns(specs: Sequence[ToolSpec]) -> list[ToolSpec]:
 
 
 def _is_mentioned(spec: ToolSpec, asked: str) -> bool:
-    """Whether the request names the tool. A name of one common word must stand there with its server."""
-    local = _local_name(spec).lower()
+    """Returns whether the request names the tool. A name of one word must be written with its server."""
+    local = _get_local_name(spec).lower()
     if spec.name.lower() in asked:
         return True
     spaced = split_name(local)
     return " " in spaced and re.search(rf"(?<!\w)(?:{re.escape(local)}|{re.escape(spaced)})(?!\w)", asked) is not None
 
 
-def _prefix(spec: ToolSpec) -> str:
+def _get_prefix(spec: ToolSpec) -> str:
     server, separator, _ = spec.name.partition("__")
     return f"{server}__" if separator else ""
 
 
-def _local_name(spec: ToolSpec) -> str:
-    return spec.name.removeprefix(_prefix(spec))
+def _get_local_name(spec: ToolSpec) -> str:
+    return spec.name.removeprefix(_get_prefix(spec))
 
 
-def _tool_line(spec: ToolSpec) -> str:
-    return f"- {spec.name}({_inputs(spec)}): {_first_sentence(spec.description, DESCRIPTION_CHARS)}"
+def _format_tool(spec: ToolSpec) -> str:
+    return f"- {spec.name}({_format_inputs(spec)}): {_get_first_sentence(spec.description, DESCRIPTION_CHARS)}"
 
 
-def _short_line(spec: ToolSpec) -> str:
+def _format_tool_briefly(spec: ToolSpec) -> str:
     required = spec.input_schema.get("required")
     inputs = ", ".join(map(str, required)) if isinstance(required, list) else ""
-    return f"- {spec.name}({inputs}): {_first_sentence(spec.description, SHORT_CHARS)}"
+    return f"- {spec.name}({inputs}): {_get_first_sentence(spec.description, SHORT_CHARS)}"
 
 
 def words(text: str) -> frozenset[str]:
-    """Content words, without their endings."""
+    """Returns the stems of the content words."""
     return frozenset(stem(word) for word in _WORD.findall(text.lower()) if word not in _STOP and len(word) > 1)
 
 
 def stem(word: str) -> str:
-    """A word without the commonest endings; crude, but the same for question and description."""
+    """Removes the most common endings. Crude, but equal for questions and descriptions."""
     for ending in ("ations", "ation", "ings", "ing", "ies", "es", "ed", "s"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             return word.removesuffix(ending)
     return word
 
 
-def _inputs(spec: ToolSpec) -> str:
+def _format_inputs(spec: ToolSpec) -> str:
     properties = spec.input_schema.get("properties")
     required = spec.input_schema.get("required")
     if not isinstance(properties, dict):
         return ""
     needed = required if isinstance(required, list) else []
-    return ", ".join(f"{name}{'' if name in needed else '?'}: {_type(prop)}" for name, prop in properties.items())
+    return ", ".join(
+        f"{name}{'' if name in needed else '?'}: {_format_type(prop)}" for name, prop in properties.items()
+    )
 
 
-def _type(prop: object) -> str:
+def _format_type(prop: object) -> str:
     if not isinstance(prop, dict):
         return "any"
     if isinstance(prop.get("enum"), list):
         values = [json.dumps(item, ensure_ascii=False) for item in prop["enum"]]
         return "|".join(values[:_MAX_VALUES]) + ("|…" if len(values) > _MAX_VALUES else "")
     if isinstance(prop.get("anyOf"), list):  # an optional value
-        kinds = [_type(one) for one in prop["anyOf"] if isinstance(one, dict) and one.get("type") != "null"]
+        kinds = [_format_type(one) for one in prop["anyOf"] if isinstance(one, dict) and one.get("type") != "null"]
         return "|".join(dict.fromkeys(kinds)) or "any"
     kind = prop.get("type", "any")
     if kind == "array":
-        return f"{_type(prop.get('items'))}[]"
+        return f"{_format_type(prop.get('items'))}[]"
     return "|".join(map(str, kind)) if isinstance(kind, list) else str(kind)
 
 
-def _first_sentence(text: str, limit: int) -> str:
+def _get_first_sentence(text: str, limit: int) -> str:
     return _shorten(re.split(r"(?<=[.!?])\s+(?=[A-Z`\"'(])", " ".join(text.split()), maxsplit=1)[0], limit)
 
 

@@ -1,9 +1,8 @@
-"""The verification gates over a whole run: named, deterministic, each with a reason.
+"""The verification gates of a run: named and deterministic; each returns a reason.
 
-To add one: a function from `GateContext` to `GateResult` (None if it does not apply), and its name in `GATES`, or
-in the `Extension` of another package.
-A room lists the names of the gates its runs must pass (`gates:` in its file); a run that fails one of these within its
-budget of new plans ends as failed. No mode of planning or executing leaves a gate out.
+To add one: write a function from `GateContext` to `GateResult` (None if it does not apply) and add its name to `GATES`,
+or to the `Extension` of another package. A room lists the gates that its runs must pass (`gates:` in its file). A run
+that still fails one after its replans ends as failed. Every mode of planning and execution checks all gates.
 """
 
 from collections.abc import Iterable, Mapping
@@ -35,7 +34,8 @@ GATES: Mapping[str, Gate] = {
 }
 
 _DEFAULT_GATES = ("answer_present", "required_tools", "citations_resolve", "evidence_found")
-"""Checked in every room, where they apply; a failure leaves an honest partial answer, unless the room lists them."""
+"""Checked in every room where they apply. A failure gives a partial answer, or a failed run if the room lists the
+gate."""
 
 
 def check_gates(
@@ -45,7 +45,7 @@ def check_gates(
     outputs: Mapping[str, tuple[StepOutput, ...]] | None = None,
     extensions: Extensions = NO_EXTENSIONS,
 ) -> tuple[GateChecked, ...]:
-    """Checks every gate of this run; gates that do not apply are left out. `outputs` as in `GateContext`."""
+    """Checks every gate that applies to this run and returns the results. `outputs` as in `GateContext`."""
     facts = extract_context(state.request.metadata)
     topics = extensions.match_topics(f"{state.prompt}\n{state.question}", facts)
     context = GateContext(state, answer, sources, outputs or {}, topics)
@@ -53,7 +53,7 @@ def check_gates(
     listed = state.room.gates if state.is_gated else ()
     checked = []
     for name in dict.fromkeys((*_DEFAULT_GATES, *listed)):
-        result = gates[name](context) if name in gates else _unknown_gate(name)
+        result = gates[name](context) if name in gates else _fail_unknown_gate(name)
         if result is not None:
             said = {"passed": result.passed, "reason": result.reason, "failures": result.failures, "redo": result.redo}
             checked.append(GateChecked.model_validate({"gate": name, **said}))
@@ -61,7 +61,7 @@ def check_gates(
 
 
 def has_room_gates(state: RunState) -> bool:
-    """Returns whether the room lists gates; then even a plan without results is checked."""
+    """Returns whether the room lists gates. Then even a plan without results is checked."""
     return state.is_gated and bool(state.room.gates)
 
 
@@ -72,7 +72,7 @@ def list_failed_gates(state: RunState) -> tuple[GateChecked, ...]:
 
 
 def validate_room_gates(rooms: Iterable[Room], extensions: Extensions = NO_EXTENSIONS) -> None:
-    """Raises `ConfigError` for a room that lists an unknown gate, or tools for an unknown topic."""
+    """Raises `ConfigError` for a room with an unknown gate, or with required tools for an unknown topic."""
     for room in rooms:
         for kind, names, known in (
             ("gate", room.gates, (*GATES, *extensions.gates)),
@@ -84,6 +84,6 @@ def validate_room_gates(rooms: Iterable[Room], extensions: Extensions = NO_EXTEN
                     raise ConfigError(f"room {room.id!r}: {kind}s: there is no {kind} {name!r}; known: {listed}")
 
 
-def _unknown_gate(name: str) -> GateResult:
-    """Returns a failure: a run of another version may list a gate that does not exist here."""
+def _fail_unknown_gate(name: str) -> GateResult:
+    """Returns a failure. The run of another version may list a gate that this version lacks."""
     return GateResult(False, f"this version has no gate {name!r}", (f"this version has no gate {name!r}",))

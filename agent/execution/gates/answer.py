@@ -11,15 +11,17 @@ def answer_present(context: GateContext) -> GateResult:
 
 
 def evidence_found(context: GateContext) -> GateResult | None:
-    """Passes, in a room that cites, if an answer of several steps has a source or says that there is none."""
+    """In a room with citations, passes if an answer of several steps has a source or says that there is none."""
     state = context.state
     if not state.room.citations or state.plan is None or len(state.plan.steps) <= 1:
         return None
-    if state.room.required_tools and not context.topics:  # the tools required for every request only read the request
+    # Tools that are required for every request only read the request.
+    if state.room.required_tools and not context.topics:
         return None
     if context.sources:
         return gate_passed(f"{len(context.sources)} sources stand behind the answer")
-    if state.room.knowledge and contains_no_answer_text(context.answer):  # by itself, or in the form that was asked for
+    # Matches the sentence alone, or within the requested form.
+    if state.room.knowledge and contains_no_answer_text(context.answer):
         return gate_passed("the documents were searched and hold nothing of it, and the answer says so")
     return gate_failed("no step brought any evidence")
 
@@ -27,15 +29,14 @@ def evidence_found(context: GateContext) -> GateResult | None:
 def citations_resolve(context: GateContext) -> GateResult | None:
     """Passes if every `[n]` of the answer is the number of a source.
 
-    Applies only where the room cites or lists this gate: elsewhere "[3]" may be a list index or a footnote of a page.
+    Applies only if the room has citations or lists this gate. Elsewhere "[3]" may be a list index or a page's
+    footnote.
     """
     room = context.state.room
     if not room.citations and "citations_resolve" not in room.gates:
         return None
     known = {source.id for source in context.sources}
-    quoted = set(
-        parse_cited_ids(context.state.prompt)
-    )  # a log the user pasted may hold "[12]", and an answer repeat it
+    quoted = set(parse_cited_ids(context.state.prompt))  # the answer may repeat "[12]" from a log in the prompt
     unknown = [number for number in parse_cited_ids(context.answer) if number not in known | quoted]
     if not unknown:
         return gate_passed("every citation resolves")

@@ -1,4 +1,4 @@
-"""The stages of a run, one file each. A stage looks at the log first and does only what is missing."""
+"""The stages of a run, one file each. A stage reads the log first and does only what is missing."""
 
 from agent.execution.stages.approve import approve
 from agent.execution.stages.execute import execute

@@ -1,11 +1,11 @@
-"""Approve: asks a person about the plan in force. The run waits until they decide."""
+"""Approve: asks a person about the current plan. The run waits for the decision."""
 
 from agent.execution.approvals import approval_deadline, tool_pin
 from agent.policy.approval import build_approval_request, find_approval_reason, get_plan_feedback, list_plan_items
 from agent.run_context.run import Run
 
 MAX_QUOTED_CHARS = 300
-"""Characters of a person's words that the next question repeats."""
+"""Characters of a person's reply that the next question repeats."""
 
 
 async def approve(run: Run) -> None:

@@ -1,6 +1,6 @@
 """Execute: runs the plan's DAG. A step starts as soon as its own dependencies have succeeded; there are no waves.
 
-`decide` returns the commands, `StepTasks` runs them as tasks, and every task that ends makes the loop decide again.
+`decide` returns the commands and `StepTasks` runs them as tasks. The loop decides again after every task.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from agent.run_context.run import Run
 
 
 async def execute(run: Run) -> None:
-    """Executes the plan in force until nothing may start and nothing is under way."""
+    """Executes the current plan until no step may start and no task is running."""
     crew = StepTasks(run)
     try:
         while True:
@@ -30,7 +30,7 @@ async def execute(run: Run) -> None:
 
 
 class StepTasks:
-    """The attempts under way in this process, one task each, being executed or judged."""
+    """The attempts that this process executes or judges, one task each."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -39,11 +39,11 @@ class StepTasks:
 
     @property
     def attempts(self) -> frozenset[Attempt]:
-        """The attempts under way."""
+        """Returns the running attempts."""
         return frozenset(self._tasks)
 
     async def execute_command(self, command: Command) -> None:
-        """Starts what the command asks for; a discard is done at once."""
+        """Starts the task of a command. A discard takes effect at once."""
         match command:
             case Start(step=step, attempt=number):
                 self._start_task((step.id, number), run_attempt(self._run, command))
@@ -54,7 +54,7 @@ class StepTasks:
                 await self._run.emit(StepDiscarded(reason=reason), step_id=step_id, attempt=number)
 
     async def wait_for_change(self) -> None:
-        """Returns when an attempt has ended or a person has decided. Raises what an attempt raised."""
+        """Waits until an attempt ends or a person decides. Raises an attempt's error."""
         nudged = self._run.decision_made.when_set()
         await asyncio.wait((*self._tasks.values(), nudged), return_when=asyncio.FIRST_COMPLETED)
         self._run.decision_made.clear()
@@ -66,7 +66,7 @@ class StepTasks:
             task.result()
 
     async def cancel_all(self) -> None:
-        """Cancels everything under way and waits for its end."""
+        """Cancels all tasks and waits for their end."""
         for attempt in list(self._tasks):
             await self._cancel(attempt)
 

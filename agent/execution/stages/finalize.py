@@ -1,4 +1,4 @@
-"""Finalize: records the answer, complete or honestly partial, and the one terminal event of the run."""
+"""Finalize: records the answer, complete or partial, and the one terminal event of the run."""
 
 import logging
 
@@ -23,9 +23,9 @@ from agent.run_context.run import Run
 from agent.text.plurals import format_count
 
 _MODEL_ERROR_PREFIXES = ("ERR_MODEL", "ERR_QUOTA", "ERR_RATE_LIMIT")
-"""Beginnings of the codes of a model call that came to nothing."""
+"""Prefixes of the error codes of failed model calls."""
 _WITHHELD_CODES = ("ERR_GUARDRAIL_UNSAFE", "ERR_TAILOR_SCHEMA")
-"""The codes of an answer that is kept back: by the room, or because the caller could not read it."""
+"""Error codes of withheld answers: unsafe for the room, or not in the caller's schema."""
 log = logging.getLogger(__name__)
 
 
@@ -47,42 +47,42 @@ async def finalize(run: Run) -> None:
         return
     finished = run.redaction.release_answer(drafted, answer.text)
     if state.answer_start is None:
-        bodies.append(AnswerStarted(tier=None, model=None, reason=_no_model_reason(state, succeeded=succeeded)))
-    bodies += [finished, _terminal_event(run, figures, succeeded=succeeded)]
+        bodies.append(AnswerStarted(tier=None, model=None, reason=_explain_missing_model(state, succeeded=succeeded)))
+    bodies += [finished, _build_terminal_event(run, figures, succeeded=succeeded)]
     await _save_exchange(run, finished, complete=succeeded and not figures)
     await run.emit(*bodies)
 
 
-def _terminal_event(run: Run, figures: tuple[str, ...], *, succeeded: bool) -> EventBody:
-    """Returns the event that ends the run. An answer with unexplained figures is not complete."""
+def _build_terminal_event(run: Run, figures: tuple[str, ...], *, succeeded: bool) -> EventBody:
+    """Returns the terminal event. An answer with unexplained figures is partial."""
     state = run.state
     if state.cancel_request is not None and state.cancel_request.by == "caller":
         return RunCancelled(reason=state.cancel_request.reason)
     if state.input_request is not None and state.cancel_request is None:
         return RunSucceeded(awaits_input=True, reason="the user is asked for what is missing")
     if not succeeded:
-        return RunSucceeded(completeness=_completeness(state), reason=stop_reason(run))
+        return RunSucceeded(completeness=_get_completeness(state), reason=stop_reason(run))
     if figures:
         reason = f"the answer holds figures that follow from none of the results: {', '.join(figures)}"
         return RunSucceeded(completeness="partial", reason=reason)
     return RunSucceeded()
 
 
-def _completeness(state: RunState) -> Completeness:
+def _get_completeness(state: RunState) -> Completeness:
     step = find_halting_step(state)
     aborted = state.cancel_request is not None or (step is not None and state.get_step(step.id).status == "aborted")
     return "aborted" if aborted else "partial"
 
 
 def _find_failure(state: RunState) -> AgentFailure | None:
-    """Returns the failure of a run that did not pass its room's gates, or that has no answer.
+    """Returns the failure of a run that failed its room's gates or has no answer, else None.
 
-    The latter is a plain question whose only model call failed.
+    A run has no answer if it is a plain question and its only model call failed.
     """
     if state.cancel_request is not None or state.plan is None or state.input_request is not None:
         return None
     if gates := list_failed_gates(state):
-        return _verification_failure(state, gates)
+        return _build_verification_failure(state, gates)
     step = find_halting_step(state)
     output = state.get_step(step.id).output if step else None
     if output is None or output.error_code is None:
@@ -106,7 +106,7 @@ def _find_failure(state: RunState) -> AgentFailure | None:
     )
 
 
-def _verification_failure(state: RunState, gates: tuple[GateChecked, ...]) -> AgentFailure:
+def _build_verification_failure(state: RunState, gates: tuple[GateChecked, ...]) -> AgentFailure:
     said = "; ".join(f"{gate.gate}: {gate.reason}" for gate in gates)
     tried = f" after {format_count(state.replan_count, 'new plan')}" if state.replan_count else ""
     if tried and state.replan_count < state.room.budgets.max_replans and state.plans[-1].final:
@@ -121,7 +121,7 @@ def _verification_failure(state: RunState, gates: tuple[GateChecked, ...]) -> Ag
     )
 
 
-def _no_model_reason(state: RunState, *, succeeded: bool) -> str:
+def _explain_missing_model(state: RunState, *, succeeded: bool) -> str:
     if state.input_request is not None:
         return "the user is asked for what is missing"
     if not succeeded:
@@ -131,31 +131,31 @@ def _no_model_reason(state: RunState, *, succeeded: bool) -> str:
 
 
 def _is_help_text(state: RunState) -> bool:
-    """Returns whether the answer only lists what the gateway can do; it is not worth remembering."""
+    """Returns whether the answer only lists the gateway's commands. Such answers are not remembered."""
     steps = state.plan.steps if state.plan else ()
     outputs = [state.get_step(step.id).output for step in steps if step.is_completion]
     return len(outputs) == len(steps) and all(output is not None and output.effective == "rules" for output in outputs)
 
 
 async def _save_exchange(run: Run, answer: AnswerFinished, *, complete: bool) -> None:
-    """Saves the exchange in its conversation and, if the run was complete, in the memory."""
+    """Saves the exchange in its conversation and, if the run is complete, in the memory."""
     state = run.state
     conversation = state.request.conversation_id
     if conversation is None or state.is_one_off or state.cancel_request is not None:
         return
     tainted = state.tainted or any(step.output.tainted for step in state.steps.values() if step.output is not None)
-    await run.flush()  # a crash after this must find the answer that was remembered, not have another one written
+    await run.flush()  # after a crash, the resumed run must finalize the same answer
     await run.engine.conversations.add_exchange(
         state.owner, conversation, run.run_id, restore_text(state, state.prompt), answer.text, tainted=tainted
     )
-    own = state.request.messages is not None  # who sends the conversation along needs no memory of it
+    own = state.request.messages is not None  # a client that sends the whole conversation needs no memory of it
     if not complete or own or _is_help_text(state):
         return
     if run.room.memory and state.retrieval is not None and state.retrieval.requested:
         try:
             asked, said = replace_with_kinds(state, state.prompt), replace_with_kinds(state, answer.text)
             await run.engine.memory.save_exchange(state.owner, conversation, asked, said, tainted=tainted)
-        except AgentError as error:  # the answer does not fail for want of a memory
+        except AgentError as error:  # a failed memory does not fail the run
             log.warning("the exchange of run %s is not remembered: %s", run.run_id, error.message)
-        except Exception:  # nor for a driver's own fault: the answer is there
+        except Exception:  # nor does a defect of a driver
             log.exception("the exchange of run %s is not remembered", run.run_id)

@@ -1,4 +1,4 @@
-"""Guard: refuses requests that cannot be served before a run exists, and removes hidden characters."""
+"""Guard: rejects invalid requests before a run exists, and removes hidden characters."""
 
 import unicodedata
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ def validate_request(
     skills: SkillLibrary,
     settings: Settings,
 ) -> None:
-    """Raises `BadRequestError` or `TooLargeError` for a request that this room can never serve."""
+    """Raises `BadRequestError` or `TooLargeError` for a request that this room cannot serve."""
     handed_on = not room.planning and room.skill is None and bool(request.messages)
     if not request.prompt.strip() and not request.images and not handed_on and not explicit_tool_calls(request):
         raise BadRequestError("the request is empty: send a prompt", param="prompt")
@@ -36,8 +36,8 @@ def validate_request(
         raise BadRequestError(
             f"the room {room.id!r} takes no images; send text, or ask a room with vision", param="messages"
         )
-    wanted = _requested_names(request, "tools")
-    _check_names(wanted or (), _requested_names(request, "skills") or (), registry, skills)
+    wanted = _get_requested_names(request, "tools")
+    _check_names(wanted or (), _get_requested_names(request, "skills") or (), registry, skills)
     if not isinstance(request.metadata.get("approve_plan", False), bool):
         raise BadRequestError("metadata.approve_plan must be true or false", param="metadata.approve_plan")
     _check_options(request)
@@ -61,8 +61,8 @@ def validate_request(
             )
 
 
-def _requested_names(request: AgentRequest, kind: str) -> list[str] | None:
-    """Returns the tools or skills a request limits itself to, or None."""
+def _get_requested_names(request: AgentRequest, kind: str) -> list[str] | None:
+    """Returns the tools or skills to which a request limits itself, or None."""
     wanted = request.metadata.get(kind)
     if wanted is None:
         return None
@@ -75,7 +75,7 @@ def _requested_names(request: AgentRequest, kind: str) -> list[str] | None:
 
 
 def _check_names(tools: Iterable[str], named: Iterable[str], registry: ToolRegistry, skills: SkillLibrary) -> None:
-    """Raises `BadRequestError` for names of tools or skills that do not exist."""
+    """Raises `BadRequestError` for unknown names of tools or skills."""
     for tool in tools:
         if tool not in registry and registry.get_withheld_reason(tool) is None:
             known = ", ".join(get_close_matches(tool, [one.spec.name for one in registry], n=3))
@@ -102,8 +102,8 @@ def _check_sizes(request: AgentRequest, settings: Settings) -> None:
 
 
 def _check_options(request: AgentRequest) -> None:
-    """Refuses options that are not parameters of the answer: `model`, `messages` or `api_base` would replace the
-    gateway's own.
+    """Raises `BadRequestError` for options that are no parameters of the answer. `model`, `messages` or `api_base`
+    would replace the gateway's own.
     """
     unknown = next((name for name in request.options if name not in MODEL_OPTIONS), None)
     if unknown is not None:
@@ -112,7 +112,7 @@ def _check_options(request: AgentRequest) -> None:
 
 
 def _check_call_fields(request: AgentRequest) -> None:
-    """Raises `BadRequestError` for unknown fields of a call: without them it would be another call."""
+    """Raises `BadRequestError` for unknown fields of a call, because ignoring them would change the call."""
     calls = request.metadata.get("tool_calls")
     for index, call in enumerate(calls if isinstance(calls, list) else ()):
         unknown = next((name for name in call if name not in _CALL_FIELDS), None) if isinstance(call, dict) else None
@@ -123,7 +123,7 @@ def _check_call_fields(request: AgentRequest) -> None:
 
 
 def explicit_tool_calls(request: AgentRequest) -> tuple[ToolCallRequest, ...]:
-    """Returns `metadata.tool_calls`, each `{"tool": ..., "args": {...}}`; `name` and `arguments` are accepted too."""
+    """Returns `metadata.tool_calls`, each `{"tool": ..., "args": {...}}`. Accepts `name` and `arguments` too."""
     calls = request.metadata.get("tool_calls")
     if calls is None:
         return ()
@@ -143,9 +143,9 @@ def explicit_tool_calls(request: AgentRequest) -> tuple[ToolCallRequest, ...]:
 
 
 async def guard(run: Run) -> None:
-    """Records the prompt as the rest of the run sees it: without hidden characters, redacted by the room's policy.
+    """Records the prompt for the rest of the run: without hidden characters, redacted by the room's policy.
 
-    A request that the room blocks ends the run, whichever of its texts is the reason.
+    If the room blocks any text of the request, the run ends.
     """
     prompt = run.state.request.prompt
     visible = prompt if prompt.isascii() and "\x00" not in prompt else strip_hidden(prompt)
@@ -170,7 +170,7 @@ async def guard(run: Run) -> None:
 def strip_hidden(text: str) -> str:
     """Returns `text` without control, tag and bidirectional-override characters, which only a model reads.
 
-    Joiners (U+200C, U+200D) stay: Persian, Indic scripts and emoji need them.
+    Keeps joiners (U+200C, U+200D), because Persian, Indic scripts and emoji need them.
     """
     return "".join(
         char

@@ -1,4 +1,4 @@
-"""Plan: a plan for the request, or the next one after a REPLAN. Cheap routes get theirs without the planner."""
+"""Plan: makes the plan of the request, or the next one after a REPLAN. Simple routes need no planner call."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -45,26 +45,26 @@ from agent.run_context.run_tools import allowed_tools
 from agent.tools.catalogue import Catalogue
 
 _LASTING = frozenset({"ERR_TOOL_INPUT", "ERR_TOOL_UNKNOWN", "ERR_TOOL_DENIED"})
-"""Failures of a tool that the same call ends in again."""
+"""Error codes of tool failures that the same call repeats."""
 PLANNER_REFUSED = "the provider refused the planner's request before; it is not asked again"
 NO_MODEL = "no model is configured; set AGENT_LLM_BASE_URL and AGENT_MODEL_FAST"
 
 
 async def plan(run: Run) -> None:
-    """Propose a plan and record it, with every reply that was refused on the way."""
+    """Makes a plan and records it, with every rejected reply."""
     started = monotonic()
     shown = run.state.answer_start
     reason = replan_reason(run.state) if run.state.plan is not None else None
-    planned = await _replanned(run, reason) if reason is not None else await _first(run)
+    planned = await _make_next_plan(run, reason) if reason is not None else await _make_first_plan(run)
     if planned.answer is None and run.state.answer_start is not shown:
         void = AnswerStarted(tier=None, model=None, reason="what was shown was not the answer", restarted=True)
         await run.note(void)
     if planned.question:
         await run.emit(*_list_rejections(planned), InputRequested(question=planned.question))
         return
-    planned = await _with_what_is_required(run, planned, reason)
+    planned = await _add_required_tools(run, planned, reason)
     proposed = PlanProposed(
-        plan=_annotated(run, planned.plan),
+        plan=_set_completion_model(run, planned.plan),
         requested=planned.requested,
         effective=planned.effective,
         fallback_reason=planned.fallback_reason or None,
@@ -73,10 +73,10 @@ async def plan(run: Run) -> None:
         tainted=(
             run.state.tainted
             or (reason is not None and _has_read_outside(run.state))
-            or quotes_ground(planned.plan, planned.ground, _user_words(run.state))
+            or quotes_ground(planned.plan, planned.ground, _join_user_texts(run.state))
         ),
         asked_for=reason is not None and bool(get_plan_feedback(run.state)),
-        final=_leaves_no_other(run, planned.plan, reason),
+        final=_is_final_plan(run, planned.plan, reason),
         duration=monotonic() - started,
     )
     await run.emit(*_list_rejections(planned), proposed)
@@ -96,21 +96,21 @@ def _list_rejections(planned: Planned) -> list[PlanRejected]:
 async def _record_answer(
     run: Run, proposed: Plan, output: StepOutput, begin: Sequence[AnswerStarted], *, duration: float
 ) -> None:
-    """Records what the planner's call came to as the first attempt of the plan's one step. What is found wrong with an
-    answer there is written again by a completion."""
+    """Records the planner's answer or its error as the first attempt of the plan's only step. If the checks reject the
+    answer, a completion writes it again."""
     (step,) = proposed.steps
     bodies: list[EventBody] = [*begin, StepStarted(tainted=run.state.tainted)]
     drafts = [EventDraft(body, step.id, 1) for body in bodies]
     await record_output(run, Start(step, 1), output, drafts, duration=duration)
 
 
-def _leaves_no_other(run: Run, proposed: Plan, reason: str | None) -> bool:
-    """Whether nobody could make another plan than this one. The rules try again where a room requires tools, once more
-    broadly; where that failed for what the request itself asks for, as a collection that is not there, a third plan
-    would be the second."""
+def _is_final_plan(run: Run, proposed: Plan, reason: str | None) -> bool:
+    """Returns whether a replan would give the same plan. In a room with required tools the rules replan once, with
+    broader arguments; if that fails because of the request itself (such as an unknown collection), a third plan would
+    be equal."""
     if not _requires_tools(run):
         only_written = all(step.is_completion for step in proposed.steps) and not run.room.gates
-        return only_written or not run.plans_with_model or _is_fixed(run)
+        return only_written or not run.plans_with_model or _is_fixed_route(run)
     if reason is None or run.plans_with_model or run.state.gates or run.state.plan is None:
         return False
     last = [run.state.get_step(step.id).last for step in run.state.plan.steps]
@@ -120,24 +120,24 @@ def _leaves_no_other(run: Run, proposed: Plan, reason: str | None) -> bool:
 
 
 def _has_read_outside(state: RunState) -> bool:
-    """Whether any step has brought text from outside into the run."""
+    """Returns whether any step returned external text."""
     outputs = (attempt.output for step in state.steps.values() for attempt in step.attempts)
     return any(output is not None and output.tainted for output in outputs)
 
 
-async def _with_what_is_required(run: Run, planned: Planned, reason: str | None) -> Planned:
-    """Returns the plan of any origin with the tools this room requires; without a model such a room plans again too:
-    what failed is tried once more, and searched for more broadly."""
+async def _add_required_tools(run: Run, planned: Planned, reason: str | None) -> Planned:
+    """Returns the plan with the tools that this room requires. Without a model, such a room also replans: it repeats
+    failed calls and searches with broader arguments."""
     if not _requires_tools(run):
         return planned
     named = {call.tool for call in explicit_tool_calls(run.state.request)}
-    asked = await _planning_request(run, reason)
+    asked = await _build_planning_request(run, reason)
     adjusted = add_required_tools(planned.plan, asked, has_model=run.works_with_model, named=named)
     return replace(planned, plan=adjusted.plan, adjusted=(*planned.adjusted, *adjusted.notes))
 
 
-def _annotated(run: Run, proposed: Plan) -> Plan:
-    """The plan with the model its completion will be sent to, where the plan asks for a tier."""
+def _set_completion_model(run: Run, proposed: Plan) -> Plan:
+    """Returns the plan with the model name of its completion, if the plan names a tier."""
     if not run.works_with_model or not any(step.is_completion and step.tier for step in proposed.steps):
         return proposed
     steps = tuple(
@@ -149,44 +149,44 @@ def _annotated(run: Run, proposed: Plan) -> Plan:
     return proposed.model_copy(update={"steps": steps})
 
 
-def _is_fixed(run: Run) -> bool:
-    """Whether the route leaves nothing to plan: there is no other way to ask a plain question or to obey a command."""
+def _is_fixed_route(run: Run) -> bool:
+    """Returns whether the route determines the plan, as for a plain question or a command."""
     route = run.state.understanding.route if run.state.understanding else "plan"
     return route not in ("plan", "skill")
 
 
-async def _first(run: Run) -> Planned:
-    """The first plan, by the route the request was given."""
+async def _make_first_plan(run: Run) -> Planned:
+    """Returns the first plan, by the request's route."""
     understood = run.state.understanding
     route = understood.route if understood else "plan"
     why = understood.reason if understood else ""
     if route == "tool_calls":
-        return _by_rule(plan_explicit_calls(run, why))
+        return _build_rules_plan(plan_explicit_calls(run, why))
     if route == "skill" and understood is not None and understood.skill is not None:
-        return _by_rule(plan_skill(run, understood.skill, understood.question, why))
+        return _build_rules_plan(plan_skill(run, understood.skill, understood.question, why))
     if run.room.knowledge and asks_for_listing(run.state.question) and LISTING_TOOL in allowed_tools(run):
-        return _by_rule(plan_document_listing(run))
+        return _build_rules_plan(plan_document_listing(run))
     if run.room.knowledge and route in ("plan", "direct") and KNOWLEDGE_TOOL in run.engine.registry:
-        return _by_rule(plan_knowledge_lookup(run))
+        return _build_rules_plan(plan_knowledge_lookup(run))
     if route in ("task", "greeting", "direct") and not _requires_tools(run):
-        return _by_rule(plan_completion_only(run, why))
-    request = await _planning_request(run, None)
+        return _build_rules_plan(plan_completion_only(run, why))
+    request = await _build_planning_request(run, None)
     if route == "command" and not _requires_tools(run):
-        return _by_rule(RulePlanner().plan(request).model_copy(update={"origin_reason": why}))
-    return await _planned(run, request)
+        return _build_rules_plan(RulePlanner().plan(request).model_copy(update={"origin_reason": why}))
+    return await _make_plan(run, request)
 
 
-async def _replanned(run: Run, reason: str) -> Planned:
-    return await _planned(run, await _planning_request(run, reason))
+async def _make_next_plan(run: Run, reason: str) -> Planned:
+    return await _make_plan(run, await _build_planning_request(run, reason))
 
 
-async def _planned(run: Run, request: PlanningRequest) -> Planned:
+async def _make_plan(run: Run, request: PlanningRequest) -> Planned:
     if run.engine.settings.planner_mode == "rules":
-        return _by_rule(RulePlanner().plan(request, has_model=run.works_with_model))
+        return _build_rules_plan(RulePlanner().plan(request, has_model=run.works_with_model))
     if not run.has_model:
         ruled = RulePlanner().plan(request).model_copy(update={"origin_reason": NO_MODEL})
-        if run.engine.settings.planner_mode == "auto":  # nobody asked for a model: nothing has fallen back
-            return _by_rule(ruled)
+        if run.engine.settings.planner_mode == "auto":  # the settings do not require a model, so this is no fallback
+            return _build_rules_plan(ruled)
         return Planned(plan=ruled, requested="llm", effective="rules", fallback_reason=NO_MODEL, rejected=())
     if _planner_is_refused(run):
         ruled = RulePlanner().plan(request, has_model=run.works_with_model)
@@ -197,7 +197,7 @@ async def _planned(run: Run, request: PlanningRequest) -> Planned:
 
 
 def _planner_is_refused(run: Run) -> bool:
-    """Whether the provider has refused the planner's request in this run: it would refuse the next one too."""
+    """Returns whether the provider rejected a planner's call in this run. It would reject the next one too."""
     return any(
         isinstance(event.body, ModelReturned)
         and event.body.purpose == "planner"
@@ -210,11 +210,11 @@ def _requires_tools(run: Run) -> bool:
     return run.state.is_gated and bool(run.room.required_tools)
 
 
-async def _planning_request(run: Run, reason: str | None) -> PlanningRequest:
+async def _build_planning_request(run: Run, reason: str | None) -> PlanningRequest:
     state, room = run.state, run.room
     previous = state.plan.steps if state.plan else ()
     completed = []
-    redo = _to_redo(state)
+    redo = _list_steps_to_redo(state)
     for step in state.list_succeeded_steps():
         if step.id in redo:
             continue
@@ -225,13 +225,13 @@ async def _planning_request(run: Run, reason: str | None) -> PlanningRequest:
     retrieved = state.retrieval
     question = state.understanding.question if state.understanding else state.prompt
     facts = extract_context(state.request.metadata)
-    catalogue = _catalogue(run, reason)
+    catalogue = _build_plan_catalogue(run, reason)
     return PlanningRequest(
         question=question,
         room=room,
         catalogue=catalogue,
         history=retrieved.history if retrieved else (),
-        # What came from outside must not have a say in what is done; the answer may still quote it, as data.
+        # External text must not influence the plan. The answer may still quote it as data.
         memories=tuple(item for item in retrieved.items if not item.tainted) if retrieved else (),
         completed=tuple(completed),
         replan_reason=reason,
@@ -240,71 +240,74 @@ async def _planning_request(run: Run, reason: str | None) -> PlanningRequest:
         failed=tuple(step for step in previous if state.get_step(step.id).status != "succeeded"),
         original=state.prompt,
         context=facts,
-        happened=_happened(state),
+        happened=_list_rejected_effects(state),
         topics=run.engine.extensions.match_topics(f"{state.prompt}\n{question}", facts),
-        redo=_tools_to_redo(state) | {step.tool for step in previous if state.get_step(step.id).status == "replan"},
+        redo=_list_tools_to_redo(state)
+        | {step.tool for step in previous if state.get_step(step.id).status == "replan"},
         tainted=state.tainted,
         needs_completion=bool(room.persona) or room.citations or "response_format" in state.request.options,
         answer_form=choose_answer_form(run),
         may_ask=state.request.interactive and not state.is_hidden and not _requires_tools(run),
         earlier_results=retrieved.earlier_results if retrieved else (),
-        instructions=_caller_instructions(state),
+        instructions=_join_caller_instructions(state),
         ground=await build_ground(run, catalogue) if run.plans_with_model else "",
-        answer_language=_answer_language(state),
+        answer_language=_get_answer_language(state),
     )
 
 
-def _user_words(state: RunState) -> str:
-    """What the user has written in this conversation."""
+def _join_user_texts(state: RunState) -> str:
+    """Returns the user's texts in this conversation."""
     history = state.retrieval.history if state.retrieval else ()
     spoken = [message.content for message in history if message.role == "user"]
     question = state.understanding.question if state.understanding else ""
     return "\n".join((state.prompt, question, *spoken))
 
 
-def _caller_instructions(state: RunState) -> str:
-    """The caller's own system messages: an answer follows them."""
+def _join_caller_instructions(state: RunState) -> str:
+    """Returns the caller's system messages, which instruct the answer."""
     history = state.retrieval.history if state.retrieval else ()
     return "\n\n".join(m.content for m in history if m.role in ("system", "developer") and m.content)
 
 
-def _answer_language(state: RunState) -> str:
-    """The language of a request that was not translated, where it is another than English."""
+def _get_answer_language(state: RunState) -> str:
+    """Returns the language of a request that was not translated; "" for English."""
     understood = state.understanding
     if understood is None or understood.language == ENGLISH or understood.translated:
         return ""
     return get_language_name(understood.language)
 
 
-def _happened(state: RunState) -> tuple[PlanStep, ...]:
-    """The calls that changed something and returned, and whose result a model found fault with. Where a rule saw an
-    error in it, the planner may try again."""
+def _list_rejected_effects(state: RunState) -> tuple[PlanStep, ...]:
+    """Returns the side effects that returned a result which a model rejected. If a rule found an error in the result,
+    the planner may repeat the call."""
     calls = (step for proposed in state.plans for step in proposed.plan.steps if step.action != "skill")
-    return tuple(step for step in calls if step.effect == "effect" and _only_judged_away(state.get_step(step.id).last))
+    return tuple(
+        step for step in calls if step.effect == "effect" and _was_rejected_by_model(state.get_step(step.id).last)
+    )
 
 
-def _only_judged_away(attempt: AttemptState | None) -> bool:
+def _was_rejected_by_model(attempt: AttemptState | None) -> bool:
     verdict = attempt.verdict if attempt is not None else None
     return verdict is not None and verdict.outcome is not Outcome.SUCCESS and verdict.by == "model"
 
 
-def _tools_to_redo(state: RunState) -> frozenset[str]:
-    """The tools whose results a gate did not accept."""
+def _list_tools_to_redo(state: RunState) -> frozenset[str]:
+    """Returns the tools whose results a gate rejected."""
     return frozenset(tool for gate in state.gates for tool in gate.redo)
 
 
-def _to_redo(state: RunState) -> frozenset[str]:
-    """The steps of those tools, and every step that builds on one: a new plan does not keep them."""
-    tools, found = _tools_to_redo(state), set[str]()
+def _list_steps_to_redo(state: RunState) -> frozenset[str]:
+    """Returns the steps of those tools, and all steps that depend on them. A new plan drops their results."""
+    tools, found = _list_tools_to_redo(state), set[str]()
     for step in state.plan.steps if state.plan else ():  # dependencies come first
         if step.tool in tools or found & set(step.depends_on):
             found.add(step.id)
     return frozenset(found)
 
 
-def _catalogue(run: Run, reason: str | None) -> Catalogue:
-    """What a plan may be made of. Once text from outside has been read, a new plan takes up no way to change anything
-    that the first one did not have: that text may have asked for it."""
+def _build_plan_catalogue(run: Run, reason: str | None) -> Catalogue:
+    """Returns the skills and tools of a plan. After external text was read, a replan gains no side effects that the
+    first plan lacked, because the external text may have asked for them."""
     catalogue = build_catalogue(run)
     state = run.state
     if reason is None or get_plan_feedback(state) or not _has_read_outside(state):
@@ -318,6 +321,6 @@ def _catalogue(run: Run, reason: str | None) -> Catalogue:
     )
 
 
-def _by_rule(ruled: Plan) -> Planned:
-    """A plan that no planner was asked for: nothing was requested that fell back."""
+def _build_rules_plan(ruled: Plan) -> Planned:
+    """Returns a plan by rules that is no fallback, because no planner was requested."""
     return Planned(plan=ruled, requested="rules", effective="rules", fallback_reason=None, rejected=())

@@ -1,4 +1,4 @@
-"""Retrieve: loads the conversation and memories. The caller's own messages win over the stored conversation."""
+"""Retrieve: loads the conversation and memories. The caller's own messages override the stored conversation."""
 
 import logging
 from itertools import pairwise
@@ -15,12 +15,12 @@ from agent.run_context.run import Run
 log = logging.getLogger(__name__)
 
 SHOWN_MESSAGES = 20
-"""How many messages of the conversation an answer is written from; exchanges among them are not recalled again."""
+"""Messages of the conversation that a completion reads. Memories of these exchanges are left out."""
 _ROUTES_WITHOUT_MEMORY = frozenset({"task", "greeting", "command", "tool_calls"})
 
 
 async def retrieve(run: Run) -> None:
-    """Records the conversation so far and the memories that fit the question."""
+    """Records the conversation and the memories that match the question."""
     redactor = HistoryRedactor(run.state, run.engine.settings.list_secrets())
     history, source, tainted = await _load_history(run)
     earlier = await find_earlier_results(run, history)
@@ -75,10 +75,10 @@ async def retrieve(run: Run) -> None:
 
 
 async def _load_history(run: Run) -> tuple[tuple[ChatMessage, ...], str, bool]:
-    """Returns the earlier messages, their origin, and whether they hold text from outside.
+    """Returns the earlier messages, their origin, and whether they hold external text.
 
-    Messages that a caller sends count as the caller's own words, except the results of their tools: pages and mails
-    that anybody may have written, and that a planner reads too.
+    A caller's messages count as the caller's own words, except the results of client tools: these may hold pages and
+    mails of anybody, and a planner reads them too.
     """
     request = run.state.request
     if request.messages is not None:
@@ -93,18 +93,18 @@ async def _load_history(run: Run) -> tuple[tuple[ChatMessage, ...], str, bool]:
 
 
 async def _search_memory(run: Run) -> MemorySearchResult:
-    """Searches the memory; returns nothing and the reason if it cannot be used, because the request can go on."""
+    """Searches the memory. After a failure returns an empty result with the reason: the request can proceed."""
     question = run.state.understanding.question if run.state.understanding else run.state.prompt
-    if not run.engine.memory.has_embedder:  # it is looked up here, in what is theirs; an endpoint is not told
+    if not run.engine.memory.has_embedder:  # a local search gets the real words; an endpoint gets placeholders
         question = restore_text(run.state, question)
-    # The messages of a request replace its conversation, and so what is remembered of it.
+    # The messages of a request replace the stored conversation, and therefore its memories.
     conversation = run.state.request.conversation_id if run.state.request.messages is None else None
     try:
         return await run.engine.memory.search(run.state.owner, question, conversation_id=conversation)
     except AgentError as error:
         log.warning("the memory cannot be searched: %s", error.message)
         return MemorySearchResult(fallback_reason=error.message)
-    except Exception as error:  # a driver's own fault, which no later turn would get past either
+    except Exception as error:  # a driver's defect, which would also fail every later turn
         log.exception("the memory failed in run %s", run.run_id)
         return MemorySearchResult(
             fallback_reason=f"the memory failed ({type(error).__name__}); the log has the details"

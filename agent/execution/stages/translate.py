@@ -13,7 +13,7 @@ from agent.run_context.run import Run
 
 
 async def translate(run: Run) -> None:
-    """Records the answer in the user's language, or why it stays in English."""
+    """Records the translated answer, or why it stays in English."""
     state = run.state
     language = state.understanding.language if state.understanding else "en"
     answer = await build_final_answer(run)

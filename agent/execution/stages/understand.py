@@ -1,6 +1,6 @@
-"""Understand: in which language a request is, and how it will be carried out. Cheap turns are routed here.
+"""Understand: detects the language of a request, chooses its route and translates it.
 
-A request in another language is translated before it is routed: planning and reasoning run in English.
+A translated request is routed again. Planning and reasoning run in English.
 """
 
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ from agent.planning.routing import Route, route
 from agent.run_context.run import Run
 
 NO_MODEL = "no model is configured that could translate"
-_AS_IT_STANDS = frozenset({"task", "greeting"})
-"""Routes on which nothing is translated: the client's own prompts, and greetings, which a model returns in kind."""
+_UNTRANSLATED_ROUTES = frozenset({"task", "greeting"})
+"""Routes without translation: the client's own prompts, and greetings, which a model returns in the same language."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Translation:
-    """What became of the request's translation. `english` is None where it goes on as it stands."""
+    """The result of translating the request. `english` is None if the request stays untranslated."""
 
     language: str = ENGLISH
     english: str | None = None
@@ -32,11 +32,11 @@ class _Translation:
 
 
 async def understand(run: Run) -> None:
-    """Record the language, the route and the question."""
-    chosen = _route(run, run.state.prompt)
+    """Records the language, the route and the question."""
+    chosen = _choose_route(run, run.state.prompt)
     translation = await _translate(run, chosen)
     if translation.english is not None:
-        chosen = _route(run, translation.english)
+        chosen = _choose_route(run, translation.english)
     await run.note(
         RequestUnderstood(
             route=chosen.kind,
@@ -52,7 +52,7 @@ async def understand(run: Run) -> None:
     )
 
 
-def _route(run: Run, question: str) -> Route:
+def _choose_route(run: Run, question: str) -> Route:
     return route(
         question,
         room=run.room,
@@ -63,16 +63,16 @@ def _route(run: Run, question: str) -> Route:
 
 
 async def _translate(run: Run, chosen: Route) -> _Translation:
-    """The language and, where the request is to be planned or answered, its English. A failing translator is told of
-    and stops nothing."""
-    if not run.room.planning or chosen.kind in _AS_IT_STANDS:
+    """Returns the language and, for requests to be planned or answered, the English text. A failure of the translator
+    is recorded and does not end the run."""
+    if not run.room.planning or chosen.kind in _UNTRANSLATED_ROUTES:
         return _Translation()
     language = await run.engine.languages.detect(chosen.question)
     if language == ENGLISH or run.engine.settings.translate == "off":
         return _Translation(language)
     if not run.has_model:
         return _Translation(language, fallback_reason=NO_MODEL)
-    if chosen.kind not in ("plan", "direct"):  # a skill or tool that is called by its name gets what was written
+    if chosen.kind not in ("plan", "direct"):  # a named skill or tool gets the original text
         return _Translation(language, answer_too=True)
     started = monotonic()
     try:
