@@ -155,11 +155,9 @@ _KNOWLEDGE_EXAMPLES = (
 
 
 def rules_task(prompt: str) -> str:
-    """Returns the JSON for a chat client's background prompt (title, tags, follow-ups, queries), made from its
-    words.
+    """Returns the JSON for a chat client's background prompt (title, tags, follow-ups, queries).
 
-    The first key before the quoted chat names the kind. Words such as "title" and "follow" occur in many of these
-    prompts."""
+    The first key before the quoted chat names the kind; "title" and "follow" occur in many of these prompts."""
     told = prompt.split(_CHAT_BEGINS, 1)[0]
     wanted = _WANTED_KEY.search(told)
     chat = _CHAT.search(prompt)

@@ -133,7 +133,7 @@ class CompletionWriter:
         )
 
     def _results_to_show(self, outcomes: list[tuple[PlanStep, StepOutput]]) -> list[tuple[PlanStep, StepOutput]]:
-        """Returns the results for an answer by rules; in a room with required tools, without those that other steps
+        """Returns the results for an answer by rules. In a room with required tools, omits those that other steps
         used.
         """
         steps = self._run.state.plan.steps if self._run.state.plan else ()

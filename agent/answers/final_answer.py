@@ -70,8 +70,7 @@ async def _build_complete_answer(run: Run) -> AnswerFinished:
 
 
 async def _build_partial_answer(run: Run) -> AnswerFinished:
-    """Returns the known results, the missing ones and the reason. An answer that failed its gates precedes the
-    reason."""
+    """Returns the known results, the missing ones and the reason, after the answer if that failed its gates."""
     text = await partial_answer(run)
     answer = await assemble_answer(run) if is_complete(run.state) else None
     if answer is not None and answer.text.strip():

@@ -60,8 +60,7 @@ class StreamUnmasker:
         return _PLACEHOLDER.sub(self._original_for, text)
 
     def end(self) -> str:
-        """Returns the rest, followed by the originals that the translation lost, so that no citation or code is
-        missing."""
+        """Returns the rest, followed by the originals that the translation lost: citations and code must survive."""
         lost = [original for number, original in enumerate(self._originals, start=1) if number not in self._used]
         tail, self._tail = self._tail, ""
         if not lost:

@@ -112,8 +112,7 @@ def _get_recorded_decision(run: Run, site: CallSite, item: ApprovalItem) -> tupl
 
 
 def _find_approval_reason(run: Run, tool: Tool, site: CallSite, *, tainted: bool) -> str | None:
-    """Returns why a person must allow this call; None if no permission is needed or the approved plan showed the
-    call."""
+    """Returns why a person must allow this call; None if nobody must, or if the approved plan showed it."""
     spec = tool.spec
     if spec.requires_approval and not _was_shown_in_plan(run, spec.name, site):
         return "whoever runs this gateway wants every call of this tool allowed by a person"

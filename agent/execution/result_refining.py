@@ -14,8 +14,7 @@ async def refine_result(
 ) -> tuple[ToolReturned, str | None]:
     """Returns the improved result, or the unchanged one with the reason; None as reason if no model was called.
 
-    Applies to tools that the room requires, in a run's first plan. In a replan after a failed gate, the result stays
-    unchanged."""
+    Applies to tools that the room requires, in a run's first plan. A replan keeps its results unchanged."""
     is_first_plan = run.state.plan is None or run.state.plan.version == 0
     required = {*run.room.required_tools, *(name for names in run.room.tools_by_topic.values() for name in names)}
     value = returned.output

@@ -9,7 +9,7 @@ from agent.tools import READ_ONLY, ToolContext, TypedTool
 
 
 class SkillFileInput(BaseModel):
-    """The file to read."""
+    """Which file."""
 
     path: str = Field(description="path of the file, relative to the skill's folder")
 

@@ -25,7 +25,7 @@ from agent.run_context.run_tools import allowed_tools
 async def run_attempt(run: Run, start: Start) -> None:
     """Executes an attempt and records its end, with the rules' verdict unless the judge decides.
 
-    A failure of the work becomes the step's output. Raises `StaleEpochError` and `StoreError`, which end the run
+    A failure of the work becomes the step's output. `StaleEpochError` and `StoreError` are raised and end the run
     here.
     """
     started = monotonic()

@@ -77,7 +77,7 @@ async def _call_or_resume(
         return await report_lost_effect(run, site) or _build_failed_return(tool.spec, site, ToolError(why), monotonic())
     if earlier.result is not None:
         return earlier.result
-    args = earlier.intent.args  # the key is theirs, even if references now resolve to other values
+    args = earlier.intent.args  # these arguments belong to the key; references may now resolve to others
     problem = find_argument_problem(tool.spec, args)
     if problem is not None:
         return _build_failed_return(tool.spec, site, ToolInputError(problem), monotonic())
@@ -126,8 +126,7 @@ async def _foresee_failure(
 
 
 async def report_lost_effect(run: Run, site: CallSite) -> ToolReturned | None:
-    """Records `step.unknown` for a side effect whose tool no longer exists. Returns None if no side effect had
-    started.
+    """Records `step.unknown` for a side effect that started but whose tool is gone. Returns None without one.
 
     If it were recorded as refused, a later plan would repeat it.
     """

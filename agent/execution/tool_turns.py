@@ -130,8 +130,7 @@ class ToolTurns:
         return await self._format_result(returned, call.args)
 
     def _note_failure(self, call: RequestedCall, tool: Tool, returned: ToolReturned) -> None:
-        """Records a permanent failure. A successful side effect clears the record, because it may change the
-        outcome."""
+        """Records a permanent failure. A successful side effect clears the record, because repeating may now help."""
         if returned.error_code in LASTING_ERRORS:
             self._lasting_failures[_build_call_key(call)] = returned.error or returned.error_code
         elif tool.spec.effect != "read" and returned.error_code is None:

@@ -151,7 +151,9 @@ def _build_draft_error() -> PlanInvalidError:
 
 
 def strip_thinking(text: str) -> str:
-    """Returns the reply without the thinking blocks before its first bracket. Later tags may belong to a value."""
+    """Returns the reply without the thinking blocks before its first bracket. Later tags may belong to a value.
+
+    Raises `PlanInvalidError` for a block without an end."""
     while (opened := _THINKING.search(text)) is not None:
         bracket = re.search(r"[{\[]", text)
         if bracket is not None and bracket.start() < opened.start():

@@ -37,7 +37,7 @@ class PlanningRequest:
     used_ids: frozenset[str] = frozenset()
     """Ids of all steps of earlier plans. A new step never reuses one."""
     failed: tuple[PlanStep, ...] = ()
-    """Steps of the previous plan that did not achieve their intent."""
+    """Steps of the previous plan that did not succeed."""
     original: str = ""
     """The user's words, before translation and with the command word."""
     context: Mapping[str, str] = field(default_factory=dict)

@@ -151,8 +151,7 @@ def _use_request_text(
 
 
 def _order_steps(ordered: list[PlanStep], done: set[str], last: frozenset[str]) -> list[PlanStep]:
-    """Returns completed steps before new ones, dependencies first. The steps of `last` come last if none depends on
-    them."""
+    """Returns completed steps before new ones, dependencies first. Steps of `last` that no step needs come last."""
     ordered = sorted(ordered, key=lambda step: step.id not in done)
     used = {name for step in ordered for name in step.depends_on}
     return sorted(ordered, key=lambda step: step.id in last and step.id not in used)

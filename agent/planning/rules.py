@@ -199,10 +199,10 @@ def _read_commands(text: str, allowed: Mapping[str, ToolSpec]) -> tuple[list[_Ru
 def _join_commands(
     text: str, cuts: Sequence[tuple[int, int]], begin: int, allowed: Mapping[str, ToolSpec]
 ) -> list[_RuleCall] | None:
-    """Returns the calls of the text from `begin` on, split at some of the cuts; None if no split gives only commands.
+    """Returns the calls of the text from `begin` on, split at some of the cuts; None if no split gives only
+    commands.
 
-    Shorter commands come first: "2+2 and 3*4" holds two. "time in Tokyo and Paris" is one, because "Paris" is no
-    command.
+    Shorter commands come first: "2+2 and 3*4" holds two. "time in Tokyo and Paris" is one: "Paris" is no command.
     """
     if not text[begin:].strip():
         return None if begin == 0 else []
@@ -338,8 +338,7 @@ def _read_memory_save(command: str) -> list[_RuleCall]:
 
 
 def _read_memory_search(command: str) -> list[_RuleCall]:
-    """Returns a memory search, for "what do you remember" or for a question about the user ("what is my favourite
-    colour")."""
+    """Returns a memory search, for "what do you remember" or for "what is my favourite colour"."""
     asked = _RECALL.fullmatch(command)
     if asked is None:
         return []

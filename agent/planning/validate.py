@@ -98,8 +98,7 @@ def find_argument_problems(schema: JsonObject, args: JsonObject) -> list[str]:
 
 
 def _relax_reference_schema(schema: JsonValue, value: JsonValue) -> JsonValue:
-    """Returns a schema that accepts anything if the value holds a reference, because its type is known only at run
-    time."""
+    """Returns a schema that accepts anything if the value holds a reference: its type is not known yet."""
     return {} if find_references(value) or is_literal(value) else schema
 
 

@@ -20,8 +20,7 @@ def plan_schema(names: Iterable[str], max_steps: int) -> ResponseSchema:
 
 
 def reply_schema(names: Iterable[str], max_steps: int, kinds: Sequence[str]) -> ResponseSchema:
-    """Returns the schema of a reply of one of several kinds. `kind` and its text come first, so that an answer can be
-    streamed."""
+    """Returns the schema of a reply of one of several kinds. `kind` and its text come first, for streaming."""
     texts = {field: _TEXT for kind, field in _TEXT_OF_KIND.items() if kind in kinds}
     plan = _build_plan_properties(names, max_steps, least=0)
     return ResponseSchema(

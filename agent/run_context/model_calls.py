@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 class MeteredModels:
     """The model calls of one run, for one attempt of a step, or for the planner.
 
-    `span` names the sub-agent of the calls. A share `leave`, from 0 to 1, of every budget is reserved for its
+    `span` names the sub-agent of the calls. A share `leave` of every budget, from 0 to 1, is reserved for its
     parents.
     """
 
@@ -186,7 +186,7 @@ class MeteredModels:
 
     @asynccontextmanager
     async def _reserve_budget(self, request: ModelRequest) -> AsyncIterator[UsageMeter]:
-        """Counts a call as in flight, and reserves its estimated cost from the caller's key until it ends.
+        """Counts a call as in flight, and reserves its estimated cost from the caller's key meanwhile.
 
         Raises `QuotaError` and `RateLimitError` before the call.
         """

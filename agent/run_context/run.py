@@ -180,8 +180,7 @@ class Run:
     ) -> None:
         """Redacts events, appends them in one transaction and applies them. Returns once they are durable.
 
-        `step_id` and `attempt` apply to bodies; drafts carry their own. Cancelling the caller does not undo the
-        append.
+        `step_id` and `attempt` apply to bodies; drafts carry their own. Cancelling the caller keeps the append.
         """
         if self._append_error is not None:
             raise self._append_error
@@ -198,8 +197,7 @@ class Run:
 
         Only for events that a run can compute again after a crash, such as how a prompt was understood or what a model
         replied. Use `emit` for what a tool did or a person decided. While an emitted event is not applied yet, this
-        calls `emit`, so that the state follows the log's order. Raises `TooLargeError` for oversized events, as `emit`
-        does.
+        calls `emit`, so that the state follows the log's order. Raises `TooLargeError` as `emit` does.
         """
         if self._unapplied_groups or self.state.is_finished:
             await self.emit(*bodies, step_id=step_id, attempt=attempt)

@@ -23,8 +23,8 @@ def estimate_call(request: ModelRequest) -> Usage:
 def estimate_first_call_tokens(request: AgentRequest, room: Room, longest: int | None) -> int:
     """Returns the least that a run's first call may use, in tokens.
 
-    `longest` is the limit of a model's reply; None means no limit. The first call is the
-    planner's, or without planning the caller's own.
+    `longest` is the limit of a model's reply; None means no limit. The first call is the planner's, or without planning
+    the caller's own.
     """
     said = [message.content for message in request.messages] if request.messages is not None else [request.prompt]
     reply = (longest if room.planning else request.max_tokens or longest) or ANSWER_TOKENS

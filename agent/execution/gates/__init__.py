@@ -34,7 +34,7 @@ GATES: Mapping[str, Gate] = {
 }
 
 _DEFAULT_GATES = ("answer_present", "required_tools", "citations_resolve", "evidence_found")
-"""Checked in every room where they apply. A failure gives a partial answer, or a failed run if the room lists the
+"""Checked in every room where they apply. A failure gives a partial answer, or fails the run if the room lists the
 gate."""
 
 

@@ -29,8 +29,7 @@ def evidence_found(context: GateContext) -> GateResult | None:
 def citations_resolve(context: GateContext) -> GateResult | None:
     """Passes if every `[n]` of the answer is the number of a source.
 
-    Applies only if the room has citations or lists this gate. Elsewhere "[3]" may be a list index or a page's
-    footnote.
+    Applies only if the room has citations or lists this gate. Elsewhere "[3]" may be a list index or a footnote.
     """
     room = context.state.room
     if not room.citations and "citations_resolve" not in room.gates:

@@ -77,7 +77,7 @@ def _get_completeness(state: RunState) -> Completeness:
 def _find_failure(state: RunState) -> AgentFailure | None:
     """Returns the failure of a run that failed its room's gates or has no answer, else None.
 
-    A run has no answer if it is a plain question and its only model call failed.
+    A run has no answer if the answer is withheld, or if it is a plain question and its only model call failed.
     """
     if state.cancel_request is not None or state.plan is None or state.input_request is not None:
         return None

@@ -106,8 +106,8 @@ async def _record_answer(
 
 def _is_final_plan(run: Run, proposed: Plan, reason: str | None) -> bool:
     """Returns whether a replan would give the same plan. In a room with required tools the rules replan once, with
-    broader arguments; if that fails because of the request itself (such as an unknown collection), a third plan would
-    be equal."""
+    broader arguments. If that fails because of the request itself (such as an unknown collection), the plan is
+    final."""
     if not _requires_tools(run):
         only_written = all(step.is_completion for step in proposed.steps) and not run.room.gates
         return only_written or not run.plans_with_model or _is_fixed_route(run)
