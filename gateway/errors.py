@@ -232,7 +232,7 @@ def _suggest_path(request: Request, routes: Sequence[BaseRoute]) -> str:
     """Returns a hint with the nearest known path, or ""."""
     path = request.url.path
     if (nearest := find_nearest_endpoint(path)) is not None:
-        return f". Nearest to it is {nearest}"
+        return f"; the nearest endpoint is {nearest}"
     if path != "/" and path.endswith("/") and _routes_at(routes, request.scope, path.rstrip("/")):
         return f"; did you mean {path.rstrip('/')} (without the slash at its end)?"
     known = [route.path for route in routes if isinstance(route, Route)]

@@ -12,22 +12,22 @@ OPENAI_PATHS = ("/v1/chat", "/v1/models", "/v1/responses", "/v1/embeddings", "/v
 
 NEAREST_ENDPOINTS: Mapping[str, str] = {
     "/v1/assistants": "POST /v1/responses with `previous_response_id` or `conversation`",
-    "/v1/audio": "POST /v1/documents takes files, and POST /v1/chat/completions takes text",
-    "/v1/batches": "POST /tasks stores a request that runs in the background",
+    "/v1/audio": "POST /v1/documents for files, POST /v1/chat/completions for text",
+    "/v1/batches": "POST /tasks, which stores a request that runs in the background",
     "/v1/chatkit": "POST /v1/responses",
     "/v1/containers": "POST /v1/responses; its tools are those of GET /v1/tools",
     "/v1/conversations": "POST /v1/responses with an id of your choice as `conversation`",
-    "/v1/evals": "GET /v1/runs has the trace of every run",
-    "/v1/files": "POST /v1/documents takes files",
-    "/v1/fine_tuning": "GET /v1/models lists the rooms; the operator chooses their models",
-    "/v1/images": "POST /v1/chat/completions; a room with vision reads images",
-    "/v1/moderations": "POST /v1/chat/completions; the guardrails of the room check requests and answers",
+    "/v1/evals": "GET /v1/runs, with the trace of every run",
+    "/v1/files": "POST /v1/documents",
+    "/v1/fine_tuning": "GET /v1/models, which lists the rooms; the operator chooses their models",
+    "/v1/images": "POST /v1/chat/completions, which reads images if the model does",
+    "/v1/moderations": "POST /v1/guardrails/check",
     "/v1/realtime": "POST /v1/responses with `stream`",
-    "/v1/rerank": "POST /v1/search ranks the passages of your documents",
+    "/v1/rerank": "POST /v1/search, which ranks the passages of your documents",
     "/v1/threads": "POST /v1/responses with `previous_response_id` or `conversation`",
-    "/v1/uploads": "POST /v1/documents takes files",
+    "/v1/uploads": "POST /v1/documents",
     "/v1/vector_stores": "GET /v1/collections and POST /v1/search",
-    "/v1/videos": "POST /v1/chat/completions takes text",
+    "/v1/videos": "POST /v1/chat/completions, for text only",
 }
 """Endpoints of OpenAI and others that Stepgate does not have, and what is nearest to them here."""
 
