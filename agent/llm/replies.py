@@ -118,8 +118,18 @@ def read_usage(usage: object) -> Usage:
         model_calls=1,
         prompt_tokens=int(_read_amount(usage.get("prompt_tokens")) or 0),
         completion_tokens=int(_read_amount(usage.get("completion_tokens")) or 0),
+        cached_tokens=_read_detail(usage, "prompt_tokens_details", "cached_tokens"),
+        reasoning_tokens=_read_detail(usage, "completion_tokens_details", "reasoning_tokens"),
         cost_usd=_read_amount(usage.get("cost")),
     )
+
+
+def _read_detail(usage: dict[str, Any], group: str, name: str) -> int:
+    """Returns a part of a total, or 0 if the endpoint does not report it. DeepSeek names its cache elsewhere."""
+    reported = _object(usage.get(group)).get(name)
+    if reported is None and name == "cached_tokens":
+        reported = usage.get("prompt_cache_hit_tokens")
+    return int(_read_amount(reported) or 0)
 
 
 def _read_amount(value: object) -> float | None:

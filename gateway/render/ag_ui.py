@@ -207,6 +207,8 @@ class AgUiEvents:
                 input_tokens=usage.prompt_tokens,
                 output_tokens=usage.completion_tokens,
                 total_tokens=usage.total_tokens,
+                cached_input_tokens=usage.cached_tokens or None,
+                reasoning_tokens=usage.reasoning_tokens or None,
             )
             for model, usage in used.items()
         ] or None

@@ -93,12 +93,17 @@ def build_trace(steps: Sequence[Any], metadata: Mapping[str, Any], ignored: Sequ
 
 
 def usage_body(usage: dict[str, Any]) -> JsonObject:
-    """Returns the token counts under OpenAI's names."""
-    return {
+    """Returns the token counts under OpenAI's names. The parts of a total are named where a provider reports them."""
+    body: JsonObject = {
         "prompt_tokens": usage["prompt_tokens"],
         "completion_tokens": usage["completion_tokens"],
         "total_tokens": usage["prompt_tokens"] + usage["completion_tokens"],
     }
+    if usage["cached_tokens"]:
+        body["prompt_tokens_details"] = {"cached_tokens": usage["cached_tokens"]}
+    if usage["reasoning_tokens"]:
+        body["completion_tokens_details"] = {"reasoning_tokens": usage["reasoning_tokens"]}
+    return body
 
 
 class OpenAIChunks:

@@ -269,8 +269,8 @@ def _usage_body(events: Iterable[ev.Event]) -> JsonObject:
     usage = sum((e.body.usage for e in events if isinstance(e.body, ev.ModelReturned)), Usage())
     return {
         "input_tokens": usage.prompt_tokens,
-        "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+        "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
         "output_tokens": usage.completion_tokens,
-        "output_tokens_details": {"reasoning_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
         "total_tokens": usage.total_tokens,
     }

@@ -11,11 +11,16 @@ from agent.core.models.words import FrozenModel, JsonObject
 class Usage(FrozenModel):
     """Tokens and cost of one or several model calls. `cost_usd` is None if no price is known. `estimated` means that
     some tokens were estimated from characters because the endpoint reported none.
+
+    `cached_tokens` are the prompt tokens that the provider read from its cache, `reasoning_tokens` the completion
+    tokens spent on reasoning. Both are parts of their totals, and 0 where the endpoint does not report them.
     """
 
     model_calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
     cost_usd: float | None = None
     estimated: bool = False
 
@@ -30,6 +35,8 @@ class Usage(FrozenModel):
             model_calls=self.model_calls + other.model_calls,
             prompt_tokens=self.prompt_tokens + other.prompt_tokens,
             completion_tokens=self.completion_tokens + other.completion_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
             cost_usd=sum(known) if known else None,
             estimated=self.estimated or other.estimated,
         )

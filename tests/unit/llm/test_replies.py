@@ -75,3 +75,18 @@ async def test_an_event_without_an_end_is_no_event() -> None:
 
     with pytest.raises(ModelOutputError):
         _ = [event async for event in iter_data_events(chunks())]
+
+
+@pytest.mark.parametrize(
+    ("details", "cached", "reasoning"),
+    [
+        ({"prompt_tokens_details": {"cached_tokens": 5}, "completion_tokens_details": {"reasoning_tokens": 3}}, 5, 3),
+        ({"prompt_cache_hit_tokens": 4}, 4, 0),
+        ({"prompt_tokens_details": None, "completion_tokens_details": "none"}, 0, 0),
+        ({"prompt_tokens_details": {"cached_tokens": -1}}, 0, 0),
+    ],
+)
+def test_the_parts_of_the_totals_are_read(details: dict[str, Any], cached: int, reasoning: int) -> None:
+    usage = read_usage({"prompt_tokens": 7, "completion_tokens": 8, **details})
+    assert (usage.cached_tokens, usage.reasoning_tokens, usage.total_tokens) == (cached, reasoning, 15)
+    assert (usage + usage).cached_tokens == 2 * cached
