@@ -9,7 +9,7 @@ import socket
 import sys
 import sysconfig
 from asyncio.subprocess import DEVNULL
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
@@ -234,14 +234,25 @@ def _refuse_constant(name: str) -> None:
 @cache
 def _build_config() -> ZygoteConfig:
     """Returns what programs may read: the standard library, C libraries, and the packages with their requirements."""
-    folders = {str(Path(sysconfig.get_path(name)).resolve()) for name in ("stdlib", "platstdlib")}
-    readable = [*sorted(folders), *(str(path) for name in _LIBRARY_FOLDERS if (path := Path(name)).is_dir())]
-    listed: set[str] = set()
+    # Of the interpreter, not of a virtual environment, whose library folder holds all installed packages.
+    bases = {"base": sys.base_prefix, "installed_base": sys.base_prefix, "platbase": sys.base_exec_prefix}
+    bases["installed_platbase"] = sys.base_exec_prefix
+    folders = {Path(sysconfig.get_path(name, vars=bases)).resolve() for name in ("stdlib", "platstdlib")}
+    readable = [str(path) for folder in sorted(folders) for path in _list_library(folder)]
+    readable += [str(path) for name in _LIBRARY_FOLDERS if (path := Path(name)).is_dir()]
+    listed = {str(folder) for folder in folders}
     packages: dict[str, None] = {}
     installed = [name for name in OPTIONAL_PACKAGES if _add_package(name, readable, listed, packages, set())]
     # Matplotlib is slow to import, and few programs draw.
     preloaded = [name for name in installed if name != "matplotlib"]
     return ZygoteConfig(True, readable, sorted(listed), list(packages), preloaded)
+
+
+def _list_library(folder: Path) -> Iterator[Path]:
+    """Yields the files and folders of the standard library, without the installed packages below it."""
+    for path in sorted(folder.iterdir()):
+        if path.name not in ("site-packages", "dist-packages"):
+            yield path
 
 
 def _add_package(name: str, readable: list[str], listed: set[str], packages: dict[str, None], seen: set[str]) -> bool:
