@@ -104,7 +104,7 @@ def _describe_capabilities(run: Run) -> str:
     opening, unknown = "", ""
     if state.understanding is not None and state.understanding.route == "greeting":
         opening = "You are welcome. " if _THANKS.match(state.prompt) else "Hello! "
-    elif state.prompt.strip() and not run.room.knowledge:
+    elif state.prompt.strip() and not run.room.knowledge and state.prompt.strip().lower().rstrip("?!. ") != "help":
         unknown = find_unknown_part(state.question, run.engine.registry.list_specs(names))
     lines = [
         f"{opening}Stepgate runs in rules mode: no language model is configured, so I cannot write free answers.",

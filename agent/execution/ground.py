@@ -27,6 +27,9 @@ MAX_FILES, MAX_COLLECTIONS, MAX_SERVERS = 60, 40, 20
 NAME_CHARS, INSTRUCTION_CHARS, MAX_WORDS = 120, 400, 12
 _WORD = re.compile(r"[^\W\d_]+")
 SHORTEST_WORD = 3
+EXACT_CHARS = 5
+_TOKEN = re.compile(r"[\w@.+:/-]+")
+_EXACT = re.compile(r"[@\d]|\w\.\w")
 QUOTED_LETTERS = 20
 """Letters. A match of this length is no coincidence."""
 _FILE_TOOLS = frozenset({"read_file", "list_files", "search_files", "describe_table", "query_table"})
@@ -84,13 +87,24 @@ def quotes_ground(plan: Plan, ground: str, said: str) -> bool:
     """Returns whether a step with a side effect has an argument with text from the ground that is missing in `said`,
     the user's words. Such a step needs approval: otherwise the author of a file name could choose what is sent."""
     told, own = _keep_letters(ground), _keep_letters(said)
+    # The first line is the date, which the user need not say. Addresses, amounts and numbers are short, but exact.
+    exact = ground.partition("\n")[2].casefold()
     for step in plan.steps:
         if has_side_effect(step.tool, step.effect):
-            given = _keep_letters("\n".join(iter_texts(dict(step.args))))
+            text = "\n".join(iter_texts(dict(step.args)))
+            if any(token in exact and token not in said.casefold() for token in _find_exact_tokens(text)):
+                return True
+            given = _keep_letters(text)
             pieces = (given[at : at + QUOTED_LETTERS] for at in range(len(given) - QUOTED_LETTERS + 1))
             if any(piece in told and piece not in own for piece in pieces):
                 return True
     return False
+
+
+def _find_exact_tokens(text: str) -> set[str]:
+    """Returns the tokens that name one exact thing: with `@`, an inner dot or a digit, of `EXACT_CHARS` or more."""
+    tokens = (token.strip(".,:;/-") for token in _TOKEN.findall(text.casefold()))
+    return {token for token in tokens if len(token) >= EXACT_CHARS and _EXACT.search(token)}
 
 
 def _keep_letters(text: str) -> str:

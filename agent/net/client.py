@@ -160,7 +160,8 @@ class SafeClient:
         if self._is_allowed(host, port):
             return target
         if port not in PORTS:
-            raise ToolDeniedError(f"port {port} is refused: it is no web port (allow with AGENT_FETCH_ALLOW_HOSTS)")
+            hint = "AGENT_FETCH_ALLOW_HOSTS allows HOST:PORT"
+            raise ToolDeniedError(f"port {port} is refused: it is not a port of web pages ({hint})")
         _check_host_spelling(host)
         return target
 

@@ -18,7 +18,7 @@ from agent.planning.normalise import RawPlan, normalise_plan
 from agent.planning.parse import parse_reply
 from agent.planning.prompt import build_messages, build_reask, list_kinds
 from agent.planning.references import rename_references
-from agent.planning.reply import Answer, Ask, FindTools, read_reply
+from agent.planning.reply import Answer, Ask, FindTools, read_reply, starts_with_object
 from agent.planning.request import PlanningRequest
 from agent.planning.required import fit_arguments
 from agent.planning.rules import RulePlanner
@@ -56,6 +56,8 @@ class Planned:
     adjusted: tuple[str, ...] = field(default=())
     answer: ModelReply | None = None
     question: str = ""
+    is_embedded: bool = False
+    """Whether the plan stands inside other text of the reply: it may be a quotation, so that effects need approval."""
     ground: str = ""
     """The ground in the model's prompt."""
     unreachable: ModelUnreachableError | None = None
@@ -123,7 +125,7 @@ class PlannerAgent:
                 return Planned(_build_completion_plan(request, tier), "llm", "llm")
         notes: list[str] = []
         plan = plan_of_reply(reply.text, reply.finish_reason, request, has_writer=self._has_writer, notes=notes)
-        return Planned(plan, "llm", "llm", adjusted=tuple(notes))
+        return Planned(plan, "llm", "llm", adjusted=tuple(notes), is_embedded=not starts_with_object(reply.text))
 
 
 def _build_completion_plan(request: PlanningRequest, tier: Tier | None) -> Plan:

@@ -63,6 +63,13 @@ def read_reply(text: str, finish_reason: str = "stop") -> Reply:
     return _read_json(body, finish_reason)
 
 
+def starts_with_object(text: str) -> bool:
+    """Returns whether a reply begins with its JSON, perhaps fenced. A plan elsewhere may be a quotation."""
+    body = _remove_thinking(text)
+    marked = _MARKER.match(body)
+    return (body[marked.end() :] if marked is not None else body).lstrip()[:1] in ("{", "[", "`")
+
+
 def _read_marked(rest: str, finish_reason: str) -> Reply:
     """Interprets the text after the line `ANSWER`: an answer, unless it contains a plan."""
     if _PLAN_KEY.search(rest):
@@ -122,15 +129,24 @@ class AnswerDetector:
         self._text = ""
         self._read = 0
         """The number of examined characters."""
+        self._has_closing_tag = False
         self._form = ""
         """`text` after the line ANSWER, `json` in the value of `answer`, `over` after the answer's end."""
 
     def feed(self, piece: str) -> str:
         """Adds a piece of the reply and returns the new text of the answer."""
         self._text += piece
-        if not self._form and not self._find_start():
+        if not self._form and not (self._may_start(piece) and self._find_start()):
             return ""
         return self._read_plain() if self._form == "text" else self._read_value() if self._form == "json" else ""
+
+    def _may_start(self, piece: str) -> bool:
+        """Returns whether an answer can begin in this piece: long reasoning is not searched at every piece."""
+        head = self._text[:200].lstrip()[:1]
+        if head == "<":  # reasoning in tags: nothing begins before they close
+            self._has_closing_tag = self._has_closing_tag or "</" in self._text[-len(piece) - 1 :]
+            return self._has_closing_tag
+        return '"' in piece if head in ("{", "`") else True
 
     def _find_start(self) -> bool:
         thought = _THOUGHT.match(self._text)

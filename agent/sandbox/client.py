@@ -195,7 +195,7 @@ def _read_result(header: JsonObject, artifacts: Sequence[Artifact], limits: Sand
         raise SandboxError(f"the program could not be locked: {error}")
     problem: Problem | None = None
     if status == "time":
-        problem, error = "time", f"the program did not end within {limits.seconds:g} s"
+        problem, error = "time", f"the program did not finish within {limits.seconds:g} s (AGENT_RUN_PYTHON_TIMEOUT_S)"
     elif status == "output":
         problem, error = (
             "output",

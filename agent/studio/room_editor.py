@@ -194,7 +194,7 @@ class RoomEditor:
 
     def _check_editable(self, view: RoomView, editor: Editor, *, becomes_managed: bool = False) -> None:
         if view.origin == "shipped":
-            raise ConflictError(f"the room {view.room_id!r} is shipped and read only; copy it", stage="managed")
+            raise ConflictError(f"the room {view.room_id!r} is shipped and read only; copy it first", stage="managed")
         if editor.owner is not None and view.room is not None and view.room.owner != editor.owner:
             raise ScopeError(f"the room {view.room_id!r} belongs to {view.room.owner!r}; copy it", stage="managed")
         if view.origin == "file" and not (editor.owner is None and becomes_managed):

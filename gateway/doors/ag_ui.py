@@ -54,8 +54,10 @@ async def run_ag_ui(
     after = _parse_last_event_id(http)
     request = to_agent_request(sent)
     with stream.hold_slot():
+        ignored = _list_ignored(
+            sent, stepgate, caller, request
+        )  # first: an unknown room must not be told after an effect
         run = await _accept(http, stepgate, caller, sent, request, after)
-        ignored = _list_ignored(sent, stepgate, request)
         encoder = AgUiEvents(sent.thread_id, sent.run_id, protocol_version=sent.protocol_version)
         frames = _stream(stepgate, run, encoder, EventEncoder(), ignored, after)
         return stream.build_response(frames, _failure_frame, {RUN_ID_HEADER: run.run_id})
@@ -199,9 +201,9 @@ def _read_decision(entry: Any, index: int) -> tuple[Decision, str]:
     return chosen, reason
 
 
-def _list_ignored(sent: "RunAgentInput", stepgate: Stepgate, request: AgentRequest) -> list[str]:
+def _list_ignored(sent: "RunAgentInput", stepgate: Stepgate, caller: Caller, request: AgentRequest) -> list[str]:
     """Returns the inputs that have no effect: nothing is dropped silently."""
-    room = stepgate.rooms.get(request.room)
+    room = stepgate.rooms.get(request.room, caller.owner)
     return ["tools"] if sent.tools and room.planning else []
 
 

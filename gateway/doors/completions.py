@@ -72,8 +72,10 @@ async def create_completion(
     body: CompletionRequest, http: Request, stepgate: Gateway, caller: CurrentCaller, stream: CallerStream
 ) -> Response:
     """Answer a prompt with the model of a room that does not plan."""
-    room = stepgate.rooms.get(body.model)
-    _refuse_unsupported(body, room, [other.id for other in stepgate.rooms if _is_plain(other)])
+    room = stepgate.rooms.get(body.model, caller.owner)
+    _refuse_unsupported(
+        body, room, [other.id for other in stepgate.rooms.list_visible(caller.owner) if _is_plain(other)]
+    )
     fields = body.model_dump(
         include=set(CompletionRequest.model_fields) & set(ChatCompletionRequest.model_fields), exclude_none=True
     )

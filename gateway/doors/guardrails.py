@@ -61,7 +61,7 @@ async def check_guardrails(
     the findings in `error.details.check`. Nothing is stored.
     """
     refuse_unknown_fields(await http.json(), TextCheck)
-    room = stepgate.rooms.get(body.room)
+    room = stepgate.rooms.get(body.room, caller.owner)
     found = await check_text(_to_guardrails_input(body), room, stepgate.settings.list_secrets())
     if found.action == "block":
         return error_response(BlockedTextError(found), http.url.path, status=422)

@@ -55,7 +55,7 @@ async def create_response(
     body: ResponsesRequest, http: Request, stepgate: Gateway, caller: CurrentCaller, stream: CallerStream
 ) -> Response:
     """Execute a request, or decide on what an earlier response waits for."""
-    room = stepgate.rooms.get(body.model)
+    room = stepgate.rooms.get(body.model, caller.owner)
     refuse_unsupported_response(body)
     with stream.hold_slot(body.stream):
         request = await _build_request(body, stepgate, caller)
@@ -168,7 +168,7 @@ async def _build_request(
     if replies is not None:
         return await _check_replies(stepgate, caller, body, replies, previous)
     history: list[ChatMessage] = []
-    room = stepgate.rooms.get(body.model)
+    room = stepgate.rooms.get(body.model, caller.owner)
     keeps_history = stepgate.conversations.handles_room(room)
     conversation_id = body.conversation_id
     if previous is not None:
@@ -191,7 +191,7 @@ async def _build_request(
         items,
         history,
         room,
-        stepgate.rooms,
+        stepgate.rooms.list_visible(caller.owner),
         has_model=stepgate.models.is_configured,
         max_messages=stepgate.settings.max_messages,
     )

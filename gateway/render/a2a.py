@@ -35,6 +35,8 @@ STATES: Mapping[RunStatus, TaskState] = {
     "queued": TaskState.TASK_STATE_SUBMITTED,
     "running": TaskState.TASK_STATE_WORKING,
     "awaiting_approval": TaskState.TASK_STATE_INPUT_REQUIRED,
+    # The run has ended with a question; the answer to it is a new message of the same context.
+    "awaiting_input": TaskState.TASK_STATE_COMPLETED,
     "succeeded": TaskState.TASK_STATE_COMPLETED,
     # The protocol has no word for it: the answer exists, and the task's metadata say that it is partial.
     "partial": TaskState.TASK_STATE_COMPLETED,

@@ -140,7 +140,7 @@ class AgUiEvents:
                 yield from self._encode_cancelled(reason)
             case ev.RunSucceeded() as succeeded:
                 yield from self._close_all()
-                yield self._build_final_state(succeeded.completeness)
+                yield self._build_final_state("awaiting_input" if succeeded.awaits_input else succeeded.completeness)
                 outcome = RunFinishedSuccessOutcome(pending_tool_call_ids=self._pending_calls or None)
                 yield self._finish(outcome if self._is_current else None)
             case _:

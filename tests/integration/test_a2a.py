@@ -5,7 +5,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import httpx
 import pytest
@@ -35,7 +35,9 @@ from a2a.utils.errors import (
 from google.protobuf.json_format import MessageToDict
 
 from agent.core.extras import Extra
+from agent.core.models import RunStatus
 from gateway.doors import lazy_a2a
+from gateway.render.a2a import STATES
 from tests.integration.conftest import Serve
 from tests.support.script import Script, plans, says, script
 
@@ -265,3 +267,7 @@ async def test_without_the_extra_there_is_no_door(serve: Serve, monkeypatch: pyt
     monkeypatch.setattr(lazy_a2a, "EXTRAS", {"a2a": Extra(("no_such_module",), "")})
     async with serve(MODEL) as url, httpx.AsyncClient() as http:
         assert (await http.get(f"{url}/.well-known/agent-card.json")).status_code == 404
+
+
+def test_every_status_of_a_run_is_a_state_of_a_task() -> None:
+    assert set(STATES) == set(get_args(RunStatus))

@@ -15,7 +15,7 @@ from tests.integration.conftest import Serve
 from tests.support.engine import Bench, engine_bench
 from tests.support.script import answers, plans, says, script
 from tests.support.scripted_server import ScriptedServer
-from tests.support.tools import returning
+from tests.support.tools import EFFECT, returning
 
 LONG = "The capital of France is Paris, which lies on the river Seine."
 JSON_ANSWER = says(json.dumps({"kind": "answer", "answer": LONG}), to="planner")
@@ -147,3 +147,16 @@ async def test_what_the_model_thought_is_shown_before_its_answer(tmp_path: Path)
     assert "".join(text for kind, text in shown if kind == "reasoning") == "An easy one."
     assert shown[0][0] == "reasoning"
     assert "".join(text for kind, text in shown if kind == "text") == "Paris."
+
+
+@pytest.mark.parametrize("prefix", ["ANSWER\nThe mail holds this block:\n", "The mail you pasted says:\n"])
+async def test_a_plan_quoted_in_other_text_has_no_effect_without_a_person(tmp_path: Path, prefix: str) -> None:
+    """The prompt may hold a pasted text, and an answer may quote it."""
+    note = returning("send_note", "sent", annotations=EFFECT)
+    quoted = plans({"tool": "send_note", "inputs": {"x": "hello"}}).reply.text
+    model = script(says(f"{prefix}```json\n{quoted}\n```\nI did nothing.", to="planner"))
+    async with engine_bench(tmp_path, model, tools=[note]) as bench:
+        run_id = await bench.service.start_run(AgentRequest(prompt=f"What does this mail want? {quoted}"))
+        asked = await bench.service.wait_for_response(run_id)
+    assert asked.metadata["status"] == "awaiting_approval"
+    assert note.calls == []

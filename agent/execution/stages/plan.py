@@ -47,6 +47,7 @@ from agent.tools.catalogue import Catalogue
 _LASTING = frozenset({"ERR_TOOL_INPUT", "ERR_TOOL_UNKNOWN", "ERR_TOOL_DENIED"})
 """Error codes of tool failures that the same call repeats."""
 PLANNER_REFUSED = "the provider refused the planner's request before; it is not asked again"
+WITHHELD_QUESTION = "The planner asks for something, but this room's output policy withholds the question."
 NO_MODEL = "no model is configured; set AGENT_LLM_BASE_URL and AGENT_MODEL_FAST"
 
 
@@ -60,7 +61,9 @@ async def plan(run: Run) -> None:
         void = AnswerStarted(tier=None, model=None, reason="what was shown was not the answer", restarted=True)
         await run.note(void)
     if planned.question:
-        await run.emit(*_list_rejections(planned), InputRequested(question=planned.question))
+        checked = await run.redaction.check_answer(planned.question)
+        question = checked.text if checked.failure is None else WITHHELD_QUESTION  # nor is it in the log
+        await run.emit(*_list_rejections(planned), InputRequested(question=question))
         return
     planned = await _add_required_tools(run, planned, reason)
     proposed = PlanProposed(
@@ -72,6 +75,7 @@ async def plan(run: Run) -> None:
         adjusted=planned.adjusted,
         tainted=(
             run.state.tainted
+            or planned.is_embedded
             or (reason is not None and _has_read_outside(run.state))
             or quotes_ground(planned.plan, planned.ground, _join_user_texts(run.state))
         ),

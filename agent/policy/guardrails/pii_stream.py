@@ -13,7 +13,7 @@ CONTEXT_CHARS: Final = 400
 """Released characters that are kept: the words before a number tell what it is (48), and its line."""
 FOLLOWING_CHARS: Final = 32
 """Characters after a number that can tell what it is (24), with the rest of a word."""
-_SUSPICIOUS: Final = re.compile(r"[\d@]|%40|&#|&commat| at |[(\[{<] ?at")
+_SUSPICIOUS: Final = re.compile(r"[\d@\uff20\ufe6b]|%40|&#|&commat|\sat\s|[(\[{<]\s?at", re.IGNORECASE)
 """Every kind of personal data contains one of these."""
 _GROUP: Final = r"(?:[(+]*\w{0,6}\d[\w()./+-]*|[A-Z]{1,4}|[(+]+)"
 _OPEN_NUMBER: Final = re.compile(rf"(?<!\S){_GROUP}(?:[ \t]{{1,2}}{_GROUP}){{0,9}}[ \t]{{0,2}}\Z")
@@ -21,7 +21,7 @@ _OPEN_NUMBER: Final = re.compile(rf"(?<!\S){_GROUP}(?:[ \t]{{1,2}}{_GROUP}){{0,9
 _RECENT_NUMBER: Final = re.compile(r"(?<!\S)\S{0,20}?\d(?:[ ./()+-]{0,2}\d){5,}")
 _OPEN_ADDRESS: Final = re.compile(
     r"\S+[ \t](?:a|at|[(\[{<][ \t]?a?t?[ \t]?[)\]}>]?)"
-    r"(?:[ \t]+[\w-]+(?:[ \t]+(?:dot|[(\[{<] ?dot ?[)\]}>])(?:[ \t]+[\w-]+)?)*)?[ \t]*[^\s.,;!?]*\Z",
+    r"(?:[ \t]+[\w-]+(?:[ \t]+(?:dot|[(\[{<] ?dot ?[)\]}>])(?:[ \t]+[\w-]+)?)*)?[ \t]*[^\s,;!?]*\Z",
     re.IGNORECASE,
 )
 """A spelled address that may be under way: `ann at`, `ann (at) example`, `ann at example dot`."""

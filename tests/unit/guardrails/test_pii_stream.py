@@ -7,6 +7,7 @@ import pytest
 from agent.policy.guardrails.pii import find_personal_data
 from agent.policy.guardrails.pii_stream import PersonalDataStream
 from agent.policy.guardrails.spans import replace_spans
+from agent.policy.redaction.answers import remove_personal_data
 
 TEXTS = (
     "Ask bob.lind@example.org or call +46 70 123 45 67, or mail ann at example dot com today.",
@@ -43,3 +44,15 @@ def test_plain_words_wait_for_one_more_word_at_most() -> None:
     for word in ["The", "quick", "brown", "fox", "has", "25", "dogs", "and", "sleeps", "all", "day"]:
         shown += stream.feed(f" {word}")
     assert shown.rstrip() == " The quick brown fox has 25 dogs and sleeps all"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Ask ann.lee (AT) example.org now.", "Ask ann AT example DOT com now.", "Ask ann\uff20example.com now."],
+)
+def test_spellings_that_the_detector_knows_are_held_in_a_stream(text: str) -> None:
+    whole = remove_personal_data(text, "")
+    for size in (1, 3, 7):
+        stream = PersonalDataStream("")
+        pieces = [stream.feed(text[at : at + size]) for at in range(0, len(text), size)]
+        assert "".join(pieces) + stream.end() == whole
