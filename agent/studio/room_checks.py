@@ -64,7 +64,7 @@ def check_room_id(room_id: str) -> str:
 def check_name(name: object) -> str:
     """Returns a room's name without surrounding spaces. Raises `ValidationError`."""
     if not isinstance(name, str) or not name.strip():
-        raise ValidationError("a room needs a name: give the field `name`", "identifier")
+        raise ValidationError("a room needs a `name`: give one", "identifier")
     if problem := next(_find_name_problems(name.strip()), None):
         raise ValidationError(problem, "identifier")
     return name.strip()
