@@ -88,11 +88,11 @@ def quotes_ground(plan: Plan, ground: str, said: str) -> bool:
     the user's words. Such a step needs approval: otherwise the author of a file name could choose what is sent."""
     told, own = _keep_letters(ground), _keep_letters(said)
     # The first line is the date, which the user need not say. Addresses, amounts and numbers are short, but exact.
-    exact = ground.partition("\n")[2].casefold()
+    exact, own_text = ground.partition("\n")[2].casefold(), said.casefold()
     for step in plan.steps:
         if has_side_effect(step.tool, step.effect):
             text = "\n".join(iter_texts(dict(step.args)))
-            if any(token in exact and token not in said.casefold() for token in _find_exact_tokens(text)):
+            if any(token in exact and token not in own_text for token in _find_exact_tokens(text)):
                 return True
             given = _keep_letters(text)
             pieces = (given[at : at + QUOTED_LETTERS] for at in range(len(given) - QUOTED_LETTERS + 1))

@@ -211,5 +211,3 @@ UNIT_WORDS = frozenset(fold(word) for word in UNITS if word.isalpha())
 _ENGLISH_STOP_WORDS = frozenset(ENGLISH.split())
 _COMMON_STOP_WORDS = frozenset(fold(COMMON_STOP_WORDS).split())
 _STOP_WORDS_BY_LANGUAGE = {name: frozenset(fold(words).split()) for name, words in BY_LANGUAGE.items()}
-ALL_STOP_WORDS = _COMMON_STOP_WORDS.union(*_STOP_WORDS_BY_LANGUAGE.values())
-"""The stop words of all languages, folded."""
