@@ -20,7 +20,7 @@ FUZZ_SEED ?= $(shell date +%s)
 SOAK_MINUTES ?= 30
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev test format lint type unit bench eval eval-answers eval-degraded eval-retrieval fuzz soak docs lock clean
+.PHONY: help run dev test format lint type unit bench check-image eval eval-answers eval-degraded eval-retrieval fuzz soak docs lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -69,6 +69,9 @@ fuzz: $(DEV_STAMP) ## Send made-up requests to every door (FUZZ_CASES each, FUZZ
 
 soak: $(DEV_STAMP) ## Kill a gateway under load again and again, and judge it (SOAK_MINUTES, SOAK_SEED to repeat)
 	@$(BIN)/python -m tests.soak --minutes $(SOAK_MINUTES) $(if $(SOAK_SEED),--seed $(SOAK_SEED))
+
+check-image: ## Build the image without a registry, start it read-only, ask it a question (Debian, root; four minutes)
+	@tests/deploy/check_image.sh
 
 docs: $(DEV_STAMP) ## Write the settings table and the failure table into docs/
 	@$(BIN)/python -m gateway.reference_pages docs
