@@ -40,6 +40,8 @@ class AttemptState:
     args: Mapping[str, object] = field(default_factory=dict)
     feedback: str | None = None
     tainted: bool = False
+    taken_from: str = ""
+    """The run whose result this attempt took over, if it did nothing itself."""
     is_speculative: bool = False
     depends_on_attempts: Mapping[str, int] = field(default_factory=dict)
     calls: tuple[CallState, ...] = ()
@@ -183,6 +185,11 @@ class RunState:
     def is_one_off(self) -> bool:
         """Whether the exchange is added to no conversation: the caller sent other messages in its place."""
         return self._created.one_off
+
+    @property
+    def given(self) -> ev.GivenPlan | None:
+        """The plan that the run carries out instead of making one; None for other runs."""
+        return self._created.given
 
     @property
     def is_gated(self) -> bool:
@@ -371,7 +378,9 @@ def _apply_attempt(attempt: AttemptState, event: ev.Event) -> AttemptState:  # n
     body = event.body
     match body:
         case ev.StepStarted():
-            return replace_fields(attempt, args=body.args, feedback=body.feedback, tainted=body.tainted)
+            return replace_fields(
+                attempt, args=body.args, feedback=body.feedback, tainted=body.tainted, taken_from=body.taken_from
+            )
         case ev.StepSpeculative():
             return replace_fields(attempt, is_speculative=True, depends_on_attempts=body.grounds)
         case ev.ToolCalled():

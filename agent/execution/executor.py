@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 
 from agent.core.errors import AgentError, AgentFailure, ConflictError, StaleEpochError, StoreError
 from agent.core.events import CancelRequested, RunClaimed, RunFailed, RunSuspended, RunWaiting
 from agent.core.models import JsonObject, Plan
-from agent.execution.signals import apply_signal, expire_approvals, revise_plan
+from agent.execution.signals import apply_signal, expire_approvals, revise_plan, validate_open_steps
 from agent.execution.workflow import drive, next_stage
+from agent.planning.validate import finish_plan
 from agent.run_context.run import Engine, Run
 from agent.storage.journal import Claim
 
@@ -92,6 +93,17 @@ class RunExecutor:
     def validate_edited_plan(self, claim: Claim, plan: JsonObject) -> Plan:
         """Returns the plan that a person edited, validated. Raises `BadRequestError`."""
         return revise_plan(Run(self._engine, claim), plan)
+
+    def validate_steps(self, claim: Claim, plan: JsonObject, *, known: Collection[str], finish: bool) -> Plan:
+        """Returns the plan for a run that has not started, validated. Raises `BadRequestError`.
+
+        `known` are steps that have results; `finish` adds the completion that the plan needs."""
+        run = Run(self._engine, claim)
+        valid = validate_open_steps(run, plan, known=known)
+        if not finish:
+            return valid
+        needs = bool(known) or bool(run.room.persona) or run.room.citations
+        return finish_plan(valid, needs_completion=needs, has_model=run.has_model, used_ids=known)
 
     async def _drive_until_end_or_wait(self, run: Run) -> None:
         """Drives the run until it ends or waits for a person. Parks a waiting run."""

@@ -1,6 +1,7 @@
 """Applies people's decisions to a run, and validates plans that a person edited."""
 
 import time
+from collections.abc import Collection
 from typing import Literal
 
 from agent.core.errors import BadRequestError, PlanInvalidError
@@ -70,17 +71,9 @@ def revise_plan(run: Run, data: JsonObject) -> Plan:
     kept = run.state.list_succeeded_steps()
     done = {step.id for step in kept}
     open_steps = [step for step in steps if isinstance(step, dict) and step.get("id") not in done]
-    catalogue = build_catalogue(run)
+    tried = [name for name, step in run.state.steps.items() if step.attempts and name not in done]
     room = run.room
-    try:
-        raw = normalise_plan({**data, "steps": list(open_steps)}, catalogue)
-        tried = [step.id for step in raw.steps if run.state.get_step(step.id).attempts]
-        if tried:
-            raise PlanInvalidError([f"step {name} has been tried already; give it another id" for name in tried])
-        plan = validate_plan(raw, catalogue, max_steps=room.budgets.max_steps, known_ids=done)
-    except PlanInvalidError as error:  # a person wrote this plan, so the error is the caller's
-        message = "the edited plan cannot be carried out: " + "; ".join(error.problems)
-        raise BadRequestError(message, param="plan", problems=list(error.problems)) from error
+    plan = validate_open_steps(run, {**data, "steps": list(open_steps)}, known=done, tried=tried)
     needs = bool(kept) or bool(room.persona) or room.citations
     plan = finish_plan(plan, needs_completion=needs, has_model=run.has_model, used_ids=done)
     return plan.model_copy(
@@ -92,6 +85,23 @@ def revise_plan(run: Run, data: JsonObject) -> Plan:
             "origin_reason": "edited by the person who approved it",
         }
     )
+
+
+def validate_open_steps(run: Run, data: JsonObject, *, known: Collection[str], tried: Collection[str] = ()) -> Plan:
+    """Returns the plan of the steps that a person wrote. They may refer to the steps in `known`, which have results.
+
+    Raises `BadRequestError` with every problem: the caller wrote the plan. The ids in `tried` are taken.
+    """
+    catalogue = build_catalogue(run)
+    try:
+        raw = normalise_plan(data, catalogue)
+        again = [step.id for step in raw.steps if step.id in tried]
+        if again:
+            raise PlanInvalidError([f"step {name} has been tried already; give it another id" for name in again])
+        return validate_plan(raw, catalogue, max_steps=run.room.budgets.max_steps, known_ids=known)
+    except PlanInvalidError as error:
+        message = "the edited plan cannot be carried out: " + "; ".join(error.problems)
+        raise BadRequestError(message, param="plan", problems=list(error.problems)) from error
 
 
 async def _approve_edited(run: Run, asked: ApprovalRequested, edited: JsonObject, by: str) -> None:

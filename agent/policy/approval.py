@@ -42,6 +42,9 @@ def find_approval_reason(state: RunState) -> str | None:
             return "this room requires approval of every plan"
         if state.request.metadata.get("approve_plan") is True:
             return "the request asks for approval of its plan"
+    wanted = next((proposed.approval_reason for proposed in reversed(state.plans) if proposed.approval_reason), "")
+    if wanted and any(has_side_effect(step.tool, step.effect) for step in pending):
+        return wanted
     if changing and state.plans[-1].tainted:
         return "the plan was made after untrusted text was read, and it changes something"
     if changing and policy == "side_effects" and not _are_calls_named_by_request(state):

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from agent.core.errors import ConflictError
 from agent.core.models import AgentRequest, JsonObject, Room
 from agent.core.principal import Principal
 from agent.runs.approval_replies import submit_replies, submit_reply, submit_text
+from agent.runs.forks import ForkRequest, start_fork
 from agent.runs.service import AcceptedRun, AgentService
 from agent.runs.tasks import TaskService
 
@@ -68,7 +70,14 @@ class ConversationMessage:
 
 
 RunRequest = (
-    AgentRequest | ChatRequest | HiddenRequest | TaskRunRequest | ConversationMessage | ApprovalReplies | ApprovalText
+    AgentRequest
+    | ChatRequest
+    | HiddenRequest
+    | TaskRunRequest
+    | ConversationMessage
+    | ApprovalReplies
+    | ApprovalText
+    | ForkRequest
 )
 
 
@@ -132,6 +141,8 @@ class RunIntake:
                 return await submit_replies(self.service, caller, waiting_run_id, replies)
             case ApprovalText(waiting_run_id, text):
                 return await submit_text(self.service, caller, waiting_run_id, text)
+            case ForkRequest():
+                return await self._start_fork(caller, request, run_id)
             case ChatRequest(chat, chat_id) if chat_id is not None:
                 return await self._accept_chat(caller, request, chat_id, run_id)
             case ChatRequest(chat):
@@ -141,6 +152,12 @@ class RunIntake:
                 )
             case AgentRequest():
                 return await self._accept_request(caller, request, self.service.admit(request, caller.owner), run_id)
+
+    async def _start_fork(self, caller: Principal, fork: ForkRequest, run_id: str | None) -> AcceptedRun:
+        row = await self.service.get_run(fork.run_id, owner=caller.owner)
+        if self._conversations.handles_room(self.service.rooms.get(row.room, caller.owner)):
+            raise ConflictError(f"run {fork.run_id!r} belongs to a conversation that builds a pipeline; continue that")
+        return await start_fork(self.service, caller, fork, run_id=run_id)
 
     async def _accept_chat(self, caller: Principal, chat: ChatRequest, chat_id: str, run_id: str | None) -> AcceptedRun:
         request = chat.request

@@ -8,7 +8,7 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Collection
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -71,6 +71,12 @@ class Executor(Protocol[Live]):
 
     def validate_edited_plan(self, claim: Claim, plan: JsonObject) -> Plan:
         """Returns the plan that a person's edit makes. Raises `BadRequestError`."""
+        ...
+
+    def validate_steps(self, claim: Claim, plan: JsonObject, *, known: Collection[str], finish: bool) -> Plan:
+        """Returns a plan for a run that has not started. Raises `BadRequestError`. `known` are steps with results;
+        `finish` adds the completion that the plan needs.
+        """
         ...
 
 

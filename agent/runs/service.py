@@ -5,27 +5,33 @@ import contextlib
 import json
 import logging
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, Protocol
 
 from agent.core.client_requests import ClientRequests
 from agent.core.errors import (
-    FAILURES,
     AgentError,
-    AgentFailure,
     BusyError,
     ConflictError,
-    FailureKind,
     NotFoundError,
 )
-from agent.core.events import ApprovalDecided, CancelRequested, Event, RunCreated, RunFailed, RunWaiting
+from agent.core.events import (
+    ApprovalDecided,
+    CancelRequested,
+    Event,
+    GivenPlan,
+    RunCreated,
+    RunFailed,
+    RunWaiting,
+)
 from agent.core.models import (
     ENDED_STATUSES,
     LOCAL_OWNER,
     AgentRequest,
     AgentResponse,
     JsonObject,
+    Plan,
     Room,
     RunStatus,
 )
@@ -34,6 +40,7 @@ from agent.core.progress import RunProgress
 from agent.core.run_state import fold
 from agent.rooms import Rooms
 from agent.runs.response import build_response
+from agent.runs.run_failed import RunFailedError
 from agent.runs.run_worker import Executor, Live, RunWorker, ServiceLimits
 from agent.storage.audit import NO_AUDIT, AuditAction, AuditEvent, AuditLog
 from agent.storage.journal import Claim, Journal, RunRow
@@ -50,23 +57,6 @@ RESUME_WAIT_SECONDS = 2.0
 """How long a decision waits until the run has resumed; another process may take a second to claim it."""
 TAIL_POLL_SECONDS = 5.0
 """How long a follower of another process's run waits before it reads again, in case a wake-up was missed."""
-
-
-class RunFailedError(AgentError):
-    """Raised by `wait_for_response` for a run that failed; carries the failure from the log."""
-
-    def __init__(self, failure: AgentFailure) -> None:
-        super().__init__(failure.message, agent_id=failure.agent_id, **failure.details)
-        self._failure = failure
-
-    @property
-    def kind(self) -> FailureKind:
-        """Returns the failure's row of the table."""
-        return FAILURES.get(self._failure.error_code, FAILURES["ERR_INTERNAL"])
-
-    def to_failure(self) -> AgentFailure:
-        """Returns the failure from the log."""
-        return self._failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,12 +147,14 @@ class AgentService(Generic[Live]):
         run_id: str | None = None,
         wire_request: JsonObject | None = None,
         tainted: bool = False,
+        given: GivenPlan | None = None,
     ) -> str:
         """Stores and starts a run for the request, and returns its id.
 
         `room` is the result of `admit`, if the caller has called it. `run_id` is an id from `new_run_id` that was
         recorded before. `hidden` keeps the run out of lists. `wire_request` is stored for the door that shows the run.
         `tainted` means that the conversation relies on untrusted content. `one_off` adds nothing to the conversation.
+        `given` is the plan to carry out, if the run does not make one.
 
         Raises what `admit` raises; `RateLimitError` if the key has no tokens left this minute or too many parallel
         runs; `BusyError` if draining or full; `StoreError`.
@@ -173,7 +165,9 @@ class AgentService(Generic[Live]):
             await self._check_quota(principal.key_id, request, room)
         run_id = run_id or new_run_id()
         if wire_request:  # redacted as metadata is: no text of a request is stored with this gateway's secrets
-            wire_request = self.redact_request(AgentRequest(metadata=wire_request)).metadata
+            wire_request = self._redact_json(wire_request)
+        if given is not None:
+            given = GivenPlan.model_validate(self._redact_json(given.model_dump(mode="json")))
         body = RunCreated(
             request=request,
             room=room,
@@ -183,10 +177,22 @@ class AgentService(Generic[Live]):
             one_off=one_off,
             tainted=tainted,
             wire_request=wire_request or {},
+            given=given,
         )
         async with self._hold_run_slot(principal, run_id):
             await self.worker.create_run(run_id, body)
         return run_id
+
+    def _redact_json(self, value: JsonObject) -> JsonObject:
+        """Returns the value without secrets of this gateway."""
+        return self.redact_request(AgentRequest(metadata=value)).metadata
+
+    def validate_steps(
+        self, request: AgentRequest, room: Room, owner: str, plan: JsonObject, *, known: Collection[str], finish: bool
+    ) -> Plan:
+        """Returns the plan for a run of this request, validated. Raises `BadRequestError` with every problem."""
+        created = Event("run_new", 1, 0, 0.0, RunCreated(request=request, room=room, owner=owner))
+        return self._executor.validate_steps(Claim("run_new", 0, (created,)), plan, known=known, finish=finish)
 
     @contextlib.asynccontextmanager
     async def _hold_run_slot(self, principal: Principal, run_id: str) -> AsyncIterator[None]:
@@ -276,10 +282,6 @@ class AgentService(Generic[Live]):
         """Returns the events so far. Raises `NotFoundError`."""
         await self._journal.get_run(run_id, owner=owner)
         return await self._journal.read_events(run_id, after=after)
-
-    async def get_blob_value(self, checksum: str) -> dict[str, object] | None:
-        """Returns the object that a long tool result was stored as; None if it was not an object."""
-        return (await self.get_blob_result(checksum))[0]
 
     async def get_blob_result(self, checksum: str) -> tuple[dict[str, object] | None, str]:
         """Returns the object that a long tool result was stored as (None if it was not an object), and its

@@ -65,7 +65,7 @@ class TaskService:
             events = await self._service.read_events(run.run_id, owner=owner)
         except NotFoundError:  # it is just being started
             return None
-        so_far = await build_documents(events, fold(run.run_id, events), self._service.get_blob_value)
+        so_far = await build_documents(events, fold(run.run_id, events), self._get_blob_value)
         return replace(
             run,
             state=so_far.state,
@@ -136,12 +136,15 @@ class TaskService:
         """Stores the run's result when it ends."""
         self._watcher.watch(run.run_id, owner, lambda: self._store_outcome(run, owner))
 
+    async def _get_blob_value(self, checksum: str) -> dict[str, object] | None:
+        return (await self._service.get_blob_result(checksum))[0]
+
     async def _store_outcome(self, run: TaskRun, owner: str) -> bool:
         """Stores the documents of a run that has ended. Returns whether anything has changed."""
         progress = await self._watcher.get_progress(run.run_id, owner, run.created)
         if progress == "ended":
             events = await self._service.read_events(run.run_id, owner=owner)
-            documents = await build_documents(events, fold(run.run_id, events), self._service.get_blob_value)
+            documents = await build_documents(events, fold(run.run_id, events), self._get_blob_value)
             await self._store.finish_run(run, documents)
         elif progress == "never_started":
             await self._store.discard_run(run.run_id, await self._get_stored_task(run.task_id, owner))

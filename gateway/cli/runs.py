@@ -1,17 +1,20 @@
-"""`stepgate runs list|show|resume|approve|reject`, for the operator.
+"""`stepgate runs list|show|resume|approve|reject|fork`, for the operator.
 
 Runs of all owners are listed from the journal; changes to a run are made on behalf of its owner.
 """
 
 import json
+import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, get_args
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
+from pydantic import JsonValue
 
 from agent.core.errors import BadRequestError, NotFoundError
 from agent.core.events import RunCreated
-from agent.core.models import LOCAL_OWNER, AgentResponse, RunStatus
+from agent.core.models import LOCAL_OWNER, AgentResponse, JsonObject, RunStatus
 from agent.core.principal import Principal
 from gateway.cli import lazy_rich
 from gateway.cli.groups import HelpfulGroup
@@ -20,11 +23,12 @@ from gateway.cli.progress import follow_run
 from gateway.cli.session import operator_name, run_with_gateway
 
 if TYPE_CHECKING:
+    from agent.runs.forks import RepeatedEffects
     from agent.runs.service import Decision
     from agent.storage.journal import RunRow
     from gateway.bootstrap import Stepgate
 
-app = typer.Typer(help="Runs: list, show, resume, approve, reject.", cls=HelpfulGroup)
+app = typer.Typer(help="Runs: list, show, resume, approve, reject, fork.", cls=HelpfulGroup)
 
 RUN_ID_CHARS = len("run_") + 32
 PAGE_ROWS = 200
@@ -108,6 +112,66 @@ def reject(
 ) -> None:
     """Reject what a waiting run asks for."""
     _submit_decision(run_id, "reject", owner, reason)
+
+
+@app.command()
+def fork(
+    run_id: RunId,
+    step: Annotated[str | None, typer.Option(help="The step to begin from, such as s2.")] = None,
+    arg: Annotated[
+        list[str] | None, typer.Option(help="Set an argument of the step: NAME=VALUE, as JSON or text.")
+    ] = None,
+    output: Annotated[str | None, typer.Option(help="The result of the step, as JSON or text.")] = None,
+    plan: Annotated[Path | None, typer.Option(help="A file with the edited plan as JSON.", dir_okay=False)] = None,
+    effects: Annotated[str, typer.Option(help="refuse | keep | ask: steps that changed something already.")] = "refuse",
+    owner: Owner = None,
+) -> None:
+    """Start a new run from a step of an ended one, and follow it to its answer."""
+    modes: tuple[str, ...] = ("refuse", "keep", "ask")
+    if effects not in modes:
+        raise typer.BadParameter(f"choose one of {', '.join(modes)}", param_hint="--effects")
+    outputs = {step: _parse_value(output)} if output is not None and step is not None else None
+    if output is not None and step is None:
+        raise typer.BadParameter("name the --step that the output belongs to", param_hint="--output")
+    edited = _read_plan(plan) if plan is not None else None
+    args = dict(map(_parse_argument, arg)) if arg else None
+
+    async def work(stepgate: "Stepgate") -> None:
+        from agent.runs.forks import ForkRequest  # noqa: PLC0415 - loaded with the engine
+
+        row = await _find_run(stepgate, run_id, owner)
+        request = ForkRequest(row.run_id, step, edited, args, outputs, cast("RepeatedEffects", effects))
+        accepted = await stepgate.intake.accept(Principal(row.owner, display_name=operator_name()), request)
+        print(accepted.run_id, file=sys.stderr)
+        print((await follow_run(stepgate.service, accepted)).response)
+
+    run_with_gateway(work, foreign="started")
+
+
+def _parse_value(text: str) -> JsonValue:
+    """Returns the value of a text that is JSON, else the text."""
+    try:
+        value: JsonValue = json.loads(text)
+    except ValueError:
+        return text
+    return value
+
+
+def _parse_argument(text: str) -> tuple[str, JsonValue]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise typer.BadParameter(f"write NAME=VALUE, not {text!r}", param_hint="--arg")
+    return name, _parse_value(value)
+
+
+def _read_plan(path: Path) -> JsonObject:
+    try:
+        plan = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise typer.BadParameter(f"{path} cannot be read as JSON: {error}", param_hint="--plan") from error
+    if not isinstance(plan, dict):
+        raise typer.BadParameter(f"{path} holds no JSON object", param_hint="--plan")
+    return plan
 
 
 def _submit_decision(run_id: str, decision: "Decision", owner: str | None, reason: str = "") -> None:

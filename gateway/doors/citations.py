@@ -87,7 +87,7 @@ async def _list_tool_answers(stepgate: Stepgate, events: Sequence[Event]) -> lis
         body = event.body
         if not isinstance(body, ToolReturned) or body.tool != ANSWERING_TOOL or body.error_code is not None:
             continue
-        value = body.output if body.blob is None else await stepgate.service.get_blob_value(body.blob)
+        value = body.output if body.blob is None else (await stepgate.service.get_blob_result(body.blob))[0]
         try:
             found.append(TailorOutput.model_validate(value))
         except ValidationError:  # written by a version whose tool had another output format

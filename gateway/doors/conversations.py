@@ -14,8 +14,9 @@ from agent.core.run_state import fold
 from agent.pipeline_builder.messages import MAX_MESSAGES
 from agent.pipeline_builder.records import Conversation, ConversationStatus
 from agent.pipeline_builder.run_messages import answer_of
+from agent.runs.run_failed import RunFailedError
 from agent.runs.run_intake import ConversationMessage
-from agent.runs.service import AcceptedRun, RunFailedError
+from agent.runs.service import AcceptedRun
 from gateway.auth.dependencies import CallerStream, CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS, STREAM

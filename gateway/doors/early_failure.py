@@ -5,7 +5,8 @@ import contextlib
 from typing import Any
 
 from agent.core.events import AnswerDelta, AnswerFinished, RequestUnderstood, RunFailed, RunWaiting, ToolCalled
-from agent.runs.service import AcceptedRun, AgentService, RunFailedError
+from agent.runs.run_failed import RunFailedError
+from agent.runs.service import AcceptedRun, AgentService
 
 FIRST_BYTE_SECONDS = 2.0
 """How long the response headers of a stream wait for its first byte."""

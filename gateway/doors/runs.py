@@ -9,13 +9,14 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, JsonValue
 
 from agent.core.content_blocks import get_artifact_type, read_artifact
 from agent.core.errors import BadRequestError, NotFoundError
 from agent.core.events import ToolReturned
 from agent.core.models import ENDED_STATUSES, AgentResponse, JsonObject, Plan, PlanStep, RunStatus, StepOutcome
 from agent.core.run_state import fold
+from agent.runs.forks import ForkRequest, RepeatedEffects
 from agent.runs.response import build_response
 from agent.runs.service import Decision
 from agent.storage.journal import RunRow
@@ -24,6 +25,7 @@ from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS, STREAM
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import KNOWN_ONLY, JsonRoute, refuse_unknown_fields
+from gateway.doors.run_intake import accept_run
 from gateway.render.native import event_frame, failure_frame
 
 router = APIRouter(tags=["runs"], route_class=JsonRoute, dependencies=[require_scope("agent")])
@@ -68,6 +70,7 @@ class RunDetail(RunSummary):
     steps: list[PlanStep]
     verdicts: list[RunVerdict]
     response: AgentResponse
+    forked_from: str | None = Field(default=None, description="the run whose plan this one was started with")
 
 
 class EventList(BaseModel):
@@ -108,6 +111,7 @@ async def get_run(run_id: str, stepgate: Gateway, caller: CurrentCaller) -> RunD
         steps=list(state.plan.steps) if state.plan else [],
         verdicts=verdicts,
         response=build_response(events),
+        forked_from=state.given.from_run if state.given is not None else None,
     )
 
 
@@ -216,6 +220,34 @@ async def reply_to_run(
     """Ask for a change; the run makes a new plan and asks again."""
     refuse_unknown_fields(await http.json(), ReplyBody)
     return await _submit_decision(stepgate, caller, run_id, "answer", body.approvals, reason=body.text)
+
+
+class ForkBody(BaseModel):
+    """A fork: the step to begin from, and at most one edit: a whole plan, arguments of the step, or its result."""
+
+    model_config = KNOWN_ONLY
+    step: str | None = Field(default=None, max_length=100, description="done again, with all that depends on it")
+    plan: JsonObject | None = Field(default=None, description="replaces the plan; unchanged steps keep their results")
+    args: JsonObject | None = Field(default=None, description="arguments of the step to set")
+    output: JsonValue = Field(default=None, description="the result of the step, which is then not carried out")
+    effects: RepeatedEffects = Field(
+        default="refuse",
+        description="for steps that changed something and would be done again: `refuse` the fork, `keep` their "
+        "results, or `ask` a person first",
+    )
+
+
+@router.post("/v1/runs/{run_id}/fork", status_code=202, responses=ERRORS)
+async def fork_run(run_id: str, body: ForkBody, http: Request, stepgate: Gateway, caller: CurrentCaller) -> RunSummary:
+    """Start a new run from a step of an ended one. Finished work that the edit leaves alone is taken over."""
+    refuse_unknown_fields(await http.json(), ForkBody)
+    has_output = "output" in body.model_fields_set
+    if has_output and body.step is None:
+        raise BadRequestError("output belongs to a step: name it", param="step")
+    outputs = {body.step: body.output} if has_output and body.step is not None else None
+    fork = ForkRequest(run_id, body.step, body.plan, body.args, outputs, body.effects)
+    accepted = await accept_run(http, stepgate, caller, fork)
+    return _to_run_summary(await stepgate.service.get_run(accepted.run_id, owner=caller.owner))
 
 
 async def _submit_decision(

@@ -242,3 +242,16 @@ def test_a_conversation_whose_name_is_too_long_is_refused_in_a_sentence(tmp_path
     assert code == 1
     assert "--conversation: String should have at most 200 characters" in output
     assert "Traceback" not in output
+
+
+def test_a_run_is_forked_on_the_command_line(tmp_path: Path) -> None:
+    stepgate(tmp_path, "ask", "2+2")
+    listed = stepgate(tmp_path, "runs", "list")[1]
+    run_id = next(word for word in listed.split() if word.startswith("run_"))
+    code, output = stepgate(tmp_path, "runs", "fork", run_id, "--step", "s1", "--arg", "expression=20+22")
+    assert code == 0, output
+    assert "42" in output
+    code, output = stepgate(tmp_path, "runs", "fork", run_id, "--step", "s7")
+    assert (code, "there is no step 's7'" in output) == (1, True)
+    assert stepgate(tmp_path, "runs", "fork", run_id, "--output", "4")[0] == 2
+    assert stepgate(tmp_path, "runs", "fork", run_id, "--step", "s1", "--effects", "never")[0] == 2

@@ -44,6 +44,7 @@ from agent.core.events.plan import (
 from agent.core.events.request import EarlierResult, InputGuarded, MemoryItem, MemoryRetrieved, RequestUnderstood
 from agent.core.events.run import (
     CancelRequested,
+    GivenPlan,
     RunCancelled,
     RunClaimed,
     RunCreated,
@@ -83,6 +84,7 @@ __all__ = [
     "EventBody",
     "FinishReason",
     "GateChecked",
+    "GivenPlan",
     "InputGuarded",
     "InputRequested",
     "MemoryItem",

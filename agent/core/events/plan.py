@@ -38,6 +38,9 @@ class PlanProposed(EventBody):
     tainted: bool = Field(default=False, description="made after untrusted text was read")
     asked_for: bool = Field(default=False, description="a person changed the plan or said how")
     adjusted: tuple[str, ...] = Field(default=(), description="what the room's required tools changed in the plan")
+    approval_reason: str = Field(
+        default="", description="why a person must approve the plan if it changes something, whatever the room says"
+    )
     duration: float = 0.0
 
 

@@ -2,11 +2,27 @@
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from agent.core.errors import AgentFailure
 from agent.core.events.envelope import EventBody
-from agent.core.models import AgentRequest, Completeness, JsonObject, Room, RunStatus
+from agent.core.models import AgentRequest, Completeness, FrozenModel, JsonObject, Plan, Room, RunStatus
+
+
+class GivenPlan(FrozenModel):
+    """The plan that a run starts with instead of making one: a fork of an earlier run, or a trial of its plan.
+
+    The run takes over how `from_run` guarded and understood the request, and the results of the steps in `taken`.
+    `outputs` are results that a person wrote, by step. `final` forbids another plan.
+    """
+
+    plan: Plan
+    from_run: str
+    taken: tuple[str, ...] = ()
+    outdated: tuple[str, ...] = Field(default=(), description="those in `taken` whose inputs differ by now")
+    outputs: dict[str, JsonValue] = Field(default_factory=dict)
+    approval_reason: str = Field(default="", description="why a person must approve the plan before it changes things")
+    final: bool = False
 
 
 class RunCreated(EventBody):
@@ -26,6 +42,7 @@ class RunCreated(EventBody):
     wire_request: JsonObject = Field(
         default_factory=dict, description="what a door returns of the request in its own protocol (/v1/responses)"
     )
+    given: GivenPlan | None = Field(default=None, description="the plan to carry out, if the run does not make one")
 
 
 class RunClaimed(EventBody):

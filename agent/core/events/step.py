@@ -14,6 +14,7 @@ class StepStarted(EventBody):
     args: JsonObject = Field(default_factory=dict)
     feedback: str | None = None
     tainted: bool = False
+    taken_from: str = Field(default="", description="the run whose result of this step is taken over; nothing is done")
 
 
 class StepSpeculative(EventBody):

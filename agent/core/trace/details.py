@@ -72,6 +72,8 @@ def describe_attempt(body: ev.StepStarted, intent: str) -> JsonObject:
         detail["feedback"] = body.feedback
     if body.tainted:
         detail["tainted"] = True
+    if body.taken_from:
+        detail["taken_from"] = body.taken_from
     return detail
 
 

@@ -10,6 +10,7 @@ from agent.core.errors import BadRequestError, TooLargeError, ToolUnknownError
 from agent.core.events import InputGuarded, RunFailed
 from agent.core.models import MODEL_OPTIONS, AgentRequest, Room, ToolCallRequest
 from agent.core.settings import Settings
+from agent.execution.given_plan import take_over_request
 from agent.policy.redaction.requests import check_prompt, scan_request
 from agent.run_context.run import Run
 from agent.skills import SkillLibrary
@@ -145,8 +146,13 @@ def explicit_tool_calls(request: AgentRequest) -> tuple[ToolCallRequest, ...]:
 async def guard(run: Run) -> None:
     """Records the prompt for the rest of the run: without hidden characters, redacted by the room's policy.
 
-    If the room blocks any text of the request, the run ends.
+    If the room blocks any text of the request, the run ends. A run with a given plan takes over what the earlier run
+    recorded.
     """
+    given = run.state.given
+    if given is not None:
+        await take_over_request(run, given)
+        return
     prompt = run.state.request.prompt
     visible = prompt if prompt.isascii() and "\x00" not in prompt else strip_hidden(prompt)
     removed = len(prompt) - len(visible)

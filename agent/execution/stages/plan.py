@@ -21,6 +21,7 @@ from agent.core.models import Outcome, Plan, PlanStep
 from agent.core.run_state import AttemptState, RunState
 from agent.execution.catalogue import build_catalogue
 from agent.execution.decide import Start, replan_reason
+from agent.execution.given_plan import build_given_plan
 from agent.execution.ground import build_ground, quotes_ground
 from agent.execution.planner_call import PlannerCall, answer_started, build_answer_output, choose_answer_form
 from agent.execution.stages.guard import explicit_tool_calls
@@ -54,6 +55,10 @@ NO_MODEL = "no model is configured; set AGENT_LLM_BASE_URL and AGENT_MODEL_FAST"
 async def plan(run: Run) -> None:
     """Makes a plan and records it, with every rejected reply."""
     started = monotonic()
+    if run.state.given is not None and run.state.plan is None:
+        given, taken = await build_given_plan(run, run.state.given)
+        await run.emit(given, *taken)
+        return
     shown = run.state.answer_start
     reason = replan_reason(run.state) if run.state.plan is not None else None
     planned = await _make_next_plan(run, reason) if reason is not None else await _make_first_plan(run)

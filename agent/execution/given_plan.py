@@ -1,0 +1,98 @@
+"""Starts a run from a given plan (`RunCreated.given`): a fork of an earlier run, or a trial of its plan.
+
+The run takes over how the earlier run guarded and understood its request, and the results of finished steps. The log
+says of each where it comes from. All of it is appended in one transaction with the plan, so that no crash lets a step
+run again whose result is to be taken over.
+"""
+
+import json
+
+from pydantic import JsonValue
+
+from agent.core.errors import NotFoundError
+from agent.core.events import (
+    EventDraft,
+    GivenPlan,
+    PlanProposed,
+    StepFinished,
+    StepJudged,
+    StepOutput,
+    StepStarted,
+)
+from agent.core.models import Outcome, PlanStep, StepOutcome
+from agent.core.run_state import AttemptState, RunState, fold
+from agent.run_context.run import Run
+
+GIVEN_BY_CALLER = "the result was written by the person who forked the run"
+
+
+async def load_origin(run: Run, given: GivenPlan) -> RunState:
+    """Returns the state of the run whose plan is given. Raises `NotFoundError` if it was deleted meanwhile."""
+    state = fold(given.from_run, await run.engine.journal.read_events(given.from_run))
+    if state.created is None or state.owner != run.state.owner:
+        raise NotFoundError(f"the run {given.from_run!r}, whose plan this run was to carry out, was deleted")
+    return state
+
+
+async def take_over_request(run: Run, given: GivenPlan) -> None:
+    """Records how the earlier run guarded and understood the request, and what it recalled."""
+    origin = await load_origin(run, given)
+    guarded, understood, recalled = origin.input_guard, origin.understanding, origin.retrieval
+    if guarded is None or understood is None or recalled is None:
+        raise NotFoundError(f"the run {given.from_run!r} ended before it had understood its request")
+    reason = f"taken over from {given.from_run}: {understood.reason}"
+    await run.note(guarded, understood.model_copy(update={"reason": reason, "duration": 0.0}), recalled)
+
+
+async def build_given_plan(run: Run, given: GivenPlan) -> tuple[PlanProposed, list[EventDraft]]:
+    """Returns the given plan, and the events that take over the finished steps."""
+    origin = await load_origin(run, given)
+    drafts: list[EventDraft] = []
+    for step in given.plan.steps:
+        if step.id in given.outputs:
+            drafts += _build_given_result(run, origin, step, given.outputs[step.id])
+        elif step.id in given.taken:
+            drafts += _build_taken_result(origin, step, given)
+    proposed = PlanProposed(
+        plan=given.plan,
+        requested="rules",
+        effective="rules",
+        final=given.final,
+        tainted=run.state.tainted or bool(origin.plans and origin.plans[-1].tainted),
+        approval_reason=given.approval_reason,
+    )
+    return proposed, drafts
+
+
+def _build_taken_result(origin: RunState, step: PlanStep, given: GivenPlan) -> list[EventDraft]:
+    """Returns the events of a step whose result is taken over. A step without a result is carried out after all."""
+    last = origin.get_step(step.id).last
+    if last is None or last.output is None:
+        return []
+    reason = f"taken over from {given.from_run}; it was not done again"
+    if step.id in given.outdated:
+        reason += ", although its input has changed since"
+    return _build_attempt(step, _repeat_start(last), last.output, given.from_run, reason)
+
+
+def _repeat_start(attempt: AttemptState) -> StepStarted:
+    """Returns the start of the attempt, as the earlier run recorded it."""
+    return StepStarted(args=dict(attempt.args), tainted=attempt.tainted)
+
+
+def _build_given_result(run: Run, origin: RunState, step: PlanStep, value: JsonValue) -> list[EventDraft]:
+    """Returns the events of a step whose result a person wrote. It stays untrusted if the earlier result was."""
+    last = origin.get_step(step.id).last
+    tainted = run.state.tainted or bool(last is not None and last.output is not None and last.output.tainted)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    output = StepOutput(value=value, text=text, tainted=tainted, effective="rules")
+    return _build_attempt(step, StepStarted(tainted=tainted), output, origin.run_id, GIVEN_BY_CALLER)
+
+
+def _build_attempt(
+    step: PlanStep, start: StepStarted, output: StepOutput, origin: str, reason: str
+) -> list[EventDraft]:
+    begin = start.model_copy(update={"taken_from": origin})
+    verdict = StepOutcome(outcome=Outcome.SUCCESS, reason=reason)
+    bodies = (begin, StepFinished(output=output), StepJudged(verdict=verdict))
+    return [EventDraft(body, step.id, 1) for body in bodies]
