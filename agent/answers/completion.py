@@ -3,14 +3,14 @@
 Without a model, or if the model fails before any text, rules compose the answer from the results.
 """
 
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 
 from agent.answers.answer_without_model import compose, without_results
+from agent.answers.schema_form import SchemaForm
 from agent.core.errors import ModelError, ModelOutputError
 from agent.core.events import AnswerStarted, FinishReason, Purpose, StepOutput
-from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import ChatMessage, JsonObject, PlanStep, Source, Tier
 from agent.core.plan_outcome import abandoned_steps, failure_reason
 from agent.grounded_answers.answer_tailor import AnswerTailor
@@ -20,7 +20,12 @@ from agent.llm.replies import join_fields
 from agent.llm.tool_calls import join_tool_calls
 from agent.prompts import render
 from agent.run_context.answer_stream import DeltaWriter
-from agent.run_context.conversation import split_at_prompt, take_newest_messages
+from agent.run_context.conversation import (
+    build_instructions,
+    remove_instructions,
+    split_at_prompt,
+    take_newest_messages,
+)
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.outputs import JUDGE_CHARS, SKILL_CHARS, data_block, list_results, number_sources
 from agent.run_context.run import Run
@@ -43,6 +48,8 @@ class CompletionWriter:
         self._attempt = attempt
         self._tailor: AnswerTailor | None = None
         self._extractive = False
+        self._models = MeteredModels(run, step.id, attempt)
+        self._schema_form = SchemaForm(self._models, run.state.question, run.state.request.options)
 
     async def write(self, feedback: str | None) -> StepOutput:
         """Returns the answer.
@@ -56,8 +63,10 @@ class CompletionWriter:
         tainted = self._run.state.tainted or any(output.tainted for _, output in outcomes)
         tainted = tainted or any(item.tainted for item in recalled)
         brief = build_brief(self._run, outcomes)
-        self._tailor = AnswerTailor(self._run, self._step, self._attempt, brief) if brief is not None else None
-        self._extractive = brief is not None and brief.is_extractive
+        if brief is not None:
+            shows_early = not self._schema_form.is_requested
+            self._tailor = AnswerTailor(self._run, self._step, self._attempt, brief, shows_early=shows_early)
+            self._extractive = brief.is_extractive
         if _is_command(self._run):
             return await self._compose_by_rules(outcomes, sources, "an exact command needs no model", tainted=tainted)
         if self._run.engine.settings.executor_mode == "rules":  # the operator chose rules, so this is no fallback
@@ -74,7 +83,8 @@ class CompletionWriter:
         try:
             if self._tailor is not None:
                 tier = self._tier()
-                return await self._tailor.write(feedback, tier, self._tier_reason(tier), tainted=tainted)
+                answer = await self._tailor.write(feedback, tier, self._tier_reason(tier), tainted=tainted)
+                return await self._schema_form.apply(answer, tier)
             written = await self._stream_answer(outcomes, sources, feedback)
         except ModelError as error:
             first_break = isinstance(error, ModelOutputError) and self._attempt == 1
@@ -107,8 +117,9 @@ class CompletionWriter:
         )
         await run.note(started, step_id=self._step.id, attempt=self._attempt)
         purpose: Purpose = "task" if _is_task(run) else "completion"
-        models = MeteredModels(run, self._step.id, self._attempt)
-        stream = models.stream(purpose, messages, tier=tier, tools=passthrough, max_tokens=run.state.request.max_tokens)
+        stream = self._models.stream(
+            purpose, messages, tier=tier, tools=passthrough, max_tokens=run.state.request.max_tokens
+        )
         # An answer that needs translation or a check as a whole is not streamed.
         translated = run.state.understanding is not None and run.state.understanding.translated
         quiet = translated or run.room.guard_output.requires_whole_answer
@@ -123,7 +134,7 @@ class CompletionWriter:
         tainted: bool,
     ) -> StepOutput:
         if self._tailor is not None and self._extractive:
-            return await self._tailor.quote_passages(reason, tainted=tainted)
+            return await self._schema_form.apply(await self._tailor.quote_passages(reason, tainted=tainted), None)
         text = compose(self._results_to_show(outcomes), self._run) if outcomes else without_results(self._run)
         restarted = self._run.state.answer_start is not None
         started = AnswerStarted(tier=None, model=None, reason=f"composed by rule: {reason}", restarted=restarted)
@@ -149,7 +160,7 @@ class CompletionWriter:
         before, after = split_at_prompt(run.state)
         system = self._system_prompt(outcomes, sources, (*before, *after))
         messages: list[JsonObject] = [{"role": "system", "content": system}] if system else []
-        spoken = _remove_instructions(before)
+        spoken = remove_instructions(before)
         kept = take_newest_messages(spoken, HISTORY_MESSAGES) if run.room.planning else spoken
         messages += [message.to_openai() for message in kept]
         question = run.state.question
@@ -183,7 +194,7 @@ class CompletionWriter:
         if question or request.images or not messages:  # a client may send instructions without a question
             asked = ChatMessage(role="user", content=question, images=request.images, name=request.prompt_name)
             messages.append(asked.to_openai())
-        messages += [message.to_openai() for message in _remove_instructions(after)]
+        messages += [message.to_openai() for message in remove_instructions(after)]
         return tuple(messages)
 
     def _system_prompt(
@@ -194,12 +205,7 @@ class CompletionWriter:
     ) -> str:
         """Returns the operator's instructions, followed by the caller's own system messages."""
         room = self._run.room
-        callers = "\n\n".join(m.content for m in history if m.role in ("system", "developer") and m.content)
-        recalled = self._run.state.retrieval.items if self._run.state.retrieval else ()
-        memory = render("memory") if recalled else ""
-        operator = "\n\n".join(
-            part for part in (room.system_prompt, callers, memory, self._language_instruction()) if part
-        )
+        operator = build_instructions(self._run, history)
         failed = abandoned_steps(self._run.state)
         earlier = self._run.state.retrieval.earlier_results if self._run.state.retrieval else ()
         if not outcomes and not failed and not earlier:
@@ -217,13 +223,6 @@ class CompletionWriter:
             failed=FAILED_STEPS_RULE + "\n" if failed else "",
             citations=citations,
         )
-
-    def _language_instruction(self) -> str:
-        """Returns the instruction to answer in the user's language; "" for English and translated requests."""
-        understood = self._run.state.understanding
-        if understood is None or understood.language == ENGLISH or understood.translated:
-            return ""
-        return f"Answer in {get_language_name(understood.language)}, the language of the request."
 
     def _tier(self) -> Tier:
         return "fast" if _is_task(self._run) else self._step.tier or self._run.room.answer_tier
@@ -280,11 +279,6 @@ async def _read_stream(stream: AsyncGenerator[ModelChunk, None], writer: DeltaWr
             await writer.end()
     whole, refused = "".join(text), "".join(refusal)
     return _Written(whole or refused, join_tool_calls(calls), finish, bool(refused) and not whole, fields)
-
-
-def _remove_instructions(messages: Iterable[ChatMessage]) -> tuple[ChatMessage, ...]:
-    """Returns the messages without instructions, which are in the system message."""
-    return tuple(message for message in messages if message.role not in ("system", "developer"))
 
 
 def _is_command(run: Run) -> bool:

@@ -1,12 +1,10 @@
-"""Walks the texts of a JSON tree."""
+"""Walks the texts and the values of a JSON tree. Recursive: the doors limit the depth of trees."""
 
 from collections.abc import Collection, Iterator, Mapping
 
 
 def iter_texts(node: object, but: Collection[str] = ()) -> Iterator[str]:
-    """Yields every text in a tree in order, including field names that are not in `but`. Skips other values. Recursive:
-    the doors limit the depth of trees.
-    """
+    """Yields every text in a tree in order, including field names that are not in `but`. Skips other values."""
     if isinstance(node, str):
         yield node
     elif isinstance(node, list):
@@ -17,3 +15,15 @@ def iter_texts(node: object, but: Collection[str] = ()) -> Iterator[str]:
             if name not in but:
                 yield str(name)
             yield from iter_texts(part, but)
+
+
+def iter_leaves(node: object, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], object]]:
+    """Yields every value that is neither a list nor an object, with its path."""
+    if isinstance(node, Mapping):
+        for name, part in node.items():
+            yield from iter_leaves(part, (*path, str(name)))
+    elif isinstance(node, list):
+        for at, part in enumerate(node):
+            yield from iter_leaves(part, (*path, at))
+    else:
+        yield path, node

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agent.core.models import Source
+from agent.core.models import Source, TailorOutput
 from agent.grounded_answers.answer_units import Segment, Unit
 from agent.grounded_answers.confidence import compute_confidence
 from agent.grounded_answers.evidence_checker import CheckedUnit, EvidenceChecker
@@ -14,17 +14,16 @@ from agent.grounded_answers.formats import (
     limit_units,
     merge_formats,
     read_format,
-    read_question_format,
     shape_units,
 )
-from agent.grounded_answers.models import TailorInput, TailorOutput
+from agent.grounded_answers.models import TailorInput
 from agent.grounded_answers.no_answer_text import (
     get_left_out_text,
     get_no_answer_text,
     get_unchecked_text,
     get_unknown_text,
 )
-from agent.grounded_answers.passage_quotes import QUOTATION, list_quotations
+from agent.grounded_answers.passage_quotes import list_quotations
 from agent.grounded_answers.render import Rendered, render
 
 EXECUTIVE_SENTENCES = 3
@@ -49,7 +48,7 @@ class AnswerBuilder:
         self.request = request
         self.checker = EvidenceChecker(request.context_chunks, request.user_query, known)
         self.format = merge_formats(
-            read_format(request.formatting_instructions), read_question_format(request.user_query)
+            read_format(request.formatting_instructions or ""), read_format(request.user_query, is_question=True)
         )
         if request.persona == "Executive":
             self.format = merge_formats(self.format, Format(max_sentences=EXECUTIVE_SENTENCES))
@@ -77,17 +76,13 @@ class AnswerBuilder:
         question = self.request.user_query
         formatted = self._format_units([*units, *self._make_notices(left_out, is_unchecked=is_unchecked)])
         rendered = self.render(formatted)
-        content = rendered.text
-        if self.format.shape == "json":
-            statements = [
-                (_flatten(one.unit), self._list_numbers(one, rendered)) for one in formatted if one.states_fact
-            ]
-            content = format_json(rendered, statements, get_no_answer_text(question))
+        is_json = self.format.shape == "json"
+        content = format_json(rendered, formatted, get_no_answer_text(question)) if is_json else rendered.text
         quotes = [quote for one in units for quote in one.list_quotes()]
         kept = 1 - left_out / written if written else 1.0
         output = TailorOutput(
             content=content,
-            citations=rendered.citations,
+            citations=tuple(rendered.citations.values()),
             tone_used=self.request.persona,
             follow_up_suggestions=suggest_follow_ups(question, quotes, self.checker),
             confidence_score=compute_confidence(question, formatted, self.checker, kept=max(0.0, kept)),
@@ -123,20 +118,7 @@ class AnswerBuilder:
     def _format_units(self, units: Sequence[CheckedUnit]) -> list[CheckedUnit]:
         return shape_units(limit_units(units, self.format), self.format.shape)
 
-    def _list_numbers(self, checked: CheckedUnit, rendered: Rendered) -> list[int]:
-        """Returns the source numbers that a unit cites."""
-        numbers = {(one.chunk_id, one.offset): one.number for one in rendered.citations}
-        chunks = self.checker.chunks
-        return list(
-            dict.fromkeys(numbers[chunks[quote.number - 1].chunk_id, quote.start] for quote in checked.list_quotes())
-        )
-
 
 def quote_passages(request: TailorInput, *, run_id: str = "") -> BuiltAnswer:
     """Returns the answer to a question without a model."""
     return AnswerBuilder(request, run_id=run_id).quote_passages()
-
-
-def _flatten(unit: Unit) -> str:
-    """Returns the text of a unit in one line."""
-    return " ".join(unit.text.split()).removeprefix(QUOTATION)

@@ -14,11 +14,9 @@ from agent.core.errors import BudgetError, ModelError, ModelOutputError
 from agent.core.events import AnswerChecked, AnswerDelta, AnswerStarted, ClaimProblem, FinishReason, StepOutput
 from agent.core.models import JsonObject, PlanStep, Source, Tier
 from agent.grounded_answers import AnswerBuilder, BuiltAnswer, CheckedUnit
-from agent.grounded_answers.brief import Brief, build_messages
+from agent.grounded_answers.brief import Brief, build_prompt
 from agent.grounded_answers.claim_review import ClaimReview, ReviewResult, make_rewrite_messages
 from agent.grounded_answers.entailment import ENTAILMENT_SCHEMA
-from agent.grounded_answers.errors import TailorHallucinationError
-from agent.grounded_answers.schema_form import SchemaForm
 from agent.llm.port import ModelChunk
 from agent.run_context.answer_stream import DeltaWriter
 from agent.run_context.model_calls import MeteredModels
@@ -30,9 +28,9 @@ Action = Literal["accept", "retry_strict", "drop", "say_not_in_documents"]
 
 
 class AnswerTailor:
-    """Writes one attempt at an answer."""
+    """Writes one attempt at an answer. With `shows_early` it is streamed as far as it has been checked."""
 
-    def __init__(self, run: Run, step: PlanStep, attempt: int, brief: Brief) -> None:
+    def __init__(self, run: Run, step: PlanStep, attempt: int, brief: Brief, *, shows_early: bool = True) -> None:
         self._run = run
         self._step = step
         self._attempt = attempt
@@ -41,7 +39,7 @@ class AnswerTailor:
         self._builder = AnswerBuilder(brief.request, run_id=run.run_id, known=brief.known, seen=seen)
         self._models = MeteredModels(run, step.id, attempt)
         self._review = ClaimReview(self._builder, self._ask_entailment)
-        self._form = SchemaForm(self._models, brief.request.user_query, run.state.request.options)
+        self._shows_early = shows_early
         self._checking: asyncio.Task[None] | None = None
         self._shown = ""
         self._outgoing = run.redaction.stream_filters().create()
@@ -51,7 +49,6 @@ class AnswerTailor:
         started = monotonic()
         await self._start(None, f"composed by rule: {reason}")
         answer = await asyncio.to_thread(self._builder.quote_passages)
-        answer = self._form.apply_without_model(answer, reason)
         count = len(answer.output.citations)
         await self._emit(AnswerChecked(claims=count, passed=count, action="accept", duration=monotonic() - started))
         output = self._make_output(answer, tainted=tainted)
@@ -60,11 +57,10 @@ class AnswerTailor:
     async def write(self, feedback: str | None, tier: Tier, why: str, *, tainted: bool) -> StepOutput:
         """Returns the model's answer as far as it is supported.
 
-        Raises `ModelError` for a failed, unreadable or empty reply, also of the rewrite if nothing else is supported,
-        and `TailorSchemaError` if the answer does not fit the schema of the request.
+        Raises `ModelError` for a failed, unreadable or empty reply, also of the rewrite if nothing else is supported.
         """
         await self._start(tier, why)
-        messages = build_messages(self._run, self._brief, self._builder.format, feedback)
+        messages = build_prompt(self._run, self._brief, self._builder.format, feedback)
         text, finish = await self._stream(messages, tier)
         if not text.strip() and finish == "stop":
             raise ModelOutputError("the model's answer is empty", agent_id="tailor")
@@ -73,10 +69,9 @@ class AnswerTailor:
         await self._record(result, "retry_strict" if result.failed else "accept", 0, monotonic() - started)
         if result.failed:
             result = await self._rewrite(messages, text, result, tier)
-        answer = await self._form.apply(await self._review.build(result), tier)
-        output = self._make_output(answer, tainted=tainted, finish=finish)
+        output = self._make_output(await self._review.build(result), tainted=tainted, finish=finish)
         if result.is_hopeless:
-            return output.model_copy(update={"fallback_reason": _make_failure(result).message})
+            return output.model_copy(update={"fallback_reason": result.make_failure().message})
         if self._review.skipped_because:
             told = f"the meaning of the answer was not checked: {self._review.skipped_because}"
             return output.model_copy(update={"fallback_reason": told})
@@ -114,7 +109,7 @@ class AnswerTailor:
                 action=action,
                 problems=tuple(self._describe_problem(one) for one in failed),
                 rewritten=rewritten,
-                failure=_make_failure(result).to_failure() if result.is_hopeless else None,
+                failure=result.make_failure().to_failure() if result.is_hopeless else None,
                 unchecked=self._review.skipped_because,
                 duration=seconds,
             )
@@ -132,7 +127,7 @@ class AnswerTailor:
         understood = self._run.state.understanding
         # An answer that is to be translated, guarded as a whole, shortened or reformatted is not shown before.
         quiet = (understood is not None and understood.translated) or not self._builder.format.is_plain
-        quiet = quiet or self._run.room.guard_output.requires_whole_answer or self._form.is_requested
+        quiet = quiet or self._run.room.guard_output.requires_whole_answer or not self._shows_early
         writer = DeltaWriter(self._run, self._step.id, self._attempt)
         try:
             text, finish = await self._read_stream(stream, writer, quiet=quiet)
@@ -213,12 +208,3 @@ def _list_shown_sources(run: Run) -> tuple[Source, ...]:
         if isinstance(event.body, AnswerDelta):
             shown |= {source.id: source for source in event.body.sources}
     return tuple(shown[number] for number in sorted(shown))
-
-
-def _make_failure(result: ReviewResult) -> TailorHallucinationError:
-    failed = result.failed
-    return TailorHallucinationError(
-        f"no claim of the answer is supported by the documents ({len(failed)} failed; the first: {failed[0].problem})",
-        agent_id="tailor",
-        sentences=len(failed),
-    )

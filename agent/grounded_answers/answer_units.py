@@ -5,18 +5,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from pydantic_core import from_json
+
+from agent.core.json_walk import iter_leaves
+from agent.grounded_answers.passages import remove_links
 from agent.text.pieces import MARKS, Kind, Piece, split_pieces
+from agent.text.terms import fold
 
 _MARK = re.compile(rf"\s*{MARKS}")
 _UNFINISHED_MARK = re.compile(r"[\[\u3010][\d\s,;\u2013-]*$")
 _RANGE = re.compile(r"(\d{1,3})\s*[\u2013-]\s*(\d{1,3})")
 _NUMBER = re.compile(r"\d{1,3}")
-_IMAGE = re.compile(r"!\[([^\[\]\n]{0,300}+)\]\([^()\n]{0,2000}+\)")
-_LINK = re.compile(r"(?<!!)\[([^\[\]\n]{1,300}+)\]\([^()\n]{0,2000}+\)")
-_JSON_START = re.compile(
-    r'\s*(?:```(?:json)?\s*)?\{\s*"(?:answer|response|content|text|result|message|output)"\s*:\s*"', re.IGNORECASE
-)
-_JSON_END = re.compile(r'"\s*(?:,\s*"[^"]*"\s*:.*)?\}\s*(?:```)?\s*$', re.DOTALL)
+_FENCE = re.compile(r"^\s*(?:```(?:json)?)?\s*(?=[{\[])|\s*`*\s*$")
 _END_OF_SENTENCE = re.compile(r"[.!?\u2026:\u3002\uff01\uff1f|`][\"'\u201d\u2019\u00bb)*_\]]*$")
 _MAX_RANGE = 20
 
@@ -49,6 +49,11 @@ class Unit:
         return " ".join(f"{segment.text}{segment.tail}" for segment in self.segments if segment.text or segment.tail)
 
     @property
+    def folded(self) -> str:
+        """The text for comparison with other units: small letters without accents, single spaces."""
+        return " ".join(fold(self.text).split())
+
+    @property
     def cites(self) -> tuple[int, ...]:
         """The cited passages in order, each once."""
         return tuple(dict.fromkeys(number for segment in self.segments for number in segment.cites))
@@ -67,10 +72,10 @@ def parse_answer(answer: str, *, finished: bool = True) -> list[Unit]:
     """Returns the units of an answer; of an unfinished one without the last, which may continue.
 
     A citation on its own belongs to what precedes it. A sentence without a citation takes the next one of its paragraph
-    or list, the rows of a table that of the line before or behind the table. Images and links become their text: they
-    cite nothing, and their addresses could carry data to other sites.
+    or list, the rows of a table that of the line before or behind the table. Links become their text: they cite
+    nothing.
     """
-    plain = _LINK.sub(r"\1", _IMAGE.sub(r"\1", unwrap_json(answer)))
+    plain = remove_links(_read_json_texts(answer))
     pieces = split_pieces(plain)
     if not finished:
         # An unfinished "[1" is the last piece, and will belong to the piece before it.
@@ -80,12 +85,17 @@ def parse_answer(answer: str, *, finished: bool = True) -> list[Unit]:
     return _share_citations(_attach_citations([_parse_unit(piece, plain, end) for piece in pieces]))
 
 
-def unwrap_json(answer: str) -> str:
-    """Returns the text in an unrequested JSON object such as `{"answer": "..."}`, complete or cut off."""
-    match = _JSON_START.match(answer)
-    if match is None:
+def _read_json_texts(answer: str) -> str:
+    """Returns the sentences of an answer that came as JSON, complete or cut off; every other answer as it is."""
+    bare = _FENCE.sub("", answer)
+    if not bare.startswith(("{", "[")):
         return answer
-    return _JSON_END.sub("", answer[match.end() :]).replace('\\"', '"').replace("\\n", "\n")
+    try:
+        value = from_json(bare, allow_partial="trailing-strings")
+    except ValueError:
+        return answer
+    texts = [leaf for _, leaf in iter_leaves(value) if isinstance(leaf, str) and " " in leaf]
+    return "\n\n".join(texts) or answer
 
 
 def _parse_unit(piece: Piece, answer: str, end: int) -> Unit:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from agent.core.events import StepOutput
-from agent.core.languages import ENGLISH, get_language_name
-from agent.core.models import ChatMessage, JsonObject, PlanStep
+from agent.core.models import JsonObject, PlanStep
 from agent.grounded_answers import PERSONAS, Persona, TailorInput
 from agent.grounded_answers.entailment import PASSAGE_CHARS
 from agent.grounded_answers.formats import Format
@@ -17,19 +16,14 @@ from agent.grounded_answers.from_tool_results import (
     read_clarifying_question,
     read_passages,
 )
-from agent.grounded_answers.generate import TONES, describe_format
-from agent.grounded_answers.models import format_place
+from agent.grounded_answers.generate import build_messages
 from agent.planning.compare import parse_comparison
-from agent.prompts import render
-from agent.run_context.outputs import data_block
+from agent.run_context.conversation import build_instructions, remove_instructions
 from agent.run_context.run import Run
 from agent.search.models import RetrievedContext
 
 PROMPT_CHARS = 32_000
 """Characters of all passages in a prompt: about 8,000 tokens. The more relevant ones come first."""
-QUESTION_CHARS = 8_000
-KNOWN_CHARS = 4_000
-MEMORY_CHARS = 4_000
 HISTORY_MESSAGES = 20
 
 
@@ -67,26 +61,21 @@ def build_brief(run: Run, outcomes: Sequence[tuple[PlanStep, StepOutput]]) -> Br
     return _make_brief(run, (*read_passages(output.value for output in found), *quoted), (), is_extractive=not others)
 
 
-def build_messages(run: Run, brief: Brief, form: Format, feedback: str | None) -> tuple[JsonObject, ...]:
-    """Returns the prompt: trusted text in the system message, the question and each passage in blocks of the user's."""
+def build_prompt(run: Run, brief: Brief, form: Format, feedback: str | None) -> tuple[JsonObject, ...]:
+    """Returns the prompt of an answer in a run, with its conversation and memories."""
     history = run.state.retrieval.history if run.state.retrieval else ()
     memories = run.state.retrieval.items if run.state.retrieval else ()
-    messages: list[JsonObject] = [{"role": "system", "content": _build_system_prompt(run, brief, form, history)}]
-    messages += [one.to_openai() for one in history if one.role not in ("system", "developer")][-HISTORY_MESSAGES:]
-    parts = [data_block("user_request", run.state.question, limit=QUESTION_CHARS)]
-    if memories:
-        remembered = "\n".join(f"- {item.text}" for item in memories)
-        parts.insert(0, data_block("memory", remembered, limit=MEMORY_CHARS))
-    for number, chunk in enumerate(brief.request.context_chunks, start=1):
-        parts.append(
-            data_block("result", chunk.content, limit=PASSAGE_CHARS, number=f"[{number}]", source=format_place(chunk))
-        )
-    parts += [data_block("result", text, limit=KNOWN_CHARS) for text in brief.known]
-    question = "\n".join(parts)
-    if feedback:
-        question += f"\n\nAn earlier answer was not accepted: {feedback}"
-    messages.append(ChatMessage(role="user", content=question, images=run.state.request.images).to_openai())
-    return tuple(messages)
+    return build_messages(
+        brief.request,
+        form,
+        instructions=build_instructions(run, history),
+        voice=brief.voice,
+        history=[one.to_openai() for one in remove_instructions(history)][-HISTORY_MESSAGES:],
+        memories="\n".join(f"- {item.text}" for item in memories),
+        known=brief.known,
+        feedback=feedback,
+        images=run.state.request.images,
+    )
 
 
 def _make_brief(
@@ -162,26 +151,3 @@ def _list_quoted_passages(step: PlanStep, output: StepOutput) -> list[RetrievedC
         for number, (source, text) in enumerate(texts, start=1)
         if text.strip()
     ]
-
-
-def _build_system_prompt(run: Run, brief: Brief, form: Format, history: Sequence[ChatMessage]) -> str:
-    callers = "\n\n".join(m.content for m in history if m.role in ("system", "developer") and m.content)
-    recalled = run.state.retrieval.items if run.state.retrieval else ()
-    memory = render("memory") if recalled else ""
-    operator = "\n\n".join(
-        part for part in (run.room.system_prompt, callers, memory, _get_language_instruction(run)) if part
-    )
-    return render(
-        "tailor",
-        system=f"{operator}\n\n" if operator else "",
-        persona=f"{brief.voice}\n\n" if brief.voice else "",
-        tone=TONES[brief.request.persona],
-        form=describe_format(brief.request, form),
-    )
-
-
-def _get_language_instruction(run: Run) -> str:
-    understood = run.state.understanding
-    if understood is None or understood.language == ENGLISH or understood.translated:
-        return ""
-    return f"Answer in {get_language_name(understood.language)}, the language of the request."

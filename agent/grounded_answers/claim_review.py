@@ -1,23 +1,27 @@
 """`ClaimReview`: the checks of one written answer, the single rewrite of what failed, and what remains."""
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from pydantic import JsonValue
-
+from agent.core.errors import AgentError
 from agent.core.models import JsonObject
 from agent.grounded_answers.answer_builder import AnswerBuilder, BuiltAnswer
 from agent.grounded_answers.answer_units import Unit, parse_answer
 from agent.grounded_answers.entailment import AskEntailment, EntailmentCheck
 from agent.grounded_answers.evidence_checker import CheckedUnit
 from agent.grounded_answers.render import select_presentable, select_supported
-from agent.grounded_answers.rewrite import describe_problems, list_problems, replace_failed
+from agent.grounded_answers.rewrite import describe_problems, replace_failed
 from agent.prompts import render
 
 AskAnswer = Callable[[tuple[JsonObject, ...]], Awaitable[str]]
 """Asks a model for an answer. Raises `ModelError` and `BudgetError`."""
+
+
+class TailorHallucinationError(AgentError):
+    """Recorded, not raised, if no claim of a model's answer is supported, also after the rewrite."""
+
+    code = "ERR_TAILOR_HALLUCINATION"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,7 @@ class ReviewResult:
     @property
     def failed(self) -> list[CheckedUnit]:
         """The units that failed."""
-        return list_problems(self.units)
+        return [one for one in self.units if one.problem]
 
     @property
     def claims(self) -> int:
@@ -45,6 +49,12 @@ class ReviewResult:
     def is_hopeless(self) -> bool:
         """Whether claims failed and none is supported."""
         return bool(self.failed) and not self.has_support
+
+    def make_failure(self) -> TailorHallucinationError:
+        """Returns the failure to record for a hopeless answer."""
+        count, problem = len(self.failed), self.failed[0].problem
+        message = f"no claim of the answer is supported by the documents ({count} failed; the first: {problem})"
+        return TailorHallucinationError(message, agent_id="tailor", sentences=count)
 
 
 class ClaimReview:
@@ -62,11 +72,11 @@ class ClaimReview:
 
     async def review_text(self, text: str) -> ReviewResult:
         """Returns the result for a whole answer. Checks the meaning of all open claims in one call."""
-        return await self._review_units(await asyncio.to_thread(self._parse, text))
+        return await self._review_units(await asyncio.to_thread(parse_answer, text))
 
     async def review_complete_paragraphs(self, text: str) -> None:
         """Checks the open claims in all paragraphs of a growing answer except the last, which may continue."""
-        units = await asyncio.to_thread(self._parse, text)
+        units = await asyncio.to_thread(parse_answer, text)
         complete = [unit for unit in units if unit.block < units[-1].block] if units else []
         await self._entailment.check(await asyncio.to_thread(self._checker.check, complete))
 
@@ -95,9 +105,6 @@ class ClaimReview:
         await self._entailment.check(checked)
         return ReviewResult(tuple(self._checker.check(units)))
 
-    def _parse(self, text: str) -> list[Unit]:
-        return parse_answer(_read_json_texts(text) if self._builder.format.shape == "json" else text)
-
 
 def make_rewrite_messages(
     messages: Sequence[JsonObject], text: str, failed: Sequence[CheckedUnit]
@@ -108,21 +115,3 @@ def make_rewrite_messages(
         {"role": "assistant", "content": text},
         {"role": "user", "content": render("tailor_strict", problems=describe_problems(failed))},
     )
-
-
-def _read_json_texts(text: str) -> str:
-    """Returns the sentences of a reply that came as JSON instead of plain text; else the reply."""
-    bare = text.strip().removeprefix("```json").removeprefix("```").removesuffix("```").strip()
-    try:
-        value: JsonValue = json.loads(bare)
-    except ValueError:
-        return text
-    return "\n\n".join(_list_texts(value))
-
-
-def _list_texts(value: JsonValue) -> list[str]:
-    if isinstance(value, dict):
-        return [text for one in value.values() for text in _list_texts(one)]
-    if isinstance(value, list):
-        return [text for one in value for text in _list_texts(one)]
-    return [value] if isinstance(value, str) and " " in value else []

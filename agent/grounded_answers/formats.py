@@ -11,7 +11,7 @@ from agent.core.models import FrozenModel
 from agent.grounded_answers.answer_units import Segment, Unit
 from agent.grounded_answers.evidence_checker import CheckedUnit
 from agent.grounded_answers.render import Rendered
-from agent.grounded_answers.requested_form import LIMIT, SHAPES, SMALL, Shape, is_instruction
+from agent.text.requested_form import LIMIT, SHAPES, SMALL, Shape, is_instruction
 
 
 class Format(FrozenModel):
@@ -25,18 +25,6 @@ class Format(FrozenModel):
     def is_plain(self) -> bool:
         """Whether the answer may be streamed as the model writes it."""
         return self == Format()
-
-
-def read_format(instructions: str | None) -> Format:
-    """Returns the format that formatting instructions ask for."""
-    return _read(instructions or "", is_question=False)
-
-
-def read_question_format(question: str) -> Format:
-    """Returns the format that a question asks for: "... as JSON", "in at most two sentences".
-
-    Only instructions count: "what does the table on page 3 list?" is none."""
-    return _read(question, is_question=True)
 
 
 def merge_formats(first: Format, second: Format) -> Format:
@@ -86,7 +74,7 @@ def shape_units(units: Sequence[CheckedUnit], shape: Shape) -> list[CheckedUnit]
         if not one.is_notice and (one.states_fact or (one.unit.kind == "sentence" and not one.unit.introduces))
     ]
     if shape == "bullets":
-        return notices + [replace(one, unit=_flatten_unit(one.unit, 0, "- ")) for one in facts]
+        return notices + [replace(one, unit=_flatten_unit(one.unit, "- ")) for one in facts]
     headed = {one.unit.block for one in units if one.unit.kind == "head"}
     tables = [one for one in units if one.unit.block in headed]  # tables stay as they are
     others = [one for one in facts if one.unit.block not in headed]
@@ -99,17 +87,24 @@ def shape_units(units: Sequence[CheckedUnit], shape: Shape) -> list[CheckedUnit]
     return notices + head + [_make_row(one) for one in others] + tables
 
 
-def format_json(rendered: Rendered, statements: Sequence[tuple[str, Sequence[int]]], no_answer: str) -> str:
+def format_json(rendered: Rendered, units: Sequence[CheckedUnit], no_answer: str) -> str:
     """Returns the answer as a JSON object: whole, and statement by statement with the numbers of its sources.
 
     `no_answer` is its text if nothing was found."""
     sources = [{"id": source.id, "name": source.name, "url": source.url} for source in rendered.sources]
-    claims = [{"text": text, "citations": list(numbers)} for text, numbers in statements]
+    claims = [
+        {"text": _flatten_unit(one.unit).text, "citations": rendered.list_numbers(one.list_quotes())}
+        for one in units
+        if one.states_fact
+    ]
     body = {"answer": rendered.text or no_answer, "statements": claims, "sources": sources}
     return json.dumps(body, ensure_ascii=False, indent=2)
 
 
-def _read(text: str, *, is_question: bool) -> Format:
+def read_format(text: str, *, is_question: bool = False) -> Format:
+    """Returns the format that instructions ask for, or a question: "... as JSON", "in at most two sentences".
+
+    Of a question, only instructions count: "what does the table on page 3 list?" is none."""
     shape: Shape = next((s for s, word, order in SHAPES if (order if is_question else word).search(text)), "plain")
     sentences = words = None
     for match in LIMIT.finditer(text):
@@ -134,15 +129,15 @@ def _join_segments(checked: CheckedUnit, unit: Unit, text: str) -> CheckedUnit:
     return CheckedUnit(replace(unit, segments=(Segment(text, unit.cites),)), (quotes,) if quotes else ())
 
 
-def _flatten_unit(unit: Unit, block: int, marker: str) -> Unit:
+def _flatten_unit(unit: Unit, marker: str = "") -> Unit:
+    """Returns the unit in one line; a table row with semicolons between its cells."""
     if unit.kind == "row":
         cells = [cell.strip() for cell in unit.text.strip().strip("|").split("|")]
-        return Unit("sentence", block, (Segment("; ".join(cells), unit.cites),), marker)
+        return Unit("sentence", 0, (Segment("; ".join(cells), unit.cites),), marker)
     segments = tuple(replace(one, text=" ".join(one.text.split())) for one in unit.segments)
-    return Unit("sentence", block, segments, marker)
+    return Unit("sentence", 0, segments, marker)
 
 
 def _make_row(checked: CheckedUnit) -> CheckedUnit:
-    line = _flatten_unit(checked.unit, 0, "")
-    text = line.text.replace("|", "\\|")
-    return _join_segments(checked, Unit("row", 0, (), ""), f"| {text} |  |")
+    text = _flatten_unit(checked.unit).text.replace("|", "\\|")
+    return _join_segments(checked, Unit("row", 0, ()), f"| {text} |  |")

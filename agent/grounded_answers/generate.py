@@ -1,14 +1,20 @@
 """The prompt of an answer from passages, and an answer that is written, checked and returned as a whole."""
 
+from collections.abc import Sequence
+
 from agent.core.errors import ModelOutputError
-from agent.core.models import JsonObject
+from agent.core.models import ChatMessage, JsonObject
 from agent.grounded_answers.answer_builder import AnswerBuilder, BuiltAnswer
 from agent.grounded_answers.claim_review import AskAnswer, ClaimReview, make_rewrite_messages
 from agent.grounded_answers.entailment import PASSAGE_CHARS, AskEntailment
 from agent.grounded_answers.formats import Format
 from agent.grounded_answers.models import Persona, TailorInput, format_place
 from agent.prompts import render
-from agent.prompts.blocks import block
+from agent.run_context.outputs import data_block
+
+QUESTION_CHARS = 8_000
+KNOWN_CHARS = 4_000
+MEMORY_CHARS = 4_000
 
 TONES: dict[Persona, str] = {
     "Technical": "Write for a technical reader: keep identifiers, units and tables, and leave out no condition.",
@@ -22,7 +28,7 @@ async def write_answer(builder: AnswerBuilder, ask: AskAnswer, ask_entailment: A
 
     Raises what `ask` raises, and `ModelOutputError` for an empty reply.
     """
-    messages = _build_messages(builder)
+    messages = build_messages(builder.request, builder.format)
     text = await ask(messages)
     if not text.strip():
         raise ModelOutputError("the model's answer is empty", agent_id="tailor")
@@ -34,7 +40,40 @@ async def write_answer(builder: AnswerBuilder, ask: AskAnswer, ask_entailment: A
     return await review.build(result)
 
 
-def describe_format(request: TailorInput, form: Format) -> str:
+def build_messages(
+    request: TailorInput,
+    form: Format,
+    *,
+    instructions: str = "",
+    voice: str = "",
+    history: Sequence[JsonObject] = (),
+    memories: str = "",
+    known: Sequence[str] = (),
+    feedback: str | None = None,
+    images: tuple[str, ...] = (),
+) -> tuple[JsonObject, ...]:
+    """Returns the prompt: trusted text in the system message, the question and each passage in blocks of the user's."""
+    system = render(
+        "tailor",
+        system=f"{instructions}\n\n" if instructions else "",
+        persona=f"{voice}\n\n" if voice else "",
+        tone=TONES[request.persona],
+        form=_describe_format(request, form),
+    )
+    parts = [data_block("memory", memories, limit=MEMORY_CHARS)] if memories else []
+    parts.append(data_block("user_request", request.user_query, limit=QUESTION_CHARS))
+    parts += [
+        data_block("result", chunk.content, limit=PASSAGE_CHARS, number=f"[{number}]", source=format_place(chunk))
+        for number, chunk in enumerate(request.context_chunks, start=1)
+    ]
+    parts += [data_block("result", text, limit=KNOWN_CHARS) for text in known]
+    if feedback:
+        parts.append(f"\nAn earlier answer was not accepted: {feedback}")
+    asked = ChatMessage(role="user", content="\n".join(parts), images=images).to_openai()
+    return {"role": "system", "content": system}, *history, asked
+
+
+def _describe_format(request: TailorInput, form: Format) -> str:
     """Returns the prompt's lines about the form. JSON, lists and tables are made from plain sentences afterwards."""
     lines = []
     if form.shape == "plain" and request.formatting_instructions:
@@ -46,19 +85,3 @@ def describe_format(request: TailorInput, form: Format) -> str:
     if form.max_words is not None:
         lines.append(f"- At most {form.max_words} words.")
     return "\n".join(lines)
-
-
-def _build_messages(builder: AnswerBuilder) -> tuple[JsonObject, ...]:
-    request = builder.request
-    form = describe_format(request, builder.format)
-    results = [
-        block("result", chunk.content[:PASSAGE_CHARS], number=f"[{number}]", source=format_place(chunk))
-        for number, chunk in enumerate(request.context_chunks, start=1)
-    ]
-    return (
-        {
-            "role": "system",
-            "content": render("tailor", system="", persona="", tone=TONES[request.persona], form=form),
-        },
-        {"role": "user", "content": "\n".join([block("user_request", request.user_query), *results])},
-    )

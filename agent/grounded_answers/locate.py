@@ -2,22 +2,29 @@
 
 import hashlib
 import re
-from collections.abc import Sequence
 
-from pydantic import JsonValue
+from pydantic import TypeAdapter, ValidationError
 
-from agent.grounded_answers.models import SourceCitation, get_document_name, list_numbers
+from agent.core.models import SourceCitation
+from agent.grounded_answers.models import get_document_name, list_numbers
 from agent.search.models import RetrievedContext
 
 _RUN = re.compile(r"^run_([0-9a-f]{32})$")
 _CITATION = re.compile(r"^cit_([0-9a-f]{32})_([0-9a-f]{12})$")
-
 _PDF = re.compile(r"\.pdf(?:$|\?)", re.IGNORECASE)
 
 Box = tuple[int, float, float, float, float]
+"""A page, and the left, upper, right and lower edge of the box on it, in points."""
+_BLOCKS: TypeAdapter[list[tuple[int, int, int | None, tuple[float, float, float, float] | None]]] = TypeAdapter(
+    list[tuple[int, int, int | None, tuple[float, float, float, float] | None]]
+)
+"""Start and end in the document's text, page, and box of each block of a chunk, as the index stores them."""
+_BOXES: TypeAdapter[tuple[Box, ...]] = TypeAdapter(tuple[Box, ...])
 
 
-def make_citation(chunk: RetrievedContext, start: int, end: int, *, number: int, run_id: str = "") -> SourceCitation:
+def make_citation(
+    chunk: RetrievedContext, start: int, end: int, *, number: int = 0, run_id: str = ""
+) -> SourceCitation:
     """Returns the citation of `chunk.content[start:end]`.
 
     Pages and boxes are those of the blocks that contain the words, or of the whole chunk if it has no blocks."""
@@ -62,39 +69,17 @@ def parse_run_id(citation: str) -> str | None:
     return f"run_{match[1]}" if match else None
 
 
-def list_blocks(chunk: RetrievedContext) -> list[tuple[int, int, int | None, tuple[float, float, float, float] | None]]:
-    """Returns the stored blocks of a chunk: start and end in the document's text, page, box."""
-    found = []
-    listed = chunk.metadata.get("blocks")
-    for block in listed if isinstance(listed, list) else ():
-        if isinstance(block, list) and len(block) == 4 and isinstance(block[0], int) and isinstance(block[1], int):
-            page = block[2] if isinstance(block[2], int) else None
-            found.append((block[0], block[1], page, _parse_corners(block[3])))
-    return found
-
-
 def _find_place(chunk: RetrievedContext, start: int, end: int) -> tuple[tuple[int, ...], tuple[Box, ...]]:
-    blocks = [block for block in list_blocks(chunk) if block[0] < end and block[1] > start]
-    if blocks:
-        pages = tuple(dict.fromkeys(page for _, _, page, _ in blocks if page is not None))
-        return pages, tuple((page or 1, *box) for _, _, page, box in blocks if box is not None)
-    listed = chunk.metadata.get("boxes")
-    boxes = [_parse_box(box) for box in listed] if isinstance(listed, list) else []
-    return list_numbers(chunk.metadata, "pages"), tuple(box for box in boxes if box is not None)
-
-
-def _parse_box(value: JsonValue) -> Box | None:
-    if not isinstance(value, list) or len(value) != 5 or not isinstance(value[0], int):
-        return None
-    corners = _parse_corners(value[1:])
-    return None if corners is None else (value[0], *corners)
-
-
-def _parse_corners(value: JsonValue | Sequence[JsonValue]) -> tuple[float, float, float, float] | None:
-    if not isinstance(value, list) or len(value) != 4:
-        return None
-    numbers = [float(number) for number in value if isinstance(number, int | float)]
-    return (numbers[0], numbers[1], numbers[2], numbers[3]) if len(numbers) == 4 else None
+    try:
+        blocks = _BLOCKS.validate_python(chunk.metadata.get("blocks") or [])
+        boxes = _BOXES.validate_python(chunk.metadata.get("boxes") or [])
+    except ValidationError:  # a passage of another program's tool
+        blocks, boxes = [], ()
+    within = [block for block in blocks if block[0] < end and block[1] > start]
+    if not within:
+        return list_numbers(chunk.metadata, "pages"), boxes
+    pages = tuple(dict.fromkeys(page for _, _, page, _ in within if page is not None))
+    return pages, tuple((page or 1, *box) for _, _, page, box in within if box is not None)
 
 
 def _link_to_page(chunk: RetrievedContext, pages: tuple[int, ...]) -> str | None:

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from agent.core.models import FrozenModel, JsonObject, SourceCitation, TailorOutput
+from agent.core.models import FrozenModel, JsonObject
 from agent.search.models import RetrievedContext
 
 Persona = Literal["Technical", "Executive", "General"]
@@ -62,18 +62,3 @@ def list_numbers(metadata: JsonObject, key: str) -> tuple[int, ...]:
     if not isinstance(values, list):
         return ()
     return tuple(number for number in values if isinstance(number, int) and not isinstance(number, bool))
-
-
-__all__ = [
-    "PERSONAS",
-    "Persona",
-    "Quote",
-    "SourceCitation",
-    "TailorInput",
-    "TailorOutput",
-    "describe_surroundings",
-    "format_place",
-    "get_document_name",
-    "list_headings",
-    "list_numbers",
-]

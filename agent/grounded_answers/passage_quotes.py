@@ -4,7 +4,8 @@ Nothing is concluded from them. The personas get the same passages in different 
 whole passages with tables, `Executive` one sentence of each.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from agent.grounded_answers.answer_units import Segment, Unit
 from agent.grounded_answers.evidence_checker import CheckedUnit, EvidenceChecker
@@ -142,8 +143,8 @@ def _make_quotations(
     passage: Passage, chosen: Sequence[int], block: int, *, by_sentence: bool
 ) -> Iterator[CheckedUnit]:
     """Yields the chosen parts as quotations: paragraphs, list items, and tables with their heads."""
-    for paragraph, group in _group_by_block(passage, chosen):
-        own_block = block + paragraph
+    for paragraph, members in groupby(chosen, key=lambda at: passage.parts[at].piece.block):
+        group, own_block = list(members), block + paragraph
         head = passage.parts[group[0]].head
         if head:
             yield CheckedUnit(Unit("head", own_block, (Segment(clean_text(head)),), QUOTATION))
@@ -180,13 +181,6 @@ def _quote_best_sentence(passage: Passage, scores: Sequence[int], block: int) ->
 
 def _is_quotable(part: Part) -> bool:
     return part.piece.kind in ("sentence", "row", "code") and any(letter.isalnum() for letter in part.text)
-
-
-def _group_by_block(passage: Passage, chosen: Iterable[int]) -> Iterator[tuple[int, list[int]]]:
-    groups: dict[int, list[int]] = {}
-    for at in chosen:
-        groups.setdefault(passage.parts[at].piece.block, []).append(at)
-    yield from groups.items()
 
 
 def _format_title(passage: Passage, persona: Persona) -> str:

@@ -1,7 +1,6 @@
 """A passage prepared for comparison: its pieces, their values and words, and spans that can be quoted."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,9 +13,6 @@ from agent.text.values import KnownValues, ValueMention
 
 QUOTE_CHARS = 900
 """The longest quote: about a whole chunk of prose."""
-QUOTE_PIECES = 12
-PIECE_COST = 0.75
-"""The number of shared words that one more piece must add to a quote."""
 _FOOTNOTE = re.compile(MARKS)
 _IMAGE = re.compile(r"!\[([^\[\]\n]{0,300}+)\]\([^()\n]{0,2000}+\)")
 _LINK = re.compile(r"(?<!!)\[([^\[\]\n]{1,300}+)\]\([^()\n]{0,2000}+\)")
@@ -93,16 +89,6 @@ class Passage:
         """Returns the quote of `parts[first:last]`."""
         return Quote(self.number, self.parts[first].piece.start, self.parts[last - 1].piece.end)
 
-    def iterate_windows(self) -> Iterator[tuple[int, int]]:
-        """Yields the spans `parts[first:last]` that are short enough for one quote."""
-        for first, opening in enumerate(self.parts):
-            if opening.piece.kind == "rule" or (opening.piece.kind == "heading" and len(self.parts) > 1):
-                continue
-            for last in range(first + 1, min(first + QUOTE_PIECES, len(self.parts)) + 1):
-                if last > first + 1 and self.parts[last - 1].piece.end - opening.piece.start > QUOTE_CHARS:
-                    break
-                yield first, last
-
 
 def find_verbatim(passage: Passage, text: str, head: str = "") -> Quote | None:
     """Returns the quote of a text that is one whole sentence or row of the passage, or several in order.
@@ -144,18 +130,18 @@ def find_words(passage: Passage, words: str) -> Quote | None:
 
 
 def find_best_quote(passage: Passage, text: str, values: list[ValueMention]) -> Quote | None:
-    """Returns the span that holds most of the values of a claim and, among those, shares most of its words."""
+    """Returns the span of the part that holds most of the values and words of a claim, and of the other values."""
+    quotable = [at for at, part in enumerate(passage.parts) if part.piece.kind not in ("rule", "heading")]
+    if not quotable:
+        return passage.make_quote(0, len(passage.parts)) if passage.parts else None
     terms = frozenset(extract_query_terms(text))
-    held = [frozenset(at for at, value in enumerate(values) if part.values.contains(value)) for part in passage.parts]
-    best: tuple[tuple[float, ...], Quote] | None = None
-    for first, last in passage.iterate_windows():
-        covered = len(frozenset[int]().union(*held[first:last]))
-        shared = len(terms & frozenset[str]().union(*(part.terms for part in passage.parts[first:last])))
-        quote = passage.make_quote(first, last)
-        score = (covered, shared - PIECE_COST * (last - first - 1), quote.start - quote.end)
-        if best is None or score > best[0]:
-            best = score, quote
-    return best[1] if best is not None else None
+    held = {at: {one.text for one in values if passage.parts[at].values.contains(one)} for at in quotable}
+    chosen = [max(quotable, key=lambda at: (len(held[at]), len(terms & passage.parts[at].terms), -at))]
+    for value in values:
+        if not any(value.text in held[at] for at in chosen):
+            chosen += [at for at in quotable if value.text in held[at]][:1]
+    quote = passage.make_quote(min(chosen), max(chosen) + 1)
+    return quote if quote.end - quote.start <= QUOTE_CHARS else passage.make_quote(chosen[0], chosen[0] + 1)
 
 
 def normalize_text(text: str) -> str:
@@ -166,8 +152,12 @@ def normalize_text(text: str) -> str:
 
 def clean_text(text: str) -> str:
     """Returns a passage's text in one line, without its own footnotes, images, addresses of links and line marks."""
-    plain = _LINK.sub(r"\1", _IMAGE.sub(r"\1", _FOOTNOTE.sub("", text)))
-    return " ".join(_LINE_START.sub("", plain).split())
+    return " ".join(_LINE_START.sub("", remove_links(_FOOTNOTE.sub("", text))).split())
+
+
+def remove_links(text: str) -> str:
+    """Returns a text with the words of its links and images only: their addresses could carry data to other sites."""
+    return _LINK.sub(r"\1", _IMAGE.sub(r"\1", text))
 
 
 def _find_span(passage: Passage, words: str) -> tuple[int, int] | None:

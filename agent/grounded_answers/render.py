@@ -3,15 +3,14 @@
 The text of the first units is always a prefix of the text of all units, so that it can be streamed.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
-from agent.core.models import Source
+from agent.core.models import Source, SourceCitation
 from agent.grounded_answers.answer_units import Segment
 from agent.grounded_answers.evidence_checker import CheckedUnit, EvidenceChecker
 from agent.grounded_answers.locate import make_citation
-from agent.grounded_answers.models import Quote, SourceCitation, get_document_name
-from agent.text.terms import fold
+from agent.grounded_answers.models import Quote
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +18,12 @@ class Rendered:
     """An answer with its evidence: `[n]` cites the source with id `n`, whose quotes are the cited words."""
 
     text: str
-    citations: tuple[SourceCitation, ...] = ()
+    citations: dict[Quote, SourceCitation] = field(default_factory=dict)
     sources: tuple[Source, ...] = ()
+
+    def list_numbers(self, quotes: Iterable[Quote]) -> list[int]:
+        """Returns the numbers of the sources of some quotes, each once."""
+        return list(dict.fromkeys(self.citations[quote].number for quote in quotes))
 
 
 def select_supported(checked: Iterable[CheckedUnit]) -> list[CheckedUnit]:
@@ -30,10 +33,9 @@ def select_supported(checked: Iterable[CheckedUnit]) -> list[CheckedUnit]:
     seen: set[str] = set()
     passed: list[CheckedUnit] = []
     for one in checked:
-        text = " ".join(fold(one.unit.text).split())
-        if one.problem or one.is_open or (one.unit.kind == "sentence" and text in seen):
+        if one.problem or one.is_open or (one.unit.kind == "sentence" and one.unit.folded in seen):
             continue
-        seen.add(text)
+        seen.add(one.unit.folded)
         passed.append(one)
     rows = {one.unit.block for one in passed if one.unit.kind == "row"}
     passed = [one for one in passed if one.unit.kind not in ("head", "rule") or one.unit.block in rows]
@@ -74,15 +76,16 @@ def render(
     numbers = {(source.name, _strip_fragment(source.url)): source.id for source in shown}
     citations: dict[Quote, SourceCitation] = {}
     for quote in (quote for one in units for quote in one.list_quotes()):
-        chunk = checker.chunks[quote.number - 1]
-        number = numbers.setdefault(_get_source_key(quote, checker), len(numbers) + 1)
-        citations.setdefault(quote, make_citation(chunk, quote.start, quote.end, number=number, run_id=run_id))
+        cited = make_citation(checker.chunks[quote.number - 1], quote.start, quote.end, run_id=run_id)
+        name = cited.source if cited.page is None else f"{cited.source}, page {cited.page}"
+        number = numbers.setdefault((name, _strip_fragment(cited.url)), len(numbers) + 1)
+        citations[quote] = cited.model_copy(update={"number": number})
+    rendered = Rendered("", citations, _list_sources(tuple(citations.values()), numbers, shown))
     parts: list[str] = []
     for at, one in enumerate(units):
         parts.append(_get_separator(units[at - 1], one) if at else "")
-        parts.append(_format_unit(one, lambda quote: numbers[_get_source_key(quote, checker)]))
-    cited = tuple(citations.values())
-    return Rendered("".join(parts), cited, _list_sources(cited, numbers, shown))
+        parts.append(_format_unit(one, rendered))
+    return replace(rendered, text="".join(parts))
 
 
 def _list_sources(
@@ -127,12 +130,12 @@ def _get_separator(before: CheckedUnit, after: CheckedUnit) -> str:
     return " " if after.unit.kind == "sentence" and not after.unit.marker else "\n"
 
 
-def _format_unit(checked: CheckedUnit, number_of: Callable[[Quote], int]) -> str:
+def _format_unit(checked: CheckedUnit, rendered: Rendered) -> str:
     unit = checked.unit
     if not checked.quotes:
         return f"{unit.marker}{unit.text}"
     marked = [
-        (segment, "".join(f"[{n}]" for n in dict.fromkeys(map(number_of, quotes))))
+        (segment, "".join(f"[{number}]" for number in rendered.list_numbers(quotes)))
         for segment, quotes in zip(unit.segments, checked.quotes, strict=True)
     ]
     if unit.kind == "row":
@@ -155,14 +158,6 @@ def _merge_segments(marked: Sequence[tuple[Segment, str]]) -> list[tuple[Segment
         else:
             joined.append((segment, marks))
     return joined
-
-
-def _get_source_key(quote: Quote, checker: EvidenceChecker) -> tuple[str, str | None]:
-    """Returns the name and address of the source, which is a page of a document."""
-    chunk = checker.chunks[quote.number - 1]
-    page = make_citation(chunk, quote.start, quote.end, number=1).page
-    name = get_document_name(chunk)
-    return f"{name}, page {page}" if page is not None else name, _strip_fragment(chunk.source_url)
 
 
 def _strip_fragment(url: str | None) -> str | None:

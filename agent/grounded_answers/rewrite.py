@@ -6,16 +6,10 @@ from dataclasses import replace
 
 from agent.grounded_answers.answer_units import Unit, parse_answer
 from agent.grounded_answers.evidence_checker import CheckedUnit
-from agent.text.terms import fold
 
 _NUMBERED = re.compile(r"^\s*(\d{1,3})[.):]\s*(.*)$")
 _GIVEN_UP = re.compile(r"^[\W_]*$")
 SHOWN_CHARS = 600
-
-
-def list_problems(checked: Sequence[CheckedUnit]) -> list[CheckedUnit]:
-    """Returns the units that failed."""
-    return [one for one in checked if one.problem]
 
 
 def describe_problems(failed: Sequence[CheckedUnit]) -> str:
@@ -33,7 +27,7 @@ def replace_failed(checked: Sequence[CheckedUnit], reply: str) -> list[Unit]:
     fails again.
     """
     lines = _parse_lines(reply)
-    kept_texts = {_fold_text(one.unit) for one in checked if not one.problem}
+    kept_texts = {one.unit.folded for one in checked if not one.problem}
     units: list[Unit] = []
     number = 0
     for one in checked:
@@ -48,7 +42,7 @@ def replace_failed(checked: Sequence[CheckedUnit], reply: str) -> list[Unit]:
             units += _replace_with_line(one.unit, text) or [one.unit]
         elif number == 1:
             others = [replace(unit, block=one.unit.block) for unit in parse_answer(text)]
-            units += [unit for unit in others if _fold_text(unit) not in kept_texts]
+            units += [unit for unit in others if unit.folded not in kept_texts]
     return units
 
 
@@ -59,10 +53,6 @@ def _replace_with_line(old: Unit, line: str) -> list[Unit]:
         for at, unit in enumerate(parse_answer(line))
         if unit.kind in ("sentence", old.kind)
     ]
-
-
-def _fold_text(unit: Unit) -> str:
-    return " ".join(fold(unit.text).split())
 
 
 def _parse_lines(reply: str) -> dict[int, str]:

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from agent.core.models import FrozenModel
+from agent.core.models import FrozenModel, SourceCitation
 from agent.grounded_answers.locate import make_citation
-from agent.grounded_answers.models import SourceCitation
 from agent.search.lexical import Passage
 from agent.search.models import RetrievedContext
 

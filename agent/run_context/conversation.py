@@ -1,9 +1,14 @@
-"""Selects the messages of a conversation for a model: the newest ones, without splitting a tool exchange."""
+"""Selects the messages of a conversation for a model, and the instructions that precede them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import ChatMessage
 from agent.core.run_state import RunState
+from agent.prompts import render
+from agent.run_context.run import Run
+
+INSTRUCTION_ROLES = ("system", "developer")
 
 
 def split_at_prompt(state: RunState) -> tuple[tuple[ChatMessage, ...], tuple[ChatMessage, ...]]:
@@ -17,6 +22,23 @@ def split_at_prompt(state: RunState) -> tuple[tuple[ChatMessage, ...], tuple[Cha
     if position is None or state.request.messages is None:
         return history, ()
     return history[:position], history[position:]
+
+
+def build_instructions(run: Run, history: Sequence[ChatMessage]) -> str:
+    """Returns the trusted part of a system message: the room's and the caller's instructions, what memories are, and
+    the language to answer in."""
+    callers = [message.content for message in history if message.role in INSTRUCTION_ROLES and message.content]
+    memory = render("memory") if run.state.retrieval and run.state.retrieval.items else ""
+    understood = run.state.understanding
+    language = ""
+    if understood is not None and understood.language != ENGLISH and not understood.translated:
+        language = f"Answer in {get_language_name(understood.language)}, the language of the request."
+    return "\n\n".join(part for part in (run.room.system_prompt, *callers, memory, language) if part)
+
+
+def remove_instructions(messages: Iterable[ChatMessage]) -> tuple[ChatMessage, ...]:
+    """Returns the messages without instructions, which are in the system message."""
+    return tuple(message for message in messages if message.role not in INSTRUCTION_ROLES)
 
 
 def take_newest_messages(messages: Sequence[ChatMessage], limit: int) -> tuple[ChatMessage, ...]:

@@ -7,8 +7,8 @@ from functools import partial
 from pydantic import BaseModel, Field
 
 from agent.core.errors import BudgetError, ModelError
-from agent.core.models import JsonObject, Source, SourceCitation
-from agent.grounded_answers import AnswerBuilder, BuiltAnswer, Persona, TailorInput, TailorOutput
+from agent.core.models import JsonObject, Source, SourceCitation, TailorOutput
+from agent.grounded_answers import AnswerBuilder, BuiltAnswer, Persona, TailorInput
 from agent.grounded_answers.from_tool_results import add_file_links, read_clarifying_question, read_passages
 from agent.grounded_answers.generate import write_answer
 from agent.ingest.collections import Library

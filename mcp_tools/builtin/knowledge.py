@@ -10,11 +10,11 @@ from pydantic import BaseModel, Field
 from agent.core.errors import BadRequestError, ToolInputError
 from agent.core.models import JsonObject, RetrievalMode, Source
 from agent.grounded_answers.no_answer_text import make_clarifying_question
-from agent.grounded_answers.requested_form import remove_form, split_questions
 from agent.ingest.collections import Library
 from agent.search.errors import MemoryNoResultsError
 from agent.search.llm_rerank import MAX_CANDIDATES, rerank_with_model
 from agent.search.models import NOT_IN_DOCUMENTS, MemoryQuery, RetrievedContext
+from agent.text.requested_form import remove_form, split_questions
 from agent.tools import READ_ONLY, ToolContext, ToolModel, TypedTool
 
 QUOTE_CHARS = 1_200

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent.grounded_answers.schema import make_no_answer
+from agent.answers.schema_check import make_no_answer
 from agent.runs.response import build_response
 from agent.search.models import NOT_IN_DOCUMENTS
 from tests.integration.test_tailor import HOW_MANY, TRUE, log_of

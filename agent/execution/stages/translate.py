@@ -3,11 +3,11 @@
 from time import monotonic
 
 from agent.answers.final_answer import build_final_answer
+from agent.answers.schema_check import get_requested_schema
 from agent.answers.translator import Translator
 from agent.core.errors import BudgetError, ModelError
 from agent.core.events import AnswerStarted, AnswerTranslated
 from agent.core.languages import get_language_name
-from agent.grounded_answers.schema import get_requested_schema
 from agent.run_context.answer_stream import DeltaWriter
 from agent.run_context.run import Run
 

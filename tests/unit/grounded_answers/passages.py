@@ -1,6 +1,7 @@
 """Passages in a few words, for tests of grounded answers."""
 
-from agent.grounded_answers import EvidenceChecker, SourceCitation, TailorInput, TailorOutput, quote_passages
+from agent.core.models import SourceCitation, TailorOutput
+from agent.grounded_answers import EvidenceChecker, TailorInput, quote_passages
 from agent.search.models import RetrievedContext
 
 HOLIDAYS = (

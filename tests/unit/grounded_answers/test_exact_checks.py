@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.grounded_answers import CheckedUnit, EvidenceChecker, parse_answer, render, select_supported
+from agent.grounded_answers import CheckedUnit, EvidenceChecker, parse_answer
+from agent.grounded_answers.render import render, select_supported
 from agent.search.models import RetrievedContext
 from agent.text.values import KnownValues
 from tests.unit.grounded_answers.passages import HANDBOOK, is_exact, make_checker, passage
@@ -153,6 +154,9 @@ def test_a_wrong_citation_of_a_value_is_corrected() -> None:
     [
         ('{"answer": "It is so [1]."}', "It is so."),
         ('{"answer": "It is so [1]. It is the', "It is so. It is the"),
+        ('```json\n{"summary": ["It is \\u00e5 [1].", "Or not [2]."], "count": 2}\n```', "It is \u00e5. Or not."),
+        ('{"no": 1, "such": "thing"}', '{"no": 1, "such": "thing"}'),
+        ("{It} is so [1].", "{It} is so."),
         ("It is [so](http://evil.example/?leak) [1].", "It is so."),
     ],
 )
@@ -185,4 +189,4 @@ def test_every_quote_is_cut_from_its_passage(answer: str, texts: list[str]) -> N
     chunks = [passage(text, number) for number, text in enumerate(texts, start=1)]
     checker = make_checker(*chunks)
     supported = select_supported(checker.check(parse_answer(f"{answer} [1]. {texts[0]} [1].")))
-    assert all(is_exact(one, *chunks) for one in render(supported, checker).citations)
+    assert all(is_exact(one, *chunks) for one in render(supported, checker).citations.values())

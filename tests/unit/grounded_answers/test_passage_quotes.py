@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.grounded_answers import PERSONAS
-from agent.grounded_answers.formats import Format, read_format, read_question_format
+from agent.grounded_answers.formats import Format, read_format
 from agent.grounded_answers.no_answer_text import contains_no_answer_text
-from agent.grounded_answers.requested_form import remove_form, split_questions
 from agent.search.models import NOT_IN_DOCUMENTS
+from agent.text.requested_form import remove_form, split_questions
 from tests.unit.grounded_answers.passages import HANDBOOK, is_exact, passage, quote
 
 HOW_MANY = "How many days of paid holiday does an employee have?"
@@ -126,13 +126,13 @@ def test_lists_tables_and_limits() -> None:
     ],
 )
 def test_what_a_question_asks_of_the_form(question: str, form: Format) -> None:
-    assert read_question_format(question) == form
+    assert read_format(question, is_question=True) == form
 
 
 def test_instructions_are_read_in_plain_words() -> None:
     assert read_format("bullet points, max 3 sentences") == Format(shape="bullets", max_sentences=3)
     assert read_format("Markdown with a friendly tone") == Format()
-    assert read_format(None) == Format()
+    assert read_format("") == Format()
 
 
 def test_what_is_searched_for_has_no_words_about_the_form_and_one_question_each() -> None:

@@ -4,8 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.core.models import Source
-from agent.grounded_answers import parse_answer, render, select_presentable, select_supported
-from agent.grounded_answers.rewrite import describe_problems, list_problems, replace_failed
+from agent.grounded_answers import parse_answer
+from agent.grounded_answers.render import render, select_presentable, select_supported
+from agent.grounded_answers.rewrite import describe_problems, replace_failed
 from tests.unit.grounded_answers.passages import make_checker
 
 DAYS = "Every employee has 28 days of paid holiday a year [1]."
@@ -66,7 +67,7 @@ def test_citations_are_numbered_as_they_are_first_cited() -> None:
         ),
         (2, "handbook.md, page 1", ("Every employee has 28 days of paid holiday a year.",)),
     ]
-    assert [(one.number, one.page) for one in made.citations] == [(1, 2), (2, 1), (1, 2)]
+    assert [(one.number, one.page) for one in made.citations.values()] == [(1, 2), (2, 1), (1, 2)]
 
 
 def test_sources_that_were_seen_keep_their_numbers() -> None:
@@ -80,12 +81,12 @@ def test_sources_that_were_seen_keep_their_numbers() -> None:
 def test_failed_sentences_are_described_and_replaced_in_their_place() -> None:
     checker = make_checker()
     checked = checker.check(parse_answer(f"Employees have 99 days [1]. {TRAINS} It costs 77 [2]."))
-    assert describe_problems(list_problems(checked)).startswith(
+    assert describe_problems([one for one in checked if one.problem]).startswith(
         "1. Employees have 99 days. [1]\n   ('99 days' does not"
     )
     again = checker.check(replace_failed(checked, f"1. {DAYS}\n2. -"))
     assert render(select_supported(again), checker).text == f"{DAYS} {TRAINS}"
-    assert len(list_problems(again)) == 1
+    assert len([one for one in again if one.problem]) == 1
 
 
 def test_a_reply_without_numbers_is_one_text_and_an_empty_one_replaces_nothing() -> None:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import JsonValue
 
-from agent.core.models import JsonObject
-from agent.grounded_answers.models import TailorOutput
+from agent.core.json_walk import iter_leaves
+from agent.core.models import JsonObject, TailorOutput
 from agent.search.models import NOT_IN_DOCUMENTS
 from agent.text.terms import extract_query_terms, extract_terms
 from agent.text.values import KnownValues, find_values
@@ -88,15 +88,16 @@ def _check_facts(value: JsonValue, schema: JsonObject, answer: TailorOutput, que
     said = "\n".join((_CITE.sub("", answer.content), *(one.text_snippet for one in answer.citations)))
     known, words = KnownValues(said), set(extract_terms(f"{said}\n{question}"))
     cited = {one.number for one in answer.citations}
-    constants = set(_list_constants(schema))
-    for place, leaf in _list_leaves(value, ()):
+    constants = {leaf for path, leaf in iter_leaves(schema) if path[-1:] == ("const",) or path[-2:-1] == ("enum",)}
+    for place, leaf in iter_leaves(value):
         if leaf is None or isinstance(leaf, bool) or leaf in constants:
             continue
         where = _format_path(place)
-        if not isinstance(leaf, str):
+        if isinstance(leaf, int | float):
             if leaf not in cited and known.find_missing(f"{leaf:.15g}"):
                 yield f"{where}: {leaf} does not stand in the answer"
             continue
+        assert isinstance(leaf, str)  # JSON has no other values
         marks = [int(number) for number in _CITE.findall(leaf)]
         bare = _CITE.sub("", leaf)
         yield from (f"{where}: there is no source [{number}]" for number in marks if number not in cited)
@@ -146,29 +147,6 @@ def _resolve(reference: str, root: JsonObject) -> JsonValue:
         name = part.replace("~1", "/").replace("~0", "~")
         found = found.get(name) if isinstance(found, dict) else None
     return found
-
-
-def _list_constants(schema: JsonValue) -> Iterator[str | int | float]:
-    """Yields the values of `enum` and `const`, which the schema itself offers."""
-    if isinstance(schema, list):
-        for one in schema:
-            yield from _list_constants(one)
-    elif isinstance(schema, dict):
-        for key, value in schema.items():
-            offered = value if key == "enum" and isinstance(value, list) else [value] if key == "const" else []
-            yield from (one for one in offered if isinstance(one, str | int | float))
-            yield from _list_constants(value)
-
-
-def _list_leaves(value: JsonValue, place: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], JsonValue]]:
-    if isinstance(value, dict):
-        for name, one in value.items():
-            yield from _list_leaves(one, (*place, name))
-    elif isinstance(value, list):
-        for at, one in enumerate(value):
-            yield from _list_leaves(one, (*place, at))
-    else:
-        yield place, value
 
 
 def _format_path(place: Iterable[str | int]) -> str:
