@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from agent.core.events import StepOutput
 from agent.core.models import JsonObject, Outcome, PlanStep
 from agent.core.plan_outcome import find_halting_step
+from agent.planning.intents import describe_doors
 from agent.planning.routing import LISTINGS
 from agent.planning.rules import find_unknown_part
 from agent.planning.wire import describe_requested_call
@@ -115,6 +116,9 @@ def _describe_capabilities(run: Run) -> str:
             f"I did not understand: {cut_text(' '.join(unknown.split()), _UNKNOWN_CHARS)!r}. Nothing was done.",
             "",
         ]
+    doors = describe_doors(names) if run.room.routing == "intents" else ""
+    if doors:
+        lines += ["Without a model I cannot read free text here. These do the same:", "", doors, ""]
     lines.append("What works now, without any model:")
     examples = _KNOWLEDGE_EXAMPLES if run.room.knowledge else list_examples(names)
     lines += [f"- {text}: `{example}`" for tool, text, example in examples if tool in names]

@@ -139,6 +139,8 @@ class RunState:
     input_guard: ev.InputGuarded | None = None
     understanding: ev.RequestUnderstood | None = None
     retrieval: ev.MemoryRetrieved | None = None
+    classified: ev.IntentClassified | None = None
+    """What the room's router read in the request; None in rooms without a router."""
     input_request: ev.InputRequested | None = None
     """What the user is asked; the run ends with it."""
     plans: tuple[ev.PlanProposed, ...] = ()
@@ -301,6 +303,8 @@ def apply(state: RunState, event: ev.Event) -> RunState:  # noqa: C901, PLR0912 
             return replace_fields(state, understanding=body)
         case ev.MemoryRetrieved():
             return replace_fields(state, retrieval=body, tainted=state.tainted or body.tainted)
+        case ev.IntentClassified():
+            return replace_fields(state, classified=body)
         case ev.PlanProposed():
             return replace_fields(state, plans=(*state.plans, body), gates=(), answer=None, translation=None)
         case ev.InputRequested():

@@ -26,4 +26,5 @@ class SubAgentResult(FrozenModel):
     data: JsonObject = Field(default_factory=dict)
     uncertainties: tuple[Uncertainty, ...] = ()
     summary: str = Field(default="", description="for people, in a few sentences")
+    question: str = Field(default="", description="what only the user knows, if it cannot end without that")
     tainted: bool = Field(default=False, description="whether it relies on untrusted text")

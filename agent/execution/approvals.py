@@ -124,6 +124,8 @@ def _find_approval_reason(run: Run, tool: Tool, site: CallSite, *, tainted: bool
     of_skill = plan is not None and any(s.id == site.step_id and s.action == "skill" for s in plan.steps)
     if of_skill and run.room.approval != "never":
         return "a skill is to change something"
+    if site.span and run.room.approval != "never":
+        return "a sub-agent is to change something"
     return None
 
 

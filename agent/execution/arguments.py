@@ -1,4 +1,8 @@
-"""Compares a call's arguments with the tool's schema: finds unknown arguments and those that accept only text."""
+"""Compares a call's arguments with the tool's schema: finds unknown arguments and those that accept only text, and
+reads arguments that were written as text."""
+
+import json
+from collections.abc import Mapping
 
 from pydantic import JsonValue
 
@@ -31,6 +35,26 @@ def text_arg_names(spec: ToolSpec) -> frozenset[str]:
     return frozenset(
         name for name, schema in named.items() if _json_types(schema) & {"string", *_CONTAINER_TYPES} == {"string"}
     )
+
+
+def parse_text_args(spec: ToolSpec, values: Mapping[str, str]) -> JsonObject | None:
+    """Returns arguments that were written as text, each as its schema's type; None if the tool knows one of them not.
+
+    Text stays text where the schema accepts text. Everything else is read as JSON, or left for the schema's check.
+    """
+    properties = spec.input_schema.get("properties")
+    named = properties if isinstance(properties, dict) else {}
+    if not values.keys() <= named.keys():
+        return None
+    return {name: text if "string" in _json_types(named[name]) else _read_json(text) for name, text in values.items()}
+
+
+def _read_json(text: str) -> JsonValue:
+    try:
+        value: JsonValue = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value
 
 
 _CONTAINER_TYPES = frozenset({"object", "array"})

@@ -112,7 +112,8 @@ class CallSpawner:
             where = ".".join(str(part) for part in fault["loc"])
             raise ToolInputError(f"{kind.AGENT_ID}: {where}: {fault['msg']}", agent_id=kind.AGENT_ID) from error
         state = self._run.state
-        return kind(parsed, Caller(state.owner, state.request.conversation_id), self._runner.materials)
+        history = state.retrieval.history if state.retrieval is not None else ()
+        return kind(parsed, Caller(state.owner, state.request.conversation_id, history), self._runner.materials)
 
     async def _prepare(
         self, kind: SubAgentClass, agent: SubAgent[Any, Any], span: str, task: JsonObject, *, is_new: bool
@@ -130,6 +131,7 @@ class CallSpawner:
                     raise SubAgentFailedError(kind.AGENT_ID, error.message) from error
                 raise ToolInputError(f"{kind.AGENT_ID}: {error.message}", agent_id=kind.AGENT_ID) from error
             hire = self._grant_tools(kind, agent.tools())
+            agent.granted = hire.tools
             if is_new:
                 await self._emit_started(kind, span, task, hire)
             return hire.tools
@@ -159,7 +161,7 @@ class CallSpawner:
         return parent.start.depth + 1 if parent is not None else 1
 
     def _grant_tools(self, kind: SubAgentClass, own: Iterable[Tool]) -> _GrantedTools:
-        """Returns the sub-agent's own tools and its parent's tools that it may borrow. All are read-only."""
+        """Returns the sub-agent's own tools and its parent's tools that it may borrow."""
         tools = {tool.spec.name: tool for tool in own}
         for tool in tools.values():
             if tool.spec.effect != "read":
@@ -170,7 +172,7 @@ class CallSpawner:
         withheld = []
         for name in kind.BORROWS:
             spec = registry.get(name).spec if name in registry and name in parents else None
-            if spec is None or spec.effect != "read" or (spec.uses_subagents and deepest):
+            if spec is None or (spec.effect != "read" and not kind.CHANGES_THINGS) or (spec.uses_subagents and deepest):
                 withheld.append(name)
             else:
                 tools.setdefault(name, registry.get(name))

@@ -19,8 +19,10 @@ from agent.core.events import AssistantTurn, EventDraft, StepOutput, SubAgentFin
 from agent.core.models import JsonObject
 from agent.core.run_state import SubAgentState
 from agent.core.subagent_result import SubAgentResult, Uncertainty
-from agent.execution.tool_gateway import BLOB_CHARS, call_tool
-from agent.execution.tool_turns import ToolTurns, assistant_message, is_recorded
+from agent.execution.approvals import ApprovalPendingError
+from agent.execution.arguments import parse_text_args
+from agent.execution.tool_gateway import BLOB_CHARS, call_tool, find_argument_problem
+from agent.execution.tool_turns import RequestedCall, ToolTurns, assistant_message, is_recorded
 from agent.llm.port import ResponseSchema
 from agent.prompts import render
 from agent.run_context.call_site import CallSite
@@ -79,8 +81,8 @@ class SubAgentWork:
     async def run_to_end(self) -> SubAgentFinished:
         """Runs the sub-agent and records its end.
 
-        Raises only if the run is cancelled, its claim is lost or the store fails. Then no end is recorded, and the
-        process that resumes the run continues here.
+        Raises only if a person must allow a call, the run is cancelled, its claim is lost or the store fails. Then no
+        end is recorded, and the process that resumes the run continues here.
         """
         started = monotonic()
         limit = min(
@@ -120,7 +122,7 @@ class SubAgentWork:
         """Runs the work. A defect of a sub-agent ends the sub-agent but not the run; the findings stay."""
         try:
             return await self._run_model_or_rules()
-        except (StaleEpochError, StoreError):
+        except (StaleEpochError, StoreError, ApprovalPendingError):
             raise
         except BudgetError as error:
             return self._partial_end("budget", f"Stopped: {error.message}.")
@@ -141,6 +143,8 @@ class SubAgentWork:
     async def _run_turns(self) -> _WorkEnd:
         """Runs the loop: asks the model and executes its tool calls, until the model returns a valid result."""
         messages: list[JsonObject] = [self._system_message(), {"role": "user", "content": self._agent.first_message()}]
+        if (done := await self._make_opening_call(messages)) is not None:
+            return _WorkEnd("done", done)
         asked_again = False
         for turn in range(self._agent.MAX_TURNS):
             last = asked_again or turn == self._agent.MAX_TURNS - 1
@@ -152,6 +156,8 @@ class SubAgentWork:
                 messages += await self._turns.execute_calls(calls)
                 continue
             final = parse_final(self._agent.Final, said.text)
+            if isinstance(final, str):
+                final = self._agent.read_prose(said.text) or final
             if not isinstance(final, str):
                 return _WorkEnd("done", await self._agent.conclude(final, self._call_by_rule))
             if turn == self._agent.MAX_TURNS - 1:
@@ -162,6 +168,19 @@ class SubAgentWork:
             messages.append({"role": "assistant", "content": said.text})
             messages.append({"role": "user", "content": ASK_AGAIN.format(problem=final)})
         return self._partial_end("turns", f"It used its {self._agent.MAX_TURNS} turns without a result.")
+
+    async def _make_opening_call(self, messages: list[JsonObject]) -> SubAgentResult | None:
+        """Makes the call that the agent begins with, if its arguments fit the tool. Returns the result if that is all;
+        else `messages` has the call and what it returned."""
+        opening = self._agent.opening_call()
+        tool = self._tools.get(opening.tool) if opening is not None else None
+        args = parse_text_args(tool.spec, opening.values) if opening is not None and tool is not None else None
+        if tool is None or args is None or find_argument_problem(tool.spec, args) is not None:
+            return None
+        call = RequestedCall("opening", tool.spec.name, args, json.dumps(args, ensure_ascii=False))
+        messages.append(assistant_message(AssistantTurn(), [call]))
+        messages += await self._turns.execute_calls([call])
+        return self._agent.conclude_opening()
 
     async def _next_turn(self, turn: int, messages: list[JsonObject], *, last: bool) -> AssistantTurn:
         """Returns the model's turn, from the log if it is recorded. The last turn has no tools."""

@@ -23,7 +23,7 @@ from agent.core.errors import AgentError, StaleEpochError, ToolError, ToolInputE
 from agent.core.events import EventDraft, StepUnknown, ToolCalled, ToolReturned
 from agent.core.models import JsonObject
 from agent.core.run_state import CallState
-from agent.execution.approvals import check_approval
+from agent.execution.approvals import ApprovalPendingError, check_approval
 from agent.execution.arguments import drop_unknown_args
 from agent.execution.tool_models import tool_model_for
 from agent.policy.redaction.inbound import restore_args
@@ -191,7 +191,7 @@ async def _execute(run: Run, tool: Tool, args: JsonObject, site: CallSite, conte
         except ValidationError as failure:
             error = ToolOutputError(f"{spec.name} broke its own schema: {failure.error_count()} problems")
         except Exception as failure:  # noqa: BLE001 - the border to foreign code: any defect of a tool is data
-            error = ToolError(f"{spec.name} failed with {type(failure).__name__}: {_shorten(str(failure))}")
+            error = _wrap_defect(spec, failure)
             is_broken = _is_broken_connection(failure)
         else:
             # Outside the `try`: a failure of our own store is no failure of the tool.
@@ -223,6 +223,16 @@ def _wrap_agent_error(spec: ToolSpec, failure: AgentError) -> ToolError:
     if isinstance(failure, StaleEpochError):
         raise failure
     return ToolError(f"{spec.name} failed: {failure.message}", agent_id=spec.name)
+
+
+def _wrap_defect(spec: ToolSpec, failure: Exception) -> ToolError:
+    """Returns any other failure of a tool as a tool error.
+
+    Re-raises `ApprovalPendingError`: a sub-agent's call waits for a person, and this call is repeated afterwards.
+    """
+    if isinstance(failure, ApprovalPendingError):
+        raise failure
+    return ToolError(f"{spec.name} failed with {type(failure).__name__}: {_shorten(str(failure))}")
 
 
 def _get_call_slot(run: Run, spec: ToolSpec) -> AbstractAsyncContextManager[object]:

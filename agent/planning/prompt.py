@@ -54,7 +54,7 @@ def build_messages(request: PlanningRequest, view: CatalogueView, *, query: str 
         max_steps=str(request.room.budgets.max_steps),
     )
     parts = [block("ground", request.ground)] if request.ground else []
-    lines = _format_history(request)
+    lines = format_history(request)
     if lines:
         parts.append(block("history", "\n".join(lines)))
     if request.memories:
@@ -92,7 +92,7 @@ def _describe_choices(request: PlanningRequest, view: CatalogueView, *, searched
     return "\n".join(map(render, names))
 
 
-def _format_history(request: PlanningRequest) -> list[str]:
+def format_history(request: PlanningRequest) -> list[str]:
     """Returns the newest messages and results of the client's own tools. The last ones get more characters."""
     names: dict[object, str] = {}
     lines: list[tuple[bool, str, str]] = []

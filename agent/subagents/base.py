@@ -15,7 +15,7 @@ from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from agent.core.events import StepOutput
-from agent.core.models import JsonObject
+from agent.core.models import ChatMessage, JsonObject
 from agent.core.subagent_result import SubAgentResult
 from agent.ingest.collections import Library
 from agent.ingest.connectors.port import Connector
@@ -33,6 +33,8 @@ class Caller:
 
     owner: str
     conversation_id: str | None = None
+    history: tuple[ChatMessage, ...] = ()
+    """The messages before the request. Most sub-agents get by without them."""
 
 
 FindSource = Callable[[str, Caller], Awaitable[ConnectorInput]]
@@ -56,6 +58,13 @@ class CallResult(NamedTuple):
 
     value: JsonValue
     error: str | None = None
+
+
+class OpeningCall(NamedTuple):
+    """A call that a sub-agent begins with: a tool's name, and its arguments as text."""
+
+    tool: str
+    values: Mapping[str, str]
 
 
 class ToolCalls(Protocol):
@@ -89,7 +98,8 @@ class SubAgent(ABC, Generic[In, Out]):
 
     Its state consists of what its tools returned (`record_call`), so a resumed sub-agent gets the same state from the
     recorded results. Its own tools are read-only and come with the permission to start it. Tools in `BORROWS` are
-    available if the parent has them and they are read-only.
+    available if the parent has them and they are read-only; with `CHANGES_THINGS` others too, which a person must allow
+    unless the room asks for no approval.
     """
 
     AGENT_ID: ClassVar[str]
@@ -97,6 +107,10 @@ class SubAgent(ABC, Generic[In, Out]):
     PROMPT: ClassVar[str] = ""
     KEYWORDS: ClassVar[tuple[str, ...]] = ()
     BORROWS: ClassVar[tuple[str, ...]] = ()
+    CHANGES_THINGS: ClassVar[bool] = False
+    """Whether it may borrow tools that change something."""
+    IS_ANSWER: ClassVar[bool] = False
+    """Whether its summary is the answer for people, so that its failure fails the call that started it."""
     MAX_TURNS: ClassVar[int] = 20
     TIMEOUT_SECONDS: ClassVar[float] = 300
     Task: type[In]
@@ -108,6 +122,8 @@ class SubAgent(ABC, Generic[In, Out]):
         self.task = task
         self.caller = caller
         self.resources = resources
+        self.granted: Mapping[str, Tool] = {}
+        """The tools that it got; set before its first turn."""
         self.exit_stack = AsyncExitStack()
         """What has to be closed with it."""
 
@@ -121,6 +137,18 @@ class SubAgent(ABC, Generic[In, Out]):
     @abstractmethod
     def first_message(self) -> str:
         """Returns the one message its model is asked; there is no other history."""
+
+    def opening_call(self) -> OpeningCall | None:
+        """Returns a call to make before the model's first turn, or None. It must depend on the task only."""
+        return None
+
+    def conclude_opening(self) -> SubAgentResult | None:
+        """Returns the result after the opening call if that is all; None to ask the model."""
+        return None
+
+    def read_prose(self, text: str) -> Out | None:
+        """Returns the end that a text without a JSON result means; None to ask the model again."""
+        return None
 
     def record_call(self, tool: str, args: JsonObject, output: StepOutput) -> None:
         """Records a returned call, live or from the log. By default passes a successful value to `record_value`."""

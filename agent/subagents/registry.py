@@ -7,10 +7,11 @@ from agent.subagents.base import SubAgent
 from agent.subagents.pipeline_validator import PipelineValidator
 from agent.subagents.researcher import Researcher
 from agent.subagents.source_analyzer import SourceAnalyzer
+from agent.subagents.studio import STUDIO_AGENTS
 
 SubAgentClass = type[SubAgent[Any, Any]]
 
-SUBAGENTS: tuple[SubAgentClass, ...] = (SourceAnalyzer, PipelineValidator, Researcher)
+SUBAGENTS: tuple[SubAgentClass, ...] = (SourceAnalyzer, PipelineValidator, Researcher, *STUDIO_AGENTS)
 
 
 def subagents_by_id(kinds: Iterable[SubAgentClass] = SUBAGENTS) -> dict[str, SubAgentClass]:

@@ -23,7 +23,7 @@ SPAWN_TOOLS = frozenset(f"spawn_{kind.AGENT_ID}" for kind in SUBAGENTS)
 
 
 class SpawnTool:
-    """Starts one kind of sub-agent and returns its result, partial if it was cut short.
+    """Starts one kind of sub-agent and returns its result, partial if it was cut short; a failure if it `IS_ANSWER`.
 
     It is read-only, so an interrupted call continues with the sub-agent it started.
     """
@@ -58,9 +58,15 @@ class SpawnTool:
         try:
             result = await context.subagents.spawn(self._kind.AGENT_ID, args)
         except SubAgentFailedError as error:
+            if self._kind.IS_ANSWER:
+                raise ToolError(error.reason, agent_id=self._kind.AGENT_ID) from error
             # What it had read by then is not known here: it counts as from outside.
             result = SubAgentResult(success=False, data=error.partial_result, summary=error.message, tainted=True)
         note = await self._keep(args, result, context) if self._keep is not None else None
+        if self._kind.IS_ANSWER:
+            if not result.success:
+                raise ToolError(result.summary, agent_id=self._kind.AGENT_ID)
+            return ToolResult(result.model_dump(mode="json"), result.summary, tainted=result.tainted)
         text = f"{note}\n{format_result(result)}" if note else format_result(result)
         return ToolResult(result.model_dump(mode="json"), text, tainted=result.tainted)
 

@@ -113,7 +113,7 @@ class Catalogue:
         lines: dict[str, str] = {}
         left = max_chars - sum(len(_get_local_name(spec)) + 2 for spec in foreign)
         for place, spec in enumerate(sorted(foreign, key=rank)):
-            line = _format_tool(spec) if place < WHOLE_TOOLS else _format_tool_briefly(spec)
+            line = format_tool(spec) if place < WHOLE_TOOLS else _format_tool_briefly(spec)
             left -= len(line) - len(_get_local_name(spec))
             if left < 0:
                 break
@@ -132,14 +132,14 @@ class Catalogue:
         lines += [f"- {card.name}: {_shorten(card.description, SKILL_CHARS)}" for card in self.skills]
         own = [spec for spec in self.tools if not is_foreign(spec)]
         lines += ["Tools:"] if own else []
-        return "\n".join([*lines, *map(_format_tool, own)])
+        return "\n".join([*lines, *map(format_tool, own)])
 
     @cached_property
     def _whole_text(self) -> str:
         """Every entry in full: the same text for the same entries."""
         lines = [self._own_text] if self._own_text else []
         for server, tools in _group_by_server(spec for spec in self.tools if is_foreign(spec)).items():
-            lines += [f"Tools of the server {server}:", *map(_format_tool, tools)]
+            lines += [f"Tools of the server {server}:", *map(format_tool, tools)]
         return "\n".join(lines)
 
 
@@ -217,7 +217,8 @@ def _get_local_name(spec: ToolSpec) -> str:
     return spec.name.removeprefix(_get_prefix(spec))
 
 
-def _format_tool(spec: ToolSpec) -> str:
+def format_tool(spec: ToolSpec) -> str:
+    """Returns one line: the name, the inputs with their types, the first sentence."""
     return f"- {spec.name}({_format_inputs(spec)}): {_get_first_sentence(spec.description, DESCRIPTION_CHARS)}"
 
 

@@ -48,6 +48,7 @@ from ag_ui.core import (
 from agent.core import events as ev
 from agent.core.models import JsonObject, Usage
 from agent.core.run_state import RunState, fold
+from agent.core.trace.details import describe_intents
 from agent.policy.approval import format_approval_question
 
 PLAN_ACTIVITY = "PLAN"
@@ -100,6 +101,9 @@ class AgUiEvents:
                 yield StateDeltaEvent.model_validate({"delta": [_replace("/run_id", event.run_id)]})
             case ev.RequestUnderstood(route=route, reason=reason):
                 yield from self._explain(f"Route {route}: {reason}")
+            case ev.IntentClassified() as classified:
+                title, _ = describe_intents(classified)
+                yield from self._explain(f"{title}. {classified.reason}".removesuffix(". "))
             case ev.PlanProposed() as proposed:
                 yield from self._encode_plan(proposed)
             case ev.StepStarted() if event.step_id:

@@ -141,7 +141,7 @@ async def test_every_room_is_a_model(serve: Serve) -> None:
         one = await client.models.retrieve("chat")
         with pytest.raises(openai.NotFoundError) as caught:
             await client.models.retrieve("nope")
-    assert models == ["stepgate", "chat", "incident", "knowledge", "pipelines"]
+    assert models == ["stepgate", "chat", "incident", "knowledge", "pipelines", "studio"]
     assert one.id == "chat"
     assert caught.value.code == "model_not_found"
 

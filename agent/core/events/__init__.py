@@ -41,7 +41,14 @@ from agent.core.events.plan import (
     PlanProposed,
     PlanRejected,
 )
-from agent.core.events.request import EarlierResult, InputGuarded, MemoryItem, MemoryRetrieved, RequestUnderstood
+from agent.core.events.request import (
+    EarlierResult,
+    InputGuarded,
+    IntentClassified,
+    MemoryItem,
+    MemoryRetrieved,
+    RequestUnderstood,
+)
 from agent.core.events.run import (
     CancelRequested,
     GivenPlan,
@@ -87,6 +94,7 @@ __all__ = [
     "GivenPlan",
     "InputGuarded",
     "InputRequested",
+    "IntentClassified",
     "MemoryItem",
     "MemoryRetrieved",
     "ModelReturned",
@@ -119,7 +127,7 @@ __all__ = [
 
 _BODY_CLASSES: tuple[type[EventBody], ...] = (
     RunCreated, RunClaimed, RunSuspended, RunWaiting, CancelRequested, RunSucceeded, RunFailed, RunCancelled,
-    InputGuarded, RequestUnderstood, MemoryRetrieved,
+    InputGuarded, RequestUnderstood, MemoryRetrieved, IntentClassified,
     PlanRejected, PlanProposed, InputRequested, ApprovalRequested, ApprovalDecided,
     StepStarted, StepSpeculative, StepFinished, StepJudged, StepDiscarded, StepUnknown,
     ModelReturned, ToolCalled, ToolReturned, ToolRefused, SubAgentStarted, SubAgentFinished,

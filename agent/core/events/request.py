@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from agent.core.events.envelope import EventBody
-from agent.core.models import ChatMessage, FrozenModel, RouteKind
+from agent.core.models import ChatMessage, FrozenModel, RouteKind, TaskPlan, UserIntent
 
 
 class InputGuarded(EventBody):
@@ -34,6 +34,19 @@ class RequestUnderstood(EventBody):
     translated: bool = False
     translate_answer: bool = False
     fallback_reason: str | None = None
+    duration: float = 0.0
+
+
+class IntentClassified(EventBody):
+    """What the router of a room read in a request. Without `task_plan` nothing was dispatched: `reason` says why, and
+    the user is asked, or the planner takes over.
+    """
+
+    type = "intent.classified"
+    intents: tuple[UserIntent, ...] = ()
+    task_plan: TaskPlan | None = None
+    question: str = ""
+    reason: str = ""
     duration: float = 0.0
 
 

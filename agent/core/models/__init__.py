@@ -12,6 +12,7 @@ from agent.core.models.answer import (
     Uncertainty,
     Usage,
 )
+from agent.core.models.intent import IntentCategory, TaskPlan, TaskStep, UserIntent
 from agent.core.models.plan import STEP_ID_PATTERN, Outcome, Plan, PlanStep, StepOutcome
 from agent.core.models.request import (
     MAX_CONVERSATION_ID_CHARS,
@@ -63,6 +64,7 @@ __all__ = [
     "Executor",
     "FrozenModel",
     "GuardAction",
+    "IntentCategory",
     "JsonObject",
     "JudgePolicy",
     "Mode",
@@ -80,6 +82,8 @@ __all__ = [
     "SourceCitation",
     "StepOutcome",
     "TailorOutput",
+    "TaskPlan",
+    "TaskStep",
     "Tier",
     "ToolCallRequest",
     "TraceStatus",
@@ -87,4 +91,5 @@ __all__ = [
     "TraceType",
     "Uncertainty",
     "Usage",
+    "UserIntent",
 ]

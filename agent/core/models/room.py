@@ -75,6 +75,11 @@ class Room(FrozenModel):
     high_model: str | None = Field(default=None, description="overrides AGENT_MODEL_HIGH in this room")
     answer_tier: Tier = "fast"
     planning: bool = Field(default=True, description="false: a plain model, no plan, client tools passed through")
+    routing: Literal["planner", "intents"] = Field(
+        default="planner",
+        description="`intents`: a router classifies each request, and a sub-agent handles it. The planner takes over "
+        "where the router fails",
+    )
     skill: str | None = Field(default=None, description="the skill that executes every request of this room")
     requires_model: bool = Field(
         default=False,

@@ -8,7 +8,7 @@ from agent.core.models import Usage
 LineKey = tuple[str, str | None, int | None]
 """Identifies a line: its type, then a step's id and attempt, or the id of a call, approval or span and None."""
 
-_LINE_OF_PURPOSE: Final = {"planner": "plan", "translator": "translation"}
+_LINE_OF_PURPOSE: Final = {"planner": "plan", "translator": "translation", "router": "route"}
 
 
 class ModelCalls:
@@ -36,7 +36,7 @@ class ModelCalls:
         calls.
         """
         match kind:
-            case "plan" | "translation":
+            case "plan" | "translation" | "route":
                 asked = self._asked.pop((kind, None, None), None)
             case "supervision":
                 asked = self._asked.pop((kind, step_id, attempt), None)

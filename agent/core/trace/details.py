@@ -29,6 +29,19 @@ def describe_memory(body: ev.MemoryRetrieved) -> JsonObject:
     return detail
 
 
+def describe_intents(body: ev.IntentClassified) -> tuple[str, JsonObject]:
+    """Returns the title and the details of what a router read in a request."""
+    read = ", ".join(f"{one.category} {one.action} ({one.confidence:g})" for one in body.intents)
+    detail: JsonObject = {"intents": [one.model_dump(mode="json") for one in body.intents]}
+    if body.task_plan is not None:
+        detail["task_plan"] = body.task_plan.model_dump(mode="json")
+    if body.question:
+        detail["question"] = shorten(body.question)
+    if body.reason:
+        detail["reason"] = shorten(body.reason)
+    return f"intent: {read}" if read else "intent: not recognised", detail
+
+
 def describe_plan(body: ev.PlanProposed, rejected: list[str]) -> JsonObject:
     """Describes a plan and the replies before it that were rejected."""
     proposed = body.plan

@@ -73,6 +73,8 @@ class Projection:
             case ev.RequestUnderstood():
                 self._add_request_translation(event, body)
                 self._lines.add_line(event, "route", f"route: {body.route}", detail={"reason": body.reason})
+            case ev.IntentClassified():
+                self._add_intents(event, body)
             case ev.MemoryRetrieved():
                 self._lines.add_line(event, "memory", "memory retrieval", detail=details.describe_memory(body))
             case ev.PlanRejected():
@@ -155,6 +157,12 @@ class Projection:
         detail = details.describe_plan(body, self._rejected)
         self._lines.add_line(event, "plan", title, detail=detail, duration=body.duration, usage=usage)
         self._rejected = []
+
+    def _add_intents(self, event: ev.Event, body: ev.IntentClassified) -> None:
+        usage = _drop_empty_usage(self._lines.calls.get_usage(("route", None, None)))
+        status: TraceStatus = "done" if body.task_plan is not None or body.question else "failed"
+        title, detail = details.describe_intents(body)
+        self._lines.add_line(event, "route", title, status, detail, duration=body.duration, usage=usage)
 
     def _add_answer_check(self, event: ev.Event, body: ev.AnswerChecked) -> None:
         status: TraceStatus = "failed" if body.action == "say_not_in_documents" and body.failure else "done"

@@ -8,6 +8,7 @@ from collections.abc import Coroutine
 
 from agent.core.events import StepDiscarded
 from agent.execution.decide import Attempt, Command, Discard, Judge, Start, decide
+from agent.execution.intent_routing import ask_open_question
 from agent.execution.steps import run_attempt
 from agent.execution.supervisor import StepSupervisorAgent
 from agent.run_context.run import Run
@@ -24,7 +25,8 @@ async def execute(run: Run) -> None:
             if crew.attempts:
                 await crew.wait_for_change()
             elif not commands:
-                return
+                break
+        await ask_open_question(run)
     finally:
         await crew.cancel_all()
 

@@ -23,6 +23,7 @@ from agent.execution.catalogue import build_catalogue
 from agent.execution.decide import Start, replan_reason
 from agent.execution.given_plan import build_given_plan
 from agent.execution.ground import build_ground, quotes_ground
+from agent.execution.intent_routing import WITHHELD_QUESTION, build_doors_output, route_by_intent
 from agent.execution.planner_call import PlannerCall, answer_started, build_answer_output, choose_answer_form
 from agent.execution.stages.guard import explicit_tool_calls
 from agent.execution.static_plans import (
@@ -48,7 +49,6 @@ from agent.tools.catalogue import Catalogue
 _LASTING = frozenset({"ERR_TOOL_INPUT", "ERR_TOOL_UNKNOWN", "ERR_TOOL_DENIED"})
 """Error codes of tool failures that the same call repeats."""
 PLANNER_REFUSED = "the provider refused the planner's request before; it is not asked again"
-WITHHELD_QUESTION = "The planner asks for something, but this room's output policy withholds the question."
 NO_MODEL = "no model is configured; set AGENT_LLM_BASE_URL and AGENT_MODEL_FAST"
 
 
@@ -94,8 +94,16 @@ async def plan(run: Run) -> None:
         was_streamed = run.state.answer_start is not shown
         begin = () if was_streamed else (answer_started(run),)
         await _record_answer(run, proposed.plan, build_answer_output(run, planned.answer), begin, duration=duration)
+    elif run.room.routing == "intents" and planned.fallback_reason and _writes_only(proposed.plan):
+        await _record_answer(
+            run, proposed.plan, build_doors_output(run, planned.fallback_reason), (), duration=duration
+        )
     elif planned.unreachable is not None and len(proposed.plan.steps) == 1 and proposed.plan.steps[0].is_completion:
         await _record_answer(run, proposed.plan, build_failed_output(planned.unreachable), (), duration=duration)
+
+
+def _writes_only(proposed: Plan) -> bool:
+    return all(step.is_completion for step in proposed.steps)
 
 
 def _list_rejections(planned: Planned) -> list[PlanRejected]:
@@ -118,7 +126,7 @@ def _is_final_plan(run: Run, proposed: Plan, reason: str | None) -> bool:
     broader arguments. If that fails because of the request itself (such as an unknown collection), the plan is
     final."""
     if not _requires_tools(run):
-        only_written = all(step.is_completion for step in proposed.steps) and not run.room.gates
+        only_written = _writes_only(proposed) and not run.room.gates
         return only_written or not run.plans_with_model or _is_fixed_route(run)
     if reason is None or run.plans_with_model or run.state.gates or run.state.plan is None:
         return False
@@ -180,6 +188,10 @@ async def _make_first_plan(run: Run) -> Planned:
     if route in ("task", "greeting", "direct") and not _requires_tools(run):
         return _build_rules_plan(plan_completion_only(run, why))
     request = await _build_planning_request(run, None)
+    if route == "plan" and run.room.routing == "intents" and run.plans_with_model:
+        routed = await route_by_intent(run, request)
+        if routed is not None:
+            return routed
     if route == "command" and not _requires_tools(run):
         return _build_rules_plan(RulePlanner().plan(request).model_copy(update={"origin_reason": why}))
     return await _make_plan(run, request)

@@ -72,7 +72,8 @@ async def _translate(run: Run, chosen: Route) -> _Translation:
         return _Translation(language)
     if not run.has_model:
         return _Translation(language, fallback_reason=NO_MODEL)
-    if chosen.kind not in ("plan", "direct"):  # a named skill or tool gets the original text
+    # A named skill or tool gets the original text, and so does a router, which copies names from it.
+    if chosen.kind not in ("plan", "direct") or run.room.routing == "intents":
         return _Translation(language, answer_too=True)
     started = monotonic()
     try:

@@ -177,6 +177,14 @@ class EventRedactor:
     def _input_requested(self, body: ev.InputRequested) -> ev.InputRequested:
         return body.model_copy(update={"question": self.answer_text(body.question)})
 
+    def _intent_classified(self, body: ev.IntentClassified) -> ev.IntentClassified:
+        from agent.policy.guardrails.spans import map_json_texts  # noqa: PLC0415 - loaded with the first request
+
+        found: JsonValue = body.model_dump(mode="json")
+        if not self._suspects(iter_texts(found)):
+            return body
+        return type(body).model_validate(map_json_texts(found, lambda text, _: self.text(text)))
+
     def _plan_proposed(self, body: ev.PlanProposed) -> ev.PlanProposed:
         plan = body.plan
         intents = [step.intent for step in plan.steps]
@@ -267,6 +275,7 @@ RULES: Mapping[type[ev.EventBody], Callable[[EventRedactor, Any], ev.EventBody]]
     ev.PlanRejected: EventRedactor._plan_rejected,
     ev.PlanProposed: EventRedactor._plan_proposed,
     ev.InputRequested: EventRedactor._input_requested,
+    ev.IntentClassified: EventRedactor._intent_classified,
     ev.ModelReturned: EventRedactor._model_returned,
     ev.ToolReturned: EventRedactor._tool_returned,
     ev.SubAgentFinished: EventRedactor._subagent_finished,

@@ -7,7 +7,7 @@ import pytest
 from agent.core import events as ev
 from agent.core.errors import AgentFailure
 from agent.core.events import EventBody, EventDraft
-from agent.core.models import Outcome, OutputGuards, Plan, Room, Source, StepOutcome, Usage
+from agent.core.models import Outcome, OutputGuards, Plan, Room, Source, StepOutcome, Usage, UserIntent
 from agent.core.subagent_result import SubAgentResult
 from agent.policy.redaction.events import RULES
 from agent.run_context.run import Run
@@ -22,6 +22,9 @@ FAILURE = AgentFailure(agent_id="x", error_code="ERR_INTERNAL", message=TEXT, re
 CALLED = {"text": TEXT, "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": f'{{"k": "{KEY}"}}'}}]}
 BODIES: tuple[EventBody, ...] = (
     ev.InputRequested(question=TEXT),
+    ev.IntentClassified(
+        intents=(UserIntent(category="query", action=TEXT, entities={"name": TEXT}, confidence=1),), reason=TEXT
+    ),
     ev.PlanRejected(problems=(TEXT,), excerpt=TEXT),
     ev.PlanProposed(
         plan=Plan(goal=TEXT, reasoning=TEXT, steps=(tool_step("s1").model_copy(update={"intent": TEXT}),)),

@@ -1,0 +1,203 @@
+"""The studio's sub-agents: each handles one kind of intent with its own tools. The router starts them.
+
+They change things, so that their calls wait for a person as the room's policy says. What they know of the conversation
+is its history; what they did is told from their calls, never from the model's words.
+"""
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pydantic import BaseModel, Field
+
+from agent.core.events import StepOutput
+from agent.core.models import IntentCategory, JsonObject
+from agent.core.subagent_result import SubAgentResult, Uncertainty
+from agent.prompts.blocks import block
+from agent.subagents.base import Caller, OpeningCall, SubAgent, SubAgentResources, ToolCalls
+from agent.tools import Tool
+
+HISTORY_MESSAGES, MESSAGE_CHARS = 12, 3_000
+"""Messages of the conversation that a sub-agent sees, and characters of each."""
+RESULT_CHARS = 4_000
+
+
+class StudioTask(BaseModel):
+    """A request to the studio, as its router read it."""
+
+    request: str = Field(min_length=1, description="what to do, completely, in the user's words")
+    action: str = Field(default="", description="a tool's name where one call does it all, else a verb")
+    entities: dict[str, str] = Field(default_factory=dict, description="names and values of the request")
+    before: list[str] = Field(default_factory=list, description="results of the tasks before this one")
+
+
+class StudioFinal(BaseModel):
+    """What the sub-agent says at its end: an answer, or a question that only the user can answer."""
+
+    answer: str = ""
+    question: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call that returned."""
+
+    tool: str
+    output: StepOutput
+
+
+class StudioAgent(SubAgent[StudioTask, StudioFinal]):
+    """The base class. A subclass names its category, its tools and where people find the same without a model."""
+
+    CATEGORY: ClassVar[IntentCategory]
+    HANDLES: ClassVar[str]
+    """What its category is about, for the router's prompt."""
+    DOORS: ClassVar[str]
+    """The commands and addresses that do the same without a model."""
+    PROMPT = "subagent_studio"
+    MAX_TURNS = 20
+    TIMEOUT_SECONDS = 300
+    CHANGES_THINGS = True
+    IS_ANSWER = True
+    Task = StudioTask
+    Final = StudioFinal
+
+    def __init__(self, task: StudioTask, caller: Caller, resources: SubAgentResources) -> None:
+        super().__init__(task, caller, resources)
+        self._done: list[_Call] = []
+
+    def tools(self) -> Sequence[Tool]:
+        """Returns nothing: all tools are those of the room."""
+        return ()
+
+    def first_message(self) -> str:
+        """Returns the conversation so far, the results of earlier tasks, and the request."""
+        spoken = [one for one in self.caller.history if one.role in ("user", "assistant") and one.content]
+        parts = []
+        if spoken:
+            lines = [f"{one.role}: {_cut(one.content, MESSAGE_CHARS)}" for one in spoken[-HISTORY_MESSAGES:]]
+            parts.append(block("history", "\n".join(lines)))
+        if self.task.before:
+            parts.append(block("results", "\n".join(_cut(text, RESULT_CHARS) for text in self.task.before)))
+        read = [f"{name}: {value}" for name, value in self.task.entities.items()]
+        parts.append(block("intent", "\n".join([f"{self.CATEGORY}: {self.task.action}", *read])))
+        parts.append(block("user_request", self.task.request))
+        return "\n".join(parts)
+
+    def opening_call(self) -> OpeningCall | None:
+        """Returns the call that the router named, if it named a tool. One call then does it all, without a model."""
+        return OpeningCall(self.task.action, self.task.entities) if self.task.action in self.granted else None
+
+    def conclude_opening(self) -> SubAgentResult | None:
+        """Returns the result of that call; None if it failed, so that the model decides what to do."""
+        if any(done.output.error_code is not None for done in self._done) or not self._done:
+            return None
+        return self._result(self._done[-1].output.text)
+
+    def record_call(self, tool: str, args: JsonObject, output: StepOutput) -> None:
+        """Records every call, failed ones too."""
+        self._done.append(_Call(tool, output))
+
+    def read_prose(self, text: str) -> StudioFinal | None:
+        """Returns prose without any JSON as the answer: small models forget the form."""
+        return StudioFinal(answer=text.strip()) if text.strip() and "{" not in text else None
+
+    def partial_data(self) -> JsonObject:
+        """Returns what was changed so far."""
+        changes = [f"{one.tool}: {_cut(one.output.text, 300)}" for one in self._changes()]
+        return {"intent": self.CATEGORY, "changes": [*changes]}
+
+    async def conclude(self, final: StudioFinal, calls: ToolCalls) -> SubAgentResult:
+        """Returns the answer or the question. An answer about changes that all failed says so."""
+        answer, question = final.answer.strip(), final.question.strip()
+        tried = [one for one in self._done if self._may_change(one.tool)]
+        if tried and not self._changes():
+            answer = f"{answer}\n\nNothing was changed: {tried[-1].output.error}".strip()
+        if not answer and not question:
+            return self._result(self._done[-1].output.text if self._done else "There was nothing to do.")
+        return self._result("\n\n".join(part for part in (answer, question) if part), question)
+
+    async def run_by_rules(self, calls: ToolCalls) -> SubAgentResult:
+        """Returns what was done before the model failed, and where the rest is done without a model."""
+        done = "; ".join(f"{one.tool}: {_cut(one.output.text, 300)}" for one in self._changes())
+        failed = [one.output.error for one in self._done if one.output.error_code is not None]
+        lines = [f"Done so far: {done}." if done else "Nothing was changed."]
+        lines += [f"The last call failed: {failed[-1]}"] if failed else []
+        lines.append(f"Without a model: {self.DOORS}.")
+        doubt = Uncertainty(severity="notable", message="the model failed before this was finished")
+        return SubAgentResult(success=False, data=self.partial_data(), uncertainties=(doubt,), summary=" ".join(lines))
+
+    def _changes(self) -> list[_Call]:
+        """Returns the calls that changed something."""
+        return [one for one in self._done if one.output.error_code is None and self._may_change(one.tool)]
+
+    def _may_change(self, tool: str) -> bool:
+        return tool in self.granted and self.granted[tool].spec.effect != "read"
+
+    def _result(self, summary: str, question: str = "") -> SubAgentResult:
+        return SubAgentResult(success=True, data=self.partial_data(), summary=summary, question=question)
+
+
+class RoomAgent(StudioAgent):
+    """Creates, edits, copies and deletes rooms."""
+
+    AGENT_ID = "room_agent"
+    CATEGORY = "room_management"
+    DESCRIPTION = (
+        "Lists, shows, creates, edits, copies and deletes rooms (assistants with tools and prompts of their own)."
+    )
+    HANDLES = "rooms: list, show, create, edit, copy, delete; undo of these"
+    DOORS = "`stepgate rooms list|show|create|edit|copy|delete`, or `/v1/rooms`"
+    KEYWORDS = ("room", "rooms", "assistant")
+    BORROWS = ("rooms_list", "room_show", "room_create", "room_edit", "room_delete", "calculator", "current_time")
+
+
+class ToolAgent(StudioAgent):
+    """Generates tools and takes them through review to their use."""
+
+    AGENT_ID = "tool_agent"
+    CATEGORY = "tool_generation"
+    DESCRIPTION = "Generates tools from a description, and applies, refines, discards or restores them."
+    HANDLES = "generated tools: generate, show, apply, discard, refine, restore, remove"
+    DOORS = "`stepgate tools`, or `/v1/studio/tools`"
+    KEYWORDS = ("tool", "generate", "apply")
+    BORROWS = ("rooms_list", "room_show")
+
+
+class QueryAgent(StudioAgent):
+    """Answers questions about what this gateway consists of."""
+
+    AGENT_ID = "query_agent"
+    CATEGORY = "query"
+    DESCRIPTION = (
+        "Finds rooms, tools, skills, servers, collections and prompts of this gateway and how they are related."
+    )
+    HANDLES = "questions: find, search, inspect, compare rooms, tools, skills, servers, prompts; how they are related"
+    DOORS = "`stepgate rooms list`, `stepgate tools list`, or `/v1/studio/graph`"
+    KEYWORDS = ("find", "search", "which", "related")
+    CHANGES_THINGS = False
+    BORROWS = ("rooms_list", "room_show", "search_entities", "get_entity_details", "explain_relationship")
+
+
+class ConfigAgent(StudioAgent):
+    """Manages the prompt library and MCP servers, and says which secrets are configured."""
+
+    AGENT_ID = "config_agent"
+    CATEGORY = "config"
+    DESCRIPTION = "Saves, shows and applies prompts, connects MCP servers, and says which secrets are configured."
+    HANDLES = "configuration: prompts of the library, MCP servers, names of secrets (never their values)"
+    DOORS = "`stepgate prompts`, `stepgate mcp-servers`, or `/v1/studio/prompts` and `/v1/studio/secrets`"
+    KEYWORDS = ("prompt", "secret", "server", "mcp")
+    BORROWS = ("rooms_list", "room_show")
+
+
+STUDIO_AGENTS: tuple[type[StudioAgent], ...] = (RoomAgent, ToolAgent, QueryAgent, ConfigAgent)
+
+
+def studio_agents(tools: Container[str]) -> list[type[StudioAgent]]:
+    """Returns the sub-agents that a run with these tools may start."""
+    return [kind for kind in STUDIO_AGENTS if f"spawn_{kind.AGENT_ID}" in tools]
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]} [cut]"
