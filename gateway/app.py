@@ -35,6 +35,7 @@ from gateway.doors import (
     runs,
     sessions,
     sources,
+    studio_tools,
     tasks,
     users,
     web_page,
@@ -91,7 +92,7 @@ def create_app(
     served = (
         openai, responses, completions, embeddings,
         agent, ag_ui, query, runs, memories, collections, documents, citations, ingestion, tasks, catalogue,
-        conversations, sessions, sources, audit, users, guardrails, rooms,
+        conversations, sessions, sources, audit, users, guardrails, rooms, studio_tools,
     )  # fmt: skip
     doors = [door.router for door in served]
     if settings.web:

@@ -41,6 +41,7 @@ from agent.storage.api_keys import KeyStore
 from agent.storage.audit import AuditLog, StoredAuditLog
 from agent.storage.journal import Journal
 from agent.storage.key_budgets import KeyBudgets
+from agent.studio.generated_tools.service import GeneratedTools
 from agent.studio.room_editor import RoomEditor
 from agent.text.language import LanguageDetector
 from agent.tools import ToolRegistry
@@ -69,6 +70,7 @@ from gateway.bootstrap_stores import (
     open_store,
 )
 from gateway.bootstrap_studio import add_room_editor
+from gateway.bootstrap_tools import add_generated_tools
 from gateway.foreign_servers import ForeignServers, build_foreign_servers
 from gateway.idempotency.store import IdempotencyStore
 from gateway.limits.quota_reservations import KeyQuotas
@@ -121,6 +123,8 @@ class Stepgate:
     extensions: tuple[InstalledExtension, ...]
     """Tools, gates, connectors and parsers of installed packages, those that were skipped included."""
     room_editor: RoomEditor
+    quotas: KeyQuotas
+    generated_tools: GeneratedTools
 
     @property
     def servers(self) -> Mapping[str, "McpServer"]:
@@ -175,6 +179,9 @@ async def build_gateway(
         keys = KeyStore(build_statements(store), time.time, audit)
         room_editor = add_room_editor(
             settings, rooms, registry, skills, extensions, keys, audit, required=list_required_rooms(settings)
+        )
+        generated = await add_generated_tools(
+            settings, build_statements(store), registry, rooms, builtins.roots, client, audit, stack
         )
         if foreign != "ignored" and not skip_broken_rooms:  # else the names of the servers are unknown
             check_room_contents(rooms, registry, skills, servers.servers.keys() if servers is not None else ())
@@ -242,6 +249,8 @@ async def build_gateway(
             embedder,
             installed.list_all(),
             room_editor,
+            quotas,
+            generated,
         )
         if servers is not None:
             await (servers.start() if foreign == "started" else servers.restore_cached_tools())
@@ -265,6 +274,7 @@ async def _run_background_work(
             log.info("resumed %d unfinished %s", resumed, "run" if resumed == 1 else "runs")
     leases = asyncio.create_task(worker.maintain_leases(recover=recover), name="leases of runs")
     rooms = asyncio.create_task(gateway.room_editor.live.watch(), name="changes of rooms")
+    tools = asyncio.create_task(gateway.generated_tools.watch(), name="changes of generated tools")
     slots = asyncio.create_task(run_concurrency.renew_slots(worker.list_billed_runs), name="slots of parallel runs")
     try:
         yield
@@ -272,9 +282,9 @@ async def _run_background_work(
         left = await worker.begin_drain(gateway.settings.drain_seconds)
         if left:
             log.warning("%d unfinished %s left for the next start", left, "run" if left == 1 else "runs")
-        for task in (leases, slots, rooms):
+        for task in (leases, slots, rooms, tools):
             task.cancel()
-        await asyncio.wait([leases, slots, rooms])
+        await asyncio.wait([leases, slots, rooms, tools])
 
 
 def _build_trace_observers(settings: Settings, stack: AsyncExitStack) -> tuple[Observer, ...]:

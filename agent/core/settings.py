@@ -278,6 +278,11 @@ class Settings(BaseSettings):
         default=2, ge=1, le=64, description="programs that run at the same time; further ones wait"
     )
 
+    generated_tools: Literal["auto", "off"] = Field(
+        default="auto",
+        description="whether models may write tools, which people apply: auto: where the machine can sandbox them",
+    )
+
     max_body_bytes: int = Field(default=5_000_000, gt=0, description="largest request body, in bytes")
     max_upload_bytes: int = Field(
         default=104_857_600, gt=0, description="largest file accepted by POST /v1/documents, in bytes"

@@ -31,7 +31,8 @@ def tool_pin(run: Run) -> ToolFingerprint:
     def pin(name: str) -> JsonObject:
         if name in engine.registry:
             spec = engine.registry.get(name).spec
-            return {"description": spec.description, "input": spec.input_schema, "effect": spec.effect}
+            meta = {"meta": spec.meta} if spec.meta else {}
+            return {"description": spec.description, "input": spec.input_schema, "effect": spec.effect, **meta}
         found = next((skill for skill in engine.skills.list_visible(None) if skill.name == name), None)
         return {"description": found.description} if found is not None else {}
 

@@ -16,11 +16,11 @@ from agent.core.errors import AgentError, SubAgentFailedError, ToolDeniedError, 
 from agent.core.events import SubAgentFinished, SubAgentStarted
 from agent.core.models import JsonObject
 from agent.core.subagent_result import SubAgentResult
+from agent.execution.nested_calls import parent_tools
 from agent.execution.subagent_work import SubAgentWork
 from agent.run_context.call_site import CallSite
 from agent.run_context.outputs import shorten_args
 from agent.run_context.run import Run
-from agent.run_context.run_tools import allowed_tools
 from agent.subagents.base import Caller, SubAgent, SubAgentResources
 from agent.subagents.registry import SUBAGENTS, SubAgentClass, subagents_by_id
 from agent.tools import SubAgentSpawner, Tool
@@ -202,19 +202,3 @@ class CallSpawner:
         if finished.outcome == "failed":
             raise SubAgentFailedError(finished.agent_id, result.summary, result.data)
         return result
-
-
-def parent_tools(run: Run, site: CallSite) -> frozenset[str]:
-    """Returns the names of the tools that the caller at `site` has.
-
-    A sub-agent has its own tools, a skill those of its scope, a plan those of the room.
-    """
-    parent = run.state.subagents.get(site.span)
-    if parent is not None:
-        return frozenset(parent.start.tools)
-    available = allowed_tools(run)
-    steps = run.state.plan.steps if run.state.plan else ()
-    step = next((one for one in steps if one.id == site.step_id), None)
-    if step is not None and step.action == "skill":
-        return frozenset(run.engine.skills.get(step.tool).select_tools(available))
-    return frozenset(available)

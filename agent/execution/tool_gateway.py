@@ -7,15 +7,13 @@ import asyncio
 import json
 import logging
 from contextlib import AbstractAsyncContextManager, nullcontext
-from functools import lru_cache, partial
+from dataclasses import replace
+from functools import partial
 from time import monotonic
-from typing import Any
 
 import httpcore
 import httpx
-from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
-from jsonschema.exceptions import ValidationError as SchemaViolation
 from pydantic import JsonValue, ValidationError
 
 from agent.core.content_blocks import limit_blocks
@@ -25,6 +23,8 @@ from agent.core.models import JsonObject
 from agent.core.run_state import CallState
 from agent.execution.approvals import ApprovalPendingError, check_approval
 from agent.execution.arguments import drop_unknown_args
+from agent.execution.nested_calls import NestedCalls
+from agent.execution.schema_problems import find_argument_problem, find_output_problem
 from agent.execution.tool_models import tool_model_for
 from agent.policy.redaction.inbound import restore_args
 from agent.run_context.call_site import CallSite
@@ -147,7 +147,7 @@ def _build_tool_context(run: Run, site: CallSite, key: str, *, tainted: bool = F
     subagents = (
         run.engine.subagents.spawner_for(run, site, tainted=tainted) if run.engine.subagents is not None else None
     )
-    return ToolContext(
+    context = ToolContext(
         run.run_id,
         run.state.owner,
         key,
@@ -160,6 +160,7 @@ def _build_tool_context(run: Run, site: CallSite, key: str, *, tainted: bool = F
         report_progress=partial(_report_progress, run),
         ask_client=partial(run.engine.client_requests.send, run.run_id),
     )
+    return replace(context, call_tool=NestedCalls(run, site, context))
 
 
 def _report_progress(run: Run, line: str) -> None:
@@ -342,36 +343,6 @@ def _build_failed_return(
         duration=monotonic() - started,
         span=site.span,
     )
-
-
-def find_argument_problem(spec: ToolSpec, args: JsonObject) -> str | None:
-    """Returns the problem of the arguments in one sentence, or None."""
-    fault = _find_first_violation(spec.input_schema, args)
-    if fault is None:
-        return None
-    where = ".".join(str(part) for part in fault.absolute_path) or "arguments"
-    return f"{spec.name}: {where}: {_shorten(fault.message)}"
-
-
-def find_output_problem(spec: ToolSpec, result: ToolResult) -> str | None:
-    """Returns how the result violates the tool's output schema, or None."""
-    if spec.output_schema is None:
-        return None
-    fault = _find_first_violation(spec.output_schema, result.value)
-    if fault is None:
-        return None
-    where = ".".join(str(part) for part in fault.absolute_path) or "result"
-    return f"{spec.name} returned something else than it promises: {where}: {_shorten(fault.message)}"
-
-
-def _find_first_violation(schema: JsonObject, instance: object) -> SchemaViolation | None:
-    validator = _build_validator(json.dumps(schema, sort_keys=True))
-    return next(iter(validator.iter_errors(instance)), None)
-
-
-@lru_cache(maxsize=512)
-def _build_validator(schema: str) -> Any:
-    return Draft202012Validator(json.loads(schema))
 
 
 def _shorten(text: str, limit: int = 300) -> str:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from agent.core.models import JsonObject, Tier
+from agent.llm.port import ResponseSchema
 from agent.run_context.call_site import CallSite
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.run import Run
@@ -15,10 +16,12 @@ class RunModel:
     run: Run
     site: CallSite
 
-    async def ask(self, messages: tuple[JsonObject, ...], *, tier: Tier = "fast") -> str:
+    async def ask(
+        self, messages: tuple[JsonObject, ...], *, tier: Tier = "fast", schema: ResponseSchema | None = None
+    ) -> str:
         """See `ToolModel.ask`."""
         models = MeteredModels(self.run, self.site.step_id, self.site.attempt, span=self.site.span)
-        return (await models.complete("tool", messages, tier=tier)).text
+        return (await models.complete("tool", messages, tier=tier, schema=schema)).text
 
 
 def tool_model_for(run: Run, site: CallSite) -> RunModel | None:

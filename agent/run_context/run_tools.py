@@ -4,11 +4,11 @@ from agent.run_context.run import Run
 
 
 def allowed_tools(run: Run) -> list[str]:
-    """Returns the names of the registered tools that the room and the caller's `metadata.tools` allow.
+    """Returns the names of the owner's registered tools that the room and the caller's `metadata.tools` allow.
 
     If neither lists tools, omits opt-in tools, except those in `metadata.tool_calls`.
     """
-    specs = run.engine.registry.list_specs(run.room.tools)
+    specs = [spec for spec in run.engine.registry.list_specs(run.room.tools) if spec.is_visible_to(run.state.owner)]
     wanted = run.state.request.metadata.get("tools")
     if isinstance(wanted, list):
         return [spec.name for spec in specs if spec.name in wanted]

@@ -75,20 +75,24 @@ class Sandbox:
         self._use_namespaces = use_namespaces
         self._zygote: _Zygote | None = None
 
-    async def run(self, code: str, inputs: JsonObject, files: Mapping[str, int]) -> ProgramResult:
-        """Runs a program. `files` are open descriptors by relative name; the caller closes them.
+    async def run(
+        self, code: str, inputs: JsonObject, files: Mapping[str, int], *, limits: SandboxLimits | None = None
+    ) -> ProgramResult:
+        """Runs a program, within its own `limits` if given. `files` are open descriptors by relative name; the caller
+        closes them.
 
         Raises `SandboxError`. Errors of the program are in the result.
         """
+        limits = limits or self.limits
         for name in files:
             if name.startswith("/") or ".." in name.split("/"):
                 raise ValueError(f"{name!r} is not a relative name")
-        request = {"code": code, "inputs": inputs, "files": list(files), "limits": asdict(self.limits)}
+        request = {"code": code, "inputs": inputs, "files": list(files), "limits": asdict(limits)}
         async with self._slots:
             zygote = await self.start()
             reader, writer = await self._connect(zygote, list(files.values()))
             try:
-                async with asyncio.timeout(self.limits.seconds + GRACE_SECONDS):
+                async with asyncio.timeout(limits.seconds + GRACE_SECONDS):
                     body = json.dumps(request).encode()
                     writer.write(len(body).to_bytes(8, "big") + body)
                     header = json.loads(await reader.readexactly(int.from_bytes(await reader.readexactly(8), "big")))
@@ -99,7 +103,7 @@ class Sandbox:
                 raise SandboxError("the sandbox's process ended before the program's result was known") from error
             finally:
                 writer.close()  # ends the call, if it still runs
-        return _read_result(header, artifacts, self.limits)
+        return _read_result(header, artifacts, limits)
 
     async def start(self) -> "_Zygote":
         """Returns the running zygote; starts it if there is none. Raises `SandboxError`."""
@@ -195,7 +199,7 @@ def _read_result(header: JsonObject, artifacts: Sequence[Artifact], limits: Sand
         raise SandboxError(f"the program could not be locked: {error}")
     problem: Problem | None = None
     if status == "time":
-        problem, error = "time", f"the program did not finish within {limits.seconds:g} s (AGENT_RUN_PYTHON_TIMEOUT_S)"
+        problem, error = "time", f"the program did not finish within {limits.seconds:g} s"
     elif status == "output":
         problem, error = (
             "output",

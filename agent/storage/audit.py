@@ -45,6 +45,10 @@ AuditAction = Literal[
     "room.create",
     "room.edit",
     "room.delete",
+    "tool.apply",
+    "tool.discard",
+    "tool.restore",
+    "tool.remove",
 ]
 AuditOutcome = Literal["done", "failed"]
 MAX_NAME_CHARS = 500

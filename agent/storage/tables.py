@@ -2,7 +2,7 @@
 
 In this order: runs with their log, and turns of conversations; vectors, chunks, documents, collections and ingestion
 jobs; API keys, their reservations and idempotency; tasks; sources and pipeline conversations; the audit record;
-accepted tools of foreign MCP servers.
+accepted tools of foreign MCP servers; generated tools.
 
 Every row has an owner, directly or through its run. Values from untrusted sources are marked `tainted`. Times are UTC
 seconds since 1970.
@@ -462,4 +462,39 @@ mcp_pins = Table(
     Column("revision", Integer, nullable=False),
     Column("pins", Text, nullable=False),
     Column("at", Float, nullable=False),
+)
+
+# Generated tools. A version never changes but for its state, until it is removed with its tool.
+tool_versions = Table(
+    "tool_versions",
+    metadata,
+    Column("owner", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("sha256", Text, nullable=False),
+    Column("code", Text, nullable=False),
+    Column("tests", Text, nullable=False),
+    Column("manifest", Text, nullable=False),
+    Column("review", Text, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("warnings", Text, nullable=False),
+    Column("tier", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("parent", Integer),
+    Column("run_id", Text, nullable=False),
+    Column("author", Text, nullable=False),
+    Column("approved_by", Text, nullable=False),
+    Column("decision", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
+    PrimaryKeyConstraint("owner", "name", "version"),
+)
+# The version of a tool that is in use. Names are unique in the gateway, as those of all tools.
+active_tools = Table(
+    "active_tools",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("sha256", Text, nullable=False),
+    Column("since", Float, nullable=False),
 )

@@ -244,6 +244,37 @@ CREATE TABLE mcp_pins (
 	PRIMARY KEY (server)
 );
 
+CREATE TABLE tool_versions (
+	owner TEXT NOT NULL, 
+	name TEXT NOT NULL, 
+	version INTEGER NOT NULL, 
+	sha256 TEXT NOT NULL, 
+	code TEXT NOT NULL, 
+	tests TEXT NOT NULL, 
+	manifest TEXT NOT NULL, 
+	review TEXT NOT NULL, 
+	description TEXT NOT NULL, 
+	warnings TEXT NOT NULL, 
+	tier TEXT NOT NULL, 
+	state TEXT NOT NULL, 
+	parent INTEGER, 
+	run_id TEXT NOT NULL, 
+	author TEXT NOT NULL, 
+	approved_by TEXT NOT NULL, 
+	decision TEXT NOT NULL, 
+	created_at FLOAT NOT NULL, 
+	PRIMARY KEY (owner, name, version)
+);
+
+CREATE TABLE active_tools (
+	name TEXT NOT NULL, 
+	owner TEXT NOT NULL, 
+	version INTEGER NOT NULL, 
+	sha256 TEXT NOT NULL, 
+	since FLOAT NOT NULL, 
+	PRIMARY KEY (name)
+);
+
 CREATE TABLE events (
 	run_id TEXT NOT NULL, 
 	seq INTEGER NOT NULL, 

@@ -3,6 +3,7 @@
 from agent.tools.registry import (
     READ_ONLY,
     READ_ONLY_WEB,
+    CallOtherTool,
     CompleteMessages,
     PlanHints,
     PreflightTool,
@@ -22,6 +23,7 @@ from agent.tools.registry import (
 __all__ = [
     "READ_ONLY",
     "READ_ONLY_WEB",
+    "CallOtherTool",
     "ToolModel",
     "CompleteMessages",
     "PlanHints",

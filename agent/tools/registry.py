@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from agent.core.client_requests import AskClient, refuse_client_request
 from agent.core.errors import ToolQuarantinedError, ToolUnknownError
-from agent.core.models import Effect, JsonObject, RetrievalMode, Source, Tier
+from agent.core.models import LOCAL_OWNER, Effect, JsonObject, RetrievalMode, Source, Tier
 from agent.core.subagent_result import SubAgentResult
-from agent.llm.port import ModelReply
+from agent.llm.port import ModelReply, ResponseSchema
 
 In = TypeVar("In", bound=BaseModel)
 Out = TypeVar("Out", bound=BaseModel)
@@ -65,8 +65,25 @@ class SubAgentSpawner(Protocol):
 class ToolModel(Protocol):
     """A model that a tool may ask within its call, on the run's budgets. Implemented by whatever executes calls."""
 
-    async def ask(self, messages: tuple[JsonObject, ...], *, tier: Tier = "fast") -> str:
-        """Returns the text of one reply. Raises `ModelError`, and `BudgetError` before the call."""
+    async def ask(
+        self, messages: tuple[JsonObject, ...], *, tier: Tier = "fast", schema: ResponseSchema | None = None
+    ) -> str:
+        """Returns the text of one reply, in the form of `schema` where the endpoint knows schemas.
+
+        Raises `ModelError`, and `BudgetError` before the call.
+        """
+        ...
+
+
+class CallOtherTool(Protocol):
+    """Calls another tool within a tool's call. Implemented by whatever executes calls."""
+
+    async def __call__(self, name: str, args: JsonObject, suffix: str = "") -> "ToolResult":
+        """Returns the result. `suffix` makes the idempotency keys of several calls differ.
+
+        Raises `ToolDeniedError` for a tool that the caller may not use, `ToolInputError` for arguments that do not fit,
+        and what the tool raises.
+        """
         ...
 
 
@@ -97,6 +114,8 @@ class ToolContext:
     """Sends a progress line to callers that wait for the run. Returns at once; nothing is stored."""
     ask_client: AskClient = refuse_client_request
     """Asks the client that waits for the run, its user or its model; None if no client can carry the request."""
+    call_tool: CallOtherTool | None = None
+    """Calls another tool of the run, for tools that are built on others; None outside of a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +159,19 @@ class ToolSpec:
     always_raises_errors: bool = False
     """Whether it raises every failure. Text in its results that reads like an error is then only quoted text."""
     hints: PlanHints = PlanHints()
+    owner: str = LOCAL_OWNER
+    """Who may use it; the local owner shares it with all."""
+    meta: JsonObject = field(default_factory=dict)
+    """Sent to MCP clients with the description; an approval is void if it changes."""
 
     @property
     def effect(self) -> Effect:
         """The effect class."""
         return self.annotations.effect
+
+    def is_visible_to(self, owner: str) -> bool:
+        """Returns whether `owner` may use it."""
+        return self.owner in (LOCAL_OWNER, owner)
 
     def to_openai(self) -> JsonObject:
         """Converts the spec to a function of an OpenAI-style `tools` list."""

@@ -126,8 +126,8 @@ async def list_skills(stepgate: Gateway, _: CurrentCaller) -> SkillItems:
 
 
 @router.get("/v1/tools", responses=ERRORS)
-async def list_tools(stepgate: Gateway, _: CurrentCaller) -> ToolItems:
-    """List the tools."""
+async def list_tools(stepgate: Gateway, caller: CurrentCaller) -> ToolItems:
+    """List the tools that the caller may use."""
     return ToolItems(
         data=[
             ToolItem(
@@ -140,6 +140,7 @@ async def list_tools(stepgate: Gateway, _: CurrentCaller) -> ToolItems:
                 origin=spec.origin,
             )
             for spec in stepgate.registry.list_specs()
+            if spec.is_visible_to(caller.owner)
         ]
     )
 

@@ -25,6 +25,7 @@ from agent.tools import ToolRegistry, ToolSpec
 from mcp_tools.server.agent_tools import AGENT_TOOLS
 from mcp_tools.server.approval import ClientCall, can_elicit
 from mcp_tools.server.caller import set_principal
+from mcp_tools.server.current_principal import current_owner
 from mcp_tools.server.extras import CallResult, ExtrasFactory, make_no_extras
 from mcp_tools.server.log_messages import set_level
 from mcp_tools.server.pagination import paginate
@@ -286,7 +287,11 @@ class _Handlers:
         """The registered tools that may be called: those allowed by the view and by its room."""
         dependencies = self._get_dependencies()
         room = dependencies.service.rooms.get(self._view.room)
-        return [spec for spec in dependencies.registry.list_specs(room.tools) if self._view.permits_tool(spec.name)]
+        return [
+            spec
+            for spec in dependencies.registry.list_specs(room.tools)
+            if self._view.permits_tool(spec.name) and spec.is_visible_to(current_owner())
+        ]
 
     @property
     def _skills(self) -> SkillViews:

@@ -80,7 +80,7 @@ def list_view_tools(specs: Sequence[ToolSpec], view: View) -> list[types.Tool]:
 
 def is_foreign(spec: ToolSpec) -> bool:
     """Whether a tool belongs to another MCP server."""
-    return spec.origin != "builtin"
+    return spec.origin not in ("builtin", "generated")
 
 
 def get_search_tool_schema(name: str) -> JsonObject | None:

@@ -161,6 +161,7 @@ def describe_registered_tool(spec: ToolSpec) -> types.Tool:
         input_schema=_simplify_schema(spec.input_schema),
         output_schema=spec.output_schema,
         annotations=to_mcp_annotations(spec.annotations),
+        _meta={**spec.meta} or None,
     )
 
 

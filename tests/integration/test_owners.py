@@ -21,11 +21,13 @@ from agent.search.models import ConnectorInput
 from agent.storage.api_keys import KeyStore
 from agent.storage.sql import SqlClient, SqlStatement
 from agent.storage.tables import metadata
+from agent.studio.generated_tools.version_store import ToolVersionStore
 from gateway.bootstrap_stores import build_statements, open_store
 from tests.integration.conftest import Serve
 from tests.integration.test_cli import stepgate
 from tests.support.postgres import fresh_database
 from tests.support.talks import API, papers
+from tests.support.tool_scripts import make_version
 
 SENDERS = {"idempotency"}
 """Tables whose owners are senders: API keys, by id."""
@@ -71,7 +73,10 @@ async def left(db: SqlClient, owner: str) -> dict[str, int]:
 
 
 async def build(client: httpx.AsyncClient, db: SqlClient, folder: Path) -> None:
-    """Have a source, a conversation about it with a doubt, and a job that is under way."""
+    """Have a generated tool, a source, a conversation about it with a doubt, and a job that is under way."""
+    tools = ToolVersionStore(db, time.time)
+    tool = await tools.add(make_version(owner="anna"))
+    await tools.activate(tool, by="anna", sha256=tool.sha256)
     source = (await client.post("/v1/sources", json={"source_identifier": str(folder)})).json()["id"]
     made = (await client.post(API, json={"source_id": source})).json()["id"]
     conversations = BuilderConversationStore(db, time.time)

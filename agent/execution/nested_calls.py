@@ -1,0 +1,55 @@
+"""`NestedCalls`: calls of other tools within the call of a tool that is built on them.
+
+The outer call has the worst effect class of the tools that it may call, so that a person was asked about it, and a
+crash in between is reported as that of the outer call. Its result is redacted, and tainted if theirs may be.
+"""
+
+from dataclasses import dataclass, replace
+
+from agent.core.errors import ToolDeniedError, ToolInputError
+from agent.core.models import JsonObject
+from agent.execution.arguments import drop_unknown_args
+from agent.execution.schema_problems import find_argument_problem
+from agent.run_context.call_site import CallSite
+from agent.run_context.run import Run
+from agent.run_context.run_tools import allowed_tools
+from agent.tools import ToolContext, ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class NestedCalls:
+    """Implements `CallOtherTool` for the tool that is called at `site` with `context`."""
+
+    run: Run
+    site: CallSite
+    context: ToolContext
+
+    async def __call__(self, name: str, args: JsonObject, suffix: str = "") -> ToolResult:
+        """See `CallOtherTool`."""
+        registry = self.run.engine.registry
+        if name not in parent_tools(self.run, self.site) or name not in registry:
+            raise ToolDeniedError(f"{name!r} is not allowed in this run", agent_id=name)
+        tool = registry.get(name)
+        args, _ = drop_unknown_args(tool.spec, args)
+        problem = find_argument_problem(tool.spec, args)
+        if problem is not None:
+            raise ToolInputError(problem, agent_id=name)
+        inner = replace(self.context, idempotency_key=f"{self.context.idempotency_key}{suffix}", call_tool=None)
+        self.context.report_progress(f"calls {name}")
+        return await tool.call(args, inner)
+
+
+def parent_tools(run: Run, site: CallSite) -> frozenset[str]:
+    """Returns the names of the tools that the caller at `site` has.
+
+    A sub-agent has its own tools, a skill those of its scope, a plan those of the room.
+    """
+    parent = run.state.subagents.get(site.span)
+    if parent is not None:
+        return frozenset(parent.start.tools)
+    available = allowed_tools(run)
+    steps = run.state.plan.steps if run.state.plan else ()
+    step = next((one for one in steps if one.id == site.step_id), None)
+    if step is not None and step.action == "skill":
+        return frozenset(run.engine.skills.get(step.tool).select_tools(available))
+    return frozenset(available)

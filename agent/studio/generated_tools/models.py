@@ -1,0 +1,132 @@
+"""What a generated tool consists of, and what models are asked for when one is made."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agent.core.models import JsonObject
+
+VersionState = Literal["staged", "applied", "discarded"]
+"""`staged` versions wait for a person; an `applied` one was in use at least once; a `discarded` one never will be."""
+SandboxTier = Literal["interpreter", "process"]
+"""Where a version runs: in the Python interpreter of `agent.sandbox.interpreter`, or in a locked process of CPython."""
+HOST_FUNCTIONS: dict[str, str] = {"http_get": "hosts", "read_file": "folders", "call_tool": "tools"}
+"""What a tool may ask of the gateway, and the permission that it needs."""
+
+MAX_CODE_CHARS = 20_000
+MAX_TEST_CASES = 20
+MAX_DESCRIPTION_CHARS = 8_000
+
+
+class Manifest(BaseModel):
+    """What a tool may use besides computing; by default nothing."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    hosts: tuple[str, ...] = Field(default=(), max_length=20, description="web hosts, as `host` or `host:port`")
+    folders: tuple[str, ...] = Field(default=(), max_length=20, description="folders below the readable folders")
+    tools: tuple[str, ...] = Field(default=(), max_length=20, description="names of tools that it calls")
+    seconds: float = Field(default=5.0, gt=0, le=30, description="computing time of a call")
+    memory_mb: int = Field(default=128, ge=16, le=512, description="memory of a call")
+
+    def list_wider(self, other: "Manifest") -> list[str]:
+        """Returns what this manifest permits and `other` does not, one phrase each."""
+        wider = [
+            f"{kind} {name}"
+            for kind in HOST_FUNCTIONS.values()
+            for name in getattr(self, kind)
+            if name not in getattr(other, kind)
+        ]
+        if self.seconds > other.seconds:
+            wider.append(f"{self.seconds:g} seconds")
+        if self.memory_mb > other.memory_mb:
+            wider.append(f"{self.memory_mb} MB of memory")
+        return wider
+
+
+class GeneratedCode(BaseModel):
+    """A model's code of a tool."""
+
+    code: str = Field(max_length=MAX_CODE_CHARS, description="a Python module")
+    function_name: str = Field(max_length=200)
+    description: str = Field(max_length=2_000, description="what the tool does, for the person who reviews it")
+    test_cases: list[str] = Field(
+        default_factory=list, max_length=MAX_TEST_CASES, description="further tests, in the form of the given ones"
+    )
+
+
+class CodeReview(BaseModel):
+    """A model's opinion of code. It can veto; only a person approves."""
+
+    approved: bool
+    issues: list[str] = Field(default_factory=list, max_length=50)
+    suggestions: list[str] = Field(default_factory=list, max_length=50)
+    severity: Literal["blocker", "major", "minor", "none"]
+
+    @property
+    def is_veto(self) -> bool:
+        """Whether the code may not be staged. A blocker is a veto even if the review approves."""
+        return not self.approved or self.severity == "blocker"
+
+
+class ToolTests(BaseModel):
+    """What a tool must do, written before there is any code: its interface, its tests and its permissions."""
+
+    function_name: str = Field(max_length=200, description="a Python identifier in snake case")
+    interface: str = Field(
+        max_length=MAX_CODE_CHARS,
+        description="the Pydantic models and the async function with its docstring, whose body is `...`",
+    )
+    test_cases: list[str] = Field(min_length=2, max_length=MAX_TEST_CASES, description="Python statements with asserts")
+    permissions: Manifest = Manifest()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolVersion:
+    """One immutable version of a generated tool; only its state changes. Times are UTC seconds since 1970."""
+
+    owner: str
+    name: str
+    version: int
+    sha256: str
+    code: str
+    tests: tuple[str, ...]
+    manifest: Manifest
+    review: CodeReview
+    description: str
+    tier: SandboxTier
+    state: VersionState
+    created_at: float
+    parent: int | None = None
+    """The version it refines."""
+    warnings: tuple[str, ...] = ()
+    """What the checks found that does not keep it from being used."""
+    run_id: str = ""
+    author: str = ""
+    """On whose behalf it was made."""
+    approved_by: str = ""
+    is_active: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Code that passed everything, before it is stored."""
+
+    name: str
+    code: str
+    tests: tuple[str, ...]
+    manifest: Manifest
+    review: CodeReview
+    description: str
+    tier: SandboxTier
+    warnings: tuple[str, ...]
+    rounds: int
+
+
+def compute_sha256(code: str, manifest: Manifest) -> str:
+    """Returns the SHA-256 (hex) of code and manifest, which an approval is bound to."""
+    content: JsonObject = {"code": code, "manifest": manifest.model_dump(mode="json")}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()

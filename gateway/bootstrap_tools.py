@@ -1,0 +1,85 @@
+"""The generated tools' part of the composition root."""
+
+import asyncio
+import os
+import stat
+import time
+from collections.abc import Collection
+from contextlib import AsyncExitStack
+
+from agent.core.errors import ToolInputError
+from agent.core.settings import Settings
+from agent.net import SafeClient
+from agent.rooms import Rooms
+from agent.sandbox.client import Sandbox
+from agent.sandbox.interpreter import InterpreterPool, find_missing_interpreter
+from agent.sandbox.limits import SandboxLimits
+from agent.sandbox.probe import find_missing_feature
+from agent.storage.audit import AuditLog
+from agent.storage.sql import SqlClient
+from agent.studio.generated_tools.host_functions import HostFunctions, ReadFile
+from agent.studio.generated_tools.service import GeneratedTools
+from agent.studio.generated_tools.tool_runner import ToolRunner
+from agent.studio.generated_tools.version_store import ToolVersionStore
+from agent.tools import ToolRegistry
+from mcp_tools.builtin.files import FileRoots
+
+MAX_FILE_BYTES = 2 * 2**20
+"""The largest file that a generated tool reads."""
+
+
+async def add_generated_tools(
+    settings: Settings,
+    statements: SqlClient,
+    registry: ToolRegistry,
+    rooms: Rooms,
+    roots: FileRoots,
+    client: SafeClient,
+    audit: AuditLog,
+    stack: AsyncExitStack,
+) -> GeneratedTools:
+    """Returns the service of generated tools, which `stack` closes, and registers the tools that are in use."""
+
+    def list_rooms_with(name: str) -> Collection[str]:
+        return [room.id for room in rooms if name in (*(room.tools or ()), *room.required_tools)]
+
+    tools = GeneratedTools(
+        ToolVersionStore(statements, time.time),
+        registry,
+        build_tool_runner(settings),
+        HostFunctions(client, make_file_reader(roots)),
+        audit,
+        list_rooms_with,
+    )
+    stack.push_async_callback(tools.aclose)
+    await tools.refresh()
+    return tools
+
+
+def build_tool_runner(settings: Settings) -> ToolRunner:
+    """Returns the sandboxes for generated tools that this machine has; none where they are switched off."""
+    if settings.generated_tools == "off":
+        return ToolRunner(None, None)
+    parallel = settings.run_python_parallel
+    interpreter = InterpreterPool(parallel=parallel) if find_missing_interpreter() is None else None
+    process = Sandbox(SandboxLimits(), parallel=parallel) if find_missing_feature() is None else None
+    return ToolRunner(interpreter, process)
+
+
+def make_file_reader(roots: FileRoots) -> ReadFile:
+    """Returns the function that reads files below the readable folders for generated tools."""
+
+    def read(path: str) -> str:
+        _, descriptor = roots.open(path)
+        with os.fdopen(descriptor, "rb") as file:
+            info = os.fstat(descriptor)
+            if not stat.S_ISREG(info.st_mode):
+                raise ToolInputError(f"{path[:200]!r} is not a file")
+            if info.st_size > MAX_FILE_BYTES:
+                raise ToolInputError(f"{path[:200]!r} has more than {MAX_FILE_BYTES:,} bytes")
+            return file.read(MAX_FILE_BYTES).decode("utf-8", "replace")
+
+    async def read_file(path: str) -> str:
+        return await asyncio.to_thread(read, path)
+
+    return read_file
