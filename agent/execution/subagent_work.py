@@ -21,7 +21,8 @@ from agent.core.run_state import SubAgentState
 from agent.core.subagent_result import SubAgentResult, Uncertainty
 from agent.execution.approvals import ApprovalPendingError
 from agent.execution.arguments import parse_text_args
-from agent.execution.tool_gateway import BLOB_CHARS, call_tool, find_argument_problem
+from agent.execution.schema_problems import find_argument_problem
+from agent.execution.tool_gateway import BLOB_CHARS, call_tool
 from agent.execution.tool_turns import RequestedCall, ToolTurns, assistant_message, is_recorded
 from agent.llm.port import ResponseSchema
 from agent.prompts import render
