@@ -20,7 +20,7 @@ FUZZ_SEED ?= $(shell date +%s)
 SOAK_MINUTES ?= 30
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev test format lint type unit bench check-image eval eval-answers eval-degraded eval-retrieval fuzz soak docs lock clean
+.PHONY: help run dev test format lint type unit bench check-clients check-image eval eval-answers eval-degraded eval-retrieval fuzz soak docs lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -66,6 +66,9 @@ eval-answers: $(DEV_STAMP) ## Print precision and recall of the checks of claims
 
 fuzz: $(DEV_STAMP) ## Send made-up requests to every door (FUZZ_CASES each, FUZZ_SEED to repeat); minutes, not a test
 	@FUZZ_CASES=$(FUZZ_CASES) FUZZ_SEED=$(FUZZ_SEED) $(BIN)/python -m pytest -n0 -s tests/integration/test_fuzz.py
+
+check-clients: $(DEV_STAMP) ## Try other projects' clients against a gateway, and write docs/clients.md (CLIENTS to choose; needs npm)
+	@$(BIN)/python -m tests.clients $(CLIENTS)
 
 soak: $(DEV_STAMP) ## Kill a gateway under load again and again, and judge it (SOAK_MINUTES, SOAK_SEED to repeat)
 	@$(BIN)/python -m tests.soak --minutes $(SOAK_MINUTES) $(if $(SOAK_SEED),--seed $(SOAK_SEED))

@@ -242,7 +242,7 @@ def _function_of(tool: Mapping[str, JsonValue], where: str) -> JsonObject:
 def _own_tool_settings(tool: Mapping[str, JsonValue], where: str) -> JsonObject:
     for name in ("server_url", "connector_id", "authorization", "headers", "tunnel_id"):
         if tool.get(name):
-            message = f"{where}.{name}: '{SERVER_LABEL}' is this gateway itself."
+            message = f"{where}.{name}: '{SERVER_LABEL}' is this gateway itself; leave it out."
             raise RequestFormatError(message, f"{where}.{name}", "unsupported_parameter")
     settings: JsonObject = {}
     allowed, approval = tool.get("allowed_tools"), tool.get("require_approval")

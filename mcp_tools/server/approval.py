@@ -104,7 +104,8 @@ class UnclearReplyError(Exception):
 
 class _FormValues(BaseModel):
     decision: Decision
-    text: str = Field(default="", max_length=MAX_REPLY_CHARS)
+    text: str | None = Field(default=None, max_length=MAX_REPLY_CHARS)
+    """Clients that build the form from its schema send null for a field that was left empty."""
 
 
 def parse_reply(answer: types.ElicitResult) -> UserDecision | None:
@@ -120,7 +121,7 @@ def parse_reply(answer: types.ElicitResult) -> UserDecision | None:
         filled = _FormValues.model_validate(answer.content or {})
     except ValidationError as error:
         raise UnclearReplyError("decision must be approve, reject or answer") from error
-    text = filled.text.strip()
+    text = (filled.text or "").strip()
     if filled.decision == "approve" and text:
         return UserDecision("answer", text)
     if filled.decision == "answer" and not text:

@@ -347,6 +347,15 @@ async def test_a_person_who_does_not_answer_in_time_loses_nothing(
     assert open_house.desk.notes() == ["hello"]
 
 
+async def test_a_text_that_a_client_sends_as_null_is_no_remark(any_house: House) -> None:
+    content: Any = {"decision": "approve", "text": None}  # as FastMCP fills a field that was left empty
+    any_house.desk.answers = [lambda _: ElicitResult.model_construct(action="accept", content=content)]
+    async with any_house.connect(noting("hello")) as client:
+        report = await call(client, "agent_run", **TASK)
+    assert report["status"] == "complete"
+    assert any_house.desk.notes() == ["hello"]
+
+
 @pytest.mark.parametrize(
     "content",
     [None, {}, {"decision": "maybe"}, {"decision": "answer"}, {"decision": True}, {"text": "approve"}],
