@@ -226,7 +226,7 @@ async def build_gateway(
             servers,
             memory,
             library,
-            build_corpus_indexer(store, vectors, embedder),
+            build_corpus_indexer(settings, store, vectors, embedder),
             tasks,
             metrics,
             keys,

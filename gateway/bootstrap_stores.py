@@ -111,7 +111,7 @@ def build_library(
     statements = build_statements(store)
     return Library(
         DocumentStore(statements, time.time),
-        _build_lexical_index(store),
+        _build_lexical_index(settings, store),
         vectors,
         embedder,
         collections=CollectionStore(statements, time.time),
@@ -125,11 +125,15 @@ def build_library(
     )
 
 
-def build_corpus_indexer(store: Storage, vectors: VectorIndex, embedder: Embedder | None) -> CorpusIndexer:
+def build_corpus_indexer(
+    settings: Settings, store: Storage, vectors: VectorIndex, embedder: Embedder | None
+) -> CorpusIndexer:
     """Returns the indexer that loads corpora into collections."""
     statements = build_statements(store)
     documents, collections = DocumentStore(statements, time.time), CollectionStore(statements, time.time)
-    return CorpusIndexer(documents, _build_lexical_index(store), vectors, embedder, collections, clock=time.time)
+    return CorpusIndexer(
+        documents, _build_lexical_index(settings, store), vectors, embedder, collections, clock=time.time
+    )
 
 
 def build_connectors(settings: Settings, client: SafeClient) -> dict[SourceType, Connector]:
@@ -180,12 +184,12 @@ def build_rate_limiter(settings: Settings) -> RateLimiter:
     )
 
 
-def _build_lexical_index(store: Storage) -> LexicalIndex:
+def _build_lexical_index(settings: Settings, store: Storage) -> LexicalIndex:
     if isinstance(store, SqliteStore):
         return create_sqlite_index(store.database)
     from agent.search.lexical_postgres import create_postgres_index  # noqa: PLC0415 - as for the store
 
-    return create_postgres_index(store.database)
+    return create_postgres_index(store.database, settings.data_dir)
 
 
 def build_task_store(store: Storage) -> TaskStore:

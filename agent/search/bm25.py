@@ -1,14 +1,12 @@
 """BM25F (Robertson et al., 2004): scores a passage by its weighted term counts in title and text.
 
-`postings.py` scores whole collections, `retriever.py` a single passage that only the vector search found, both by the
-same formula.
+`tantivy_index.py` scores the passages that its index proposes, `retriever.py` those that only the vector search found.
 """
 
 import math
 from collections import Counter
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Sequence
+from itertools import compress
 
 from agent.search.lexical import IndexedPassage, LexicalHit, LexicalResult
 
@@ -26,8 +24,6 @@ change little."""
 FILLER_WEIGHT = 0.25
 """The weight of a filler word ("explain", "find") for coverage."""
 
-Floats = NDArray[np.float64]
-
 
 def compute_idf(passages: float, matching: float) -> float:
     """Returns BM25's inverse document frequency of a term that `matching` of `passages` contain."""
@@ -39,34 +35,30 @@ def compute_coverage_weight(passages: int, matching: int) -> float:
     return compute_idf(passages + BACKGROUND_PASSAGES, matching + BACKGROUND_HOLDING)
 
 
-def score_bm25f(
-    rare: float | Floats, title: Floats, text: Floats, lengths: tuple[Floats, Floats], means: tuple[float, float]
-) -> Floats:
-    """Returns the BM25F scores of many passages for one term, or of one passage for many terms.
-
-    `title` and `text` are the term counts, `lengths` the passage lengths in terms, `means` their means in the
-    collection.
-    """
-    counts = TITLE_WEIGHT * title / _normalize_lengths(lengths[0], means[0], TITLE_B)
-    counts = counts + text / _normalize_lengths(lengths[1], means[1], TEXT_B)
-    scores: Floats = rare * counts * (BM25_K1 + 1) / (counts + BM25_K1)
-    return scores
-
-
 def score_passage(result: LexicalResult, indexed: IndexedPassage) -> LexicalHit | None:
-    """Returns the hit of a passage that the lexical search did not rank, or None if it contains none of its terms."""
-    titles, texts = Counter(indexed.title_terms), Counter(indexed.text_terms)
-    held = [term for term in result.idf if term in titles or term in texts]
+    """Returns the hit of a passage, or None if it contains none of the query terms. Its terms may be variants."""
+    titles, texts = _count_terms(result, indexed.title_terms), _count_terms(result, indexed.text_terms)
+    held = titles.keys() | texts.keys()
     if not held:
         return None
-    counts = np.array([(result.idf[term], titles[term], texts[term]) for term in held], np.float64).T
-    lengths = np.array(float(len(indexed.title_terms))), np.array(float(len(indexed.text_terms)))
-    score = float(score_bm25f(counts[0], counts[1], counts[2], lengths, result.mean_lengths).sum())
+    title_factor = TITLE_WEIGHT / _normalize_length(len(indexed.title_terms), result.mean_lengths[0], TITLE_B)
+    text_factor = 1 / _normalize_length(len(indexed.text_terms), result.mean_lengths[1], TEXT_B)
+    score = 0.0
+    for term in result.idf:  # in the order of the query, so that equal passages have equal scores to the last bit
+        if term in held:
+            count = titles[term] * title_factor + texts[term] * text_factor
+            score += result.idf[term] * count * (BM25_K1 + 1) / (count + BM25_K1)
     total = sum(result.weights.values()) or 1.0
-    coverage = min(1.0, sum(result.weights[term] for term in held) / total)
+    coverage = min(1.0, sum(result.weights[term] for term in result.idf if term in held) / total)
     return LexicalHit(indexed, score, coverage, len(held) == len(result.idf))
 
 
-def _normalize_lengths(counts: Floats, mean: float, share: float) -> Floats:
-    factors: Floats = 1 - share + share * counts / (mean or 1.0)
-    return factors
+def _count_terms(result: LexicalResult, terms: Sequence[str]) -> Counter[str]:
+    """Returns how often each query term stands in the terms of a passage."""
+    known = result.idf.keys() | result.variants.keys()
+    # Few terms of a passage are query terms; `compress` skips the others without executing Python code for each.
+    return Counter(result.variants.get(term, term) for term in compress(terms, map(known.__contains__, terms)))
+
+
+def _normalize_length(count: int, mean: float, share: float) -> float:
+    return 1 - share + share * count / (mean or 1.0)

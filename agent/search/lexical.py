@@ -1,6 +1,6 @@
 """`LexicalIndex`: the contract of the lexical search over the collections of an owner.
 
-`PostingsIndex` implements it on the rows of `lexical_sqlite.py` (FTS5) or `lexical_postgres.py` (tsvector);
+`TantivyIndex` implements it on the rows of `lexical_sqlite.py` or `lexical_postgres.py`;
 `tests/contract/lexical_contract.py` tests both.
 """
 
@@ -60,13 +60,12 @@ class LexicalHit:
 class LexicalResult:
     """The hits, best first, and what is needed to score other passages the same way.
 
-    `total` passages contain at least one term. `weights` are the coverage weights of the query terms and `idf` their
+    `weights` are the coverage weights of the query terms and `idf` their
     idf; `mean_lengths` are the mean lengths of titles and texts in terms. `variants` maps the stems that passages in
     other languages have to the query term they stand for.
     """
 
     hits: tuple[LexicalHit, ...] = ()
-    total: int = 0
     weights: Mapping[str, float] = field(default_factory=dict)
     idf: Mapping[str, float] = field(default_factory=dict)
     mean_lengths: tuple[float, float] = (0.0, 0.0)

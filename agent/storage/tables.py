@@ -26,7 +26,6 @@ from sqlalchemy import (
     false,
     text,
 )
-from sqlalchemy.dialects.postgresql import TSVECTOR
 
 metadata = MetaData()
 
@@ -154,32 +153,15 @@ chunks = Table(
     Column("set_id", _COUNTER, ForeignKey("chunk_sets.id", ondelete="CASCADE"), nullable=False),
     Column("chunk_id", Text, nullable=False),
     Column("document_id", Text, nullable=False),
-    Column("title_count", Integer, nullable=False),
-    Column("text_count", Integer, nullable=False),
     Column("metadata", Text, nullable=False),
     Column("title", Text, nullable=False),
     Column("title_terms", Text, nullable=False),
     Column("text_terms", Text, nullable=False),
     Column("text", Text, nullable=False),
-    # Empty on SQLite, which has one full-text table per collection (agent/search/lexical_sqlite.py).
-    Column("words", Text().with_variant(TSVECTOR(), "postgresql")),
 )
 Index("chunks_by_id", chunks.c.set_id, chunks.c.chunk_id, unique=True)
 Index("chunks_by_document", chunks.c.set_id, chunks.c.document_id)
-Index("chunks_lengths", chunks.c.set_id, chunks.c.seq, chunks.c.title_count, chunks.c.text_count)
-Index("chunks_words", chunks.c.words, postgresql_using="gin", sqlite_where=text("words IS NOT NULL"))
-
-chunk_facets = Table(
-    "chunk_facets",
-    metadata,
-    Column("set_id", _COUNTER, ForeignKey("chunk_sets.id", ondelete="CASCADE"), nullable=False),
-    Column("field", Text, nullable=False),
-    Column("value", Text, nullable=False),
-    Column("seq", _COUNTER, nullable=False),
-    PrimaryKeyConstraint("set_id", "field", "value", "seq"),
-    sqlite_with_rowid=False,
-)
-Index("chunk_facets_by_chunk", chunk_facets.c.seq)
+Index("chunks_by_number", chunks.c.set_id, chunks.c.seq)
 
 documents = Table(
     "documents",

@@ -307,14 +307,11 @@ CREATE TABLE chunks (
 	set_id INTEGER NOT NULL, 
 	chunk_id TEXT NOT NULL, 
 	document_id TEXT NOT NULL, 
-	title_count INTEGER NOT NULL, 
-	text_count INTEGER NOT NULL, 
 	metadata TEXT NOT NULL, 
 	title TEXT NOT NULL, 
 	title_terms TEXT NOT NULL, 
 	text_terms TEXT NOT NULL, 
 	text TEXT NOT NULL, 
-	words TEXT, 
 	PRIMARY KEY (seq), 
 	FOREIGN KEY(set_id) REFERENCES chunk_sets (id) ON DELETE CASCADE
 );
@@ -323,21 +320,7 @@ CREATE INDEX chunks_by_document ON chunks (set_id, document_id);
 
 CREATE UNIQUE INDEX chunks_by_id ON chunks (set_id, chunk_id);
 
-CREATE INDEX chunks_lengths ON chunks (set_id, seq, title_count, text_count);
-
-CREATE INDEX chunks_words ON chunks (words) WHERE words IS NOT NULL;
-
-CREATE TABLE chunk_facets (
-	set_id INTEGER NOT NULL, 
-	field TEXT NOT NULL, 
-	value TEXT NOT NULL, 
-	seq INTEGER NOT NULL, 
-	PRIMARY KEY (set_id, field, value, seq), 
-	FOREIGN KEY(set_id) REFERENCES chunk_sets (id) ON DELETE CASCADE
-)
- WITHOUT ROWID;
-
-CREATE INDEX chunk_facets_by_chunk ON chunk_facets (seq);
+CREATE INDEX chunks_by_number ON chunks (set_id, seq);
 
 CREATE TABLE task_runs (
 	run_id TEXT NOT NULL, 

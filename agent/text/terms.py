@@ -44,8 +44,7 @@ _WORD = re.compile(f"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])[^\\W_{_MARKS}][{_MARKS}
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _IS_LATIN = re.compile("[a-z\u00df-\u024f]+")
 _LANGUAGE_SEPARATOR = "\u00b7"
-"""Separates a language code from a stem. It is no letter, so that no word can look like a stem, and not ASCII, where
-FTS5 would split."""
+"""Separates a language code from a stem. It is no letter, so that no word can look like a stem."""
 _IS_ARABIC = re.compile("[\u0620-\u06ff]")
 
 _FILLER_TEXT = """

@@ -11,10 +11,11 @@ import typer
 
 from agent.core.errors import BadRequestError, ConflictError, StoreError
 from agent.core.settings import Settings
+from agent.search.tantivy_index import INDEX_FOLDER
 from gateway.cli.session import load_command_settings
 
-_NOT_COPIED = ("workspaces", "replaced-*")
-"""Temporary folders of runs, and databases that an earlier restore has moved aside."""
+_NOT_COPIED = ("workspaces", "replaced-*", INDEX_FOLDER)
+"""Temporary folders of runs, databases that an earlier restore has moved aside, and what is made from the database."""
 _POSTGRES_NOTE = "the runs are in PostgreSQL, not in this folder: {command} at the same time, see docs/runbook.md"
 
 

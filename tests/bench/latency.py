@@ -97,7 +97,9 @@ async def stored(where: str) -> AsyncIterator[tuple[LexicalIndex, VectorIndex]]:
     if where == "postgres":
         with fresh_database() as url:
             shared = await open_postgres(url)
-            yield create_postgres_index(shared.database), ExactIndex(PostgresVectorRows(shared.database))
+            with tempfile.TemporaryDirectory() as folder:
+                lexical = create_postgres_index(shared.database, Path(folder))
+                yield lexical, ExactIndex(PostgresVectorRows(shared.database))
             await shared.close()
         return
     with tempfile.TemporaryDirectory() as folder:
@@ -130,7 +132,10 @@ async def measured(count: int, where: str) -> list[Figures]:
         print(f"{count:,} passages indexed in {seconds:.1f} s on {where}", file=sys.stderr, flush=True)
         for mode in MODES:
             # A gateway that has just started: nothing of the collection is in memory.
-            fresh = type(lexical)(lexical._rows), type(vectors)(vectors._rows)  # type: ignore[attr-defined, call-arg]
+            fresh = (
+                type(lexical)(lexical._rows, lexical._folder),  # type: ignore[attr-defined, call-arg]
+                type(vectors)(vectors._rows),  # type: ignore[attr-defined, call-arg]
+            )
             retriever = Retriever(*fresh, embedder)
             first = await _timed(retriever, asked[0], mode)
             for query in asked:

@@ -1,4 +1,6 @@
-"""The lexical indexes tested against their contract: FTS5 in the store's SQLite file, and PostgreSQL."""
+"""The lexical indexes tested against their contract: beside SQLite as two processes have them, and on PostgreSQL as two
+machines have them, each with an index of its own.
+"""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -7,8 +9,8 @@ import pytest
 
 from agent.search.lexical import LexicalIndex
 from agent.search.lexical_postgres import PostgresLexicalRows, create_postgres_index
+from agent.search.lexical_rows import LexicalRows
 from agent.search.lexical_sqlite import SqliteLexicalRows, create_sqlite_index
-from agent.search.postings_rows import LexicalRows
 from agent.storage.journal_postgres import open_postgres
 from agent.storage.journal_sqlite import open_sqlite
 from tests.contract.lexical_contract import LexicalContract
@@ -33,9 +35,13 @@ class TestSqlite(LexicalContract):
 
 class TestPostgres(LexicalContract):
     @pytest.fixture
-    async def indexes(self, url: str) -> AsyncIterator[Pair]:
+    async def indexes(self, url: str, tmp_path: Path) -> AsyncIterator[Pair]:
         stores = [await open_postgres(url) for _ in range(2)]
-        yield create_postgres_index(stores[0].database), create_postgres_index(stores[1].database)
+        first, second = (
+            create_postgres_index(store.database, tmp_path / name)
+            for store, name in zip(stores, ("one", "two"), strict=True)
+        )
+        yield first, second
         for store in stores:
             await store.close()
 

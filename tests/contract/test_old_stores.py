@@ -47,11 +47,9 @@ class TestSqlite(OldStoreContract):
         return SqliteClient(store.database)
 
     async def test_it_is_stamped_and_its_tables_are_those_of_a_new_store(self, path: Path, tmp_path: Path) -> None:
-        before = read_definitions(path)
         await (await open_sqlite(path)).close()
         await (await open_sqlite(tmp_path / "new.db")).close()
         assert read_definitions(path) == read_definitions(tmp_path / "new.db")
-        assert before.items() <= read_definitions(path).items(), "tables are only added"
         assert read_revision(path) == HEAD
         await (await open_sqlite(path)).close()
         assert read_revision(path) == HEAD, "and once only"
@@ -124,11 +122,11 @@ def read_revision(path: Path) -> str:
 
 
 def read_definitions(path: Path) -> dict[str, str]:
-    """The SQL of every table, index and trigger, without those of single collections."""
+    """The SQL of every table, index and trigger, but for its white space."""
     connection = sqlite3.connect(path)
     rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
     connection.close()
-    return {name: sql for name, sql in rows if not name.startswith(("chunk_words_", "chunk_vocabulary_"))}
+    return {name: "".join(sql.split()) for name, sql in rows}
 
 
 def read_postgres(url: str) -> list[tuple[object, ...]]:

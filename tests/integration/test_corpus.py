@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent.core.errors import BadRequestError, ConflictError, EmbedderError
+from agent.core.settings import Settings
 from agent.core.settings_loading import load_settings
 from agent.ingest.collection_lock import lock_collection
 from agent.ingest.corpus import CorpusDocument
@@ -35,7 +36,8 @@ def corpus(folder: Path, *documents: tuple[str, str], name: str = "corpus.jsonl"
 @asynccontextmanager
 async def indexing(folder: Path, embedder: Embedder | None = None) -> AsyncIterator[tuple[Bench, CorpusIndexer]]:
     async with engine_bench(folder / "data", None, embedder=embedder) as bench:
-        yield bench, build_corpus_indexer(bench.store, ExactIndex(SqliteVectorRows(bench.store.database)), embedder)
+        settings, vectors = Settings(_env_file=None), ExactIndex(SqliteVectorRows(bench.store.database))
+        yield bench, build_corpus_indexer(settings, bench.store, vectors, embedder)
 
 
 async def search_texts(bench: Bench, words: str) -> list[str]:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from agent.core.errors import ToolInputError
 from agent.core.models import JsonObject
+from agent.core.settings import Settings
 from agent.ingest.corpus import CorpusDocument
 from agent.ingest.corpus_mapping import load_mapping
 from agent.ingest.corpus_prepare import prepare
@@ -32,7 +33,8 @@ ROOM = load_rooms(PACKAGE_ROOT / "config" / "rooms", default="incident").get("in
 
 
 async def build(bench: Bench, collection: str, *corpora: Path) -> None:
-    indexer = build_corpus_indexer(bench.store, ExactIndex(SqliteVectorRows(bench.store.database)), None)
+    vectors = ExactIndex(SqliteVectorRows(bench.store.database))
+    indexer = build_corpus_indexer(Settings(_env_file=None), bench.store, vectors, None)
     report = await indexer.build("local", collection, corpora)
     assert report.faults.count == 0
 

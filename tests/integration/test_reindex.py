@@ -15,7 +15,7 @@ from agent.search.errors import MemoryNoResultsError
 from agent.search.lexical import IndexedPassage
 from agent.search.models import MemoryOutput, MemoryQuery
 from agent.search.naming import make_vector_set_name
-from agent.search.postings import PostingsIndex
+from agent.search.tantivy_index import TantivyIndex
 from agent.text.terms import extract_terms
 from tests.integration.conftest import Serve
 from tests.integration.test_ingestion_doors import HANDBOOK, client_of, done, files, post
@@ -152,7 +152,7 @@ async def test_words_indexed_by_an_earlier_release_are_renewed_without_an_embedd
     async with library(tmp_path) as bench:
         await bench.library.ingest("local", "work", docs)
         index = bench.library._lexical
-        assert isinstance(index, PostingsIndex)
+        assert isinstance(index, TantivyIndex)
         chunk_ids = [
             one for document in await bench.library.list_documents("local", "work") for one in document.chunk_ids
         ]

@@ -133,7 +133,8 @@ async def test_an_index_from_before_some_stems_were_told_apart_is_still_searched
     stored = [Passage(f"p{n}", f"d{n}", "", text, {}) for n, text in enumerate(texts)]
     with monkeypatch.context() as before:
         before.setattr(
-            "agent.search.postings.extract_terms", lambda text: [stem_porter(word) for word in text.lower().split()]
+            "agent.search.tantivy_index.extract_terms",
+            lambda text: [stem_porter(word) for word in text.lower().split()],
         )
         retriever = await house.fill(stored, None)
     for question, found in (("What ore does the mine have?", "p0"), ("How do I use the lift of the mine?", "p1")):
