@@ -46,6 +46,8 @@ from gateway.idempotency.middleware import IdempotencyMiddleware
 from gateway.limits.http_limits import BodyLimitMiddleware, HeaderLimitMiddleware, RequestIdMiddleware
 from gateway.observe.access_log import RequestLogMiddleware
 from gateway.observe.metrics import MetricsMiddleware
+from gateway.worker_process import WorkerProcess
+from gateway.worker_sessions import WorkerSessionMiddleware
 
 if TYPE_CHECKING:
     from mcp_tools.server.extras import ExtrasFactory
@@ -57,13 +59,15 @@ def create_app(
     mcp_extras: "ExtrasFactory | None" = None,
     *,
     storage: "Storage | None" = None,
+    worker: WorkerProcess | None = None,
 ) -> FastAPI:
     """Returns the ASGI application over `stepgate`; without one, its lifespan builds a gateway and drains it at the
     end.
 
     Without `settings` they are loaded from the environment. `storage` replaces the store of the settings: with
     `agent.storage.journal_sqlite.open_in_memory()` the application runs without a database file, until its end.
-    `mcp_extras` adds tools, prompts and resources to the MCP server. Only the conformance tests use it.
+    `mcp_extras` adds tools, prompts and resources to the MCP server. Only the conformance tests use it. `worker` is
+    this process's place among several behind one port.
     """
     settings = settings or load_settings()
     mcp = LazyMcpDoor(settings, mcp_extras)
@@ -117,4 +121,6 @@ def create_app(
     app.add_middleware(RequestIdMiddleware)
     if settings.metrics:
         app.add_middleware(MetricsMiddleware, metrics=lambda: app.state.stepgate.metrics)
+    if worker is not None:
+        app.add_middleware(WorkerSessionMiddleware, worker=worker)
     return app

@@ -313,6 +313,9 @@ class Settings(BaseSettings):
         gt=0,
         description="seconds of silence after which a stream sends a comment, to keep the connection open",
     )
+    serve_workers: int = Field(
+        default=1, gt=0, le=64, description="processes behind the port; more than 1 needs Linux and AGENT_REDIS_URL"
+    )
     max_concurrent_runs: int = Field(default=100, gt=0, description="runs that execute in parallel")
     max_queued_runs: int = Field(default=1000, ge=0, description="runs that wait before new ones get 503")
     redis_url: SecretStr | None = Field(

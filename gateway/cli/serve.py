@@ -1,11 +1,12 @@
 """`stepgate serve`: runs the gateway."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
 
 import typer
 
+from agent.core.settings import Settings
 from gateway.cli.session import load_command_settings
 from gateway.quiet_interrupt import QuietInterrupt
 
@@ -13,14 +14,24 @@ from gateway.quiet_interrupt import QuietInterrupt
 def serve(
     host: Annotated[str | None, typer.Option(help="Address to bind (AGENT_HOST).")] = None,
     port: Annotated[int | None, typer.Option(help="Port to bind, 0 for a free one (AGENT_PORT).")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes behind the port (AGENT_SERVE_WORKERS).")] = None,
 ) -> None:
     """Start the gateway. SIGTERM and Ctrl-C drain it."""
-    settings = load_command_settings(host=host, port=port)
+    settings = load_command_settings(host=host, port=port, serve_workers=workers)
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        raise SystemExit(runner.run(_choose_server(settings)(settings)))
+
+
+def _choose_server(settings: Settings) -> Callable[[Settings], Coroutine[Any, Any, int]]:
+    """Returns the function that serves: in this process, or in several."""
     with QuietInterrupt():
+        if settings.serve_workers > 1:
+            from gateway.cli.worker_supervisor import run_workers  # noqa: PLC0415 - not needed by one process
+
+            return run_workers
         from gateway.cli.server import run_server  # noqa: PLC0415 - the whole gateway; other commands do not need it
 
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        raise SystemExit(runner.run(run_server(settings)))
+        return run_server
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -19,22 +19,42 @@ from gateway.auth.authentication import is_loopback
 from gateway.bootstrap import Stepgate, build_gateway
 from gateway.cli.bind_address import bind_socket
 from gateway.limits.http_protocol import protocol_with_limits
+from gateway.worker_process import WorkerProcess
 
 log = logging.getLogger(__name__)
+
+GAUGE_SECONDS = 1.0
 
 GRACE_SECONDS = 3.0
 """How long open connections may take to close after the runs have ended or were left resumable."""
 
 
 async def run_server(settings: Settings) -> int:
-    """Binds the address, builds the gateway, serves until a signal, drains. Returns the exit code."""
-    with bind_socket(settings) as listening:
+    """Binds the address, builds the gateway, serves until a signal, drains. Returns the exit code.
+
+    A worker of several (`gateway/worker_process.py`) takes the sockets of its parent instead, and ends with it.
+    """
+    worker = WorkerProcess.from_environment()
+    with contextlib.ExitStack() as stack:
+        sockets = worker.open_sockets() if worker is not None else (bind_socket(settings),)
+        for one in sockets:
+            stack.enter_context(one)
         async with build_gateway(settings) as stepgate:
             await _check_keys(settings, stepgate)
-            server = _Server(settings, stepgate)
+            server = _Server(settings, stepgate, worker)
             _freeze_garbage_collector()
-            await server.serve([listening])
+            gauges = asyncio.create_task(_refresh_gauges(stepgate), name="gauges") if worker is not None else None
+            await server.serve(list(sockets))
+            if gauges is not None:
+                gauges.cancel()
             return 0 if server.started else 1
+
+
+async def _refresh_gauges(stepgate: Stepgate) -> None:
+    """Keeps this worker's gauges true for the other workers: any of them may be asked for the metrics of all."""
+    while True:
+        stepgate.metrics.live.set(stepgate.service.worker.live_count)
+        await asyncio.sleep(GAUGE_SECONDS)
 
 
 def _freeze_garbage_collector() -> None:
@@ -59,12 +79,13 @@ async def _check_keys(settings: Settings, stepgate: Stepgate) -> None:
 class _Server(uvicorn.Server):
     """uvicorn's server, which starts draining at the signal: streams must end before connections can close."""
 
-    def __init__(self, settings: Settings, stepgate: Stepgate) -> None:
+    def __init__(self, settings: Settings, stepgate: Stepgate, worker: WorkerProcess | None) -> None:
         self._settings = settings
         self._stepgate = stepgate
+        self._worker = worker
         super().__init__(
             uvicorn.Config(
-                create_app(settings, stepgate),
+                create_app(settings, stepgate, worker=worker),
                 host=settings.host,
                 port=settings.port,
                 http=protocol_with_limits(settings),
@@ -77,10 +98,21 @@ class _Server(uvicorn.Server):
         )
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Binds, then announces the address."""
+        """Binds, then announces the address, or tells the parent."""
         await super().startup(sockets)
-        if self.started:
+        if not self.started:
+            return
+        if self._worker is None:
             self._announce()
+            return
+        # Nothing is ever written to this pipe: it becomes readable when the parent has ended, however it ended.
+        asyncio.get_running_loop().add_reader(self._worker.parent, self._end_with_parent)
+        self._worker.tell_ready()
+
+    def _end_with_parent(self) -> None:
+        assert self._worker is not None
+        asyncio.get_running_loop().remove_reader(self._worker.parent)
+        self.handle_exit(signal.SIGTERM, None)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Starts draining at the first signal; uvicorn closes the connections. A second Ctrl-C does not wait."""

@@ -4,15 +4,18 @@ Names follow Prometheus' conventions: seconds, totals, no unbounded labels. A ca
 label only if the operator has set the list of values.
 """
 
+import os
 from collections.abc import Callable
 from time import perf_counter
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent.core import events as ev
 from agent.core.run_state import RunState
+from gateway.worker_process import METRICS_ENVIRONMENT
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900)
@@ -40,7 +43,10 @@ class Metrics:
         self._gates = self._counter("gates_total", "Verification gates.", "gate", "result")
         self._requests = self._counter("http_requests_total", "Requests.", "method", "route", "status")
         self._request_seconds = self._histogram("http_request_duration_seconds", "Time until the last byte.", "route")
-        self.live = Gauge("stepgate_runs_live", "Runs this process holds.", registry=self.registry)
+        # `livesum`: with several workers behind one port, the sum over those that live.
+        self.live = Gauge(
+            "stepgate_runs_live", "Runs this gateway holds.", registry=self.registry, multiprocess_mode="livesum"
+        )
 
     def observe_event(self, state: RunState, event: ev.Event) -> None:
         """Counts one event of a run. A run observer."""
@@ -71,8 +77,12 @@ class Metrics:
         self._request_seconds.labels(route).observe(seconds)
 
     def render(self) -> bytes:
-        """Returns all metrics in Prometheus' text format."""
-        return generate_latest(self.registry)
+        """Returns all metrics in Prometheus' text format; with several workers behind one port, those of all."""
+        if METRICS_ENVIRONMENT not in os.environ:
+            return generate_latest(self.registry)
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return generate_latest(registry)
 
     def _count_model_call(self, body: ev.ModelReturned) -> None:
         self._models.labels(body.model, body.purpose, body.error_code or "ok").inc()
