@@ -35,6 +35,7 @@ from gateway.doors import (
     runs,
     sessions,
     sources,
+    studio_requests,
     studio_tools,
     tasks,
     users,
@@ -96,7 +97,8 @@ def create_app(
     served = (
         openai, responses, completions, embeddings,
         agent, ag_ui, query, runs, memories, collections, documents, citations, ingestion, tasks, catalogue,
-        conversations, sessions, sources, audit, users, guardrails, rooms, studio_tools,
+        conversations, sessions, sources, audit, users, guardrails, rooms, studio_requests,
+        studio_tools,
     )  # fmt: skip
     doors = [door.router for door in served]
     if settings.web:

@@ -43,6 +43,7 @@ class SpawnTool:
             keywords=kind.KEYWORDS,
             is_opt_in=True,
             uses_subagents=True,
+            always_raises_errors=kind.IS_ANSWER,
         )
 
     @property
@@ -66,7 +67,9 @@ class SpawnTool:
         if self._kind.IS_ANSWER:
             if not result.success:
                 raise ToolError(result.summary, agent_id=self._kind.AGENT_ID)
-            return ToolResult(result.model_dump(mode="json"), result.summary, tainted=result.tainted)
+            # Without its list of uncertainties: an empty list would look like a search without hits.
+            value = result.model_dump(mode="json", exclude={"uncertainties"})
+            return ToolResult(value, result.summary, tainted=result.tainted)
         text = f"{note}\n{format_result(result)}" if note else format_result(result)
         return ToolResult(result.model_dump(mode="json"), text, tainted=result.tainted)
 

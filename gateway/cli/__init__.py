@@ -29,6 +29,7 @@ from gateway.cli import (
     serve,
     skills,
     sources,
+    studio,
     tools,
     users,
 )
@@ -44,6 +45,7 @@ app = typer.Typer(
 )
 app.command("serve")(serve.serve)
 app.command("ask")(ask.ask)
+app.command("studio")(studio.studio)
 app.command("doctor")(doctor.doctor)
 app.command("mcp")(mcp.mcp)
 app.command("graph")(graph.graph)

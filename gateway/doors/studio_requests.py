@@ -1,0 +1,120 @@
+"""`/v1/studio/requests`: a message to the studio. A projection of a run in a room with `routing: intents`."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from pydantic import BaseModel, Field
+
+from agent.core.errors import BadRequestError
+from agent.core.events import ApprovalRequested, Event
+from agent.core.models import (
+    MAX_CONVERSATION_ID_CHARS,
+    AgentRequest,
+    JsonObject,
+    RunStatus,
+    TaskPlan,
+    TraceStep,
+    UserIntent,
+)
+from agent.core.run_state import fold
+from agent.runs.response import build_response
+from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.bootstrap import Stepgate
+from gateway.doors.agent import ERRORS
+from gateway.doors.client_disconnect import cancel_on_disconnect
+from gateway.doors.dependencies import Gateway
+from gateway.doors.json_body import KNOWN_ONLY, JsonRoute, refuse_unknown_fields
+from gateway.doors.run_intake import RUN_ID_HEADER, accept_run
+
+router = APIRouter(tags=["studio"], route_class=JsonRoute, dependencies=[require_scope("agent")])
+
+STUDIO_ROOM = "studio"
+
+
+class StudioRequestBody(BaseModel):
+    """A message to the studio. With a `conversation_id` the next message may answer a question, or say "undo that"."""
+
+    model_config = KNOWN_ONLY
+
+    message: str = Field(min_length=1)
+    conversation_id: Annotated[str, Field(min_length=1, max_length=MAX_CONVERSATION_ID_CHARS)] | None = None
+    room: str = Field(default=STUDIO_ROOM, description="a room with `routing: intents`")
+    interactive: bool = Field(default=True, description="false: nobody is asked, the planner decides instead")
+    metadata: JsonObject = Field(default_factory=dict, description="as at `/v1/agent`")
+
+
+class StudioResponse(BaseModel):
+    """What the studio made of a message.
+
+    `status` is the run's: `awaiting_input` with a `question`, `awaiting_approval` with `approvals`, which
+    `/v1/runs/{run_id}/approve`, `reject` and `reply` decide. `task_plan` is what was dispatched; without one, `reason`
+    says why.
+    """
+
+    run_id: str
+    conversation_id: str | None
+    status: RunStatus
+    answer: str
+    question: str
+    intents: list[UserIntent]
+    task_plan: TaskPlan | None
+    reason: str
+    approvals: list[JsonObject]
+    steps: list[TraceStep]
+    usage: dict[str, Any]
+
+
+@router.post("/v1/studio/requests", response_model=StudioResponse, responses=ERRORS)
+async def request_studio(body: StudioRequestBody, http: Request, stepgate: Gateway, caller: CurrentCaller) -> Response:
+    """Carry out a message, until its end or the first question. The run's id is in `x-stepgate-run-id`."""
+    refuse_unknown_fields(await http.json(), StudioRequestBody)
+    _check_room(stepgate, body.room, caller.owner)
+    request = AgentRequest(
+        prompt=body.message,
+        room=body.room,
+        conversation_id=body.conversation_id,
+        interactive=body.interactive,
+        metadata=body.metadata,
+    )
+    run = await accept_run(http, stepgate, caller, request)
+    events = await cancel_on_disconnect(
+        http, stepgate.service.wait_for_events(run.run_id, owner=run.owner, seen_seq=run.last_seq)
+    )
+    shown = _project(run.run_id, events)
+    return Response(shown.model_dump_json(), media_type="application/json", headers={RUN_ID_HEADER: run.run_id})
+
+
+@router.get("/v1/studio/requests/{run_id}", responses=ERRORS)
+async def get_studio_request(run_id: str, stepgate: Gateway, caller: CurrentCaller) -> StudioResponse:
+    """Return a message's run as it is now, ended or not."""
+    return _project(run_id, await stepgate.service.read_events(run_id, owner=caller.owner))
+
+
+def _check_room(stepgate: Stepgate, room: str, owner: str) -> None:
+    """Raises `RoomUnknownError`, and `BadRequestError` for a room without a router."""
+    if stepgate.rooms.get(room, owner).routing != "intents":
+        known = ", ".join(one.id for one in stepgate.rooms.list_visible(owner) if one.routing == "intents") or "none"
+        raise BadRequestError(
+            f"the room {room!r} has no router (`routing: intents`); rooms that have: {known}", param="room"
+        )
+
+
+def _project(run_id: str, events: list[Event]) -> StudioResponse:
+    state = fold(run_id, events)
+    response = build_response(events)
+    read = state.classified
+    waiting: list[ApprovalRequested] = [] if state.is_finished else list(state.pending_approvals)
+    return StudioResponse(
+        run_id=run_id,
+        conversation_id=state.request.conversation_id,
+        status=state.status,
+        answer=response.response,
+        question=response.response if state.status == "awaiting_input" else "",
+        intents=list(read.intents) if read is not None else [],
+        task_plan=read.task_plan if read is not None else None,
+        reason=read.reason if read is not None else "",
+        approvals=[one.model_dump(mode="json") for one in waiting],
+        steps=list(response.steps),
+        usage=response.metadata["usage"],
+    )
