@@ -5,7 +5,7 @@ Without a model, or if the model fails before any text, rules compose the answer
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import replace
 
 from agent.answers.answer_without_model import compose, without_results
 from agent.answers.schema_form import SchemaForm
@@ -15,9 +15,9 @@ from agent.core.models import ChatMessage, JsonObject, PlanStep, Source, Tier
 from agent.core.plan_outcome import abandoned_steps, failure_reason
 from agent.grounded_answers.answer_tailor import AnswerTailor
 from agent.grounded_answers.brief import build_brief
-from agent.llm.port import ModelChunk
-from agent.llm.replies import join_fields
-from agent.llm.tool_calls import join_tool_calls
+from agent.llm.port import ModelChunk, ModelReply
+from agent.llm.streamed_reply import StreamedReply
+from agent.llm.tool_calls import to_openai_call
 from agent.prompts import render
 from agent.run_context.answer_stream import DeltaWriter
 from agent.run_context.conversation import (
@@ -91,21 +91,22 @@ class CompletionWriter:
             if first_break or not outcomes:
                 raise
             return await self._compose_by_rules(outcomes, sources, error.message, tainted=tainted)
-        text, calls = written.text, written.tool_calls
-        value: JsonObject | str = {"text": text, "tool_calls": list(calls)} if calls else text
+        text = written.text
+        calls = [to_openai_call(call.id, call.name, call.arguments, call.extra) for call in written.tool_calls]
+        value: JsonObject | str = {"text": text, "tool_calls": [*calls]} if calls else text
         return StepOutput(
             value=value,
             text=text or ("[the client's tools were called]" if calls else ""),
             tainted=tainted,
             sources=sources,
-            finish_reason=written.finish,
+            finish_reason=_FINISH_REASONS.get(written.finish_reason, "stop"),
             refused=written.refused,
             provider_fields=written.provider_fields,
         )
 
     async def _stream_answer(
         self, outcomes: list[tuple[PlanStep, StepOutput]], sources: tuple[Source, ...], feedback: str | None
-    ) -> "_Written":
+    ) -> ModelReply:
         run, tier = self._run, self._tier()
         passthrough = () if run.room.planning else run.state.request.client_tools
         messages = self._build_messages(outcomes, sources, feedback)
@@ -242,34 +243,17 @@ _FINISH_REASONS: Mapping[str, FinishReason] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """A model's text or refusal, and its calls of the client's tools."""
-
-    text: str
-    tool_calls: list[JsonObject]
-    finish: FinishReason
-    refused: bool
-    provider_fields: JsonObject
-
-
-async def _read_stream(stream: AsyncGenerator[ModelChunk, None], writer: DeltaWriter | None) -> _Written:
+async def _read_stream(stream: AsyncGenerator[ModelChunk, None], writer: DeltaWriter | None) -> ModelReply:
     """Reads the whole stream. After a break, flushes the text before it."""
-    finish: FinishReason = "stop"
-    text: list[str] = []
-    refusal: list[str] = []
-    calls: list[JsonObject] = []
-    fields: JsonObject = {}
+    streamed = StreamedReply("")
     try:
         async with aclosing(stream):
             async for chunk in stream:
-                text.append(chunk.text)
-                refusal.append(chunk.refusal)
-                calls += chunk.tool_calls
-                join_fields(fields, chunk.provider_fields)
-                finish = _FINISH_REASONS.get(chunk.finish_reason or "", finish)
-                if chunk.reasoning and not chunk.provider_fields:  # Mistral sends its reasoning in parts of the content
-                    join_fields(fields, {"reasoning_content": chunk.reasoning})
+                # Mistral sends its reasoning in parts of the content.
+                is_bare = bool(chunk.reasoning) and not chunk.provider_fields
+                streamed.add_chunk(
+                    replace(chunk, provider_fields={"reasoning_content": chunk.reasoning}) if is_bare else chunk
+                )
                 if writer is not None:
                     await writer.add(chunk.reasoning, "reasoning")
                     await writer.add(chunk.text)
@@ -277,8 +261,7 @@ async def _read_stream(stream: AsyncGenerator[ModelChunk, None], writer: DeltaWr
     finally:
         if writer is not None:
             await writer.end()
-    whole, refused = "".join(text), "".join(refusal)
-    return _Written(whole or refused, join_tool_calls(calls), finish, bool(refused) and not whole, fields)
+    return streamed.build_reply()
 
 
 def _is_command(run: Run) -> bool:

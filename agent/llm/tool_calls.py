@@ -40,11 +40,6 @@ def parse_tool_calls(deltas: list[JsonObject]) -> tuple[ModelToolCall, ...]:
     return tuple(ModelToolCall(call.id, call.name, call.arguments, call.extra) for call in _join_deltas(deltas))
 
 
-def join_tool_calls(deltas: list[JsonObject]) -> list[JsonObject]:
-    """Returns whole tool calls in OpenAI's wire form, with the provider's own fields."""
-    return [to_openai_call(call.id, call.name, call.arguments, call.extra) for call in _join_deltas(deltas)]
-
-
 def to_openai_call(call_id: str, name: str, arguments: str, extra: JsonObject) -> JsonObject:
     """Returns a tool call in OpenAI's wire form, with the provider's own fields."""
     of_function = extra.get("function")

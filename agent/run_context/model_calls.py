@@ -3,18 +3,17 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from math import ceil
 from time import monotonic
 
 from agent.core.errors import BudgetError, ModelError
-from agent.core.events import AssistantTurn, FailedUpstream, ModelReturned, Purpose
+from agent.core.events import AssistantTurn, ModelReturned, Purpose
 from agent.core.models import LOCAL_OWNER, JsonObject, Tier, Usage
 from agent.llm.faults import hide_endpoint_details
 from agent.llm.port import ModelChunk, ModelReply, ModelRequest, ResponseSchema
-from agent.llm.replies import join_fields
-from agent.llm.tool_calls import parse_tool_calls
+from agent.llm.streamed_reply import StreamedReply
 from agent.policy.redaction.requests import redact_client_tools, redact_options
 from agent.run_context.run import Run
 from agent.run_context.token_estimates import ANSWER_TOKENS, UsageMeter, estimate_call
@@ -86,38 +85,9 @@ class MeteredModels:
         `formed` as in `complete`.
         """
         request = self._build_request(purpose, messages, tier, tools, None, max_tokens, formed=formed)
-        started = monotonic()
-        finish: str | None = None
-        requests = 1
-        served = _ServedBy()
-        async with self._reserve_budget(request) as meter:
-            try:
-                async for chunk in self._run.engine.models.require().stream(request):
-                    meter.add_chunk(chunk)
-                    served.add_chunk(chunk)
-                    requests = max(requests, chunk.requests)
-                    finish = chunk.finish_reason or finish
-                    yield chunk
-            except (ModelError, asyncio.CancelledError) as error:
-                await self._record_call(
-                    request,
-                    tier,
-                    meter.usage_after_error(error),
-                    started,
-                    error=error,
-                    requests=requests,
-                    served=served,
-                )
-                raise self._redact_error(error) from error.__cause__
-            except GeneratorExit:  # the consumer closed the stream, but the provider charges for the call
-                cut = asyncio.CancelledError()
-                await self._record_call(
-                    request, tier, meter.usage_after_error(cut), started, error=cut, requests=requests, served=served
-                )
-                raise
-            await self._record_call(
-                request, tier, meter.usage, started, finish=finish, requests=requests, served=served
-            )
+        async with aclosing(self._stream(request, tier, StreamedReply(request.model))) as chunks:
+            async for chunk in chunks:
+                yield chunk
 
     async def complete_streaming(
         self,
@@ -135,54 +105,46 @@ class MeteredModels:
         request = self._build_request(
             purpose, messages, tier, tools, schema, None, formed=True, temperature=temperature
         )
+        streamed = StreamedReply(request.model)
+        replies: list[ModelReply] = []  # built once, because calls without an id get a random one
+
+        async def finish_reply() -> AssistantTurn | None:
+            replies.append(self._run.redaction.redact_reply(streamed.build_reply()))
+            return await self._run.redaction.redact_turn(to_assistant_turn(replies[0]), tools) if keep_message else None
+
+        async with aclosing(self._stream(request, tier, streamed, finish_reply)) as chunks:
+            async for chunk in chunks:
+                await on_chunk(chunk)
+        return replies[0]
+
+    async def _stream(
+        self,
+        request: ModelRequest,
+        tier: Tier,
+        streamed: StreamedReply,
+        finish_reply: Callable[[], Awaitable[AssistantTurn | None]] | None = None,
+    ) -> AsyncGenerator[ModelChunk, None]:
+        """Yields the chunks of a call, collects them in `streamed` and records the call. `finish_reply` is called with
+        the whole reply in `streamed`, and returns the turn to keep in the log."""
         started = monotonic()
-        text: list[str] = []
-        refusal: list[str] = []
-        deltas: list[JsonObject] = []
-        fields: JsonObject = {}
-        finish, requests = "stop", 1
-        served = _ServedBy()
         async with self._reserve_budget(request) as meter:
             try:
                 async for chunk in self._run.engine.models.require().stream(request):
                     meter.add_chunk(chunk)
-                    served.add_chunk(chunk)
-                    finish = chunk.finish_reason or finish
-                    requests = max(requests, chunk.requests)
-                    deltas += chunk.tool_calls
-                    join_fields(fields, chunk.provider_fields)
-                    text.append(chunk.text)
-                    refusal.append(chunk.refusal)
-                    await on_chunk(chunk)
+                    streamed.add_chunk(chunk)
+                    yield chunk
             except (ModelError, asyncio.CancelledError) as error:
-                await self._record_call(
-                    request,
-                    tier,
-                    meter.usage_after_error(error),
-                    started,
-                    error=error,
-                    requests=requests,
-                    served=served,
-                )
+                usage = meter.usage_after_error(error)
+                await self._record_call(request, tier, usage, started, error=error, streamed=streamed)
                 raise self._redact_error(error) from error.__cause__
-            calls = parse_tool_calls(deltas)
-            written, refused = "".join(text), "".join(refusal)
-            whole = ModelReply(
-                written or refused,
-                request.model,
-                finish,
-                meter.usage,
-                calls,
-                requests=requests,
-                provider_fields=fields,
-                refused=bool(refused) and not written,
-                upstream=served.upstream,
-                failed_upstreams=served.failed_upstreams,
-            )
-            reply = self._run.redaction.redact_reply(whole)
-            message = await self._run.redaction.redact_turn(to_assistant_turn(reply), tools) if keep_message else None
-            await self._record_call(request, tier, reply.usage, started, reply=reply, message=message)
-        return reply
+            except GeneratorExit:  # the consumer closed the stream, but the provider charges for the call
+                cut = asyncio.CancelledError()
+                usage = meter.usage_after_error(cut)
+                await self._record_call(request, tier, usage, started, error=cut, streamed=streamed)
+                raise
+            streamed.usage = meter.usage
+            message = await finish_reply() if finish_reply is not None else None
+            await self._record_call(request, tier, meter.usage, started, streamed=streamed, message=message)
 
     @asynccontextmanager
     async def _reserve_budget(self, request: ModelRequest) -> AsyncIterator[UsageMeter]:
@@ -263,14 +225,12 @@ class MeteredModels:
         reply: ModelReply | None = None,
         message: AssistantTurn | None = None,
         error: BaseException | None = None,
-        finish: str | None = None,
-        requests: int = 1,
-        served: "_ServedBy | None" = None,
+        streamed: StreamedReply | None = None,
     ) -> None:
         """Records the end of a call. An interrupted call counts too, because the provider charges for it."""
         code = error.code if isinstance(error, ModelError) else "ERR_CANCELLED" if error else None
         tried = reply.requests if reply else error.requests if isinstance(error, ModelError) else 1
-        answering = reply or served or _ServedBy()
+        answering = reply or streamed or StreamedReply(request.model)
         failed = error.failed_upstreams if isinstance(error, ModelError) else ()
         body = ModelReturned(
             purpose=request.purpose,
@@ -279,26 +239,13 @@ class MeteredModels:
             failed_upstreams=failed or answering.failed_upstreams,
             usage=usage,
             duration=monotonic() - started,
-            requests=max(requests, tried),
-            finish_reason=reply.finish_reason if reply else finish,
+            requests=max(answering.requests, tried),
+            finish_reason=None if error is not None else answering.finish_reason,
             error_code=code,
             message=message,
             span=self._span,
         )
         await self._run.note(self._run.redaction.mark_redacted(body), step_id=self._step_id, attempt=self._attempt)
-
-
-@dataclass
-class _ServedBy:
-    """The upstream that answers a stream, and the ones that failed before."""
-
-    upstream: str = ""
-    failed_upstreams: tuple[FailedUpstream, ...] = ()
-
-    def add_chunk(self, chunk: ModelChunk) -> None:
-        """Adds a chunk. The first one names the upstream."""
-        self.upstream = chunk.upstream or self.upstream
-        self.failed_upstreams = chunk.failed_upstreams or self.failed_upstreams
 
 
 def to_assistant_turn(reply: ModelReply) -> AssistantTurn:

@@ -25,6 +25,7 @@ from agent.execution.given_plan import build_given_plan
 from agent.execution.ground import build_ground, quotes_ground
 from agent.execution.intent_routing import WITHHELD_QUESTION, build_doors_output, route_by_intent
 from agent.execution.planner_call import PlannerCall, answer_started, build_answer_output, choose_answer_form
+from agent.execution.repeated_calls import LASTING_ERRORS
 from agent.execution.stages.guard import explicit_tool_calls
 from agent.execution.static_plans import (
     KNOWLEDGE_TOOL,
@@ -46,8 +47,6 @@ from agent.run_context.run import Run
 from agent.run_context.run_tools import allowed_tools
 from agent.tools.catalogue import Catalogue
 
-_LASTING = frozenset({"ERR_TOOL_INPUT", "ERR_TOOL_UNKNOWN", "ERR_TOOL_DENIED"})
-"""Error codes of tool failures that the same call repeats."""
 PLANNER_REFUSED = "the provider refused the planner's request before; it is not asked again"
 NO_MODEL = "no model is configured; set AGENT_LLM_BASE_URL and AGENT_MODEL_FAST"
 
@@ -133,7 +132,7 @@ def _is_final_plan(run: Run, proposed: Plan, reason: str | None) -> bool:
     last = [run.state.get_step(step.id).last for step in run.state.plan.steps]
     codes = {one.output.error_code for one in last if one is not None and one.output is not None}
     failed = codes - {None}
-    return bool(failed) and failed <= _LASTING
+    return bool(failed) and failed <= LASTING_ERRORS
 
 
 def _has_read_outside(state: RunState) -> bool:

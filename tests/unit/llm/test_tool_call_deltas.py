@@ -3,7 +3,7 @@
 from typing import Any
 
 from agent.llm.replies import read_chunk, read_reply
-from agent.llm.tool_calls import join_tool_calls, parse_tool_calls
+from agent.llm.tool_calls import parse_tool_calls, to_openai_call
 
 
 def delta(index: int | None = 0, call_id: str | None = None, name: str | None = None, **fields: Any) -> dict[str, Any]:
@@ -50,7 +50,8 @@ def test_an_id_or_a_name_that_is_repeated_begins_no_call() -> None:
 def test_a_providers_own_fields_stay_where_they_were() -> None:
     call = {**delta(0, "a", "f", arguments="{}", extra_content={"google": {"thought_signature": "s"}})}
     call["function"]["provider_specific_fields"] = {"k": 1}
-    (joined,) = join_tool_calls([call])
+    (parsed,) = parse_tool_calls([call])
+    joined = to_openai_call(parsed.id, parsed.name, parsed.arguments, parsed.extra)
     function = {"name": "f", "arguments": "{}", "provider_specific_fields": {"k": 1}}
     assert joined == {"id": "a", "type": "function", "function": function, "extra_content": call["extra_content"]}
 
