@@ -195,8 +195,8 @@ def stop_reason(run: Run) -> str:
     reason = verdict.reason if verdict else "it did not finish"
     if verdict is not None and verdict.outcome is Outcome.REPLAN:
         tried = f" and {format_count(state.replan_count, 'new plan')} did not help" if state.replan_count else ""
-        return f"step {step.id} ({step.title}) failed{tried}: {reason}"
-    return f"step {step.id} ({step.title}) failed: {reason}"
+        return f"{step.title} failed{tried}: {reason}"
+    return f"{step.title} failed: {reason}"
 
 
 async def partial_answer(run: Run) -> str:
@@ -213,7 +213,7 @@ async def partial_answer(run: Run) -> str:
     missing = [step for step in missing if not step.is_completion]
     if missing and not refused:
         lines += ["", "What is missing:"]
-        lines += [f"- {_build_heading(run, step)} ({step.id}, {state.get_step(step.id).status})" for step in missing]
+        lines += [f"- {_build_heading(run, step)}" for step in missing]
     return "\n".join(lines)
 
 

@@ -1,10 +1,15 @@
-"""Finds calls that failed permanently earlier in the run, so that no plan repeats them. Pure."""
+"""Calls that a run does not repeat: those that failed permanently, and reading the same thing for several steps."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
 
+from agent.core.events import ToolReturned
 from agent.core.models import JsonObject, Outcome, PlanStep
 from agent.core.run_state import AttemptState, RunState
+from agent.run_context.call_site import CallSite
 from agent.run_context.outputs import SHOWN_ARG_CHARS, shorten_args
+from agent.run_context.run import Run
+from agent.tools import ToolSpec
 
 LASTING_ERRORS = frozenset(
     {"ERR_TOOL_INPUT", "ERR_TOOL_UNKNOWN", "ERR_TOOL_DENIED", "ERR_SKILL_UNKNOWN", "ERR_REFERENCE"}
@@ -56,3 +61,33 @@ def _has_effect_since(state: RunState, attempt: AttemptState) -> bool:
         if other.started_at >= attempt.started_at and other is not attempt
         for call in other.calls
     )
+
+
+async def call_once(
+    run: Run, spec: ToolSpec, args: JsonObject, site: CallSite, execute: Callable[[], Awaitable[ToolReturned]]
+) -> ToolReturned:
+    """Returns the result of `execute()`, or that of the same read-only call of another step (`ToolReturned.same_as`).
+
+    After a call that may have changed something, everything is read again."""
+    if spec.effect != "read":
+        run.read_calls.clear()
+        try:
+            return await execute()
+        finally:
+            run.read_calls.clear()  # what was read meanwhile may be from before the change
+    if spec.uses_subagents:
+        return await execute()
+    same = run.read_calls.find(run.state, spec.name, args, site)
+    # Shielded, because other steps wait for the result too.
+    shared = await asyncio.shield(same.result) if same is not None else None
+    if same is not None and shared is not None:
+        own = {"call_id": site.call_id, "span": site.span, "duration": 0.0, "tries": 0, "same_as": same.site.call_id}
+        return run.redaction.mark_redacted(shared.model_copy(update=own))
+    call = run.read_calls.begin(spec.name, args, site)
+    result: ToolReturned | None = None
+    try:
+        returned = await execute()
+        result = returned if returned.error_code is None else None
+        return returned
+    finally:
+        call.result.set_result(result)

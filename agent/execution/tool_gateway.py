@@ -24,6 +24,7 @@ from agent.core.run_state import CallState
 from agent.execution.approvals import ApprovalPendingError, check_approval
 from agent.execution.arguments import drop_unknown_args
 from agent.execution.nested_calls import NestedCalls
+from agent.execution.repeated_calls import call_once
 from agent.execution.schema_problems import find_argument_problem, find_output_problem
 from agent.execution.tool_models import tool_model_for
 from agent.policy.redaction.inbound import restore_args
@@ -109,7 +110,7 @@ async def _make_first_call(
         call_id=site.call_id, tool=tool.spec.name, args=args, effect=tool.spec.effect, key=key, span=site.span
     )
     await run.emit(*before, EventDraft(intent, site.step_id, site.attempt))
-    return await _execute(run, tool, args, site, context)
+    return await call_once(run, tool.spec, args, site, partial(_execute, run, tool, args, site, context))
 
 
 async def _foresee_failure(

@@ -81,6 +81,8 @@ _RECALL = re.compile(
     rf"(?P<own>(?:my|min|mitt|mina)\s+{_THING}))",
     re.IGNORECASE,
 )
+LISTED_MEMORIES = 20
+"""The most memories that `memory_search` returns."""
 _LISTING = re.compile(
     r"^\W*(?:please\s+)?(?:(?:can|could) you\s+)?(?:"
     r"(?:what|which)\s+(?:kinds? of\s+)?(?:documents?|collections?|files?)\s+(?:do (?:you|we|i) have|"
@@ -338,12 +340,16 @@ def _read_memory_save(command: str) -> list[_RuleCall]:
 
 
 def _read_memory_search(command: str) -> list[_RuleCall]:
-    """Returns a memory search, for "what do you remember" or for "what is my favourite colour"."""
+    """Returns a memory search for "what is my favourite colour", or the list of memories for "what do you remember".
+
+    Nobody judges what it finds, so that a memory must hold every word: the favourite colour is no favourite animal."""
     asked = _RECALL.fullmatch(command)
     if asked is None:
         return []
-    about = (asked["about"] or asked["thing"] or asked["own"] or command)[:1000]
-    return [_RuleCall("memory_search", {"query": about}, f"recall {about[:80]}")]
+    about = (asked["about"] or asked["thing"] or asked["own"] or "")[:1000]
+    if not about:
+        return [_RuleCall("memory_search", {"limit": LISTED_MEMORIES}, "list what is remembered")]
+    return [_RuleCall("memory_search", {"query": about, "all_words": True}, f"recall {about[:80]}")]
 
 
 def _read_pipeline_command(text: str) -> list[_RuleCall]:

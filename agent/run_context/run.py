@@ -26,6 +26,7 @@ from agent.policy.redaction.events import holds_text
 from agent.run_context.call_site import CallSite
 from agent.run_context.extensions import NO_EXTENSIONS, Extensions
 from agent.run_context.ground import GroundSources
+from agent.run_context.read_calls import ReadCalls
 from agent.run_context.redaction import RunRedaction
 from agent.run_context.shared_event import SharedEvent
 from agent.skills import SkillLibrary
@@ -116,6 +117,8 @@ class Run:
         """Whether the run waits for a person and this process has released it."""
         self.tool_slots = asyncio.Semaphore(self.room.budgets.max_parallel)
         """Limits concurrent tool calls, because a skill may request many in one turn."""
+        self.read_calls = ReadCalls()
+        """The results of read-only calls, for identical calls of other steps."""
         self.calls_in_flight = 0
         """Admitted model calls without usage yet. They count against the budgets."""
         self.subagents_starting = 0

@@ -84,6 +84,24 @@ def extract_query_terms(query: str) -> list[str]:
 
 def map_query_terms(query: str) -> dict[str, str]:
     """Returns the terms of `extract_query_terms`, each with the word it came from."""
+    words, content = _split_query(query)
+    counts: Counter[str] = Counter()
+    words_by_term: dict[str, str] = {}
+    for word in content or words:
+        for term in _stem_folded_word(word):
+            counts[term] += 1
+            words_by_term.setdefault(term, term if _IS_UNSPACED.match(word) else word)
+    chosen = {term for term, _ in counts.most_common(MAX_QUERY_TERMS)}
+    return {term: word for term, word in words_by_term.items() if term in chosen}
+
+
+def has_content_words(query: str) -> bool:
+    """Returns whether a query has words besides stop words."""
+    return bool(_split_query(query)[1])
+
+
+def _split_query(query: str) -> tuple[list[str], list[str]]:
+    """Returns the folded words of a query, and those of them that are no stop words."""
     words = [word[:MAX_TERM_CHARS] for word in _WORD.findall(fold(query))]
     languages = detect_candidate_languages(query)
     stop_words = (
@@ -91,14 +109,7 @@ def map_query_terms(query: str) -> dict[str, str]:
         if "en" in languages
         else _COMMON_STOP_WORDS.union(*(_STOP_WORDS_BY_LANGUAGE[name] for name in languages))
     )
-    counts: Counter[str] = Counter()
-    words_by_term: dict[str, str] = {}
-    for word in [word for word in words if word not in stop_words] or words:
-        for term in _stem_folded_word(word):
-            counts[term] += 1
-            words_by_term.setdefault(term, term if _IS_UNSPACED.match(word) else word)
-    chosen = {term for term, _ in counts.most_common(MAX_QUERY_TERMS)}
-    return {term: word for term, word in words_by_term.items() if term in chosen}
+    return words, [word for word in words if word not in stop_words]
 
 
 def expand_query_terms(query: str, languages: Sequence[str]) -> dict[str, tuple[str, ...]]:

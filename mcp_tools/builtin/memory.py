@@ -1,11 +1,13 @@
 """`memory_save` and `memory_search`: facts that the user wants remembered across conversations."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from pydantic import BaseModel, Field
 
 from agent.core.errors import ToolInputError
-from agent.memory.store import MAX_CHARS, MemoryStore
+from agent.memory.store import MAX_CHARS, MemorySearchResult, MemoryStore
+from agent.text.terms import extract_query_terms, extract_terms, has_content_words
 from agent.tools import READ_ONLY, ToolAnnotations, ToolContext, TypedTool
 
 SAVE_ANNOTATIONS = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
@@ -55,8 +57,9 @@ class MemorySaveTool(TypedTool[MemorySaveInput, MemorySaveOutput]):
 class MemorySearchInput(BaseModel):
     """Arguments of `memory_search`."""
 
-    query: str = Field(min_length=1, max_length=1_000, description="what to find, in words")
+    query: str = Field(default="", max_length=1_000, description="what to find, in words; empty: the newest memories")
     limit: int = Field(default=5, ge=1, le=20, description="how many memories at most")
+    all_words: bool = Field(default=False, description="true: only memories that hold every word of the query")
 
 
 class FoundMemory(BaseModel):
@@ -74,7 +77,7 @@ class MemorySearchOutput(BaseModel):
     """Memories in order of relevance."""
 
     memories: list[FoundMemory]
-    embedder: str
+    embedder: str = Field(description="what compared the memories with the query; empty for the newest ones")
     note: str = ""
 
 
@@ -82,7 +85,10 @@ class MemorySearchTool(TypedTool[MemorySearchInput, MemorySearchOutput]):
     """Searches what was saved for the user."""
 
     name = "memory_search"
-    description = "Search what was remembered for this user in earlier conversations, by meaning."
+    description = (
+        "Search what was remembered for this user in earlier conversations, by meaning. Without a query it lists the "
+        "newest memories."
+    )
     annotations = READ_ONLY
     keywords = ("remember", "recall", "memory", "memories", "know", "told", "earlier", "before")
     Input = MemorySearchInput
@@ -94,9 +100,7 @@ class MemorySearchTool(TypedTool[MemorySearchInput, MemorySearchOutput]):
 
     async def run(self, args: MemorySearchInput, context: ToolContext) -> MemorySearchOutput:
         """Searches the user's own memories."""
-        recall = await self._memory.search(
-            context.owner, args.query, conversation_id=context.conversation_id, limit=args.limit
-        )
+        recall = await self._recall(args, context)
         found = [
             FoundMemory(
                 id=memory.id,
@@ -110,10 +114,23 @@ class MemorySearchTool(TypedTool[MemorySearchInput, MemorySearchOutput]):
         ]
         return MemorySearchOutput(memories=found, embedder=recall.embedder, note=recall.fallback_reason or "")
 
+    async def _recall(self, args: MemorySearchInput, context: ToolContext) -> MemorySearchResult:
+        """Returns the memories that fit the arguments; the newest facts for a query without content."""
+        if not has_content_words(args.query):
+            return MemorySearchResult(tuple(await self._memory.list_newest(context.owner, limit=args.limit)))
+        recall = await self._memory.search(
+            context.owner, args.query, conversation_id=context.conversation_id, limit=args.limit
+        )
+        if not args.all_words:
+            return recall
+        wanted = set(extract_query_terms(args.query))
+        fitting = (memory for memory in recall.memories if wanted <= set(extract_terms(memory.text)))
+        return replace(recall, memories=tuple(fitting))
+
     def format_text(self, output: MemorySearchOutput) -> str:
         """Returns one line for each memory."""
         if not output.memories:
-            return "Nothing is remembered about that."
+            return "Nothing is remembered about that." if output.embedder else "Nothing is remembered yet."
         return "\n".join(f"- {memory.text}" for memory in output.memories)
 
     def is_tainted(self, output: MemorySearchOutput) -> bool:

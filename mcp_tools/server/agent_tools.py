@@ -10,18 +10,18 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from agent.core.client_requests import AskWaitingClient, refuse_waiting_request
-from agent.core.models import ENDED_STATUSES, AgentRequest, ChatMessage, JsonObject
-from agent.core.run_state import RunState, fold
+from agent.core.models import ENDED_STATUSES, AgentRequest, JsonObject
 from agent.runs.response import build_response
 from agent.runs.run_intake import RunIntake
 from agent.tools import ToolAnnotations, build_flat_schema
 from mcp_tools.server.current_principal import current_owner, current_principal
 from mcp_tools.server.progress import HEARTBEAT_SECONDS, RequestRaisedError, StepProgress, finish_despite_cancellation
+from mcp_tools.server.user_input import MAX_ANSWER_CHARS, start_reply_run
 
 TEXT_CHARS = 24_000
 """The longest text of a result: about 8,000 tokens, because clients put it into their model's context unasked."""
-MAX_REPLY_CHARS = 20_000
-"""The longest reply to a plan, as for `POST /v1/runs/{id}/reply`."""
+MAX_REPLY_CHARS = MAX_ANSWER_CHARS
+"""The longest reply to a plan."""
 
 Decision = Literal["approve", "reject", "answer"]
 
@@ -197,21 +197,25 @@ class AgentToolCall:
         return args.run_id
 
     async def respond(self, args: RunRespondInput) -> str:
-        """Passes the user's decision to a waiting run, then follows it as `run` does. The answer to a question starts a
-        run that goes on with what the asking one has found.
-        """
+        """Passes the user's decision to a waiting run, then follows it as `run` does; or the answer to a question."""
         row = await self._service.get_run(args.run_id, owner=current_owner())
         if row.status == "awaiting_input":
-            asked = fold(args.run_id, await self._service.read_events(args.run_id, owner=current_owner()))
-            run = await self._intake.accept(current_principal(), _build_reply(asked, args.words))
-            await self.follow_or_cancel(run.run_id)
-            return run.run_id
+            return await self.answer(args.run_id, args.words)
         plan: JsonObject | None = dict(args.plan) or None
         decided = await self._service.submit_decision(
             args.run_id, args.decision, principal=current_principal(), reason=args.words, plan=plan
         )
         await self.follow_or_cancel(args.run_id, decided.last_seq)
         return args.run_id
+
+    async def answer(self, run_id: str, words: str, *, is_form: bool = False) -> str:
+        """Starts the run that goes on with the user's answer to the question of `run_id`, and follows it as `run` does.
+
+        `is_form`: see `start_reply_run`.
+        """
+        reply_id = await start_reply_run(self._intake, run_id, words, is_form=is_form)
+        await self.follow_or_cancel(reply_id)
+        return reply_id
 
     async def cancel(self, args: RunCancelInput) -> str:
         """Stops a run. Does nothing if it has ended."""
@@ -269,23 +273,6 @@ class AgentToolCall:
                     following.cancel()
                     await asyncio.wait([following])
         self._seconds_left = max(0.0, self._seconds_left - (time.monotonic() - began))
-
-
-def _build_reply(asked: RunState, words: str) -> AgentRequest:
-    """Returns the request that answers the question of a run: the same room, after the same conversation."""
-    request = asked.request
-    messages = None
-    if request.conversation_id is None:
-        question = asked.answer.text if asked.answer is not None else ""
-        spoken = (("user", request.prompt), ("assistant", question))
-        messages = (*(request.messages or ()), *(ChatMessage(role=role, content=text) for role, text in spoken))
-    return AgentRequest(
-        prompt=words,
-        room=asked.room.id,
-        conversation_id=request.conversation_id,
-        messages=messages,
-        metadata=request.get_caller_metadata(),
-    )
 
 
 AGENT_TOOLS: Mapping[str, AgentTool] = {

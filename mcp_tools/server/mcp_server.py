@@ -23,8 +23,9 @@ from agent.runs.service import AgentService
 from agent.skills import SkillLibrary
 from agent.tools import ToolRegistry, ToolSpec
 from mcp_tools.server.agent_tools import AGENT_TOOLS
-from mcp_tools.server.approval import ClientCall, can_elicit
+from mcp_tools.server.approval import can_elicit
 from mcp_tools.server.caller import set_principal
+from mcp_tools.server.client_call import ClientCall
 from mcp_tools.server.current_principal import current_owner
 from mcp_tools.server.extras import CallResult, ExtrasFactory, make_no_extras
 from mcp_tools.server.log_messages import set_level

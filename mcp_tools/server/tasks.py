@@ -19,8 +19,10 @@ from agent.core.errors import ConflictError, NotFoundError
 from agent.core.models import ENDED_STATUSES, JsonObject
 from agent.core.trace import build_trace, shorten
 from agent.run_context.run import Run
+from agent.runs.run_intake import RunIntake
 from agent.runs.service import AgentService
 from mcp_tools.server.approval import (
+    MAX_FORM_CHARS,
     WAITING_MESSAGE,
     UnclearReplyError,
     get_open_question,
@@ -29,6 +31,14 @@ from mcp_tools.server.approval import (
 )
 from mcp_tools.server.current_principal import current_owner
 from mcp_tools.server.sessions import Context
+from mcp_tools.server.user_input import (
+    build_input_request,
+    find_last_reply,
+    get_input_question,
+    get_question_key,
+    parse_answer,
+    start_reply_run,
+)
 
 TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
 POLL_MS = 1_000
@@ -99,45 +109,60 @@ class TaskSource(Protocol):
 class RunTasks:
     """Runs as tasks.
 
-    `get_result` returns what the call of a run would return now; `can_elicit`: the client supports elicitation by form.
+    `intake` starts the run that goes on with a user's answer; `get_result` returns what the call of a run would return
+    now; `can_elicit`: the client supports elicitation by form.
     """
 
     def __init__(
         self,
-        service: AgentService[Run],
+        intake: RunIntake,
         get_result: Callable[[str], Awaitable[types.CallToolResult]],
         *,
         can_elicit: bool,
     ) -> None:
-        self._service, self._get_result, self._can_elicit = service, get_result, can_elicit
+        self._intake, self._get_result, self._can_elicit = intake, get_result, can_elicit
+        self._service: AgentService[Run] = intake.service
 
     async def get(self, task_id: str) -> TaskState | None:
-        """Returns the run as a task.
+        """Returns the run as a task; after the user answered its question, the run that goes on with the answer.
 
         A failed run is `completed` with a result that says so: `failed` is for calls that could not be executed.
         """
         try:
-            row = await self._service.get_run(task_id, owner=current_owner())
+            run_id = await find_last_reply(self._service, task_id)
+            row = await self._service.get_run(run_id, owner=current_owner())
         except NotFoundError:
             return None
         if row.status == "cancelled":
             return TaskState(task_id, "cancelled", row.created_at, row.updated_at)
-        question = await get_open_question(self._service, task_id) if row.status == "awaiting_approval" else None
-        if question is not None and question.fits_form and self._can_elicit:
-            details: JsonObject = {"inputRequests": {question.key: _to_wire(question.build_request())}}
+        requests = await self._list_requests(run_id) if self._can_elicit else {}
+        if requests:
+            details: JsonObject = {"inputRequests": requests}
             return TaskState(task_id, "input_required", row.created_at, row.updated_at, WAITING_MESSAGE, details)
         # Without elicitation the task ends, as the call would without tasks: its result has the question, and the model
         # answers with run_respond. Nobody would look at a task that stays "working".
-        if question is not None or row.status in ENDED_STATUSES:
-            details = {"result": _to_wire(await self._get_result(task_id))}
+        if row.status == "awaiting_approval" or row.status in ENDED_STATUSES:
+            details = {"result": _to_wire(await self._get_result(run_id))}
             return TaskState(task_id, "completed", row.created_at, row.updated_at, details=details)
-        steps = build_trace(await self._service.read_events(task_id, owner=current_owner()))
+        steps = build_trace(await self._service.read_events(run_id, owner=current_owner()))
         return TaskState(task_id, "working", row.created_at, row.updated_at, steps[-1].title if steps else row.status)
+
+    async def _list_requests(self, run_id: str) -> JsonObject:
+        """Returns the question of a run as an elicitation request, by its key; {} if it asks nothing that fits a
+        form."""
+        question = await get_open_question(self._service, run_id)
+        if question is not None:
+            return {question.key: _to_wire(question.build_request())} if question.fits_form else {}
+        asked = await get_input_question(self._service, run_id)
+        if asked is None or len(asked) > MAX_FORM_CHARS:
+            return {}
+        return {get_question_key(run_id): _to_wire(build_input_request(asked))}
 
     async def cancel(self, task_id: str) -> bool:
         """Cancels the run."""
         try:
-            await self._service.cancel_run(task_id, owner=current_owner(), reason="cancelled by the MCP client")
+            run_id = await find_last_reply(self._service, task_id)
+            await self._service.cancel_run(run_id, owner=current_owner(), reason="cancelled by the MCP client")
         except NotFoundError:
             return False
         except ConflictError:  # it has ended
@@ -145,20 +170,27 @@ class RunTasks:
         return True
 
     async def update(self, task_id: str, responses: JsonObject) -> bool:
-        """Passes the user's decision to the run. Raises `MCPError` for an unclear one, which would not be asked
-        again."""
+        """Passes the user's decision to the run, or their answer to its question. Raises `MCPError` for an unclear
+        decision, which would not be asked again."""
         try:
-            question = await get_open_question(self._service, task_id)
+            run_id = await find_last_reply(self._service, task_id)
+            question = await get_open_question(self._service, run_id)
         except NotFoundError:
             return False
-        if question is not None and question.key in responses:
-            try:
-                decision = parse_reply(types.ElicitResult.model_validate(responses[question.key]))
-            except (ValidationError, UnclearReplyError) as error:
-                problem = str(error) if isinstance(error, UnclearReplyError) else "not an elicitation result"
-                raise MCPError(types.INVALID_PARAMS, f"inputResponses.{question.key}: {problem}") from error
-            if decision is not None:
-                await submit_decision(self._service, task_id, question, decision)
+        key = question.key if question is not None else get_question_key(run_id)
+        if key not in responses:
+            return True
+        try:
+            result = types.ElicitResult.model_validate(responses[key])
+            decision = parse_reply(result) if question is not None else None
+        except (ValidationError, UnclearReplyError) as error:
+            problem = str(error) if isinstance(error, UnclearReplyError) else "not an elicitation result"
+            raise MCPError(types.INVALID_PARAMS, f"inputResponses.{key}: {problem}") from error
+        if question is not None and decision is not None:
+            await submit_decision(self._service, run_id, question, decision)
+        words = parse_answer(result) if question is None else None
+        if words is not None and await get_input_question(self._service, run_id) is not None:
+            await start_reply_run(self._intake, run_id, words, is_form=True)
         return True
 
 

@@ -14,7 +14,8 @@ from agent.runs.response import build_response
 from agent.runs.run_intake import HiddenRequest, RunIntake
 from agent.tools import Tool, ToolAnnotations, ToolSpec, build_flat_schema
 from mcp_tools.server.agent_tools import AGENT_TOOLS, AgentTool, AgentToolCall, RunReport
-from mcp_tools.server.approval import ClientCall, get_open_question
+from mcp_tools.server.approval import get_open_question
+from mcp_tools.server.client_call import ClientCall
 from mcp_tools.server.content import convert_blocks, make_text_content
 from mcp_tools.server.current_principal import current_owner, current_principal
 from mcp_tools.server.extras import CallResult
@@ -40,10 +41,14 @@ async def call_agent_tool(
         run_id = resumed or await tool.start_call(tools, parsed)
         if resumed and await get_open_question(intake.service, resumed) is None:  # decided elsewhere since it was asked
             await tools.follow_or_cancel(resumed)
-        if tool.may_ask_user and may_ask:
+        while tool.may_ask_user and may_ask:
             question = await client_call.resolve_questions(run_id, partial(tools.follow_or_cancel, run_id))
-            if question is not None:
-                return question
+            asked = question or await client_call.ask_for_input(run_id)
+            if isinstance(asked, types.InputRequiredResult):
+                return asked
+            if asked is None:
+                break
+            run_id = await tools.answer(run_id, asked, is_form=True)
         return make_run_result(await tools.build_report(run_id))
     except AgentError as error:
         return make_error_result(error.message)
@@ -56,7 +61,7 @@ async def call_agent_run_as_task(intake: RunIntake, arguments: JsonObject, clien
     tool = AGENT_TOOLS["agent_run"]
     result = await call_agent_tool(intake, tool, {**arguments, "wait_s": moment}, client_call, may_ask=False)
     report = result.structured_content if isinstance(result, types.CallToolResult) else None
-    pending_statuses = ("working", "awaiting_approval") if client_call.can_elicit else ("working",)
+    pending_statuses = ("working", "awaiting_approval", "awaiting_input") if client_call.can_elicit else ("working",)
     if not isinstance(report, dict) or report["status"] not in pending_statuses:
         return result
     state = await make_run_tasks(intake, can_elicit=client_call.can_elicit).get(str(report["run_id"]))
@@ -72,7 +77,7 @@ def make_run_tasks(intake: RunIntake, *, can_elicit: bool) -> RunTasks:
     async def result(run_id: str) -> types.CallToolResult:
         return make_run_result(await AgentToolCall(intake, StepProgress(send_nothing), 0).build_report(run_id))
 
-    return RunTasks(intake.service, result, can_elicit=can_elicit)
+    return RunTasks(intake, result, can_elicit=can_elicit)
 
 
 def make_run_result(report: RunReport) -> types.CallToolResult:

@@ -14,6 +14,7 @@ from mcp.client.context import ClientRequestContext
 from mcp_types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 
 from mcp_tools.server import approval as server_approval
+from mcp_tools.server import client_call as server_call
 from tests.integration.conftest import Serve
 from tests.support import warm
 from tests.support.processes import ROOT
@@ -324,8 +325,8 @@ async def test_a_single_call_asks_in_a_room_that_always_asks(serve: Serve, tmp_p
 async def test_a_person_who_does_not_answer_in_time_loses_nothing(
     open_house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_approval, "ASK_SECONDS", 0.2)
-    monkeypatch.setattr(server_approval, "HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr(server_call, "ASK_SECONDS", 0.2)
+    monkeypatch.setattr(server_call, "HEARTBEAT_SECONDS", 0.05)
     told: list[str] = []
 
     async def progress(progress: float, total: float | None, message: str | None) -> None:

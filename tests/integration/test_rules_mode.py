@@ -76,10 +76,21 @@ async def test_what_was_remembered_answers_a_later_question(tmp_path: Path) -> N
     async with engine_bench(tmp_path, None) as bench:
         await bench.run("Remember that my favourite colour is teal")
         response = await bench.run("What is my favourite colour?")
-        unknown = await bench.run("What is my shoe size?")
+        unknown = [await bench.run(f"What is my {thing}?") for thing in ("shoe size", "favourite animal")]
     assert "my favourite colour is teal" in response.response
     assert [result["tool"] for result in response.metadata["tool_results"]] == ["memory_search"]
-    assert "teal" not in unknown.response
+    assert [one.response for one in unknown] == ["Nothing is remembered about that."] * 2
+
+
+@pytest.mark.parametrize("request_text", ["What do you remember?", "what do you know about me?", "Vad minns du?"])
+async def test_what_is_remembered_is_listed(tmp_path: Path, request_text: str) -> None:
+    async with engine_bench(tmp_path, None) as bench:
+        nothing = await bench.run(request_text)
+        await bench.run("Remember that my favourite colour is teal")
+        await bench.run("Remember that the boat leaves at noon")
+        response = await bench.run(request_text)
+    assert nothing.response == "Nothing is remembered yet."
+    assert set(response.response.splitlines()) == {"- my favourite colour is teal", "- the boat leaves at noon"}
 
 
 async def test_commands_load_and_store_the_conversation_as_every_request_does(tmp_path: Path) -> None:

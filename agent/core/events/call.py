@@ -92,6 +92,9 @@ class ToolReturned(EventBody):
     duration: float = 0.0
     sources: tuple[Source, ...] = ()
     span: str = ""
+    same_as: str = Field(
+        default="", description="the id of the same call by another step, which was made instead; empty: made itself"
+    )
 
 
 class ToolRefused(EventBody):

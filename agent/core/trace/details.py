@@ -126,6 +126,8 @@ def describe_tool_return(body: ev.ToolReturned) -> JsonObject:
         detail = {"error_code": body.error_code, "error": body.error, "tries": body.tries}
     if body.dropped:
         detail["dropped_args"] = list(body.dropped)
+    if body.same_as:
+        detail["same_as"] = body.same_as
     return detail
 
 
@@ -196,6 +198,7 @@ def build_tool_result(body: ev.ToolReturned, step_id: str | None, attempt: int |
         "duration_ms": round(body.duration * 1000, 1),
         "implementation": body.implementation,
         **({"dropped_args": list(body.dropped)} if body.dropped else {}),
+        **({"same_as": body.same_as} if body.same_as else {}),
         **({"span": body.span} if body.span else {}),
     }
 

@@ -288,15 +288,20 @@ def test_no_text_keeps_the_rules_busy(unit: str) -> None:
         ("Remember that my dog is called Fido", ("memory_save", {"text": "my dog is called Fido"})),
         ("Please remember: the code is 1234", ("memory_save", {"text": "the code is 1234"})),
         ("Kom ihåg att jag är vegetarian", ("memory_save", {"text": "jag är vegetarian"})),
-        ("What do you remember about my dog?", ("memory_search", {"query": "my dog"})),
-        ("Do you remember the name of my boat?", ("memory_search", {"query": "the name of my boat"})),
-        ("Vad vet du om mina planer?", ("memory_search", {"query": "mina planer"})),
-        ("What is my favourite colour?", ("memory_search", {"query": "my favourite colour"})),
-        ("Vad heter min hund?", ("memory_search", {"query": "min hund"})),
-        ("what's my dog called", ("memory_search", {"query": "my dog called"})),
+        ("What do you remember about my dog?", ("memory_search", {"query": "my dog", "all_words": True})),
+        (
+            "Do you remember the name of my boat?",
+            ("memory_search", {"query": "the name of my boat", "all_words": True}),
+        ),
+        ("Vad vet du om mina planer?", ("memory_search", {"query": "mina planer", "all_words": True})),
+        ("What is my favourite colour?", ("memory_search", {"query": "my favourite colour", "all_words": True})),
+        ("Vad heter min hund?", ("memory_search", {"query": "min hund", "all_words": True})),
+        ("What do you remember?", ("memory_search", {"limit": 20})),
+        ("Vad minns du?", ("memory_search", {"limit": 20})),
+        ("what's my dog called", ("memory_search", {"query": "my dog called", "all_words": True})),
     ],
 )
-def test_memories(question: str, expected: tuple[str, dict[str, str]]) -> None:
+def test_memories(question: str, expected: tuple[str, JsonObject]) -> None:
     recall = spec("memory_search", {"query": {"type": "string"}}, ["query"])
     assert [(call.tool, call.args) for call in tool_calls_for(question, [SAVE, recall])] == [expected]
 
