@@ -8,7 +8,9 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from agent.answers.answer_without_model import compose, without_results
+from agent.answers.markdown_fence import MarkdownFence
 from agent.answers.schema_form import SchemaForm
+from agent.answers.structured_answer import read_json_answer, wants_json
 from agent.core.errors import ModelError, ModelOutputError
 from agent.core.events import AnswerStarted, FinishReason, Purpose, StepOutput
 from agent.core.models import ChatMessage, JsonObject, PlanStep, Source, Tier
@@ -35,6 +37,10 @@ HISTORY_MESSAGES = 20
 
 
 FAILED_STEPS_RULE = "- What stands inside <failed> blocks could not be found out: say so, and do not fill it in."
+CITATION_RULE = (
+    "- Cite sources as [n] right after what they support; but put no [n] into a text that is to be used elsewhere, "
+    "such as a mail, a message or the content of a file. The sources:\n"
+)
 MEMORY_CHARS = 4_000
 """Characters of memories in a completion's prompt."""
 
@@ -92,6 +98,8 @@ class CompletionWriter:
                 raise
             return await self._compose_by_rules(outcomes, sources, error.message, tainted=tainted)
         text = written.text
+        if self._is_structured and not written.refused:
+            text, _ = read_json_answer(text, self._run.state.request.options)
         calls = [to_openai_call(call.id, call.name, call.arguments, call.extra) for call in written.tool_calls]
         value: JsonObject | str = {"text": text, "tool_calls": [*calls]} if calls else text
         return StepOutput(
@@ -123,8 +131,14 @@ class CompletionWriter:
         )
         # An answer that needs translation or a check as a whole is not streamed.
         translated = run.state.understanding is not None and run.state.understanding.translated
-        quiet = translated or run.room.guard_output.requires_whole_answer
-        return await _read_stream(stream, None if quiet else DeltaWriter(run, self._step.id, self._attempt))
+        quiet = translated or run.room.guard_output.requires_whole_answer or self._is_structured
+        writer = None if quiet else DeltaWriter(run, self._step.id, self._attempt)
+        return await _read_stream(stream, writer, MarkdownFence() if run.room.planning else None)
+
+    @property
+    def _is_structured(self) -> bool:
+        """Returns whether the answer is JSON that is compared with its schema before anybody reads it."""
+        return self._run.room.planning and wants_json(self._run.state.request.options)
 
     async def _compose_by_rules(
         self,
@@ -212,11 +226,11 @@ class CompletionWriter:
         if not outcomes and not failed and not earlier:
             return "\n\n".join(part for part in (operator, room.persona) if part)
         citations = ""
-        if sources:
+        if sources and not self._is_structured:
             listed = "\n".join(
                 f"[{source.id}] {source.name}" + (f" {source.url}" if source.url else "") for source in sources
             )
-            citations = f"- Cite sources as [n] right after what they support. The sources:\n{listed}"
+            citations = CITATION_RULE + listed
         return render(
             "completion",
             system=operator + "\n\n" if operator else "",
@@ -243,21 +257,28 @@ _FINISH_REASONS: Mapping[str, FinishReason] = {
 }
 
 
-async def _read_stream(stream: AsyncGenerator[ModelChunk, None], writer: DeltaWriter | None) -> ModelReply:
-    """Reads the whole stream. After a break, flushes the text before it."""
+async def _read_stream(
+    stream: AsyncGenerator[ModelChunk, None], writer: DeltaWriter | None, fence: MarkdownFence | None
+) -> ModelReply:
+    """Reads the whole stream, without the `fence` around a Markdown answer. After a break, flushes the text before
+    it."""
     streamed = StreamedReply("")
     try:
         async with aclosing(stream):
             async for chunk in stream:
                 # Mistral sends its reasoning in parts of the content.
                 is_bare = bool(chunk.reasoning) and not chunk.provider_fields
-                streamed.add_chunk(
-                    replace(chunk, provider_fields={"reasoning_content": chunk.reasoning}) if is_bare else chunk
-                )
+                fields: JsonObject = {"reasoning_content": chunk.reasoning} if is_bare else chunk.provider_fields
+                text = fence.feed(chunk.text) if fence is not None else chunk.text
+                streamed.add_chunk(replace(chunk, text=text, provider_fields=fields))
                 if writer is not None:
                     await writer.add(chunk.reasoning, "reasoning")
-                    await writer.add(chunk.text)
+                    await writer.add(text)
                     await writer.add(chunk.refusal, "refusal")
+        rest = fence.end() if fence is not None else ""
+        streamed.add_chunk(ModelChunk(text=rest))
+        if writer is not None:
+            await writer.add(rest)
     finally:
         if writer is not None:
             await writer.end()

@@ -24,6 +24,13 @@ def list_unexplained_figures(state: RunState) -> tuple[str, ...]:
     return tuple(dict.fromkeys(figure for one in last if one is not None for figure in one.unexplained_figures))
 
 
+def find_misfit(state: RunState) -> str:
+    """Returns how the answer misses the form that the request asks for; "" if it fits."""
+    steps = state.plan.steps if state.plan else ()
+    last = [state.get_step(step.id).last for step in steps if step.is_completion]
+    return next((one.misfit for one in last if one is not None and one.misfit), "")
+
+
 async def build_final_answer(run: Run) -> AnswerFinished:
     """Returns the answer with sources, citations and uncertainties; translated if the log holds a translation."""
     asked = run.state.input_request
@@ -170,6 +177,8 @@ def _list_unresolved_doubts(state: RunState) -> list[Uncertainty]:
         if attempt.rule_doubt:
             holder = "the answer" if is_answer_step(state, step) else f"the result of {step.title}"
             message = f"{holder} holds {attempt.rule_doubt}"
+            if attempt.misfit:
+                message = f"the answer is not in the form that the request asks for: {attempt.misfit}"
             found.append(Uncertainty(level="notable", message=message, step_id=step.id))
         if attempt.judge_error:
             message = f"nobody checked the result of {step.title} beyond the rules: {attempt.judge_error}"

@@ -55,7 +55,7 @@ def parse_json(reply: str) -> JsonValue:
 
 def list_problems(value: JsonValue, schema: JsonObject, answer: TailorOutput, question: str) -> list[str]:
     """Returns what is wrong with a JSON version of `answer`: at most `MAX_PROBLEMS` problems."""
-    problems = list(_check_schema(value, schema)) or list(_check_facts(value, schema, answer, question))
+    problems = list(list_schema_problems(value, schema)) or list(_check_facts(value, schema, answer, question))
     return problems[:MAX_PROBLEMS]
 
 
@@ -64,12 +64,13 @@ def make_no_answer(schema: JsonObject) -> JsonValue:
 
     Raises `ValueError` if the schema requires a number, a boolean or a choice, which would be invented."""
     value = _make_empty(schema, schema, 0)
-    if list(_check_schema(value, schema)):
+    if list(list_schema_problems(value, schema)):
         raise ValueError("the schema demands what the documents don't say")
     return value
 
 
-def _check_schema(value: JsonValue, schema: JsonObject) -> Iterator[str]:
+def list_schema_problems(value: JsonValue, schema: JsonObject) -> Iterator[str]:
+    """Yields how a value violates a schema."""
     from jsonschema import Draft202012Validator  # noqa: PLC0415 - as above
     from referencing import Registry  # noqa: PLC0415
     from referencing.exceptions import Unresolvable  # noqa: PLC0415

@@ -51,6 +51,8 @@ class AttemptState:
     rule_doubt: str = ""
     """What a rule doubted in the attempt without asking the judge."""
     unexplained_figures: tuple[str, ...] = ()
+    misfit: str = ""
+    """How the attempt's answer misses the form that the request asks for."""
     """Figures of the output that have no source in its evidence, where no judge accepted them."""
     judge_error: str = ""
     """Why the judge gave no verdict."""
@@ -415,6 +417,7 @@ def _apply_attempt(attempt: AttemptState, event: ev.Event) -> AttemptState:  # n
                 verdict=body.verdict,
                 rule_doubt=doubt,
                 unexplained_figures=body.figures,
+                misfit=body.misfit,
                 judge_error=body.judge_error,
             )
         case ev.StepDiscarded():

@@ -49,6 +49,8 @@ class CheckResult:
     verdict: StepOutcome
     doubt: str | None = None
     figures: tuple[str, ...] = ()
+    misfit: str = ""
+    """How an accepted answer misses the requested form."""
 
 
 def check_output(
@@ -62,6 +64,8 @@ def check_output(
     may_repeat: bool = True,
     was_read: bool = False,
     raises_failures: bool = False,
+    misfit: str = "",
+    unasked: tuple[str, ...] = (),
 ) -> CheckResult:
     """Returns the verdict on an output by rules only.
 
@@ -72,6 +76,8 @@ def check_output(
     - `may_repeat`: whether the step may have another attempt.
     - `was_read`: whether the output was streamed to a reader.
     - `raises_failures`: whether the tool raises every failure, so that its result never hides an error.
+    - `misfit`: how an answer misses the form that the request asks for.
+    - `unasked`: further sources that a search without hits should be repeated in.
     """
     if output.error_code == "ERR_GUARDRAIL_UNSAFE":
         return CheckResult(_judge_unsafe_text(step, output, may_repeat=may_repeat and failed_before is None))
@@ -85,6 +91,8 @@ def check_output(
     if not may_quote_errors and (hidden := find_hidden_error(output, _join_input_texts(step))) is not None:
         reason = f"the result is an error message: {hidden}"
         return CheckResult(_build_failure_verdict(Outcome.RETRY, reason, "try another way", step))
+    if misfit:
+        return _judge_misfit(misfit, may_rewrite=may_repeat and not was_read)
     figures = _list_unexplained_figures(step, output, evidence)
     if step.is_completion and figures:
         return _judge_doubtful_answer(figures, may_rewrite=may_repeat and not was_read)
@@ -92,7 +100,7 @@ def check_output(
         reason = "the second attempt gave the same result again"
         return CheckResult(StepOutcome(outcome=Outcome.REPLAN, reason=reason))
     if is_empty_search(output):
-        return CheckResult(_judge_empty_search(step, needed_by_later=needed_by_later))
+        return CheckResult(_judge_empty_search(step, needed_by_later=needed_by_later, unasked=unasked))
     if wants_sources and step.action == "skill" and not output.sources:
         reason, fix = "the result cites nothing where evidence was asked for", "use the tools and cite what they return"
         return CheckResult(_build_failure_verdict(Outcome.RETRY, reason, fix, step))
@@ -160,10 +168,24 @@ def _judge_doubtful_answer(figures: tuple[str, ...], *, may_rewrite: bool) -> Ch
     return CheckResult(StepOutcome(outcome=Outcome.SUCCESS, reason=reason), doubt, figures)
 
 
-def _judge_empty_search(step: PlanStep, *, needed_by_later: bool) -> StepOutcome:
+def _judge_misfit(misfit: str, *, may_rewrite: bool) -> CheckResult:
+    """Returns RETRY for an answer that is not in the requested form, once. Then it stays, and the run is partial."""
+    doubt = f"an answer that is not in the form the request asks for: {misfit}"
+    if may_rewrite:
+        fix = "reply with the JSON alone, with these problems corrected"
+        return CheckResult(StepOutcome(outcome=Outcome.RETRY, reason=doubt, suggested_fix=fix))
+    reason = "the answer stands, although it is not in the form the request asks for"
+    return CheckResult(StepOutcome(outcome=Outcome.SUCCESS, reason=reason), doubt, misfit=misfit)
+
+
+def _judge_empty_search(step: PlanStep, *, needed_by_later: bool, unasked: tuple[str, ...]) -> StepOutcome:
     if needed_by_later:
         reason = "the search found nothing, and a later step needs its data"
         return StepOutcome(outcome=Outcome.REPLAN, reason=reason, suggested_fix="search in another way")
+    if unasked:
+        reason = f"{step.tool} found nothing, and other sources were not asked: {', '.join(unasked)}"
+        fix = "ask those of them that may hold it; if none may, plan no steps"
+        return StepOutcome(outcome=Outcome.REPLAN, reason=reason, suggested_fix=fix)
     return StepOutcome(outcome=Outcome.SUCCESS, reason=f"{step.tool} ran and found nothing", evidence="none")
 
 

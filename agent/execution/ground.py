@@ -32,8 +32,8 @@ _TOKEN = re.compile(r"[\w@.+:/-]+")
 _EXACT = re.compile(r"[@\d]|\w\.\w")
 QUOTED_LETTERS = 20
 """Letters. A match of this length is no coincidence."""
-_FILE_TOOLS = frozenset({"read_file", "list_files", "search_files", "describe_table", "query_table"})
-_COLLECTION_TOOLS = frozenset({"search_knowledge", "answer", "answer_from_documents", "list_documents"})
+FILE_TOOLS = frozenset({"read_file", "list_files", "search_files", "describe_table", "query_table"})
+COLLECTION_TOOLS = frozenset({"search_knowledge", "answer", "answer_from_documents", "list_documents"})
 
 
 async def build_ground(run: Run, catalogue: Catalogue) -> str:
@@ -42,12 +42,12 @@ async def build_ground(run: Run, catalogue: Catalogue) -> str:
     tools = {name for card in catalogue.skills for name in card.tools} | {spec.name for spec in catalogue.tools}
     sources = run.engine.ground
     lines = [_describe_now(run.engine.settings.timezone)]
-    if tools & _FILE_TOOLS:
+    if tools & FILE_TOOLS:
         try:
             lines += describe_files(await sources.list_files(), question)
         except (OSError, AgentError) as error:
             log.warning("the readable folders cannot be listed: %s", error)
-    if tools & _COLLECTION_TOOLS:
+    if tools & COLLECTION_TOOLS:
         try:
             lines += _describe_collections(dict(await sources.list_collections(run.state.owner)))
         except AgentError as error:

@@ -1,5 +1,6 @@
 """The planner's model call of a run. Meters it and streams an answer in it."""
 
+from agent.answers.markdown_fence import MarkdownFence, remove_markdown_fence
 from agent.core.events import AnswerStarted, FinishReason, StepOutput
 from agent.core.models import JsonObject
 from agent.llm.port import ModelChunk, ModelReply, ResponseSchema
@@ -77,13 +78,14 @@ class _AnswerStream:
     def __init__(self, run: Run) -> None:
         self._run = run
         self._detector = AnswerDetector()
+        self._fence = MarkdownFence()
         self._reasoning: list[str] = []
         self._writer: DeltaWriter | None = None
 
     async def write(self, chunk: ModelChunk) -> None:
         """Adds one piece of the reply."""
         self._reasoning.append(chunk.reasoning)
-        text = self._detector.feed(chunk.text) if chunk.text else ""
+        text = self._fence.feed(self._detector.feed(chunk.text)) if chunk.text else ""
         if self._writer is None:
             if not text and not chunk.refusal:
                 return
@@ -100,6 +102,7 @@ class _AnswerStream:
     async def end(self) -> None:
         """Writes the rest that the filters hold."""
         if self._writer is not None:
+            await self._writer.add(self._fence.end())
             await self._writer.end()
 
 
@@ -111,9 +114,10 @@ def answer_started(run: Run) -> AnswerStarted:
 
 def build_answer_output(run: Run, reply: ModelReply) -> StepOutput:
     """Returns a planner's answer as the output of its step."""
+    text = remove_markdown_fence(reply.text)
     return StepOutput(
-        value=reply.text,
-        text=reply.text,
+        value=text,
+        text=text,
         tainted=run.state.tainted,
         finish_reason=_FINISH_REASONS.get(reply.finish_reason, "stop"),
         refused=reply.refused,

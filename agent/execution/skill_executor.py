@@ -6,6 +6,7 @@ the scope is refused and recorded; the refusal is the call's result.
 
 import asyncio
 
+from agent.answers.markdown_fence import remove_markdown_fence
 from agent.core.errors import ModelError, ModelNotConfiguredError, SkillTurnsError
 from agent.core.events import AssistantTurn, StepOutput
 from agent.core.models import JsonObject, PlanStep, Tier
@@ -56,6 +57,7 @@ class SkillExecutor:
             if error.code == "ERR_MODEL_OUTPUT" or self._run.room.requires_model:
                 raise
             return await self._run_by_rules(args, error.message)
+        text = remove_markdown_fence(text)
         sources = tuple(dict.fromkeys(self._turns.sources))
         return StepOutput(value=text, text=text, tainted=self._turns.tainted, sources=sources)
 

@@ -17,7 +17,13 @@ from agent.execution.supervisor import StepSupervisorAgent
 from agent.execution.tool_gateway import call_tool, report_lost_effect
 from agent.planning.references import resolve_references
 from agent.run_context.call_site import CallSite
-from agent.run_context.outputs import has_tainted_inputs, load_output, shorten_args, to_step_output
+from agent.run_context.outputs import (
+    has_tainted_inputs,
+    load_output,
+    remove_citations,
+    shorten_args,
+    to_step_output,
+)
 from agent.run_context.run import Run
 from agent.run_context.run_tools import allowed_tools
 
@@ -131,7 +137,9 @@ async def _resolve_args(run: Run, start: Start) -> tuple[JsonObject, bool]:
         attempt = run.state.get_step(dependency).find_attempt(number)
         output = attempt.output if attempt else None
         if output is not None:
-            outputs[dependency] = await load_output(run, output)
+            loaded = await load_output(run, output)
+            # What leaves the run, such as a file or a mail, has no list of sources to which [1] could refer.
+            outputs[dependency] = loaded if step.effect == "read" else remove_citations(loaded)
     tools = run.engine.registry
     texts = text_arg_names(tools.get(step.tool).spec) if step.action != "skill" and step.tool in tools else ()
     resolved = resolve_references(dict(step.args), outputs.__getitem__, texts=texts)

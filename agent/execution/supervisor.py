@@ -9,12 +9,14 @@ import json
 import re
 from time import monotonic
 
+from agent.answers.structured_answer import read_json_answer, wants_json
 from agent.core.errors import BudgetError, ModelError
 from agent.core.events import AnswerDelta, StepJudged, StepOutput
 from agent.core.models import JsonObject, Outcome, PlanStep, StepOutcome
 from agent.core.run_state import AttemptState
-from agent.execution.checks import CheckResult, check_output
+from agent.execution.checks import CheckResult, check_output, is_empty_search
 from agent.execution.evidence import collect_figure_evidence, judge_blocks
+from agent.execution.unasked_sources import list_unasked_sources
 from agent.llm.port import ResponseSchema
 from agent.planning.references import find_references
 from agent.prompts import render
@@ -66,6 +68,8 @@ class StepSupervisorAgent:
             may_repeat=state.get_step(step.id).retry_count < self._run.room.budgets.max_retries,
             was_read=self._was_streamed(step, number),
             raises_failures=self._tool_raises_failures(step),
+            misfit=self._find_misfit(step, output),
+            unasked=await list_unasked_sources(self._run, step.tool) if is_empty_search(output) else (),
         )
 
     def needs_judge(self, step: PlanStep, checked: CheckResult) -> bool:
@@ -90,7 +94,13 @@ class StepSupervisorAgent:
     def by_rule(self, step: PlanStep, checked: CheckResult, *, judge_error: str = "") -> StepJudged:
         """Returns the rules' verdict. `judge_error` says why a required judge gave none."""
         verdict = self.limit_retries(step, checked.verdict)
-        return StepJudged(verdict=verdict, rule=checked.doubt or "", figures=checked.figures, judge_error=judge_error)
+        return StepJudged(
+            verdict=verdict,
+            rule=checked.doubt or "",
+            figures=checked.figures,
+            misfit=checked.misfit,
+            judge_error=judge_error,
+        )
 
     async def judge(self, step: PlanStep, number: int) -> StepJudged:
         """Returns the verdict on a finished attempt, by the rules and, if the policy requires it, by the judge."""
@@ -155,6 +165,15 @@ class StepSupervisorAgent:
             isinstance(event.body, AnswerDelta) and event.step_id == step.id and event.attempt == number
             for event in self._run.events
         )
+
+    def _find_misfit(self, step: PlanStep, output: StepOutput) -> str:
+        """Returns how a model's answer misses the JSON that the request asks for; "" if it fits or need not fit."""
+        options = self._run.state.request.options
+        by_model = step.is_completion and output.effective == "llm" and output.tailored is None
+        whole = output.finish_reason == "stop" and not output.refused and output.error_code is None
+        if not (by_model and whole and self._run.room.planning and wants_json(options)):
+            return ""
+        return read_json_answer(output.text, options)[1]
 
     def _tool_raises_failures(self, step: PlanStep) -> bool:
         """Returns whether the step's tool raises every failure; False if the tool no longer exists."""

@@ -214,11 +214,13 @@ def finish_new(plan: Plan, request: PlanningRequest, *, has_model: bool) -> Plan
     goal = plan.goal or request.question[:300]
     # The completion joins earlier results with the new ones.
     joins = bool(request.completed) or request.needs_completion
+    spoken = () if request.answer_language else request.catalogue.tools  # the texts of tools are in English
     return finish_plan(
         plan.model_copy(update={"goal": goal}),
         needs_completion=joins,
         has_model=has_model,
         used_ids=request.used_ids,
+        answering_tools={spec.name for spec in spoken if spec.hints.is_answer},
     )
 
 

@@ -165,16 +165,23 @@ def find_leaf_steps(steps: Iterable[PlanStep]) -> list[PlanStep]:
 
 
 def finish_plan(
-    plan: Plan, *, needs_completion: bool, has_model: bool, used_ids: Collection[str] = frozenset()
+    plan: Plan,
+    *,
+    needs_completion: bool,
+    has_model: bool,
+    used_ids: Collection[str] = frozenset(),
+    answering_tools: Collection[str] = frozenset(),
 ) -> Plan:
     """Returns the plan with a completion at its end if it needs one: to join several results, for a persona or
-    citations, or to turn a raw tool result into an answer. A skill's single result is the answer.
+    citations, or to turn a raw tool result into an answer. A skill's single result is the answer, and so is that of a
+    plan with one call of one of `answering_tools`.
 
     `used_ids` are those of earlier plans. A completion with such an id would count as written."""
     if any(step.is_completion for step in plan.steps):
         return plan
     ends = find_leaf_steps(plan.steps)
-    raw = len(ends) == 1 and ends[0].action != "skill" and has_model
+    answers_alone = len(plan.steps) == 1 and ends[0].tool in answering_tools
+    raw = len(ends) == 1 and ends[0].action != "skill" and not answers_alone and has_model
     if len(ends) == 1 and not needs_completion and not raw:
         return plan
     taken = {step.id for step in plan.steps} | set(used_ids)

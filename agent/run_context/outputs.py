@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import partial
 
 from agent.core.events import StepOutput, ToolReturned
@@ -15,6 +15,7 @@ JUDGE_CHARS = 2_000
 """Characters of a result that the judge reads. They fit a context of 8k tokens."""
 CITATION = re.compile(r"\[(\d{1,3})\](?!\()")
 """A citation in tool results and answers. Does not match the text of a link."""
+_SPACED_CITATION = re.compile(rf" ?{CITATION.pattern}")
 SHOWN_ARG_CHARS = 2_000
 """Characters of a text argument that the log keeps at a step's start."""
 SKILL_CHARS = 8_000
@@ -107,6 +108,20 @@ def _renumber_citations(outputs: list[tuple[PlanStep, StepOutput]]) -> list[tupl
             output = output.model_copy(update={"text": text})  # noqa: PLW2901
         found.append((step, output))
     return found
+
+
+def remove_citations(output: StepOutput) -> StepOutput:
+    """Returns the output with a text, or a text as value, without the citations of its sources."""
+    numbers = {source.id for source in output.sources}
+    if not numbers:
+        return output
+    text = _remove_marks(output.text, numbers)
+    value = _remove_marks(output.value, numbers) if isinstance(output.value, str) else output.value
+    return output.model_copy(update={"text": text, "value": value})
+
+
+def _remove_marks(text: str, numbers: Collection[int]) -> str:
+    return _SPACED_CITATION.sub(lambda mark: "" if int(mark[1]) in numbers else mark[0], text)
 
 
 def _replace_citation(own: dict[int, int], match: re.Match[str]) -> str:

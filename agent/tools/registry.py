@@ -130,6 +130,8 @@ class PlanHints:
     """Whether the tool's text is the user's own words, so that its last step waits for nothing and stands last."""
     heading: str = ""
     """The heading of its result in an answer without a model; empty: the step's intent."""
+    is_answer: bool = False
+    """Whether its text explains itself, so that it answers a request in English without a completion."""
     comes_first: bool = False
     """Whether its result stands before all others in such an answer."""
 

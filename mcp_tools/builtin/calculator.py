@@ -19,7 +19,7 @@ import simpleeval
 from pydantic import BaseModel, Field
 
 from agent.core.errors import ToolInputError
-from agent.tools import ToolContext, TypedTool
+from agent.tools import PlanHints, ToolContext, TypedTool
 
 PRECISION = 40
 MAX_POWER = 10_000
@@ -50,6 +50,7 @@ class CalculatorTool(TypedTool[CalculatorInput, CalculatorOutput]):
     name = "calculator"
     description = "Calculate an arithmetic expression exactly. Use it for every calculation."
     keywords = ("calculate", "compute", "sum", "plus", "minus", "times", "percent", "arithmetic", "math", "number")
+    hints = PlanHints(is_answer=True)
     Input = CalculatorInput
     Output = CalculatorOutput
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from agent.core.errors import ToolInputError
 from agent.memory.store import MAX_CHARS, MemorySearchResult, MemoryStore
 from agent.text.terms import extract_query_terms, extract_terms, has_content_words
-from agent.tools import READ_ONLY, ToolAnnotations, ToolContext, TypedTool
+from agent.tools import READ_ONLY, PlanHints, ToolAnnotations, ToolContext, TypedTool
 
 SAVE_ANNOTATIONS = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
 
@@ -33,6 +33,7 @@ class MemorySaveTool(TypedTool[MemorySaveInput, MemorySaveOutput]):
     description = "Remember a fact about the user or their work for later conversations. Use it when the user asks to."
     annotations = SAVE_ANNOTATIONS
     keywords = ("remember", "memorize", "note", "save", "memory", "forget")
+    hints = PlanHints(is_answer=True)
     Input = MemorySaveInput
     Output = MemorySaveOutput
 

@@ -67,6 +67,7 @@ class StepJudged(EventBody):
     verdict: StepOutcome
     rule: str = Field(default="", description="the result of the deterministic checks, if a judge decided too")
     figures: tuple[str, ...] = Field(default=(), description="figures without a source in the evidence, not judged")
+    misfit: str = Field(default="", description="how an accepted answer misses the form that the request asks for")
     judge_error: str = Field(default="", description="why the judge gave no verdict")
     duration: float = 0.0
 

@@ -3,7 +3,7 @@
 import logging
 
 from agent.answers.answer_without_model import stop_reason
-from agent.answers.final_answer import build_final_answer, is_successful, list_unexplained_figures
+from agent.answers.final_answer import build_final_answer, find_misfit, is_successful, list_unexplained_figures
 from agent.core.errors import FAILURES, AgentError, AgentFailure, UnsafeAnswerError
 from agent.core.events import (
     AnswerFinished,
@@ -48,8 +48,10 @@ async def finalize(run: Run) -> None:
     finished = run.redaction.release_answer(drafted, answer.text)
     if state.answer_start is None:
         bodies.append(AnswerStarted(tier=None, model=None, reason=_explain_missing_model(state, succeeded=succeeded)))
-    bodies += [finished, _build_terminal_event(run, figures, succeeded=succeeded)]
-    await _save_exchange(run, finished, complete=succeeded and not figures)
+    ended = _build_terminal_event(run, figures, succeeded=succeeded)
+    bodies += [finished, ended]
+    is_whole = isinstance(ended, RunSucceeded) and ended.completeness == "complete" and not ended.awaits_input
+    await _save_exchange(run, finished, complete=is_whole)
     await run.emit(*bodies)
 
 
@@ -64,6 +66,9 @@ def _build_terminal_event(run: Run, figures: tuple[str, ...], *, succeeded: bool
         return RunSucceeded(completeness=_get_completeness(state), reason=stop_reason(run))
     if figures:
         reason = f"the answer holds figures that follow from none of the results: {', '.join(figures)}"
+        return RunSucceeded(completeness="partial", reason=reason)
+    if misfit := find_misfit(state):
+        reason = f"the answer is not in the form that the request asks for: {misfit}"
         return RunSucceeded(completeness="partial", reason=reason)
     return RunSucceeded()
 

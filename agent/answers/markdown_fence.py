@@ -1,0 +1,90 @@
+"""`MarkdownFence`: removes the code fence that a model puts around a whole Markdown answer, also from a stream.
+
+Such a fence makes clients show the source of headings and tables. Fences within the answer stay.
+"""
+
+from typing import Literal
+
+_FENCE = "```"
+_MARKDOWN = ("markdown", "md")
+_State = Literal["start", "inside", "nested", "outside"]
+
+
+class MarkdownFence:
+    """Passes an answer on without its fence. Holds back only what may belong to the fence."""
+
+    def __init__(self) -> None:
+        self._state: _State = "start"
+        self._held = ""
+
+    def feed(self, piece: str) -> str:
+        """Returns what the answer shows of everything up to this piece and was not returned before."""
+        if self._state == "outside":
+            return piece
+        self._held += piece
+        if self._state == "start":
+            self._state = self._begin()
+        match self._state:
+            case "start":
+                return ""
+            case "outside":
+                return self._release()
+            case _:
+                return self._pass_on()
+
+    def end(self) -> str:
+        """Returns the rest. A last line that closes the fence is dropped."""
+        if self._state == "inside" and self._held.strip() == _FENCE:
+            return ""
+        return self._release()
+
+    def _begin(self) -> _State:
+        """Returns the state behind the beginning of the answer: `start` until it tells whether it is a fence around
+        Markdown. Drops such a fence."""
+        text = self._held.lstrip()
+        if not text.startswith(_FENCE):
+            return "start" if _FENCE.startswith(text) else "outside"
+        line, ended, rest = text.partition("\n")
+        language = line.removeprefix(_FENCE).strip().lower()
+        if not ended and (not language or any(one.startswith(language) for one in _MARKDOWN)):
+            return "start"
+        if not language and not rest.strip():
+            return "start"
+        is_table = not language and rest.lstrip().startswith("|")  # which is no code
+        if language not in _MARKDOWN and not is_table:
+            return "outside"
+        self._held = rest
+        return "inside"
+
+    def _pass_on(self) -> str:
+        """Returns the lines that are complete, and the beginning of one that is no fence."""
+        shown = ""
+        while self._state != "outside":
+            line, ended, rest = self._held.partition("\n")
+            if not ended:
+                return shown if line.strip()[:1] in ("", "`") else shown + self._release()
+            self._held = rest
+            if not self._is_closing(line):
+                shown += f"{line}\n"
+        return shown + self._release()
+
+    def _is_closing(self, line: str) -> bool:
+        """Returns whether a whole line closes the outer fence; follows the fences within."""
+        marks = line.strip()
+        if not marks.startswith(_FENCE):
+            return False
+        if self._state == "nested":
+            self._state = "inside" if marks == _FENCE else "nested"
+            return False
+        self._state = "outside" if marks == _FENCE else "nested"
+        return marks == _FENCE
+
+    def _release(self) -> str:
+        released, self._held = self._held, ""
+        return released
+
+
+def remove_markdown_fence(text: str) -> str:
+    """Returns a whole answer without the fence around it."""
+    fence = MarkdownFence()
+    return fence.feed(text) + fence.end()

@@ -1,0 +1,59 @@
+"""Reads an answer that the request wants as JSON: frees it of fences and prose, and compares it with the schema."""
+
+import json
+import re
+from collections.abc import Iterator
+
+from pydantic import JsonValue
+
+from agent.answers.schema_check import find_schema_error, get_requested_schema, list_schema_problems
+from agent.core.models import JsonObject
+
+MAX_PROBLEMS = 5
+_FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL | re.IGNORECASE)
+_BRACKET = re.compile(r"[{\[]")
+
+
+def wants_json(options: JsonObject) -> bool:
+    """Returns whether `response_format` asks for JSON."""
+    form = options.get("response_format")
+    return isinstance(form, dict) and form.get("type") in ("json_object", "json_schema")
+
+
+def read_json_answer(text: str, options: JsonObject) -> tuple[str, str]:
+    """Returns the JSON of an answer as it is written, and how it misses the requested form ("" if it fits).
+
+    An answer without JSON is returned unchanged. A schema that is no JSON schema is not compared."""
+    schema = get_requested_schema(options)
+    if schema is None:
+        schema = {"type": "object"}  # of `json_object`
+    elif find_schema_error(schema):
+        schema = {}
+    best, problem = text, "it is no JSON"
+    for candidate, value in _iterate_json(text):
+        problems = list(list_schema_problems(value, schema))[:MAX_PROBLEMS]
+        if not problems:
+            return candidate, ""
+        best, problem = candidate, "; ".join(problems)
+    return best, problem
+
+
+def _iterate_json(text: str) -> Iterator[tuple[str, JsonValue]]:
+    """Yields the JSON texts of a reply with their values: the whole, those in fences, those between prose."""
+    for part in (text, *(fenced[1] for fenced in _FENCED.finditer(text))):
+        try:
+            yield part.strip(), json.loads(part)
+        except (ValueError, RecursionError):
+            continue
+        if part is text:
+            return
+    decoder = json.JSONDecoder()
+    end = 0
+    for bracket in _BRACKET.finditer(text):
+        if bracket.start() < end:
+            continue
+        try:
+            value, end = decoder.raw_decode(text, bracket.start())
+        except (ValueError, RecursionError):
+            continue
+        yield text[bracket.start() : end], value
