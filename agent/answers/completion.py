@@ -29,7 +29,14 @@ from agent.run_context.conversation import (
     take_newest_messages,
 )
 from agent.run_context.model_calls import MeteredModels
-from agent.run_context.outputs import JUDGE_CHARS, SKILL_CHARS, data_block, list_results, number_sources
+from agent.run_context.outputs import (
+    JUDGE_CHARS,
+    SKILL_CHARS,
+    data_block,
+    format_args,
+    list_results,
+    number_sources,
+)
 from agent.run_context.run import Run
 
 HISTORY_MESSAGES = 20
@@ -182,7 +189,15 @@ class CompletionWriter:
         failed = abandoned_steps(run.state)
         if outcomes or failed:
             blocks = [
-                data_block("result", output.text, limit=SKILL_CHARS, step=step.id, tool=step.tool, intent=step.intent)
+                data_block(
+                    "result",
+                    output.text,
+                    limit=SKILL_CHARS,
+                    step=step.id,
+                    tool=step.tool,
+                    intent=step.intent,
+                    input=self._describe_input(step),
+                )
                 for step, output in outcomes
             ]
             blocks += [
@@ -211,6 +226,12 @@ class CompletionWriter:
             messages.append(asked.to_openai())
         messages += [message.to_openai() for message in remove_instructions(after)]
         return tuple(messages)
+
+    def _describe_input(self, step: PlanStep) -> str:
+        """Returns the arguments with which a step called its tool; "" for a skill, whose intent says them."""
+        attempt = self._run.state.get_step(step.id).last
+        calls = attempt.calls if attempt is not None and step.action != "skill" else ()
+        return format_args(calls[-1].intent.args) if calls else ""
 
     def _system_prompt(
         self,

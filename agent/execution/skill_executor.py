@@ -10,6 +10,7 @@ from agent.answers.markdown_fence import remove_markdown_fence
 from agent.core.errors import ModelError, ModelNotConfiguredError, SkillTurnsError
 from agent.core.events import AssistantTurn, StepOutput
 from agent.core.models import JsonObject, PlanStep, Tier
+from agent.core.plan_outcome import is_answer_step
 from agent.execution.rules_skill import run_by_rules
 from agent.execution.skill_files import SkillFileTool
 from agent.execution.tool_turns import ToolTurns, assistant_message
@@ -111,6 +112,10 @@ class SkillExecutor:
 
     @property
     def _tier(self) -> Tier:
+        """Returns the skill's own tier; of one that writes the answer, at least the tier that the answer is due."""
+        tiers = (self._step.tier, self._run.room.answer_tier)
+        if is_answer_step(self._run.state, self._step) and "high" in tiers:
+            return "high"
         return self._skill.tier or "fast"
 
     @property

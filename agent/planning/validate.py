@@ -71,7 +71,8 @@ def _build_step(
         args = raw.args if str(raw.args.get("task") or "").strip() else {**raw.args, "task": raw.intent or plan.goal}
         if not str(args["task"]).strip():
             problems.append(f'{label}: the skill {raw.tool!r} needs an input "task" that says what to do')
-        update = {"executor": "skill", "action": "skill", "args": args, "effect": card.effect}
+        tier = raw.tier or plan.answer_tier  # holds if the skill's text is the answer
+        update = {"executor": "skill", "action": "skill", "args": args, "effect": card.effect, "tier": tier}
         return step.model_copy(update=update)
     if (spec := catalogue.tool(raw.tool)) is not None:
         problems += [f"{label}: {problem}" for problem in find_argument_problems(spec.input_schema, raw.args)]
