@@ -1,4 +1,4 @@
-"""Answers in their due form: JSON, Markdown without a fence, files without citation marks; searches of one place only."""
+"""Answers in their due form: JSON, Markdown without a fence, clean files; and searches of one place only."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ SCHEMA: dict[str, Any] = {
     "required": ["city", "people"],
     "additionalProperties": False,
 }
-FORM: dict[str, Any] = {
+FORM: Any = {
     "type": "json_schema",
     "json_schema": {"name": "city", "strict": True, "schema": SCHEMA},
 }
@@ -96,7 +96,7 @@ async def test_a_client_of_a_stream_never_sees_json_that_was_not_checked(
         stream = await client.chat.completions.create(
             model="stepgate",
             messages=[{"role": "user", "content": "How many people live in both halves of Oslo?"}],
-            response_format=FORM,  # type: ignore[arg-type]
+            response_format=FORM,
             stream=True,
         )
         text = "".join([chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices])
