@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from agent.core.bounded_yaml import YamlError, load_yaml_mapping
 from agent.core.errors import ConfigError, RoomUnknownError
 from agent.core.models import Room
+from agent.core.value_faults import describe_faults
 
 
 class Rooms:
@@ -20,9 +21,9 @@ class Rooms:
             known = ", ".join(sorted(self._rooms)) or "none"
             raise ConfigError(f"AGENT_DEFAULT_ROOM: there is no room {default!r}; known rooms: {known}")
 
-    def get(self, name: str | None, owner: str | None = None) -> Room:
+    def get(self, name: str | None, owner: str | None) -> Room:
         """Returns the room of this name, the default one for None. Raises `RoomUnknownError`, also for a room that
-        `owner` may not use; without an owner every room is found.
+        `owner` may not use. None, for what the operator configures, finds every room.
         """
         room = self._rooms.get(name or self.default)
         if room is None or not (owner is None or room.is_visible_to(owner)):
@@ -95,8 +96,6 @@ def _read_room(path: Path, guards: Mapping[str, Mapping[str, str]]) -> Room:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from error
     except ValidationError as error:
-        fault = error.errors()[0]
-        field = ".".join(str(part) for part in fault["loc"])
-        raise ConfigError(f"{path}: {field}: {fault['msg']}") from error
+        raise ConfigError(f"{path}: {describe_faults(error)[0]}") from error
     except YamlError as error:
         raise ConfigError(f"{path}: {error}") from error

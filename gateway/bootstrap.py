@@ -42,6 +42,7 @@ from agent.storage.audit import AuditLog, StoredAuditLog
 from agent.storage.journal import Journal
 from agent.storage.key_budgets import KeyBudgets
 from agent.studio.generated_tools.service import GeneratedTools
+from agent.studio.room_checks import check_rooms_at_start
 from agent.studio.room_editor import RoomEditor
 from agent.text.language import LanguageDetector
 from agent.tools import ToolRegistry
@@ -55,7 +56,7 @@ from gateway.bootstrap_pipeline_builder import (
     build_pipeline_tools,
     build_ttl_store,
 )
-from gateway.bootstrap_rooms import check_room_contents, list_required_rooms, load_rooms_and_skills
+from gateway.bootstrap_rooms import list_required_rooms, load_rooms_and_skills
 from gateway.bootstrap_stores import (
     Storage,
     build_connectors,
@@ -152,7 +153,7 @@ async def build_gateway(
         stack.push_async_callback(store.close)
         installed = InstalledExtensions.with_parsers()
         extensions = installed.add_gates(merge_extensions(BUILTIN_EXTENSIONS))
-        rooms, skills = load_rooms_and_skills(settings, extensions, skip_broken=skip_broken_rooms)
+        rooms, skills = load_rooms_and_skills(settings, skip_broken=skip_broken_rooms)
         vectors, embedder = build_vector_index(settings, store), build_embedder(settings)
         audit = StoredAuditLog(build_statements(store), time.time)
         memory = MemoryStore(vectors, embedder, time.time, audit)
@@ -178,13 +179,13 @@ async def build_gateway(
         metrics, languages = Metrics(), LanguageDetector()
         keys = KeyStore(build_statements(store), time.time, audit)
         room_editor = add_room_editor(
-            settings, rooms, registry, skills, extensions, keys, audit, required=list_required_rooms(settings)
+            settings, rooms, registry, skills, extensions, keys, audit, servers, required=list_required_rooms(settings)
         )
         generated = await add_generated_tools(
             settings, build_statements(store), registry, rooms, builtins.roots, client, audit, stack
         )
         if foreign != "ignored" and not skip_broken_rooms:  # else the names of the servers are unknown
-            check_room_contents(rooms, registry, skills, servers.servers.keys() if servers is not None else ())
+            check_rooms_at_start(rooms, room_editor.live.registries)
         rate_limiter = build_rate_limiter(settings)
         stack.push_async_callback(rate_limiter.aclose)
         run_concurrency = MeteredRunConcurrency(rate_limiter)

@@ -17,6 +17,7 @@ from agent.studio.room_editor import Editor, RoomEditor
 from agent.studio.room_files import FileRoomStore
 from agent.tools import ToolContext, ToolRegistry
 from gateway.bootstrap_pipeline_builder import allow_room_without_model
+from gateway.foreign_servers import ForeignServers
 from gateway.packaged_files import PACKAGE_ROOT
 from mcp_tools.builtin.rooms import AuthorizeEditor, make_room_tools
 
@@ -49,12 +50,13 @@ def add_room_editor(
     extensions: Extensions,
     keys: KeyStore,
     audit: AuditLog,
+    foreign: ForeignServers | None,
     *,
     required: Sequence[str],
 ) -> RoomEditor:
     """Returns the editor of `rooms`, which changes them while the gateway runs, and registers its tools.
 
-    `required` are the rooms that settings name.
+    `foreign` are the foreign MCP servers, None if they are unknown. `required` are the rooms that settings name.
     """
 
     def read(text: str, room_id: str) -> Room:
@@ -67,6 +69,7 @@ def add_room_editor(
         gates=lambda: (*GATES, *extensions.gates),
         topics=lambda: (*extensions.topics,),
         has_skill=lambda name: name in skills,
+        server_prefixes=lambda: None if foreign is None else foreign.list_tool_prefixes(),
     )
     live = LiveRooms(
         rooms,

@@ -13,7 +13,7 @@ from agent.storage.audit import AuditLog
 from agent.storage.credentials import Credentials
 from agent.storage.sql import SqlClient
 from agent.tools import ToolRegistry
-from mcp_tools.client.config import McpServerConfig, read_entries, read_servers
+from mcp_tools.client.config import McpServerConfig, read_entries, read_servers, to_tool_prefix
 
 if TYPE_CHECKING:
     from mcp_tools.client.hub import McpHub, McpServer
@@ -48,6 +48,10 @@ class ForeignServers:
     def servers(self) -> Mapping[str, "McpServer"]:
         """The configured servers by name."""
         return self._hub.servers if self._hub is not None else {}
+
+    def list_tool_prefixes(self) -> frozenset[str]:
+        """Returns what the names of the servers' tools begin with, before the `__`."""
+        return frozenset(to_tool_prefix(name) for name in self.servers)
 
     async def restore_cached_tools(self) -> None:
         """Registers the tools of the last lists without connecting. Raises `StoreError`."""

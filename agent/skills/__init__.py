@@ -1,6 +1,6 @@
 """Skills: folders in the open Agent Skills format. Loaded leniently and used unchanged."""
 
-from agent.skills.library import SkillLibrary, SkillRoot, check_room_skills, list_skill_roots
+from agent.skills.library import SkillLibrary, SkillRoot, list_skill_roots
 from agent.skills.model import Skill
 from agent.skills.parse import read_skill
 from agent.skills.validate import validate_skill
@@ -10,7 +10,6 @@ __all__ = [
     "SkillLibrary",
     "SkillRoot",
     "read_skill",
-    "check_room_skills",
     "list_skill_roots",
     "validate_skill",
 ]

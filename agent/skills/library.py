@@ -2,13 +2,12 @@
 
 import difflib
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from agent.core.errors import ConfigError, SkillUnknownError
-from agent.core.models import Room
+from agent.core.errors import SkillUnknownError
 from agent.core.settings import Settings
 from agent.skills.model import Skill, is_skill_md
 from agent.skills.parse import read_skill
@@ -97,15 +96,6 @@ class SkillLibrary:
     def _resolve(self, name: str) -> str:
         """Returns the skill's own name for an alias, and any other name unchanged."""
         return name if name in self._skills else self._aliases.get(name, name)
-
-
-def check_room_skills(rooms: Iterable[Room], skills: SkillLibrary) -> None:
-    """Raises `ConfigError` for a room whose skill does not exist."""
-    for room in rooms:
-        if room.skill is not None and room.skill not in skills:
-            near = ", ".join(difflib.get_close_matches(room.skill, [skill.name for skill in skills], n=3))
-            known = f"did you mean {near}?" if near else "`stepgate skills list` shows them all"
-            raise ConfigError(f"room {room.id!r}: skill: there is no skill {room.skill!r}; {known}")
 
 
 def _find_skill_files(root: SkillRoot, notes: list[str]) -> list[Path]:

@@ -3,13 +3,15 @@
 import difflib
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pydantic
 
+from agent.core.errors import ConfigError
 from agent.core.models import Room
 from agent.core.models.room import Budgets
+from agent.core.value_faults import describe_faults
 from agent.studio.errors import ValidationError
 from agent.studio.room_yaml import read_fields
 
@@ -37,6 +39,8 @@ class RoomRegistries:
     topics: Callable[[], Collection[str]]
     has_skill: Callable[[str], bool]
     """Whether a skill has this name or alias."""
+    server_prefixes: Callable[[], Collection[str] | None]
+    """What the tool names of the foreign MCP servers begin with, before the `__`; None if that is unknown."""
 
 
 def make_room_id(name: str) -> str:
@@ -98,7 +102,7 @@ def check_room_text(
     try:
         room = read(text, room_id)
     except pydantic.ValidationError as error:
-        faults = [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors()]
+        faults = describe_faults(error)
         raise ValidationError("; ".join(faults[:10]), "check_config", problems=faults[:100]) from error
     if room.id != room_id and not renames:
         message = f"id: the room of the file {room_id}.yaml has the id {room_id!r}, not {room.id!r}; leave it out"
@@ -106,6 +110,13 @@ def check_room_text(
     if problems := find_problems(room, registries):
         raise ValidationError("; ".join(problems[:10]), "check_config", problems=problems[:100])
     return room
+
+
+def check_rooms_at_start(rooms: Iterable[Room], registries: RoomRegistries) -> None:
+    """Raises `ConfigError` with everything that is wrong with the rooms."""
+    problems = [f"room {room.id!r}: {problem}" for room in rooms for problem in find_problems(room, registries)]
+    if problems:
+        raise ConfigError("; ".join(problems))
 
 
 def find_problems(room: Room, registries: RoomRegistries) -> list[str]:
@@ -151,9 +162,12 @@ def _find_reference_problems(room: Room, registries: RoomRegistries) -> Iterator
         *(("gates", name, registries.gates()) for name in room.gates),
         *(("topic_tools", topic, registries.topics()) for topic in room.tools_by_topic),
     ]
+    prefixes = registries.server_prefixes()
     for field, name, known in named:
-        # The tools of another MCP server may be there later: the server may be down now.
-        if name not in known and not (known is tools and "__" in name):
+        prefix, separator, _ = name.partition("__")
+        # Which tools a server has is known once it has answered, and it may be down now.
+        may_come = known is tools and bool(separator) and (prefixes is None or prefix in prefixes)
+        if name not in known and not may_come:
             kind = {"topic_tools": "topic"}.get(field, field.partition(".")[0].removesuffix("s"))
             yield _describe_unknown(name, f"{field}: {{}}", "tool" if known is tools else kind, known)
 

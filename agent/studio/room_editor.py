@@ -1,14 +1,15 @@
 """`RoomEditor`: lists, creates, edits, copies and deletes rooms for the doors, the command line and the tools."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from agent.core.errors import ConflictError, RoomUnknownError, ScopeError
+from agent.core.errors import AgentError, ConflictError, RoomUnknownError, ScopeError, StoreError
 from agent.core.models import LOCAL_OWNER, Room
 from agent.storage.audit import AuditAction, AuditEvent, AuditLog
-from agent.studio.errors import ValidationError
+from agent.studio.errors import ValidationError, VersionConflictError
 from agent.studio.live_rooms import LiveRooms
 from agent.studio.room_checks import check_field_names, check_name, check_room_id, check_room_text, make_room_id
 from agent.studio.room_store import StoredRoom
@@ -133,7 +134,8 @@ class RoomEditor:
         self._check_editable(view, editor)
         if room_id in self.live.required and room_id not in self.live.shipped:
             raise ConflictError(f"settings name the room {room_id!r}; change them first", stage="check_config")
-        async with self._audit.record_before(_make_event("room.delete", room_id, editor)):
+        event = _make_event("room.delete", room_id, editor)
+        async with self._record_once(event, lambda: self._read_version(room_id, version)):
             await asyncio.to_thread(self.live.store.delete, room_id, version=version)
         await self.live.refresh()
 
@@ -151,9 +153,12 @@ class RoomEditor:
         return check_room_text(text, room_id, self.live.read, self.live.registries, renames=True)
 
     async def _store_new(self, room_id: str, text: str, editor: Editor, detail: Mapping[str, Any]) -> RoomView:
-        if room_id in self._list_taken():
-            raise ConflictError(f"there is a room {room_id!r} already; choose another id", stage="identifier")
-        async with self._audit.record_before(_make_event("room.create", room_id, editor, detail)):
+        def rehearse() -> None:
+            if room_id in self._list_taken():
+                raise ConflictError(f"there is a room {room_id!r} already; choose another id", stage="identifier")
+            self._check(text, room_id)
+
+        async with self._record_once(_make_event("room.create", room_id, editor, detail), rehearse):
             await asyncio.to_thread(
                 self.live.store.create, room_id, text.encode("utf-8"), lambda data: self._check(data, room_id)
             )
@@ -169,7 +174,12 @@ class RoomEditor:
         fields: list[str],
     ) -> RoomView:
         event = _make_event("room.edit", view.room_id, editor, {"fields": [name[:80] for name in fields[:50]]})
-        async with self._audit.record_before(event):
+
+        def rehearse() -> None:
+            before = self._read_version(view.room_id, version).decode("utf-8", "replace")
+            self._check(change(before), view.room_id)
+
+        async with self._record_once(event, rehearse):
             await asyncio.to_thread(
                 self.live.store.edit,
                 view.room_id,
@@ -179,6 +189,28 @@ class RoomEditor:
                 managed=managed,
             )
         return await self._get_changed(view.room_id)
+
+    @asynccontextmanager
+    async def _record_once(self, event: AuditEvent, rehearse: Callable[[], object]) -> AsyncIterator[None]:
+        """Records a change before the body makes it. `rehearse` writes nothing; what it refuses is recorded once, as
+        failed.
+        """
+        try:
+            await asyncio.to_thread(rehearse)
+        except StoreError:
+            raise
+        except AgentError as error:
+            await self._audit.record_afterwards(replace(event, detail={"error": error.code}, outcome="failed"))
+            raise
+        async with self._audit.record_before(event):
+            yield
+
+    def _read_version(self, room_id: str, version: str | None) -> bytes:
+        """Returns the stored text. Raises `VersionConflictError` if it is another version."""
+        stored = self.live.store.read(room_id)
+        if stored is not None and version not in (None, stored.version):
+            raise VersionConflictError(f"the room {room_id!r}", stored.version)
+        return b"" if stored is None else stored.data
 
     async def _get_changed(self, room_id: str) -> RoomView:
         return await self.get_room(room_id, Editor(None, ""))

@@ -84,7 +84,7 @@ def build_agent_card(stepgate: Stepgate, base_url: str) -> AgentCard:
     is shown, because anybody may read the card.
     """
     requires_key = stepgate.authenticator.requires_key
-    default = stepgate.rooms.get(None)
+    default = stepgate.rooms.get(None, None)
     return AgentCard(
         name="Stepgate",
         description="Plans a task, runs the plan with tools and skills under supervision, and answers with its trace.",

@@ -226,7 +226,7 @@ def add_server(path: Path, name: str, entry: Mapping[str, Any], *, replace: bool
     except ValidationError as error:
         raise ConfigError(f"MCP server {name!r}: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from error
     data, entries = _load_file(path)
-    existing = next((other for other in entries if _to_tool_prefix(other) == _to_tool_prefix(name)), None)
+    existing = next((other for other in entries if to_tool_prefix(other) == to_tool_prefix(name)), None)
     if existing is not None and (existing != name or not replace):
         remedy = "--force replaces it" if existing == name else "both would have the same tool names; use another name"
         raise ConfigError(f"MCP server {name!r}: {path} has {existing!r} already; {remedy}")
@@ -266,7 +266,7 @@ def _write_file(path: Path, data: Mapping[str, Any]) -> None:
     draft.replace(path)
 
 
-def _to_tool_prefix(name: str) -> str:
+def to_tool_prefix(name: str) -> str:
     """Returns the server's name as it appears in tool names."""
     return name.lower().replace("-", "_")
 

@@ -15,7 +15,7 @@ from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.shared.exceptions import MCPError
 
-from agent.core.errors import BadRequestError
+from agent.core.errors import BadRequestError, RoomUnknownError
 from agent.core.models import JsonObject
 from agent.core.trace import shorten
 from agent.runs.run_intake import RunIntake
@@ -287,7 +287,10 @@ class _Handlers:
     def _specs(self) -> list[ToolSpec]:
         """The registered tools that may be called: those allowed by the view and by its room."""
         dependencies = self._get_dependencies()
-        room = dependencies.service.rooms.get(self._view.room)
+        try:
+            room = dependencies.service.rooms.get(self._view.room, current_owner())
+        except RoomUnknownError as error:
+            raise MCPError(types.INVALID_PARAMS, error.message) from error
         return [
             spec
             for spec in dependencies.registry.list_specs(room.tools)

@@ -86,7 +86,7 @@ def check_rooms(views: Iterable[View], rooms: Rooms) -> None:
     """Raises `ConfigError` for a view whose room does not exist."""
     for view in views:
         try:
-            rooms.get(view.room)
+            rooms.get(view.room, None)
         except RoomUnknownError as error:
             raise _make_config_error(f"view {view.id!r}: room: {error.message}") from error
 

@@ -171,7 +171,7 @@ async def test_a_run_left_by_a_process_whose_clock_was_ahead_is_taken_up_at_once
     async with faulty_gateway(tmp_path, None, returning("send", "sent", annotations=EFFECT)) as gateway:
         service: Any = gateway.stepgate.service
         journal: Any = gateway.stepgate.journal
-        room = gateway.stepgate.rooms.get(ROOM)
+        room = gateway.stepgate.rooms.get(ROOM, None)
         journal._clock = lambda: time.time() + 5 * 3600
         body = created("", room=room, metadata={"tool_calls": [{"tool": "send"}]})
         dead = service.worker._worker.split(":")[0] + ":999999999:x"

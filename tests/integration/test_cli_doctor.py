@@ -115,7 +115,7 @@ def test_an_unknown_tool_or_skill_of_a_room_is_named_and_stops_the_start(tmp_pat
     assert "ok   tools: " in output, "the rest is checked all the same"
     code, output = stepgate(tmp_path, "serve", rooms_dir=str(rooms), port="0")
     assert code != 0
-    assert "room 'office': there is no tool 'calculater' (did you mean calculator?)" in output
+    assert "room 'office': tools: there is no tool 'calculater'; did you mean calculator?" in output
     assert "there is no tool 'srv__echo'" in output, "no server of this name is configured"
 
     (rooms / "office.yaml").write_text("tools: [calculator, srv__echo]\nskills: [summarize]\n")

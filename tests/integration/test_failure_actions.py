@@ -22,7 +22,7 @@ from tests.support.engine import engine_bench
 from tests.support.reading import library, read
 from tests.support.sources import Site, page
 
-ROOM = load_rooms(PACKAGE_ROOT / "config" / "rooms", default="knowledge").get("knowledge")
+ROOM = load_rooms(PACKAGE_ROOT / "config" / "rooms", default="knowledge").get("knowledge", None)
 PASSWORD = "open sesame 4711"
 
 

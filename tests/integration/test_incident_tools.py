@@ -29,7 +29,7 @@ from tests.support.engine import Bench, engine_bench
 PROMPT = "P1 incident: user profile picture errors causing latency and failures."
 CONTEXT = ToolContext(run_id="run_1", owner="local")
 EXAMPLE = PACKAGE_ROOT / "config" / "examples"
-ROOM = load_rooms(PACKAGE_ROOT / "config" / "rooms", default="incident").get("incident")
+ROOM = load_rooms(PACKAGE_ROOT / "config" / "rooms", default="incident").get("incident", None)
 
 
 async def build(bench: Bench, collection: str, *corpora: Path) -> None:

@@ -16,7 +16,7 @@ from gateway.bootstrap import PACKAGE_ROOT
 from tests.support.engine import Bench, engine_bench
 from tests.support.script import Script, entails, says, script
 
-ROOM = load_rooms(PACKAGE_ROOT / "config" / "rooms", default="knowledge").get("knowledge")
+ROOM = load_rooms(PACKAGE_ROOT / "config" / "rooms", default="knowledge").get("knowledge", None)
 HANDBOOK = """# Staff handbook
 
 ## Holidays

@@ -115,9 +115,17 @@ async def test_a_shipped_room_is_read_only_and_can_be_copied(serve: Serve) -> No
         ({"name": "x", "skill": "nope"}, "check_config", "there is no skill 'nope'"),
         ({"name": "x", "gates": ["nope"]}, "check_config", "allowed: "),
         ({"name": "x", "topic_tools": {"nope": []}}, "check_config", "there is no topic 'nope'"),
-        ({"name": "x", "approval": "maybe"}, "check_config", "approval: Input should be 'never', 'side_effects'"),
-        ({"name": "x", "budgets": {"max_steps": 99}}, "check_config", "budgets.max_steps: "),
-        ({"name": "x", "tools": "calculator"}, "check_config", "tools: "),
+        (
+            {"name": "x", "approval": "maybe"},
+            "check_config",
+            "approval: use 'never', 'side_effects' or 'always', not 'maybe'",
+        ),
+        (
+            {"name": "x", "budgets": {"max_steps": 99}},
+            "check_config",
+            "budgets.max_steps: it must be at most 25, not 99",
+        ),
+        ({"name": "x", "tools": "calculator"}, "check_config", "tools: write a list, not 'calculator'"),
         ({"name": "x", "system_prompt": "x" * 50_001}, "check_config", "at most 50,000"),
         ({"name": "x", "system_prompt": "x" * 500_000}, "yaml_parse", "at most 262,144"),
         ({"name": "x", "description": "\ud800"}, "check_config", "lone surrogate"),
@@ -181,6 +189,26 @@ async def test_the_second_of_two_editors_gets_a_conflict(serve: Serve) -> None:
         without = await client.patch("/v1/rooms/ours", json={"persona": "x"})
         assert without.status_code == 400
         assert "version" in without.json()["error"]["message"]
+
+
+async def test_a_refused_change_is_in_the_audit_record_once(serve: Serve) -> None:
+    async with serve() as url, client_of(url) as client:
+        made = await create(client, name="Ours")
+        stale = {"version": "old", "persona": "x"}
+        wrong = {"version": made["version"], "tools": ["calcluator"]}
+        for response in (
+            await client.patch("/v1/rooms/ours", json=stale),
+            await client.patch("/v1/rooms/ours", json=wrong),
+            await client.post("/v1/rooms", json={"name": "Ours"}),
+            await client.delete("/v1/rooms/ours?version=old"),
+        ):
+            assert response.is_client_error
+        entries = (await client.get("/v1/audit?action=room")).json()["data"]
+        assert [(entry["action"], entry["outcome"]) for entry in entries] == [
+            ("room.delete", "failed"), ("room.create", "failed"), ("room.edit", "failed"), ("room.edit", "failed"),
+            ("room.create", "done"),
+        ]  # fmt: skip
+        assert (await client.get("/v1/rooms/ours")).json()["version"] == made["version"]
 
 
 async def test_a_failing_write_changes_nothing_and_names_its_stage(serve: Serve, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ WORKS_WITH = {
 
 def default_room() -> Room:
     """The room that a gateway without any settings offers."""
-    return load_rooms(PACKAGE_ROOT / "config" / "rooms", default="stepgate").get("stepgate")
+    return load_rooms(PACKAGE_ROOT / "config" / "rooms", default="stepgate").get("stepgate", None)
 
 
 async def shown_examples(bench: Bench) -> list[str]:

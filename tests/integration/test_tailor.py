@@ -17,7 +17,7 @@ from gateway.render.openai import OpenAIChunks
 from tests.support.engine import engine_bench
 from tests.support.script import Script, entails, says, script
 
-ROOM = load_rooms(PACKAGE_ROOT / "config" / "rooms", default="knowledge").get("knowledge")
+ROOM = load_rooms(PACKAGE_ROOT / "config" / "rooms", default="knowledge").get("knowledge", None)
 HANDBOOK = """# Staff handbook
 
 ## Holidays

@@ -5,11 +5,10 @@ or to the `Extension` of another package. A room lists the gates that its runs m
 that still fails one after its replans ends as failed. Every mode of planning and execution checks all gates.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from agent.core.errors import ConfigError
 from agent.core.events import GateChecked, StepOutput
-from agent.core.models import Room, Source
+from agent.core.models import Source
 from agent.core.run_state import RunState
 from agent.execution.gates.answer import answer_present, citations_resolve, evidence_found
 from agent.execution.gates.tools import required_tools
@@ -23,7 +22,6 @@ __all__ = [
     "check_gates",
     "list_failed_gates",
     "has_room_gates",
-    "validate_room_gates",
 ]
 
 GATES: Mapping[str, Gate] = {
@@ -69,19 +67,6 @@ def list_failed_gates(state: RunState) -> tuple[GateChecked, ...]:
     """Returns the failed gates that the room lists."""
     listed = state.room.gates if state.is_gated else ()
     return tuple(gate for gate in state.gates if not gate.passed and gate.gate in listed)
-
-
-def validate_room_gates(rooms: Iterable[Room], extensions: Extensions = NO_EXTENSIONS) -> None:
-    """Raises `ConfigError` for a room with an unknown gate, or with required tools for an unknown topic."""
-    for room in rooms:
-        for kind, names, known in (
-            ("gate", room.gates, (*GATES, *extensions.gates)),
-            ("topic", room.tools_by_topic, (*extensions.topics,)),
-        ):
-            for name in names:
-                if name not in known:
-                    listed = ", ".join(known) or "none"
-                    raise ConfigError(f"room {room.id!r}: {kind}s: there is no {kind} {name!r}; known: {listed}")
 
 
 def _fail_unknown_gate(name: str) -> GateResult:

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.errors import ConfigError, SkillUnknownError
-from agent.core.models import Room
+from agent.core.errors import SkillUnknownError
 from agent.core.settings import Settings
-from agent.skills import SkillLibrary, SkillRoot, check_room_skills, list_skill_roots
+from agent.skills import SkillLibrary, SkillRoot, list_skill_roots
 from agent.skills.library import MAX_DEPTH, MAX_FOLDERS
 from tests.unit.skills.folders import write_skill
 
@@ -162,14 +161,6 @@ def test_roots_are_the_operators_the_projects_the_users_ours(trusted: bool, user
     assert roots[0].origin == "project"
     assert roots[-1].origin == "shipped"
     assert [root.required for root in roots] == [path in ("first", "second", "ours") for path in expected]
-
-
-def test_a_room_whose_skill_there_is_none_of_is_refused(tmp_path: Path) -> None:
-    write_skill(tmp_path, "build-pipeline")
-    library = load(tmp_path)
-    check_room_skills([Room(id="r", skill="build-pipeline"), Room(id="plain")], library)
-    with pytest.raises(ConfigError, match="room 'r': skill: there is no skill 'build-pipelines'; did you mean build-"):
-        check_room_skills([Room(id="r", skill="build-pipelines")], library)
 
 
 def test_skills_in_dot_folders_are_reported(tmp_path: Path) -> None:
