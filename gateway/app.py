@@ -35,6 +35,7 @@ from gateway.doors import (
     runs,
     sessions,
     sources,
+    studio,
     studio_requests,
     studio_tools,
     tasks,
@@ -97,7 +98,7 @@ def create_app(
     served = (
         openai, responses, completions, embeddings,
         agent, ag_ui, query, runs, memories, collections, documents, citations, ingestion, tasks, catalogue,
-        conversations, sessions, sources, audit, users, guardrails, rooms, studio_requests,
+        conversations, sessions, sources, audit, users, guardrails, rooms, studio, studio_requests,
         studio_tools,
     )  # fmt: skip
     doors = [door.router for door in served]

@@ -70,7 +70,7 @@ from gateway.bootstrap_stores import (
     build_vector_index,
     open_store,
 )
-from gateway.bootstrap_studio import add_room_editor
+from gateway.bootstrap_studio import Studio, add_room_editor, add_studio
 from gateway.bootstrap_tools import add_generated_tools
 from gateway.foreign_servers import ForeignServers, build_foreign_servers
 from gateway.idempotency.store import IdempotencyStore
@@ -126,6 +126,7 @@ class Stepgate:
     room_editor: RoomEditor
     quotas: KeyQuotas
     generated_tools: GeneratedTools
+    studio: Studio
 
     @property
     def servers(self) -> Mapping[str, "McpServer"]:
@@ -184,8 +185,12 @@ async def build_gateway(
         generated = await add_generated_tools(
             settings, build_statements(store), registry, rooms, builtins.roots, client, audit, stack
         )
-        if foreign != "ignored" and not skip_broken_rooms:  # else the names of the servers are unknown
-            check_rooms_at_start(rooms, room_editor.live.registries)
+        studio = add_studio(
+            settings, room_editor, registry, skills, library, keys, build_statements(store), audit, servers
+        )
+        # Without foreign servers their names are unknown.
+        checked = () if foreign == "ignored" or skip_broken_rooms else rooms
+        check_rooms_at_start(checked, room_editor.live.registries)
         rate_limiter = build_rate_limiter(settings)
         stack.push_async_callback(rate_limiter.aclose)
         run_concurrency = MeteredRunConcurrency(rate_limiter)
@@ -252,6 +257,7 @@ async def build_gateway(
             room_editor,
             quotas,
             generated,
+            studio,
         )
         if servers is not None:
             await (servers.start() if foreign == "started" else servers.restore_cached_tools())

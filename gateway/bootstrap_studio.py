@@ -1,25 +1,35 @@
 """The studio's part of the composition root: the rooms as they are served, and who may change them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from agent.core.errors import ConfigError, NotFoundError, ToolDeniedError
 from agent.core.models import LOCAL_OWNER, Room
 from agent.core.settings import Settings
 from agent.execution.gates import GATES
+from agent.ingest.collections import Library
 from agent.rooms import Rooms, load_rooms, parse_room
 from agent.run_context.extensions import Extensions
 from agent.skills import SkillLibrary
 from agent.storage.api_keys import KeyStore
 from agent.storage.audit import AuditLog
+from agent.storage.credentials import Credentials
+from agent.storage.sql import SqlClient
+from agent.studio.graph_builder import GraphBuilder, GraphSources
 from agent.studio.live_rooms import LiveRooms
+from agent.studio.prompt_library import PromptLibrary
 from agent.studio.room_checks import RoomRegistries
 from agent.studio.room_editor import Editor, RoomEditor
 from agent.studio.room_files import FileRoomStore
+from agent.studio.secret_names import SecretNames
 from agent.tools import ToolContext, ToolRegistry
 from gateway.bootstrap_pipeline_builder import allow_room_without_model
 from gateway.foreign_servers import ForeignServers
 from gateway.packaged_files import PACKAGE_ROOT
+from mcp_tools.builtin.entity_graph import make_graph_tools
+from mcp_tools.builtin.prompts import make_prompt_tools
 from mcp_tools.builtin.rooms import AuthorizeEditor, make_room_tools
+from mcp_tools.builtin.secrets import ListSecretsTool
 
 SHIPPED_ROOMS = PACKAGE_ROOT / "config" / "rooms"
 
@@ -40,6 +50,53 @@ def load_configured_rooms(settings: Settings, report_fault: Callable[[ConfigErro
     )
     rooms.replace([allow_room_without_model(room, settings) for room in rooms])
     return rooms
+
+
+@dataclass(frozen=True, slots=True)
+class Studio:
+    """What people and programs make in a running gateway, beside rooms."""
+
+    prompts: PromptLibrary
+    graphs: GraphBuilder
+    secrets: SecretNames
+
+
+def add_studio(
+    settings: Settings,
+    editor: RoomEditor,
+    registry: ToolRegistry,
+    skills: SkillLibrary,
+    library: Library,
+    keys: KeyStore,
+    statements: SqlClient,
+    audit: AuditLog,
+    foreign: ForeignServers | None,
+) -> Studio:
+    """Returns the prompt library, the graph and the names of secrets, and registers their tools."""
+    rooms = editor.live.rooms
+    prompts = PromptLibrary(statements, audit)
+
+    def list_servers(owner: str) -> Mapping[str, str]:
+        visible = {room.id for room in rooms.list_visible(owner)}
+        servers = foreign.servers.items() if foreign is not None else ()
+        return {
+            name: server.status
+            for name, server in servers
+            if server.config.room is None or server.config.room in visible
+        }
+
+    studio = Studio(
+        prompts,
+        GraphBuilder(GraphSources(rooms, registry, skills, prompts, library.list_collections, list_servers)),
+        SecretNames(settings.list_secret_settings(), Credentials(settings.credentials_file), lambda: rooms),
+    )
+    authorize = build_room_authorizer(keys)
+    registry.register(
+        *make_graph_tools(studio.graphs),
+        *make_prompt_tools(prompts, editor, authorize),
+        ListSecretsTool(studio.secrets, authorize),
+    )
+    return studio
 
 
 def add_room_editor(

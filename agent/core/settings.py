@@ -444,6 +444,10 @@ class Settings(BaseSettings):
         """Returns the names of the secrets that are set."""
         return tuple(name for name in _list_secret_fields() if getattr(self, name) is not None)
 
+    def list_secret_settings(self) -> tuple[tuple[str, bool], ...]:
+        """Returns the name of every setting that holds a secret, and whether it is set."""
+        return tuple((f"{PREFIX}{name.upper()}", getattr(self, name) is not None) for name in _list_secret_fields())
+
     @property
     def is_llm_configured(self) -> bool:
         """Whether a model is configured. Without one the gateway works in rules mode."""

@@ -8,7 +8,7 @@ def allowed_tools(run: Run) -> list[str]:
 
     If neither lists tools, omits opt-in tools, except those in `metadata.tool_calls`.
     """
-    specs = [spec for spec in run.engine.registry.list_specs(run.room.tools) if spec.is_visible_to(run.state.owner)]
+    specs = run.engine.registry.list_room_specs(run.room, run.state.owner)
     wanted = run.state.request.metadata.get("tools")
     if isinstance(wanted, list):
         return [spec.name for spec in specs if spec.name in wanted]

@@ -49,6 +49,8 @@ AuditAction = Literal[
     "tool.discard",
     "tool.restore",
     "tool.remove",
+    "prompt.save",
+    "prompt.remove",
 ]
 AuditOutcome = Literal["done", "failed"]
 MAX_NAME_CHARS = 500

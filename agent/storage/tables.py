@@ -2,7 +2,7 @@
 
 In this order: runs with their log, and turns of conversations; vectors, chunks, documents, collections and ingestion
 jobs; API keys, their reservations and idempotency; tasks; sources and pipeline conversations; the audit record;
-accepted tools of foreign MCP servers; generated tools.
+prompts; rooms; accepted tools of foreign MCP servers; generated tools.
 
 Every row has an owner, directly or through its run. Values from untrusted sources are marked `tainted`. Times are UTC
 seconds since 1970.
@@ -435,6 +435,32 @@ for _statement in (
 ):
     _ddl = DDL(_statement)  # type: ignore[no-untyped-call]
     event.listen(audit, "after_create", _ddl.execute_if(dialect="postgresql"))
+
+# A row for each version of a prompt.
+prompts = Table(
+    "prompts",
+    metadata,
+    Column("owner", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("by_whom", Text, nullable=False),
+    Column("at", Float, nullable=False),
+    PrimaryKeyConstraint("owner", "name", "version"),
+)
+
+# A row for each version of a room's YAML; one without data says that the room was deleted. Used with PostgreSQL only.
+room_versions = Table(
+    "room_versions",
+    metadata,
+    Column("room_id", Text, nullable=False),
+    Column("revision", BigInteger, nullable=False),
+    Column("data", LargeBinary),
+    Column("managed", Boolean, nullable=False, server_default=false()),
+    Column("at", Float, nullable=False),
+    PrimaryKeyConstraint("room_id", "revision"),
+)
 
 # Without an owner: foreign MCP servers belong to the gateway.
 mcp_pins = Table(

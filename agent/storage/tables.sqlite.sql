@@ -236,6 +236,26 @@ CREATE TRIGGER audit_no_replace BEFORE INSERT ON audit WHEN EXISTS (SELECT 1 FRO
 
 CREATE TRIGGER audit_no_update BEFORE UPDATE ON audit BEGIN SELECT RAISE(ABORT, 'the audit record is append-only'); END;
 
+CREATE TABLE prompts (
+	owner TEXT NOT NULL, 
+	name TEXT NOT NULL, 
+	version INTEGER NOT NULL, 
+	text TEXT NOT NULL, 
+	description TEXT NOT NULL, 
+	by_whom TEXT NOT NULL, 
+	at FLOAT NOT NULL, 
+	PRIMARY KEY (owner, name, version)
+);
+
+CREATE TABLE room_versions (
+	room_id TEXT NOT NULL, 
+	revision BIGINT NOT NULL, 
+	data BLOB, 
+	managed BOOLEAN DEFAULT 0 NOT NULL, 
+	at FLOAT NOT NULL, 
+	PRIMARY KEY (room_id, revision)
+);
+
 CREATE TABLE mcp_pins (
 	server TEXT NOT NULL, 
 	revision INTEGER NOT NULL, 

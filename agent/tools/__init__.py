@@ -1,5 +1,6 @@
 """Tools: the `Tool` protocol, its description (`ToolSpec`), and the registry that rooms and skills select from."""
 
+from agent.tools.flat_schema import build_flat_schema
 from agent.tools.registry import (
     READ_ONLY,
     READ_ONLY_WEB,
@@ -17,7 +18,6 @@ from agent.tools.registry import (
     ToolResult,
     ToolSpec,
     TypedTool,
-    build_flat_schema,
 )
 
 __all__ = [

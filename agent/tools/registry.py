@@ -4,16 +4,16 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from agent.core.client_requests import AskClient, refuse_client_request
 from agent.core.errors import ToolQuarantinedError, ToolUnknownError
-from agent.core.models import LOCAL_OWNER, Effect, JsonObject, RetrievalMode, Source, Tier
+from agent.core.models import LOCAL_OWNER, Effect, JsonObject, RetrievalMode, Room, Source, Tier
 from agent.core.subagent_result import SubAgentResult
 from agent.llm.port import ModelReply, ResponseSchema
+from agent.tools.flat_schema import build_flat_schema
 
 In = TypeVar("In", bound=BaseModel)
 Out = TypeVar("Out", bound=BaseModel)
@@ -108,6 +108,8 @@ class ToolContext:
     """A model to ask; None outside of a run and in rules mode."""
     retrieval_mode: RetrievalMode | None = None
     """The room's retrieval mode; None if the room sets none."""
+    collections: tuple[str, ...] | None = None
+    """The collections that the room reads; None if it reads all."""
     api_key_id: str | None = None
     """The id of the API key that started the run; None for a caller without one."""
     report_progress: Callable[[str], None] = _ignore_progress
@@ -165,6 +167,8 @@ class ToolSpec:
     """Who may use it; the local owner shares it with all."""
     meta: JsonObject = field(default_factory=dict)
     """Sent to MCP clients with the description; an approval is void if it changes."""
+    room: str | None = None
+    """The only room that may use it, such as the one whose MCP server offers it; None: every room."""
 
     @property
     def effect(self) -> Effect:
@@ -317,41 +321,6 @@ class TypedTool(ABC, Generic[In, Out]):
         return ()
 
 
-@cache
-def build_flat_schema(model: type[BaseModel]) -> JsonObject:
-    """Returns the model's JSON schema without titles and with `$ref`s inlined: some clients drop tools over either.
-
-    Cached per model and shared: do not change it.
-    """
-    schema = model.model_json_schema()
-    flat = _inline_references(schema, schema.get("$defs", {}))
-    if not isinstance(flat, dict):
-        raise TypeError(f"{model.__name__} has no object schema")
-    flat.pop("$defs", None)
-    flat.setdefault("properties", {})
-    return flat
-
-
-def _inline_references(node: JsonValue, definitions: JsonObject) -> JsonValue:
-    if isinstance(node, list):
-        return [_inline_references(item, definitions) for item in node]
-    if not isinstance(node, dict):
-        return node
-    ref = node.get("$ref")
-    if isinstance(ref, str):
-        target = definitions[ref.rsplit("/", 1)[-1]]
-        merged = {**target, **node} if isinstance(target, dict) else dict(node)
-        merged.pop("$ref")
-        return _inline_references(merged, definitions)
-    flat: JsonObject = {}
-    for key, value in node.items():
-        if key == "properties" and isinstance(value, dict):  # "title" may be the name of a property
-            flat[key] = {name: _inline_references(sub, definitions) for name, sub in value.items()}
-        elif key not in ("title", "$defs"):
-            flat[key] = _inline_references(value, definitions)
-    return flat
-
-
 @dataclass
 class ToolRegistry:
     """The tools of this gateway by name. Passed in, never global; names are unique."""
@@ -417,6 +386,17 @@ class ToolRegistry:
             self._specs = tuple(tool.spec for tool in self)
         names = None if allowed is None else set(allowed)
         return [spec for spec in self._specs if names is None or spec.name in names]
+
+    def list_room_specs(self, room: Room, owner: str) -> list[ToolSpec]:
+        """Returns the specs of the tools that an owner has in a room, in order of name: those the room names, or all if
+        it names none, and those of its own servers.
+        """
+        return [
+            spec
+            for spec in self.list_specs()
+            if spec.is_visible_to(owner)
+            and ((spec.room is None and (room.tools is None or spec.name in room.tools)) or spec.room == room.id)
+        ]
 
     def _invalidate_specs(self) -> None:
         self._specs = None

@@ -24,6 +24,7 @@ from gateway.cli import (
     mcp,
     mcp_servers,
     memory,
+    prompts,
     rooms,
     runs,
     serve,
@@ -52,6 +53,7 @@ app.command("graph")(graph.graph)
 app.command("eval")(evaluate.evaluate)
 app.add_typer(runs.app, name="runs")
 app.add_typer(rooms.app, name="rooms")
+app.add_typer(prompts.app, name="prompts")
 app.add_typer(skills.app, name="skills")
 app.add_typer(tools.app, name="tools")
 app.add_typer(mcp_servers.app, name="mcp-servers")

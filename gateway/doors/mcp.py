@@ -71,7 +71,7 @@ class _TrimmedHeaders:
 
 def build_served(stepgate: Stepgate) -> ServerDependencies:
     """Returns what the MCP server offers of this gateway."""
-    return ServerDependencies(stepgate.intake, stepgate.registry, stepgate.skills)
+    return ServerDependencies(stepgate.intake, stepgate.registry, stepgate.skills, stepgate.studio.prompts)
 
 
 def _transport_security(settings: Settings) -> TransportSecuritySettings:

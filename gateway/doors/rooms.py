@@ -74,7 +74,7 @@ class RoomCopyBody(BaseModel):
 @router.get("/v1/rooms", responses=ERRORS)
 async def list_rooms(stepgate: Gateway, caller: CurrentCaller) -> RoomItems:
     """List the rooms."""
-    views = await stepgate.room_editor.list_rooms(_to_editor(caller))
+    views = await stepgate.room_editor.list_rooms(to_editor(caller))
     return RoomItems(data=[RoomItem(**_describe(view)) for view in views])
 
 
@@ -82,13 +82,13 @@ async def list_rooms(stepgate: Gateway, caller: CurrentCaller) -> RoomItems:
 async def create_room(body: RoomCreateBody, stepgate: Gateway, caller: CurrentCaller) -> RoomDetail:
     """Create a managed room; 409 if its id exists."""
     fields = {"name": body.name, **(body.model_extra or {})}
-    return _to_detail(await stepgate.room_editor.create_room(fields, _to_editor(caller), body.id))
+    return to_detail(await stepgate.room_editor.create_room(fields, to_editor(caller), body.id))
 
 
 @router.get("/v1/rooms/{room_id}", responses=ERRORS)
 async def get_room(room_id: str, stepgate: Gateway, caller: CurrentCaller) -> RoomDetail:
     """Return a room; 404 if the caller sees none of this id."""
-    return _to_detail(await stepgate.room_editor.get_room(room_id, _to_editor(caller)))
+    return to_detail(await stepgate.room_editor.get_room(room_id, to_editor(caller)))
 
 
 @router.patch("/v1/rooms/{room_id}", responses=ERRORS)
@@ -99,7 +99,7 @@ async def edit_room(room_id: str, body: RoomEditBody, stepgate: Gateway, caller:
     if body.version is None:
         raise RequestFormatError("version: send the `version` of the room that you have read.", "version")
     changes = body.model_extra or {}
-    return _to_detail(await stepgate.room_editor.edit_room(room_id, changes, _to_editor(caller), version=body.version))
+    return to_detail(await stepgate.room_editor.edit_room(room_id, changes, to_editor(caller), version=body.version))
 
 
 @router.delete("/v1/rooms/{room_id}", status_code=204, responses=ERRORS)
@@ -110,7 +110,7 @@ async def delete_room(
     version: Annotated[str | None, Query(max_length=100, description=_VERSION)] = None,
 ) -> None:
     """Delete a managed room. Its runs stay."""
-    await stepgate.room_editor.delete_room(room_id, _to_editor(caller), version=version)
+    await stepgate.room_editor.delete_room(room_id, to_editor(caller), version=version)
 
 
 @router.post("/v1/rooms/{room_id}/copy", status_code=201, responses=ERRORS)
@@ -119,15 +119,17 @@ async def copy_room(
 ) -> RoomDetail:
     """Copy a room, a shipped one too. The copy is managed."""
     refuse_unknown_fields(await http.json(), RoomCopyBody)
-    editor = _to_editor(caller)
-    return _to_detail(await stepgate.room_editor.copy_room(room_id, editor, room_id=body.id, name=body.name))
+    editor = to_editor(caller)
+    return to_detail(await stepgate.room_editor.copy_room(room_id, editor, room_id=body.id, name=body.name))
 
 
-def _to_editor(caller: Caller) -> Editor:
+def to_editor(caller: Caller) -> Editor:
+    """Returns on whose behalf a caller edits rooms."""
     return Editor(caller.owner, caller.name)
 
 
-def _to_detail(view: RoomView) -> RoomDetail:
+def to_detail(view: RoomView) -> RoomDetail:
+    """Returns a room as it is shown."""
     room = None if view.room is None else view.room.model_dump(mode="json")
     return RoomDetail(**_describe(view), yaml=view.text, room=room)
 

@@ -178,7 +178,7 @@ def build_direct_model(stepgate: Stepgate, caller: Caller) -> DirectModel:
     settings = stepgate.settings
     return DirectModel(
         stepgate.models,
-        stepgate.rooms.get(None),
+        stepgate.rooms.get(None, None),
         stepgate.quotas,
         caller.principal.key_id,
         settings.list_secrets(),

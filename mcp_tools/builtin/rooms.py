@@ -45,7 +45,7 @@ class RoomTool(TypedTool[In, Out]):
 
     async def call(self, args: JsonObject, context: ToolContext) -> ToolResult:
         """Calls the tool. Raises `ToolInputError` if the change is refused."""
-        with _refuse_as_input():
+        with refuse_as_input():
             return await super().call(args, context)
 
 
@@ -156,7 +156,7 @@ class RoomCreateTool(_RoomTextTool, RoomTool[RoomCreateInput, RoomOutput]):
     async def preflight(self, args: JsonObject, context: ToolContext) -> None:
         """Raises `ToolInputError` without a usable name, and `ToolDeniedError`: nobody is asked about such a call."""
         await super().preflight(args, context)
-        with _refuse_as_input():
+        with refuse_as_input():
             check_name(args.get("name"))
 
     async def run(self, args: RoomCreateInput, context: ToolContext) -> RoomOutput:
@@ -242,7 +242,8 @@ def make_room_tools(editor: RoomEditor, authorize: AuthorizeEditor) -> tuple[Too
 
 
 @contextmanager
-def _refuse_as_input() -> Iterator[None]:
+def refuse_as_input() -> Iterator[None]:
+    """Turns the refusal of a change of rooms into a `ToolInputError`."""
     try:
         yield
     except (ValidationError, ConflictError, RoomUnknownError, ScopeError) as error:

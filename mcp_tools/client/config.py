@@ -74,6 +74,7 @@ class McpServerConfig(BaseModel):
         default=None, min_length=1, description="name of a bearer token in AGENT_CREDENTIALS_PATH"
     )
     oauth: OAuthClient = OAuthClient()
+    room: str | None = Field(default=None, description="the only room that may use its tools; unset: every room")
     idle_stop: float | None = Field(
         default=None,
         gt=0,

@@ -86,6 +86,7 @@ class McpTool:
             tainted=True,
             timeout_s=server.config.timeout + get_connect_wait_s(server.config),
             origin=server.origin,
+            room=server.config.room,
         )
 
     @property

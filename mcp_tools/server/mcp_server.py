@@ -21,6 +21,7 @@ from agent.core.trace import shorten
 from agent.runs.run_intake import RunIntake
 from agent.runs.service import AgentService
 from agent.skills import SkillLibrary
+from agent.studio.prompt_library import PromptLibrary
 from agent.tools import ToolRegistry, ToolSpec
 from mcp_tools.server.agent_tools import AGENT_TOOLS
 from mcp_tools.server.approval import can_elicit
@@ -33,6 +34,7 @@ from mcp_tools.server.pagination import paginate
 from mcp_tools.server.progress import StepProgress
 from mcp_tools.server.request_state import SERVER_NAME, make_state_boundary
 from mcp_tools.server.resources import Resources
+from mcp_tools.server.saved_prompts import SavedPrompts
 from mcp_tools.server.sessions import Context
 from mcp_tools.server.skills import SKILLS_EXTENSION, SkillGetParams, SkillViews
 from mcp_tools.server.subscriptions import ChangeNotifier, SessionListener
@@ -58,10 +60,10 @@ INSTRUCTIONS = (
 )
 CACHE_HINTS: Mapping[CacheableMethod, CacheHint] = {
     # How long a client may cache a response, in milliseconds. Tools appear and disappear with external servers; skills
-    # and templates change only with a restart; a list of runs is outdated at once.
+    # and templates change only with a restart; saved prompts at any time; a list of runs is outdated at once.
     "server/discover": CacheHint(ttl_ms=300_000, scope="public"),
     "tools/list": CacheHint(ttl_ms=5_000),
-    "prompts/list": CacheHint(ttl_ms=300_000),
+    "prompts/list": CacheHint(ttl_ms=5_000),
     "resources/templates/list": CacheHint(ttl_ms=300_000, scope="public"),
 }
 
@@ -73,6 +75,8 @@ class ServerDependencies:
     intake: RunIntake
     registry: ToolRegistry
     skills: SkillLibrary
+    prompts: PromptLibrary | None = None
+    """The prompts that owners saved, which are prompts of the server too."""
 
     @property
     def service(self) -> AgentService[Any]:
@@ -204,19 +208,26 @@ class _Handlers:
         raise _make_unknown_tool_error(name)
 
     async def list_prompts(self, _: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-        """Returns a page of the skills that a user may invoke."""
-        prompts = [*self._skills.list_prompts(), *(prompt for prompt, _ in self._extras.prompts)]
+        """Returns a page of the skills that a user may invoke, and of the prompts that the caller has saved."""
+        own = self._skills.list_prompts()
+        saved = await self._saved_prompts.list_prompts(exclude={prompt.name for prompt in own})
+        prompts = [*own, *saved, *(prompt for prompt, _ in self._extras.prompts)]
         page, cursor = paginate(prompts, lambda prompt: prompt.name, "prompts/list", params)
         return types.ListPromptsResult(prompts=page, next_cursor=cursor)
 
     async def get_prompt(
         self, context: Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult | types.InputRequiredResult:
-        """Returns a skill's instructions with the task filled in."""
+        """Returns a skill's instructions with the task filled in, or a prompt that the caller has saved."""
         extra = self._extras.find_prompt(params.name)
         if extra is not None:
             return await extra(context, params)
-        return self._skills.get_prompt(params.name, (params.arguments or {}).get("task", ""))
+        task = (params.arguments or {}).get("task", "")
+        if params.name not in {prompt.name for prompt in self._skills.list_prompts()}:
+            saved = await self._saved_prompts.get_prompt(params.name, task)
+            if saved is not None:
+                return saved
+        return self._skills.get_prompt(params.name, task)
 
     async def list_resources(
         self, _: Context, params: types.PaginatedRequestParams | None
@@ -291,16 +302,17 @@ class _Handlers:
             room = dependencies.service.rooms.get(self._view.room, current_owner())
         except RoomUnknownError as error:
             raise MCPError(types.INVALID_PARAMS, error.message) from error
-        return [
-            spec
-            for spec in dependencies.registry.list_specs(room.tools)
-            if self._view.permits_tool(spec.name) and spec.is_visible_to(current_owner())
-        ]
+        specs = dependencies.registry.list_room_specs(room, current_owner())
+        return [spec for spec in specs if self._view.permits_tool(spec.name)]
 
     @property
     def _skills(self) -> SkillViews:
         skills, allowed = self._get_dependencies().skills, self._view.skills
         return SkillViews(skills if allowed is None else SkillLibrary(skills.list_visible(allowed)))
+
+    @property
+    def _saved_prompts(self) -> SavedPrompts:
+        return SavedPrompts(self._get_dependencies().prompts)
 
     @property
     def _resources(self) -> Resources:

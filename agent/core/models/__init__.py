@@ -21,7 +21,7 @@ from agent.core.models.request import (
     ChatMessage,
     ToolCallRequest,
 )
-from agent.core.models.room import AnswerPiiAction, Budgets, GuardAction, OutputGuards, Room, RoomGuards
+from agent.core.models.room import AnswerPiiAction, Budgets, GuardAction, OutputGuards, Room, RoomGuards, RoomServer
 from agent.core.models.words import (
     ENDED_STATUSES,
     LOCAL_OWNER,
@@ -76,6 +76,7 @@ __all__ = [
     "Role",
     "Room",
     "RoomGuards",
+    "RoomServer",
     "RouteKind",
     "RunStatus",
     "Source",

@@ -63,6 +63,26 @@ class OutputGuards(FrozenModel):
         return "block" in {self.pii, self.secret, self.hate_speech, self.malicious_code}
 
 
+class RoomServer(FrozenModel):
+    """An MCP server of a room's own: an address, or a command. It names secrets and holds none."""
+
+    url: str = Field(default="", description="its address; http:// or https://")
+    transport: Literal["http", "sse"] = Field(default="http", description="how its address is spoken to")
+    command: str = Field(default="", description="the program to start instead; in shared rooms only")
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = Field(default={}, description="environment of the program; no secrets")
+    secret_env: dict[str, str] = Field(default={}, description="further environment: the name of a bearer credential")
+    credential: str | None = Field(default=None, description="the name of a bearer credential, sent to the address")
+    timeout: float = Field(default=60, gt=0, le=3600, description="time limit of a call in seconds")
+    allow: tuple[str, ...] | None = Field(default=None, description="the tools that are used; null: all")
+    deny: tuple[str, ...] = Field(default=(), description="tools that are not used")
+    approve: bool = Field(default=False, description="whether every call needs a person's approval")
+
+    def list_credentials(self) -> tuple[str, ...]:
+        """Returns the names of the credentials that it uses."""
+        return (*((self.credential,) if self.credential is not None else ()), *self.secret_env.values())
+
+
 class Room(FrozenModel):
     """An assistant's profile. Each room is one model id in `/v1/models`."""
 
@@ -87,6 +107,12 @@ class Room(FrozenModel):
     )
     skills: tuple[str, ...] | None = Field(default=None, description="allowed skills; null allows all")
     tools: tuple[str, ...] | None = Field(default=None, description="allowed tools; null allows all")
+    mcp_servers: dict[str, RoomServer] = Field(
+        default={}, description="MCP servers of this room's own, by name; their tools are usable here only"
+    )
+    collections: tuple[str, ...] | None = Field(
+        default=None, description="the collections of documents that are read here; null: all of the caller"
+    )
     supervision: JudgePolicy = "auto"
     approval: ApprovalPolicy = Field(
         default="never",

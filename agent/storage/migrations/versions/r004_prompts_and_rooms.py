@@ -1,0 +1,14 @@
+"""Adds the prompt library, and the rooms that PostgreSQL stores."""
+
+from alembic import op
+
+from agent.storage.tables import prompts, room_versions
+
+revision = "r004"
+down_revision = "r003"
+
+
+def upgrade() -> None:
+    """Creates both tables, empty."""
+    for table in (prompts, room_versions):
+        table.create(op.get_bind())

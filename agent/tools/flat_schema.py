@@ -1,0 +1,42 @@
+"""JSON schemas of Pydantic models without references: some clients drop tools over them."""
+
+from functools import cache
+
+from pydantic import BaseModel, JsonValue
+
+from agent.core.models import JsonObject
+
+
+@cache
+def build_flat_schema(model: type[BaseModel]) -> JsonObject:
+    """Returns the model's JSON schema without titles and with `$ref`s inlined: some clients drop tools over either.
+
+    Cached per model and shared: do not change it.
+    """
+    schema = model.model_json_schema()
+    flat = _inline_references(schema, schema.get("$defs", {}))
+    if not isinstance(flat, dict):
+        raise TypeError(f"{model.__name__} has no object schema")
+    flat.pop("$defs", None)
+    flat.setdefault("properties", {})
+    return flat
+
+
+def _inline_references(node: JsonValue, definitions: JsonObject) -> JsonValue:
+    if isinstance(node, list):
+        return [_inline_references(item, definitions) for item in node]
+    if not isinstance(node, dict):
+        return node
+    ref = node.get("$ref")
+    if isinstance(ref, str):
+        target = definitions[ref.rsplit("/", 1)[-1]]
+        merged = {**target, **node} if isinstance(target, dict) else dict(node)
+        merged.pop("$ref")
+        return _inline_references(merged, definitions)
+    flat: JsonObject = {}
+    for key, value in node.items():
+        if key == "properties" and isinstance(value, dict):  # "title" may be the name of a property
+            flat[key] = {name: _inline_references(sub, definitions) for name, sub in value.items()}
+        elif key not in ("title", "$defs"):
+            flat[key] = _inline_references(value, definitions)
+    return flat

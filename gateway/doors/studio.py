@@ -1,0 +1,154 @@
+"""`/v1/studio/prompts`, `/v1/studio/graph`, `/v1/studio/secrets`: the prompt library, the graph of what there is, and
+the names of secrets.
+"""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, Field
+
+from agent.studio.prompt_library import Prompt
+from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.doors.agent import ERRORS
+from gateway.doors.dependencies import Gateway
+from gateway.doors.json_body import KNOWN_ONLY, JsonRoute, refuse_unknown_fields
+from gateway.doors.rooms import RoomDetail, to_detail, to_editor
+from mcp_tools.builtin.entity_graph import EntityItem, LinkItem, to_item
+from mcp_tools.builtin.secrets import SecretItem, to_secret_item
+
+router = APIRouter(tags=["studio"], route_class=JsonRoute)
+
+_AGENT = [require_scope("agent")]
+_ADMIN = [require_scope("admin")]
+
+
+class PromptItem(BaseModel):
+    """A version of a prompt."""
+
+    name: str
+    version: int
+    description: str
+    text: str
+    saved_by: str
+    saved_at: datetime
+
+
+class PromptItems(BaseModel):
+    """Prompts, in order of name; versions of one prompt, newest first."""
+
+    data: list[PromptItem]
+
+
+class PromptSaveBody(BaseModel):
+    """A prompt. What equals the newest version is not stored again."""
+
+    model_config = KNOWN_ONLY
+
+    text: str
+    description: str | None = Field(default=None, description="unset: the earlier one")
+    version: int | None = Field(default=None, ge=0, description="the version that was read; 409 if it has changed")
+
+
+class PromptApplyBody(BaseModel):
+    """The room whose `system_prompt` the prompt becomes."""
+
+    model_config = KNOWN_ONLY
+
+    room: str
+    version: int | None = Field(default=None, ge=1, description="of the prompt; unset: the newest")
+    room_version: str | None = Field(
+        default=None, description="the room's version that was read; 409 if it has changed"
+    )
+
+
+class GraphBody(BaseModel):
+    """What the caller sees of this gateway: entities by id, and their links."""
+
+    entities: list[EntityItem]
+    links: list[LinkItem]
+
+
+class SecretItems(BaseModel):
+    """Names of secrets, and whether they are configured."""
+
+    data: list[SecretItem]
+
+
+@router.get("/v1/studio/prompts", responses=ERRORS, dependencies=_AGENT)
+async def list_prompts(stepgate: Gateway, caller: CurrentCaller) -> PromptItems:
+    """List the caller's prompts, the newest version of each."""
+    return PromptItems(data=[_to_item(one) for one in await stepgate.studio.prompts.list_prompts(caller.owner)])
+
+
+@router.get("/v1/studio/prompts/{name}", responses=ERRORS, dependencies=_AGENT)
+async def get_prompt(
+    name: str, stepgate: Gateway, caller: CurrentCaller, version: Annotated[int | None, Query(ge=1)] = None
+) -> PromptItem:
+    """Return a version of a prompt, the newest one by default."""
+    return _to_item(await stepgate.studio.prompts.get_prompt(caller.owner, name, version))
+
+
+@router.get("/v1/studio/prompts/{name}/versions", responses=ERRORS, dependencies=_AGENT)
+async def list_prompt_versions(name: str, stepgate: Gateway, caller: CurrentCaller) -> PromptItems:
+    """List the versions of a prompt, newest first."""
+    return PromptItems(data=[_to_item(one) for one in await stepgate.studio.prompts.list_versions(caller.owner, name)])
+
+
+@router.put("/v1/studio/prompts/{name}", responses=ERRORS, dependencies=_AGENT)
+async def save_prompt(
+    name: str, body: PromptSaveBody, http: Request, stepgate: Gateway, caller: CurrentCaller
+) -> PromptItem:
+    """Save a prompt, as a new version if there is one of this name."""
+    refuse_unknown_fields(await http.json(), PromptSaveBody)
+    saved = await stepgate.studio.prompts.save_prompt(
+        caller.owner, name, body.text, by=caller.name, description=body.description, version=body.version
+    )
+    return _to_item(saved)
+
+
+@router.delete("/v1/studio/prompts/{name}", status_code=204, responses=ERRORS, dependencies=_AGENT)
+async def remove_prompt(name: str, stepgate: Gateway, caller: CurrentCaller) -> None:
+    """Remove a prompt with its versions. Rooms that use its text keep it."""
+    await stepgate.studio.prompts.remove_prompt(caller.owner, name, by=caller.name)
+
+
+@router.post("/v1/studio/prompts/{name}/apply", responses=ERRORS, dependencies=_ADMIN)
+async def apply_prompt(
+    name: str, body: PromptApplyBody, http: Request, stepgate: Gateway, caller: CurrentCaller
+) -> RoomDetail:
+    """Make a prompt the system prompt of a managed room."""
+    refuse_unknown_fields(await http.json(), PromptApplyBody)
+    prompt = await stepgate.studio.prompts.get_prompt(caller.owner, name, body.version)
+    changes = {"system_prompt": prompt.text}
+    edited = await stepgate.room_editor.edit_room(body.room, changes, to_editor(caller), version=body.room_version)
+    return to_detail(edited)
+
+
+@router.get("/v1/studio/graph", responses=ERRORS, dependencies=_AGENT)
+async def get_graph(stepgate: Gateway, caller: CurrentCaller) -> GraphBody:
+    """Return the rooms, tools, skills, MCP servers, collections and prompts that the caller sees, with their links."""
+    graph = await stepgate.studio.graphs.get_graph(caller.owner)
+    return GraphBody(
+        entities=[to_item(entity) for entity in graph.entities.values()],
+        links=[LinkItem(source=link.source, kind=link.kind, target=link.target) for link in graph.links],
+    )
+
+
+@router.get("/v1/studio/secrets", responses=ERRORS, dependencies=_ADMIN)
+async def list_secrets(stepgate: Gateway, caller: CurrentCaller) -> SecretItems:
+    """List the names of the secrets that the caller may use, and whether they are configured; never a value."""
+    found = await asyncio.to_thread(stepgate.studio.secrets.list_secrets, caller.owner)
+    return SecretItems(data=[to_secret_item(secret) for secret in found])
+
+
+def _to_item(prompt: Prompt) -> PromptItem:
+    return PromptItem(
+        name=prompt.name,
+        version=prompt.version,
+        description=prompt.description,
+        text=prompt.text,
+        saved_by=prompt.by,
+        saved_at=datetime.fromtimestamp(prompt.at, UTC),
+    )

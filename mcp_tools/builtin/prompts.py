@@ -1,0 +1,275 @@
+"""`prompts_list`, `prompt_show`, `prompt_save`, `prompt_apply`, `prompt_remove`: the caller's prompt library.
+
+Everybody keeps prompts of their own. Applying one edits a room: only callers who administer may do that.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agent.core.errors import NotFoundError, ToolInputError
+from agent.core.models import JsonObject
+from agent.studio.errors import ValidationError, VersionConflictError
+from agent.studio.prompt_library import PromptLibrary
+from agent.studio.room_editor import RoomEditor
+from agent.tools import READ_ONLY, Tool, ToolAnnotations, ToolContext, ToolResult, TypedTool
+from agent.tools.registry import In, Out
+from mcp_tools.builtin.rooms import AuthorizeEditor, refuse_as_input
+
+_SAVES = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
+_CHANGES = ToolAnnotations(read_only=False, destructive=False, idempotent=False, open_world=False)
+_DESTRUCTIVE = ToolAnnotations(read_only=False, destructive=True, idempotent=False, open_world=False)
+_KEYWORDS = ("prompt", "prompts", "library", "studio")
+
+
+class _Arguments(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class PromptTool(TypedTool[In, Out]):
+    """The base class: what the library refuses is an error that the same call cannot avoid."""
+
+    keywords: ClassVar[tuple[str, ...]] = _KEYWORDS
+    is_opt_in = True
+
+    def __init__(self, prompts: PromptLibrary) -> None:
+        super().__init__()
+        self._prompts = prompts
+
+    async def call(self, args: JsonObject, context: ToolContext) -> ToolResult:
+        """Calls the tool. Raises `ToolInputError` if the library refuses it."""
+        with _refuse_unknown():
+            return await super().call(args, context)
+
+
+class PromptLine(BaseModel):
+    """A prompt as it is listed: its newest version."""
+
+    name: str
+    version: int
+    description: str
+
+
+class PromptsListInput(_Arguments):
+    """Arguments of `prompts_list`: none."""
+
+
+class PromptsListOutput(BaseModel):
+    """The caller's prompts, in order of name."""
+
+    prompts: list[PromptLine]
+
+
+class PromptsListTool(PromptTool[PromptsListInput, PromptsListOutput]):
+    """Lists the caller's prompts."""
+
+    name = "prompts_list"
+    description = "List the saved prompts of the user."
+    annotations = READ_ONLY
+    Input = PromptsListInput
+    Output = PromptsListOutput
+
+    async def run(self, args: PromptsListInput, context: ToolContext) -> PromptsListOutput:
+        """Lists the newest versions."""
+        prompts = await self._prompts.list_prompts(context.owner)
+        return PromptsListOutput(
+            prompts=[PromptLine(name=one.name, version=one.version, description=one.description) for one in prompts]
+        )
+
+    def format_text(self, output: PromptsListOutput) -> str:
+        """Returns one line for each prompt."""
+        lines = [
+            f"- {one.name} (version {one.version}){f': {one.description}' if one.description else ''}"
+            for one in output.prompts
+        ]
+        return "\n".join(lines) or "No prompts are saved."
+
+
+class PromptShowInput(_Arguments):
+    """Arguments of `prompt_show`."""
+
+    name: str = Field(max_length=200, description="the prompt's name")
+    version: int | None = Field(default=None, ge=1, description="its version; unset: the newest")
+
+
+class PromptOutput(BaseModel):
+    """A version of a prompt. `versions` are those that are kept, newest first."""
+
+    name: str
+    version: int
+    description: str
+    text: str
+    versions: list[int]
+
+
+class _PromptTextTool:
+    """Shows prompts to people and models as their text."""
+
+    def format_text(self, output: PromptOutput) -> str:
+        """Returns the name, the version, and the text."""
+        return f"Prompt {output.name}, version {output.version} of {len(output.versions)}\n{output.text}"
+
+
+class PromptShowTool(_PromptTextTool, PromptTool[PromptShowInput, PromptOutput]):
+    """Shows a prompt."""
+
+    name = "prompt_show"
+    description = "Show a saved prompt: its text and its versions."
+    annotations = READ_ONLY
+    Input = PromptShowInput
+    Output = PromptOutput
+
+    async def run(self, args: PromptShowInput, context: ToolContext) -> PromptOutput:
+        """Shows the version."""
+        return await _describe(self._prompts, context.owner, args.name, args.version)
+
+
+class PromptSaveInput(_Arguments):
+    """Arguments of `prompt_save`."""
+
+    name: str = Field(max_length=200, description="its name: a-z, 0-9, '-', '_' and '.'")
+    text: str = Field(description="the whole prompt")
+    description: str | None = Field(default=None, description="what it is for; unset keeps the earlier one")
+    version: int | None = Field(
+        default=None, ge=0, description="the version that was read; refused if it has changed. 0: there is none yet"
+    )
+
+
+class PromptSaveTool(_PromptTextTool, PromptTool[PromptSaveInput, PromptOutput]):
+    """Saves a version of a prompt."""
+
+    name = "prompt_save"
+    description = "Save a prompt in the user's library, as a new version if there is one of this name."
+    annotations = _SAVES
+    keywords = (*_KEYWORDS, "save", "keep", "store")
+    Input = PromptSaveInput
+    Output = PromptOutput
+
+    async def run(self, args: PromptSaveInput, context: ToolContext) -> PromptOutput:
+        """Saves it."""
+        saved = await self._prompts.save_prompt(
+            context.owner,
+            args.name,
+            args.text,
+            by=_name_caller(context),
+            description=args.description,
+            version=args.version,
+        )
+        return await _describe(self._prompts, context.owner, saved.name, saved.version)
+
+
+class PromptApplyInput(_Arguments):
+    """Arguments of `prompt_apply`."""
+
+    name: str = Field(max_length=200, description="the prompt's name")
+    room_id: str = Field(max_length=200, description="the room whose system_prompt it becomes")
+    version: int | None = Field(default=None, ge=1, description="its version; unset: the newest")
+
+
+class PromptApplyOutput(BaseModel):
+    """The room and the version of the prompt that it has now. `room_version` changes with every change of the room."""
+
+    room_id: str
+    room_version: str
+    name: str
+    version: int
+
+
+class PromptApplyTool(PromptTool[PromptApplyInput, PromptApplyOutput]):
+    """Makes a prompt that of a room."""
+
+    name = "prompt_apply"
+    description = "Make a saved prompt the system prompt of a managed room."
+    annotations = _CHANGES
+    keywords = (*_KEYWORDS, "apply", "use", "room")
+    Input = PromptApplyInput
+    Output = PromptApplyOutput
+
+    def __init__(self, prompts: PromptLibrary, editor: RoomEditor, authorize: AuthorizeEditor) -> None:
+        super().__init__(prompts)
+        self._editor, self._authorize = editor, authorize
+
+    async def preflight(self, args: JsonObject, context: ToolContext) -> None:
+        """Raises `ToolDeniedError` for callers who may not edit rooms: nobody is asked about their calls."""
+        await self._authorize(context)
+
+    async def run(self, args: PromptApplyInput, context: ToolContext) -> PromptApplyOutput:
+        """Sets the room's prompt; everything else of the room stays."""
+        editor = await self._authorize(context)
+        prompt = await self._prompts.get_prompt(context.owner, args.name, args.version)
+        with refuse_as_input():
+            view = await self._editor.edit_room(args.room_id, {"system_prompt": prompt.text}, editor, version=None)
+        return PromptApplyOutput(
+            room_id=view.room_id, room_version=view.version, name=prompt.name, version=prompt.version
+        )
+
+    def format_text(self, output: PromptApplyOutput) -> str:
+        """Returns one sentence."""
+        return f"The room {output.room_id} has the prompt {output.name}, version {output.version}, now."
+
+
+class PromptRemoveInput(_Arguments):
+    """Arguments of `prompt_remove`."""
+
+    name: str = Field(max_length=200, description="the prompt's name")
+
+
+class PromptRemoveOutput(BaseModel):
+    """The name of the removed prompt, and how many versions it had."""
+
+    removed: str
+    versions: int
+
+
+class PromptRemoveTool(PromptTool[PromptRemoveInput, PromptRemoveOutput]):
+    """Removes a prompt."""
+
+    name = "prompt_remove"
+    description = "Remove a saved prompt with all its versions. Rooms that use its text keep it."
+    annotations = _DESTRUCTIVE
+    keywords = (*_KEYWORDS, "delete", "remove")
+    Input = PromptRemoveInput
+    Output = PromptRemoveOutput
+
+    async def run(self, args: PromptRemoveInput, context: ToolContext) -> PromptRemoveOutput:
+        """Removes it."""
+        count = await self._prompts.remove_prompt(context.owner, args.name, by=_name_caller(context))
+        return PromptRemoveOutput(removed=args.name, versions=count)
+
+    def format_text(self, output: PromptRemoveOutput) -> str:
+        """Returns one sentence."""
+        return f"Removed the prompt {output.removed} with its {output.versions} version(s)."
+
+
+def make_prompt_tools(prompts: PromptLibrary, editor: RoomEditor, authorize: AuthorizeEditor) -> tuple[Tool, ...]:
+    """Returns the tools over the prompt library."""
+    return (
+        PromptsListTool(prompts),
+        PromptShowTool(prompts),
+        PromptSaveTool(prompts),
+        PromptApplyTool(prompts, editor, authorize),
+        PromptRemoveTool(prompts),
+    )
+
+
+async def _describe(prompts: PromptLibrary, owner: str, name: str, version: int | None) -> PromptOutput:
+    shown = await prompts.get_prompt(owner, name, version)
+    versions = [one.version for one in await prompts.list_versions(owner, name)]
+    return PromptOutput(
+        name=shown.name, version=shown.version, description=shown.description, text=shown.text, versions=versions
+    )
+
+
+def _name_caller(context: ToolContext) -> str:
+    return f"{context.owner} (run {context.run_id})"
+
+
+@contextmanager
+def _refuse_unknown() -> Iterator[None]:
+    try:
+        yield
+    except (ValidationError, VersionConflictError, NotFoundError) as error:
+        stage = error.details.get("stage")
+        raise ToolInputError(f"{error.message}{f' (stage: {stage})' if stage else ''}") from error

@@ -1,0 +1,82 @@
+"""`list_secrets`: the names of secrets, and whether they are configured. Never a value."""
+
+import asyncio
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+from agent.core.errors import ToolError
+from agent.core.models import JsonObject
+from agent.storage.credentials import CredentialError
+from agent.studio.secret_names import SecretKind, SecretName, SecretNames
+from agent.tools import READ_ONLY, ToolContext, TypedTool
+from mcp_tools.builtin.rooms import AuthorizeEditor
+
+
+class ListSecretsInput(BaseModel):
+    """Arguments of `list_secrets`: none."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class SecretItem(BaseModel):
+    """A secret by its name. `problem` says why it cannot be used; `used_by` are rooms whose servers name it."""
+
+    name: str
+    kind: SecretKind
+    configured: bool
+    problem: str = ""
+    used_by: list[str] = []
+
+
+class ListSecretsOutput(BaseModel):
+    """The secrets that the caller may name."""
+
+    secrets: list[SecretItem]
+
+
+class ListSecretsTool(TypedTool[ListSecretsInput, ListSecretsOutput]):
+    """Lists the names of secrets."""
+
+    name = "list_secrets"
+    description = "List the names of this gateway's secrets and whether each is configured. Values are never shown."
+    annotations = READ_ONLY
+    keywords: ClassVar[tuple[str, ...]] = ("secret", "secrets", "credential", "credentials", "key", "token", "studio")
+    is_opt_in = True
+    Input = ListSecretsInput
+    Output = ListSecretsOutput
+
+    def __init__(self, secrets: SecretNames, authorize: AuthorizeEditor) -> None:
+        super().__init__()
+        self._secrets, self._authorize = secrets, authorize
+
+    async def preflight(self, args: JsonObject, context: ToolContext) -> None:
+        """Raises `ToolDeniedError` for callers who may not edit rooms."""
+        await self._authorize(context)
+
+    async def run(self, args: ListSecretsInput, context: ToolContext) -> ListSecretsOutput:
+        """Lists what the caller may name."""
+        editor = await self._authorize(context)
+        try:
+            found = await asyncio.to_thread(self._secrets.list_secrets, editor.owner)
+        except CredentialError as error:
+            raise ToolError(error.message, agent_id=self.name) from error
+        return ListSecretsOutput(secrets=[to_secret_item(secret) for secret in found])
+
+    def format_text(self, output: ListSecretsOutput) -> str:
+        """Returns one line for each secret."""
+        return "\n".join(
+            f"- {one.name} ({one.kind}): {'configured' if one.configured else one.problem or 'not configured'}"
+            for one in output.secrets
+        )
+
+
+def to_secret_item(secret: SecretName) -> SecretItem:
+    """Returns a secret as it is shown."""
+    return SecretItem(
+        name=secret.name,
+        kind=secret.kind,
+        configured=secret.is_configured,
+        problem=secret.problem,
+        used_by=list(secret.used_by),
+    )

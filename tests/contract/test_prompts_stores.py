@@ -1,0 +1,38 @@
+"""The prompt library tested against its contract on SQLite and PostgreSQL."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from agent.storage.audit import StoredAuditLog
+from agent.storage.journal_postgres import open_postgres
+from agent.storage.journal_sqlite import open_sqlite
+from agent.storage.sql import PostgresClient, SqlClient, SqliteClient
+from agent.studio.prompt_library import PromptLibrary
+from tests.contract.journal_stores import Clock
+from tests.contract.prompts_contract import Pair, PromptsContract
+
+
+def build(statements: list[SqlClient], clock: Clock) -> Pair:
+    audit = StoredAuditLog(statements[0], clock)
+    one, other = (PromptLibrary(client, audit, clock) for client in statements)
+    return one, other, audit
+
+
+class TestSqlite(PromptsContract):
+    @pytest.fixture
+    async def libraries(self, tmp_path: Path, clock: Clock) -> AsyncIterator[Pair]:
+        opened = [await open_sqlite(tmp_path / "stepgate.db") for _ in range(2)]
+        yield build([SqliteClient(store.database) for store in opened], clock)
+        for store in opened:
+            await store.close()
+
+
+class TestPostgres(PromptsContract):
+    @pytest.fixture
+    async def libraries(self, url: str, clock: Clock) -> AsyncIterator[Pair]:
+        opened = [await open_postgres(url) for _ in range(2)]
+        yield build([PostgresClient(store.database) for store in opened], clock)
+        for store in opened:
+            await store.close()
