@@ -188,9 +188,8 @@ async def build_gateway(
         studio = add_studio(
             settings, room_editor, registry, skills, library, keys, build_statements(store), audit, servers
         )
-        # Without foreign servers their names are unknown.
-        checked = () if foreign == "ignored" or skip_broken_rooms else rooms
-        check_rooms_at_start(checked, room_editor.live.registries)
+        # Without foreign servers the names of their tools are unknown.
+        check_rooms_at_start(() if foreign == "ignored" or skip_broken_rooms else rooms, room_editor.live.registries)
         rate_limiter = build_rate_limiter(settings)
         stack.push_async_callback(rate_limiter.aclose)
         run_concurrency = MeteredRunConcurrency(rate_limiter)
