@@ -20,7 +20,7 @@ FUZZ_SEED ?= $(shell date +%s)
 SOAK_MINUTES ?= 30
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev test format lint type unit bench check-clients check-image eval eval-answers eval-degraded eval-retrieval fuzz soak docs lock clean
+.PHONY: help run dev test format lint type unit bench check-clients check-image check-sandbox eval eval-answers eval-degraded eval-retrieval fuzz soak docs lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -63,6 +63,9 @@ eval-retrieval: $(DEV_STAMP) ## Print nDCG, recall and times of each retrieval m
 
 eval-answers: $(DEV_STAMP) ## Print precision and recall of the checks of claims, with the configured model if any
 	@$(BIN)/python -m tests.bench.answers
+
+check-sandbox: $(DEV_STAMP) ## Run hostile programs in both sandboxes of generated tools; five minutes
+	@$(BIN)/python -m pytest -n0 tests/abuse
 
 fuzz: $(DEV_STAMP) ## Send made-up requests to every door (FUZZ_CASES each, FUZZ_SEED to repeat); minutes, not a test
 	@FUZZ_CASES=$(FUZZ_CASES) FUZZ_SEED=$(FUZZ_SEED) $(BIN)/python -m pytest -n0 -s tests/integration/test_fuzz.py

@@ -9,7 +9,7 @@ from agent.studio.errors import ValidationError
 MAX_NAME_CHARS = 48
 """As in the registry of tools."""
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
-_SEPARATORS = re.compile(r"[\s\-./]+")
+_SEPARATORS = re.compile(r"[\s\-]+")
 
 
 def sanitize_identifier(name: str) -> str:
@@ -34,7 +34,7 @@ def sanitize_identifier(name: str) -> str:
         )
     if len(plain) > MAX_NAME_CHARS:
         raise _refuse(f"the name {shown} is longer than {MAX_NAME_CHARS} characters")
-    if keyword.iskeyword(plain) or keyword.issoftkeyword(plain):
+    if keyword.iskeyword(name.strip()) or keyword.iskeyword(plain) or keyword.issoftkeyword(plain):
         raise _refuse(f"{plain!r} is a keyword of Python; choose another name")
     return plain
 

@@ -34,6 +34,10 @@ async def read_file(path):
 async def call_tool(name, arguments):
     return await stepgate_call('call_tool', [name, stepgate_plain(arguments)])
 """
+_SUSPENDING_CALLS = """
+async def stepgate_call(function, arguments):
+    return stepgate_host(function, arguments)
+"""
 _RECORDED_CALLS = """
 stepgate_recorded = []
 def record(function, *arguments, answer):
@@ -133,7 +137,7 @@ def build_call(tool: CheckedTool, tier: SandboxTier) -> str:
     `pending`, the call of the host that it needs the answer of.
     """
     body = _CALL.format(name=tool.name, input=tool.input_name, output=tool.output_name)
-    calls = _REPLAYED_CALLS + _DRIVE_REPLAYED if tier == "process" else ""
+    calls = _REPLAYED_CALLS + _DRIVE_REPLAYED if tier == "process" else _SUSPENDING_CALLS
     return _assemble(tool, calls, body, tier)
 
 

@@ -10,6 +10,7 @@ import importlib
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
+from string import Formatter
 
 from agent.studio.generated_tools.models import HOST_FUNCTIONS
 
@@ -127,6 +128,8 @@ class _Rules:
                 yield from self._check_name(node)
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 yield from _check_definition(node)
+            case ast.Constant(value=str(text)) if _reads_internals(text):
+                yield Finding("security", f"line {node.lineno}: a format text reads an internal attribute")
             case ast.ExceptHandler(type=None):
                 yield Finding("security", f"line {node.lineno}: name the exceptions, at least `except Exception`")
             case ast.arg() if node.arg.startswith(RESERVED_PREFIX) or node.arg in HOST_FUNCTIONS:
@@ -179,6 +182,14 @@ def _check_import(node: ast.Import | ast.ImportFrom) -> Iterator[Finding]:
             yield Finding("security", f"line {node.lineno}: the name {alias.asname!r} is reserved")
         elif module in ("pydantic", "__future__") and alias.asname is not None:
             yield Finding("import", f"line {node.lineno}: import {alias.name} under its own name")
+
+
+def _reads_internals(text: str) -> bool:
+    """Returns whether `str.format` with this text would read an attribute that begins with an underscore."""
+    try:
+        return any("._" in (name or "") for _, name, _, _ in Formatter().parse(text))
+    except ValueError:  # no format text
+        return False
 
 
 def _explain_import(name: str) -> str:
