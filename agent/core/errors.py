@@ -78,6 +78,9 @@ FAILURES: dict[str, FailureKind] = {
     "ERR_TOOL_INPUT": FailureKind(
         "the arguments do not fit the tool, or name something that does not exist", "replan with the problem", 400, True
     ),
+    "ERR_TOOL_SETUP": FailureKind(
+        "what the tool works on was not provided yet", "stop; run the command that the message names", 409, False
+    ),
     "ERR_TOOL_OUTPUT": FailureKind("the result does not fit the tool's schema", "retry once, then replan", 502, True),
     "ERR_TOOL_TIMEOUT": FailureKind("the tool did not finish in time", "retry once, then replan", 504, True),
     "ERR_TOOL_FAILED": FailureKind("the tool reported or raised an error", "retry once, then replan", 502, True),
@@ -409,6 +412,14 @@ class ToolInputError(ToolError):
     """
 
     code = "ERR_TOOL_INPUT"
+
+
+class ToolSetupError(ToolError):
+    """Raised by a tool whose operator has not provided yet what it works on. The message says which command or setting
+    does. Ends the run, because another plan would fail too; if another tool may help, raise `ToolInputError`.
+    """
+
+    code = "ERR_TOOL_SETUP"
 
 
 class ToolOutputError(ToolError):

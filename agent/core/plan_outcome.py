@@ -11,6 +11,13 @@ def find_halting_step(state: RunState) -> PlanStep | None:
     return next((s for s in state.plan.steps if state.get_step(s.id).status in ("replan", "aborted", "unknown")), None)
 
 
+def find_unprovided(state: RunState) -> PlanStep | None:
+    """Returns the step of a room with required tools that cannot be done before its operator provides something."""
+    step = find_halting_step(state)
+    output = state.get_step(step.id).output if step is not None and state.room.required_tools else None
+    return step if output is not None and output.error_code == "ERR_TOOL_SETUP" else None
+
+
 def abandoned_steps(state: RunState) -> tuple[PlanStep, ...]:
     """Returns the failed steps for which no later plan found another way.
 

@@ -48,7 +48,7 @@ class SkillExecutor:
                 raise ModelNotConfiguredError(
                     f"the room {self._run.room.id!r} needs a model, and none may be asked: "
                     "set AGENT_LLM_BASE_URL and AGENT_MODEL_FAST, or let rules take over "
-                    "(AGENT_CONVERSATIONS_REQUIRE_LLM=false)",
+                    "(AGENT_CONVERSATIONS_REQUIRE_LLM=false), which understand exact commands only",
                     agent_id=self._skill.name,
                 )
             return await self._run_by_rules(args, None if self._run.is_rules_mode else "no model is configured")

@@ -9,7 +9,7 @@ from typing import Literal
 
 from agent.core.errors import BudgetError
 from agent.core.events import CancelRequested, RequestUnderstood
-from agent.core.plan_outcome import find_halting_step, is_complete
+from agent.core.plan_outcome import find_halting_step, find_unprovided, is_complete
 from agent.core.run_state import RunState
 from agent.execution import stages
 from agent.execution.decide import decide, needs_replan
@@ -78,7 +78,7 @@ def _get_next_plan_stage(state: RunState, understood: RequestUnderstood) -> Stag
         return "execute"
     if state.pending_approvals and find_halting_step(state) is None:
         return None
-    if not state.gates and (is_complete(state) or has_room_gates(state)):
+    if not state.gates and (is_complete(state) or has_room_gates(state)) and find_unprovided(state) is None:
         return "verify"
     if understood.translate_answer and state.translation is None:
         return "translate"

@@ -75,7 +75,7 @@ class BuilderConversations:
         if self._settings.requires_model and not self._has_model:
             raise LLMNotConfiguredError(
                 "LLM provider not configured: set AGENT_LLM_BASE_URL or AGENT_MODEL_FAST, or let rules carry "
-                "conversations (AGENT_CONVERSATIONS_REQUIRE_LLM=false)",
+                "conversations (AGENT_CONVERSATIONS_REQUIRE_LLM=false), which understand exact commands only",
                 agent_id="builder",
             )
         known = await self.get(copied_from, owner=owner) if copied_from is not None else None

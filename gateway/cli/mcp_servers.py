@@ -37,7 +37,7 @@ def list_servers() -> None:
     if servers:
         lazy_rich.print_table(table)
     else:
-        print(f"No MCP servers in {settings.mcp_servers_path}.")
+        print(f"No MCP servers in {settings.mcp_servers_path}; see `stepgate mcp-servers add --help`.")
     for problem in problems:
         lazy_rich.Console().print(f"[red]{lazy_rich.escape(problem)}[/red]", highlight=False, soft_wrap=True)
 

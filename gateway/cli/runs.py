@@ -56,7 +56,7 @@ def list_runs(
         elif rows:
             lazy_rich.print_table(_build_run_table(rows, titles))
         else:
-            print("No runs yet." if status is None else f"No {status} runs.")
+            print("No runs yet; start one with `stepgate ask`." if status is None else f"No {status} runs.")
 
     run_with_gateway(work)
 

@@ -289,6 +289,7 @@ class ListFilesOutput(BaseModel):
 
     files: list[FileEntry]
     truncated: bool
+    hint: str = Field(default="", description="where files come from, if there are none")
 
 
 class ListFilesTool(TypedTool[ListFilesInput, ListFilesOutput]):
@@ -314,16 +315,22 @@ class ListFilesTool(TypedTool[ListFilesInput, ListFilesOutput]):
                 if len(files) >= args.limit or number >= MAX_WALKED_ENTRIES:
                     return ListFilesOutput(files=files, truncated=True)
                 files.append(FileEntry(path=place.display_path, bytes=info.st_size))
-            return ListFilesOutput(files=files, truncated=False)
+            return ListFilesOutput(files=files, truncated=False, hint="" if files else self._explain_none(args))
 
         return await _run_in_thread(work)
 
     def format_text(self, output: ListFilesOutput) -> str:
         """Returns one line for each file."""
         if not output.files:
-            return "No files."
+            return f"No files. {output.hint}".strip()
         lines = [f"{entry.path} ({entry.bytes:,} bytes)" for entry in output.files]
         return "\n".join([*lines, "[more files; narrow the pattern]"] if output.truncated else lines)
+
+    def _explain_none(self, args: ListFilesInput) -> str:
+        if args.path or args.pattern != "*":
+            return "Nothing fits this folder and pattern; leave them out to see every file."
+        folders = ", ".join(map(str, self._roots.roots))
+        return f"Put some into {folders}, or set AGENT_FILE_ROOTS to folders of yours."
 
 
 class SearchFilesInput(BaseModel):

@@ -52,7 +52,7 @@ def test_a_broken_file_of_servers_is_told_and_stops_no_command_that_needs_none(t
     assert code == 1
     assert "FAIL settings: AGENT_MCP_SERVERS" in output
     assert "ok   store" in output
-    assert stepgate(tmp_path, "runs", "list") == (0, "No runs yet.")
+    assert stepgate(tmp_path, "runs", "list") == (0, "No runs yet; start one with `stepgate ask`.")
 
 
 def test_redis_that_does_not_answer_is_told_with_what_to_do(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.core.errors import ToolInputError
+from agent.core.errors import ToolSetupError
+from agent.core.events import RunFailed
 from agent.core.models import JsonObject
 from agent.core.settings import Settings
 from agent.ingest.corpus import CorpusDocument
@@ -269,14 +270,27 @@ async def test_without_evidence_the_brief_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize("tool", ["search_incident_knowledge", "search_previous_issues", "build_incident_brief"])
 async def test_without_collections_the_tools_say_which_command_makes_them(tmp_path: Path, tool: str) -> None:
     async with engine_bench(tmp_path, None) as bench:
-        with pytest.raises(ToolInputError, match="`stepgate corpus example` creates an example"):
+        with pytest.raises(ToolSetupError, match="`stepgate corpus example` creates an example"):
             await call(bench, tool, query=PROMPT)
+
+
+async def test_a_room_without_collections_fails_at_once_and_says_which_command_makes_them(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path, None, room=ROOM) as bench:
+        events = await bench.events(PROMPT)
+    body = events[-1].body
+    assert isinstance(body, RunFailed)
+    failure = body.failure
+    assert (failure.error_code, failure.agent_id) == ("ERR_TOOL_SETUP", "search_incident_knowledge")
+    assert failure.message.count("`stepgate corpus example`") == 1
+    assert "`stepgate ingest FOLDER --collection company`" in failure.message
+    assert [type(event.body).__name__ for event in events].count("PlanProposed") == 1, "another plan would fail too"
+    assert not [event for event in events if type(event.body).__name__ == "GateChecked"]
 
 
 async def test_the_incidents_of_others_are_not_found(tmp_path: Path) -> None:
     async with company(tmp_path) as bench:
         other = ToolContext(run_id="run_1", owner="somebody else")
-        with pytest.raises(ToolInputError, match="there is no collection"):
+        with pytest.raises(ToolSetupError, match="there is no collection"):
             await bench.engine.registry.get("search_previous_issues").call({"query": PROMPT}, other)
 
 

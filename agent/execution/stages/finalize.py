@@ -15,7 +15,7 @@ from agent.core.events import (
     RunSucceeded,
 )
 from agent.core.models import Completeness, JsonObject
-from agent.core.plan_outcome import find_halting_step
+from agent.core.plan_outcome import find_halting_step, find_unprovided
 from agent.core.run_state import RunState
 from agent.execution.gates import list_failed_gates
 from agent.policy.redaction.inbound import replace_with_kinds, restore_text
@@ -93,7 +93,11 @@ def _find_failure(state: RunState) -> AgentFailure | None:
     if output is None or output.error_code is None:
         return None
     plain = state.room.requires_model or all(step.is_completion for step in state.plan.steps)
-    if output.error_code not in _WITHHELD_CODES and not (plain and output.error_code.startswith(_MODEL_ERROR_PREFIXES)):
+    if (
+        find_unprovided(state) is None
+        and output.error_code not in _WITHHELD_CODES
+        and not (plain and output.error_code.startswith(_MODEL_ERROR_PREFIXES))
+    ):
         return None
     details: JsonObject = {
         "retry_after_s": output.retry_after_s,

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from agent.core.errors import BadRequestError, ToolInputError
+from agent.core.errors import BadRequestError, ToolSetupError
 from agent.core.models import JsonObject
 from agent.ingest.collections import Library
 from agent.search.errors import MemoryNoResultsError
@@ -72,10 +72,10 @@ async def search_evidence(
 
 
 async def require_collection(library: Library, owner: str, collection: str, setting: str, make: str) -> None:
-    """Raises `ToolInputError` with the command that creates the collection if it does not exist."""
+    """Raises `ToolSetupError` with the command that creates the collection if it does not exist."""
     collections = await library.list_collections(owner)
     if collection not in collections:
-        raise ToolInputError(
+        raise ToolSetupError(
             f"there is no collection {collection!r} to search; `{make}` creates it, `stepgate corpus example` creates "
             f"an example in collections of its own, and {setting} selects another one"
         )

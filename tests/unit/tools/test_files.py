@@ -18,6 +18,7 @@ from mcp_tools.builtin.files import MAX_FILE_BYTES, FileRoots, ListFilesTool, Re
 
 CONTEXT = ToolContext(run_id="run_1", owner="somebody")
 SECRET = "the secret beside the root"
+NOTHING_FITS = "No files. Nothing fits this folder and pattern; leave them out to see every file."
 NOTES = "first line\nsecond line\nthird line\n"
 
 
@@ -174,8 +175,8 @@ async def test_lines(root: Path, options: dict[str, JsonValue], text: str) -> No
         ({"path": "sub", "recursive": False}, ["sub/plan.md"]),
         ({"pattern": "sub/plan*"}, ["sub/plan.md"]),
         ({"path": "notes.txt"}, ["notes.txt"]),
-        ({"path": "pipe"}, ["No files."]),
-        ({"path": "nothing"}, ["No files."]),
+        ({"path": "pipe"}, [NOTHING_FITS]),
+        ({"path": "nothing"}, [NOTHING_FITS]),
         ({"pattern": "*.md", "limit": 2}, ["sub/deep/caf\u00e9.md", "sub/plan.md"]),
         ({"pattern": "*.md", "limit": 1}, ["sub/deep/caf\u00e9.md", "[more files; narrow the pattern]"]),
     ],
@@ -183,6 +184,11 @@ async def test_lines(root: Path, options: dict[str, JsonValue], text: str) -> No
 )
 async def test_lists(root: Path, options: dict[str, JsonValue], names: list[str]) -> None:
     assert await list_paths(root, **options) == names
+
+
+async def test_an_empty_folder_says_how_files_get_there(tmp_path: Path) -> None:
+    (shown,) = await list_paths(tmp_path)
+    assert shown == f"No files. Put some into {tmp_path}, or set AGENT_FILE_ROOTS to folders of yours."
 
 
 async def test_only_plain_files_are_listed(root: Path) -> None:
