@@ -37,7 +37,8 @@ NOT_A_COMMAND = "No model is configured, so only these commands are understood, 
 WHAT_TO_DO = "What do you want to do?"
 NO_SOURCE = (
     "Which documents is this about? Type `index SOURCE` with a folder or file below {roots}, a web address, or the id "
-    "of a registered source (`src_...`). No model is configured, so only exact commands are understood: `help` lists them."
+    "of a registered source (`src_...`). No model is configured, so only exact commands are understood: `help` lists "
+    "them."
 )
 OTHER_SOURCE = "This conversation is about {source}. Start another conversation for another source."
 NOTHING_THERE = (

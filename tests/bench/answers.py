@@ -20,6 +20,11 @@ from agent.llm.port import ModelRequest
 from tests.support.claims import EXACT_KINDS, HALVES, ClaimOutcome, check_claims, load_claims
 
 LANGUAGES = ("en", "sv", "de")
+EXACT_HEAD = (
+    "exact checks alone", "released, rightly", "verbatim ones released", "rejected, rightly", "changed values rejected",
+    "left open",
+)  # fmt: skip
+CHECKED_HEAD = ("with a model", "accepted, rightly", "true ones accepted", "false ones rejected")
 
 
 def is_released(one: ClaimOutcome) -> bool:
@@ -42,23 +47,29 @@ def count_share(outcomes: Sequence[ClaimOutcome], holds: Callable[[ClaimOutcome]
     return f"{sum(map(holds, outcomes))} of {len(outcomes)}"
 
 
-def print_exact(name: str, outcomes: Sequence[ClaimOutcome]) -> None:
-    """Prints precision and recall of the exact checks."""
+def format_exact(outcomes: Sequence[ClaimOutcome]) -> tuple[str, ...]:
+    """Returns the columns of `EXACT_HEAD`: precision and recall of the exact checks."""
     released, rejected = list(filter(is_released, outcomes)), list(filter(is_rejected, outcomes))
     verbatim = [one for one in outcomes if one.claim.kind == "verbatim"]
     false_values = [one for one in outcomes if one.claim.kind in EXACT_KINDS]
-    print(
-        f"{name:16} released {count_share(released, is_supported)} rightly, of the verbatim ones "
-        f"{count_share(verbatim, is_released)}; rejected {count_share(rejected, lambda one: not is_supported(one))} "
-        f"rightly, of the changed values {count_share(false_values, is_rejected)}; open "
-        f"{len(outcomes) - len(released) - len(rejected)}"
+    return (
+        count_share(released, is_supported),
+        count_share(verbatim, is_released),
+        count_share(rejected, lambda one: not is_supported(one)),
+        count_share(false_values, is_rejected),
+        str(len(outcomes) - len(released) - len(rejected)),
     )
 
 
-def print_accepted(name: str, outcomes: Sequence[ClaimOutcome]) -> None:
-    """Prints precision and recall of the accepted claims after the check of their meaning."""
+def format_accepted(outcomes: Sequence[ClaimOutcome]) -> tuple[str, ...]:
+    """Returns the columns of `CHECKED_HEAD`: what is accepted after the check of the meaning."""
     accepted, supported = list(filter(is_released, outcomes)), list(filter(is_supported, outcomes))
-    print(f"{name:16} precision {count_share(accepted, is_supported)}, recall {count_share(supported, is_released)}")
+    false = [one for one in outcomes if not is_supported(one)]
+    return (
+        count_share(accepted, is_supported),
+        count_share(supported, is_released),
+        count_share(false, is_rejected),
+    )
 
 
 @asynccontextmanager
@@ -89,19 +100,30 @@ async def main() -> None:
 
 
 async def measure(ask: AskEntailment | None) -> None:
-    """Measures the exact checks and, with a model, the whole check."""
-    for title, asked, print_row in (("exact checks", None, print_exact), ("with a model", ask, print_accepted)):
-        print(f"{title}:")
-        if title == "with a model" and ask is None:
-            print("  not measured: no endpoint is configured")
-            return
-        for half in HALVES:
-            outcomes = await check_claims(*load_claims(half), asked)
-            print_row(f"  {half}", outcomes)
-            for language in LANGUAGES:
-                print_row(f"    {language}", [one for one in outcomes if one.claim.language == language])
-            if half == "development" and os.environ.get("EVAL_SHOW"):
-                print_errors(outcomes)
+    """Prints the table of the exact checks and, with a model, that of the whole check."""
+    print("\n".join(await tabulate(EXACT_HEAD, None, format_exact)))
+    if ask is None:
+        print("\nThe check of the meaning is not measured: no endpoint is configured.")
+        return
+    print("", *await tabulate(CHECKED_HEAD, ask, format_accepted), sep="\n")
+
+
+async def tabulate(
+    head: Sequence[str],
+    ask: AskEntailment | None,
+    format_row: Callable[[Sequence[ClaimOutcome]], tuple[str, ...]],
+) -> list[str]:
+    """Returns the lines of a Markdown table with a row for each half and language of the set."""
+    rows: list[tuple[str, ...]] = [tuple(head), ("---",) * len(head)]
+    for half in HALVES:
+        outcomes = await check_claims(*load_claims(half), ask)
+        rows.append((half, *format_row(outcomes)))
+        for language in LANGUAGES:
+            own = [one for one in outcomes if one.claim.language == language]
+            rows.append((f"{half}, {language}", *format_row(own)))
+        if half == "development" and os.environ.get("EVAL_SHOW"):
+            print_errors(outcomes)
+    return [f"| {' | '.join(row)} |" for row in rows]
 
 
 def print_errors(outcomes: Sequence[ClaimOutcome]) -> None:

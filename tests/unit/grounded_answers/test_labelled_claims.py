@@ -6,6 +6,8 @@ model. `make eval-answers` measures it with a configured one.
 
 import pytest
 
+from gateway.bootstrap import PACKAGE_ROOT
+from tests.bench.answers import EXACT_HEAD, format_exact, tabulate
 from tests.support.claims import EXACT_KINDS, HALVES, ClaimOutcome, Half, check_claims, load_claims
 
 FALSELY_REJECTED: dict[Half, int] = {"development": 4, "measured": 1}
@@ -34,6 +36,11 @@ async def test_few_true_claims_are_rejected_and_most_changed_values_are(half: Ha
     assert len(false) <= FALSELY_REJECTED[half], [f"{one.claim.text}: {one.problem}" for one in false]
     found = [one for one in rejected if one.claim.kind in EXACT_KINDS]
     assert len(found) >= CHANGED_VALUES_FOUND[half], "changed number words and unknown units stay open"
+
+
+async def test_the_table_in_the_documents_is_the_one_that_is_printed() -> None:
+    table = "\n".join(await tabulate(EXACT_HEAD, None, format_exact))
+    assert table in (PACKAGE_ROOT / "docs" / "citations.md").read_text("utf-8")
 
 
 async def test_claims_of_both_halves_are_in_three_languages() -> None:
