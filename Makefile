@@ -61,6 +61,9 @@ eval-degraded: $(DEV_STAMP) ## Print right answers against the rate of damage, w
 eval-retrieval: $(DEV_STAMP) ## Print nDCG, recall and times of each retrieval mode (RETRIEVAL_MODE, EVAL_DATASET)
 	@$(BIN)/python -m tests.bench.retrieval
 
+bench-search: $(DEV_STAMP) ## Print times and sizes of search by words among many passages (BENCH_PASSAGES, BENCH_STORE)
+	@$(BIN)/python -m tests.bench.search_scale
+
 eval-answers: $(DEV_STAMP) ## Print precision and recall of the checks of claims, with the configured model if any
 	@$(BIN)/python -m tests.bench.answers
 

@@ -1,5 +1,7 @@
 """The passages of a `TantivyIndex` in the SQLite file of the store. The index itself is in a folder beside the file."""
 
+import asyncio
+import json
 import sqlite3
 import time
 from collections.abc import Mapping, Sequence
@@ -21,6 +23,8 @@ from agent.storage.sqlite import SqliteDatabase
 
 _BATCH_SIZE = 500
 """Parameters of one statement; older SQLite versions allow a thousand."""
+_ROWS_AS_JSON = f"json_group_array(json_array(seq, {PASSAGE_COLUMNS}))"
+"""All rows as one: between two rows SQLite's driver gives up Python's lock, and waits for it while others compute."""
 _VERSION = (
     "SELECT id, changes, (SELECT coalesce(max(seq), 0) FROM chunks WHERE set_id = chunk_sets.id) FROM chunk_sets "
     "WHERE owner = ? AND collection = ?"
@@ -66,15 +70,15 @@ class SqliteLexicalRows:
 
     async def read_after(self, collection_id: int, number: int, limit: int) -> Mapping[int, IndexedPassage]:
         """See `LexicalRows.read_after`."""
-        query = f"SELECT seq, {PASSAGE_COLUMNS} FROM chunks WHERE set_id = ? AND seq > ? ORDER BY seq LIMIT ?"  # noqa: S608 - constants only
-        rows = await self._database.read(lambda db: db.execute(query, (collection_id, number, limit)).fetchall())
-        return {row[0]: from_row(row[1:]) for row in rows}
+        rows = "(SELECT * FROM chunks WHERE set_id = ? AND seq > ? ORDER BY seq LIMIT ?)"
+        query = f"SELECT {_ROWS_AS_JSON} FROM {rows}"  # noqa: S608 - constants only
+        found = await self._database.read(lambda db: db.execute(query, (collection_id, number, limit)).fetchall())
+        return await asyncio.to_thread(_parse_rows, found)
 
     async def get_by_number(self, collection_id: int, numbers: Sequence[int]) -> Mapping[int, IndexedPassage]:
         """See `LexicalRows.get_by_number`."""
-        query = f"SELECT seq, {PASSAGE_COLUMNS} FROM chunks WHERE set_id = ? AND seq IN"  # noqa: S608 - constants only
-        rows = await self._database.read(lambda db: _select_in_batches(db, query, collection_id, numbers))
-        return {row[0]: from_row(row[1:]) for row in rows}
+        query = f"SELECT {_ROWS_AS_JSON} FROM chunks WHERE set_id = ? AND seq IN"  # noqa: S608 - constants only
+        return _parse_rows(await self._database.read(lambda db: _select_in_batches(db, query, collection_id, numbers)))
 
     async def get_by_chunk_id(self, collection_id: int, chunk_ids: Sequence[str]) -> Mapping[str, IndexedPassage]:
         """See `LexicalRows.get_by_chunk_id`."""
@@ -119,6 +123,10 @@ class SqliteLexicalRows:
                 db.execute("DELETE FROM chunk_sets WHERE id = ?", (version.id,))
 
         await self._database.write(unit)
+
+
+def _parse_rows(found: Sequence[Any]) -> dict[int, IndexedPassage]:
+    return {row[0]: from_row(row[1:]) for (rows,) in found for row in json.loads(rows)}
 
 
 def _read_version(db: sqlite3.Connection, owner: str, collection: str) -> CollectionVersion | None:

@@ -141,8 +141,11 @@ class TermIndex:
         required = self._build_filters(filters)
         terms = [self._any_term(own) for own in forms]
         strict = Query.boolean_query([*((Occur.Must, term) for term in terms), *required])
-        loose = Query.boolean_query([(Occur.Must, _any_of(terms)), *required])
-        return list(dict.fromkeys([*self._search(strict, limit), *self._search(loose, limit)]))
+        found = self._search(strict, limit)
+        if len(found) < limit:
+            loose = Query.boolean_query([(Occur.Must, _any_of(terms)), *required])
+            found = [*dict.fromkeys([*found, *self._search(loose, limit)])]
+        return found
 
     def select(self, filters: Sequence[Filter]) -> list[int]:
         """Returns the numbers of all passages that pass the filters. Raises `BadRequestError` as `find` does."""
