@@ -6,7 +6,7 @@ A collection without a row has documents of the default pipeline: it was made be
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -59,6 +59,11 @@ class CollectionStore:
             owner,
         )
         return {collection.name: collection for collection in map(_from_row, rows)}
+
+    async def list_owners(self) -> Sequence[tuple[str, str]]:
+        """Every collection, as its owner and name."""
+        rows = await self._statements.read("SELECT owner, name FROM collections ORDER BY owner, name")
+        return [(str(row[0]), str(row[1])) for row in rows]
 
     async def put(self, owner: str, collection: Collection) -> None:
         """Add or replace a collection; when it was created stays."""

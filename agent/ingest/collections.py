@@ -96,6 +96,15 @@ class Library:
         names = sorted({*counts, *await self._collections.list(owner)})
         return {name: counts.get(name, 0) for name in names}
 
+    async def list_outgrown(self) -> dict[str, int]:
+        """Returns the collections, as `owner/name`, with more vectors than are searched quickly, and their numbers."""
+        counts = await self._vectors.list_outgrown()
+        owned = await self._collections.list_owners() if counts else ()
+        sets = {
+            f"{owner}/{name}": (await self._collections.get_vector_sets(owner, name)).serving for owner, name in owned
+        }
+        return {name: counts[serving] for name, serving in sets.items() if serving in counts}
+
     async def get_collection(self, owner: str, name: str) -> Collection:
         """Returns a collection with its pipeline, the default one if none is stored. Raises `NotFoundError`."""
         stored = await self._collections.get(owner, name)

@@ -41,6 +41,10 @@ _REMEDIES: Mapping[str, str] = {
     "model_fast": "start the endpoint, correct AGENT_LLM_BASE_URL, or unset it for rules mode",
     "mcp_servers": "correct the file; `stepgate mcp-servers add` writes a valid one",
 }
+_OUTGROWN = (
+    "start a Qdrant server, set AGENT_QDRANT_URL, and run `stepgate collections reindex NAME`; searches by words are "
+    "not affected"
+)
 _WITHOUT_SANDBOX = "see docs/sandbox.md; set AGENT_RUN_PYTHON=off to silence this"
 
 
@@ -139,6 +143,9 @@ async def _check_components(stepgate: Stepgate, broken: Mapping[str, object]) ->
             "collections are searched by words"
         )
         yield Finding("memory", status["memory"].ok, status["memory"].detail, remedy, fatal=False)
+        for name, count in (await stepgate.library.list_outgrown()).items():
+            detail = f"{count:,} vectors, more than are compared one by one within 10 ms"
+            yield Finding(f"collection {name}", False, detail, _OUTGROWN, fatal=False)
     if "redis" in status:
         without = "start it, or unset AGENT_REDIS_URL; until then conversations accept no messages"
         yield Finding("redis", status["redis"].ok, status["redis"].detail, without)

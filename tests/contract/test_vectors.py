@@ -2,18 +2,21 @@
 server.
 """
 
+import asyncio
 import gc
 import os
+import threading
 import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent.core.errors import StoreError, VectorSpaceError
 from agent.storage.journal_postgres import open_postgres
 from agent.storage.journal_sqlite import open_sqlite
-from agent.storage.vectors import VectorIndex
+from agent.storage.vectors import VectorIndex, exact
 from agent.storage.vectors.exact import ExactIndex
 from agent.storage.vectors.postgres import PostgresVectorRows
 from agent.storage.vectors.qdrant import QdrantIndex
@@ -23,7 +26,44 @@ from tests.contract.vector_contract import SET, SPACE, VectorContract, make_entr
 Pair = tuple[VectorIndex, VectorIndex]
 
 
-class TestSqlite(VectorContract):
+class ExactContract(VectorContract):
+    """What holds for the rows of both databases."""
+
+    async def test_a_large_set_is_merged_and_searched_off_the_event_loop(
+        self, indexes: Pair, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        threads: list[bool] = []
+        merge = exact._merge_changes
+
+        def record(*values: Any) -> Any:
+            threads.append(threading.current_thread() is threading.main_thread())
+            return merge(*values)
+
+        monkeypatch.setattr(exact, "_merge_changes", record)
+        monkeypatch.setattr(exact, "THREAD_THRESHOLD", 100)
+        index, other = indexes
+        await index.open(SET, SPACE)
+        await index.put(SET, [make_entry("few", 1, 0, 0, 0)])
+        assert await search_ids(index, 1, 0, 0, 0) == ["few"]
+        await other.put(SET, [make_entry(f"e{number}", 0, 1, number, 0) for number in range(30)])
+        assert (await search_ids(index, 1, 0, 0, 0))[0] == "few"
+        await other.put(SET, [make_entry("one more", 0, 0, 0, 1)])
+        found = await asyncio.gather(*(search_ids(index, 0, 0, 0, 1, limit=1) for _ in range(3)))
+        assert found == [["one more"]] * 3
+        assert threads[:3] == [True, False, False], "the first was small, the one more is added to thirty"
+
+    async def test_a_set_that_has_outgrown_the_comparison_is_told(
+        self, index: VectorIndex, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(exact, "MAX_QUICK_VECTORS", 2)
+        await index.put(SET, [make_entry("a", 1, 0, 0, 0), make_entry("b", 1, 0, 0, 0)])
+        await index.put(SET, [make_entry("c", 1, 0, 0, 0, owner="bob")])
+        assert await index.list_outgrown() == {}
+        await index.put(SET, [make_entry("d", 1, 0, 0, 0)])
+        assert await index.list_outgrown() == {SET: 3}
+
+
+class TestSqlite(ExactContract):
     @pytest.fixture
     async def indexes(self, tmp_path: Path) -> AsyncIterator[Pair]:
         stores = [await open_sqlite(tmp_path / "stepgate.db") for _ in range(2)]
@@ -36,7 +76,7 @@ class TestSqlite(VectorContract):
             await index.put(SET, [make_entry("a", float("nan"), 0, 0, 0)])
 
 
-class TestPostgres(VectorContract):
+class TestPostgres(ExactContract):
     @pytest.fixture
     async def indexes(self, url: str) -> AsyncIterator[Pair]:
         stores = [await open_postgres(url) for _ in range(2)]

@@ -19,8 +19,10 @@ from agent.storage.vectors.port import Entry, Hit, Item, StoredVectors
 
 CACHE_BYTES = 256_000_000
 """Size of the vectors in memory. Beyond it, the least recently searched ones are dropped and read again on use."""
-THREAD_THRESHOLD = 4_000_000
-"""Comparing more numbers than this takes more than a millisecond or two and runs in a thread."""
+THREAD_THRESHOLD = 1_000_000
+"""Comparing or copying more numbers than this takes about a millisecond and runs in a thread."""
+MAX_QUICK_VECTORS = 100_000
+"""An owner's vectors in one set that are still compared within 10 ms (with 384 numbers each)."""
 
 Vectors = NDArray[np.float32]
 
@@ -91,6 +93,10 @@ class VectorRows(Protocol):
         """See `VectorIndex.delete`."""
         ...
 
+    async def count_larger_than(self, count: int) -> Mapping[str, int]:
+        """Returns the sets with more vectors than that of one owner, with their numbers."""
+        ...
+
     async def drop(self, name: str) -> None:
         """See `VectorIndex.drop`."""
         ...
@@ -112,6 +118,7 @@ class ExactIndex:
     def __init__(self, rows: VectorRows) -> None:
         self._rows = rows
         self._blocks: OrderedDict[tuple[str, str], _Block] = OrderedDict()
+        self._merging: dict[tuple[str, str], asyncio.Lock] = {}
 
     async def open(self, name: str, space: VectorSpace) -> None:
         """See `VectorIndex.open`."""
@@ -163,10 +170,15 @@ class ExactIndex:
         """See `VectorIndex.delete`."""
         return await self._rows.delete(name, owner, ids)
 
+    async def list_outgrown(self) -> Mapping[str, int]:
+        """See `VectorIndex.list_outgrown`."""
+        return await self._rows.count_larger_than(MAX_QUICK_VECTORS)
+
     async def drop(self, name: str) -> None:
         """See `VectorIndex.drop`."""
         for key in [key for key in self._blocks if key[0] == name]:
             del self._blocks[key]
+            self._merging.pop(key, None)
         await self._rows.drop(name)
 
     async def close(self) -> None:
@@ -179,14 +191,19 @@ class ExactIndex:
         changes = await self._rows.read_changes(name, owner, known.version if known else None)
         if changes is None:
             return None
-        known = self._blocks.get(key)  # a concurrent search may have updated it further
-        if known is not None and changes.version.has_only_additions_until(known.version):
+        if known is not None and changes.version == known.version:
             return known
-        block = _merge_changes(known, changes)
-        self._blocks[key] = block
-        self._blocks.move_to_end(key)
-        self._evict_blocks()
-        return block
+        async with self._merging.setdefault(key, asyncio.Lock()):
+            known = self._blocks.get(key)  # a concurrent search may have updated it, further even
+            if known is None or not changes.version.has_only_additions_until(known.version):
+                if _count_numbers(known, changes) > THREAD_THRESHOLD:
+                    known = await asyncio.to_thread(_merge_changes, known, changes)
+                else:
+                    known = _merge_changes(known, changes)
+                self._blocks[key] = known
+            self._blocks.move_to_end(key)
+            self._evict_blocks()
+        return known
 
     def _evict_blocks(self) -> None:
         size = sum(block.matrix.nbytes for block in self._blocks.values())
@@ -202,6 +219,12 @@ def build_space_mismatch_error(name: str, stored: VectorSpace, wanted: VectorSpa
         "AGENT_EMBEDDER_URL and AGENT_EMBEDDER_MODEL, or run `stepgate memory reindex`",
         agent_id="memory",
     )
+
+
+def _count_numbers(known: _Block | None, changes: VectorChanges) -> int:
+    """Returns how many numbers a merge copies: all of them, since a block is never changed in place."""
+    added = sum(len(row.vector) for row in changes.rows) // 4
+    return added + (known.matrix.size if known is not None and added else 0)
 
 
 def _merge_changes(known: _Block | None, changes: VectorChanges) -> _Block:

@@ -96,6 +96,10 @@ class VectorIndex(Protocol):
         """Deletes a whole set with its space. Does nothing if there is none."""
         ...
 
+    async def list_outgrown(self) -> Mapping[str, int]:
+        """Returns the sets with more vectors of one owner than this driver searches quickly, with their numbers."""
+        ...
+
     async def close(self) -> None:
         """Releases resources."""
         ...

@@ -121,6 +121,13 @@ class PostgresVectorRows:
                 )
             return cursor.rowcount
 
+    async def count_larger_than(self, count: int) -> Mapping[str, int]:
+        """See `VectorRows.count_larger_than`."""
+        query = "SELECT name, count(*) FROM vectors GROUP BY name, owner HAVING count(*) > %s"
+        async with self._database.transaction() as db:
+            rows = await (await db.execute(query, (count,))).fetchall()
+        return {str(row[0]): int(row[1]) for row in rows}
+
     async def drop(self, name: str) -> None:
         """See `VectorRows.drop`."""
         async with self._database.transaction() as db:

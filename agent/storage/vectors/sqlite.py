@@ -129,6 +129,11 @@ class SqliteVectorRows:
 
         return await self._database.write(unit)
 
+    async def count_larger_than(self, count: int) -> Mapping[str, int]:
+        """See `VectorRows.count_larger_than`."""
+        query = "SELECT name, count(*) FROM vectors GROUP BY name, owner HAVING count(*) > ?"
+        return dict(await self._database.read(lambda db: db.execute(query, (count,)).fetchall()))
+
     async def drop(self, name: str) -> None:
         """See `VectorRows.drop`."""
 
