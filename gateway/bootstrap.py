@@ -183,7 +183,7 @@ async def build_gateway(
             settings, rooms, registry, skills, extensions, keys, audit, servers, required=list_required_rooms(settings)
         )
         generated = await add_generated_tools(
-            settings, build_statements(store), registry, rooms, builtins.roots, client, audit, stack
+            settings, build_statements(store), registry, rooms, builtins.roots, client, audit, keys, stack
         )
         studio = add_studio(
             settings, room_editor, registry, skills, library, keys, build_statements(store), audit, servers

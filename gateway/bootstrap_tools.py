@@ -8,6 +8,7 @@ from collections.abc import Collection
 from contextlib import AsyncExitStack
 
 from agent.core.errors import ToolInputError
+from agent.core.principal import Principal
 from agent.core.settings import Settings
 from agent.net import SafeClient
 from agent.rooms import Rooms
@@ -15,14 +16,17 @@ from agent.sandbox.client import Sandbox
 from agent.sandbox.interpreter import InterpreterPool, find_missing_interpreter
 from agent.sandbox.limits import SandboxLimits
 from agent.sandbox.probe import find_missing_feature
+from agent.storage.api_keys import KeyStore
 from agent.storage.audit import AuditLog
 from agent.storage.sql import SqlClient
 from agent.studio.generated_tools.host_functions import HostFunctions, ReadFile
 from agent.studio.generated_tools.service import GeneratedTools
 from agent.studio.generated_tools.tool_runner import ToolRunner
 from agent.studio.generated_tools.version_store import ToolVersionStore
-from agent.tools import ToolRegistry
+from agent.tools import ToolContext, ToolRegistry
+from gateway.bootstrap_studio import build_room_authorizer
 from mcp_tools.builtin.files import FileRoots
+from mcp_tools.builtin.generated_tools import AuthorizeToolMaker, make_generated_tool_tools
 
 MAX_FILE_BYTES = 2 * 2**20
 """The largest file that a generated tool reads."""
@@ -36,6 +40,7 @@ async def add_generated_tools(
     roots: FileRoots,
     client: SafeClient,
     audit: AuditLog,
+    keys: KeyStore,
     stack: AsyncExitStack,
 ) -> GeneratedTools:
     """Returns the service of generated tools, which `stack` closes, and registers the tools that are in use."""
@@ -52,8 +57,23 @@ async def add_generated_tools(
         list_rooms_with,
     )
     stack.push_async_callback(tools.aclose)
+    registry.register(*make_generated_tool_tools(tools, build_maker_authorizer(keys)))
     await tools.refresh()
     return tools
+
+
+def build_maker_authorizer(keys: KeyStore) -> AuthorizeToolMaker:
+    """Returns the check of who makes tools by tools: the callers who may edit rooms."""
+    find_editor = build_room_authorizer(keys)
+
+    async def authorize(context: ToolContext) -> Principal:
+        editor = await find_editor(context)
+        if context.api_key_id is None:
+            return Principal(context.owner, display_name=editor.name)
+        key = await keys.get(context.api_key_id)
+        return Principal(key.owner, key.id, key.tools, key.limits.parallel_runs, key.has_scope("approve"), editor.name)
+
+    return authorize
 
 
 def build_tool_runner(settings: Settings) -> ToolRunner:

@@ -17,7 +17,7 @@ from agent.policy.approval import (
 )
 from agent.run_context.call_site import CallSite
 from agent.run_context.run import Run
-from agent.tools import Tool
+from agent.tools import ExplainingTool, Tool
 
 
 class ApprovalPendingError(Exception):
@@ -53,10 +53,12 @@ async def check_approval(
     *,
     tainted: bool,
     foresee_failure: Callable[[], Awaitable[ToolReturned | None]],
+    explain: Callable[[], Awaitable[str]],
 ) -> ToolReturned | None:
     """Returns None if the call may run, else its result: a person rejected it, or it is certain to fail.
 
-    `foresee_failure` runs first, so that nobody is asked about a call that cannot succeed. Emits `before` with the
+    `foresee_failure` runs first, so that nobody is asked about a call that cannot succeed. `explain` returns what the
+    person is shown besides the arguments. Emits `before` with the
     question. Raises `ApprovalPendingError` after asking. A reply that is neither yes nor no goes to the model; without
     a model, the gateway asks again and lists the replies that it understands.
     """
@@ -86,8 +88,9 @@ async def check_approval(
     if decision == "answered":
         reason = explain_pending_call(spec)
     version = run.state.plan.version if run.state.plan else 0
+    shown = await explain()
     asked = build_approval_request(
-        (item,),
+        (item.model_copy(update={"shown": shown}) if shown else item,),
         reason,
         plan_version=version,
         pin=tool_pin(run),
@@ -115,6 +118,9 @@ def _get_recorded_decision(run: Run, site: CallSite, item: ApprovalItem) -> tupl
 def _find_approval_reason(run: Run, tool: Tool, site: CallSite, *, tainted: bool) -> str | None:
     """Returns why a person must allow this call; None if nobody must, or if the approved plan showed it."""
     spec = tool.spec
+    explains = isinstance(tool, ExplainingTool)  # a plan shows the arguments only
+    if spec.requires_approval and explains:
+        return "this is done once a person has seen it"
     if spec.requires_approval and not _was_shown_in_plan(run, spec.name, site):
         return "whoever runs this gateway wants every call of this tool allowed by a person"
     if not has_side_effect(spec.name, spec.effect):

@@ -30,7 +30,7 @@ from agent.execution.tool_models import tool_model_for
 from agent.policy.redaction.inbound import restore_args
 from agent.run_context.call_site import CallSite
 from agent.run_context.run import Run
-from agent.tools import PreflightTool, Tool, ToolContext, ToolResult, ToolSpec
+from agent.tools import ExplainingTool, PreflightTool, Tool, ToolContext, ToolResult, ToolSpec
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +103,12 @@ async def _make_first_call(
     async def foresee_failure() -> ToolReturned | None:
         return await _foresee_failure(run, tool, args, site, context)
 
-    refused = await check_approval(run, tool, args, site, before, tainted=tainted, foresee_failure=foresee_failure)
+    async def explain() -> str:
+        return await _explain_call(run, tool, args, context)
+
+    refused = await check_approval(
+        run, tool, args, site, before, tainted=tainted, foresee_failure=foresee_failure, explain=explain
+    )
     if refused is not None:
         return refused
     intent = ToolCalled(
@@ -124,6 +129,13 @@ async def _foresee_failure(
     except ToolError as error:
         return _build_failed_return(tool.spec, site, error, monotonic())
     return None
+
+
+async def _explain_call(run: Run, tool: Tool, args: JsonObject, context: ToolContext) -> str:
+    """Returns what the tool shows a person about the call; "" if it shows nothing."""
+    if not isinstance(tool, ExplainingTool):
+        return ""
+    return run.redaction.redact_text(await tool.explain(restore_args(run.state, args), context))
 
 
 async def report_lost_effect(run: Run, site: CallSite) -> ToolReturned | None:

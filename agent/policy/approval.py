@@ -19,14 +19,18 @@ APPROVE_WORDS = frozenset({"approve", "approved", "yes", "ok", "okay", "godkänn
 REJECT_WORDS = frozenset({"reject", "rejected", "no", "avslå", "nej"})
 MEMORY_TOOLS = frozenset({"memory_save", "memory_search"})
 """The full names of our own memory tools. A prefix would not do: `memory__send` may be a foreign tool."""
+STAGING_TOOLS = frozenset({"tool_generate", "tool_refine"})
+"""Our own tools that only store a draft, which nothing uses before a person has allowed it."""
 
 ToolFingerprint = Callable[[str], JsonObject]
 """Returns the description of a tool by its name. An approval is void if the description changes."""
 
 
 def has_side_effect(tool: str, effect: Effect) -> bool:
-    """Returns whether a step or call changes something outside the agent. The user's own memory does not count."""
-    return effect != "read" and tool not in MEMORY_TOOLS
+    """Returns whether a step or call changes something outside the agent. The user's own memory does not count,
+    and neither do drafts.
+    """
+    return effect != "read" and tool not in MEMORY_TOOLS | STAGING_TOOLS
 
 
 def find_approval_reason(state: RunState) -> str | None:
@@ -111,7 +115,7 @@ def compute_digest(items: Iterable[ApprovalItem], plan_version: int, pin: ToolFi
     items = tuple(items)
     content = {
         "version": plan_version,
-        "items": [item.model_dump(mode="json") for item in items],
+        "items": [item.model_dump(mode="json", exclude={"shown"}) for item in items],
         "tools": {name: pin(name) for name in sorted({item.tool for item in items})},
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
@@ -162,6 +166,7 @@ def format_approval_question(state: RunState) -> str:
         mark = " — *changes something*" if item.changes else ""
         lines.append(f"{number}. `{item.tool}`{mark}{': ' + item.intent if item.intent else ''}")
         lines += [f"   - {name}: {_format_value(value)}" for name, value in item.args.items()]
+        lines += ["", item.shown, ""] if item.shown else []
     other = "Any other reply changes the plan." if whole else "Any other reply goes to the agent."
     lines += ["", f"Reply `approve` or `reject`. {other} (`{state.run_id}`)"]
     return "\n".join(lines)

@@ -161,7 +161,11 @@ class ToolAgent(StudioAgent):
     HANDLES = "generated tools: generate, show, apply, discard, refine, restore, remove"
     DOORS = "`stepgate tools`, or `/v1/studio/tools`"
     KEYWORDS = ("tool", "generate", "apply")
-    BORROWS = ("rooms_list", "room_show")
+    TIMEOUT_SECONDS = 900
+    BORROWS = (
+        "tools_list", "tool_show", "tool_generate", "tool_refine", "tool_apply", "tool_discard", "tool_restore",
+        "tool_remove", "rooms_list", "room_show", "room_edit",
+    )  # fmt: skip
 
 
 class QueryAgent(StudioAgent):

@@ -234,6 +234,15 @@ CompleteMessages = Callable[[tuple[JsonObject, ...], int], Awaitable[ModelReply]
 
 
 @runtime_checkable
+class ExplainingTool(Protocol):
+    """A tool that shows a person what a call of it would do. A plan's approval does not stand for its calls."""
+
+    async def explain(self, args: JsonObject, context: ToolContext) -> str:
+        """Returns Markdown for the question to the person. Changes nothing. Raises only what `call` raises."""
+        ...
+
+
+@runtime_checkable
 class RefiningTool(Protocol):
     """A tool whose result a model may improve, in rooms that require the tool and in a run's first plan."""
 
@@ -261,6 +270,7 @@ class TypedTool(ABC, Generic[In, Out]):
     timeout_s: ClassVar[float | None] = None
     keywords: ClassVar[tuple[str, ...]] = ()
     is_opt_in: ClassVar[bool] = False
+    requires_approval: ClassVar[bool] = False
     uses_subagents: ClassVar[bool] = False
     hints: ClassVar[PlanHints] = PlanHints()
     Input: type[In]
@@ -277,6 +287,7 @@ class TypedTool(ABC, Generic[In, Out]):
             timeout_s=self.timeout_s,
             keywords=self.keywords,
             is_opt_in=self.is_opt_in,
+            requires_approval=self.requires_approval,
             uses_subagents=self.uses_subagents,
             always_raises_errors=not self.annotations.open_world,  # web pages report failures as text
             hints=self.hints,

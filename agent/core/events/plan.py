@@ -53,6 +53,7 @@ class ApprovalItem(FrozenModel):
     intent: str = ""
     effect: Effect = "read"
     changes: bool = False
+    shown: str = Field(default="", description="Markdown in which the tool shows what the call would do")
 
 
 class ApprovalRequested(EventBody):
