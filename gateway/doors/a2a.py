@@ -6,10 +6,8 @@ served by the SDK's compatibility layer.
 
 import asyncio
 import contextlib
-import json
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from importlib.metadata import version
 from typing import Never
 
 from a2a.auth.user import User
@@ -19,26 +17,18 @@ from a2a.server.request_handlers.response_helpers import agent_card_to_dict
 from a2a.server.routes.common import ServerCallContextBuilder
 from a2a.server.routes.jsonrpc_dispatcher import JsonRpcDispatcher
 from a2a.types.a2a_pb2 import (
-    AgentCapabilities,
     AgentCard,
-    AgentInterface,
-    AgentSkill,
     CancelTaskRequest,
     DeleteTaskPushNotificationConfigRequest,
     GetExtendedAgentCardRequest,
     GetTaskPushNotificationConfigRequest,
     GetTaskRequest,
-    HTTPAuthSecurityScheme,
     ListTaskPushNotificationConfigsRequest,
     ListTaskPushNotificationConfigsResponse,
     ListTasksRequest,
     ListTasksResponse,
     Message,
-    Part,
-    SecurityRequirement,
-    SecurityScheme,
     SendMessageRequest,
-    StringList,
     SubscribeToTaskRequest,
     Task,
     TaskPushNotificationConfig,
@@ -48,17 +38,20 @@ from google.protobuf.json_format import MessageToDict
 from starlette.requests import Request
 
 from agent.core.errors import AgentError, BadRequestError, ConflictError, NotFoundError, RoomUnknownError, TooLargeError
-from agent.core.models import ENDED_STATUSES, AgentRequest, JsonObject, Room
+from agent.core.models import ENDED_STATUSES, AgentRequest, ChatMessage, JsonObject
 from agent.core.run_state import fold
 from agent.runs.approval_replies import submit_text
+from agent.runs.input_replies import build_reply_request, derive_reply_id
+from agent.runs.run_intake import ChatRequest
 from agent.runs.service import AcceptedRun
 from gateway.auth.authentication import Caller
 from gateway.bootstrap import Stepgate
-from gateway.doors.lazy_a2a import RPC_PATH
+from gateway.doors.a2a_card import build_agent_card
+from gateway.doors.a2a_parts import MessageContent, read_parts
+from gateway.doors.a2a_tasks import RunTask, find_task, list_tasks, read_task_events
 from gateway.doors.run_intake import accept_run
 from gateway.render.a2a import StreamEvent, TaskEventStream, build_task, get_context_id
 
-PROTOCOL_VERSIONS = ("1.0", "0.3")
 CANCEL_SECONDS = 5.0
 """How long `tasks/cancel` waits until the run has stopped."""
 _INVALID = (BadRequestError, RoomUnknownError, TooLargeError)
@@ -77,42 +70,6 @@ class A2ADoor:
     def build_card(stepgate: Stepgate, base_url: str) -> JsonObject:
         """Returns the agent card as JSON, with the fields of protocol 0.3 too."""
         return agent_card_to_dict(build_agent_card(stepgate, base_url))
-
-
-def build_agent_card(stepgate: Stepgate, base_url: str) -> AgentCard:
-    """Returns the card of the agent at `base_url`. Each room is a skill; where keys are required, only the default one
-    is shown, because anybody may read the card.
-    """
-    requires_key = stepgate.authenticator.requires_key
-    default = stepgate.rooms.get(None, None)
-    return AgentCard(
-        name="Stepgate",
-        description="Plans a task, runs the plan with tools and skills under supervision, and answers with its trace.",
-        version=version("stepgate"),
-        supported_interfaces=[
-            AgentInterface(url=base_url + RPC_PATH, protocol_binding="JSONRPC", protocol_version=one)
-            for one in PROTOCOL_VERSIONS
-        ],
-        capabilities=AgentCapabilities(streaming=True, push_notifications=False),
-        default_input_modes=["text/plain", "application/json", "image/png", "image/jpeg"],
-        default_output_modes=["text/markdown"],
-        skills=[_describe_room(room) for room in ([default] if requires_key else stepgate.rooms)],
-        security_schemes=(
-            {"bearer": SecurityScheme(http_auth_security_scheme=HTTPAuthSecurityScheme(scheme="Bearer"))}
-            if requires_key
-            else {}
-        ),
-        security_requirements=[SecurityRequirement(schemes={"bearer": StringList()})] if requires_key else [],
-    )
-
-
-def _describe_room(room: Room) -> AgentSkill:
-    return AgentSkill(
-        id=room.id,
-        name=room.name or room.id,
-        description=room.description or f"The room {room.id}: send its id as `room` in the message's metadata.",
-        tags=["room"],
-    )
 
 
 class _Call(User):
@@ -143,7 +100,7 @@ class _ContextBuilder(ServerCallContextBuilder):
 
 
 class RunTaskHandler(RequestHandler):
-    """The methods of the protocol over the runs of a gateway. A task is a run; its context is a conversation."""
+    """The methods of the protocol over the runs of a gateway. See `a2a_tasks`; a context is a conversation."""
 
     @validate_request_params
     async def on_message_send(self, params: SendMessageRequest, context: ServerCallContext) -> Task:
@@ -153,10 +110,10 @@ class RunTaskHandler(RequestHandler):
         call = _get_call(context)
         service, owner = call.stepgate.service, call.caller.owner
         with _translate_errors():
-            run = await _accept_message(call, params)
+            task, seen_seq = await _accept_message(call, params)
             if not params.configuration.return_immediately:
-                await service.wait_until_end(run.run_id, owner=owner, waits=False, seen_seq=run.last_seq)
-            return build_task(await service.read_events(run.run_id, owner=owner), _get_history_length(params))
+                await service.wait_until_end(task.run_ids[-1], owner=owner, waits=False, seen_seq=seen_seq)
+            return build_task(await read_task_events(service, task, owner), _get_history_length(params))
 
     @validate_request_params
     async def on_message_send_stream(
@@ -165,8 +122,8 @@ class RunTaskHandler(RequestHandler):
         """As `on_message_send`, with everything that happens as events."""
         call = _get_call(context)
         with _translate_errors(), call.stepgate.authenticator.open_stream(call.caller):
-            run = await _accept_message(call, params)
-            async for event in _stream_run(call, run.run_id, run.last_seq):
+            task, seen_seq = await _accept_message(call, params)
+            async for event in _stream_task(call, task, seen_seq):
                 yield event
 
     @validate_request_params
@@ -176,19 +133,21 @@ class RunTaskHandler(RequestHandler):
         """Streams a task that has not ended: first the task as it is, then what happens."""
         call = _get_call(context)
         with _translate_errors(), call.stepgate.authenticator.open_stream(call.caller):
-            row = await call.stepgate.service.get_run(params.id, owner=call.caller.owner)
-            if row.status in ENDED_STATUSES:
-                raise a2a_errors.UnsupportedOperationError(f"the task has ended ({row.status}); read it with GetTask")
-            async for event in _stream_run(call, params.id, row.last_seq):
+            task = await find_task(call.stepgate.service, params.id, call.caller.owner)
+            if task.last.status in ENDED_STATUSES and task.last.status != "awaiting_input":
+                told = f"the task has ended ({task.last.status}); read it with GetTask"
+                raise a2a_errors.UnsupportedOperationError(told)
+            async for event in _stream_task(call, task, task.last.last_seq):
                 yield event
 
     @validate_request_params
     async def on_get_task(self, params: GetTaskRequest, context: ServerCallContext) -> Task:
         """Returns a task."""
         call = _get_call(context)
+        service, owner = call.stepgate.service, call.caller.owner
         with _translate_errors():
-            events = await call.stepgate.service.read_events(params.id, owner=call.caller.owner)
-            return build_task(events, _get_history_length(params))
+            task = await find_task(service, params.id, owner)
+            return build_task(await read_task_events(service, task, owner), _get_history_length(params))
 
     @validate_request_params
     async def on_cancel_task(self, params: CancelTaskRequest, context: ServerCallContext) -> Task:
@@ -196,18 +155,22 @@ class RunTaskHandler(RequestHandler):
         call = _get_call(context)
         service, owner = call.stepgate.service, call.caller.owner
         with _translate_errors():
+            task = await find_task(service, params.id, owner)
+            run_id = task.run_ids[-1]
             try:
-                await service.cancel_run(params.id, owner=owner, reason="cancelled by the A2A client")
+                await service.cancel_run(run_id, owner=owner, reason="cancelled by the A2A client")
             except ConflictError as error:
                 raise a2a_errors.TaskNotCancelableError(error.message) from error
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(CANCEL_SECONDS):
-                    await service.wait_until_end(params.id, owner=owner)
-            return build_task(await service.read_events(params.id, owner=owner))
+                    await service.wait_until_end(run_id, owner=owner)
+            return build_task(await read_task_events(service, task, owner))
 
     async def on_list_tasks(self, params: ListTasksRequest, context: ServerCallContext) -> ListTasksResponse:
-        """Refuses: the protocol wants totals and filters that the store has no index for."""
-        raise a2a_errors.UnsupportedOperationError("tasks are not listed here; GET /v1/runs lists them")
+        """Lists the caller's tasks, the last changed first."""
+        call = _get_call(context)
+        with _translate_errors():
+            return await list_tasks(call.stepgate.service, params, call.caller.owner)
 
     async def on_get_extended_agent_card(
         self, params: GetExtendedAgentCardRequest, context: ServerCallContext
@@ -240,65 +203,67 @@ class RunTaskHandler(RequestHandler):
         _refuse_push_notifications()
 
 
-async def _accept_message(call: _Call, params: SendMessageRequest) -> AcceptedRun:
-    """Returns the run that answers the message: the one it names, which must wait for a person, or a new one."""
+async def _accept_message(call: _Call, params: SendMessageRequest) -> tuple[RunTask, int]:
+    """Returns the task of the message, and how much of its last run the client has seen: the task that the message
+    names, which must wait for a person, or a new one.
+    """
     message = params.message
-    text, images = _read_parts(message)
     if params.configuration.HasField("task_push_notification_config"):
         _refuse_push_notifications()
+    content = await read_parts(message.parts)
     if message.task_id:
-        return await _reply(call, message, text)
+        return await _reply(call, message, content)
+    # The server names a context that the client did not: its next message may continue the conversation.
+    context_id = message.context_id or f"ctx_{secrets.token_hex(16)}"
     request = AgentRequest(
-        prompt=text,
-        images=images,
-        room=_read_room(params),
-        # The server names a context that the client did not: its next message may continue the conversation.
-        conversation_id=message.context_id or f"ctx_{secrets.token_hex(16)}",
+        prompt=content.text, images=content.images, room=_read_room(params), conversation_id=context_id
     )
-    return await accept_run(call.http, call.stepgate, call.caller, request)
+    run = await accept_run(call.http, call.stepgate, call.caller, await _attach_files(call, request, content))
+    return await _find_task_of(call, run.run_id), run.last_seq
 
 
-async def _reply(call: _Call, message: Message, text: str) -> AcceptedRun:
-    """Submits the message to the waiting run that it names. Raises `A2AError` if that run does not wait."""
-    service, owner, run_id = call.stepgate.service, call.caller.owner, message.task_id
-    row = await service.get_run(run_id, owner=owner)
-    if message.context_id and message.context_id != get_context_id(
-        fold(run_id, await service.read_events(run_id, owner=owner))
-    ):
+async def _attach_files(call: _Call, request: AgentRequest, content: MessageContent) -> AgentRequest | ChatRequest:
+    """Returns the request with the files of its message as untrusted context, after the stored conversation."""
+    if not content.files:
+        return request
+    owner, context_id = call.caller.owner, request.conversation_id or ""
+    turns = await call.stepgate.sessions.list_turns(owner, [context_id]) if request.messages is None else []
+    history = [ChatMessage(role="assistant" if one.role == "assistant" else "user", content=one.text) for one in turns]
+    files = [ChatMessage(role="user", content=text) for text in content.files]
+    messages = (*(request.messages or ()), *history, *files)
+    return ChatRequest(request.model_copy(update={"messages": messages}), context_id or None, tainted=True)
+
+
+async def _reply(call: _Call, message: Message, content: MessageContent) -> tuple[RunTask, int]:
+    """Submits the message to the task that it names. Raises `A2AError` if that task does not wait for a person."""
+    service, owner = call.stepgate.service, call.caller.owner
+    task = await find_task(service, message.task_id, owner)
+    state = fold(task.run_ids[-1], await service.read_events(task.run_ids[-1], owner=owner))
+    if message.context_id and message.context_id != get_context_id(state):
         raise a2a_errors.InvalidParamsError("the task belongs to another context; leave contextId out")
-    if row.status != "awaiting_approval":
+    if task.last.status == "awaiting_input":
+        answer = build_reply_request(state, content.text, content.images)
+        await _start_reply(call, task, await _attach_files(call, answer, content))
+        return await find_task(service, message.task_id, owner), 0
+    if task.last.status != "awaiting_approval":
         raise a2a_errors.UnsupportedOperationError(
-            f"the task takes no message ({row.status}); send one without taskId, with its contextId, to go on"
+            f"the task takes no message ({task.last.status}); send one without taskId, with its contextId, to go on"
         )
-    return await submit_text(service, call.caller.principal, run_id, text)
+    if content.files or content.images:
+        raise a2a_errors.InvalidParamsError("the task waits for a decision: send text, such as 'approve'")
+    run = await submit_text(service, call.caller.principal, task.run_ids[-1], content.text)
+    return task, run.last_seq
 
 
-def _read_parts(message: Message) -> tuple[str, tuple[str, ...]]:
-    """Returns the text and the images of a message. Data is added to the text as JSON.
-
-    Raises `ContentTypeNotSupportedError` for any other part.
-    """
-    texts: list[str] = []
-    images: list[str] = []
-    for part in message.parts:
-        kind = part.WhichOneof("content")
-        if kind == "text":
-            texts.append(part.text)
-        elif kind == "data":
-            texts.append(json.dumps(MessageToDict(part.data), ensure_ascii=False))
-        elif kind in ("url", "raw") and part.media_type.startswith("image/"):
-            images.append(_get_image_url(part))
-        else:
-            name = part.media_type or kind or "empty"
-            raise a2a_errors.ContentTypeNotSupportedError(f"a part of type {name[:80]!r}: send text, data or images")
-    return "\n".join(texts), tuple(images)
+async def _start_reply(call: _Call, task: RunTask, request: AgentRequest | ChatRequest) -> AcceptedRun:
+    """Starts the run that goes on from the question of a task. Of two replies at the same moment one is refused."""
+    call.http.state.run_started = True
+    run_id = derive_reply_id(task.run_ids[-1])
+    return await call.stepgate.intake.accept(call.caller.principal, request, run_id=run_id)
 
 
-def _get_image_url(part: Part) -> str:
-    if part.WhichOneof("content") == "url":
-        return str(part.url)
-    encoded = MessageToDict(part)["raw"]  # base64, as JSON holds bytes
-    return f"data:{part.media_type};base64,{encoded}"
+async def _find_task_of(call: _Call, run_id: str) -> RunTask:
+    return RunTask((run_id,), await call.stepgate.service.get_run(run_id, owner=call.caller.owner))
 
 
 def _read_room(params: SendMessageRequest) -> str | None:
@@ -310,11 +275,12 @@ def _read_room(params: SendMessageRequest) -> str | None:
     return None
 
 
-async def _stream_run(call: _Call, run_id: str, seen_seq: int) -> AsyncIterator[StreamEvent]:
-    """Yields the task as it was at `seen_seq`, then what happens, until the run ends or waits for a person."""
-    service, stream = call.stepgate.service, TaskEventStream()
+async def _stream_task(call: _Call, task: RunTask, seen_seq: int) -> AsyncIterator[StreamEvent]:
+    """Yields the task as its last run was at `seen_seq`, then what happens, until that run ends or waits."""
+    service, owner, run_id = call.stepgate.service, call.caller.owner, task.run_ids[-1]
+    stream = TaskEventStream((await read_task_events(service, task, owner))[:-1])
     is_task_sent = False
-    following = service.follow_events(run_id, owner=call.caller.owner, waits=False, seen_seq=seen_seq)
+    following = service.follow_events(run_id, owner=owner, waits=False, seen_seq=seen_seq)
     async with contextlib.aclosing(following) as events:
         async for event in events:
             if event.seq <= seen_seq:
@@ -330,6 +296,8 @@ async def _stream_run(call: _Call, run_id: str, seen_seq: int) -> AsyncIterator[
                     continue
             for one in stream.encode(event):
                 yield one
+    if not is_task_sent:  # it had ended with a question
+        yield stream.encode_task()
 
 
 def _get_call(context: ServerCallContext) -> _Call:

@@ -35,8 +35,8 @@ STATES: Mapping[RunStatus, TaskState] = {
     "queued": TaskState.TASK_STATE_SUBMITTED,
     "running": TaskState.TASK_STATE_WORKING,
     "awaiting_approval": TaskState.TASK_STATE_INPUT_REQUIRED,
-    # The run has ended with a question; the answer to it is a new message of the same context.
-    "awaiting_input": TaskState.TASK_STATE_COMPLETED,
+    # The run has ended with a question. The reply to it starts a run that belongs to the same task.
+    "awaiting_input": TaskState.TASK_STATE_INPUT_REQUIRED,
     "succeeded": TaskState.TASK_STATE_COMPLETED,
     # The protocol has no word for it: the answer exists, and the task's metadata say that it is partial.
     "partial": TaskState.TASK_STATE_COMPLETED,
@@ -45,32 +45,41 @@ STATES: Mapping[RunStatus, TaskState] = {
 }
 
 
-def build_task(events: Sequence[ev.Event], history_length: int | None = None) -> Task:
-    """Returns a run as a task, as far as its log goes. The log must not be empty.
+def build_task(runs: Sequence[Sequence[ev.Event]], history_length: int | None = None) -> Task:
+    """Returns a task as far as the logs of its runs go, oldest run first. No log may be empty.
 
-    `history_length` is the most messages to include; None for all.
+    All runs but the last one have ended with a question, and the next one's request answers it. `history_length` is the
+    most messages to include, the newest ones; None for all.
     """
-    state = fold(events[0].run_id, events)
-    context_id = get_context_id(state)
-    history = [_make_message(state, "request", Role.ROLE_USER, state.request.prompt)]
+    states = [fold(events[0].run_id, events) for events in runs]
+    task_id, last = states[0].run_id, states[-1]
+    history = []
+    for state in states:
+        history.append(_make_message(state, task_id, "request", Role.ROLE_USER, state.request.prompt))
+        if state is not last and state.answer is not None:
+            history.append(_make_message(state, task_id, "question", Role.ROLE_AGENT, state.answer.text))
+    has_answer = last.answer is not None and last.status != "awaiting_input"
     return Task(
-        id=state.run_id,
-        context_id=context_id,
-        status=build_status(events),
-        artifacts=[_make_artifact(state.answer.text)] if state.answer is not None else [],
-        history=history if history_length is None else history[:history_length],
-        metadata=_build_metadata(events),
+        id=task_id,
+        context_id=get_context_id(last),
+        status=build_status(runs[-1], task_id),
+        artifacts=[_make_artifact(last.answer.text)] if last.answer is not None and has_answer else [],
+        history=history if history_length is None else history[len(history) - min(history_length, len(history)) :],
+        metadata=_build_metadata(runs[-1]),
     )
 
 
-def build_status(events: Sequence[ev.Event]) -> TaskStatus:
-    """Returns the current status of a run. Its message is the question of a waiting run, or why it failed."""
+def build_status(events: Sequence[ev.Event], task_id: str) -> TaskStatus:
+    """Returns the current status of a task by the log of its last run. Its message is what the task asks for, or why it
+    failed.
+    """
     state = fold(events[0].run_id, events)
-    words = "" if state.answer is not None else build_response(events).response
+    is_answered = state.answer is not None and state.status != "awaiting_input"
+    words = "" if is_answered else build_response(events).response
     return TaskStatus(
         state=STATES[state.status],
         timestamp=_to_timestamp(events[-1].at),
-        message=_make_message(state, f"status-{state.seq}", Role.ROLE_AGENT, words) if words else None,
+        message=_make_message(state, task_id, f"status-{state.seq}", Role.ROLE_AGENT, words) if words else None,
     )
 
 
@@ -80,10 +89,15 @@ def get_context_id(state: RunState) -> str:
 
 
 class TaskEventStream:
-    """Encodes the events of one run as the events of a task's stream: first the task, then what changes."""
+    """Encodes the events of a task's last run as the events of its stream: first the task, then what changes.
 
-    def __init__(self) -> None:
+    `earlier` are the logs of the runs before it.
+    """
+
+    def __init__(self, earlier: Sequence[Sequence[ev.Event]] = ()) -> None:
+        self._earlier = earlier
         self._status = StatusLines()
+        self._asks_user = False
         self._events: list[ev.Event] = []
         self._streamed: str | None = None
         """The text of the answer that was sent; None before its first piece."""
@@ -96,13 +110,17 @@ class TaskEventStream:
 
     def encode_task(self) -> Task:
         """Returns the task as it is now: the first event of a stream."""
-        return build_task(self._events)
+        return build_task([*self._earlier, self._events])
 
     def encode(self, event: ev.Event) -> Iterator[StreamEvent]:
         """Yields what the event adds to the stream."""
         self._events.append(event)
         line = self._status.format_event(event)
         match event.body:
+            case ev.InputRequested():
+                self._asks_user = True
+            case ev.AnswerStarted() | ev.AnswerDelta() | ev.AnswerFinished() if self._asks_user:
+                return  # the question is the message of the status that follows
             case ev.AnswerStarted():
                 self._streamed = None  # the next piece replaces the text of an earlier stream
             case ev.AnswerDelta(kind="text" | "refusal", text=text):
@@ -114,10 +132,10 @@ class TaskEventStream:
                 rest = text[len(streamed) :] if is_continued else text
                 yield self._encode_text(rest, append=is_continued, is_last=True)
             case body if body.terminal or isinstance(body, ev.RunWaiting):
-                yield self._encode_status(build_status(self._events), _build_metadata(self._events))
+                yield self._encode_status(build_status(self._events, self._task_id), _build_metadata(self._events))
             case _ if line is not None:
                 state = fold(event.run_id, self._events)
-                message = _make_message(state, f"status-{event.seq}", Role.ROLE_AGENT, line)
+                message = _make_message(state, self._task_id, f"status-{event.seq}", Role.ROLE_AGENT, line)
                 working = TaskState.TASK_STATE_WORKING
                 yield self._encode_status(
                     TaskStatus(state=working, timestamp=_to_timestamp(event.at), message=message), None
@@ -125,16 +143,20 @@ class TaskEventStream:
             case _:
                 return
 
+    @property
+    def _task_id(self) -> str:
+        return (self._earlier[0] if self._earlier else self._events)[0].run_id
+
     def _encode_status(self, status: TaskStatus, metadata: Struct | None) -> TaskStatusUpdateEvent:
         state = fold(self._events[0].run_id, self._events)
         return TaskStatusUpdateEvent(
-            task_id=state.run_id, context_id=get_context_id(state), status=status, metadata=metadata
+            task_id=self._task_id, context_id=get_context_id(state), status=status, metadata=metadata
         )
 
     def _encode_text(self, text: str, *, append: bool, is_last: bool) -> TaskArtifactUpdateEvent:
         state = fold(self._events[0].run_id, self._events)
         return TaskArtifactUpdateEvent(
-            task_id=state.run_id,
+            task_id=self._task_id,
             context_id=get_context_id(state),
             artifact=_make_artifact(text),
             append=append,
@@ -157,10 +179,10 @@ def _make_artifact(text: str) -> Artifact:
     return Artifact(artifact_id=ANSWER_ID, name="answer", parts=[Part(text=text, media_type="text/markdown")])
 
 
-def _make_message(state: RunState, name: str, role: Role, text: str) -> Message:
+def _make_message(state: RunState, task_id: str, name: str, role: Role, text: str) -> Message:
     return Message(
         message_id=f"{state.run_id}-{name}",
-        task_id=state.run_id,
+        task_id=task_id,
         context_id=get_context_id(state),
         role=role,
         parts=[Part(text=text)],

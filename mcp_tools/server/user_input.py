@@ -4,14 +4,13 @@ A run that asks has ended. The answer starts another run, whose id follows from 
 round of a call and a task find it again.
 """
 
-import hashlib
-
 import mcp_types as types
 
 from agent.core.errors import ConflictError, NotFoundError
-from agent.core.models import AgentRequest, ChatMessage, JsonObject
-from agent.core.run_state import RunState, fold
+from agent.core.models import JsonObject
+from agent.core.run_state import fold
 from agent.run_context.run import Run
+from agent.runs.input_replies import build_reply_request, derive_reply_id
 from agent.runs.run_intake import RunIntake
 from agent.runs.service import AgentService
 from mcp_tools.server.current_principal import current_owner, current_principal
@@ -58,17 +57,12 @@ async def start_reply_run(intake: RunIntake, run_id: str, words: str, *, is_form
     asked = fold(run_id, await intake.service.read_events(run_id, owner=current_owner()))
     reply_id = derive_reply_id(run_id) if is_form else None
     try:
-        accepted = await intake.accept(current_principal(), _build_reply(asked, words), run_id=reply_id)
+        accepted = await intake.accept(current_principal(), build_reply_request(asked, words), run_id=reply_id)
     except ConflictError:
         if reply_id is None:
             raise
         return reply_id
     return accepted.run_id
-
-
-def derive_reply_id(run_id: str) -> str:
-    """Returns the id of the run that answers the question of `run_id`."""
-    return f"run_{hashlib.sha256(f'reply to {run_id}'.encode()).hexdigest()[:32]}"
 
 
 async def find_last_reply(service: AgentService[Run], run_id: str) -> str:
@@ -80,20 +74,3 @@ async def find_last_reply(service: AgentService[Run], run_id: str) -> str:
             break
         run_id = derive_reply_id(run_id)
     return run_id
-
-
-def _build_reply(asked: RunState, words: str) -> AgentRequest:
-    """Returns the request that answers the question of a run: the same room, after the same conversation."""
-    request = asked.request
-    messages = None
-    if request.conversation_id is None:
-        question = asked.answer.text if asked.answer is not None else ""
-        spoken = (("user", request.prompt), ("assistant", question))
-        messages = (*(request.messages or ()), *(ChatMessage(role=role, content=text) for role, text in spoken))
-    return AgentRequest(
-        prompt=words,
-        room=asked.room.id,
-        conversation_id=request.conversation_id,
-        messages=messages,
-        metadata=request.get_caller_metadata(),
-    )

@@ -1,0 +1,32 @@
+"""Replies to the question that a run ended with (`awaiting_input`): the request of the run that goes on, and its id."""
+
+import hashlib
+
+from agent.core.models import AgentRequest, ChatMessage
+from agent.core.run_state import RunState
+
+
+def derive_reply_id(run_id: str) -> str:
+    """Returns the id of the run that answers the question of `run_id`.
+
+    It follows from the asking run's id, so that nothing else has to be stored, and of two replies one is refused.
+    """
+    return f"run_{hashlib.sha256(f'reply to {run_id}'.encode()).hexdigest()[:32]}"
+
+
+def build_reply_request(asked: RunState, words: str, images: tuple[str, ...] = ()) -> AgentRequest:
+    """Returns the request that answers the question of a run: the same room, after the same conversation."""
+    request = asked.request
+    messages = None
+    if request.conversation_id is None:
+        question = asked.answer.text if asked.answer is not None else ""
+        spoken = (("user", request.prompt), ("assistant", question))
+        messages = (*(request.messages or ()), *(ChatMessage(role=role, content=text) for role, text in spoken))
+    return AgentRequest(
+        prompt=words,
+        images=images,
+        room=asked.room.id,
+        conversation_id=request.conversation_id,
+        messages=messages,
+        metadata=request.get_caller_metadata(),
+    )
