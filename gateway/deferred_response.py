@@ -1,6 +1,6 @@
 """Responses that are built after FastAPI has released the request.
 
-A run may take minutes. FastAPI's layers, the request body and everything parsed from it would hold a quarter of the
+A run may take minutes. FastAPI's layers, the request body and everything parsed from it would hold a tenth more of the
 memory of a running request meanwhile.
 """
 
