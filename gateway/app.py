@@ -30,6 +30,7 @@ from gateway.doors import (
     memories,
     openai,
     query,
+    recipes,
     responses,
     rooms,
     runs,
@@ -98,7 +99,7 @@ def create_app(
     served = (
         openai, responses, completions, embeddings,
         agent, ag_ui, query, runs, memories, collections, documents, citations, ingestion, tasks, catalogue,
-        conversations, sessions, sources, audit, users, guardrails, rooms, studio, studio_requests,
+        conversations, sessions, sources, audit, users, guardrails, recipes, rooms, studio, studio_requests,
         studio_tools,
     )  # fmt: skip
     doors = [door.router for door in served]

@@ -31,6 +31,7 @@ from agent.run_context.extensions import merge_extensions
 from agent.run_context.ground import GroundSources
 from agent.run_context.run import Engine, Observer, Run
 from agent.run_context.token_estimates import estimate_first_call_tokens
+from agent.runs.recipe_maker import RecipeMaker
 from agent.runs.run_intake import RunIntake
 from agent.runs.run_worker import ServiceLimits, worker_name
 from agent.runs.service import AgentService
@@ -56,6 +57,7 @@ from gateway.bootstrap_pipeline_builder import (
     build_pipeline_tools,
     build_ttl_store,
 )
+from gateway.bootstrap_recipes import add_recipes
 from gateway.bootstrap_rooms import list_required_rooms, load_rooms_and_skills
 from gateway.bootstrap_stores import (
     Storage,
@@ -127,6 +129,7 @@ class Stepgate:
     quotas: KeyQuotas
     generated_tools: GeneratedTools
     studio: Studio
+    recipes: RecipeMaker
 
     @property
     def servers(self) -> Mapping[str, "McpServer"]:
@@ -177,8 +180,7 @@ async def build_gateway(
         models = await build_models(settings)
         if models.client is not None:
             stack.push_async_callback(models.client.aclose)
-        metrics, languages = Metrics(), LanguageDetector()
-        keys = KeyStore(build_statements(store), time.time, audit)
+        metrics, languages, keys = Metrics(), LanguageDetector(), KeyStore(build_statements(store), time.time, audit)
         room_editor = add_room_editor(
             settings, rooms, registry, skills, extensions, keys, audit, servers, required=list_required_rooms(settings)
         )
@@ -188,6 +190,7 @@ async def build_gateway(
         studio = add_studio(
             settings, room_editor, registry, skills, library, keys, build_statements(store), audit, servers
         )
+        recipes = add_recipes(build_statements(store), registry, skills, lambda: service)
         # Without foreign servers the names of their tools are unknown.
         check_rooms_at_start(() if foreign == "ignored" or skip_broken_rooms else rooms, room_editor.live.registries)
         rate_limiter = build_rate_limiter(settings)
@@ -212,6 +215,7 @@ async def build_gateway(
             ),
             quota_reservations=quotas,
             extensions=extensions,
+            recipes=recipes.store,
             ground=GroundSources(builtins.walk_files, library.list_collections, lambda: _list_instructions(servers)),
         )
         service = _build_agent_service(engine, rooms, audit, quotas, run_concurrency)
@@ -257,6 +261,7 @@ async def build_gateway(
             quotas,
             generated,
             studio,
+            recipes,
         )
         if servers is not None:
             await (servers.start() if foreign == "started" else servers.restore_cached_tools())

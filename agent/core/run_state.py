@@ -218,8 +218,10 @@ class RunState:
 
     @property
     def question(self) -> str:
-        """The request as the engine works on it: in English if it was translated."""
-        return self.understanding.question if self.understanding and self.understanding.translated else self.prompt
+        """The request as the engine works on it: in English if it was translated, the recipe's if it calls one."""
+        understood = self.understanding
+        is_rewritten = understood is not None and (understood.translated or understood.route == "recipe")
+        return understood.question if understood is not None and is_rewritten else self.prompt
 
     @property
     def plan(self) -> Plan | None:

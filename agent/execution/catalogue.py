@@ -1,8 +1,10 @@
 """Builds the catalogue of one run: the skills and tools that its room and its caller allow."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from agent.core.models import Effect
+from agent.planning.recipe_plans import RECIPE_ORIGIN, list_recipe_specs
 from agent.run_context.run import Run
 from agent.run_context.run_tools import allowed_tools
 from agent.tools import ToolSpec
@@ -18,7 +20,7 @@ def build_catalogue(run: Run) -> Catalogue:
     wanted = run.state.request.metadata.get("skills")
     names = allowed_tools(run)
     registry, skills = run.engine.registry, run.room.skills
-    key = (registry.version, *names, "/", *(skills or ()), skills is None, repr(wanted))
+    key = (registry.version, *names, "/", *(skills or ()), skills is None, repr(wanted), run.recipes.digest)
     catalogues = run.engine.catalogues
     if key not in catalogues:
         if len(catalogues) >= CACHED_CATALOGUES:
@@ -43,7 +45,17 @@ def _make_catalogue(run: Run, specs: Sequence[ToolSpec], wanted: Sequence[object
                     tools=tools,
                 )
             )
-    return Catalogue(skills=tuple(cards), tools=tuple(specs))
+    known = Catalogue(skills=tuple(cards), tools=tuple(specs))
+    recipes = list_recipe_specs(run.recipes.recipes, known) if run.room.planning and run.room.skill is None else []
+    wished = [spec for spec in recipes if wanted is None or spec.name in wanted]
+    return replace(known, tools=(*known.tools, *wished)) if wished else known
+
+
+def drop_recipes(catalogue: Catalogue) -> Catalogue:
+    """Returns the catalogue of what steps may call: recipes stand for steps of their own."""
+    if not any(spec.origin == RECIPE_ORIGIN for spec in catalogue.tools):
+        return catalogue
+    return replace(catalogue, tools=tuple(spec for spec in catalogue.tools if spec.origin != RECIPE_ORIGIN))
 
 
 def worst_effect(effects: Iterable[Effect]) -> Effect:

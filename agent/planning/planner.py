@@ -24,6 +24,7 @@ from agent.planning.required import fit_arguments
 from agent.planning.rules import RulePlanner
 from agent.planning.validate import finish_plan, validate_plan
 from agent.planning.wire import COMPLETION, plan_schema, reply_schema
+from agent.recipes import Recipe
 from agent.tools.catalogue import CatalogueView
 
 
@@ -60,6 +61,8 @@ class Planned:
     """Whether the plan stands inside other text of the reply: it may be a quotation, so that effects need approval."""
     ground: str = ""
     """The ground in the model's prompt."""
+    recipes: tuple[Recipe, ...] = ()
+    """The recipes whose steps the plan holds."""
     unreachable: ModelUnreachableError | None = None
     """The error of an unreachable model. A completion would not reach the model either."""
 

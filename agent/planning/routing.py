@@ -1,6 +1,7 @@
 """Routes a request by its structure, before any model call. It does not interpret the text."""
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from agent.core.models import Room, RouteKind
@@ -33,14 +34,24 @@ class Route:
     skill: str | None = None
 
 
-def route(question: str, *, room: Room, catalogue: Catalogue, tool_calls: bool, has_model: bool) -> Route:
-    """Returns the route of a request from its structure; the planner interprets the topic. Pure."""
+def route(
+    question: str,
+    *,
+    room: Room,
+    catalogue: Catalogue,
+    tool_calls: bool,
+    has_model: bool,
+    recipes: Collection[str] = (),
+) -> Route:
+    """Returns the route of a request from its structure; the planner interprets the topic. Pure.
+
+    `recipes` are the names of the caller's recipes."""
     text = question.strip()
     if text.startswith(TASK_PREFIX):
         return Route("task", "a background prompt of the client", question)
     if tool_calls:
         return Route("tool_calls", "the request names its tool calls", question)
-    if (slash := _route_slash_command(text, catalogue, has_model=has_model)) is not None:
+    if (slash := _route_slash_command(text, catalogue, recipes, has_model=has_model)) is not None:
         return slash
     if room.skill is not None and room.planning:
         return Route("skill", f"every request of the room {room.id!r} is its skill's", question, room.skill)
@@ -58,7 +69,7 @@ def _is_greeting(text: str) -> bool:
     return any(said.removesuffix(f" {after}") in _GREETINGS for after in _AFTER_GREETINGS)
 
 
-def _route_slash_command(text: str, catalogue: Catalogue, *, has_model: bool) -> Route | None:
+def _route_slash_command(text: str, catalogue: Catalogue, recipes: Collection[str], *, has_model: bool) -> Route | None:
     match = _SLASH.match(text)
     if match is None:
         return None
@@ -68,5 +79,7 @@ def _route_slash_command(text: str, catalogue: Catalogue, *, has_model: bool) ->
     for card in catalogue.skills:
         if card.name.lower().replace("-", "_") == name.replace("-", "_"):
             return Route("skill", f"the request calls the skill {card.name!r}", rest or card.description, card.name)
+    if (found := next((one for one in recipes if one.replace("-", "_") == name.replace("-", "_")), None)) is not None:
+        return Route("recipe", f"the request calls the recipe {found!r}", rest, found)
     # A model may know what "/etc" means; the rules only know that no skill has this name.
     return None if has_model else Route("command", f"there is no skill /{name}", text)

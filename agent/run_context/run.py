@@ -23,6 +23,7 @@ from agent.core.settings import Settings
 from agent.llm.tiers import ModelTiers
 from agent.memory.store import MemoryStore
 from agent.policy.redaction.events import holds_text
+from agent.recipes import NO_RECIPES, RecipeSet, RecipeStore
 from agent.run_context.call_site import CallSite
 from agent.run_context.extensions import NO_EXTENSIONS, Extensions
 from agent.run_context.ground import GroundSources
@@ -92,6 +93,8 @@ class Engine:
     """Cached catalogues by their inputs."""
     progress: RunProgress = field(default_factory=RunProgress)
     """The listeners to the tools' progress."""
+    recipes: RecipeStore | None = None
+    """The recipes of owners; None where there are none."""
     client_requests: ClientRequests = field(default_factory=ClientRequests)
     """The waiting clients to which a run's tools can send requests."""
 
@@ -105,6 +108,8 @@ class Run:
         self.epoch = claim.epoch
         self.events: list[Event] = list(claim.events)
         self.state: RunState = fold(claim.run_id, claim.events)
+        self.recipes: RecipeSet = NO_RECIPES
+        """The recipes that the owner has in use. Loaded when the run is executed."""
         self.stop_requested = SharedEvent()
         """Set when a person cancels the run. Stops all work in progress."""
         self.decision_made = SharedEvent()

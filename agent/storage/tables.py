@@ -1,8 +1,8 @@
 """The tables: the only definition of the schema.
 
 In this order: runs with their log, and turns of conversations; vectors, chunks, documents, collections and ingestion
-jobs; API keys, their reservations and idempotency; tasks; sources and pipeline conversations; the audit record;
-prompts; rooms; accepted tools of foreign MCP servers; generated tools.
+jobs; API keys, their reservations and idempotency; tasks; recipes; sources and pipeline conversations; the audit
+record; prompts; rooms; accepted tools of foreign MCP servers; generated tools.
 
 Every row has an owner, directly or through its run. Values from untrusted sources are marked `tainted`. Times are UTC
 seconds since 1970.
@@ -316,6 +316,18 @@ Index(
     unique=True,
     sqlite_where=text("ended = 0"),
     postgresql_where=text("ended = 0"),
+)
+
+recipes = Table(
+    "recipes",
+    metadata,
+    Column("owner", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("staged", Text),
+    Column("applied", Text),
+    Column("created", Float, nullable=False),
+    Column("updated", Float, nullable=False),
+    PrimaryKeyConstraint("owner", "name"),
 )
 
 sources = Table(

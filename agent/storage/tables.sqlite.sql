@@ -205,6 +205,16 @@ CREATE TABLE tasks (
 
 CREATE INDEX tasks_by_owner ON tasks (owner, created, task_id);
 
+CREATE TABLE recipes (
+	owner TEXT NOT NULL, 
+	name TEXT NOT NULL, 
+	staged TEXT, 
+	applied TEXT, 
+	created FLOAT NOT NULL, 
+	updated FLOAT NOT NULL, 
+	PRIMARY KEY (owner, name)
+);
+
 CREATE TABLE sources (
 	id TEXT NOT NULL, 
 	owner TEXT NOT NULL, 

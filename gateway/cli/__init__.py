@@ -25,6 +25,7 @@ from gateway.cli import (
     mcp_servers,
     memory,
     prompts,
+    recipes,
     rooms,
     runs,
     serve,
@@ -52,6 +53,7 @@ app.command("mcp")(mcp.mcp)
 app.command("graph")(graph.graph)
 app.command("eval")(evaluate.evaluate)
 app.add_typer(runs.app, name="runs")
+app.add_typer(recipes.app, name="recipes")
 app.add_typer(rooms.app, name="rooms")
 app.add_typer(prompts.app, name="prompts")
 app.add_typer(skills.app, name="skills")

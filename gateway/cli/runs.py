@@ -1,4 +1,4 @@
-"""`stepgate runs list|show|resume|approve|reject|fork`, for the operator.
+"""`stepgate runs list|show|resume|approve|reject|fork|save|save`, for the operator.
 
 Runs of all owners are listed from the journal; changes to a run are made on behalf of its owner.
 """
@@ -20,6 +20,7 @@ from gateway.cli import lazy_rich
 from gateway.cli.groups import HelpfulGroup
 from gateway.cli.ingestion_progress import follow_ingestion
 from gateway.cli.progress import follow_run
+from gateway.cli.recipes import save_run
 from gateway.cli.session import operator_name, run_with_gateway
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from agent.storage.journal import RunRow
     from gateway.bootstrap import Stepgate
 
-app = typer.Typer(help="Runs: list, show, resume, approve, reject, fork.", cls=HelpfulGroup)
+app = typer.Typer(help="Runs: list, show, resume, approve, reject, fork, save.", cls=HelpfulGroup)
 
 RUN_ID_CHARS = len("run_") + 32
 PAGE_ROWS = 200
@@ -144,6 +145,27 @@ def fork(
         accepted = await stepgate.intake.accept(Principal(row.owner, display_name=operator_name()), request)
         print(accepted.run_id, file=sys.stderr)
         print((await follow_run(stepgate.service, accepted)).response)
+
+    run_with_gateway(work, foreign="started")
+
+
+@app.command()
+def save(
+    run_id: RunId,
+    name: Annotated[str, typer.Option(help="The recipe's name; default: chosen.")] = "",
+    description: Annotated[str, typer.Option(help="What it does; default: found.")] = "",
+    other: Annotated[list[str] | None, typer.Option("--try", help="Another value to try it with: NAME=VALUE.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Take it into use at once.")] = False,
+    owner: Owner = None,
+) -> None:
+    """Save a run that succeeded as a recipe: a skill with parameters that runs without planning anew."""
+    values = dict(map(_parse_argument, other)) if other else {}
+
+    async def work(stepgate: "Stepgate") -> None:
+        row = await _find_run(stepgate, run_id, owner)
+        await save_run(
+            stepgate, row.run_id, row.owner, name=name, description=description, values=values, confirmed=yes
+        )
 
     run_with_gateway(work, foreign="started")
 

@@ -71,7 +71,8 @@ class _TrimmedHeaders:
 
 def build_served(stepgate: Stepgate) -> ServerDependencies:
     """Returns what the MCP server offers of this gateway."""
-    return ServerDependencies(stepgate.intake, stepgate.registry, stepgate.skills, stepgate.studio.prompts)
+    stores = (stepgate.studio.prompts, stepgate.recipes.store)
+    return ServerDependencies(stepgate.intake, stepgate.registry, stepgate.skills, *stores)
 
 
 def _transport_security(settings: Settings) -> TransportSecuritySettings:

@@ -18,6 +18,7 @@ from mcp.shared.exceptions import MCPError
 from agent.core.errors import BadRequestError, RoomUnknownError
 from agent.core.models import JsonObject
 from agent.core.trace import shorten
+from agent.recipes import NO_RECIPES, RecipeSet, RecipeStore
 from agent.runs.run_intake import RunIntake
 from agent.runs.service import AgentService
 from agent.skills import SkillLibrary
@@ -32,6 +33,7 @@ from mcp_tools.server.extras import CallResult, ExtrasFactory, make_no_extras
 from mcp_tools.server.log_messages import set_level
 from mcp_tools.server.pagination import paginate
 from mcp_tools.server.progress import StepProgress
+from mcp_tools.server.recipes import get_recipe_prompt, list_recipe_prompts
 from mcp_tools.server.request_state import SERVER_NAME, make_state_boundary
 from mcp_tools.server.resources import Resources
 from mcp_tools.server.saved_prompts import SavedPrompts
@@ -77,6 +79,7 @@ class ServerDependencies:
     skills: SkillLibrary
     prompts: PromptLibrary | None = None
     """The prompts that owners saved, which are prompts of the server too."""
+    recipes: RecipeStore | None = None
 
     @property
     def service(self) -> AgentService[Any]:
@@ -208,8 +211,8 @@ class _Handlers:
         raise _make_unknown_tool_error(name)
 
     async def list_prompts(self, _: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-        """Returns a page of the skills that a user may invoke, and of the prompts that the caller has saved."""
-        own = self._skills.list_prompts()
+        """Returns a page of the skills that a user may invoke, and of the recipes and prompts of the caller."""
+        own = [*self._skills.list_prompts(), *list_recipe_prompts(await self._list_recipes())]
         saved = await self._saved_prompts.list_prompts(exclude={prompt.name for prompt in own})
         prompts = [*own, *saved, *(prompt for prompt, _ in self._extras.prompts)]
         page, cursor = paginate(prompts, lambda prompt: prompt.name, "prompts/list", params)
@@ -222,6 +225,9 @@ class _Handlers:
         extra = self._extras.find_prompt(params.name)
         if extra is not None:
             return await extra(context, params)
+        recipe = (await self._list_recipes()).get(params.name)
+        if recipe is not None:
+            return get_recipe_prompt(recipe, params.arguments or {})
         task = (params.arguments or {}).get("task", "")
         if params.name not in {prompt.name for prompt in self._skills.list_prompts()}:
             saved = await self._saved_prompts.get_prompt(params.name, task)
@@ -288,6 +294,13 @@ class _Handlers:
     async def update_task(self, context: Context, params: TaskUpdateParams) -> JsonObject:
         """Handles `tasks/update` of the tasks extension."""
         return await self._make_task_methods(context).update(context, params)
+
+    async def _list_recipes(self) -> RecipeSet:
+        """Returns the caller's recipes; none in a view that chooses its skills."""
+        store = self._get_dependencies().recipes
+        if store is None or self._view.skills is not None:
+            return NO_RECIPES
+        return await store.list_applied(current_owner())
 
     def _make_task_methods(self, context: Context) -> TaskMethods:
         return TaskMethods(

@@ -255,3 +255,21 @@ def test_a_run_is_forked_on_the_command_line(tmp_path: Path) -> None:
     assert (code, "there is no step 's7'" in output) == (1, True)
     assert stepgate(tmp_path, "runs", "fork", run_id, "--output", "4")[0] == 2
     assert stepgate(tmp_path, "runs", "fork", run_id, "--step", "s1", "--effects", "never")[0] == 2
+
+
+def test_a_run_is_saved_as_a_recipe_on_the_command_line(tmp_path: Path) -> None:
+    stepgate(tmp_path, "ask", "12*12")
+    listed = stepgate(tmp_path, "runs", "list")[1]
+    run_id = next(word for word in listed.split() if word.startswith("run_"))
+    code, shown = stepgate(tmp_path, "runs", "save", run_id, "--name", "multiply")
+    assert code == 0, shown
+    assert "/multiply expression=TEXT" in shown
+    assert "changed input {}: not tried (no other value is known" in shown
+    assert "(staged)" in stepgate(tmp_path, "recipes", "list")[1]
+    assert "Wrote" in stepgate(tmp_path, "recipes", "export", "multiply", str(tmp_path / "out"))[1]
+    assert stepgate(tmp_path, "recipes", "apply", "multiply") == (0, "In use: /multiply expression=TEXT")
+    assert "42" in stepgate(tmp_path, "ask", "/multiply 6*7")[1]
+    assert "already" not in stepgate(tmp_path, "recipes", "remove", "multiply")[1]
+    assert "No recipes yet" in stepgate(tmp_path, "recipes", "list")[1]
+    code, told = stepgate(tmp_path, "runs", "save", run_id, "--name", "Not A Name")
+    assert (code, "lowercase" in told) == (1, True)

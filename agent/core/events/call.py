@@ -9,7 +9,17 @@ from agent.core.models import Effect, FrozenModel, JsonObject, Mode, Source, Tie
 from agent.core.subagent_result import SubAgentResult
 
 Purpose = Literal[
-    "planner", "supervisor", "skill", "completion", "translator", "task", "subagent", "tool", "entailment", "router"
+    "planner",
+    "supervisor",
+    "skill",
+    "completion",
+    "translator",
+    "task",
+    "subagent",
+    "tool",
+    "entailment",
+    "router",
+    "recipe",
 ]
 SubAgentOutcome = Literal["done", "timeout", "turns", "budget", "output", "failed"]
 """How a sub-agent ended: with its result; out of time, turns or budget; with unreadable output; with a failure."""

@@ -25,7 +25,7 @@ run. `partial`: it has an answer, but did not do all that was asked."""
 Completeness = Literal["complete", "partial", "aborted"]
 JudgePolicy = Literal["checks", "auto", "always"]
 ApprovalPolicy = Literal["never", "side_effects", "always"]
-RouteKind = Literal["plan", "direct", "greeting", "command", "skill", "task", "tool_calls"]
+RouteKind = Literal["plan", "direct", "greeting", "command", "skill", "recipe", "task", "tool_calls"]
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 
 PROVIDER_FIELDS = frozenset({"reasoning_content", "reasoning", "reasoning_details", "extra_content"})

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from time import monotonic
 
-from agent.core.errors import ModelRequestError
+from agent.core.errors import ConflictError, ModelRequestError, PlanInvalidError
 from agent.core.events import (
     AnswerStarted,
     EventBody,
@@ -19,12 +19,13 @@ from agent.core.events import (
 from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import Outcome, Plan, PlanStep
 from agent.core.run_state import AttemptState, RunState
-from agent.execution.catalogue import build_catalogue
+from agent.execution.catalogue import build_catalogue, drop_recipes
 from agent.execution.decide import Start, replan_reason
 from agent.execution.given_plan import build_given_plan
 from agent.execution.ground import build_ground, quotes_ground
 from agent.execution.intent_routing import WITHHELD_QUESTION, build_doors_output, route_by_intent
 from agent.execution.planner_call import PlannerCall, answer_started, build_answer_output, choose_answer_form
+from agent.execution.recipe_run import expand_planned, plan_recipe
 from agent.execution.repeated_calls import LASTING_ERRORS
 from agent.execution.stages.guard import explicit_tool_calls
 from agent.execution.static_plans import (
@@ -37,7 +38,7 @@ from agent.execution.static_plans import (
     plan_skill,
 )
 from agent.execution.steps import build_failed_output, record_output
-from agent.planning.planner import Planned, PlannerAgent
+from agent.planning.planner import Planned, PlannerAgent, Rejection
 from agent.planning.request import CompletedStep, PlanningRequest
 from agent.planning.required import add_required_tools, extract_context
 from agent.planning.rules import RulePlanner, asks_for_listing
@@ -75,11 +76,13 @@ async def plan(run: Run) -> None:
         requested=planned.requested,
         effective=planned.effective,
         fallback_reason=planned.fallback_reason or None,
+        approval_reason=next((recipe.approval_reason for recipe in planned.recipes if recipe.approval_reason), ""),
         replan_reason=reason,
         adjusted=planned.adjusted,
         tainted=(
             run.state.tainted
             or planned.is_embedded
+            or any(recipe.tainted for recipe in planned.recipes)
             or (reason is not None and _has_read_outside(run.state))
             or quotes_ground(planned.plan, planned.ground, _join_user_texts(run.state))
         ),
@@ -168,7 +171,7 @@ def _set_completion_model(run: Run, proposed: Plan) -> Plan:
 def _is_fixed_route(run: Run) -> bool:
     """Returns whether the route determines the plan, as for a plain question or a command."""
     route = run.state.understanding.route if run.state.understanding else "plan"
-    return route not in ("plan", "skill")
+    return route not in ("plan", "skill", "recipe")
 
 
 async def _make_first_plan(run: Run) -> Planned:
@@ -180,6 +183,8 @@ async def _make_first_plan(run: Run) -> Planned:
         return _build_rules_plan(plan_explicit_calls(run, why))
     if route == "skill" and understood is not None and understood.skill is not None:
         return _build_rules_plan(plan_skill(run, understood.skill, understood.question, why))
+    if route == "recipe" and understood is not None and understood.skill is not None:
+        return await _plan_recipe(run, understood.skill)
     if run.room.knowledge and asks_for_listing(run.state.question) and LISTING_TOOL in allowed_tools(run):
         return _build_rules_plan(plan_document_listing(run))
     if run.room.knowledge and route in ("plan", "direct") and KNOWLEDGE_TOOL in run.engine.registry:
@@ -194,6 +199,20 @@ async def _make_first_plan(run: Run) -> Planned:
     if route == "command" and not _requires_tools(run):
         return _build_rules_plan(RulePlanner().plan(request).model_copy(update={"origin_reason": why}))
     return await _make_plan(run, request)
+
+
+async def _plan_recipe(run: Run, name: str) -> Planned:
+    """Returns the plan of a recipe without a planner call. If the run may not use its steps as they are, the planner
+    plans; without a planner, the error is raised."""
+    words = run.state.prompt.strip().split(maxsplit=1)
+    try:
+        return await plan_recipe(run, name, words[1] if len(words) > 1 else "")
+    except PlanInvalidError as error:
+        reason = f"the recipe {name} cannot be carried out as it was saved: {'; '.join(error.problems)}"
+        if not run.plans_with_model:
+            raise ConflictError(f"{reason}. Make it again from a run that succeeds") from error
+        planned = await _make_plan(run, await _build_planning_request(run, None))
+        return replace(planned, adjusted=(reason, *planned.adjusted))
 
 
 async def _make_next_plan(run: Run, reason: str) -> Planned:
@@ -213,7 +232,15 @@ async def _make_plan(run: Run, request: PlanningRequest) -> Planned:
         ruled = ruled.model_copy(update={"origin_reason": PLANNER_REFUSED})
         return Planned(plan=ruled, requested="llm", effective="rules", fallback_reason=PLANNER_REFUSED, rejected=())
     planner = PlannerAgent(PlannerCall(run, request.answer_form), has_writer=run.works_with_model)
-    return replace(await planner.plan(request), ground=request.ground)
+    planned = await planner.plan(request)
+    try:
+        planned = expand_planned(run, planned)
+    except PlanInvalidError as error:  # a recipe does not fit into this plan: plan with the tools themselves
+        whole = replace(request, catalogue=drop_recipes(request.catalogue))
+        rejected = Rejection(tuple(error.problems), "")
+        planned = await planner.plan(whole)
+        planned = replace(planned, rejected=(rejected, *planned.rejected))
+    return replace(planned, ground=request.ground)
 
 
 def _planner_is_refused(run: Run) -> bool:

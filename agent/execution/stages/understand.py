@@ -3,7 +3,7 @@
 A translated request is routed again. Planning and reasoning run in English.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 
 from agent.answers.translator import Translator
@@ -11,6 +11,7 @@ from agent.core.errors import BudgetError, ModelError
 from agent.core.events import RequestUnderstood
 from agent.core.languages import ENGLISH
 from agent.execution.catalogue import build_catalogue
+from agent.execution.recipe_run import describe_request
 from agent.execution.stages.guard import explicit_tool_calls
 from agent.planning.routing import Route, route
 from agent.run_context.run import Run
@@ -53,13 +54,17 @@ async def understand(run: Run) -> None:
 
 
 def _choose_route(run: Run, question: str) -> Route:
-    return route(
+    chosen = route(
         question,
         room=run.room,
         catalogue=build_catalogue(run),
         tool_calls=bool(explicit_tool_calls(run.state.request)),
         has_model=run.has_model,
+        recipes=run.recipes.names,
     )
+    if chosen.kind != "recipe" or chosen.skill is None:
+        return chosen
+    return replace(chosen, question=describe_request(run, chosen.skill, chosen.question))
 
 
 async def _translate(run: Run, chosen: Route) -> _Translation:

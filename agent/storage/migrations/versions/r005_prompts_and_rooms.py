@@ -4,8 +4,8 @@ from alembic import op
 
 from agent.storage.tables import prompts, room_versions
 
-revision = "r004"
-down_revision = "r003"
+revision = "r005"
+down_revision = "r004"
 
 
 def upgrade() -> None:

@@ -1,0 +1,26 @@
+"""The recipes' part of the composition root: their store, their maker and their tools."""
+
+import time
+from collections.abc import Callable
+
+from agent.recipes import RecipeStore
+from agent.run_context.run import Run
+from agent.runs.recipe_maker import RecipeMaker
+from agent.runs.service import AgentService
+from agent.skills import SkillLibrary
+from agent.storage.sql import SqlClient
+from agent.tools import ToolRegistry
+from mcp_tools.builtin.recipes import make_recipe_tools
+
+
+def add_recipes(
+    statements: SqlClient, registry: ToolRegistry, skills: SkillLibrary, get_service: Callable[[], AgentService[Run]]
+) -> RecipeMaker:
+    """Returns the maker of recipes and registers its tools. `get_service` is called when a recipe is made."""
+
+    def list_taken_names() -> list[str]:
+        return [*(skill.name for skill in skills), *(spec.name for spec in registry.list_specs())]
+
+    maker = RecipeMaker(RecipeStore(statements, time.time), get_service, list_taken_names)
+    registry.register(*make_recipe_tools(maker))
+    return maker

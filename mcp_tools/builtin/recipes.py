@@ -1,0 +1,215 @@
+"""`recipe_save`, `recipe_apply`, `recipes_list`, `recipe_remove`: recipes for plans and MCP clients."""
+
+from dataclasses import replace
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agent.core.errors import BadRequestError, ConflictError, NotFoundError, ToolInputError
+from agent.core.models import JsonObject
+from agent.core.principal import Principal
+from agent.recipes import Recipe, RecipeParameter, RecipeTrial, StoredRecipe, compute_version
+from agent.recipes.card import render_body
+from agent.runs.recipe_maker import TRIAL_SECONDS, RecipeMaker
+from agent.tools import READ_ONLY, Tool, ToolAnnotations, ToolContext, ToolResult, TypedTool
+from agent.tools.registry import In, Out
+
+SAVE_TOOL = "recipe_save"
+_STAGES = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
+_CHANGES = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
+_REMOVES = ToolAnnotations(read_only=False, destructive=True, idempotent=False, open_world=False)
+RecipeState = Literal["staged", "in use"]
+
+
+class _Arguments(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class RecipeOutput(BaseModel):
+    """A recipe. A staged one cannot be called until a person has applied it."""
+
+    name: str
+    state: RecipeState
+    version: str = Field(description="what apply refers to; it changes if the recipe is made anew")
+    description: str
+    usage: str
+    parameters: list[RecipeParameter]
+    trials: list[RecipeTrial]
+    notes: list[str]
+    text: str = Field(description="the recipe as people read it")
+
+
+class _RecipeTool(TypedTool[In, Out]):
+    """The base class: tools over the recipes of the caller."""
+
+    def __init__(self, maker: RecipeMaker) -> None:
+        super().__init__()
+        self._maker = maker
+
+    async def call(self, args: JsonObject, context: ToolContext) -> ToolResult:
+        """Calls the tool. Raises `ToolInputError` for what the same call cannot avoid."""
+        try:
+            return await super().call(args, context)
+        except (NotFoundError, ConflictError, BadRequestError) as error:
+            raise ToolInputError(error.message) from error
+
+
+class RecipeSaveInput(_Arguments):
+    """Arguments of `recipe_save`."""
+
+    run_id: str = Field(default="", max_length=200, description="the run; empty: the one before in this conversation")
+    name: str = Field(default="", max_length=500, description="lowercase words with hyphens; empty: chosen")
+    description: str = Field(default="", max_length=1024, description="what it does and when to use it; empty: found")
+    try_values: JsonObject = Field(default_factory=dict, description="other values of parameters to try it with")
+
+
+class RecipeSaveTool(_RecipeTool[RecipeSaveInput, RecipeOutput]):
+    """Makes a recipe of a run and stages it."""
+
+    name = SAVE_TOOL
+    description = (
+        "Save what an earlier run did as a recipe (a skill with parameters) that can be called by name. "
+        "It is tried and shown to the user, who confirms it."
+    )
+    annotations = _STAGES
+    timeout_s = 3 * TRIAL_SECONDS
+    keywords = ("recipe", "skill", "save", "repeat")
+    Input = RecipeSaveInput
+    Output = RecipeOutput
+
+    async def run(self, args: RecipeSaveInput, context: ToolContext) -> RecipeOutput:
+        """Makes it. The model of the run finds the parameters."""
+        caller = _to_principal(context)
+        run_id = args.run_id or await self._maker.find_run_to_save(caller, context.run_id)
+        stored = await self._maker.make_recipe(
+            run_id,
+            caller,
+            name=args.name,
+            description=args.description,
+            try_values=args.try_values,
+            model=context.model,
+        )
+        return to_output(stored.shown, "staged")
+
+    def format_text(self, output: RecipeOutput) -> str:
+        """Returns the recipe and how it is confirmed."""
+        notes = "".join(f"\n- {note}" for note in output.notes)
+        return (
+            f"{output.text}{notes}\n\nThe recipe is staged: it can be called once the user has confirmed it "
+            f"(recipe_apply, `stepgate recipes apply {output.name}`, or the page)."
+        )
+
+
+class RecipeNameInput(_Arguments):
+    """Arguments of `recipe_apply` and `recipe_remove`."""
+
+    name: str = Field(min_length=1, max_length=200, description="the recipe's name")
+
+
+class RecipeApplyTool(_RecipeTool[RecipeNameInput, RecipeOutput]):
+    """Takes a staged recipe into use, once a person has allowed it."""
+
+    name = "recipe_apply"
+    description = "Take a staged recipe into use. The user is always asked first."
+    annotations = _CHANGES
+    keywords = ("recipe", "skill", "confirm", "apply")
+    Input = RecipeNameInput
+    Output = RecipeOutput
+
+    def __init__(self, maker: RecipeMaker) -> None:
+        super().__init__(maker)
+        self._spec = replace(self._spec, requires_approval=True)
+
+    async def run(self, args: RecipeNameInput, context: ToolContext) -> RecipeOutput:
+        """Applies it."""
+        return to_output(await self._maker.store.apply(context.owner, args.name), "in use")
+
+    def format_text(self, output: RecipeOutput) -> str:
+        """Returns one sentence."""
+        return f"The recipe {output.name} is in use. Call it with `{output.usage}`."
+
+
+class RecipesListInput(_Arguments):
+    """Arguments of `recipes_list`: none."""
+
+
+class RecipesListOutput(BaseModel):
+    """The recipes in order of name."""
+
+    recipes: list[RecipeOutput]
+
+
+class RecipesListTool(_RecipeTool[RecipesListInput, RecipesListOutput]):
+    """Lists the recipes of the caller."""
+
+    name = "recipes_list"
+    description = "List the user's recipes with their parameters, staged ones included."
+    annotations = READ_ONLY
+    is_opt_in = True
+    Input = RecipesListInput
+    Output = RecipesListOutput
+
+    async def run(self, args: RecipesListInput, context: ToolContext) -> RecipesListOutput:
+        """Lists them."""
+        stored = await self._maker.store.list_all(context.owner)
+        return RecipesListOutput(recipes=[to_output(one.shown, get_state(one)) for one in stored])
+
+    def format_text(self, output: RecipesListOutput) -> str:
+        """Returns one line for each."""
+        lines = [f"- `{one.usage}` ({one.state}): {one.description}" for one in output.recipes]
+        return "\n".join(lines) or "There are no recipes yet."
+
+
+class RecipeRemoveOutput(BaseModel):
+    """The name of the removed recipe."""
+
+    removed: str
+
+
+class RecipeRemoveTool(_RecipeTool[RecipeNameInput, RecipeRemoveOutput]):
+    """Removes a recipe."""
+
+    name = "recipe_remove"
+    description = "Remove a recipe of the user, with what is staged of it."
+    annotations = _REMOVES
+    is_opt_in = True
+    Input = RecipeNameInput
+    Output = RecipeRemoveOutput
+
+    async def run(self, args: RecipeNameInput, context: ToolContext) -> RecipeRemoveOutput:
+        """Removes it."""
+        await self._maker.store.remove(context.owner, args.name)
+        return RecipeRemoveOutput(removed=args.name)
+
+    def format_text(self, output: RecipeRemoveOutput) -> str:
+        """Returns one sentence."""
+        return f"Removed the recipe {output.removed}."
+
+
+def make_recipe_tools(maker: RecipeMaker) -> tuple[Tool, ...]:
+    """Returns the tools over recipes."""
+    return (RecipeSaveTool(maker), RecipeApplyTool(maker), RecipesListTool(maker), RecipeRemoveTool(maker))
+
+
+def get_state(stored: StoredRecipe) -> RecipeState:
+    """Returns the state of what is shown of a recipe."""
+    return "staged" if stored.staged is not None else "in use"
+
+
+def to_output(recipe: Recipe, state: RecipeState) -> RecipeOutput:
+    """Returns a recipe as tools and doors show it."""
+    return RecipeOutput(
+        name=recipe.name,
+        state=state,
+        version=compute_version(recipe),
+        description=recipe.description,
+        usage=recipe.usage,
+        parameters=list(recipe.parameters),
+        trials=list(recipe.trials),
+        notes=list(recipe.notes),
+        text=render_body(recipe),
+    )
+
+
+def _to_principal(context: ToolContext) -> Principal:
+    return Principal(context.owner, key_id=context.api_key_id)
