@@ -9,6 +9,6 @@ down_revision = "r004"
 
 
 def upgrade() -> None:
-    """Creates both tables, empty."""
+    """Creates both tables, unless the first migration has made them already from the tables as they are now."""
     for table in (prompts, room_versions):
-        table.create(op.get_bind())
+        table.create(op.get_bind(), checkfirst=True)
