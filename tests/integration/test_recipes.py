@@ -265,7 +265,8 @@ async def test_mcp_clients_find_recipes_as_prompts_and_call_them_by_agent_run(
         await save(made)
         async with Client(f"{str(made.client.base_url).rstrip('/')}/mcp") as session:
             before = [prompt.name for prompt in (await session.list_prompts()).prompts]
-            await made.client.post("/v1/recipes/order-part/apply", json={})
+        await made.client.post("/v1/recipes/order-part/apply", json={})
+        async with Client(f"{str(made.client.base_url).rstrip('/')}/mcp") as session:
             listed = next(one for one in (await session.list_prompts()).prompts if one.name == "order-part")
             prompt = await session.get_prompt("order-part", {"part": "nut 5"})
             call = prompt.messages[0].content.text.splitlines()[-1]
