@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import mcp_types as types
 import pytest
 from mcp import Client
 
@@ -269,10 +270,12 @@ async def test_mcp_clients_find_recipes_as_prompts_and_call_them_by_agent_run(
         async with Client(f"{str(made.client.base_url).rstrip('/')}/mcp") as session:
             listed = next(one for one in (await session.list_prompts()).prompts if one.name == "order-part")
             prompt = await session.get_prompt("order-part", {"part": "nut 5"})
-            call = prompt.messages[0].content.text.splitlines()[-1]
+            content = prompt.messages[0].content
+            assert isinstance(content, types.TextContent)
+            call = content.text.splitlines()[-1]
             done = await session.call_tool("agent_run", {"prompt": call})
     assert "order-part" not in before
     assert [(one.name, one.required) for one in listed.arguments or ()] == [("part", True)]
     assert call == '/order-part part="nut 5"'
-    assert (done.structured_content or {})["status"] == "complete"
+    assert json.loads(json.dumps(done.structured_content))["status"] == "complete"
     assert made.tools["look_up"].calls[-1] == {"x": "nut 5"}
