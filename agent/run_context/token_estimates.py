@@ -31,6 +31,19 @@ def estimate_first_call_tokens(request: AgentRequest, room: Room, longest: int |
     return estimate_tokens_from_chars(sum(map(len, said))) + reply
 
 
+def estimate_input_tokens(request: AgentRequest) -> int:
+    """Returns the estimated tokens of what a request brings: its messages, its prompt, images and tools of the client.
+
+    Excludes what the room adds: its prompts, its memory and its tools' results.
+    """
+    messages = request.messages or ()
+    texts = [request.prompt, *(message.content for message in messages)]
+    structures = [*request.client_tools, *(call for message in messages for call in message.tool_calls)]
+    images = len(request.images) + sum(len(message.images) for message in messages)
+    chars = sum(map(len, texts)) + sum(len(json.dumps(one, ensure_ascii=False)) for one in structures)
+    return estimate_tokens_from_chars(chars) + images * IMAGE_TOKENS
+
+
 class UsageMeter:
     """The usage of one call.
 

@@ -16,7 +16,8 @@ from agent.run_context.token_estimates import estimate_tokens_from_chars
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute
-from gateway.doors.openai import OPENAI_ERRORS, WireModel
+from gateway.doors.openai import OPENAI_ERRORS
+from gateway.doors.openai_wire import WireModel
 from gateway.errors import RequestFormatError
 
 log = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject
-from gateway.doors.openai import WireMessage
+from gateway.doors.openai_wire import WireMessage
 from gateway.errors import RequestFormatError
 from gateway.render.response_items import parse_approval_item_id
 

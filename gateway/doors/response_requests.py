@@ -1,7 +1,7 @@
 """Requests of `POST /v1/responses`: what they may contain, and what they are as a chat completion.
 
 Nothing is dropped without a word: a parameter is used, or refused by name, or named in the answer as one without
-effect. The rules for parameters that chat completions have too are those of `gateway.doors.openai`.
+effect. The rules for parameters that chat completions have too are those of `gateway.doors.openai_parameters`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,15 +10,9 @@ from typing import Any, Final, Literal
 from pydantic import Field, JsonValue
 
 from agent.core.models import AgentRequest, ChatMessage, JsonObject, Room
-from gateway.doors.openai import (
-    MAX_IGNORED_NAMES,
-    ChatCompletionRequest,
-    WireModel,
-    list_unknown_fields,
-    refuse_unsupported,
-    to_agent_request,
-    to_chat_message,
-)
+from gateway.doors.openai_messages import to_agent_request, to_chat_message
+from gateway.doors.openai_parameters import MAX_IGNORED_NAMES, list_unknown_fields, refuse_unsupported
+from gateway.doors.openai_wire import ChatCompletionRequest, WireModel
 from gateway.doors.response_input import convert_input
 from gateway.errors import RequestFormatError
 from gateway.render.response_items import SERVER_LABEL

@@ -19,6 +19,7 @@ from agent.core.errors import AgentFailure, ConflictError, NotFoundError
 from agent.core.events import RunWaiting
 from agent.core.models import ENDED_STATUSES, ChatMessage, JsonObject
 from agent.core.run_state import RunState, fold
+from agent.run_context.token_estimates import estimate_input_tokens
 from agent.runs.run_intake import ApprovalReplies, ApprovalText, ChatRequest
 from agent.runs.service import AcceptedRun
 from gateway.auth.authentication import Caller
@@ -76,6 +77,17 @@ async def create_response(
         events = await stepgate.service.read_events(run.run_id, owner=run.owner)
         return _to_response(StoredResponse(run.run_id, start, events), headers)
     return DeferredResponse(partial(_respond, stepgate, run, start))
+
+
+@router.post("/v1/responses/input_tokens", responses=OPENAI_ERRORS)
+async def count_input_tokens(body: ResponsesRequest, stepgate: Gateway, caller: CurrentCaller) -> dict[str, Any]:
+    """Estimate the tokens of a request from its characters, with the conversation before it. Nothing is executed."""
+    refuse_unsupported_response(body)
+    request = await _build_request(body, stepgate, caller)
+    if not isinstance(request, ChatRequest):
+        message = "input: a decision on an approval is not sent to a model."
+        raise RequestFormatError(message, "input", "invalid_value")
+    return {"object": "response.input_tokens", "input_tokens": estimate_input_tokens(request.request)}
 
 
 @router.get("/v1/responses/{response_id}", responses={**OPENAI_ERRORS, **STREAM}, response_model=None)

@@ -12,7 +12,7 @@ from agent.core.models import JsonObject
 from agent.core.settings import Settings
 from gateway.bootstrap import build_gateway
 from gateway.doors.json_body import _JsonRequest
-from gateway.doors.openai import ChatCompletionRequest
+from gateway.doors.openai_wire import ChatCompletionRequest
 from tests.integration.test_http_streaming import gateway
 from tests.support.serving import serving
 from tests.support.tools import FunctionTool

@@ -8,7 +8,7 @@ import sys
 import httpx
 
 from agent.core.models import MODEL_OPTIONS, AgentRequest
-from gateway.doors.openai import ChatCompletionRequest
+from gateway.doors.openai_wire import ChatCompletionRequest
 from tests.integration.conftest import Serve
 from tests.support.processes import ROOT
 

@@ -118,6 +118,23 @@ async def test_a_chain_survives_a_restart(serve: Serve, model_server: ScriptedSe
     ], "instructions hold for their own request only"
 
 
+async def test_input_tokens_are_estimated_without_a_run(serve: Serve) -> None:
+    async with serve(script(says("Hello.", to="completion"))) as url, sdk(url) as client:
+        short = await client.responses.input_tokens.count(model="chat", input="Hi")
+        long = await client.responses.input_tokens.count(model="chat", input="Hi", instructions="x" * 400)
+        tools = await client.responses.input_tokens.count(model="chat", input="Hi", tools=[TOOL])
+        async with httpx.AsyncClient() as http:
+            assert (await http.get(f"{url}/v1/runs")).json()["data"] == []
+        first = await client.responses.create(model="chat", input="x" * 400)
+        chained = await client.responses.input_tokens.count(model="chat", input="Hi", previous_response_id=first.id)
+        with pytest.raises(openai.NotFoundError):
+            await client.responses.input_tokens.count(model="none", input="Hi")
+    assert 0 < short.input_tokens < 5
+    assert long.input_tokens - short.input_tokens == 100
+    assert tools.input_tokens > short.input_tokens
+    assert chained.input_tokens > 100
+
+
 async def test_a_named_conversation_is_remembered(serve: Serve, model_server: ScriptedServer) -> None:
     async with serve(script(says("Yes.", to="completion"))) as url, sdk(url) as client:
         first = await client.responses.create(model="chat", input="I am Ada", conversation="talk-1")

@@ -1,0 +1,119 @@
+"""Chat completions as requests of the engine: the messages, the one that is the request, the options of the model."""
+
+from collections.abc import Sequence
+
+from agent.core.models import MODEL_OPTIONS, PROVIDER_FIELDS, AgentRequest, ChatMessage, JsonObject
+from gateway.doors.openai_wire import ChatCompletionRequest, ContentPart, WireMessage
+from gateway.errors import RequestFormatError
+
+_PASSED_PARAMETERS = set(
+    MODEL_OPTIONS - {"max_completion_tokens", "parallel_tool_calls", "response_format", "tool_choice"}
+)
+"""Parameters that go to the model as they are; the others of `MODEL_OPTIONS` depend on further fields."""
+
+
+def to_agent_request(
+    body: ChatCompletionRequest,
+    max_messages: int,
+    chat_id: str | None = None,
+    *,
+    plain: bool = False,
+    messages: Sequence[ChatMessage] | None = None,
+) -> AgentRequest:
+    """Returns the wire request as an `AgentRequest`. Raises `RequestFormatError` naming the parameter.
+
+    `plain` is for a room that passes the conversation to its model: then no message has to be the request. `messages`
+    replaces those of the body.
+    """
+    if messages is None:
+        messages = [to_chat_message(message, index) for index, message in enumerate(body.messages)]
+    if len(messages) > max_messages:
+        message = f"At most {max_messages:,} messages are accepted (AGENT_MAX_MESSAGES)."
+        raise RequestFormatError(message, "messages", "array_above_max_length")
+    last = _prompt_of(messages)
+    if last is None and not plain:
+        raise RequestFormatError("There is no user message; the last one is the request.", "messages", "invalid_value")
+    if last is None or (plain and (messages[last].role != "user" or not messages[last].content.strip())):
+        last = len(messages)  # OpenAI answers a conversation of instructions, and an empty message, too.
+    metadata = dict(body.metadata or {})
+    if chat_id:
+        metadata.setdefault("chat_id", chat_id[:200])
+    prompt = messages[last] if last < len(messages) else ChatMessage(role="user")
+    if not prompt.content.strip() and not prompt.images and "tool_calls" not in metadata and not plain:
+        raise RequestFormatError("The last user message is empty.", f"messages[{last}].content", "invalid_value")
+    return AgentRequest(
+        prompt=prompt.content,
+        images=prompt.images,
+        room=body.model,
+        prompt_name=prompt.name,
+        messages=(*messages[:last], *messages[last + 1 :]),
+        prompt_position=last,  # Messages after the last user message, such as a tool's result, stay after it.
+        metadata=metadata,
+        client_tools=() if body.tool_choice == "none" else tuple(body.tools or ()),
+        temperature=body.temperature,
+        max_tokens=body.max_completion_tokens or body.max_tokens,
+        options=_model_options(body, plain=plain),
+    )
+
+
+def _prompt_of(messages: Sequence[ChatMessage]) -> int | None:
+    """Returns the index of the message that is the request: the last of a user, else the last instructions."""
+    for roles in (("user",), ("system", "developer")):
+        for index in reversed(range(len(messages))):
+            if messages[index].role in roles:
+                return index
+    return None
+
+
+def _model_options(body: ChatCompletionRequest, *, plain: bool) -> JsonObject:
+    """Returns the parameters for the model that writes the answer."""
+    sent = body.model_dump(include=_PASSED_PARAMETERS, exclude_none=True)
+    if body.max_completion_tokens is not None:  # Under the name that the caller chose: some models refuse the other.
+        sent["max_completion_tokens"] = body.max_completion_tokens
+    if body.response_format is not None and body.response_format.get("type") != "text":
+        sent["response_format"] = body.response_format
+    if body.tools and body.tool_choice not in (None, "none", "auto"):
+        sent["tool_choice"] = body.tool_choice
+    if body.tools and body.parallel_tool_calls is not None and plain:  # OpenAI refuses it without tools.
+        sent["parallel_tool_calls"] = body.parallel_tool_calls
+    return sent
+
+
+def to_chat_message(message: WireMessage, index: int) -> ChatMessage:
+    """Returns a message of the wire as a `ChatMessage`. Raises `RequestFormatError`."""
+    texts: list[str] = []
+    images: list[str] = []
+    if message.content is None and message.refusal is not None:
+        texts.append(message.refusal)
+    elif isinstance(message.content, str):
+        texts.append(message.content)
+    elif message.content == []:
+        where = f"messages[{index}].content"
+        raise RequestFormatError(f"Invalid '{where}': empty array. Expected at least 1 item.", where, "empty_array")
+    elif message.content is not None:
+        for part_index, part in enumerate(message.content):
+            _add_part(part, f"messages[{index}].content[{part_index}]", texts, images)
+    elif message.role in ("user", "system", "developer"):
+        raise RequestFormatError(
+            f"Invalid type for 'messages[{index}].content': expected a string or an array, got null.",
+            f"messages[{index}].content",
+            "invalid_type",
+        )
+    return ChatMessage(
+        role="tool" if message.role == "function" else message.role,
+        content="\n".join(texts),
+        images=tuple(images),
+        tool_calls=tuple(message.tool_calls or ()),
+        tool_call_id=message.tool_call_id,
+        name=message.name,
+        provider_fields=message.model_dump(include=set(PROVIDER_FIELDS), exclude_none=True),
+    )
+
+
+def _add_part(part: ContentPart, where: str, texts: list[str], images: list[str]) -> None:
+    if part.type in ("text", "input_text", "output_text", "refusal"):
+        texts.append(part.text or part.refusal or "")
+    elif part.type == "image_url" and part.image_url is not None:
+        images.append(part.image_url.url)
+    else:
+        raise RequestFormatError(f"Content of type '{part.type}' is not supported.", f"{where}.type", "invalid_value")

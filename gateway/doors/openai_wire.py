@@ -1,0 +1,98 @@
+"""The body of `POST /v1/chat/completions` as clients send it."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from agent.core.models import JsonObject
+
+
+class WireModel(BaseModel):
+    """An object that clients send. Known fields are checked, by their JSON types; the others are kept for
+    `openai_parameters.list_ignored`.
+    """
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+
+class ImageUrl(WireModel):
+    """An image by URL or data URL."""
+
+    url: str = Field(max_length=20_000_000)
+
+
+class ContentPart(WireModel):
+    """A part of a message."""
+
+    type: str
+    text: str | None = None
+    refusal: str | None = None
+    image_url: ImageUrl | None = None
+
+
+class WireMessage(WireModel):
+    """One message of the conversation."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[ContentPart] | None = None
+    name: str | None = None
+    tool_calls: list[JsonObject] | None = None
+    tool_call_id: str | None = None
+    refusal: str | None = None
+    reasoning_content: JsonValue = None
+    reasoning: JsonValue = None
+    reasoning_details: JsonValue = None
+    extra_content: JsonValue = None
+    function_call: JsonValue = None
+    audio: JsonValue = None
+
+
+class StreamOptions(WireModel):
+    """Options of a stream."""
+
+    include_usage: bool | None = False
+
+
+class ChatCompletionRequest(WireModel):
+    """The body of `POST /v1/chat/completions`."""
+
+    model: str = Field(min_length=1)
+    messages: list[WireMessage] = Field(min_length=1)
+    stream: bool | None = False
+    stream_options: StreamOptions | None = None
+    n: int | None = None
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    max_tokens: int | None = Field(default=None, ge=1)
+    max_completion_tokens: int | None = Field(default=None, ge=1)
+    top_p: float | None = Field(default=None, ge=0, le=1)
+    presence_penalty: float | None = Field(default=None, ge=-2, le=2)
+    frequency_penalty: float | None = Field(default=None, ge=-2, le=2)
+    seed: int | None = None
+    stop: str | list[str] | None = None
+    reasoning_effort: str | None = None
+    verbosity: str | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    repetition_penalty: float | None = None
+    logit_bias: dict[str, float] | None = None
+    prediction: JsonObject | None = None
+    web_search_options: JsonObject | None = None
+    service_tier: str | None = None
+    store: bool | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_options: JsonObject | None = None
+    prompt_cache_retention: str | None = None
+    safety_identifier: str | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+    functions: list[JsonObject] | None = None
+    function_call: str | JsonObject | None = None
+    modalities: list[str] | None = None
+    audio: JsonObject | None = None
+    moderation: JsonObject | None = None
+    parallel_tool_calls: bool | None = None
+    tools: list[JsonObject] | None = None
+    tool_choice: Literal["none", "auto", "required"] | JsonObject | None = None
+    response_format: JsonObject | None = None
+    metadata: JsonObject | None = None
+    user: str | None = None
