@@ -20,6 +20,8 @@ _OUTCOME_OF_ERROR = {
     "ERR_TOOL_FAILED": Outcome.RETRY,
     "ERR_TOOL_OUTPUT": Outcome.RETRY,
     "ERR_MODEL_OUTPUT": Outcome.RETRY,
+    # Not RETRY: it may have changed something before it failed.
+    "ERR_SUBAGENT_FAILED": Outcome.REPLAN,
     "ERR_TOOL_INPUT": Outcome.REPLAN,
     "ERR_TOOL_UNKNOWN": Outcome.REPLAN,
     "ERR_TOOL_DENIED": Outcome.REPLAN,

@@ -17,7 +17,15 @@ from jsonschema.exceptions import SchemaError
 from pydantic import JsonValue, ValidationError
 
 from agent.core.content_blocks import limit_blocks
-from agent.core.errors import AgentError, StaleEpochError, ToolError, ToolInputError, ToolOutputError, ToolTimeoutError
+from agent.core.errors import (
+    AgentError,
+    StaleEpochError,
+    SubAgentFailedError,
+    ToolError,
+    ToolInputError,
+    ToolOutputError,
+    ToolTimeoutError,
+)
 from agent.core.events import EventDraft, StepUnknown, ToolCalled, ToolReturned
 from agent.core.models import JsonObject
 from agent.core.run_state import CallState
@@ -196,7 +204,7 @@ async def _execute(run: Run, tool: Tool, args: JsonObject, site: CallSite, conte
             async with place, asyncio.timeout(limit):
                 result = await tool.call(restore_args(run.state, args), context)
         except TimeoutError:
-            error: ToolError = ToolTimeoutError(f"{spec.name} did not finish within {limit:g} s", agent_id=spec.name)
+            error: AgentError = ToolTimeoutError(f"{spec.name} did not finish within {limit:g} s", agent_id=spec.name)
         except ToolError as failure:
             error, is_broken = failure, _is_broken_connection(failure)
         except AgentError as failure:
@@ -230,13 +238,15 @@ def _is_broken_connection(error: BaseException) -> bool:
     return False
 
 
-def _wrap_agent_error(spec: ToolSpec, failure: AgentError) -> ToolError:
-    """Returns the failure of a tool's own store or endpoint as a tool error.
+def _wrap_agent_error(spec: ToolSpec, failure: AgentError) -> AgentError:
+    """Returns the failure of a tool's own store or endpoint as a tool error, and that of a sub-agent as it is.
 
     Re-raises `StaleEpochError`: it comes from the event of a sub-agent and means that this process lost the run.
     """
     if isinstance(failure, StaleEpochError):
         raise failure
+    if isinstance(failure, SubAgentFailedError):
+        return failure
     return ToolError(f"{spec.name} failed: {failure.message}", agent_id=spec.name)
 
 
@@ -345,7 +355,7 @@ async def _record_unknown(run: Run, site: CallSite, called: ToolCalled) -> ToolR
 
 
 def _build_failed_return(
-    spec: ToolSpec, site: CallSite, error: ToolError, started: float, tries: int = 1
+    spec: ToolSpec, site: CallSite, error: AgentError, started: float, tries: int = 1
 ) -> ToolReturned:
     return ToolReturned(
         call_id=site.call_id,

@@ -60,13 +60,13 @@ class SpawnTool:
             result = await context.subagents.spawn(self._kind.AGENT_ID, args)
         except SubAgentFailedError as error:
             if self._kind.IS_ANSWER:
-                raise ToolError(error.reason, agent_id=self._kind.AGENT_ID) from error
+                raise
             # What it had read by then is not known here: it counts as from outside.
             result = SubAgentResult(success=False, data=error.partial_result, summary=error.message, tainted=True)
         note = await self._keep(args, result, context) if self._keep is not None else None
         if self._kind.IS_ANSWER:
             if not result.success:
-                raise ToolError(result.summary, agent_id=self._kind.AGENT_ID)
+                raise SubAgentFailedError(self._kind.AGENT_ID, result.summary, result.data)
             # Without its list of uncertainties: an empty list would look like a search without hits.
             value = result.model_dump(mode="json", exclude={"uncertainties"})
             return ToolResult(value, result.summary, tainted=result.tainted)

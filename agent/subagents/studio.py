@@ -149,7 +149,10 @@ class RoomAgent(StudioAgent):
     HANDLES = "rooms: list, show, create, edit, copy, delete; undo of these"
     DOORS = "`stepgate rooms list|show|create|edit|copy|delete`, or `/v1/rooms`"
     KEYWORDS = ("room", "rooms", "assistant")
-    BORROWS = ("rooms_list", "room_show", "room_create", "room_edit", "room_delete", "calculator", "current_time")
+    BORROWS = (
+        "rooms_list", "room_show", "room_create", "room_edit", "room_copy", "room_delete", "search_entities",
+        "get_entity_details",
+    )  # fmt: skip
 
 
 class ToolAgent(StudioAgent):
@@ -192,7 +195,10 @@ class ConfigAgent(StudioAgent):
     HANDLES = "configuration: prompts of the library, MCP servers, names of secrets (never their values)"
     DOORS = "`stepgate prompts`, `stepgate mcp-servers`, or `/v1/studio/prompts` and `/v1/studio/secrets`"
     KEYWORDS = ("prompt", "secret", "server", "mcp")
-    BORROWS = ("rooms_list", "room_show")
+    BORROWS = (
+        "prompts_list", "prompt_show", "prompt_save", "prompt_apply", "prompt_remove", "list_secrets",
+        "mcp_servers_list", "mcp_server_test", "mcp_server_add", "mcp_server_remove", "rooms_list", "room_show",
+    )  # fmt: skip
 
 
 STUDIO_AGENTS: tuple[type[StudioAgent], ...] = (RoomAgent, ToolAgent, QueryAgent, ConfigAgent)
