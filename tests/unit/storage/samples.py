@@ -17,6 +17,7 @@ from agent.core.events import (
     GateChecked,
     InputGuarded,
     InputRequested,
+    IntentClassified,
     MemoryItem,
     MemoryRetrieved,
     ModelReturned,
@@ -61,6 +62,7 @@ from agent.core.models import (
     Uncertainty,
     Usage,
 )
+from agent.core.models.intent import TaskPlan, TaskStep, UserIntent
 from agent.core.subagent_result import SubAgentResult
 from agent.core.subagent_result import Uncertainty as Doubt
 
@@ -137,6 +139,17 @@ SAMPLES: tuple[EventBody, ...] = (
     RunSuspended(reason="drain"),
     CancelRequested(reason="enough", by="budget"),
     InputGuarded(prompt="p", removed_characters=2, findings=("f",)),
+    IntentClassified(
+        intents=(UserIntent(category="room_management", action="room_create", entities={"name": "n"}, confidence=0.5),),
+        task_plan=TaskPlan(
+            goal="g",
+            steps=(TaskStep(action="a", target="rooms", parameters={"p": 1}),),
+            estimated_tools=("room_create",),
+        ),
+        question="q",
+        reason="r",
+        duration=0.5,
+    ),
     RequestUnderstood(
         route="skill",
         reason="r",
