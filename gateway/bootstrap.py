@@ -176,7 +176,9 @@ async def build_gateway(
         builder = build_pipeline_builder(settings, store, library, jobs, ephemeral, audit)
         registry.register(*builtins.tools, *build_pipeline_tools(builder))
         installed.add_tools(registry)
-        servers = _build_servers(settings, registry, store, audit, stack) if foreign != "ignored" else None
+        servers = (
+            _build_servers(settings, registry, store, audit, rooms, client, stack) if foreign != "ignored" else None
+        )
         models = await build_models(settings)
         if models.client is not None:
             stack.push_async_callback(models.client.aclose)
@@ -310,10 +312,16 @@ def _build_trace_observers(settings: Settings, stack: AsyncExitStack) -> tuple[O
 
 
 def _build_servers(
-    settings: Settings, registry: ToolRegistry, store: "Storage", audit: AuditLog, stack: AsyncExitStack
+    settings: Settings,
+    registry: ToolRegistry,
+    store: "Storage",
+    audit: AuditLog,
+    rooms: Rooms,
+    client: SafeClient,
+    stack: AsyncExitStack,
 ) -> ForeignServers:
     """Returns the foreign MCP servers, which `stack` closes."""
-    servers = build_foreign_servers(settings, registry, build_statements(store), audit)
+    servers = build_foreign_servers(settings, registry, build_statements(store), audit, rooms, client)
     stack.push_async_callback(servers.aclose)
     return servers
 

@@ -27,6 +27,7 @@ from gateway.bootstrap_pipeline_builder import allow_room_without_model
 from gateway.foreign_servers import ForeignServers
 from gateway.packaged_files import PACKAGE_ROOT
 from mcp_tools.builtin.entity_graph import make_graph_tools
+from mcp_tools.builtin.mcp_servers import make_server_tools
 from mcp_tools.builtin.prompts import make_prompt_tools
 from mcp_tools.builtin.rooms import AuthorizeEditor, make_room_tools
 from mcp_tools.builtin.secrets import ListSecretsTool
@@ -95,6 +96,7 @@ def add_studio(
         *make_graph_tools(studio.graphs),
         *make_prompt_tools(prompts, editor, authorize),
         ListSecretsTool(studio.secrets, authorize),
+        *make_server_tools(editor, registry, authorize, foreign),
     )
     return studio
 

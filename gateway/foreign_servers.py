@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 
 from agent.core.errors import ConfigError, StoreError
 from agent.core.settings import Settings
+from agent.net import SafeClient
+from agent.rooms import Rooms
 from agent.storage.audit import AuditLog
 from agent.storage.credentials import Credentials
 from agent.storage.sql import SqlClient
 from agent.tools import ToolRegistry
-from mcp_tools.client.config import McpServerConfig, read_entries, read_servers, to_tool_prefix
+from mcp_tools.client.config import McpServerConfig, read_entries, read_servers, to_tool_alphabet
+from mcp_tools.client.room_servers import collect_room_servers
 
 if TYPE_CHECKING:
     from mcp_tools.client.hub import McpHub, McpServer
@@ -28,20 +31,28 @@ _Version = tuple[int, int, int] | None
 
 
 class ForeignServers:
-    """Follows the file. `build_hub` is called when there is a first server: it imports the MCP client, which takes a
-    third of the start-up time.
+    """Follows the file, and the rooms that have servers of their own (`list_room_servers`). `build_hub` is called when
+    there is a first server: it imports the MCP client, which takes a third of the start-up time.
 
     A file that cannot be read, or is gone, changes nothing, and neither does an entry that cannot be used: the log says
     what is wrong.
     """
 
-    def __init__(self, path: Path, build_hub: Callable[[Mapping[str, McpServerConfig]], "McpHub"]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        build_hub: Callable[[Mapping[str, McpServerConfig]], "McpHub"],
+        list_room_servers: Callable[[], Mapping[str, McpServerConfig]] = dict,
+    ) -> None:
         """Reads the file. Raises `ConfigError`."""
-        self._path, self._build_hub = path, build_hub
+        self._path, self._build_hub, self._list_room_servers = path, build_hub, list_room_servers
         self._applied_version = self._read_version()
-        servers, problems = read_servers(path)
+        self._in_file, problems = read_servers(path)
         _log_problems(problems)
+        servers = {**self._in_file, **list_room_servers()}
         self._hub = build_hub(servers) if servers else None
+        self._is_started = False
+        self._lock = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -51,7 +62,7 @@ class ForeignServers:
 
     def list_tool_prefixes(self) -> frozenset[str]:
         """Returns what the names of the servers' tools begin with, before the `__`."""
-        return frozenset(to_tool_prefix(name) for name in self.servers)
+        return frozenset(to_tool_alphabet(name) for name in self.servers)
 
     async def restore_cached_tools(self) -> None:
         """Registers the tools of the last lists without connecting. Raises `StoreError`."""
@@ -62,6 +73,7 @@ class ForeignServers:
         """Starts to connect, and to follow the file. Raises `StoreError`."""
         if self._hub is not None:
             await self._hub.start()
+        self._is_started = True
         self._task = asyncio.create_task(self._follow_file(), name="foreign MCP servers")
 
     async def aclose(self) -> None:
@@ -72,9 +84,25 @@ class ForeignServers:
         if self._hub is not None:
             await self._hub.aclose()
 
+    async def refresh(self) -> None:
+        """Connects to what the file and the rooms name now, as far as it is not. Raises `StoreError`."""
+        async with self._lock:
+            wanted = {**self._in_file, **self._list_room_servers()}
+            current = {name: server.config for name, server in self.servers.items()}
+            if wanted == current or not self._is_started:
+                return
+            if self._hub is None:
+                self._hub = await asyncio.to_thread(self._build_hub, {})
+            await self._hub.apply(wanted)
+            log.info("%d MCP servers are configured now", len(wanted))
+
     async def _follow_file(self) -> None:
         while True:
             await asyncio.sleep(FILE_POLL_SECONDS)
+            try:
+                await self.refresh()
+            except StoreError as error:
+                log.warning("changes of the rooms' MCP servers are not applied yet: %s", error.message)
             version = await asyncio.to_thread(self._read_version)
             if version == self._applied_version:
                 continue
@@ -94,14 +122,9 @@ class ForeignServers:
         entries = await asyncio.to_thread(read_entries, self._path)
         servers, problems = await asyncio.to_thread(read_servers, self._path)
         _log_problems(problems)
-        current = {name: server.config for name, server in self.servers.items()}
-        kept = {name: config for name, config in current.items() if name in entries and name not in servers}
-        wanted = {**servers, **kept}
-        if self._hub is None and wanted:
-            self._hub = await asyncio.to_thread(self._build_hub, {})
-        if self._hub is not None and wanted != current:
-            await self._hub.apply(wanted)
-            log.info("%s has changed: %d MCP servers are configured now", self._path, len(wanted))
+        kept = {name: config for name, config in self._in_file.items() if name in entries and name not in servers}
+        self._in_file = {**servers, **kept}
+        await self.refresh()
 
     def _read_version(self) -> _Version:
         try:
@@ -117,15 +140,18 @@ def _log_problems(problems: list[str]) -> None:
 
 
 def build_foreign_servers(
-    settings: Settings, registry: ToolRegistry, statements: SqlClient, audit: AuditLog
+    settings: Settings, registry: ToolRegistry, statements: SqlClient, audit: AuditLog, rooms: Rooms, safe: SafeClient
 ) -> ForeignServers:
-    """Returns the foreign MCP servers, not yet started. Raises `ConfigError` for a broken file."""
+    """Returns the foreign MCP servers, not yet started; `safe` connects to those of rooms. Raises `ConfigError` for a
+    broken file.
+    """
 
     def build_hub(servers: Mapping[str, McpServerConfig]) -> "McpHub":
         from mcp_tools.client.hub import McpHub  # noqa: PLC0415 - the SDK is a third of the start-up time, and few gateways have servers
         from mcp_tools.client.tool_pin_store import PinSettings, PinStore  # noqa: PLC0415 - likewise
 
         pinning = PinSettings(PinStore(statements, time.time, audit), settings.mcp_pin)
-        return McpHub(servers, registry, settings.data_dir / "mcp", pinning, Credentials(settings.credentials_file))
+        credentials = Credentials(settings.credentials_file)
+        return McpHub(servers, registry, settings.data_dir / "mcp", pinning, credentials, safe)
 
-    return ForeignServers(settings.mcp_servers_path, build_hub)
+    return ForeignServers(settings.mcp_servers_path, build_hub, lambda: collect_room_servers(rooms))

@@ -32,6 +32,8 @@ async def check_readiness(stepgate: "Stepgate") -> dict[str, ComponentStatus]:
     if stepgate.settings.redis_url is not None:
         status["redis"] = await _run_check(stepgate.conversations.builder.messages.check())
     for name, server in stepgate.servers.items():
+        if server.config.room is not None:  # a matter of its room's owner, whose name others need not know
+            continue
         status[f"mcp:{name}"] = ComponentStatus(server.status in ("ready", "idle", "disabled"), server.status_line)
     return status
 

@@ -49,7 +49,11 @@ async def build_ground(run: Run, catalogue: Catalogue) -> str:
             log.warning("the readable folders cannot be listed: %s", error)
     if tools & COLLECTION_TOOLS:
         try:
-            lines += _describe_collections(dict(await sources.list_collections(run.state.owner)))
+            collections = await sources.list_collections(run.state.owner)
+            allowed = run.room.collections
+            lines += _describe_collections(
+                {name: count for name, count in collections.items() if allowed is None or name in allowed}
+            )
         except AgentError as error:
             log.warning("the collections cannot be listed: %s", error.message)
     servers = {server_of(spec) for spec in catalogue.tools if is_foreign(spec)}

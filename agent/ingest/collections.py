@@ -2,7 +2,7 @@
 
 import asyncio
 import copy
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -77,6 +77,7 @@ class Library:
         self._credentials = credentials or Credentials(folder / "credentials.json")
         self._audit = audit
         self._mode = mode
+        self._only: frozenset[str] | None = None
         self._documents = documents
         self._lexical = lexical
         self._vectors = vectors
@@ -94,7 +95,7 @@ class Library:
         """Returns the owner's collections with their document counts."""
         counts = await self._documents.count_by_collection(owner)
         names = sorted({*counts, *await self._collections.list(owner)})
-        return {name: counts.get(name, 0) for name in names}
+        return {name: counts.get(name, 0) for name in names if self._only is None or name in self._only}
 
     async def list_outgrown(self) -> dict[str, int]:
         """Returns the collections, as `owner/name`, with more vectors than are searched quickly, and their numbers."""
@@ -152,10 +153,13 @@ class Library:
         """Returns the least relevance of a passage of this collection that has to do with the query."""
         return await self._relevance.get_threshold(owner, collection, query, mode or self._mode)
 
-    def with_mode(self, mode: RetrievalMode | None) -> "Library":
-        """Returns a library with another default search mode."""
+    def in_room(self, mode: RetrievalMode | None, collections: Iterable[str] | None) -> "Library":
+        """Returns a library with another default search mode that lists, and so searches, these collections only; None
+        keeps the mode, and all collections.
+        """
         other = copy.copy(self)
         other._mode = mode or self._mode
+        other._only = None if collections is None else frozenset(collections)
         return other
 
     async def ingest(

@@ -138,8 +138,12 @@ class SafeClient:
 
     async def check_url(self, url: str) -> None:
         """Raises what `get` would raise for the address itself, without fetching it."""
+        await self.resolve_url(url)
+
+    async def resolve_url(self, url: str) -> list[Address]:
+        """Returns the addresses of a URL's host, all of which may be connected to. Raises as `check_url` does."""
         target = self.parse_url(url)
-        await self._resolve_public_addresses(target.host, target.port or _default_port(target))
+        return await self._resolve_public_addresses(target.host, target.port or _default_port(target))
 
     async def aclose(self) -> None:
         """Closes connections."""

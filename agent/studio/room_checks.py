@@ -13,6 +13,7 @@ from agent.core.models import Room
 from agent.core.models.room import Budgets
 from agent.core.value_faults import describe_faults
 from agent.studio.errors import ValidationError
+from agent.studio.room_server_checks import find_server_problems
 from agent.studio.room_yaml import read_fields
 
 MAX_NAME_CHARS = 100
@@ -21,6 +22,7 @@ MAX_PROMPT_CHARS = 50_000
 """For the prompt and the persona. Every run stores its room, and every call of a model carries the prompt."""
 MAX_SUGGESTIONS = 20
 MAX_SUGGESTION_CHARS = 300
+MAX_COLLECTION_CHARS = 200
 MAX_LISTED = 40
 """How many allowed names an error lists."""
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -125,7 +127,11 @@ def find_problems(room: Room, registries: RoomRegistries) -> list[str]:
         room.model_dump_json()
     except ValueError:  # pydantic's serializer refuses what no UTF-8 text can hold
         return ["a text holds half of a character (a lone surrogate)"]
-    return [*_find_size_problems(room), *_find_reference_problems(room, registries)]
+    return [
+        *_find_size_problems(room),
+        *find_server_problems(room),
+        *_find_reference_problems(room, registries),
+    ]
 
 
 def _find_size_problems(room: Room) -> Iterator[str]:
@@ -139,6 +145,9 @@ def _find_size_problems(room: Room) -> Iterator[str]:
             yield f"{field}: it has {len(text):,} characters; at most {limit:,} are allowed"
     if len(room.suggestions) > MAX_SUGGESTIONS:
         yield f"suggestions: there are {len(room.suggestions)}; at most {MAX_SUGGESTIONS} are allowed"
+    for number, collection in enumerate(room.collections or ()):
+        if not collection.strip() or len(collection) > MAX_COLLECTION_CHARS:
+            yield f"collections.{number}: use 1 to {MAX_COLLECTION_CHARS} characters"
     for number, suggestion in enumerate(room.suggestions[:MAX_SUGGESTIONS]):
         if not suggestion.strip() or len(suggestion) > MAX_SUGGESTION_CHARS:
             yield f"suggestions.{number}: use 1 to {MAX_SUGGESTION_CHARS} characters"

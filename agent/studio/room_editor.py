@@ -120,6 +120,13 @@ class RoomEditor:
             view, lambda text: change_room(text, changes), editor, version, managed, [*changes]
         )
 
+    async def check_edit(self, room_id: str, changes: Mapping[str, Any], editor: Editor) -> None:
+        """Raises what `edit_room` would raise now. Changes nothing."""
+        view = await self.get_room(room_id, editor)
+        self._check_editable(view, editor)
+        self._check_fields(changes)
+        await asyncio.to_thread(lambda: self._check(change_room(view.text, changes), room_id))
+
     async def replace_room(self, room_id: str, text: str, editor: Editor, *, version: str | None) -> RoomView:
         """Replaces the whole text of a room."""
         view = await self.get_room(room_id, editor)

@@ -175,6 +175,12 @@ class ToolSpec:
         """The effect class."""
         return self.annotations.effect
 
+    def is_allowed_in(self, room: Room) -> bool:
+        """Returns whether the room allows the tool: its own servers' tools, and others if it names them or none."""
+        if self.room is not None:
+            return self.room == room.id
+        return room.tools is None or self.name in room.tools
+
     def is_visible_to(self, owner: str) -> bool:
         """Returns whether `owner` may use it."""
         return self.owner in (LOCAL_OWNER, owner)
@@ -382,7 +388,8 @@ class ToolRegistry:
             reason = self.get_withheld_reason(name)
             if reason is not None:
                 raise ToolQuarantinedError(reason, agent_id=name) from None
-            known = ", ".join(sorted(self._tools)) or "none"
+            shared = (one.spec for one in self if one.spec.room is None and one.spec.owner == LOCAL_OWNER)
+            known = ", ".join(spec.name for spec in shared) or "none"
             raise ToolUnknownError(f"there is no tool named {name!r}; known: {known}", agent_id=name) from None
 
     def __contains__(self, name: object) -> bool:
@@ -402,12 +409,7 @@ class ToolRegistry:
         """Returns the specs of the tools that an owner has in a room, in order of name: those the room names, or all if
         it names none, and those of its own servers.
         """
-        return [
-            spec
-            for spec in self.list_specs()
-            if spec.is_visible_to(owner)
-            and ((spec.room is None and (room.tools is None or spec.name in room.tools)) or spec.room == room.id)
-        ]
+        return [spec for spec in self.list_specs() if spec.is_visible_to(owner) and spec.is_allowed_in(room)]
 
     def _invalidate_specs(self) -> None:
         self._specs = None

@@ -8,7 +8,7 @@ import typer
 
 from agent.core.errors import ConfigError
 from gateway.cli.session import load_command_settings
-from mcp_tools.client.config import McpServerConfig, read_servers
+from mcp_tools.client.config import McpServerConfig, read_servers, to_tool_alphabet
 
 if TYPE_CHECKING:
     from agent.core.settings import Settings
@@ -27,7 +27,6 @@ def login(
         raise ConfigError(f'MCP server {name!r} does not use a login; add "auth": "oauth" to its entry')
     from mcp_tools.client.oauth_flow import log_in  # noqa: PLC0415 - likewise
     from mcp_tools.client.oauth_tokens import LoginFile  # noqa: PLC0415 - likewise
-    from mcp_tools.client.remote_tool import to_tool_alphabet  # noqa: PLC0415 - the SDK of MCP; the other commands do without
 
     async def show(url: str) -> None:
         print(f"Open this address and log in; the browser returns to this machine:\n\n  {url}\n", flush=True)
@@ -42,7 +41,6 @@ def login(
 def logout(name: Name) -> None:
     """Delete the login for a server. The server itself is not notified."""
     from mcp_tools.client.oauth_tokens import LoginFile  # noqa: PLC0415 - likewise
-    from mcp_tools.client.remote_tool import to_tool_alphabet  # noqa: PLC0415 - the SDK of MCP; the other commands do without
 
     if not LoginFile(load_command_settings().data_dir / "mcp", to_tool_alphabet(name)).delete():
         raise ConfigError(f"nobody is logged in at the MCP server {name!r}")

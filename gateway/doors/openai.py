@@ -58,6 +58,7 @@ class ModelCard(BaseModel):
     owned_by: str = "stepgate"
     name: str = ""
     description: str = ""
+    suggestions: list[str] = Field(default=[], description="requests that a client may offer to begin with")
 
 
 class ModelList(BaseModel):
@@ -174,4 +175,10 @@ def _error_frame(failure: AgentFailure) -> str:
 
 
 def _to_model_card(room: Room) -> ModelCard:
-    return ModelCard(id=room.id, name=room.name or room.id, description=room.description, owned_by=room.owner)
+    return ModelCard(
+        id=room.id,
+        name=room.name or room.id,
+        description=room.description,
+        owned_by=room.owner,
+        suggestions=list(room.suggestions),
+    )

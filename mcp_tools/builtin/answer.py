@@ -60,7 +60,7 @@ class AnswerWithCitationsTool(TypedTool[AnswerInput, TailorOutput]):
         topics = tuple(topic.query for topic in parse_comparison(args.question))
         results = [
             await search_collections(
-                self._library.with_mode(context.retrieval_mode),
+                self._library.in_room(context.retrieval_mode, context.collections),
                 SearchKnowledgeInput(query=query, collection=args.collection, top_k=MAX_PASSAGES),
                 context.owner,
             )

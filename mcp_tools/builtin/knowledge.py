@@ -86,7 +86,7 @@ class SearchKnowledgeTool(TypedTool[SearchKnowledgeInput, SearchKnowledgeOutput]
     async def run(self, args: SearchKnowledgeInput, context: ToolContext) -> SearchKnowledgeOutput:
         """Returns the best passages of one or all collections."""
         return await search_collections(
-            self._library.with_mode(context.retrieval_mode), args, context.owner, context.model
+            self._library.in_room(context.retrieval_mode, context.collections), args, context.owner, context.model
         )
 
     def format_text(self, output: SearchKnowledgeOutput) -> str:

@@ -51,7 +51,7 @@ class ListDocumentsTool(TypedTool[ListDocumentsInput, ListDocumentsOutput]):
     async def run(self, args: ListDocumentsInput, context: ToolContext) -> ListDocumentsOutput:
         """Returns the names in order. An unknown collection has none."""
         listed = []
-        for name in await self._library.list_collections(context.owner):
+        for name in await self._library.in_room(None, context.collections).list_collections(context.owner):
             if args.collection in ("", name):
                 names = sorted(one.name for one in await self._library.list_documents(context.owner, name))
                 listed.append(ListedCollection(collection=name, count=len(names), documents=tuple(names[:MAX_SHOWN])))

@@ -161,6 +161,7 @@ class RoomCreateTool(_RoomTextTool, RoomTool[RoomCreateInput, RoomOutput]):
 
     async def run(self, args: RoomCreateInput, context: ToolContext) -> RoomOutput:
         """Creates it, owned by the caller."""
+        _refuse_servers(args.fields)
         editor = await self._authorize(context)
         fields = {**args.fields, "name": args.name, **({"description": args.description} if args.description else {})}
         return _to_output(await self._editor.create_room(fields, editor, args.room_id or None))
@@ -192,6 +193,7 @@ class RoomEditTool(_RoomTextTool, RoomTool[RoomEditInput, RoomOutput]):
             changes = {name: changes}
         if not isinstance(changes, dict):
             raise ToolInputError("name a field")
+        _refuse_servers(changes)
         editor = await self._authorize(context)
         return _to_output(await self._editor.edit_room(args.room_id, changes, editor, version=args.version or None))
 
@@ -239,6 +241,12 @@ def make_room_tools(editor: RoomEditor, authorize: AuthorizeEditor) -> tuple[Too
         RoomEditTool(editor, authorize),
         RoomDeleteTool(editor, authorize),
     )
+
+
+def _refuse_servers(fields: JsonObject) -> None:
+    """Raises `ToolInputError` for MCP servers: a person must be asked about each, in every room."""
+    if "mcp_servers" in fields:
+        raise ToolInputError("mcp_servers: use mcp_server_add and mcp_server_remove, which ask a person")
 
 
 @contextmanager

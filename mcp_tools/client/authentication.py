@@ -16,10 +16,11 @@ from mcp.shared.auth import OAuthToken
 from pydantic import ValidationError
 
 from agent.core.errors import ToolError
+from agent.net import SafeClient
 from agent.storage.credentials import Bearer, CredentialError, Credentials
-from mcp_tools.client.config import McpServerConfig
+from mcp_tools.client.checked_transport import CheckedTransport
+from mcp_tools.client.config import McpServerConfig, to_tool_alphabet
 from mcp_tools.client.oauth_tokens import Login, LoginFile
-from mcp_tools.client.remote_tool import to_tool_alphabet
 
 REFRESH_TIMEOUT_S = 20.0
 """Time limit of a token refresh, in seconds; the next connection tries again."""
@@ -33,8 +34,11 @@ class ServerAuthentication:
     `problem` says why the server rejected the last request's credential; empty if it did not.
     """
 
-    def __init__(self, folder: Path | None = None, credentials: Credentials | None = None) -> None:
-        self._folder, self._credentials = folder, credentials
+    def __init__(
+        self, folder: Path | None = None, credentials: Credentials | None = None, safe: SafeClient | None = None
+    ) -> None:
+        """With `safe` only the addresses that it allows are connected to."""
+        self._folder, self._credentials, self._safe = folder, credentials, safe
         self.problem = ""
         self.last_status = 200
         """The HTTP status of the last response to a POST."""
@@ -61,12 +65,25 @@ class ServerAuthentication:
             return auth
         return None
 
+    def read_secret_env(self, config: McpServerConfig) -> dict[str, str]:
+        """Returns the environment of a server's program that holds tokens. Blocks. Raises `ToolError` if one is
+        missing.
+        """
+        return {
+            variable: CredentialAuth(self._credentials, name, self).get_token()
+            for variable, name in config.secret_env.items()
+        }
+
     def make_http_client(
         self, headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None,
         auth: httpx2.Auth | None = None,
     ) -> httpx2.AsyncClient:  # fmt: skip
         """Returns the SDK's HTTP client, which also records rejected credentials."""
         client = create_mcp_http_client(headers, timeout, auth)
+        if self._safe is not None:
+            client = httpx2.AsyncClient(
+                headers=client.headers, timeout=client.timeout, auth=auth, transport=CheckedTransport(self._safe)
+            )
         client.event_hooks = {"response": [self._on_response]}
         return client
 

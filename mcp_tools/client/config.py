@@ -20,6 +20,7 @@ from pydantic import (
 )
 
 from agent.core.errors import ConfigError
+from agent.core.models import LOCAL_OWNER
 from mcp_tools.client.tool_overrides import ToolOverrides
 from mcp_tools.client.tool_pins import PinPolicy
 
@@ -74,7 +75,14 @@ class McpServerConfig(BaseModel):
         default=None, min_length=1, description="name of a bearer token in AGENT_CREDENTIALS_PATH"
     )
     oauth: OAuthClient = OAuthClient()
+    secret_env: Mapping[str, str] = Field(
+        default_factory=dict, description="further environment of a `command`: the name of a bearer token for each"
+    )
     room: str | None = Field(default=None, description="the only room that may use its tools; unset: every room")
+    owner: str = Field(default=LOCAL_OWNER, description="who may use its tools; `local` shares them with all")
+    public_only: bool = Field(
+        default=False, description="connect to public addresses and those in AGENT_FETCH_ALLOW_HOSTS only"
+    )
     idle_stop: float | None = Field(
         default=None,
         gt=0,
@@ -171,6 +179,9 @@ def read_servers(
     servers: dict[str, McpServerConfig] = {}
     problems: list[str] = []
     for name, entry in read_entries(path).items():
+        if "@" in name:  # names of the servers of rooms
+            problems.append(f"MCP server {name!r}: a name has no @")
+            continue
         try:
             expanded = expand(entry, os.environ if environment is None else environment)
             servers[str(name)] = config = McpServerConfig.model_validate(expanded)
@@ -227,7 +238,7 @@ def add_server(path: Path, name: str, entry: Mapping[str, Any], *, replace: bool
     except ValidationError as error:
         raise ConfigError(f"MCP server {name!r}: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from error
     data, entries = _load_file(path)
-    existing = next((other for other in entries if to_tool_prefix(other) == to_tool_prefix(name)), None)
+    existing = next((other for other in entries if to_tool_alphabet(other) == to_tool_alphabet(name)), None)
     if existing is not None and (existing != name or not replace):
         remedy = "--force replaces it" if existing == name else "both would have the same tool names; use another name"
         raise ConfigError(f"MCP server {name!r}: {path} has {existing!r} already; {remedy}")
@@ -267,9 +278,9 @@ def _write_file(path: Path, data: Mapping[str, Any]) -> None:
     draft.replace(path)
 
 
-def to_tool_prefix(name: str) -> str:
-    """Returns the server's name as it appears in tool names."""
-    return name.lower().replace("-", "_")
+def to_tool_alphabet(name: str) -> str:
+    """Returns a name in the alphabet of our tool names."""
+    return re.sub(r"[^a-z0-9_]", "_", name.lower()) or "x"
 
 
 def _expand_variable(match: re.Match[str], environment: Mapping[str, str]) -> str:

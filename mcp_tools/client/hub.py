@@ -20,13 +20,14 @@ import mcp_types as types
 from mcp import Client
 
 from agent.core.errors import ToolError
+from agent.net import SafeClient
 from agent.storage.credentials import Credentials
 from agent.tools import ToolRegistry
 from mcp_tools.client.authentication import ServerAuthentication
-from mcp_tools.client.config import McpServerConfig
+from mcp_tools.client.config import McpServerConfig, to_tool_alphabet
 from mcp_tools.client.errors import ConnectionEndedError, SessionUnknownError, describe_cause, make_call_error
 from mcp_tools.client.idle_stop import UsageTracker
-from mcp_tools.client.remote_tool import RemoteCall, get_connect_wait_s, to_tool_alphabet
+from mcp_tools.client.remote_tool import RemoteCall, get_connect_wait_s
 from mcp_tools.client.resources import find_resource_tools
 from mcp_tools.client.sanitize import format_names
 from mcp_tools.client.server_requests import ServerRequests
@@ -74,13 +75,14 @@ class McpServer:
         cache: Path,
         pinning: PinSettings | None,
         credentials: Credentials | None = None,
+        safe: SafeClient | None = None,
     ) -> None:
         self.name = name
         self.config = config
         self.status: Status = "disabled" if config.disabled else "connecting"
         self.reason = ""
         self._registration = ToolRegistration(self, registry, cache / f"{to_tool_alphabet(name)}.json", pinning)
-        self._authentication = ServerAuthentication(cache, credentials)
+        self._authentication = ServerAuthentication(cache, credentials, safe if config.public_only else None)
         self._usage = UsageTracker(config.idle_stop)
         self._requests = ServerRequests(name)
         self._listed_at = 0.0
@@ -309,9 +311,12 @@ class McpHub:
         cache: Path,
         pinning: PinSettings | None,
         credentials: Credentials | None = None,
+        safe: SafeClient | None = None,
     ) -> None:
+        """`safe` decides which addresses servers with `public_only` may have."""
+
         def build(name: str, config: McpServerConfig) -> McpServer:
-            return McpServer(name, config, registry, cache, pinning, credentials)
+            return McpServer(name, config, registry, cache, pinning, credentials, safe or SafeClient())
 
         self._build = build
         self.servers = {name: build(name, config) for name, config in servers.items()}
@@ -355,10 +360,11 @@ class McpHub:
 
     async def _stop_server(self, name: str) -> None:
         """Closes a server's connection and removes its tools. Its calls in progress fail."""
-        server, task = self.servers.pop(name), self._tasks.pop(name, None)
-        server.unregister_tools()
+        self.servers.pop(name).unregister_tools()
+        task = self._tasks.get(name)
         if task is not None:
             await self._end_tasks([task])
+            del self._tasks[name]  # not before: `aclose` waits for it if this is cancelled
 
     @staticmethod
     async def _end_tasks(tasks: Collection[asyncio.Task[None]]) -> None:

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -14,7 +13,7 @@ from agent.core.content_blocks import describe_block, is_plain_text
 from agent.core.errors import ToolError
 from agent.core.models import JsonObject
 from agent.tools import ToolAnnotations, ToolContext, ToolResult, ToolSpec
-from mcp_tools.client.config import McpServerConfig
+from mcp_tools.client.config import McpServerConfig, to_tool_alphabet
 from mcp_tools.client.sanitize import find_hidden_characters, sanitize_schema, sanitize_text
 from mcp_tools.client.schemas import MAX_CHARS, find_schema_problem
 from mcp_tools.client.tool_pins import ToolDefinition
@@ -87,6 +86,7 @@ class McpTool:
             timeout_s=server.config.timeout + get_connect_wait_s(server.config),
             origin=server.origin,
             room=server.config.room,
+            owner=server.config.owner,
         )
 
     @property
@@ -209,11 +209,6 @@ def make_local_tool_name(server: str, tool: str) -> str:
         return name
     digest = hashlib.sha256(f"{server}\x00{tool}".encode("utf-8", "surrogatepass")).hexdigest()[:6]
     return f"{name[: MAX_TOOL_NAME - 7]}_{digest}"
-
-
-def to_tool_alphabet(name: str) -> str:
-    """Returns a name in the alphabet of our tool names."""
-    return re.sub(r"[^a-z0-9_]", "_", name.lower()) or "x"
 
 
 def _describe_tool(tool: types.Tool) -> str:

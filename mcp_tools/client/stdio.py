@@ -9,7 +9,7 @@ import asyncio
 import logging
 import signal
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from time import monotonic
 
@@ -41,17 +41,25 @@ _CHUNK = 64 * 1024
 _MAX_LINE_BYTES = 300
 
 
+def _read_no_secrets(_: McpServerConfig) -> Mapping[str, str]:
+    return {}
+
+
 @asynccontextmanager
 async def stdio_transport(
-    name: str, config: McpServerConfig, ended: Callable[[], None] = lambda: None
+    name: str,
+    config: McpServerConfig,
+    ended: Callable[[], None] = lambda: None,
+    read_secret_env: Callable[[McpServerConfig], Mapping[str, str]] = _read_no_secrets,
 ) -> AsyncIterator[TransportStreams]:
     """Starts the server `name` and connects to it. Ends the process and its children with the connection.
 
-    `ended` is called when the process can send nothing more: the SDK notices only at the next request. Raises
+    `ended` is called when the process can send nothing more: the SDK notices only at the next request.
+    `read_secret_env` returns environment variables with secrets; it may block. Raises
     `ToolError` if the program cannot be started, has ended by itself (with its last lines), or was stopped (with the
     reason).
     """
-    process = await _start_process(name, config)
+    process = await _start_process(name, config, await asyncio.to_thread(read_secret_env, config))
     to_session, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     to_server, from_session = anyio.create_memory_object_stream[SessionMessage](0)
     stderr = _StderrReader(name)
@@ -83,12 +91,14 @@ async def stdio_transport(
             close_pipes(process)
 
 
-async def _start_process(name: str, config: McpServerConfig) -> asyncio.subprocess.Process:
+async def _start_process(
+    name: str, config: McpServerConfig, secret_env: Mapping[str, str]
+) -> asyncio.subprocess.Process:
     try:
         return await asyncio.create_subprocess_exec(
             config.command, *config.args,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-            env=get_default_environment() | dict(config.env), cwd=config.cwd, limit=_CHUNK,
+            env=get_default_environment() | dict(config.env) | dict(secret_env), cwd=config.cwd, limit=_CHUNK,
             start_new_session=True,  # its own process group, so that its children can be stopped with it
         )  # fmt: skip
     except FileNotFoundError as error:

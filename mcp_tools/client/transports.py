@@ -61,9 +61,9 @@ def make_client(
             client_info=types.Implementation(name="stepgate", title="Stepgate", version=version("stepgate")),
         )
 
-    if config.transport == "stdio":
-        return client(stdio_transport(name, config, ended))
     access = access or ServerAuthentication()
+    if config.transport == "stdio":
+        return client(stdio_transport(name, config, ended, access.read_secret_env))
     auth = access.make_auth(name, config)
     headers = dict(config.headers)
     if config.transport == "sse":

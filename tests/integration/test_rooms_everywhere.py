@@ -117,10 +117,10 @@ async def test_mcp_clients_manage_rooms(serve: Serve, tmp_path: Path) -> None:
         assert list((tmp_path / "data" / "rooms").iterdir()) == []
 
 
-async def run_tool(url: str, tool: str, room: str | None = None, key: str = "", **args: Any) -> dict[str, Any]:
+async def run_tool(base: str, tool: str, /, room: str | None = None, key: str = "", **args: Any) -> dict[str, Any]:
     """The response to an explicit call of a tool."""
     body = {"metadata": {"tool_calls": [{"tool": tool, "args": args}]}, "room": room}
-    async with httpx.AsyncClient(base_url=url, timeout=30, headers=bearer(key) if key else {}) as client:
+    async with httpx.AsyncClient(base_url=base, timeout=30, headers=bearer(key) if key else {}) as client:
         answered: dict[str, Any] = (await client.post("/v1/agent", json=body)).json()
         return answered
 

@@ -51,12 +51,12 @@ def validate_request(
         )
     for call in calls:
         try:
-            registry.get(call.tool)
+            spec = registry.get(call.tool).spec
         except ToolUnknownError as error:
             raise BadRequestError(error.message, param="metadata.tool_calls") from error
         if wanted is not None and call.tool not in wanted:
             raise BadRequestError(f"{call.tool!r} is not among metadata.tools", param="metadata.tool_calls")
-        if room.tools is not None and call.tool not in room.tools:
+        if not spec.is_allowed_in(room):
             raise BadRequestError(
                 f"the room {room.id!r} does not allow the tool {call.tool!r}", param="metadata.tool_calls"
             )

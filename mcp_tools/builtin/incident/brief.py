@@ -144,7 +144,7 @@ class BuildIncidentBriefTool(TypedTool[BuildIncidentBriefInput, BuildIncidentBri
         given = {"severity": args.severity, "priority": args.priority}
         level, _ = classify(args.query, {name: value for name, value in given.items() if value.strip()})
         args = args.model_copy(update={"query": remove_pasted_logs(args.query)})
-        library, owner = self._library.with_mode(context.retrieval_mode), context.owner
+        library, owner = self._library.in_room(context.retrieval_mode, context.collections), context.owner
         where = (library, owner, self._knowledge)
         documents, _ = await find_documents(*where, args.query, args.limit, args.service, severity)
         runbooks = [one for one in documents if one.kind == "runbook"][:MAX_RUNBOOKS]

@@ -111,7 +111,7 @@ class SearchPreviousIssuesTool(TypedTool[SearchPreviousIssuesInput, SearchPrevio
         args = args.model_copy(update={"query": remove_pasted_logs(args.query)})
         most = max(args.limit, CANDIDATES_OF_A_MODEL) if args.use_llm_rerank else args.limit
         issues, filters, note = await find_previous_issues(
-            self._library.with_mode(context.retrieval_mode),
+            self._library.in_room(context.retrieval_mode, context.collections),
             context.owner,
             self._collection,
             args.query,

@@ -109,7 +109,7 @@ class SearchIncidentKnowledgeTool(TypedTool[SearchIncidentKnowledgeInput, Search
         """Returns the documents, each with its best passage."""
         args = args.model_copy(update={"query": remove_pasted_logs(args.query)})
         found, note = await find_documents(
-            self._library.with_mode(context.retrieval_mode),
+            self._library.in_room(context.retrieval_mode, context.collections),
             context.owner,
             self._collection,
             args.query,

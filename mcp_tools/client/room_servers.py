@@ -1,0 +1,54 @@
+"""MCP servers of rooms as configurations of the client: usable in their room only, at public addresses only."""
+
+import logging
+from collections.abc import Iterable
+
+from pydantic import ValidationError
+
+from agent.core.models import Room, RoomServer
+from agent.studio.room_server_checks import find_server_problems
+from mcp_tools.client.config import McpServerConfig
+from mcp_tools.client.tool_overrides import ToolOverrides
+
+log = logging.getLogger(__name__)
+
+
+def make_server_name(room_id: str, name: str) -> str:
+    """Returns the name of a room's server: `orders@support`. No server of the operator's file has an `@`."""
+    return f"{name}@{room_id}"
+
+
+def collect_room_servers(rooms: Iterable[Room]) -> dict[str, McpServerConfig]:
+    """Returns the servers of all rooms by name. A room whose servers break a rule, which a file edited by hand may do,
+    has none.
+    """
+    found: dict[str, McpServerConfig] = {}
+    for room in rooms:
+        if not room.mcp_servers:
+            continue
+        if problem := next(find_server_problems(room), None):
+            log.debug("the servers of the room %s are not used: %s", room.id, problem)
+            continue
+        for name, server in room.mcp_servers.items():
+            try:
+                found[make_server_name(room.id, name)] = _make_config(room, server)
+            except ValidationError as error:
+                log.warning("the server %s of the room %s is not used: %s", name, room.id, error.errors()[0]["msg"])
+    return found
+
+
+def _make_config(room: Room, server: RoomServer) -> McpServerConfig:
+    return McpServerConfig(
+        transport=server.transport if server.url else "stdio",
+        url=server.url,
+        command=server.command,
+        args=server.args,
+        env=server.env,
+        secret_env=server.secret_env,
+        credential=server.credential,
+        timeout=server.timeout,
+        tools=ToolOverrides(allow=server.allow, deny=server.deny, approve=server.approve),
+        room=room.id,
+        owner=room.owner,
+        public_only=True,
+    )

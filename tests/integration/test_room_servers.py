@@ -1,0 +1,228 @@
+"""MCP servers of a room's own: usable there only, at allowed addresses only, with credentials of the room's owner."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from mcp import Client
+
+from tests.integration.conftest import Serve
+from tests.integration.test_cli import stepgate
+from tests.integration.test_keys import bearer, created_key
+from tests.integration.test_rooms import client_of, create
+from tests.integration.test_rooms_everywhere import call, run_tool
+from tests.support import warm
+from tests.support.mcp_client import offered
+
+
+def stdio() -> dict[str, Any]:
+    """The fields of a room's server that a command starts."""
+    entry = warm.server("tests.support.mcp_server_basic", "stdio")
+    return {name: entry[name] for name in ("command", "args", "env") if name in entry}
+
+
+async def wait_until(holds: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(40):
+        while not await holds():  # noqa: ASYNC110 - the rooms are followed by polling too
+            await asyncio.sleep(0.1)
+
+
+async def tool_names(client: httpx.AsyncClient) -> list[str]:
+    return [tool["name"] for tool in (await client.get("/v1/tools")).json()["data"]]
+
+
+async def find_echo(client: httpx.AsyncClient, room: str) -> str:
+    """The name of the tool `echo` of that room's server, once it is there."""
+    found = list[str]()
+
+    async def is_there() -> bool:
+        found[:] = [name for name in await tool_names(client) if f"_{room}__echo" in name]
+        return bool(found)
+
+    await wait_until(is_there)
+    return found[0]
+
+
+@pytest.mark.row("S002-51")
+async def test_a_rooms_server_is_usable_in_this_room_only(serve: Serve) -> None:
+    async with serve() as url, client_of(url) as client:
+        await create(client, name="Ours", tools=["calculator"], mcp_servers={"notes": stdio()})
+        await create(client, name="Other")
+        echo = await find_echo(client, "ours")
+        said = await run_tool(url, echo, room="ours", text="hello")
+        assert "echo: hello" in json.dumps(said), said
+        for room in ("other", "stepgate"):
+            refused = await run_tool(url, echo, room=room, text="hello")
+            assert "echo: hello" not in json.dumps(refused)
+        graph = (await client.get("/v1/studio/graph")).json()
+        assert {"source": "room:ours", "kind": "has", "target": "server:notes@ours"} in graph["links"]
+        assert {"source": "room:ours", "kind": "uses", "target": f"tool:{echo}"} in graph["links"]
+        assert {"source": "room:other", "kind": "may use", "target": f"tool:{echo}"} not in graph["links"]
+        async with Client(f"{url}/mcp/all") as mcp:
+            assert echo not in [tool.name for tool in (await mcp.list_tools()).tools]
+        assert (await client.delete("/v1/rooms/ours")).status_code == 204
+
+        async def is_gone() -> bool:
+            return echo not in await tool_names(client)
+
+        await wait_until(is_gone)
+
+
+@pytest.mark.row("S002-51")
+async def test_servers_by_talking_ask_a_person_connect_and_are_removed(serve: Serve) -> None:
+    with offered("mcp_server_basic", "http") as entry:
+        host = entry["url"].split("/")[2]
+        async with serve(fetch_allow_hosts=(host,)) as url, client_of(url) as client:
+            await create(client, name="Ours")
+            asked = await run_tool(url, "mcp_server_add", room_id="ours", name="notes", url=entry["url"])
+            assert asked["metadata"]["status"] == "awaiting_approval", asked
+            assert (await client.get("/v1/rooms/ours")).json()["room"]["mcp_servers"] == {}
+            run = asked["metadata"]["run_id"]
+            assert (await client.post(f"/v1/runs/{run}/approve", json={})).is_success
+            echo = await find_echo(client, "ours")
+            async with Client(f"{url}/mcp") as mcp:
+                listed = (await call(mcp, "mcp_servers_list", room_id="ours"))["servers"]
+                assert [(one["name"], one["state"].split(",")[0]) for one in listed] == [("notes", "ready")]
+                tested = await call(mcp, "mcp_server_test", room_id="ours", name="notes")
+                assert (tested["is_ready"], echo in tested["tools"]) == (True, True)
+                assert "has no MCP server 'gone'" in await call(mcp, "mcp_server_test", room_id="ours", name="gone")
+                again = await call(mcp, "mcp_server_add", room_id="ours", name="notes", url=entry["url"])
+                assert "has an MCP server 'notes' already" in again
+                removed = await call(mcp, "mcp_server_remove", room_id="ours", name="notes")
+                assert removed == {"room_id": "ours", "removed": "notes"}
+            assert echo not in await tool_names(client)
+            assert "mcp_servers" not in (await client.get("/v1/rooms/ours")).json()["yaml"]
+
+
+async def test_a_server_that_does_not_answer_is_told_and_stops_nothing(serve: Serve) -> None:
+    async with serve() as url, client_of(url) as client, Client(f"{url}/mcp") as mcp:
+        broken = {"command": sys.executable, "args": ["-c", "raise SystemExit('no such thing')"]}
+        await create(client, name="Ours", tools=["calculator"], mcp_servers={"broken": broken})
+        tested = await call(mcp, "mcp_server_test", room_id="ours", name="broken")
+        assert (tested["is_ready"], "down" in tested["state"]) == (False, True)
+        assert "no such thing" in tested["state"]
+        run = await client.post("/v1/agent", json={"prompt": "What is 6*7?", "room": "ours"})
+        assert "42" in run.json()["response"]
+        ready = await client.get("/ready")
+        assert (ready.status_code, "broken@ours" in ready.text) == (200, False)
+
+
+async def test_an_internal_address_is_not_connected_to(serve: Serve) -> None:
+    with offered("mcp_server_basic", "http") as entry:
+        async with serve() as url, client_of(url) as client, Client(f"{url}/mcp") as mcp:
+            await create(client, name="Ours", mcp_servers={"notes": {"url": entry["url"]}})
+            tested = await call(mcp, "mcp_server_test", room_id="ours", name="notes")
+            assert tested["is_ready"] is False
+            assert "AGENT_FETCH_ALLOW_HOSTS" in tested["state"], tested["state"]
+
+
+@pytest.mark.parametrize(
+    ("servers", "reason"),
+    [
+        ({"notes": {}}, "mcp_servers.notes.url: give either a `url` or a `command`"),
+        ({"notes": {"url": "https://x.example", "command": "x"}}, "give either a `url` or a `command`"),
+        ({"notes": {"url": "ftp://x.example"}}, "it must begin with http:// or https://"),
+        ({"notes": {"url": "https://u:p@x.example"}}, "name a `credential`"),
+        ({"notes": {"url": "http://x.example", "credential": "c"}}, "it must begin with https://"),
+        ({"notes": {"url": "https://x.example:99999999"}}, "it must begin with http:// or https://"),
+        ({"Notes Server": {"url": "https://x.example"}}, "use 1 to 24 of the characters"),
+        ({"a__b": {"url": "https://x.example"}}, "use 1 to 24 of the characters"),
+        ({"n" * 25: {"url": "https://x.example"}}, "use 1 to 24 of the characters"),
+        ({"notes": {"url": "https://x.example", "colour": 1}}, "mcp_servers.notes.colour: there is no such field"),
+        ({"notes": {"url": "https://x.example", "env": {"A": "b"}}}, "are for a `command`"),
+        ({"notes": {"command": "x", "env": {"1-A": "b"}}}, "no name of an environment variable"),
+        ({"notes": {"command": "x", "env": {"TOKEN": "ghp_" + "a1B2" * 9}}}, "env: it seems to hold a secret"),
+        ({"notes": {"command": "x", "args": ["a"] * 101}}, "args: at most 100 values"),
+        ({"notes": {"command": "x", "args": ["\0"]}}, "without null characters"),
+        ({f"n{number}": {"url": "https://x.example"} for number in range(11)}, "at most 10 are allowed"),
+        ({"notes": {"url": "https://x.example", "timeout": 0}}, "mcp_servers.notes.timeout: it must be more than 0"),
+        ([], "mcp_servers: write a map of names and values"),
+    ],
+)
+async def test_a_server_that_cannot_be_is_refused(serve: Serve, servers: Any, reason: str) -> None:
+    async with serve() as url, client_of(url) as client:
+        response = await client.post("/v1/rooms", json={"name": "Ours", "mcp_servers": servers})
+        assert response.status_code == 400, response.text
+        assert response.json()["error"]["details"]["stage"] == "check_config"
+        assert reason in response.json()["error"]["message"]
+        assert (await client.get("/v1/rooms/ours")).status_code == 404
+
+
+async def test_other_owners_start_no_program_and_name_only_their_credentials(serve: Serve, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    async with serve(require_key="always") as url:
+        anna = await created_key(data, "anna", "--owner", "anna", "--scopes", "admin,agent")
+        bob = await created_key(data, "bob", "--owner", "bob", "--scopes", "agent")
+        async with client_of(url, headers=bearer(anna)) as client:
+            for server, reason in (
+                ({"command": sys.executable}, "only shared rooms start programs"),
+                ({"url": "https://x.example", "credential": "notes"}, "does not belong to 'anna'"),
+                ({"url": "https://x.example", "credential": "bob/notes"}, "does not belong to 'anna'"),
+            ):
+                refused = await client.post("/v1/rooms", json={"name": "Ours", "mcp_servers": {"notes": server}})
+                assert (refused.status_code, reason in refused.text) == (400, True), refused.text
+            own = {"url": "https://x.example", "credential": "anna/notes"}
+            await create(client, name="Ours", mcp_servers={"notes": own})
+            secrets = (await client.get("/v1/studio/secrets")).json()["data"]
+            assert secrets == [
+                {"name": "anna/notes", "kind": "credential", "configured": False, "problem": "", "used_by": ["ours"]}
+            ]
+        async with client_of(url, headers=bearer(bob)) as client:
+            assert "room:ours" not in json.dumps((await client.get("/v1/studio/graph")).json())
+            told = await run_tool(url, "mcp_server_add", key=bob, room_id="ours", name="x", url="https://x.example")
+            assert "only by API keys with the scope 'admin'" in json.dumps(told)
+
+
+async def test_plans_add_no_server_without_asking(serve: Serve) -> None:
+    async with serve() as url, client_of(url) as client, Client(f"{url}/mcp") as mcp:
+        await create(client, name="Ours")
+        for tool, args in (
+            ("room_edit", {"room_id": "ours", "field": "mcp_servers.x.command", "value": "id"}),
+            ("room_create", {"name": "New", "fields": {"mcp_servers": {"x": {"command": "id"}}}}),
+        ):
+            assert "use mcp_server_add" in await call(mcp, tool, **args)
+        assert (await client.get("/v1/rooms/ours")).json()["room"]["mcp_servers"] == {}
+
+
+async def test_suggestions_are_given_to_clients(serve: Serve) -> None:
+    async with serve() as url, client_of(url) as client:
+        await create(client, name="Ours", suggestions=["What is 2+2?"])
+        assert (await client.get("/v1/models/ours")).json()["suggestions"] == ["What is 2+2?"]
+
+
+async def test_the_tools_of_a_rooms_server_wait_for_a_review_where_the_operator_says_so(
+    serve: Serve, tmp_path: Path
+) -> None:
+    async with serve(mcp_pin="review") as url, client_of(url) as client, Client(f"{url}/mcp") as mcp:
+        await create(client, name="Ours", mcp_servers={"notes": stdio()})
+        tested = await call(mcp, "mcp_server_test", room_id="ours", name="notes")
+        assert (tested["tools"], "echo" in tested["quarantined"]) == ([], True)
+        command = ("mcp-servers", "review", "notes@ours", "--accept", "echo")
+        code, output = await asyncio.to_thread(stepgate, tmp_path, *command)
+        assert code == 0, output
+        said = await run_tool(url, await find_echo(client, "ours"), room="ours", text="hello")
+        assert "echo: hello" in json.dumps(said)
+
+
+async def test_a_room_with_collections_reads_only_these(serve: Serve) -> None:
+    async with serve() as url, client_of(url) as client:
+        for name, text in (("law", "The zebra law is strict."), ("zoo", "The zebra eats hay.")):
+            files = {"file": (f"{name}.md", text.encode())}
+            added = await client.post("/v1/documents", files=files, data={"collection": name})
+            assert added.is_success, added.text
+        await create(client, name="Ours", collections=["zoo"], tools=["search_knowledge", "list_documents"])
+        found = json.dumps(await run_tool(url, "search_knowledge", room="ours", query="zebra"))
+        assert ("eats hay" in found, "is strict" in found) == (True, False)
+        refused = json.dumps(await run_tool(url, "search_knowledge", room="ours", query="zebra", collection="law"))
+        assert ("there is no collection 'law'" in refused, "is strict" in refused) == (True, False)
+        listed = json.dumps(await run_tool(url, "list_documents", room="ours"))
+        assert ("zoo" in listed, "law" in listed) == (True, False)
+        everywhere = json.dumps(await run_tool(url, "search_knowledge", query="zebra", collection="law"))
+        assert "is strict" in everywhere
+        wrong = await client.post("/v1/rooms", json={"name": "Wrong", "collections": [" "]})
+        assert "collections.0: use 1 to 200 characters" in wrong.text
