@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from agent.core.errors import AgentFailure
 from agent.core.events import RunCreated, RunFailed, RunWaiting
