@@ -3,6 +3,7 @@
 Only callers who administer may call them: see `AuthorizeEditor`.
 """
 
+import json
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import ClassVar
@@ -113,8 +114,7 @@ class _RoomTextTool:
 
     def format_text(self, output: RoomOutput) -> str:
         """Returns the id, what is wrong, and the YAML."""
-        error = f"\nNot served as it is: {output.error}" if output.error else ""
-        return f"Room {output.id} ({output.origin}, version {output.version or 'none'}){error}\n{output.yaml}".rstrip()
+        return format_room(output)
 
 
 class RoomShowTool(_RoomTextTool, RoomTool[RoomShowInput, RoomOutput]):
@@ -176,7 +176,14 @@ class RoomEditInput(_Arguments):
     version: str = Field(default="", description="the version that was read; the edit fails if it has changed")
 
 
-class RoomEditTool(_RoomTextTool, RoomTool[RoomEditInput, RoomOutput]):
+class RoomEditOutput(RoomOutput):
+    """The room after an edit. `before` is the field's value before it, so that it can be set again."""
+
+    field: str
+    before: JsonValue
+
+
+class RoomEditTool(RoomTool[RoomEditInput, RoomEditOutput]):
     """Edits one field of a room."""
 
     name = "room_edit"
@@ -184,9 +191,9 @@ class RoomEditTool(_RoomTextTool, RoomTool[RoomEditInput, RoomOutput]):
     annotations = _EFFECT
     keywords = (*_KEYWORDS, "edit", "change", "set", "add")
     Input = RoomEditInput
-    Output = RoomOutput
+    Output = RoomEditOutput
 
-    async def run(self, args: RoomEditInput, context: ToolContext) -> RoomOutput:
+    async def run(self, args: RoomEditInput, context: ToolContext) -> RoomEditOutput:
         """Sets the field; everything else of the text stays."""
         changes: JsonValue = args.value
         for name in reversed(args.field.split(".")):
@@ -195,7 +202,14 @@ class RoomEditTool(_RoomTextTool, RoomTool[RoomEditInput, RoomOutput]):
             raise ToolInputError("name a field")
         _refuse_servers(changes)
         editor = await self._authorize(context)
-        return _to_output(await self._editor.edit_room(args.room_id, changes, editor, version=args.version or None))
+        before = _read_field(await self._editor.get_room(args.room_id, editor), args.field)
+        edited = await self._editor.edit_room(args.room_id, changes, editor, version=args.version or None)
+        return RoomEditOutput(**_to_output(edited).model_dump(), field=args.field, before=before)
+
+    def format_text(self, output: RoomEditOutput) -> str:
+        """Returns the room, and the value that the field had before."""
+        before = json.dumps(output.before, ensure_ascii=False)
+        return f"{format_room(output)}\n\nBefore, {output.field} was {before}."
 
 
 class RoomDeleteInput(_Arguments):
@@ -206,9 +220,10 @@ class RoomDeleteInput(_Arguments):
 
 
 class RoomDeleteOutput(BaseModel):
-    """The id of the deleted room."""
+    """The id of the deleted room, and its YAML, from which it can be made again."""
 
     deleted: str
+    yaml: str
 
 
 class RoomDeleteTool(RoomTool[RoomDeleteInput, RoomDeleteOutput]):
@@ -224,12 +239,13 @@ class RoomDeleteTool(RoomTool[RoomDeleteInput, RoomDeleteOutput]):
     async def run(self, args: RoomDeleteInput, context: ToolContext) -> RoomDeleteOutput:
         """Deletes it."""
         editor = await self._authorize(context)
+        view = await self._editor.get_room(args.room_id, editor)
         await self._editor.delete_room(args.room_id, editor, version=args.version or None)
-        return RoomDeleteOutput(deleted=args.room_id)
+        return RoomDeleteOutput(deleted=args.room_id, yaml=view.text)
 
     def format_text(self, output: RoomDeleteOutput) -> str:
         """Returns one sentence."""
-        return f"Deleted the room {output.deleted}."
+        return f"Deleted the room {output.deleted}. It was:\n\n```yaml\n{output.yaml.strip()}\n```"
 
 
 def make_room_tools(editor: RoomEditor, authorize: AuthorizeEditor) -> tuple[Tool, ...]:
@@ -257,6 +273,20 @@ def refuse_as_input() -> Iterator[None]:
     except (ValidationError, ConflictError, RoomUnknownError, ScopeError) as error:
         stage = error.details.get("stage")
         raise ToolInputError(f"{error.message}{f' (stage: {stage})' if stage else ''}") from error
+
+
+def format_room(room: RoomOutput) -> str:
+    """Returns the id, what is wrong, and the YAML."""
+    error = f"\nNot served as it is: {room.error}" if room.error else ""
+    return f"Room {room.id} ({room.origin}, version {room.version or 'none'}){error}\n{room.yaml}".rstrip()
+
+
+def _read_field(view: RoomView, field: str) -> JsonValue:
+    """Returns the value of a field, such as `budgets.max_steps`; None if the room has none of this name."""
+    value: JsonValue = view.room.model_dump(mode="json") if view.room is not None else None
+    for name in field.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 def _to_line(view: RoomView) -> RoomLine:

@@ -90,6 +90,20 @@ async def test_an_mcp_client_makes_a_room_by_talking(serve: Serve, tmp_path: Pat
     assert (tmp_path / "data" / "rooms" / "support-team.yaml").exists()
 
 
+async def test_an_mcp_client_answers_the_question_of_the_studio(serve: Serve) -> None:
+    rules = (
+        routes(MAKE, about="What should it be called?"),
+        routes(intent("room_management", "create"), question="What should it be called?"),
+    )
+    async with serve(script(*rules)) as url, Client(f"{url}/mcp") as client:
+        task = {"task": "make a room", "room": "studio"}
+        asked: Any = (await client.call_tool("agent_run", task)).structured_content
+        assert asked["status"] == "awaiting_input", asked
+        reply = {"run_id": asked["run_id"], "answer": "Support Team"}
+        going: Any = (await client.call_tool("run_respond", reply)).structured_content
+    assert going["status"] == "awaiting_approval", going
+
+
 @pytest.mark.row("S002-44", "S002-45", "S002-46", "S002-48", "S002-49")
 async def test_ag_ui_shows_routing_sub_agents_and_their_calls(serve: Serve) -> None:
     rules = (

@@ -64,7 +64,7 @@ async def test_what_was_made_can_be_taken_back(serve: Serve, tmp_path: Path) -> 
         asked = await ask(url, "undo that", conversation_id="c1")
         assert "room_delete" in asked["response"]
         undone = await ask(url, "yes", conversation_id="c1")
-    assert undone["response"] == "Deleted the room support-team."
+    assert undone["response"].startswith("Deleted the room support-team. It was:\n\n```yaml\nname: Support Team")
     assert names_of(tmp_path) == []
 
 
@@ -90,6 +90,15 @@ async def test_an_edit_is_taken_back_from_what_the_talk_says(serve: Serve, model
         assert (await client.get("/v1/rooms/desk")).json()["description"] == "Sums"
     asked = [one["body"]["messages"][1]["content"] for one in model_server.requests() if one["purpose"] == "subagent"]
     assert "it was Sums." in asked[-1], "the sub-agent sees the talk"
+
+
+async def test_an_edit_of_one_call_tells_what_was_there_before(serve: Serve) -> None:
+    edit = intent("room_management", "room_edit", room_id="desk", field="description", value="Times")
+    async with serve(script(routes(edit))) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        assert (await client.post("/v1/rooms", json={"name": "Desk", "description": "Sums"})).status_code == 201
+        edited = await approve(url, await ask(url, "desk is about times now"))
+    assert edited["response"].endswith('Before, description was "Sums".')
+    assert edited["metadata"]["usage"]["model_calls"] == 1
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from tests.integration.test_studio_routing import approve, ask, lines_of
 from tests.support.script import script
 from tests.support.scripted_server import ScriptedServer
 from tests.support.studio import acts, concludes, intent, routes
-from tests.support.tool_scripts import CODE, ToolScript
+from tests.support.tool_scripts import APPROVED, CODE, WRITES_CODE, ToolScript
 
 NAME = "convert_part_number"
 GENERATE = intent("tool_generation", "tool_generate", description="Convert our part numbers: A-12 becomes 12A.")
@@ -98,6 +98,28 @@ async def test_a_tool_that_cannot_be_made_leaves_nothing_and_the_reason(serve: S
         assert (await client.get("/v1/studio/tools")).json()["data"] == []
     (call,) = [line for line in lines_of(failed, "tool") if line["title"] == "tool_generate"]
     assert call["status"] == "failed"
+
+
+@pytest.mark.row("S002-13", "S002-14")
+async def test_a_critic_is_heard_and_one_that_never_agrees_ends_after_three_rounds(
+    serve: Serve, model_server: ScriptedServer
+) -> None:
+    issue = {"approved": False, "issues": ["say which form is meant"], "suggestions": [], "severity": "major"}
+    heard = (routes(GENERATE), *ToolScript(codes=(CODE, BETTER), reviews=(issue, APPROVED)).rules())
+    async with serve(script(*heard)) as url:
+        made = await ask(url, "write a tool that converts our part numbers")
+    assert "write it as A-12" in made["response"]
+    written = [one["body"]["messages"] for one in model_server.requests() if WRITES_CODE in json.dumps(one["body"])]
+    assert ["say which form is meant" in json.dumps(messages) for messages in written] == [False, True]
+    deaf = (routes(GENERATE), *ToolScript(reviews=(issue,)).rules(), concludes("It could not be made."))
+    async with serve(script(*deaf)) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        await client.delete(f"/v1/studio/tools/{NAME}")
+        failed = await ask(url, "write a tool that converts our part numbers")
+        assert (await client.get("/v1/studio/tools")).json()["data"] == []
+    assert "Nothing was changed" in failed["response"]
+    assert "say which form is meant" in failed["response"]
+    rounds = [WRITES_CODE in json.dumps(one["body"]) for one in model_server.requests()]
+    assert sum(rounds) == 3
 
 
 @pytest.mark.row("S002-18")
