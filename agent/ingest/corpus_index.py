@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 
-from agent.core.errors import EmbedderError, VectorSpaceError
 from agent.core.models import JsonObject
 from agent.ingest.chunkers import FixedChunker
 from agent.ingest.collection_lock import lock_collection
@@ -16,13 +15,13 @@ from agent.ingest.corpus import CorpusDocument, Faults, Progress, read_corpus
 from agent.ingest.corpus_fields import INDEX_WORDS, SERVICE_FIELDS, SEVERITY_FIELDS
 from agent.ingest.index_writer import IndexWriter
 from agent.ingest.templates import from_template
-from agent.llm.embedder import Embedded, Embedder
+from agent.llm.embedder import Embedder
 from agent.search.documents import Document, DocumentStore, PassageRange, make_document_id
 from agent.search.lexical import LexicalIndex, Passage
 from agent.search.models import Chunk, ParsedChunk, ParserOutput
 from agent.search.naming import validate_collection_name
 from agent.search.severity import normalize_name, parse_severity
-from agent.search.vector_search import build_entries, embed_passages
+from agent.search.vector_search import build_entries
 from agent.storage.vectors import VectorIndex
 
 SOURCE_PREFIX = "corpus:"
@@ -175,7 +174,9 @@ class CorpusIndexer:
         """Writes documents, new passages before old ones are deleted; returns the embedder of their vectors."""
         passages = [passage for item in batch for passage in item.passages]
         replaced = [item.known.document_id for item in batch if item.known is not None]
-        made = await self._embed(owner, writer, report, passages, replaced)
+        made = await writer.embed(passages, replaced)
+        if writer.vector_failure and writer.vector_failure not in report.notes:
+            report.notes.append(writer.vector_failure)
         await self._lexical.put(report.collection, passages, owner=owner)
         if made is not None:
             await self._vectors.put(writer.sets.serving, build_entries(passages, made, owner=owner))
@@ -192,27 +193,6 @@ class CorpusIndexer:
             report.changed += old is not None
         report.chunks += len(passages)
         return space
-
-    async def _embed(
-        self, owner: str, writer: IndexWriter, report: BuildReport, passages: Sequence[Passage], replaced: Sequence[str]
-    ) -> Embedded | None:
-        """Returns vectors, or None without a working embedder; passages are then found by words only."""
-        if self._embedder is None or not writer.makes_vectors:
-            return None
-        try:
-            return await embed_passages(
-                passages,
-                self._embedder,
-                self._vectors,
-                owner=owner,
-                collection=report.collection,
-                name=writer.sets.serving,
-                documents=replaced,
-            )
-        except (EmbedderError, VectorSpaceError) as error:
-            writer.vector_failure = f"no vectors: {error.message}"
-            report.notes.append(writer.vector_failure)
-            return None
 
     async def _prune(
         self, writer: IndexWriter, known: Mapping[str, Document], seen: set[str], report: BuildReport, *, prune: bool

@@ -59,7 +59,8 @@ class IndexWriter:
         """
         document = _with_distinct_id(document, len(chunks), known)
         passages = [_passage(document, chunk) for chunk in chunks]
-        made = await self._embed(passages, known) if vectors and passages else None
+        replaced = [] if known is None else [known.document_id, *(one.document_id for one in known.stale)]
+        made = await self.embed(passages, replaced) if vectors and passages else None
         reading = PassageRange(document.document_id, len(passages))
         old = self._replaced_readings(reading, known)
         placed = replace(
@@ -122,12 +123,12 @@ class IndexWriter:
         former = (*known.stale, PassageRange(known.document_id, len(known.chunk_ids)))
         return tuple(one for one in former if one.document_id != reading.document_id)
 
-    async def _embed(self, passages: Sequence[Passage], known: Document | None) -> Embedded | None:
-        """Returns vectors, or None without a working embedder; passages are then found by words only."""
+    async def embed(self, passages: Sequence[Passage], replaced: Sequence[str]) -> Embedded | None:
+        """Returns vectors, or None without a working embedder; passages are then found by words only.
+
+        Passages that stand unchanged in the `replaced` documents keep their vectors."""
         if self.embedder is None or self.vector_failure:
             return None
-        # Passages that have not changed keep their vectors.
-        replaced = [] if known is None else [known.document_id, *(one.document_id for one in known.stale)]
         try:
             return await embed_passages(
                 passages,

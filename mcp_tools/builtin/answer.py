@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from dataclasses import replace
 from functools import partial
 
 from pydantic import BaseModel, Field
@@ -13,7 +14,7 @@ from agent.grounded_answers.from_tool_results import add_file_links, read_clarif
 from agent.grounded_answers.generate import write_answer
 from agent.ingest.collections import Library
 from agent.planning.compare import parse_comparison
-from agent.tools import READ_ONLY, ToolContext, ToolModel, TypedTool
+from agent.tools import READ_ONLY, ToolContext, ToolModel, ToolResult, TypedTool
 from mcp_tools.builtin.knowledge import SearchKnowledgeInput, search_collections
 
 log = logging.getLogger(__name__)
@@ -54,6 +55,12 @@ class AnswerWithCitationsTool(TypedTool[AnswerInput, TailorOutput]):
         super().__init__()
         self._library = library
         self._browser_url = browser_url
+
+    async def call(self, args: JsonObject, context: ToolContext) -> ToolResult:
+        """Calls the tool. The list of the sources follows the answer, except if a form was asked for."""
+        output = await self.run(self.Input.model_validate(args), context)
+        result = self.make_result(output)
+        return replace(result, text=output.content) if args.get("formatting_instructions") else result
 
     async def run(self, args: AnswerInput, context: ToolContext) -> TailorOutput:
         """Searches for each side of the question and answers from the passages."""

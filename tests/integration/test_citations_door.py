@@ -189,6 +189,23 @@ async def test_the_tool_answers_over_mcp_with_citations_that_can_be_proved(serve
             assert "there is no collection 'nope'" in str(wrong.content)
 
 
+@pytest.mark.row("S003-30")
+async def test_the_tool_called_by_name_answers_in_exactly_the_form_that_was_asked_for(serve: Serve) -> None:
+    async with serve() as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        await upload(client, "handbook.md", HANDBOOK)
+
+        async def answer(form: str) -> str:
+            args = {"question": HOW_MANY, "formatting_instructions": form}
+            body = {"metadata": {"tool_calls": [{"tool": "answer_with_citations", "args": args}]}}
+            response: str = (await client.post("/v1/agent", json=body)).json()["response"]
+            return response
+
+        assert json.loads(await answer("as JSON"))["statements"][0]["citations"] == [1]
+        assert all(line.startswith("- ") for line in (await answer("as a bullet list")).splitlines())
+        assert all(line.startswith("|") for line in (await answer("as a table")).splitlines())
+        assert (await answer("")).endswith("\n\n[1] handbook.md")
+
+
 async def test_open_webui_gets_name_page_quote_and_address(serve: Serve) -> None:
     model = script(says("Train tickets are booked by the travel department [1]. It is 99 [1].", to="completion"))
     async with serve(model, public_url="http://gate") as url, httpx.AsyncClient(base_url=url, timeout=30) as client:

@@ -10,6 +10,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 import docx
+from docx.oxml import parse_xml
 from openpyxl import Workbook  # type: ignore[import-untyped]
 from pptx import Presentation
 from pptx.util import Pt
@@ -101,6 +102,24 @@ def word(*, title: str = "Report", rows: Rows = (), paragraphs: Sequence[str] = 
         for cells, row in zip(table.rows, rows, strict=True):
             for cell, text in zip(cells.cells, row, strict=True):
                 cell.text = text
+    return _saved(document.save)
+
+
+def word_with_box(text: str, description: str) -> bytes:
+    """A docx with a numbered list, and a described picture that is a text box."""
+    document = docx.Document()
+    for item in ("First", "Second"):
+        document.add_paragraph(item, style="List Number")
+    office = "http://schemas.openxmlformats.org"
+    shape = "http://schemas.microsoft.com/office/word/2010/wordprocessingShape"
+    box = parse_xml(
+        f'<w:r xmlns:w="{office}/wordprocessingml/2006/main" xmlns:wp="{office}/drawingml/2006/wordprocessingDrawing"'
+        f' xmlns:a="{office}/drawingml/2006/main" xmlns:s="{shape}"><w:drawing><wp:inline>'
+        f'<wp:docPr id="1" name="box" descr="{description}"/><a:graphic><a:graphicData uri="{shape}">'
+        f"<s:wsp><s:txbx><w:txbxContent><w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:txbxContent></s:txbx></s:wsp>"
+        "</a:graphicData></a:graphic></wp:inline></w:drawing></w:r>"
+    )
+    document.add_paragraph("Before the box.")._p.append(box)
     return _saved(document.save)
 
 

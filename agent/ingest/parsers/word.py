@@ -4,7 +4,7 @@ Word stored."""
 import io
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import docx
 from docx.oxml.ns import qn
@@ -45,6 +45,13 @@ def _children(parent: "BaseOxmlElement") -> Iterator["BaseOxmlElement"]:
             yield child
 
 
+class _Style(NamedTuple):
+    """What paragraphs of a style have without saying so: an outline level from 0, and the id of a list's numbering."""
+
+    outline: str = ""
+    numbering: str = ""
+
+
 class _Walk:
     """Adds paragraphs and tables in order, counting pages and numbered lists."""
 
@@ -52,6 +59,7 @@ class _Walk:
         self._document = document
         self._draft = draft
         self._numbers: dict[str, int] = {}
+        self._styles: dict[str | None, _Style] = {}
         self.page = 1
 
     def add(self, element: "BaseOxmlElement") -> None:
@@ -67,7 +75,7 @@ class _Walk:
         starts = sum(1 for at_start in breaks if at_start)
         self.page += starts
         text = paragraph.text.strip()
-        if text and (level := _heading_level(paragraph)) is not None:
+        if text and (level := self._heading_level(paragraph)) is not None:
             self._draft.add_heading(text, level, self.page)
         elif text:
             self._draft.add_text(self._marker(paragraph) + text, self.page)
@@ -78,13 +86,26 @@ class _Walk:
         self.page += len(breaks) - starts
 
     def _marker(self, paragraph: Paragraph) -> str:
-        number = _numbering(paragraph)
-        if number is None:
+        own = paragraph._p.xpath("./w:pPr/w:numPr/w:numId/@w:val")
+        number = own[0] if own else self._style(paragraph).numbering
+        if number in {"0", ""} or not number.isdecimal():
             return ""
         if "bullet" in self._format(number):
             return "- "
         self._numbers[number] = self._numbers.get(number, 0) + 1
         return f"{self._numbers[number]}. "
+
+    def _heading_level(self, paragraph: Paragraph) -> int | None:
+        own = paragraph._p.xpath("./w:pPr/w:outlineLvl/@w:val")
+        level = own[0] if own else self._style(paragraph).outline
+        return int(level) + 1 if level.isdecimal() and int(level) < 9 else None  # 9 is body text
+
+    def _style(self, paragraph: Paragraph) -> _Style:
+        """Returns the style of a paragraph. python-docx searches all styles for one, so that each is read once."""
+        name = paragraph._p.style
+        if name not in self._styles:
+            self._styles[name] = _read_style(paragraph.style)
+        return self._styles[name]
 
     def _format(self, number: str) -> str:
         """Returns `bullet` or a number format from numbering.xml: the list's definition, then its first level."""
@@ -115,33 +136,18 @@ def _page_breaks(paragraph: "BaseOxmlElement") -> list[bool]:
     return found
 
 
-def _styles(paragraph: Paragraph) -> Iterator["BaseStyle"]:
-    style: BaseStyle | None = paragraph.style
+def _read_style(style: "BaseStyle | None") -> _Style:
+    """Returns the nearest outline level and numbering of a style and those it is based on."""
+    outline = numbering = ""
     for _ in range(_MAX_STYLES):
         if style is None:
-            return
-        yield style
+            break
+        level = style.element.xpath("./w:pPr/w:outlineLvl/@w:val")
+        number = style.element.xpath("./w:pPr/w:numPr/w:numId/@w:val")
+        outline = outline or ("0" if style.name == "Title" else next(iter(level), ""))
+        numbering = numbering or next(iter(number), "")
         style = getattr(style, "base_style", None)
-
-
-def _heading_level(paragraph: Paragraph) -> int | None:
-    own = paragraph._p.xpath("./w:pPr/w:outlineLvl/@w:val")
-    for style in _styles(paragraph):
-        if own:
-            break
-        if style.name == "Title":
-            return 1
-        own = style.element.xpath("./w:pPr/w:outlineLvl/@w:val")
-    return int(own[0]) + 1 if own and own[0].isdecimal() and int(own[0]) < 9 else None  # 9 is body text
-
-
-def _numbering(paragraph: Paragraph) -> str | None:
-    own = paragraph._p.xpath("./w:pPr/w:numPr/w:numId/@w:val")
-    for style in _styles(paragraph):
-        if own:
-            break
-        own = style.element.xpath("./w:pPr/w:numPr/w:numId/@w:val")
-    return str(own[0]) if own and own[0] not in {"0", ""} and own[0].isdecimal() else None
+    return _Style(outline, numbering)
 
 
 def _text_boxes(paragraph: "BaseOxmlElement") -> Iterator[list["BaseOxmlElement"]]:

@@ -80,6 +80,13 @@ async def test_a_docx_gives_headings_lists_tables_and_pages(read: Read, parser: 
     assert find(output, "Report").layout_type == "header"
 
 
+async def test_a_docx_is_read_with_its_text_boxes_list_numbers_and_pictures(read: Read) -> None:
+    output = await read(documents.word_with_box("Inside the box.", "A picture of kelp"), "docx")
+    assert contents(output) == [
+        "1. First", "2. Second", "Before the box.", "[image: A picture of kelp]", "Inside the box.",
+    ]  # fmt: skip
+
+
 async def test_a_pptx_gives_slides_as_pages_with_boxes(read: Read) -> None:
     output = await read(documents.slides(["Plan", "Costs"], rows=TABLE, notes="Speak slowly"), "pptx")
     assert output.total_pages == 2

@@ -230,11 +230,11 @@ async def test_the_next_reader_takes_over_and_says_so(tmp_path: Path, monkeypatc
     def broken(source: object) -> None:
         raise ValueError(f"cannot: {type(source).__name__}")
 
-    monkeypatch.setattr("agent.ingest.parsers.office.read_office", broken)
+    monkeypatch.setattr("agent.ingest.parsers.word.read_word", broken)
     output = read_file(wanted(tmp_path / "file.docx", documents.word(), "docx"), max_bytes=10**6)
-    assert output.metadata["parser"] == "python-docx"
+    assert output.metadata["parser"] == "kreuzberg"
     assert output.uncertainties == (
-        "read by python-docx, because kreuzberg: file.docx could not be read: ValueError: cannot: InputFile",
+        "read by kreuzberg, because python-docx: file.docx could not be read: ValueError: cannot: InputFile",
     )
 
 
