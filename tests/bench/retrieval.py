@@ -5,6 +5,10 @@ passages if that is missing), EVAL_CORPUS the corpus for a file of queries. RETR
 AGENT_EMBEDDER_MODEL_DIR, _URL, _MODEL and _API_KEY configure the embedder as for the gateway; EVAL_EMBEDDER=lsa uses
 latent semantic analysis of the corpus instead of a model. EVAL_REPORT is the path of the JSON report
 (eval-retrieval.json). EVAL_COPIES=n indexes every passage n times, for timing only.
+
+Beside our modes stand two peers on the same passages and queries: bm25s, and all-MiniLM-L6-v2 alone (its nearest
+vectors). Both are installed on demand; EVAL_PEERS=off leaves them out. Without an embedder of your own, our modes that
+need one use that same model.
 """
 
 import asyncio
@@ -35,8 +39,10 @@ from agent.storage.vectors import VectorIndex
 from agent.storage.vectors.exact import ExactIndex
 from agent.storage.vectors.sqlite import SqliteVectorRows
 from gateway.bootstrap_stores import build_embedder
+from tests.bench import retrieval_peers
 from tests.bench.datasets import Dataset, read
 from tests.bench.lsa import LsaEmbedder
+from tests.bench.retrieval_peers import find_missing
 
 DEFAULTS = (
     Path(__file__).resolve().parents[3] / "shared" / "data" / "cranfield",
@@ -46,6 +52,7 @@ OWNER, COLLECTION = "bench", "eval"
 BATCH_SIZE = 500
 MIN_RELEVANCE = 0.7
 """The default of `MemoryQuery.min_relevance_score`."""
+_NONE_ABOVE = f"nothing_above_{MIN_RELEVANCE:g}"
 
 
 class TimedEmbedder:
@@ -93,19 +100,23 @@ class Figures:
 
     def add(self, results: Sequence[RetrievedContext], grades: dict[str, float]) -> None:
         """Adds one query's results."""
-        ranked = list(dict.fromkeys(result.source_id for result in results))
+        self.add_ranking([result.source_id for result in results], grades)
+        for result in results[:10]:
+            relevant = result.source_id in grades
+            self.calibration.setdefault(min(9, int(result.relevance_score * 10)), []).append(relevant)
+
+    def add_ranking(self, documents: Sequence[str], grades: dict[str, float]) -> None:
+        """Adds the documents that one query found, best first."""
+        ranked = list(dict.fromkeys(documents))
         ideal = sum(g / math.log2(at + 2) for at, g in enumerate(sorted(grades.values(), reverse=True)[:10]))
         self.ndcg += sum(grades.get(d, 0) / math.log2(at + 2) for at, d in enumerate(ranked[:10])) / ideal
         self.recall += len(set(ranked[:100]) & set(grades)) / len(grades)
         self.mrr += next((1 / (at + 1) for at, d in enumerate(ranked) if d in grades), 0.0)
         self.hits += bool(set(ranked[:10]) & set(grades))
-        for result in results[:10]:
-            relevant = result.source_id in grades
-            self.calibration.setdefault(min(9, int(result.relevance_score * 10)), []).append(relevant)
 
     def report(self, count: int) -> dict[str, float | str]:
         """Returns the means by the names of the table's columns."""
-        times, embedding = sorted(self.times), sorted(self.embedding)
+        times, embedding = sorted(self.times), sorted(self.embedding) or [0.0]
         return {
             "ndcg@10": self.ndcg / count,
             "recall@100": self.recall / count,
@@ -115,7 +126,7 @@ class Figures:
             "ms_p50": times[len(times) // 2],
             "ms_p95": times[int(len(times) * 0.95)],
             "embedding_ms_p50": embedding[len(embedding) // 2],
-            f"nothing_above_{MIN_RELEVANCE:g}": self.none_above / count,
+            _NONE_ABOVE: self.none_above / count,
             "notes": "; ".join(sorted(self.notes - {""})),
         }
 
@@ -166,7 +177,7 @@ def print_reports(reports: dict[str, dict[str, float | str]]) -> None:
         "ms_per_query",
         "ms_p50",
         "ms_p95",
-        f"nothing_above_{MIN_RELEVANCE:g}",
+        _NONE_ABOVE,
     )
     print(f"{'mode':<14}" + "".join(f"{head:>{max(8, len(head)) + 2}}" for head in heads))
     for mode, told in reports.items():
@@ -204,6 +215,20 @@ async def evaluate(data: Dataset, embedder: Embedder | None, modes: Sequence[Ret
     return {str(mode): figures for mode, figures in found.items()}
 
 
+async def measure_peers(data: Dataset, model: Embedder) -> dict[str, Figures]:
+    """Returns the figures of the peers on the same queries."""
+    found = {}
+    for name, rank in (
+        (retrieval_peers.BM25S, retrieval_peers.rank_by_bm25s(data)),
+        (retrieval_peers.MODEL, retrieval_peers.rank_by_model(data, model)),
+    ):
+        ranked, times = await rank
+        figures = found[name] = Figures(times=times)
+        for identity, documents in zip(data.queries, ranked, strict=True):
+            figures.add_ranking(documents, data.grades[identity])
+    return found
+
+
 async def main() -> None:
     """Prints the tables and writes the report."""
     wanted = os.environ.get("RETRIEVAL_MODE")
@@ -221,10 +246,17 @@ async def main() -> None:
         embedder = make_embedder(data)
     except (ValueError, ConfigError) as error:
         sys.exit(f"eval-retrieval: {error}")
+    without = "left out" if os.environ.get("EVAL_PEERS") == "off" else await asyncio.to_thread(find_missing)
+    model = None if without else await asyncio.to_thread(retrieval_peers.load_model)
+    embedder = embedder or model
     figures = await evaluate(data, embedder, [mode for mode in modes if wanted in {None, "", mode}])
     reports = {mode: held.report(len(data.queries)) for mode, held in figures.items()}
+    if model is not None:
+        peers = await measure_peers(data, model)
+        reports |= {name: {**held.report(len(data.queries)), _NONE_ABOVE: math.nan} for name, held in peers.items()}
     print_reports(reports)
-    print("\nrelevance_score against the judgements: share relevant of the first ten hits, from each score on")
+    print(f"\nno peers: {without}" if without else "")
+    print("relevance_score against the judgements: share relevant of the first ten hits, from each score on")
     for mode, held in figures.items():
         print_calibration(mode, held)
     report = Path(os.environ.get("EVAL_REPORT") or "eval-retrieval.json")

@@ -6,7 +6,7 @@ is harder than a collection of as many different texts. Each line says what was 
 
     ingestion   passages a second, from text to index; the process's memory; the size of database and index
     reopened    the first search of a process that has just started
-    alone       one search after the other: p50, p95, p99; the longest time for which the event loop did not run
+    alone       one search after the other: p50, p95, p99; CPU; the longest time for which the event loop did not run
     8 clients   searches a second, p50 and p95 of eight clients that ask at once, and the loop's longest pause
 """
 
@@ -20,7 +20,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time, thread_time
 
 from agent.search.lexical import Passage
 from agent.search.lexical_postgres import create_postgres_index
@@ -47,15 +47,18 @@ _SENTENCE_END = re.compile(r"(?<=\.)\s+")
 
 @dataclass(slots=True)
 class LoopPause:
-    """The longest time in milliseconds for which the event loop did not run a task that was due."""
+    """The longest time for which the event loop did not run a task that was due: in all, and what of it the loop's
+    thread computed. The difference is the machine's, or that of threads that hold Python's lock. In milliseconds.
+    """
 
     longest: float = 0.0
+    computed: float = 0.0
     _task: "asyncio.Task[None] | None" = field(default=None)
 
     @contextmanager
     def watch(self) -> Iterator[None]:
         """Measures within the context."""
-        self.longest = 0.0
+        self.longest = self.computed = 0.0
         self._task = asyncio.create_task(self._beat())
         try:
             yield
@@ -64,9 +67,13 @@ class LoopPause:
 
     async def _beat(self) -> None:
         while True:
-            start = perf_counter()
+            start, computed = perf_counter(), thread_time()
             await asyncio.sleep(0.001)
             self.longest = max(self.longest, (perf_counter() - start) * 1000 - 1)
+            self.computed = max(self.computed, (thread_time() - computed) * 1000)
+
+    def __str__(self) -> str:
+        return f"loop pause {self.longest:.1f} ms, of which it computed {self.computed:.1f}"
 
 
 def make_passages(data: Dataset, count: int) -> Iterator[list[Passage]]:
@@ -136,18 +143,20 @@ async def measure_searches(retriever: Retriever, queries: Sequence[str]) -> None
     pause = LoopPause()
     with pause.watch():
         await asyncio.sleep(1)
-    print(f"idle        loop pause {pause.longest:.1f} ms: the machine's own", flush=True)
+    print(f"idle        {pause}: the machine's own", flush=True)
+    used = process_time()
     with pause.watch():
         times = await ask(retriever, queries)
+    used = (process_time() - used) * 1000 / len(queries)
     told = ", ".join(f"p{share} {percentile(times, share / 100):.1f}" for share in (50, 95, 99))
-    print(f"alone       {told} ms; loop pause {pause.longest:.1f} ms", flush=True)
+    print(f"alone       {told} ms; CPU {used:.1f} ms a search; {pause}", flush=True)
     start = perf_counter()
     with pause.watch():
         rows = await asyncio.gather(*(ask(retriever, [*queries[n:], *queries[:n]]) for n in range(CLIENTS)))
     together = [one for row in rows for one in row]
     told = ", ".join(f"p{share} {percentile(together, share / 100):.1f}" for share in (50, 95))
     rate = len(together) / (perf_counter() - start)
-    print(f"{CLIENTS} clients   {rate:.0f} searches/s, {told} ms; loop pause {pause.longest:.1f} ms", flush=True)
+    print(f"{CLIENTS} clients   {rate:.0f} searches/s, {told} ms; {pause}", flush=True)
 
 
 async def measure(count: int, where: str, url: str) -> None:

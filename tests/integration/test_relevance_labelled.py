@@ -40,7 +40,14 @@ SETS = {
     "first": Floors("", "", 0.98, 0.77),
     "office": Floors("office/docs", "office", 0.93, 0.66),
     "fresh": Floors("fresh/docs", "fresh", 0.97, 0.87),
+    "small": Floors("small/docs", "small", 0.96, 0.85),
 }
+UNANSWERABLE = "small/unanswerable.tsv"
+REFUSED_UNANSWERABLE = 0.73
+"""Of thirty questions of members, employees and parents that these documents do not answer, though some are near their
+subject ("parental leave" beside a leave policy). Every second one, and every second answerable one, was kept from any
+choice of a threshold; both halves gave the same shares within one question.
+"""
 
 
 @asynccontextmanager
@@ -100,6 +107,16 @@ async def test_own_questions_are_answered_with_quotations_and_foreign_ones_refus
     print(f"{name}: {quoted:.3f} of {len(own)} quoted, {refused:.3f} of {len(foreign)} refused")
     assert quoted >= floors.quoted, [question for question, right in own if not right]
     assert refused >= floors.refused, [question for question, right in foreign if not right]
+
+
+@pytest.mark.row("S003-29")
+async def test_most_questions_without_an_answer_find_nothing(tmp_path: Path) -> None:
+    questions = (LABELLED / UNANSWERABLE).read_text("utf-8").splitlines()
+    async with open_library(tmp_path, sorted((LABELLED / "small/docs").glob("*.md"))) as library:
+        refused = [(question, not await answer(library, question)) for question in questions]
+    halves = [sum(right for _, right in refused[at::2]) / len(refused[at::2]) for at in (0, 1)]
+    print(f"unanswerable: {halves[0]:.3f} of one half refused, {halves[1]:.3f} of the other")
+    assert sum(right for _, right in refused) / len(refused) >= REFUSED_UNANSWERABLE, refused
 
 
 HOTELS = """# Hotel policy
