@@ -1,4 +1,4 @@
-/** The page: three views by the hash of its address, the key dialog, and the gateway's status. */
+/** The page: four views by the hash of its address, the key dialog, and the gateway's status. */
 
 import { askWith, key } from "./api.js";
 import * as build from "./build.js";
@@ -6,16 +6,17 @@ import * as chat from "./chat.js";
 import { el, fill } from "./dom.js";
 import { close } from "./panel.js";
 import * as runs from "./runs.js";
+import * as studio from "./studio.js";
 
-const VIEWS = { chat, build, runs };
+const VIEWS = { chat, build, runs, studio };
 const main = document.getElementById("main");
 const keyDialog = document.getElementById("key");
 const keyButton = document.getElementById("key-button");
 const state = document.getElementById("state");
 
-/** Returns the view of an address like #/runs/run_1, and its argument. */
+/** Shows the view of an address like #/runs/run_1 or #/studio/rooms/office. */
 async function route() {
-  const [, name = "chat", id = ""] = location.hash.split("/");
+  const [, name = "chat", ...rest] = location.hash.split("/");
   const view = VIEWS[name] ?? chat;
   close();
   for (const other of Object.values(VIEWS)) {
@@ -26,7 +27,7 @@ async function route() {
     if (link.hash === `#/${name}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   document.title = `${name[0].toUpperCase()}${name.slice(1)} · Stepgate`;
-  await view.show(decodeURIComponent(id));
+  await view.show(...rest.map(decodeURIComponent));
 }
 
 /** Asks the person for a key; `problem` says why the previous one was refused. */
@@ -81,6 +82,10 @@ askWith(askForKey);
 build.leadTo((collection) => {
   location.hash = "#/chat";
   chat.enter("knowledge", `What do the documents in ${collection} say about `);
+});
+studio.leadTo((room, text) => {
+  location.hash = "#/chat";
+  chat.enter(room, text);
 });
 main.append(...Object.values(VIEWS).map((one) => one.view));
 window.addEventListener("hashchange", route);

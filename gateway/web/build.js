@@ -26,7 +26,7 @@ let lead = () => {};
 /** The target of "Ask about it". */
 export const leadTo = (go) => (lead = go);
 
-export async function show(id) {
+export async function show(id = "") {
   refresh();
   view.classList.toggle("chosen", Boolean(id));
   if (id && shown === id) return;

@@ -1,9 +1,11 @@
 /** Chat with any room through /v1/chat/completions, with streamed answers. */
 
-import { answer } from "./answer.js";
+import { alarm, answer } from "./answer.js";
 import { events, Failure, get, post, request, errorText } from "./api.js";
 import { composer } from "./composer.js";
 import { button, el, fill, pinned } from "./dom.js";
+import { markdown } from "./markdown.js";
+import { newTalk, pastChats } from "./past_chats.js";
 
 const SUGGESTIONS = {
   stepgate: ["What is 17.5 * 240, and what time is it in Stockholm?", "Remember that I prefer short answers."],
@@ -22,32 +24,53 @@ const fresh = button("New chat", restart, { kind: "plain", picture: "plus" });
 const aside = el("div.row", {}, rooms, fresh);
 const box = composer({ label: "Message", placeholder: "Send a message", send: say, stop, aside });
 
-export const view = el("section.view.chat", { "aria-label": "Chat" }, scroll, el("div.dock", {}, box.element));
+const past = pastChats({ chosen: (id) => (location.hash = `#/chat/${encodeURIComponent(id)}`) });
+
+export const view = el("section.view.chat", { "aria-label": "Chat" }, past.element,
+  el("div.talking", {}, scroll, el("div.dock", {}, box.element)));
 
 const stick = pinned(scroll);
-let talk = { messages: [] };
+let talk = newTalk();
 let current = null; // { runId, controller } while an answer comes
 let known = [];
+let loading = null;
+rooms.addEventListener("change", welcome);
 
-export async function show() {
+export async function show(id = "") {
   restartable();
   box.focus();
-  if (known.length) return;
+  past.refresh(talk.id);
+  await loadRooms();
+  if (id && id !== talk.id) await reopen(id);
+}
+
+/** Loads the rooms once, or `afresh`: the studio may have made one meanwhile. */
+function loadRooms({ afresh = false } = {}) {
+  if (afresh) loading = null;
+  loading ??= fetchRooms();
+  return loading;
+}
+
+async function fetchRooms() {
   try {
+    const chosen = rooms.value;
     known = (await get("v1/models")).data;
     fill(rooms, known.map((room) => el("option", { value: room.id }, room.name || room.id)));
-    rooms.addEventListener("change", welcome);
+    if (known.some((room) => room.id === chosen)) rooms.value = chosen;
     welcome();
   } catch (error) {
-    fill(hero, el("p.problem", { role: "alert" }, errorText(error)), button("Try again", show, { picture: "again" }));
+    loading = null;
+    const again = button("Try again", () => show(), { picture: "again" });
+    fill(hero, el("p.problem", { role: "alert" }, errorText(error)), again);
   }
 }
 
 /** Starts a chat in a room with the first words of a question. Other views link here. */
 export async function enter(room, words) {
   await show();
+  if (room && !known.some((one) => one.id === room)) await loadRooms({ afresh: true });
   restart();
-  rooms.value = room;
+  if (room) rooms.value = room;
   welcome();
   box.box.value = words;
   box.focus();
@@ -74,12 +97,42 @@ function choose(id) {
 
 function restart() {
   if (current) current.controller.abort();
-  talk = { messages: [] };
+  talk = newTalk();
+  if (location.hash.startsWith("#/chat/")) history.replaceState(null, "", "#/chat");
   log.replaceChildren();
   restartable();
   welcome();
+  past.refresh(talk.id);
   box.focus();
 }
+
+/** Shows an earlier chat, to be continued. */
+async function reopen(id) {
+  restart();
+  try {
+    const { messages, room } = await past.load(id);
+    talk = { id, messages };
+    if (known.some((one) => one.id === room)) rooms.value = room;
+    for (const { role, content } of messages) {
+      if (role === "user") {
+        log.append(mine(content));
+        continue;
+      }
+      const element = el("div.prose");
+      markdown(element, content);
+      log.append(el("article.answer", { "aria-label": "Answer" }, element));
+    }
+    history.replaceState(null, "", `#/chat/${encodeURIComponent(id)}`);
+  } catch (error) {
+    log.append(alarm(errorText(error)));
+  }
+  hero.hidden = log.childElementCount > 0;
+  restartable();
+  past.refresh(talk.id);
+  stick({ now: true });
+}
+
+const mine = (text) => el("div.mine", {}, el("p", {}, text));
 
 function restartable() {
   fresh.hidden = talk.messages.length === 0;
@@ -87,40 +140,41 @@ function restartable() {
 
 async function say(text) {
   if (current) return;
-  const mine = talk;
-  mine.messages.push({ role: "user", content: text });
+  const own = talk;
+  own.messages.push({ role: "user", content: text });
   hero.hidden = true;
   restartable();
-  const place = mine.messages.length;
-  const settled = (whole) => (mine.messages[place] = { role: "assistant", content: whole });
+  const place = own.messages.length;
+  const settled = (whole) => (own.messages[place] = { role: "assistant", content: whole });
   const reply = answer({ grown: stick, settled });
-  log.append(el("div.mine", {}, el("p", {}, text)), reply.element);
+  log.append(mine(text), reply.element);
   stick({ now: true });
   current = { runId: "", controller: new AbortController() };
   box.busy(true);
   try {
-    await stream(mine, reply);
+    await stream(own, reply);
     settled(reply.text);
   } catch (error) {
     if (error.name === "AbortError") reply.fail(new Failure("Stopped. The run may still be in progress: see Runs."));
-    else reply.fail(error, () => retry(mine, place, text));
+    else reply.fail(error, () => retry(own, place, text));
     settled(reply.text || "(no answer)");
   } finally {
     current = null;
     box.busy(false);
+    past.refresh(talk.id);
   }
 }
 
 /** Removes the unanswered message and sends it again. */
-function retry(mine, place, text) {
-  if (mine !== talk || current) return;
-  mine.messages.length = place - 1;
+function retry(own, place, text) {
+  if (own !== talk || current) return;
+  own.messages.length = place - 1;
   while (log.childElementCount > place - 1) log.lastChild.remove();
   say(text);
 }
 
-async function stream(mine, reply) {
-  const body = { model: rooms.value, messages: mine.messages, stream: true };
+async function stream(own, reply) {
+  const body = { model: rooms.value, messages: own.messages, stream: true, metadata: { chat_id: own.id } };
   const { signal } = current.controller;
   const response = await request("v1/chat/completions", { method: "POST", body, accept: "text/event-stream", signal });
   current.runId = response.headers.get("x-stepgate-run-id") ?? "";

@@ -6,6 +6,7 @@ import { button, count, el, fill, framed, moment, pause, seconds, words } from "
 import { markdown } from "./markdown.js";
 import { citationList, citing } from "./panel.js";
 import { graph } from "./plan.js";
+import { runActions } from "./run_actions.js";
 import { trace } from "./trace.js";
 
 const OPEN = new Set(["queued", "running", "awaiting_approval"]);
@@ -64,11 +65,12 @@ function layout(id) {
   const prose = el("div.prose");
   const stop = button("Stop", () => post(`v1/runs/${id}/cancel`).catch(() => {}), { picture: "stop" });
   const part = (title, inner) => el("section", { hidden: true }, el("h2", {}, title), inner);
-  const [plan, answer, sources, happened] = [
+  const [plan, answer, sources, happened, again] = [
     part("Plan", el("div")), part("Answer", prose), part("Citations", el("div")), part("Trace", el("div")),
+    part("Use it again", el("div")),
   ];
   const element = el("div.scroll", {}, el("div.column.run", {},
-    el("a.back", { href: "#/runs" }, "All runs"), head, question, el("div.row", {}, stop), plan, answer, sources, happened));
+    el("a.back", { href: "#/runs" }, "All runs"), head, question, el("div.row", {}, stop), plan, answer, sources, happened, again));
   let live = "";
   let isAsked = "";
   const draw = framed(() => live && markdown(prose, live));
@@ -98,6 +100,7 @@ function layout(id) {
       markdown(prose, text, citing(metadata), { afresh: true });
     }
     answer.hidden = !prose.childElementCount;
+    put(again, !OPEN.has(run.status) && runActions(run));
   }
 
   /** Opens a step's line and scrolls to it. */
@@ -119,12 +122,13 @@ function layout(id) {
   return { element, paint, write };
 }
 
-function facts({ status, room, created_at: created, response: { steps, metadata } }) {
+function facts({ status, room, forked_from: origin, created_at: created, response: { steps, metadata } }) {
   const ends = steps.map((step) => (new Date(step.started_at) - new Date(created)) / 1000 + (step.duration ?? 0));
   const { usage, runtime } = metadata;
   return el("p.facts", {},
     el("span", {}, el(`span.dot.${status}`), words(status === "partial" ? metadata.status : status)),
     el("span", {}, `room ${room}`),
+    origin && el("a", { href: `#/runs/${origin}` }, "forked from another run"),
     el("span", {}, moment(created)),
     ends.length > 0 && !OPEN.has(status) && el("span", {}, seconds(Math.max(0, ...ends))),
     usage?.total_tokens > 0 && el("span", {}, count(usage.total_tokens, "token")),

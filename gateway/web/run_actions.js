@@ -1,0 +1,67 @@
+/** What can be made of an ended run: a recipe, or a fork from one of its steps. */
+
+import { get, post } from "./api.js";
+import { el, fill, words } from "./dom.js";
+import { actions, area, choice, field } from "./studio_forms.js";
+
+const EFFECTS = [["refuse", "Do not start"], ["keep", "Keep its result"], ["ask", "Ask me, then do it again"]];
+
+/** The part of the page of an ended run that offers both; null for a run that did nothing but write. */
+export function runActions(run) {
+  const steps = run.plan?.steps ?? [];
+  if (!steps.some((step) => step.action !== "completion")) return null;
+  return el("div.offers", {},
+    run.status === "succeeded" && el("details.offer", {}, el("summary", {}, "Save as recipe"), recipeForm(run)),
+    el("details.offer", {}, el("summary", {}, "Fork from a step"), forkForm(run)));
+}
+
+function recipeForm(run) {
+  const element = el("form.form", { onsubmit: (event) => event.preventDefault() },
+    el("p.quiet", {}, "The plan becomes a skill with parameters that runs without planning anew. It is tried, and you confirm it before it is used."),
+    field("Name", "name", "", { hint: "Optional: lowercase words joined by hyphens", maxLength: 64 }));
+  const save = async () => {
+    const { name } = Object.fromEntries(new FormData(element));
+    const recipe = await post(`v1/runs/${run.id}/recipe`, name.trim() ? { name: name.trim() } : {});
+    location.hash = `#/studio/recipes/${encodeURIComponent(recipe.name)}`;
+  };
+  return [element, actions(["Make the recipe", save, "primary"])];
+}
+
+function forkForm(run) {
+  const steps = run.plan.steps;
+  const chosen = choice("Begin from", "step", steps[0].id, steps.map((step) => [step.id, `${step.id}: ${title(step)}`]));
+  const select = chosen.querySelector("select");
+  const inputs = el("div");
+  const effects = choice("If a later step changed something already", "effects", "refuse", EFFECTS);
+  const draw = () => {
+    const step = steps.find((one) => one.id === select.value);
+    const hint = "As JSON. What comes from another step stands as $s1. Change it, or leave it.";
+    fill(inputs, step.action === "completion" ? el("p.quiet", {}, "The answer is written again.")
+      : area("Inputs of this step", "args", JSON.stringify(step.args, null, 2), { rows: 5, hint, spellcheck: false }));
+  };
+  select.addEventListener("change", draw);
+  draw();
+  const start = async () => {
+    const step = steps.find((one) => one.id === select.value);
+    const written = inputs.querySelector("textarea")?.value;
+    const args = written === undefined ? undefined : parse(written);
+    const isEdited = args !== undefined && JSON.stringify(args) !== JSON.stringify(step.args);
+    const body = { step: step.id, effects: effects.querySelector("select").value, ...(isEdited ? { args } : {}) };
+    const { id } = await post(`v1/runs/${run.id}/fork`, body);
+    await get(`v1/runs/${id}`);
+    location.hash = `#/runs/${id}`;
+  };
+  return [el("form.form", { onsubmit: (event) => event.preventDefault() },
+    el("p.quiet", {}, "A new run does this step and what depends on it again. Finished results before it are taken over."),
+    chosen, inputs, effects), actions(["Start the fork", start, "primary"])];
+}
+
+const title = (step) => (step.action === "completion" ? "answer" : words(step.tool));
+
+function parse(text) {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new Error(`The inputs are not valid JSON (${error.message})`);
+  }
+}
