@@ -5,7 +5,7 @@ A router that cannot be used raises; the planner then takes over with the room's
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator, model_validator
@@ -39,6 +39,12 @@ class IntentReply(UserIntent):
     request: str = Field(default="", max_length=8_000)
     depends_on: tuple[int, ...] = ()
 
+    @model_validator(mode="before")
+    @classmethod
+    def check_names(cls, value: object) -> object:
+        """Refuses a field under another name: what it says would be lost without notice."""
+        return _refuse_renamed(value, cls.model_fields)
+
     @field_validator("entities", mode="before")
     @classmethod
     def read_pairs(cls, value: object) -> object:
@@ -70,9 +76,21 @@ class RouterReply(BaseModel):
     def read_single(cls, value: object) -> object:
         """Accepts a bare intent, and drops what the router thought aloud."""
         if isinstance(value, dict) and "category" in value and "intents" not in value:
-            known = {name: value[name] for name in IntentReply.model_fields if name in value}
-            return {"goal": value.get("goal", ""), "question": value.get("question", ""), "intents": [known]}
+            around = {"goal", "question", "reasoning"}
+            only = {name: one for name, one in value.items() if name not in around}
+            return {"goal": value.get("goal", ""), "question": value.get("question", ""), "intents": [only]}
+        return _refuse_renamed(value, cls.model_fields)
+
+
+def _refuse_renamed(value: object, fields: Collection[str]) -> object:
+    """Raises ValueError for an object that lacks a field and has another one instead. `reasoning` is no field."""
+    if not isinstance(value, dict):
         return value
+    unknown = [name for name in value if name not in fields and name != "reasoning"]
+    missing = [name for name in fields if name not in value]
+    if unknown and missing:
+        raise ValueError(f"{unknown[0]!r} is no field, and {missing[0]!r} is missing")
+    return value
 
 
 class _WirePair(BaseModel):

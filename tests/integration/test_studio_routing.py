@@ -131,6 +131,8 @@ async def test_where_nobody_can_be_asked_the_planner_takes_over(serve: Serve) ->
         '{"intents": [{"category": "query", "action": "x", "confidence": 1, "depends_on": [0]}]}',
         '{"intents": [{"category": "query", "action": "x", "confidence": 1, "entities": {"$from": "s1"}}]}',
         '{"intents": [{"category": "query", "action": "x", "entities": {}, "confidence": 0.9}, {"category": "que',
+        '{"intents": [{"category": "query", "action": "x", "confidence": 1, "depends": [0]}]}',
+        '{"category": "query", "action": "x", "confidence": 1, "entity": {"name": "y"}}',
         json.dumps({"intents": [intent("query", "x")] * 9}),
         "[" * 100_000,
         "",
@@ -142,6 +144,15 @@ async def test_a_router_that_returns_nonsense_is_replaced_by_the_planner(serve: 
         answered = await ask(url, "which rooms are there?")
     assert answered["response"] == "Planned without it."
     assert "the planner takes over" in intents_of(answered)["reason"]
+
+
+@pytest.mark.row("S002-01")
+async def test_a_single_intent_may_stand_alone_in_prose(serve: Serve) -> None:
+    bare = '{"category": "query", "action": "rooms_list", "entities": {}, "confidence": "0.9", "reasoning": "r"}'
+    async with serve(script(says(f"<think>Rooms {{so}}.</think>Sure:\n```json\n{bare}\n```", to="router"))) as url:
+        answered = await ask(url, "which rooms are there?")
+    assert "knowledge (shipped)" in answered["response"]
+    assert intents_of(answered)["task_plan"]["steps"][0]["target"] == "query_agent"
 
 
 @pytest.mark.parametrize("fault", ["status_500", "status_400", "hang", "garbage", "refuse_schema"])
