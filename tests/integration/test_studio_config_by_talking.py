@@ -8,6 +8,7 @@ import pytest
 
 from tests.integration.conftest import Serve
 from tests.integration.test_studio_routing import approve, ask, intents_of, lines_of
+from tests.support.mcp_client import offered
 from tests.support.script import says, script
 from tests.support.scripted_server import ScriptedServer
 from tests.support.studio import acts, concludes, intent, routes
@@ -109,6 +110,33 @@ async def test_questions_about_what_there_is_are_answered_from_the_graph(
     (asked,) = [one["body"] for one in model_server.requests() if one["purpose"] == "router"][:1]
     assert asked["response_format"]["type"] == "json_schema", "several values come as structured output"
     assert asked["response_format"]["json_schema"]["strict"] is True
+
+
+@pytest.mark.row("S002-51")
+async def test_a_server_is_connected_to_one_room_by_talking(serve: Serve) -> None:
+    with offered("mcp_server_basic", "http") as entry:
+        turns = {
+            "connect it": intent("config", "mcp_server_add", room_id="ours", name="notes", url=entry["url"]),
+            "which are connected": intent("config", "mcp_servers_list", room_id="ours"),
+            "cut it off": intent("config", "mcp_server_remove", room_id="ours", name="notes"),
+        }
+        rules = [routes(read, about=f"please {said}") for said, read in turns.items()]
+        host = entry["url"].split("/")[2]
+        async with (
+            serve(script(*rules), fetch_allow_hosts=(host,)) as url,
+            httpx.AsyncClient(base_url=url, timeout=60) as client,
+        ):
+            assert (await client.post("/v1/rooms", json={"name": "Ours"})).status_code == 201
+            asked = await ask(url, "please connect it")
+            assert asked["metadata"]["status"] == "awaiting_approval", asked
+            assert entry["url"] in asked["response"]
+            assert (await client.get("/v1/rooms/ours")).json()["room"]["mcp_servers"] == {}
+            added = await approve(url, asked)
+            assert added["metadata"]["status"] == "complete", added
+            assert "notes" in (await client.get("/v1/rooms/ours")).json()["room"]["mcp_servers"]
+            assert "notes" in (await ask(url, "please which are connected"))["response"]
+            await approve(url, await ask(url, "please cut it off"))
+            assert (await client.get("/v1/rooms/ours")).json()["room"]["mcp_servers"] == {}
 
 
 @pytest.mark.row("S002-53")
