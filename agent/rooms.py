@@ -1,6 +1,7 @@
 """Loads rooms from YAML files: the shipped `config/rooms` and the operator's `AGENT_ROOMS_DIR`."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -49,6 +50,7 @@ class Rooms:
 def load_rooms(
     *folders: Path,
     default: str,
+    texts: Mapping[str, str] | None = None,
     guard_input: Mapping[str, str] | None = None,
     guard_output: Mapping[str, str] | None = None,
     report_fault: Callable[[ConfigError], None] | None = None,
@@ -56,22 +58,29 @@ def load_rooms(
     """Reads every `*.yaml` of the folders in order. Raises `ConfigError` with the file and the field.
 
     `guard_input` and `guard_output` are the defaults for prompts and answers, by kind of finding, if a room's file does
-    not set them. With `report_fault` a broken file is reported and left out.
+    not set them. With `report_fault` a broken file is reported and left out. `texts` are the rooms of a database, by
+    id.
     """
     guards = {"guard_input": guard_input or {}, "guard_output": guard_output or {}}
     rooms: dict[str, Room] = {}
+
+    def add(read: Callable[[], Room]) -> None:
+        try:
+            room = read()
+        except ConfigError as error:
+            if report_fault is None:
+                raise
+            report_fault(error)
+        else:
+            rooms[room.id] = room
+
     for folder in folders:
         if not folder.is_dir():
             raise ConfigError(f"AGENT_ROOMS_DIR: {folder} is not a folder")
         for path in sorted(folder.glob("*.yaml")):
-            try:
-                room = _read_room(path, guards)
-            except ConfigError as error:
-                if report_fault is None:
-                    raise
-                report_fault(error)
-            else:
-                rooms[room.id] = room
+            add(partial(_read_room, path, guards))
+    for room_id, text in (texts or {}).items():
+        add(partial(_parse_named_room, f"the room {room_id!r} in the database", text, room_id, guards))
     return Rooms(rooms.values(), default)
 
 
@@ -92,10 +101,16 @@ def parse_room(text: str, room_id: str, guards: Mapping[str, Mapping[str, str]])
 
 def _read_room(path: Path, guards: Mapping[str, Mapping[str, str]]) -> Room:
     try:
-        return parse_room(path.read_text("utf-8"), path.stem, guards)
+        text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from error
+    return _parse_named_room(str(path), text, path.stem, guards)
+
+
+def _parse_named_room(where: str, text: str, room_id: str, guards: Mapping[str, Mapping[str, str]]) -> Room:
+    try:
+        return parse_room(text, room_id, guards)
     except ValidationError as error:
-        raise ConfigError(f"{path}: {describe_faults(error)[0]}") from error
+        raise ConfigError(f"{where}: {describe_faults(error)[0]}") from error
     except YamlError as error:
-        raise ConfigError(f"{path}: {error}") from error
+        raise ConfigError(f"{where}: {error}") from error

@@ -157,7 +157,7 @@ async def build_gateway(
         stack.push_async_callback(store.close)
         installed = InstalledExtensions.with_parsers()
         extensions = installed.add_gates(merge_extensions(BUILTIN_EXTENSIONS))
-        rooms, skills = load_rooms_and_skills(settings, skip_broken=skip_broken_rooms)
+        room_store, rooms, skills = load_rooms_and_skills(settings, stack, skip_broken=skip_broken_rooms)
         vectors, embedder = build_vector_index(settings, store), build_embedder(settings)
         audit = StoredAuditLog(build_statements(store), time.time)
         memory = MemoryStore(vectors, embedder, time.time, audit)
@@ -184,7 +184,16 @@ async def build_gateway(
             stack.push_async_callback(models.client.aclose)
         metrics, languages, keys = Metrics(), LanguageDetector(), KeyStore(build_statements(store), time.time, audit)
         room_editor = add_room_editor(
-            settings, rooms, registry, skills, extensions, keys, audit, servers, required=list_required_rooms(settings)
+            settings,
+            rooms,
+            registry,
+            skills,
+            extensions,
+            keys,
+            audit,
+            servers,
+            room_store,
+            required=list_required_rooms(settings),
         )
         generated = await add_generated_tools(
             settings, build_statements(store), registry, rooms, builtins.roots, client, audit, keys, stack

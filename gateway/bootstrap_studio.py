@@ -21,6 +21,7 @@ from agent.studio.prompt_library import PromptLibrary
 from agent.studio.room_checks import RoomRegistries
 from agent.studio.room_editor import Editor, RoomEditor
 from agent.studio.room_files import FileRoomStore
+from agent.studio.room_store import RoomStore
 from agent.studio.secret_names import SecretNames
 from agent.tools import ToolContext, ToolRegistry
 from gateway.bootstrap_pipeline_builder import allow_room_without_model
@@ -35,16 +36,31 @@ from mcp_tools.builtin.secrets import ListSecretsTool
 SHIPPED_ROOMS = PACKAGE_ROOT / "config" / "rooms"
 
 
-def load_configured_rooms(settings: Settings, report_fault: Callable[[ConfigError], None] | None) -> Rooms:
-    """Returns the rooms as they are at the start. Raises `ConfigError` for a broken file, unless faults are
-    reported.
+def build_room_store(settings: Settings) -> RoomStore:
+    """Returns the store of the operator's rooms. Raises `ConfigError` if it needs a database that is not set."""
+    if settings.room_store == "files":
+        return FileRoomStore(settings.rooms_path, settings.data_dir / "managed_rooms.json")
+    if settings.database_url is None:
+        raise ConfigError("AGENT_ROOM_STORE: set AGENT_DATABASE_URL to keep rooms in the database, or choose `files`")
+    from agent.studio.room_database import PostgresRoomStore  # noqa: PLC0415 - its driver is not needed for files
+
+    return PostgresRoomStore(settings.database_url.get_secret_value())
+
+
+def load_configured_rooms(
+    settings: Settings, store: RoomStore, report_fault: Callable[[ConfigError], None] | None
+) -> Rooms:
+    """Returns the rooms as they are at the start. Raises `ConfigError` for a broken room, unless faults are
+    reported, and `StoreError`.
     """
+    is_in_files = settings.room_store == "files"
     if settings.rooms_dir is not None and not settings.rooms_dir.is_dir():
         raise ConfigError(f"AGENT_ROOMS_DIR: {settings.rooms_dir} is not a folder")
     rooms = load_rooms(
         SHIPPED_ROOMS,
-        *([settings.rooms_path] if settings.rooms_path.is_dir() else []),
+        *([settings.rooms_path] if is_in_files and settings.rooms_path.is_dir() else []),
         default=settings.default_room,
+        texts={} if is_in_files else _read_texts(store),
         guard_input=_default_guards(settings)["guard_input"],
         guard_output=_default_guards(settings)["guard_output"],
         report_fault=report_fault,
@@ -110,6 +126,7 @@ def add_room_editor(
     keys: KeyStore,
     audit: AuditLog,
     foreign: ForeignServers | None,
+    store: RoomStore,
     *,
     required: Sequence[str],
 ) -> RoomEditor:
@@ -134,7 +151,7 @@ def add_room_editor(
         rooms,
         [read(text, room_id) for room_id, text in texts.items()],
         texts,
-        FileRoomStore(settings.rooms_path, settings.data_dir / "managed_rooms.json"),
+        store,
         read,
         registries,
         required=required,
@@ -161,6 +178,12 @@ def build_room_authorizer(keys: KeyStore) -> AuthorizeEditor:
         return Editor(key.owner, f"{key.owner} (key {key.id}, run {context.run_id})")
 
     return authorize
+
+
+def _read_texts(store: RoomStore) -> dict[str, str]:
+    """Returns the texts of a store by id. Raises `StoreError`."""
+    stored = [store.read(room_id) for room_id in sorted(store.list_stamps() or ())]
+    return {room.room_id: room.data.decode("utf-8", "replace") for room in stored if room is not None}
 
 
 def _default_guards(settings: Settings) -> dict[str, dict[str, str]]:

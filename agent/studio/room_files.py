@@ -14,8 +14,8 @@ from pathlib import Path
 
 from agent.core.bounded_yaml import MAX_BYTES
 from agent.core.errors import ConflictError, NotFoundError, StoreError, StoreFullError
-from agent.studio.errors import RollbackRegistry, ValidationError, VersionConflictError
-from agent.studio.room_store import CheckText, StoredRoom
+from agent.studio.errors import RollbackRegistry, VersionConflictError
+from agent.studio.room_store import CheckText, StoredRoom, decode_room
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 LOCK_SECONDS = 10.0
@@ -29,6 +29,9 @@ class FileRoomStore:
     def __init__(self, folder: Path, marks: Path) -> None:
         self.folder = folder
         self._marks = marks
+
+    def close(self) -> None:
+        """Does nothing: no file is held open."""
 
     def list_stamps(self) -> Mapping[str, tuple[int, ...]] | None:
         """Returns inode, size and times of each file."""
@@ -76,7 +79,7 @@ class FileRoomStore:
         """Replaces a file at once. A person who saves it at the same moment is not overwritten but told of."""
         with self._hold_lock(), self._undo_on_error() as undo:
             stored = self._get(room_id, version)
-            data = change(_decode(stored.data)).encode()
+            data = change(decode_room(stored.data)).encode()
             if managed is not None:
                 self._set_mark(room_id, managed=managed, undo=undo)
             if data != stored.data:
@@ -114,7 +117,7 @@ class FileRoomStore:
         earlier: StoredRoom | None = None,
     ) -> None:
         """Writes the file, reads it back and checks it as it then stands on the disk."""
-        check(_decode(data))
+        check(decode_room(data))
         path = self._path(room_id)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -133,7 +136,7 @@ class FileRoomStore:
         written = self._read_bytes(room_id)
         if written != data:
             raise StoreError(f"{path} does not hold what was written", agent_id="studio", stage="write")
-        check(_decode(written))
+        check(decode_room(written))
 
     def _restore(self, path: Path, data: bytes) -> None:
         if path.read_bytes() != data:
@@ -236,15 +239,6 @@ class FileRoomStore:
 def _temporary_path(path: Path) -> Path:
     """Returns the path of the file that will replace `path`. No pattern of room files matches it."""
     return path.with_name(f".{path.name}.new")
-
-
-def _decode(data: bytes) -> str:
-    if len(data) > MAX_BYTES:
-        raise ValidationError(f"a room's text has at most {MAX_BYTES:,} bytes", "yaml_parse")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ValidationError(f"the room's text is not UTF-8: {error}", "yaml_parse") from error
 
 
 def _to_store_error(path: Path, error: OSError) -> StoreError:

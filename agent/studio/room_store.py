@@ -1,9 +1,14 @@
-"""`RoomStore`: where the texts of the operator's rooms are kept. `room_files` is the driver for a folder."""
+"""`RoomStore`: where the texts of the operator's rooms are kept. `room_files` is the driver for a folder,
+`room_database` the one for PostgreSQL.
+"""
 
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
+
+from agent.core.bounded_yaml import MAX_BYTES
+from agent.studio.errors import ValidationError
 
 CheckText = Callable[[str], None]
 """Checks the text of a room. Raises `agent.studio.errors.ValidationError`."""
@@ -29,6 +34,10 @@ class RoomStore(Protocol):
     A change happens as a whole or not at all, also if the process is killed. Changes of several processes are made one
     after another. `version` is the one that the caller has read; None accepts every version.
     """
+
+    def close(self) -> None:
+        """Frees what the store holds. It must not be used any more."""
+        ...
 
     def list_stamps(self) -> Mapping[str, tuple[int, ...]] | None:
         """Returns a stamp for each room that differs after a change; None if the store cannot be read now."""
@@ -60,3 +69,13 @@ class RoomStore(Protocol):
     def delete(self, room_id: str, *, version: str | None) -> None:
         """Removes a room. Raises `NotFoundError` and `VersionConflictError`."""
         ...
+
+
+def decode_room(data: bytes) -> str:
+    """Returns the text of a room. Raises `ValidationError` with the stage `yaml_parse`."""
+    if len(data) > MAX_BYTES:
+        raise ValidationError(f"a room's text has at most {MAX_BYTES:,} bytes", "yaml_parse")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValidationError(f"the room's text is not UTF-8: {error}", "yaml_parse") from error

@@ -85,7 +85,7 @@ function welcome() {
   fill(hero,
     el("h1", {}, "What do you want to do?"),
     el("div.cards", { role: "group", "aria-label": "Rooms" }, known.filter((one) => one.id !== BUILDER).map(card)),
-    el("div.suggestions", {}, (SUGGESTIONS[room?.id] ?? []).map(suggestion)));
+    el("div.suggestions", {}, (room?.suggestions?.length ? room.suggestions : SUGGESTIONS[room?.id] ?? []).map(suggestion)));
   hero.hidden = talk.messages.length > 0;
 }
 

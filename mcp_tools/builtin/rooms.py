@@ -1,4 +1,4 @@
-"""`rooms_list`, `room_show`, `room_create`, `room_edit`, `room_delete`: rooms for plans and MCP clients.
+"""`rooms_list`, `room_show`, `room_create`, `room_edit`, `room_copy`, `room_delete`: rooms for plans and MCP clients.
 
 Only callers who administer may call them: see `AuthorizeEditor`.
 """
@@ -212,6 +212,31 @@ class RoomEditTool(RoomTool[RoomEditInput, RoomEditOutput]):
         return f"{format_room(output)}\n\nBefore, {output.field} was {before}."
 
 
+class RoomCopyInput(_Arguments):
+    """Arguments of `room_copy`."""
+
+    room_id: str = Field(max_length=200, description="the room to copy, a shipped one too")
+    name: str = Field(default="", description="the copy's name; empty: that of the room and `copy`")
+    new_id: str = Field(default="", description="the copy's id; empty: made from its name")
+
+
+class RoomCopyTool(_RoomTextTool, RoomTool[RoomCopyInput, RoomOutput]):
+    """Copies a room."""
+
+    name = "room_copy"
+    description = "Copy a room, a shipped one too. The copy can be edited."
+    annotations = _EFFECT
+    keywords = (*_KEYWORDS, "copy", "duplicate")
+    Input = RoomCopyInput
+    Output = RoomOutput
+
+    async def run(self, args: RoomCopyInput, context: ToolContext) -> RoomOutput:
+        """Copies it, owned by the caller."""
+        editor = await self._authorize(context)
+        name, new_id = args.name or None, args.new_id or None
+        return _to_output(await self._editor.copy_room(args.room_id, editor, room_id=new_id, name=name))
+
+
 class RoomDeleteInput(_Arguments):
     """Arguments of `room_delete`."""
 
@@ -255,6 +280,7 @@ def make_room_tools(editor: RoomEditor, authorize: AuthorizeEditor) -> tuple[Too
         RoomShowTool(editor, authorize),
         RoomCreateTool(editor, authorize),
         RoomEditTool(editor, authorize),
+        RoomCopyTool(editor, authorize),
         RoomDeleteTool(editor, authorize),
     )
 
