@@ -19,6 +19,8 @@ CATALOGUE_CHARS = 25_000
 """About 6,000 tokens. A catalogue up to this length is shown whole."""
 DESCRIPTION_CHARS = 240
 """Characters of a tool's description, cut after its first sentence."""
+INPUTS_CHARS, TYPE_CHARS = 1_500, 200
+"""Characters of a tool's inputs, and of the type of one. Of more inputs the required ones are shown first."""
 WHOLE_TOOLS, SHORT_CHARS = 30, 30
 """In a large catalogue, the number of foreign tools with all inputs. Further ones have their required inputs and this
 many characters of their description, so that more of them can be planned with."""
@@ -114,9 +116,10 @@ class Catalogue:
         left = max_chars - sum(len(_get_local_name(spec)) + 2 for spec in foreign)
         for place, spec in enumerate(sorted(foreign, key=rank)):
             line = format_tool(spec) if place < WHOLE_TOOLS else _format_tool_briefly(spec)
-            left -= len(line) - len(_get_local_name(spec))
-            if left < 0:
-                break
+            cost = len(line) - len(_get_local_name(spec))
+            if cost > left:
+                continue
+            left -= cost
             lines[spec.name] = line
         return lines
 
@@ -224,7 +227,7 @@ def format_tool(spec: ToolSpec) -> str:
 
 def _format_tool_briefly(spec: ToolSpec) -> str:
     required = spec.input_schema.get("required")
-    inputs = ", ".join(map(str, required)) if isinstance(required, list) else ""
+    inputs = _shorten(", ".join(map(str, required)), TYPE_CHARS) if isinstance(required, list) else ""
     return f"- {spec.name}({inputs}): {_get_first_sentence(spec.description, SHORT_CHARS)}"
 
 
@@ -247,9 +250,20 @@ def _format_inputs(spec: ToolSpec) -> str:
     if not isinstance(properties, dict):
         return ""
     needed = required if isinstance(required, list) else []
-    return ", ".join(
-        f"{name}{'' if name in needed else '?'}: {_format_type(prop)}" for name, prop in properties.items()
-    )
+    inputs = {
+        name: f"{name}{'' if name in needed else '?'}: {_shorten(_format_type(prop), TYPE_CHARS)}"
+        for name, prop in properties.items()
+    }
+    if sum(map(len, inputs.values())) <= INPUTS_CHARS:
+        return ", ".join(inputs.values())
+    shown: list[str] = []
+    left = INPUTS_CHARS
+    for name in sorted(inputs, key=lambda name: name not in needed):  # required inputs first
+        left -= len(inputs[name])
+        if left < 0:
+            break
+        shown.append(inputs[name])
+    return ", ".join((*shown, f"and {len(inputs) - len(shown)} more"))
 
 
 def _format_type(prop: object) -> str:

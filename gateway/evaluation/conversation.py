@@ -39,6 +39,8 @@ class Outcome(BaseModel):
     tool_uses: list[ToolUse] = []
     approvals: int = 0
     model_calls: int = 0
+    least_model_calls: int = 0
+    """The fewest model calls with which the gateway can carry out plans like those that it made."""
     tokens: int = 0
     seconds: float = 0.0
     trace: dict[str, Any] = {}
@@ -91,11 +93,26 @@ def add_run(outcome: Outcome, response: dict[str, Any]) -> None:
     metadata = response.get("metadata", {})
     usage = metadata.get("usage", {})
     outcome.model_calls += usage.get("model_calls", 0)
+    outcome.least_model_calls += count_least_calls(metadata)
     outcome.tokens += usage.get("total_tokens", 0)
     outcome.tool_uses += [
         ToolUse(tool=str(result.get("tool", "")), ok=bool(result.get("ok", not result.get("error"))))
         for result in metadata.get("tool_results", [])
     ]
+
+
+def count_least_calls(metadata: dict[str, Any]) -> int:
+    """Returns the fewest model calls of a run with this plan: one that plans or answers, one that writes the answer
+    from results, and for a skill one, or two if it calls tools. Judges, repetitions and new plans come on top."""
+    plan = metadata.get("plan") or {}
+    steps = plan.get("steps", [])
+    if not metadata.get("usage", {}).get("model_calls"):
+        return 0
+    work = [step for step in steps if step.get("action") != "completion"]
+    called = {result.get("step_id") for result in metadata.get("tool_results", [])}
+    skills = sum(1 + (step.get("id") in called) for step in work if step.get("action") == "skill")
+    planned = plan.get("origin") == "llm"
+    return max(1, planned + skills + (len(work) < len(steps) and bool(work or not planned)))
 
 
 async def _list_runs(client: httpx.AsyncClient) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from agent.core.errors import ConfigError
 from gateway.evaluation.conversation import Outcome
 
-COLUMNS = ("family", "right", "calls", "model calls", "tokens", "seconds", "status")
+COLUMNS = ("family", "right", "calls", "model calls", "of the least", "tokens", "seconds", "status")
 ERROR_STATUS = "error"
 """Status of a task whose world could not be made or whose gateway was lost: it was not measured."""
 
@@ -25,6 +25,7 @@ class TaskResult(BaseModel):
     is_right: bool
     calls: int = 0
     model_calls: int = 0
+    least_model_calls: int = 0
     tokens: int = 0
     seconds: float = 0.0
     status: str = ERROR_STATUS
@@ -51,6 +52,7 @@ def build_result(task_id: str, family: str, outcome: Outcome, failures: Sequence
         is_right=not failures,
         calls=len(outcome.tool_uses),
         model_calls=outcome.model_calls,
+        least_model_calls=outcome.least_model_calls,
         tokens=outcome.tokens,
         seconds=outcome.seconds,
         status=outcome.status,
@@ -59,7 +61,8 @@ def build_result(task_id: str, family: str, outcome: Outcome, failures: Sequence
 
 
 def format_report(report: Report) -> str:
-    """Formats the table by family as Markdown. Calls, tokens and seconds are means of a task."""
+    """Formats the table by family as Markdown. Calls, tokens and seconds are means of a task; "of the least" is how
+    many times the fewest possible model calls the right tasks took."""
     families = sorted({result.family for result in report.results})
     rows = [_format_row(family, [r for r in report.results if r.family == family]) for family in families]
     rows.append(_format_row("all", report.results))
@@ -74,10 +77,18 @@ def _format_row(name: str, results: Sequence[TaskResult]) -> list[str]:
         f"{sum(result.is_right for result in results)} of {len(results)}",
         f"{sum(result.calls for result in results) / count:.1f}",
         f"{sum(result.model_calls for result in results) / count:.1f}",
+        format_call_ratio(results),
         f"{sum(result.tokens for result in results) / count:.0f}",
         f"{sum(result.seconds for result in results) / count:.1f}",
         ", ".join(f"{sum(r.status == status for r in results)} {status}" for status in statuses),
     ]
+
+
+def format_call_ratio(results: Iterable[TaskResult]) -> str:
+    """Formats the model calls of the tasks that were solved, as a multiple of the fewest possible; "-" without any."""
+    right = [result for result in results if result.is_right]
+    least = sum(result.least_model_calls for result in right)
+    return f"{sum(result.model_calls for result in right) / least:.2f}" if least else "-"
 
 
 def format_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

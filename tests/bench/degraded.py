@@ -14,7 +14,7 @@ from pathlib import Path
 from gateway.evaluation.damage import DAMAGE
 from gateway.evaluation.degraded import DegradedModel, serve_degraded_in_thread
 from gateway.evaluation.inspect_tasks import read_results, run_evaluation
-from gateway.evaluation.report import Report, format_failures, format_report, format_table
+from gateway.evaluation.report import Report, format_call_ratio, format_failures, format_report, format_table
 from gateway.evaluation.task_files import EvalTask, load_tasks, select_tasks
 from tests.support.reference_model import ReferenceModel
 
@@ -23,7 +23,7 @@ SEED = 1
 TASKS_PER_FAMILY = 3
 LEFT_OUT = frozenset({"knowledge", "refusal"})
 PARALLEL = 2
-COLUMNS = ("damaged replies", "right", "model calls", "tool calls", "seconds", "damage done")
+COLUMNS = ("damaged replies", "right", "model calls", "of the least", "tool calls", "seconds", "damage done")
 
 
 def choose_tasks() -> list[EvalTask]:
@@ -55,6 +55,7 @@ def _format_row(rate: float, report: Report, model: DegradedModel) -> list[str]:
         f"{rate:.0%}",
         f"{report.right_count} of {count}",
         f"{sum(result.model_calls for result in report.results) / count:.1f}",
+        format_call_ratio(report.results),
         f"{sum(result.calls for result in report.results) / count:.1f}",
         f"{sum(result.seconds for result in report.results) / count:.1f}",
         damage or "none",

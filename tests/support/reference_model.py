@@ -19,6 +19,7 @@ from gateway.evaluation.task_files import SITE_PLACEHOLDER, EvalTask, load_tasks
 from tests.support.processes import Process, start
 
 SITE = r"http://127\.0\.0\.1:\d+"
+NOTED = "Noted."
 NOTHING_FOUND = "I could not find that out."
 TOKENS_PER_CHARACTER = 0.25
 
@@ -80,8 +81,8 @@ def write_reply(purpose: str, text: str) -> str:
 
 
 def write_plan(request: Request | None) -> str:
-    """Returns the calls of the reference solution as a plan, and a completion at its end."""
-    steps = []
+    """Returns the calls of the reference solution as a plan with a completion at its end; an answer without calls."""
+    steps: list[dict[str, Any]] = []
     known = request.task.solution.steps if request is not None and request.is_last_turn else ()
     for number, step in enumerate(known, start=1):
         inputs = [
@@ -89,6 +90,9 @@ def write_plan(request: Request | None) -> str:
             for name, value in step.inputs.items()
         ]
         steps.append(build_step(f"s{number}", step.tool, inputs, list(step.depends_on)))
+    if not steps:
+        answer = request.task.solution.answer if request is not None and request.is_last_turn else ""
+        return f"ANSWER\n{answer or NOTED}"
     steps.append(build_step("answer", "completion", [], [str(step["id"]) for step in steps]))
     return json.dumps(
         {"reasoning": "as scripted", "goal": "the task", "language": "en", "answer_tier": "fast", "steps": steps},

@@ -1,16 +1,19 @@
 """The evaluation's table, its baseline file, and the comparison with one."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent.core.errors import ConfigError
-from gateway.evaluation.conversation import Outcome, ToolUse, add_run
+from agent.core.models import JsonObject
+from gateway.evaluation.conversation import Outcome, ToolUse, add_run, count_least_calls
 from gateway.evaluation.report import (
     Report,
     TaskResult,
     build_result,
     compare_reports,
+    format_call_ratio,
     format_comparison,
     format_failures,
     format_report,
@@ -22,21 +25,57 @@ from gateway.evaluation.report import (
 def result(task_id: str, *, right: bool, family: str = "tables") -> TaskResult:
     failures = () if right else ("answer: the number 4 is missing",)
     return TaskResult(
-        id=task_id, family=family, is_right=right, calls=2, model_calls=3, tokens=1000, seconds=1.5,
-        status="succeeded" if right else "partial", failures=failures,
+        id=task_id, family=family, is_right=right, calls=2, model_calls=3, least_model_calls=2,
+        tokens=1000, seconds=1.5, status="succeeded" if right else "partial", failures=failures,
     )  # fmt: skip
 
 
 def test_the_table_has_a_line_for_each_family_and_one_for_all() -> None:
     report = Report(results=(result("a", right=True), result("b", right=False), result("c", right=True, family="x")))
     assert format_report(report).splitlines() == [
-        "| family |  right | calls | model calls | tokens | seconds | status                 |",
-        "| ------ | -----: | ----: | ----------: | -----: | ------: | ---------------------- |",
-        "| tables | 1 of 2 |   2.0 |         3.0 |   1000 |     1.5 | 1 partial, 1 succeeded |",
-        "| x      | 1 of 1 |   2.0 |         3.0 |   1000 |     1.5 | 1 succeeded            |",
-        "| all    | 2 of 3 |   2.0 |         3.0 |   1000 |     1.5 | 1 partial, 2 succeeded |",
+        "| family |  right | calls | model calls | of the least | tokens | seconds | status                 |",
+        "| ------ | -----: | ----: | ----------: | -----------: | -----: | ------: | ---------------------- |",
+        "| tables | 1 of 2 |   2.0 |         3.0 |         1.50 |   1000 |     1.5 | 1 partial, 1 succeeded |",
+        "| x      | 1 of 1 |   2.0 |         3.0 |         1.50 |   1000 |     1.5 | 1 succeeded            |",
+        "| all    | 2 of 3 |   2.0 |         3.0 |         1.50 |   1000 |     1.5 | 1 partial, 2 succeeded |",
     ]
     assert format_failures(report) == "b: answer: the number 4 is missing"
+
+
+def test_without_a_model_or_a_right_task_there_is_no_ratio_of_calls() -> None:
+    assert format_call_ratio([result("a", right=False)]) == "-"
+    assert format_call_ratio([TaskResult(id="a", family="f", is_right=True)]) == "-"
+
+
+STEP: JsonObject = {"id": "s1", "action": "tool"}
+SKILL: JsonObject = {"id": "s2", "action": "skill"}
+WRITER: JsonObject = {"id": "answer", "action": "completion"}
+
+
+@pytest.mark.parametrize(
+    ("origin", "steps", "called", "least"),
+    [
+        ("llm", [WRITER], [], 1),  # the planner's own answer
+        ("llm", [STEP], ["s1"], 1),  # a result that is the answer
+        ("llm", [STEP, WRITER], ["s1"], 2),
+        ("llm", [SKILL], ["s2"], 3),
+        ("llm", [SKILL, WRITER], [], 3),
+        ("llm", [STEP, SKILL, WRITER], ["s1", "s2"], 4),
+        ("rules", [STEP, WRITER], ["s1"], 1),  # as in a room of documents
+        ("rules", [WRITER], [], 1),  # as for a greeting
+    ],
+)
+def test_the_fewest_model_calls_of_a_plan(
+    origin: str, steps: list[dict[str, str]], called: list[str], least: int
+) -> None:
+    metadata: dict[str, Any] = {
+        "usage": {"model_calls": 9},
+        "plan": {"origin": origin, "steps": steps},
+        "tool_results": [{"step_id": step_id} for step_id in called],
+    }
+    assert count_least_calls(metadata) == least
+    assert count_least_calls({**metadata, "usage": {"model_calls": 0}}) == 0
+    assert count_least_calls({"usage": {"model_calls": 1}}) == 1, "a run that asked the user has no plan"
 
 
 def test_a_baseline_is_read_as_it_was_written(tmp_path: Path) -> None:
