@@ -14,6 +14,7 @@ from functools import cached_property
 
 from agent.core.models import Effect
 from agent.tools import ToolSpec
+from agent.tools.flat_schema import ANY_TYPES
 
 CATALOGUE_CHARS = 25_000
 """About 6,000 tokens. A catalogue up to this length is shown whole."""
@@ -278,7 +279,9 @@ def _format_type(prop: object) -> str:
     kind = prop.get("type", "any")
     if kind == "array":
         return f"{_format_type(prop.get('items'))}[]"
-    return "|".join(map(str, kind)) if isinstance(kind, list) else str(kind)
+    if isinstance(kind, list):
+        return "any" if set(kind) == set(ANY_TYPES) else "|".join(map(str, kind))
+    return str(kind)
 
 
 def _get_first_sentence(text: str, limit: int) -> str:

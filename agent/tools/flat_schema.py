@@ -6,6 +6,9 @@ from pydantic import BaseModel, JsonValue
 
 from agent.core.models import JsonObject
 
+ANY_TYPES = ("string", "number", "boolean", "object", "array", "null")
+"""The types of a value that may be any JSON."""
+
 
 @cache
 def build_flat_schema(model: type[BaseModel]) -> JsonObject:
@@ -36,7 +39,17 @@ def _inline_references(node: JsonValue, definitions: JsonObject) -> JsonValue:
     flat: JsonObject = {}
     for key, value in node.items():
         if key == "properties" and isinstance(value, dict):  # "title" may be the name of a property
-            flat[key] = {name: _inline_references(sub, definitions) for name, sub in value.items()}
+            flat[key] = {name: _name_any(_inline_references(sub, definitions)) for name, sub in value.items()}
+        elif key == "items":
+            flat[key] = _name_any(_inline_references(value, definitions))
         elif key not in ("title", "$defs"):
             flat[key] = _inline_references(value, definitions)
+    if flat.get("additionalProperties") == {}:
+        flat["additionalProperties"] = True
     return flat
+
+
+def _name_any(schema: JsonValue) -> JsonValue:
+    """Returns the schema of any JSON value with its types: clients report a schema without keywords as a mistake."""
+    is_any = isinstance(schema, dict) and schema.keys() <= {"description", "default"}
+    return {"type": [*ANY_TYPES], **schema} if is_any and isinstance(schema, dict) else schema
