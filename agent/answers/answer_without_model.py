@@ -220,11 +220,13 @@ async def partial_answer(run: Run) -> str:
 def _explain_refusal(run: Run) -> str:
     """Returns why a person or a tool refused the step that halted the run; "" if nobody did."""
     step = find_halting_step(run.state)
-    of_step = [one for one in run.state.approvals if one.call_id and step and one.items[0].step_id == step.id]
-    decided = run.state.decisions.get(of_step[-1].approval_id) if of_step else None
-    if decided is not None and decided.decision == "rejected":
-        why = f" ({decided.reason})" if decided.reason else ""
-        return f"You did not allow `{of_step[-1].items[0].tool}`{why}, so it was not done."
+    # A later plan may repeat the call in another step.
+    for asked in reversed(run.state.approvals):
+        decided, item = run.state.decisions.get(asked.approval_id), asked.items[0]
+        is_of_step = bool(asked.call_id) and step is not None and (item.step_id == step.id or item.tool == step.tool)
+        if is_of_step and decided is not None and decided.decision == "rejected":
+            why = f" ({decided.reason})" if decided.reason else ""
+            return f"You did not allow `{item.tool}`{why}, so it was not done."
     attempt = run.state.get_step(step.id).last if step is not None else None
     output = attempt.output if attempt is not None else None
     if output is None or output.error_code != "ERR_TOOL_DENIED":

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 
 from agent.core.events import ToolReturned
-from agent.core.models import JsonObject, Outcome, PlanStep
+from agent.core.models import JsonObject, Outcome, Plan, PlanStep
 from agent.core.run_state import AttemptState, RunState
 from agent.run_context.call_site import CallSite
 from agent.run_context.outputs import SHOWN_ARG_CHARS, shorten_args
@@ -15,6 +15,19 @@ LASTING_ERRORS = frozenset(
     {"ERR_TOOL_INPUT", "ERR_TOOL_UNKNOWN", "ERR_TOOL_DENIED", "ERR_SKILL_UNKNOWN", "ERR_REFERENCE"}
 )
 """Error codes of failures that the same call with the same arguments repeats."""
+
+
+REPEATED = "not called again, because the same call failed before: "
+"""Precedes the reason of a call that is not made."""
+
+
+def only_repeats_failures(state: RunState, plan: Plan) -> bool:
+    """Returns whether all that a new plan adds are calls that failed permanently before."""
+    known = {step.id for proposed in state.plans for step in proposed.plan.steps}
+    added = [step for step in plan.steps if step.id not in known and not step.is_completion]
+    return bool(added) and all(
+        step.action != "skill" and find_lasting_failure(state, step, dict(step.args)) is not None for step in added
+    )
 
 
 def find_lasting_failure(state: RunState, step: PlanStep, args: JsonObject) -> str | None:
@@ -46,7 +59,7 @@ def _get_lasting_failure(step: PlanStep, attempt: AttemptState) -> str | None:
     if output is None or verdict is None or verdict.outcome is Outcome.SUCCESS:
         return None
     if output.error_code in LASTING_ERRORS:
-        return output.error or verdict.reason
+        return (output.error or verdict.reason).removeprefix(REPEATED)
     # Reading again returns the same content, which the judge rejected.
     was_refused = step.effect == "read" and output.error_code is None and verdict.by == "model"
     return verdict.reason if was_refused else None

@@ -10,7 +10,7 @@ from agent.core.models import JsonObject, PlanStep
 from agent.execution.approvals import ApprovalPendingError
 from agent.execution.arguments import text_arg_names
 from agent.execution.decide import Start, dependencies_succeeded
-from agent.execution.repeated_calls import find_lasting_failure
+from agent.execution.repeated_calls import REPEATED, find_lasting_failure
 from agent.execution.result_refining import refine_result
 from agent.execution.skill_executor import SkillExecutor
 from agent.execution.supervisor import StepSupervisorAgent
@@ -115,8 +115,7 @@ class StepExecutorAgent:
         # Without `begin`, the attempt is resumed and its call may already have started.
         if begin and failure is not None:
             await self._run.emit(*begin)
-            message = f"not called again, because the same call failed before: {failure}"
-            return [], StepOutput(error_code="ERR_TOOL_DENIED", error=message)
+            return [], StepOutput(error_code="ERR_TOOL_DENIED", error=f"{REPEATED}{failure}")
         tool = self._run.engine.registry.get(self._step.tool)
         returned = await call_tool(self._run, tool, args, self._site, begin, tainted=tainted)
         returned, kept = await refine_result(self._run, tool, args, returned, self._site)

@@ -10,7 +10,8 @@ from typing import Any
 import openai
 import pytest
 
-from agent.core.models import Room
+from agent.core.errors import ToolInputError
+from agent.core.models import AgentRequest, Room
 from agent.tools import READ_ONLY, ToolContext, ToolResult, ToolSpec
 from tests.integration.conftest import Serve
 from tests.integration.test_engine import write_skill
@@ -347,6 +348,40 @@ async def test_the_same_output_after_a_retry_may_be_right(tmp_path: Path) -> Non
         purposes = bench.client.purposes()
     assert purposes == ["planner", "supervisor", "supervisor", "completion"], "no new plan"
     assert (response.response, response.metadata["status"]) == ("151 chairs.", "complete")
+
+
+async def test_a_planner_that_repeats_what_failed_for_good_is_not_asked_again(tmp_path: Path) -> None:
+    broken = returning("orders", ToolInputError("there is no month 13"))
+    model = script(plans({"tool": "orders", "inputs": {"x": "13"}}, JOIN))
+    async with engine_bench(tmp_path, model, tools=[broken], room=AUTO) as bench:
+        response = await bench.run("how many orders in month 13?")
+        purposes = bench.client.purposes()
+    assert purposes == ["planner", "planner"]
+    assert len(broken.calls) == 1
+    assert response.metadata["status"] == "partial"
+    assert response.response.count("there is no month 13") == 1
+    assert "(s" not in response.response, "people are not shown the ids of steps"
+
+
+async def test_what_a_person_did_not_allow_ends_with_that_and_without_further_plans(tmp_path: Path) -> None:
+    send = returning("send", "sent", annotations=EFFECT)
+    found = returning("find", "bob@example.org", tainted=True)
+    model = script(
+        plans({"tool": "find", "inputs": {"x": "Bob"}}, {"tool": "send", "inputs": {"x": "$s1"}}, JOIN, times=1),
+        plans({"tool": "send", "inputs": {"x": "bob@example.org"}}, JOIN),
+    )
+    async with engine_bench(tmp_path, model, tools=[send, found], room=AUTO) as bench:
+        run_id = await bench.service.start_run(AgentRequest(prompt="write to Bob"))
+        asked = await bench.service.wait_for_response(run_id)
+        decisions = 0
+        while asked.metadata["status"] == "awaiting_approval":
+            decisions += 1
+            decided = await bench.service.submit_decision(run_id, "reject", reason="not him")
+            asked = await bench.service.wait_for_response(run_id, seen_seq=decided.last_seq)
+        purposes = bench.client.purposes()
+    assert send.calls == []
+    assert purposes.count("planner") <= 2
+    assert "not him" in asked.response
 
 
 # The last step

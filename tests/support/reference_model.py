@@ -63,7 +63,7 @@ def find_request(text: str) -> Request | None:
             match = turn_pattern(turn).search(text)
             if match is not None:
                 is_last = number == len(task.turns)
-                site = match[1] if match.groups() else ""
+                site = match[1] if match.groups() else next(iter(re.findall(SITE, text)), "")
                 candidates.append((is_last, len(turn), Request(task, is_last, site)))
     return max(candidates, key=lambda one: one[:2])[2] if candidates else None
 

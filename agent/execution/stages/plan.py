@@ -26,7 +26,7 @@ from agent.execution.ground import build_ground, quotes_ground
 from agent.execution.intent_routing import WITHHELD_QUESTION, build_doors_output, route_by_intent
 from agent.execution.planner_call import PlannerCall, answer_started, build_answer_output, choose_answer_form
 from agent.execution.recipe_run import expand_planned, plan_recipe
-from agent.execution.repeated_calls import LASTING_ERRORS
+from agent.execution.repeated_calls import LASTING_ERRORS, only_repeats_failures
 from agent.execution.stages.guard import explicit_tool_calls
 from agent.execution.static_plans import (
     KNOWLEDGE_TOOL,
@@ -127,6 +127,8 @@ def _is_final_plan(run: Run, proposed: Plan, reason: str | None) -> bool:
     """Returns whether a replan would give the same plan. In a room with required tools the rules replan once, with
     broader arguments. If that fails because of the request itself (such as an unknown collection), the plan is
     final."""
+    if reason is not None and not get_plan_feedback(run.state) and only_repeats_failures(run.state, proposed):
+        return True  # the planner was told of the failure, and has no other way
     if not _requires_tools(run):
         only_written = _writes_only(proposed) and not run.room.gates
         return only_written or not run.plans_with_model or _is_fixed_route(run)
