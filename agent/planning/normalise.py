@@ -183,6 +183,9 @@ def _coerce_type(value: JsonValue, schema: JsonValue) -> JsonValue:
     if not isinstance(value, str) or not isinstance(schema, dict):
         return value
     text = value.strip()
+    forms = schema.get("anyOf")
+    if isinstance(forms, list) and {"type": "null"} in forms and len(forms) == 2:  # an optional value
+        return _coerce_type(value, next(form for form in forms if form != {"type": "null"}))
     match schema.get("type"):
         case "integer" if re.fullmatch(rf"[+-]?{_DIGITS}", text):
             return int(text)

@@ -14,7 +14,7 @@ from functools import cached_property
 
 from agent.core.models import Effect
 from agent.tools import ToolSpec
-from agent.tools.flat_schema import ANY_TYPES
+from agent.tools.flat_schema import ANY_VALUE
 
 CATALOGUE_CHARS = 25_000
 """About 6,000 tokens. A catalogue up to this length is shown whole."""
@@ -273,15 +273,15 @@ def _format_type(prop: object) -> str:
     if isinstance(prop.get("enum"), list):
         values = [json.dumps(item, ensure_ascii=False) for item in prop["enum"]]
         return "|".join(values[:_MAX_VALUES]) + ("|…" if len(values) > _MAX_VALUES else "")
+    if prop.get("anyOf") == ANY_VALUE["anyOf"]:
+        return "any"
     if isinstance(prop.get("anyOf"), list):  # an optional value
         kinds = [_format_type(one) for one in prop["anyOf"] if isinstance(one, dict) and one.get("type") != "null"]
         return "|".join(dict.fromkeys(kinds)) or "any"
     kind = prop.get("type", "any")
     if kind == "array":
         return f"{_format_type(prop.get('items'))}[]"
-    if isinstance(kind, list):
-        return "any" if set(kind) == set(ANY_TYPES) else "|".join(map(str, kind))
-    return str(kind)
+    return "|".join(map(str, kind)) if isinstance(kind, list) else str(kind)
 
 
 def _get_first_sentence(text: str, limit: int) -> str:

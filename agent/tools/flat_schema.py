@@ -6,8 +6,10 @@ from pydantic import BaseModel, JsonValue
 
 from agent.core.models import JsonObject
 
-ANY_TYPES = ("string", "number", "boolean", "object", "array", "null")
-"""The types of a value that may be any JSON."""
+ANY_VALUE: JsonObject = {
+    "anyOf": [{"type": name} for name in ("string", "number", "boolean", "object", "array", "null")]
+}
+"""The schema of any JSON value. One type a branch, because some clients know no lists of types."""
 
 
 @cache
@@ -52,4 +54,4 @@ def _inline_references(node: JsonValue, definitions: JsonObject) -> JsonValue:
 def _name_any(schema: JsonValue) -> JsonValue:
     """Returns the schema of any JSON value with its types: clients report a schema without keywords as a mistake."""
     is_any = isinstance(schema, dict) and schema.keys() <= {"description", "default"}
-    return {"type": [*ANY_TYPES], **schema} if is_any and isinstance(schema, dict) else schema
+    return {**ANY_VALUE, **schema} if is_any and isinstance(schema, dict) else schema

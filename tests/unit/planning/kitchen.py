@@ -55,6 +55,7 @@ CONVERT = spec(
         "exact": {"type": "boolean"},
         "tags": {"type": "array", "items": {"type": "string"}},
         "options": {"type": "object"},
+        "least": {"anyOf": [{"type": "null"}, {"type": "integer"}]},
     },
     ["amount"],
     description="Convert money.",

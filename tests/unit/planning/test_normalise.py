@@ -218,6 +218,8 @@ def test_an_action_stands_in_for_a_missing_tool() -> None:
         ("options", '{"a": 1}', {"a": 1}),
         ("to", "12", "12"),
         ("to", "true", "true"),
+        ("least", "12", 12),
+        ("least", "twelve", "twelve"),
         ("unknown", "12", "12"),
         ("amount", 12, 12),
         ("tags", ["1"], ["1"]),

@@ -57,6 +57,19 @@ def test_a_shipped_body_is_short_and_its_files_are_spoken_of(skill: Skill) -> No
     assert bool(skill.list_files()) == ("read_skill_file" in skill.allowed_tools)
 
 
+@each_shipped
+def test_a_shipped_skill_that_reads_files_can_list_them(skill: Skill) -> None:
+    """Small models guess names: without a list they give up."""
+    assert "read_file" not in skill.allowed_tools or "list_files" in skill.allowed_tools
+
+
+@each_shipped
+def test_a_shipped_skill_says_in_its_line_what_it_takes(skill: Skill) -> None:
+    assert len(skill.description) <= 400, "the catalogue shows no more"
+    assert "Use it " in skill.description
+    assert "Takes " in skill.description or not skill.model_invocable or skill.name == "build-pipeline"
+
+
 def test_what_the_format_forbids_is_found_by_the_validator(tmp_path: Path) -> None:
     folder = write_skill(tmp_path, "some", "name: Other\ndescription: d\nversion: 1")
     problems = " ".join(validate_skill(folder))

@@ -7,7 +7,9 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field, JsonValue
 
 from agent.core.models import JsonObject
-from agent.tools.flat_schema import ANY_TYPES, build_flat_schema
+from agent.tools import READ_ONLY, ToolSpec
+from agent.tools.catalogue import format_tool
+from agent.tools.flat_schema import ANY_VALUE, build_flat_schema
 
 
 class Inner(BaseModel):
@@ -23,6 +25,11 @@ class Outer(BaseModel):
     inner: Inner
     cells: list[list[JsonValue]]
     more: dict[str, JsonValue] = {}
+
+
+def test_the_planner_is_shown_any_as_one_word() -> None:
+    spec = ToolSpec("t", "Takes a value.", build_flat_schema(Inner), None, READ_ONLY, tainted=False)
+    assert format_tool(spec) == "- t(title: string, value: any): Takes a value."
 
 
 def list_untyped(schema: Any, path: str = "") -> list[str]:
@@ -45,14 +52,13 @@ def list_untyped(schema: Any, path: str = "") -> list[str]:
 
 def test_a_model_becomes_one_flat_schema_with_types_everywhere() -> None:
     schema = build_flat_schema(Outer)
-    anything = {"type": [*ANY_TYPES]}
     properties: Any = schema["properties"]
     assert "$defs" not in schema
     assert properties["inner"]["properties"] == {
         "title": {"type": "string"},
-        "value": {**anything, "description": "anything"},
+        "value": {**ANY_VALUE, "description": "anything"},
     }
-    assert properties["cells"]["items"]["items"] == anything
+    assert properties["cells"]["items"]["items"] == ANY_VALUE
     assert properties["more"]["additionalProperties"] is True
     assert list_untyped(schema) == []
     assert list_untyped({"properties": {"a": {"description": "d"}, "b": {"items": {}}}}) == [".a", ".b.items"]
