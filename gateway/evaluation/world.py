@@ -28,7 +28,7 @@ DATA_FOLDER = Path(__file__).parent / "data"
 SOURCE_ROOT = Path(__file__).resolve().parents[2]
 """Where the packages are, for the processes of a world: they start in other folders."""
 COLLECTION = "papers"
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 """Time limit of a gateway's start; the first one on a machine compiles its modules."""
 STOP_SECONDS = 5.0
 INGEST_SECONDS = 120.0
