@@ -20,10 +20,10 @@ FUZZ_SEED ?= $(shell date +%s)
 SOAK_MINUTES ?= 30
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev test format lint type unit bench check-clients check-image check-sandbox eval eval-answers eval-degraded eval-retrieval fuzz soak docs lock clean
+.PHONY: help run dev test format lint type unit bench check-clients check-open-webui check-image check-sandbox eval eval-answers eval-degraded eval-retrieval fuzz soak docs lock clean
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 run: $(STAMP) ## Start the gateway on http://127.0.0.1:8080 (no key and no server needed)
 	@$(BIN)/stepgate serve
@@ -75,6 +75,9 @@ fuzz: $(DEV_STAMP) ## Send made-up requests to every door (FUZZ_CASES each, FUZZ
 
 check-clients: $(DEV_STAMP) ## Try other projects' clients against a gateway, and write docs/clients.md (CLIENTS to choose; needs npm)
 	@$(BIN)/python -m tests.clients $(CLIENTS)
+
+check-open-webui: $(DEV_STAMP) ## Use stock Open WebUI in a real Chromium before a gateway (installs gigabytes once)
+	@$(BIN)/python -m tests.clients.open_webui
 
 soak: $(DEV_STAMP) ## Kill a gateway under load again and again, and judge it (SOAK_MINUTES, SOAK_SEED to repeat)
 	@$(BIN)/python -m tests.soak --minutes $(SOAK_MINUTES) $(if $(SOAK_SEED),--seed $(SOAK_SEED))

@@ -75,10 +75,10 @@ def install_npm_packages(folder: Path, packages: tuple[str, ...], *, path: Path 
     run(["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", *packages], folder, path=path)
 
 
-def run(command: list[str], folder: Path, *, path: Path | None = None) -> str:
+def run(command: list[str], folder: Path, *, path: Path | None = None, seconds: float = INSTALL_SECONDS) -> str:
     """Runs a command and returns its output. Raises `CalledProcessError`."""
     environment = dict(os.environ) if path is None else {**os.environ, "PATH": f"{path}:{os.environ['PATH']}"}
     done = subprocess.run(
-        command, cwd=folder, check=True, capture_output=True, text=True, timeout=INSTALL_SECONDS, env=environment
+        command, cwd=folder, check=True, capture_output=True, text=True, timeout=seconds, env=environment
     )
     return done.stdout

@@ -11,6 +11,7 @@ from tests.support.scripted_server import ScriptedServer
 
 PERSON = json.dumps({"name": "Ada", "age": 36})
 CAREFUL_ROOM = "id: careful\nname: Careful\napproval: always\nsupervision: checks\n"
+TABLE = "| city | degrees |\n| --- | --- |\n| Lund | 12 |\n"
 STEPS = ({"tool": "calculator", "inputs": {"expression": "2*21"}}, {"tool": "completion"})
 
 
@@ -26,6 +27,8 @@ def build_script() -> Script:
         says("This took long.", about="Answer slowly", delay_s=20),
         answers("The third quarter had 17 orders.", about="the third quarter"),
         says(json.dumps({"kind": "ask", "question": "Which quarter?"}), to="planner", about="How many orders"),
+        answers(f"```markdown\n{TABLE}```", about="as a table"),
+        says('{"title": "Chat about sums"}', to="task"),
         plans(*STEPS, about="2*21"),
         says("It is 42, as computed.", to="completion", about="2*21"),
         says("Hello from the model."),
