@@ -73,7 +73,12 @@ async def left(db: SqlClient, owner: str) -> dict[str, int]:
 
 
 async def build(client: httpx.AsyncClient, db: SqlClient, folder: Path) -> None:
-    """Have a generated tool, a source, a conversation about it with a doubt, and a job that is under way."""
+    """Have a generated tool, a prompt, a recipe, a source, a conversation about it with a doubt, and a job that is
+    under way.
+    """
+    saved = await client.put("/v1/studio/prompts/tone", json={"text": "Be kind."})
+    assert saved.status_code == 200, saved.text
+    await db.write("INSERT INTO recipes (owner, name, created, updated) VALUES (?, ?, 0, 0)", "anna", "dive-report")
     tools = ToolVersionStore(db, time.time)
     tool = await tools.add(make_version(owner="anna"))
     await tools.activate(tool, by="anna", sha256=tool.sha256)
