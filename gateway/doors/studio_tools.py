@@ -129,7 +129,7 @@ async def list_tool_versions(name: ToolName, stepgate: Gateway, caller: CurrentC
 
 @router.post("/v1/studio/tools/{name}/apply", responses=ERRORS)
 async def apply_tool(name: ToolName, body: DecisionBody, stepgate: Gateway, caller: CurrentCaller) -> ToolVersionDetail:
-    """Put a staged version into use. Needs the scope `approve` too."""
+    """Put a staged version into use."""
     tools = stepgate.generated_tools
     applied = await tools.apply(caller.principal, name, version=body.version, sha256=body.sha256)
     return await _to_detail(stepgate, caller, applied)
@@ -161,7 +161,7 @@ async def refine_tool(name: ToolName, body: RefineBody, stepgate: Gateway, calle
 async def restore_tool(
     name: ToolName, body: RestoreBody, stepgate: Gateway, caller: CurrentCaller
 ) -> ToolVersionDetail:
-    """Put a version into use again that was in use before. Needs the scope `approve` too."""
+    """Put a version into use again that was in use before."""
     tools = stepgate.generated_tools
     restored = await tools.restore(caller.principal, name, body.version, sha256=body.sha256)
     return await _to_detail(stepgate, caller, restored)
