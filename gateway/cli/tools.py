@@ -1,4 +1,4 @@
-"""`stepgate tools list|call`."""
+"""`stepgate tools list|call`; the commands of generated tools are in `generated_tools`."""
 
 import sys
 from contextlib import AsyncExitStack
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.core.errors import ConfigError, ToolInputError
-from agent.core.models import AgentRequest, JsonObject
-from gateway.cli import lazy_rich
+from agent.core.models import LOCAL_OWNER, AgentRequest, JsonObject
+from gateway.cli import generated_tools, lazy_rich
 from gateway.cli.arguments import check_arguments, parse_arguments
 from gateway.cli.groups import HelpfulGroup
 from gateway.cli.session import run_with_gateway
@@ -17,12 +17,17 @@ if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate
     from mcp_tools.client.hub import McpServer
 
-app = typer.Typer(help="Tools: list tools, call one.", cls=HelpfulGroup)
+app = typer.Typer(help="Tools: list, call, generate and apply them.", cls=HelpfulGroup)
+generated_tools.register(app)
 
 
 @app.command("list")
-def list_tools() -> None:
+def list_tools(
+    generated: Annotated[bool, typer.Option("--generated", help="Only generated tools, staged ones too.")] = False,
+) -> None:
     """List the tools with their effect class; for foreign servers, the tools they last offered."""
+    if generated:
+        generated_tools.list_generated(LOCAL_OWNER)
 
     async def work(stepgate: "Stepgate") -> None:
         table = lazy_rich.Table(box=None, pad_edge=False)

@@ -39,8 +39,8 @@ async def stage(client: httpx.AsyncClient) -> dict[str, Any]:
 
 
 def error_of(response: httpx.Response) -> dict[str, Any]:
-    failure: dict[str, Any] = response.json()
-    return failure.get("error", failure)
+    failure: dict[str, Any] = response.json()["error"]
+    return failure
 
 
 def prompts(server: ScriptedServer, about: str) -> list[str]:

@@ -1,0 +1,109 @@
+"""The versions of generated tools on both databases, and what a kill between any two statements leaves."""
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.core.errors import ConflictError, NotFoundError
+from agent.core.principal import LOCAL
+from agent.storage.journal_sqlite import open_sqlite
+from agent.storage.sql import SqlClient, SqliteClient
+from agent.studio.errors import VersionConflictError
+from agent.studio.generated_tools.version_store import ToolVersionStore
+from tests.integration.test_keys import statements as statements  # noqa: PLC0414 - a fixture
+from tests.support.tool_crash_worker import NAME, build_service, prepare
+from tests.support.tool_scripts import CODE, make_version
+
+OPERATIONS = {
+    "stage": [(1, "applied", False), (2, "applied", True), (3, "staged", False), (4, "staged", False)],
+    "apply": [(1, "applied", False), (2, "applied", False), (3, "applied", True)],
+    "restore": [(1, "applied", True), (2, "applied", False), (3, "staged", False)],
+    "discard": [(1, "applied", False), (2, "applied", True), (3, "discarded", False)],
+    "remove": [],
+}
+"""What each operation leaves: version, state, whether it is in use."""
+BEFORE = [(1, "applied", False), (2, "applied", True), (3, "staged", False)]
+
+
+async def read_state(db: SqlClient) -> list[tuple[int, str, bool]]:
+    try:
+        versions = await ToolVersionStore(db, time.time).list_versions("local", NAME)
+    except NotFoundError:
+        return []
+    return sorted((one.version, one.state, one.is_active) for one in versions)
+
+
+async def test_versions_are_numbered_and_applied_once(statements: SqlClient) -> None:
+    store = ToolVersionStore(statements, time.time)
+    made = await asyncio.gather(
+        *(store.add(make_version(code=f"{CODE}# {number}\n", parent=None)) for number in range(4)),
+        return_exceptions=True,
+    )
+    numbers = sorted(one.version for one in made if not isinstance(one, BaseException))
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert all(isinstance(one, ConflictError) for one in made if isinstance(one, BaseException))
+    child = await store.add(make_version(parent=1))
+    newest = (await store.list_versions("local", NAME))[0]
+    assert (newest.version, newest.parent, newest.code, newest.tests) == (child.version, 1, CODE, child.tests)
+    with pytest.raises(VersionConflictError):
+        await store.activate(child, by="local", sha256="0")
+    done = await asyncio.gather(
+        *(store.activate(child, by="local", sha256=child.sha256) for _ in range(4)), return_exceptions=True
+    )
+    assert [one for one in done if one is None] == [None]
+    assert [one.version for one in await store.list_active()] == [child.version]
+    other = await store.add(make_version(owner="anna"))
+    assert other.version == 1, "another owner's tool"
+    with pytest.raises(ConflictError):
+        await store.activate(other, by="anna", sha256=other.sha256)
+    assert [one.owner for one in await store.list_active()] == ["local"], "the name is taken"
+    assert (await store.list_versions("anna", NAME))[0].state == "staged", "nothing is half done"
+    assert await store.remove("local", NAME) == len(numbers) + 1
+    assert await store.read_stamp() == ()
+
+
+@pytest.mark.row("S002-39")
+@pytest.mark.parametrize("operation", list(OPERATIONS))
+async def test_a_kill_leaves_the_state_before_or_after(tmp_path: Path, operation: str) -> None:
+    killed = 0
+    for lives in range(10):
+        folder = tmp_path / str(lives)
+        folder.mkdir()
+        store = await open_sqlite(folder / "stepgate.db")
+        await prepare(SqliteClient(store.database))
+        assert await read_state(SqliteClient(store.database)) == BEFORE
+        await store.close()
+        said = await run_worker(folder, operation, lives)
+        store = await open_sqlite(folder / "stepgate.db")
+        db = SqliteClient(store.database)
+        state = await read_state(db)
+        service = build_service(db)
+        await service.refresh()
+        assert service.faults == {}
+        await service.aclose()
+        if said == "done":
+            assert state == OPERATIONS[operation]
+            await store.close()
+            break
+        killed += 1
+        assert state in (BEFORE, OPERATIONS[operation])
+        active = [number for number, _, is_active in state if is_active]
+        assert [one.version for one in await ToolVersionStore(db, time.time).list_active()] == active
+        if state == BEFORE and operation == "apply":
+            assert (await build_service(db).apply(LOCAL, NAME)).is_active, "it can be repeated"
+        await store.close()
+    assert killed >= 2, "it was killed before and after its writes"
+
+
+async def run_worker(folder: Path, operation: str, lives: int) -> str:
+    """What the worker printed; empty if it was killed."""
+    process: Any = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.support.tool_crash_worker", str(folder), operation, str(lives), stdout=-1
+    )
+    out, _ = await asyncio.wait_for(process.communicate(), 60)
+    assert process.returncode in (0, -9)
+    return str(out.decode().strip())
