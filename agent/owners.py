@@ -15,7 +15,7 @@ from agent.storage.sql import SqlClient, SqlStatement
 OWNED_TABLES: Final = (
     "conversation_uncertainties", "agent_conversations", "sources", "task_runs", "tasks", "jobs", "ingestions",
     "collection_vectors", "documents", "collections", "chunk_sets", "vectors", "turns", "runs", "key_reservations",
-    "active_tools", "tool_versions", "recipes", "api_keys", "prompts",
+    "active_tools", "tool_versions", "recipes", "api_keys", "prompts", "model_usage",
 )  # fmt: skip
 """The tables with an owner, referring tables first. Rows without an owner are deleted by cascade. Two tables are not
 listed: `idempotency` is keyed by sender, and `audit` is append-only and records this deletion too."""

@@ -40,6 +40,7 @@ from gateway.doors import (
     studio_requests,
     studio_tools,
     tasks,
+    usage,
     users,
     web_page,
 )
@@ -99,7 +100,7 @@ def create_app(
     served = (
         openai, responses, completions, embeddings,
         agent, ag_ui, query, runs, memories, collections, documents, citations, ingestion, tasks, catalogue,
-        conversations, sessions, sources, audit, users, guardrails, recipes, rooms, studio, studio_requests,
+        conversations, sessions, sources, audit, usage, users, guardrails, recipes, rooms, studio, studio_requests,
         studio_tools,
     )  # fmt: skip
     doors = [door.router for door in served]

@@ -37,11 +37,13 @@ from agent.runs.run_worker import ServiceLimits, worker_name
 from agent.runs.service import AgentService
 from agent.runs.sessions import SessionStore
 from agent.runs.tasks import TaskService
+from agent.runs.usage_recorder import UsageRecorder
 from agent.skills import SkillLibrary
 from agent.storage.api_keys import KeyStore
 from agent.storage.audit import AuditLog, StoredAuditLog
 from agent.storage.journal import Journal
 from agent.storage.key_budgets import KeyBudgets
+from agent.storage.usage import UsageLedger
 from agent.studio.generated_tools.service import GeneratedTools
 from agent.studio.room_checks import check_rooms_at_start
 from agent.studio.room_editor import RoomEditor
@@ -130,6 +132,7 @@ class Stepgate:
     generated_tools: GeneratedTools
     studio: Studio
     recipes: RecipeMaker
+    usage: UsageLedger
 
     @property
     def servers(self) -> Mapping[str, "McpServer"]:
@@ -179,9 +182,7 @@ async def build_gateway(
         servers = (
             _build_servers(settings, registry, store, audit, rooms, client, stack) if foreign != "ignored" else None
         )
-        models = await build_models(settings)
-        if models.client is not None:
-            stack.push_async_callback(models.client.aclose)
+        models = await _open_models(settings, stack)
         metrics, languages, keys = Metrics(), LanguageDetector(), KeyStore(build_statements(store), time.time, audit)
         room_editor = add_room_editor(
             settings,
@@ -208,6 +209,7 @@ async def build_gateway(
         stack.push_async_callback(rate_limiter.aclose)
         run_concurrency = MeteredRunConcurrency(rate_limiter)
         quotas = KeyQuotas(keys, KeyBudgets(keys, build_statements(store), time.time), rate_limiter=rate_limiter)
+        usage = await stack.enter_async_context(_record_usage(store, recover=recover))
         engine = Engine(
             settings,
             store.journal,
@@ -222,6 +224,7 @@ async def build_gateway(
                 metrics.observe_event,
                 log_run,
                 run_concurrency.observe_event,
+                usage.observe_event,
                 *_build_trace_observers(settings, stack),
             ),
             quota_reservations=quotas,
@@ -273,11 +276,28 @@ async def build_gateway(
             generated,
             studio,
             recipes,
+            usage.ledger,
         )
         if servers is not None:
             await (servers.start() if foreign == "started" else servers.restore_cached_tools())
         async with _run_background_work(gateway, run_concurrency, recover=recover):
             yield gateway
+
+
+async def _open_models(settings: Settings, stack: AsyncExitStack) -> ModelTiers:
+    """Returns the configured models, which `stack` closes."""
+    models = await build_models(settings)
+    if models.client is not None:
+        stack.push_async_callback(models.client.aclose)
+    return models
+
+
+@asynccontextmanager
+async def _record_usage(store: "Storage", *, recover: bool) -> AsyncIterator[UsageRecorder]:
+    """Records the usage of ended runs while entered."""
+    recorder = UsageRecorder(UsageLedger(build_statements(store), time.time))
+    async with recorder.run(catches_up=recover):
+        yield recorder
 
 
 @asynccontextmanager

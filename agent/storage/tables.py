@@ -2,7 +2,7 @@
 
 In this order: runs with their log, and turns of conversations; vectors, chunks, documents, collections and ingestion
 jobs; API keys, their reservations and idempotency; tasks; recipes; sources and pipeline conversations; the audit
-record; prompts; rooms; accepted tools of foreign MCP servers; generated tools.
+record; prompts; rooms; model usage; accepted tools of foreign MCP servers; generated tools.
 
 Every row has an owner, directly or through its run. Values from untrusted sources are marked `tainted`. Times are UTC
 seconds since 1970.
@@ -473,6 +473,29 @@ room_versions = Table(
     Column("at", Float, nullable=False),
     PrimaryKeyConstraint("room_id", "revision"),
 )
+
+# No foreign key: usage outlives the runs, which may be deleted. `day` counts days of UTC since 1970.
+model_usage = Table(
+    "model_usage",
+    metadata,
+    Column("run_id", Text, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("key_id", Text, nullable=False),
+    Column("room", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("at", Float, nullable=False),
+    Column("day", Integer, nullable=False),
+    Column("model_calls", BigInteger, nullable=False),
+    Column("prompt_tokens", BigInteger, nullable=False),
+    Column("completion_tokens", BigInteger, nullable=False),
+    Column("cached_tokens", BigInteger, nullable=False),
+    Column("reasoning_tokens", BigInteger, nullable=False),
+    Column("cost_usd", Float),
+    PrimaryKeyConstraint("run_id", "model"),
+)
+Index("model_usage_by_owner", model_usage.c.owner, model_usage.c.at)
+Index("model_usage_by_time", model_usage.c.at)
 
 # Without an owner: foreign MCP servers belong to the gateway.
 mcp_pins = Table(

@@ -266,6 +266,28 @@ CREATE TABLE room_versions (
 	PRIMARY KEY (room_id, revision)
 );
 
+CREATE TABLE model_usage (
+	run_id TEXT NOT NULL, 
+	model TEXT NOT NULL, 
+	owner TEXT NOT NULL, 
+	key_id TEXT NOT NULL, 
+	room TEXT NOT NULL, 
+	status TEXT NOT NULL, 
+	at FLOAT NOT NULL, 
+	day INTEGER NOT NULL, 
+	model_calls BIGINT NOT NULL, 
+	prompt_tokens BIGINT NOT NULL, 
+	completion_tokens BIGINT NOT NULL, 
+	cached_tokens BIGINT NOT NULL, 
+	reasoning_tokens BIGINT NOT NULL, 
+	cost_usd FLOAT, 
+	PRIMARY KEY (run_id, model)
+);
+
+CREATE INDEX model_usage_by_owner ON model_usage (owner, at);
+
+CREATE INDEX model_usage_by_time ON model_usage (at);
+
 CREATE TABLE mcp_pins (
 	server TEXT NOT NULL, 
 	revision INTEGER NOT NULL, 

@@ -33,6 +33,7 @@ from gateway.cli import (
     sources,
     studio,
     tools,
+    usage,
     users,
 )
 from gateway.cli.closed_pipes import tolerate_closed_pipes
@@ -62,6 +63,7 @@ app.add_typer(mcp_servers.app, name="mcp-servers")
 app.add_typer(memory.app, name="memory")
 app.add_typer(keys.app, name="keys")
 app.add_typer(audit.app, name="audit")
+app.command("usage")(usage.usage)
 app.add_typer(users.app, name="users")
 app.command("backup")(backup.backup)
 app.command("restore")(backup.restore)
