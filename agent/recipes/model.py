@@ -1,6 +1,7 @@
 """A `Recipe`: its parameters, its steps, and how it was tried."""
 
 import hashlib
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pydantic import Field, JsonValue
 
 from agent.core.errors import BadRequestError
 from agent.core.models import Effect, FrozenModel, JsonObject, PlanStep
+from agent.core.surrogates import replace_surrogates
 
 ParameterType = Literal["text", "number", "integer", "boolean"]
 PARAMETER_PATTERN: Final = r"^[a-z][a-z0-9_]{0,31}$"
@@ -143,6 +145,12 @@ class StoredRecipe(FrozenModel):
 def compute_version(recipe: Recipe) -> str:
     """Returns the version of a recipe, a checksum of its content."""
     return hashlib.sha256(recipe.model_dump_json().encode()).hexdigest()[:16]
+
+
+def make_storable(recipe: Recipe) -> Recipe:
+    """Returns the recipe without lone surrogates, which a model's JSON may hold and no store takes."""
+    text = json.dumps(recipe.model_dump(mode="json"), ensure_ascii=False)
+    return Recipe.model_validate_json(replace_surrogates(text))
 
 
 def check_recipe_name(name: str) -> str:

@@ -11,8 +11,8 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from agent.core.errors import ConflictError, NotFoundError, StoreError
-from agent.core.surrogates import replace_surrogates, to_storable_text
-from agent.recipes.model import Recipe, RecipeSet, StoredRecipe, compute_version
+from agent.core.surrogates import to_storable_text
+from agent.recipes.model import Recipe, RecipeSet, StoredRecipe, compute_version, make_storable
 from agent.storage.sql import SqlClient
 
 CACHE_SECONDS: Final = 1.0
@@ -64,7 +64,7 @@ class RecipeStore:
 
     async def stage(self, owner: str, recipe: Recipe) -> StoredRecipe:
         """Stores a recipe to be confirmed; one in use stays in use. Raises `ConflictError` if there are too many."""
-        now, text = self._clock(), replace_surrogates(recipe.model_dump_json())
+        now, text = self._clock(), make_storable(recipe).model_dump_json()
         await self._statements.write(
             "INSERT INTO recipes (owner, name, staged, applied, created, updated) "
             "SELECT ?, ?, ?, NULL, ?, ? WHERE (SELECT count(*) FROM recipes WHERE owner = ? AND name <> ?) < ? "
