@@ -95,7 +95,7 @@ async def build(client: httpx.AsyncClient, db: SqlClient, folder: Path) -> None:
 
 
 async def live(client: httpx.AsyncClient, folder: Path) -> None:
-    """Have a document, memories, runs, a long result and a task."""
+    """Have a document, memories, runs, a long result, a task, a recipe and a prompt."""
     (folder / "long.md").write_text(LONG)
     uploaded = await client.post("/v1/documents", files={"file": ("a.txt", b"Kelp grows.")}, data={"collection": "up"})
     assert uploaded.status_code == 201, uploaded.text
@@ -105,6 +105,11 @@ async def live(client: httpx.AsyncClient, folder: Path) -> None:
     read = {"tool": "read_file", "args": {"path": "papers/long.md"}}
     long = await client.post("/v1/agent", json={"prompt": "read", "metadata": {"tool_calls": [read]}})
     assert long.status_code == 200, long.text
+    sum_run = (await client.post("/v1/agent", json={"prompt": "2+3"})).json()["metadata"]["run_id"]
+    recipe = await client.post(f"/v1/runs/{sum_run}/recipe", json={"name": "add"})
+    assert recipe.status_code == 201, recipe.text
+    prompt = await client.put("/v1/studio/prompts/brief", json={"text": "Be brief."})
+    assert prompt.status_code == 200, prompt.text
     task = (await client.post("/tasks", json={"prompt": "What is 2+3?"})).json()["task_id"]
     assert (await client.post(f"/tasks/{task}/run")).status_code == 200
 
