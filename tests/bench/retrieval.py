@@ -215,14 +215,13 @@ async def evaluate(data: Dataset, embedder: Embedder | None, modes: Sequence[Ret
     return {str(mode): figures for mode, figures in found.items()}
 
 
-async def measure_peers(data: Dataset, model: Embedder) -> dict[str, Figures]:
-    """Returns the figures of the peers on the same queries."""
+async def measure_peers(data: Dataset, model: Embedder | None) -> dict[str, Figures]:
+    """Returns the figures of the peers on the same queries; without a model, of bm25s only."""
     found = {}
-    for name, rank in (
-        (retrieval_peers.BM25S, retrieval_peers.rank_by_bm25s(data)),
-        (retrieval_peers.MODEL, retrieval_peers.rank_by_model(data, model)),
-    ):
-        ranked, times = await rank
+    ranks = {retrieval_peers.BM25S: await retrieval_peers.rank_by_bm25s(data)}
+    if model is not None:
+        ranks[retrieval_peers.MODEL] = await retrieval_peers.rank_by_model(data, model)
+    for name, (ranked, times) in ranks.items():
         figures = found[name] = Figures(times=times)
         for identity, documents in zip(data.queries, ranked, strict=True):
             figures.add_ranking(documents, data.grades[identity])
@@ -247,11 +246,11 @@ async def main() -> None:
     except (ValueError, ConfigError) as error:
         sys.exit(f"eval-retrieval: {error}")
     without = "left out" if os.environ.get("EVAL_PEERS") == "off" else await asyncio.to_thread(find_missing)
-    model = None if without else await asyncio.to_thread(retrieval_peers.load_model)
+    model = None if without or wanted == "lexical" else await asyncio.to_thread(retrieval_peers.load_model)
     embedder = embedder or model
     figures = await evaluate(data, embedder, [mode for mode in modes if wanted in {None, "", mode}])
     reports = {mode: held.report(len(data.queries)) for mode, held in figures.items()}
-    if model is not None:
+    if not without:
         peers = await measure_peers(data, model)
         reports |= {name: {**held.report(len(data.queries)), _NONE_ABOVE: math.nan} for name, held in peers.items()}
     print_reports(reports)

