@@ -78,6 +78,16 @@ class RoomEditor:
 
     async def create_room(self, fields: Mapping[str, Any], editor: Editor, room_id: str | None = None) -> RoomView:
         """Creates a managed room; its id is made from its name unless given."""
+        room_id, content = self._build_new(fields, editor, room_id)
+        return await self._store_new(room_id, write_room(content), editor, {"fields": [*content]})
+
+    async def check_create(self, fields: Mapping[str, Any], editor: Editor, room_id: str | None = None) -> None:
+        """Raises what `create_room` would raise now. Changes nothing."""
+        room_id, content = self._build_new(fields, editor, room_id)
+        await asyncio.to_thread(self._rehearse_new, room_id, write_room(content))
+
+    def _build_new(self, fields: Mapping[str, Any], editor: Editor, room_id: str | None) -> tuple[str, dict[str, Any]]:
+        """Returns the id and the fields of a new room."""
         self._check_fields(fields)
         name = check_name(fields.get("name"))
         room_id = make_room_id(name) if room_id is None else check_room_id(room_id)
@@ -88,7 +98,7 @@ class RoomEditor:
         }
         if editor.new_owner != LOCAL_OWNER:
             content["owner"] = editor.new_owner
-        return await self._store_new(room_id, write_room(content), editor, {"fields": [*content]})
+        return room_id, content
 
     async def copy_room(self, source_id: str, editor: Editor, *, room_id: str | None, name: str | None) -> RoomView:
         """Copies a room, a shipped one too, with its comments. The copy belongs to the editor."""
@@ -159,13 +169,15 @@ class RoomEditor:
         """Returns the room of a text that is not stored. Raises `ValidationError`."""
         return check_room_text(text, room_id, self.live.read, self.live.registries, renames=True)
 
-    async def _store_new(self, room_id: str, text: str, editor: Editor, detail: Mapping[str, Any]) -> RoomView:
-        def rehearse() -> None:
-            if room_id in self._list_taken():
-                raise ConflictError(f"there is a room {room_id!r} already; choose another id", stage="identifier")
-            self._check(text, room_id)
+    def _rehearse_new(self, room_id: str, text: str) -> None:
+        """Raises what keeps a new room from being stored."""
+        if room_id in self._list_taken():
+            raise ConflictError(f"there is a room {room_id!r} already; choose another id", stage="identifier")
+        self._check(text, room_id)
 
-        async with self._record_once(_make_event("room.create", room_id, editor, detail), rehearse):
+    async def _store_new(self, room_id: str, text: str, editor: Editor, detail: Mapping[str, Any]) -> RoomView:
+        event = _make_event("room.create", room_id, editor, detail)
+        async with self._record_once(event, lambda: self._rehearse_new(room_id, text)):
             await asyncio.to_thread(
                 self.live.store.create, room_id, text.encode("utf-8"), lambda data: self._check(data, room_id)
             )

@@ -360,7 +360,8 @@ def _replace(path: str, value: object) -> dict[str, object]:
 
 def _build_interrupt(asked: ev.ApprovalRequested, tool_call_id: str | None) -> Interrupt:
     items = "\n".join(
-        f"- {item.tool}: {item.intent or json.dumps(item.args, ensure_ascii=False)}" for item in asked.items
+        f"- {item.tool}: {item.intent or json.dumps(item.args, ensure_ascii=False)}\n{item.shown}".rstrip()
+        for item in asked.items
     )
     return Interrupt(
         id=asked.approval_id,

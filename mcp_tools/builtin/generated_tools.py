@@ -5,6 +5,7 @@
 """
 
 import difflib
+import re
 from collections.abc import Awaitable, Callable
 from typing import ClassVar
 
@@ -371,8 +372,8 @@ def format_version(shown: ToolVersionOutput) -> str:
     asked = Manifest.model_validate(shown.permissions).list_wider(Manifest())
     lines.append(f"Permissions: {'; '.join(asked) or 'none'}.")
     lines += [f"New permission: {wider}." for wider in shown.wider]
-    lines += ["", "```python", shown.code.strip(), "```", "", "Tests, all passed in the sandbox:", "", "```python"]
-    lines += [*(test.strip() for test in shown.tests), "```"]
+    tests = "\n".join(test.strip() for test in shown.tests)
+    lines += ["", _fence(shown.code, "python"), "", "Tests, all passed in the sandbox:", "", _fence(tests, "python")]
     lines += [f"Warning: {warning}" for warning in shown.warnings]
     lines += ["", f"SHA-256 of code and permissions: {shown.sha256}. Versions: {', '.join(shown.versions)}."]
     return "\n".join(lines)
@@ -383,7 +384,14 @@ def _format_difference(active: ToolVersion | None, found: ToolVersion) -> str:
         return ""
     old, new = f"version {active.version}", f"version {found.version}"
     lines = difflib.unified_diff(active.code.splitlines(), found.code.splitlines(), old, new, lineterm="")
-    return "\n\nDifference from the version in use:\n\n```diff\n" + "\n".join(lines) + "\n```"
+    return "\n\nDifference from the version in use:\n\n" + _fence("\n".join(lines), "diff")
+
+
+def _fence(text: str, language: str) -> str:
+    """Returns a fenced block that the text cannot close: code is written by a model, and a person decides about it."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text.strip()}\n{fence}"
 
 
 def _require_model(context: ToolContext) -> ToolModel:

@@ -13,7 +13,6 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from agent.core.errors import ConflictError, RoomUnknownError, ScopeError, ToolInputError
 from agent.core.models import JsonObject
 from agent.studio.errors import ValidationError
-from agent.studio.room_checks import check_name
 from agent.studio.room_editor import Editor, RoomEditor, RoomOrigin, RoomView
 from agent.tools import READ_ONLY, Tool, ToolAnnotations, ToolContext, ToolResult, TypedTool
 from agent.tools.registry import In, Out
@@ -154,17 +153,23 @@ class RoomCreateTool(_RoomTextTool, RoomTool[RoomCreateInput, RoomOutput]):
     Output = RoomOutput
 
     async def preflight(self, args: JsonObject, context: ToolContext) -> None:
-        """Raises `ToolInputError` without a usable name, and `ToolDeniedError`: nobody is asked about such a call."""
-        await super().preflight(args, context)
+        """Raises `ToolInputError` for a room that would be refused, and `ToolDeniedError`: nobody is asked then."""
+        editor = await self._authorize(context)
+        wanted = RoomCreateInput.model_validate(args)
+        _refuse_servers(wanted.fields)
         with refuse_as_input():
-            check_name(args.get("name"))
+            await self._editor.check_create(_list_fields(wanted), editor, wanted.room_id or None)
 
     async def run(self, args: RoomCreateInput, context: ToolContext) -> RoomOutput:
         """Creates it, owned by the caller."""
         _refuse_servers(args.fields)
         editor = await self._authorize(context)
-        fields = {**args.fields, "name": args.name, **({"description": args.description} if args.description else {})}
-        return _to_output(await self._editor.create_room(fields, editor, args.room_id or None))
+        return _to_output(await self._editor.create_room(_list_fields(args), editor, args.room_id or None))
+
+
+def _list_fields(args: RoomCreateInput) -> JsonObject:
+    """Returns the fields of the new room."""
+    return {**args.fields, "name": args.name, **({"description": args.description} if args.description else {})}
 
 
 class RoomEditInput(_Arguments):
@@ -193,14 +198,16 @@ class RoomEditTool(RoomTool[RoomEditInput, RoomEditOutput]):
     Input = RoomEditInput
     Output = RoomEditOutput
 
+    async def preflight(self, args: JsonObject, context: ToolContext) -> None:
+        """Raises `ToolInputError` for an edit that would be refused, and `ToolDeniedError`: nobody is asked then."""
+        editor = await self._authorize(context)
+        wanted = RoomEditInput.model_validate(args)
+        with refuse_as_input():
+            await self._editor.check_edit(wanted.room_id, _list_changes(wanted), editor)
+
     async def run(self, args: RoomEditInput, context: ToolContext) -> RoomEditOutput:
         """Sets the field; everything else of the text stays."""
-        changes: JsonValue = args.value
-        for name in reversed(args.field.split(".")):
-            changes = {name: changes}
-        if not isinstance(changes, dict):
-            raise ToolInputError("name a field")
-        _refuse_servers(changes)
+        changes = _list_changes(args)
         editor = await self._authorize(context)
         before = _read_field(await self._editor.get_room(args.room_id, editor), args.field)
         edited = await self._editor.edit_room(args.room_id, changes, editor, version=args.version or None)
@@ -210,6 +217,17 @@ class RoomEditTool(RoomTool[RoomEditInput, RoomEditOutput]):
         """Returns the room, and the value that the field had before."""
         before = json.dumps(output.before, ensure_ascii=False)
         return f"{format_room(output)}\n\nBefore, {output.field} was {before}."
+
+
+def _list_changes(args: RoomEditInput) -> JsonObject:
+    """Returns the fields to change, nested as `field` names them."""
+    changes: JsonValue = args.value
+    for name in reversed(args.field.split(".")):
+        changes = {name: changes}
+    if not isinstance(changes, dict):
+        raise ToolInputError("name a field")
+    _refuse_servers(changes)
+    return changes
 
 
 class RoomCopyInput(_Arguments):
@@ -260,6 +278,12 @@ class RoomDeleteTool(RoomTool[RoomDeleteInput, RoomDeleteOutput]):
     keywords = (*_KEYWORDS, "delete", "remove")
     Input = RoomDeleteInput
     Output = RoomDeleteOutput
+
+    async def preflight(self, args: JsonObject, context: ToolContext) -> None:
+        """Raises `ToolInputError` for a room that may not be edited, and `ToolDeniedError`: nobody is asked then."""
+        editor = await self._authorize(context)
+        with refuse_as_input():
+            await self._editor.check_edit(str(args.get("room_id")), {}, editor)
 
     async def run(self, args: RoomDeleteInput, context: ToolContext) -> RoomDeleteOutput:
         """Deletes it."""

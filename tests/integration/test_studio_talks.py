@@ -241,3 +241,25 @@ async def test_an_approval_inside_a_sub_agent_survives_a_kill(tmp_path: Path, mo
     assert model_server.purposes() == ["router", "subagent", "subagent", "subagent"], "no turn is asked for twice"
     listed = [line for line in lines_of(made, "tool") if line["title"] == "rooms_list"]
     assert len(listed) == 1
+
+
+@pytest.mark.row("S002-02", "S002-05")
+async def test_a_room_for_a_purpose_is_made_with_what_fits_and_answers_at_once(serve: Serve) -> None:
+    fields = {"tools": ["calculator"], "skills": [], "system_prompt": "Help the support team with orders."}
+    rules = (
+        routes(intent("room_management", "create", name="Orders", purpose="look up and add up orders")),
+        acts("search_entities", {"query": "add up", "entity_type": "tool"}, times=1),
+        acts("room_create", {"name": "Orders", "fields": {**fields, "colour": "red"}}, times=1, call_id="a2"),
+        acts("room_create", {"name": "Orders", "fields": fields}, times=1, call_id="a3", about="no field 'colour'"),
+        concludes("The room Orders is there; it can calculate."),
+    )
+    async with serve(script(*rules)) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        asked = await ask(url, "make me a room Orders for the support team that can add up orders")
+        assert "colour" not in asked["response"], "nobody is asked about a call that would be refused"
+        made = await approve(url, asked)
+        assert made["response"] == "The room Orders is there; it can calculate."
+        assert [line["status"] for line in lines_of(made, "approval")] == ["done"]
+        body = {"prompt": "", "room": "orders"}
+        summed = {"tool_calls": [{"tool": "calculator", "args": {"expression": "6*7"}}]}
+        used = (await client.post("/v1/agent", json={**body, "metadata": summed})).json()
+        assert "42" in used["response"]
