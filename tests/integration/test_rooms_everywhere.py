@@ -112,7 +112,7 @@ async def test_mcp_clients_manage_rooms(serve: Serve, tmp_path: Path) -> None:
         assert "read it again" in stale
         copied = await call(client, "room_copy", room_id="stepgate", name="Second", new_id="second")
         assert (copied["id"], copied["origin"]) == ("second", "managed")
-        assert await call(client, "room_delete", room_id="second") == {"deleted": "second"}
+        assert (await call(client, "room_delete", room_id="second"))["deleted"] == "second"
         assert "shipped and read only" in await call(client, "room_delete", room_id="stepgate")
         assert "ours" in [room["id"] for room in (await call(client, "rooms_list"))["rooms"]]
         assert (await call(client, "room_show", room_id="ours"))["yaml"] == edited["yaml"]
