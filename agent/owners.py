@@ -16,6 +16,7 @@ OWNED_TABLES: Final = (
     "conversation_uncertainties", "agent_conversations", "sources", "task_runs", "tasks", "jobs", "ingestions",
     "collection_vectors", "documents", "collections", "chunk_sets", "vectors", "turns", "runs", "key_reservations",
     "active_tools", "tool_versions", "recipes", "api_keys", "prompts", "model_usage",
+    "client_items", "client_conversations",
 )  # fmt: skip
 """The tables with an owner, referring tables first. Rows without an owner are deleted by cascade. Two tables are not
 listed: `idempotency` is keyed by sender, and `audit` is append-only and records this deletion too."""

@@ -20,6 +20,7 @@ from gateway.doors import (
     audit,
     catalogue,
     citations,
+    client_conversations,
     collections,
     completions,
     conversations,
@@ -98,7 +99,7 @@ def create_app(
         redirect_slashes=False,
     )
     served = (
-        openai, responses, completions, embeddings,
+        openai, responses, client_conversations, completions, embeddings,
         agent, ag_ui, query, runs, memories, collections, documents, citations, ingestion, tasks, catalogue,
         conversations, sessions, sources, audit, usage, users, guardrails, recipes, rooms, studio, studio_requests,
         studio_tools,

@@ -31,6 +31,7 @@ from agent.run_context.extensions import merge_extensions
 from agent.run_context.ground import GroundSources
 from agent.run_context.run import Engine, Observer, Run
 from agent.run_context.token_estimates import estimate_first_call_tokens
+from agent.runs.client_conversations import ClientConversations
 from agent.runs.recipe_maker import RecipeMaker
 from agent.runs.run_intake import RunIntake
 from agent.runs.run_worker import ServiceLimits, worker_name
@@ -122,6 +123,7 @@ class Stepgate:
     conversations: BuilderConversations
     audit: StoredAuditLog
     sessions: SessionStore
+    client_conversations: ClientConversations
     owners: OwnerDeletion
     embedder: Embedder | None
     """The configured embedder; None if texts are found by their words only."""
@@ -266,6 +268,7 @@ async def build_gateway(
             conversations,
             audit,
             SessionStore(build_statements(store)),
+            ClientConversations(build_statements(store), time.time),
             OwnerDeletion(
                 build_statements(store), service, library, memory, builder.messages, audit, CACHE_SECONDS, room_editor
             ),

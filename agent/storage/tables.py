@@ -2,7 +2,7 @@
 
 In this order: runs with their log, and turns of conversations; vectors, chunks, documents, collections and ingestion
 jobs; API keys, their reservations and idempotency; tasks; recipes; sources and pipeline conversations; the audit
-record; prompts; rooms; model usage; accepted tools of foreign MCP servers; generated tools.
+record; prompts; rooms; conversations of clients; model usage; accepted tools of foreign MCP servers; generated tools.
 
 Every row has an owner, directly or through its run. Values from untrusted sources are marked `tainted`. Times are UTC
 seconds since 1970.
@@ -472,6 +472,34 @@ room_versions = Table(
     Column("managed", Boolean, nullable=False, server_default=false()),
     Column("at", Float, nullable=False),
     PrimaryKeyConstraint("room_id", "revision"),
+)
+
+# Conversations that clients of the Responses API make, with the items they add.
+client_conversations = Table(
+    "client_conversations",
+    metadata,
+    Column("owner", Text, nullable=False),
+    Column("id", Text, nullable=False),
+    Column("metadata", Text, nullable=False),
+    Column("created", Float, nullable=False),
+    PrimaryKeyConstraint("owner", "id"),
+)
+client_items = Table(
+    "client_items",
+    metadata,
+    Column("id", _COUNTER, primary_key=True, autoincrement=True),
+    Column("owner", Text, nullable=False),
+    Column("conversation_id", Text, nullable=False),
+    Column("item_id", Text, nullable=False),
+    Column("data", Text, nullable=False),
+    Column("at", Float, nullable=False),
+)
+Index(
+    "client_items_by_conversation",
+    client_items.c.owner,
+    client_items.c.conversation_id,
+    client_items.c.item_id,
+    unique=True,
 )
 
 # No foreign key: usage outlives the runs, which may be deleted. `day` counts days of UTC since 1970.

@@ -266,6 +266,26 @@ CREATE TABLE room_versions (
 	PRIMARY KEY (room_id, revision)
 );
 
+CREATE TABLE client_conversations (
+	owner TEXT NOT NULL, 
+	id TEXT NOT NULL, 
+	metadata TEXT NOT NULL, 
+	created FLOAT NOT NULL, 
+	PRIMARY KEY (owner, id)
+);
+
+CREATE TABLE client_items (
+	id INTEGER NOT NULL, 
+	owner TEXT NOT NULL, 
+	conversation_id TEXT NOT NULL, 
+	item_id TEXT NOT NULL, 
+	data TEXT NOT NULL, 
+	at FLOAT NOT NULL, 
+	PRIMARY KEY (id)
+);
+
+CREATE UNIQUE INDEX client_items_by_conversation ON client_items (owner, conversation_id, item_id);
+
 CREATE TABLE model_usage (
 	run_id TEXT NOT NULL, 
 	model TEXT NOT NULL, 

@@ -16,8 +16,9 @@ _TEXT_PARTS: Final = frozenset({"input_text", "output_text", "text", "summary_te
 _ROLES: Final = ("user", "assistant", "system", "developer")
 
 
-def convert_input(items: Sequence[JsonObject]) -> list[WireMessage]:
-    """Returns the items as messages, in their order. Raises `RequestFormatError` for items of other kinds.
+def convert_input(items: Sequence[JsonObject], field: str = "input") -> list[WireMessage]:
+    """Returns the items as messages, in their order. Raises `RequestFormatError` for items of other kinds; it names
+    them by their place in `field`.
 
     Calls of the client's tools join the assistant's message before them, as chat completions want it. What a model
     thought goes with the message that follows it.
@@ -25,7 +26,7 @@ def convert_input(items: Sequence[JsonObject]) -> list[WireMessage]:
     messages: list[WireMessage] = []
     thought = ""
     for index, item in enumerate(items):
-        where = f"input[{index}]"
+        where = f"{field}[{index}]"
         kind = item.get("type", "message")
         if kind == "reasoning":
             thought += _join_texts(item.get("content") or [], f"{where}.content")

@@ -30,6 +30,7 @@ from gateway.doors.agent import STREAM
 from gateway.doors.client_disconnect import cancel_on_disconnect
 from gateway.doors.dependencies import Gateway
 from gateway.doors.early_failure import raise_early_failure
+from gateway.doors.item_pages import cut_page
 from gateway.doors.json_body import JsonRoute
 from gateway.doors.openai import OPENAI_ERRORS
 from gateway.doors.response_input import read_approval_replies
@@ -154,20 +155,7 @@ async def get_input_items(
 ) -> dict[str, Any]:
     """List the input items of this response's own request, newest first unless `order` is `asc`."""
     found = await load_response(stepgate, caller, response_id)
-    items = found.input_items
-    ordered = items if order == "asc" else items[::-1]
-    ids = [item["id"] for item in ordered]
-    if after is not None and after not in ids:
-        raise RequestFormatError(f"after: there is no item {after[:100]!r}.", "after", "invalid_value")
-    begin = ids.index(after) + 1 if after is not None else 0
-    page = ordered[begin : begin + limit]
-    return {
-        "object": "list",
-        "data": page,
-        "first_id": page[0]["id"] if page else "",
-        "last_id": page[-1]["id"] if page else "",
-        "has_more": begin + limit < len(ordered),
-    }
+    return cut_page(found.input_items, limit=limit, order=order, after=after)
 
 
 async def _build_request(

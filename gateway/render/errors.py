@@ -7,8 +7,10 @@ from pydantic import BaseModel
 
 from agent.core.errors import FAILURES, AgentFailure, FailureKind, get_stage
 
-OPENAI_PATHS = ("/v1/chat", "/v1/models", "/v1/responses", "/v1/embeddings", "/v1/completions")
+OPENAI_PATHS = ("/v1/chat", "/v1/conversations", "/v1/models", "/v1/responses", "/v1/embeddings", "/v1/completions")
 """Paths whose callers are OpenAI clients and read errors in OpenAI's shape."""
+_OWN_ENDING = "/state"
+"""Ends the paths below `/v1/conversations` that OpenAI's API does not have."""
 
 NEAREST_ENDPOINTS: Mapping[str, str] = {
     "/v1/assistants": "POST /v1/responses with `previous_response_id` or `conversation`",
@@ -16,7 +18,6 @@ NEAREST_ENDPOINTS: Mapping[str, str] = {
     "/v1/batches": "POST /tasks, which stores a request that runs in the background",
     "/v1/chatkit": "POST /v1/responses",
     "/v1/containers": "POST /v1/responses; its tools are those of GET /v1/tools",
-    "/v1/conversations": "POST /v1/responses with an id of your choice as `conversation`",
     "/v1/evals": "GET /v1/runs, with the trace of every run",
     "/v1/files": "POST /v1/documents",
     "/v1/fine_tuning": "GET /v1/models, which lists the rooms; the operator chooses their models",
@@ -30,9 +31,6 @@ NEAREST_ENDPOINTS: Mapping[str, str] = {
     "/v1/videos": "POST /v1/chat/completions, for text only",
 }
 """Endpoints of OpenAI and others that Stepgate does not have, and what is nearest to them here."""
-
-_SHARED_PATHS = frozenset({"/v1/conversations"})
-"""Paths of OpenAI's API below which Stepgate has endpoints of its own."""
 
 MCP_PATH = "/mcp"
 """Path whose callers read errors in JSON-RPC's shape."""
@@ -179,10 +177,12 @@ def rpc_error(failure: AgentFailure) -> RpcErrorBody:
 
 def is_openai_path(path: str) -> bool:
     """Returns whether the callers of this path expect OpenAI's protocol."""
-    return path.startswith(OPENAI_PATHS) or find_nearest_endpoint(path) is not None
+    if path.startswith(OPENAI_PATHS):
+        return not path.endswith(_OWN_ENDING)
+    return find_nearest_endpoint(path) is not None
 
 
 def find_nearest_endpoint(path: str) -> str | None:
     """Returns what is nearest to an endpoint of OpenAI's API that Stepgate does not have; None for other paths."""
     head = "/".join(path.split("/")[:3])
-    return NEAREST_ENDPOINTS.get(head) if path == head or head not in _SHARED_PATHS else None
+    return NEAREST_ENDPOINTS.get(head)

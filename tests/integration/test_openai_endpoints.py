@@ -165,7 +165,6 @@ async def test_a_completion_without_its_model_is_a_status(serve: Serve, stream: 
         ("POST", "/v1/rerank", "/v1/search"),
         ("POST", "/v1/moderations", "guardrails"),
         ("POST", "/v1/assistants", "/v1/responses"),
-        ("POST", "/v1/conversations", "`conversation`"),
         ("POST", "/v1/threads/t/runs", "/v1/responses"),
         ("GET", "/v1/vector_stores/x/files", "/v1/collections"),
         ("POST", "/v1/fine_tuning/jobs", "/v1/models"),
