@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import JsonValue
 
+from agent.core.json_schema import iter_violations
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject, TailorOutput
 from agent.search.models import NOT_IN_DOCUMENTS
@@ -43,6 +44,8 @@ def find_schema_error(schema: JsonObject) -> str:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         return f"response_format.json_schema.schema is no JSON schema: {error.message[:200]}"
+    except RecursionError:
+        return "response_format.json_schema.schema is nested too deeply"
     return ""
 
 
@@ -71,17 +74,8 @@ def make_no_answer(schema: JsonObject) -> JsonValue:
 
 def list_schema_problems(value: JsonValue, schema: JsonObject) -> Iterator[str]:
     """Yields how a value violates a schema."""
-    from jsonschema import Draft202012Validator  # noqa: PLC0415 - as above
-    from referencing import Registry  # noqa: PLC0415
-    from referencing.exceptions import Unresolvable  # noqa: PLC0415
-
-    # An empty registry: a schema's references reach no address.
-    validator = Draft202012Validator(schema, registry=Registry())
-    try:
-        for fault in validator.iter_errors(value):
-            yield f"{_format_path(fault.absolute_path)}: {fault.message[:200]}"
-    except Unresolvable as error:
-        yield f"a reference of the schema leads nowhere: {str(error)[:200]}"
+    for fault in iter_violations(schema, value):
+        yield f"{_format_path(fault.path)}: {fault.message[:200]}"
 
 
 def _check_facts(value: JsonValue, schema: JsonObject, answer: TailorOutput, question: str) -> Iterator[str]:

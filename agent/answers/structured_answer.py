@@ -10,6 +10,8 @@ from agent.answers.schema_check import find_schema_error, get_requested_schema, 
 from agent.core.models import JsonObject
 
 MAX_PROBLEMS = 5
+MAX_CANDIDATES = 50
+"""Places in a text without JSON as a whole where JSON is looked for."""
 _FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL | re.IGNORECASE)
 _BRACKET = re.compile(r"[{\[]")
 
@@ -48,10 +50,13 @@ def _iterate_json(text: str) -> Iterator[tuple[str, JsonValue]]:
         if part is text:
             return
     decoder = json.JSONDecoder()
-    end = 0
+    end = tried = 0
     for bracket in _BRACKET.finditer(text):
         if bracket.start() < end:
             continue
+        if tried == MAX_CANDIDATES:
+            return
+        tried += 1
         try:
             value, end = decoder.raw_decode(text, bracket.start())
         except (ValueError, RecursionError):

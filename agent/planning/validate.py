@@ -4,10 +4,10 @@ import difflib
 import re
 from collections.abc import Collection, Iterable
 
-from jsonschema import Draft202012Validator
 from pydantic import JsonValue
 
 from agent.core.errors import PlanInvalidError
+from agent.core.json_schema import iter_violations
 from agent.core.models import STEP_ID_PATTERN, JsonObject, Plan, PlanStep
 from agent.planning.normalise import RawPlan, RawStep
 from agent.planning.references import find_references, is_literal
@@ -92,9 +92,10 @@ def find_argument_problems(schema: JsonObject, args: JsonObject) -> list[str]:
         **schema,
         "properties": {name: _relax_reference_schema(prop, args.get(name)) for name, prop in known.items()},
     }
-    for fault in Draft202012Validator(relaxed).iter_errors(args):
-        where = ".".join(str(part) for part in fault.absolute_path)
-        problems.append(f"input {where!r}: {fault.message[:200]}" if where else fault.message[:200])
+    problems += [
+        f"input {fault.where!r}: {fault.message[:200]}" if fault.where else fault.message[:200]
+        for fault in iter_violations(relaxed, args)
+    ]
     return problems
 
 

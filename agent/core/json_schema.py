@@ -1,0 +1,169 @@
+"""Compares values with JSON schemas that callers, models and other people's servers wrote.
+
+Such a schema may be made to keep the process busy: a pattern that backtracks, references that double, alternatives
+times items. Patterns therefore run in linear time, references reach no address, and a comparison has a time limit.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import lru_cache
+from time import monotonic
+from typing import Any
+
+from pydantic_core import SchemaError as PatternError
+from pydantic_core import SchemaValidator, core_schema
+
+COMPARE_SECONDS = 1.0
+"""How long one comparison may take. Ordinary ones take less than a millisecond."""
+_deadline: ContextVar[float] = ContextVar("schema_deadline")
+_Keyword = Callable[[Any, Any, Any, Any], Iterator[Any] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """What a value violates: the place in the value, and what is wrong there."""
+
+    path: tuple[str | int, ...]
+    message: str
+
+    @property
+    def where(self) -> str:
+        """The place as `items.0.name`; empty for the whole value."""
+        return ".".join(map(str, self.path))
+
+
+class _OutOfTimeError(Exception):
+    """Raised within a comparison that takes too long."""
+
+
+def iter_violations(schema: Mapping[str, Any], value: object) -> Iterator[Violation]:
+    """Yields how a value violates a schema, within `COMPARE_SECONDS`; a schema that cannot be compared with violates it
+    too.
+
+    Patterns are those of Rust's `regex`; one that it does not know (look-around) is not compared. Raises jsonschema's
+    `UnknownType` for a type that JSON Schema does not have.
+    """
+    from referencing.exceptions import Unresolvable  # noqa: PLC0415 - 60 ms with jsonschema, which most starts do not need
+
+    token = _deadline.set(monotonic() + COMPARE_SECONDS)
+    try:
+        faults = [
+            Violation(tuple(fault.absolute_path), fault.message)
+            for fault in _build_validator(json.dumps(schema, sort_keys=True)).iter_errors(value)
+        ]
+    except Unresolvable as error:
+        faults = [Violation((), f"a reference of the schema leads nowhere: {str(error)[:200]}")]
+    except RecursionError:
+        faults = [Violation((), "the schema or the value is nested too deeply to be compared")]
+    except (ArithmeticError, ValueError) as error:
+        faults = [Violation((), f"the schema cannot be compared with: {str(error)[:200]}")]
+    except _OutOfTimeError:
+        faults = [Violation((), f"comparing with the schema takes longer than {COMPARE_SECONDS:g} s; simplify it")]
+    finally:
+        _deadline.reset(token)
+    yield from faults
+
+
+@lru_cache(maxsize=512)
+def _build_validator(schema: str) -> Any:
+    from referencing import Registry  # noqa: PLC0415 - as above
+
+    read = json.loads(schema)
+    # An empty registry: references reach no address.
+    return _build_class(checks_unevaluated="patternProperties" not in schema)(read, registry=Registry())
+
+
+@lru_cache(maxsize=2)
+def _build_class(*, checks_unevaluated: bool) -> Any:
+    """Returns the validator's class. What is unevaluated beside patterns is not compared: jsonschema would search for
+    these with its own patterns.
+    """
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - as above
+    from jsonschema.validators import extend  # noqa: PLC0415
+
+    keywords: dict[str, Any] = {
+        **Draft202012Validator.VALIDATORS,
+        "pattern": _check_pattern,
+        "patternProperties": _check_pattern_properties,
+        "additionalProperties": _check_additional_properties,
+        "uniqueItems": _check_unique_items,
+    }
+    if not checks_unevaluated:
+        keywords["unevaluatedProperties"] = _check_nothing
+    make_class: Callable[..., Any] = extend  # without types in the stubs
+    return make_class(Draft202012Validator, {name: _limit_time(check) for name, check in keywords.items()})
+
+
+def _limit_time(check: _Keyword) -> _Keyword:
+    def limited(validator: Any, wanted: Any, value: Any, schema: Any) -> Iterator[Any] | None:
+        if monotonic() > _deadline.get():
+            raise _OutOfTimeError
+        return check(validator, wanted, value, schema)
+
+    return limited
+
+
+def _check_pattern(validator: Any, pattern: Any, value: Any, schema: Any) -> Iterator[Any]:
+    if isinstance(value, str) and not _matches(str(pattern), value):
+        yield _make_error(f"{value!r} does not match {pattern!r}")
+
+
+def _check_pattern_properties(validator: Any, patterns: Any, value: Any, schema: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        for pattern, wanted in patterns.items():
+            for name, one in value.items():
+                if _compile_pattern(pattern) is not None and _matches(pattern, name):
+                    yield from validator.descend(one, wanted, path=name, schema_path=pattern)
+
+
+def _check_additional_properties(validator: Any, wanted: Any, value: Any, schema: Any) -> Iterator[Any]:
+    if not isinstance(value, dict):
+        return
+    known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+    extras = [name for name in value if name not in known and not any(_matches(one, name) for one in patterns)]
+    if isinstance(wanted, dict):
+        for name in extras:
+            yield from validator.descend(value[name], wanted, path=name)
+    elif not wanted and extras:
+        names, verb = ", ".join(map(repr, sorted(extras))), "was" if len(extras) == 1 else "were"
+        yield _make_error(f"Additional properties are not allowed ({names} {verb} unexpected)")
+
+
+def _check_unique_items(validator: Any, wanted: Any, value: Any, schema: Any) -> Iterator[Any]:
+    if wanted and isinstance(value, list) and len({_to_key(one) for one in value}) < len(value):
+        yield _make_error(f"{value!r} has non-unique elements")
+
+
+def _check_nothing(validator: Any, wanted: Any, value: Any, schema: Any) -> Iterator[Any]:
+    yield from ()
+
+
+def _to_key(value: Any) -> Any:
+    """Returns what is equal for equal JSON values: 1 and 1.0 are, 1 and true are not."""
+    if isinstance(value, dict):
+        return frozenset((name, _to_key(one)) for name, one in value.items())
+    if isinstance(value, list | tuple):
+        return tuple(_to_key(one) for one in value)
+    return (isinstance(value, bool), value)
+
+
+def _make_error(message: str) -> Exception:
+    from jsonschema.exceptions import ValidationError  # noqa: PLC0415 - as above
+
+    return ValidationError(message)
+
+
+def _matches(pattern: str, text: str) -> bool:
+    """Returns whether the pattern is found in the text; True for a pattern that cannot be compared."""
+    compiled = _compile_pattern(pattern)
+    return compiled is None or bool(compiled.isinstance_python(text))
+
+
+@lru_cache(maxsize=512)
+def _compile_pattern(pattern: str) -> SchemaValidator | None:
+    try:
+        return SchemaValidator(core_schema.str_schema(pattern=pattern))
+    except PatternError:
+        return None

@@ -1,0 +1,82 @@
+"""Comparing values with schemas that others wrote: right, in bounded time, without reaching any address."""
+
+from time import monotonic
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from agent.answers.structured_answer import read_json_answer
+from agent.core import json_schema
+from agent.core.json_schema import iter_violations
+from agent.core.models import JsonObject
+
+
+def _messages(schema: dict[str, object], value: object) -> list[str]:
+    return [f"{one.where}: {one.message}" for one in iter_violations(schema, value)]
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"pattern": "^[A-Z]{2}-\\d+$"}, "AB-12"),
+        ({"pattern": "^[A-Z]{2}-\\d+$"}, "AB-x"),
+        ({"pattern": "b"}, "abc"),
+        ({"patternProperties": {"^x": {"type": "integer"}}, "additionalProperties": False}, {"x1": 1}),
+        ({"patternProperties": {"^x": {"type": "integer"}}, "additionalProperties": False}, {"x1": "1"}),
+        ({"patternProperties": {"^x": {}}, "additionalProperties": False}, {"y": 1}),
+        ({"properties": {"a": {}}, "additionalProperties": {"type": "string"}}, {"a": 1, "b": 2}),
+        ({"properties": {"a": {}}, "unevaluatedProperties": False}, {"a": 1, "b": 2}),
+        ({"uniqueItems": True}, [1, True, "1", [1], {"a": 1}]),
+        ({"uniqueItems": True}, [1, 1.0]),
+        ({"uniqueItems": True}, [{"a": [1]}, {"a": [1.0]}]),
+        ({"uniqueItems": True}, [[True], [1]]),
+        ({"$defs": {"n": {"type": "integer"}}, "items": {"$ref": "#/$defs/n"}}, [1, "2"]),
+    ],
+)
+def test_the_same_places_are_refused_as_by_jsonschema(schema: dict[str, object], value: object) -> None:
+    expected = [tuple(fault.absolute_path) for fault in Draft202012Validator(schema).iter_errors(value)]
+    assert [one.path for one in iter_violations(schema, value)] == expected
+
+
+def test_a_pattern_that_backtracks_takes_no_time() -> None:
+    began = monotonic()
+    assert len(_messages({"pattern": "(a+)+$"}, "a" * 5_000 + "b")) == 1
+    assert monotonic() - began < 5
+
+
+def test_references_that_double_end_at_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_schema, "COMPARE_SECONDS", 0.2)
+    doubling: dict[str, object] = {
+        f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}, {"$ref": f"#/$defs/d{n + 1}"}]} for n in range(60)
+    }
+    schema: dict[str, object] = {"$ref": "#/$defs/d0", "$defs": {**doubling, "d60": {"type": "integer"}}}
+    began = monotonic()
+    assert _messages(schema, 1) == [": comparing with the schema takes longer than 0.2 s; simplify it"]
+    assert monotonic() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "told"),
+    [
+        ({"$ref": "#"}, 1, "nested too deeply"),
+        ({"$ref": "http://127.0.0.1:9/x"}, 1, "leads nowhere"),
+        ({"$dynamicRef": "http://127.0.0.1:9/x"}, 1, "leads nowhere"),
+        ({"multipleOf": 0.1}, float("inf"), "cannot be compared"),
+    ],
+)
+def test_a_schema_that_cannot_be_compared_with_is_a_violation(
+    schema: dict[str, object], value: object, told: str
+) -> None:
+    assert told in _messages(schema, value)[0]
+
+
+def test_patterns_that_are_not_known_are_not_compared() -> None:
+    assert _messages({"pattern": "(?=x)y"}, "z") == []
+    assert _messages({"patternProperties": {"(?=x)y": {"type": "null"}}}, {"z": 1}) == []
+
+
+def test_an_answer_of_many_brackets_is_read_in_bounded_time() -> None:
+    options: JsonObject = {"response_format": {"type": "json_schema", "json_schema": {"schema": {"$ref": "#"}}}}
+    began = monotonic()
+    assert read_json_answer("no json " + "{} " * 20_000, options)[1]
+    assert monotonic() - began < 20
