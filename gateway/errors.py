@@ -15,6 +15,7 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope
 
 from agent.core.errors import FAILURES, AgentError, FailureKind, NotFoundError, StoreError
+from agent.core.value_faults import describe_fault
 from gateway.render.errors import DOOR_FAILURES, find_nearest_endpoint, get_http_status, render_failure
 
 log = logging.getLogger(__name__)
@@ -178,8 +179,7 @@ def validation_error(faults: Sequence[Any]) -> RequestFormatError:
         if "type" in kind or "parsing" in kind
         else "invalid_value"
     )
-    message = str(fault["msg"]).removeprefix("Value error, ")
-    message = message.replace("a valid tuple", "a valid list")  # JSON has no tuples
+    message = describe_fault(fault)
     if param is None:
         code = None
     elif kind == "extra_forbidden":

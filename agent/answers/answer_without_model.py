@@ -119,12 +119,12 @@ def _describe_capabilities(run: Run) -> str:
     doors = describe_doors(names) if run.room.routing == "intents" else ""
     if doors:
         lines += ["Without a model I cannot read free text here. These do the same:", "", doors, ""]
-    lines.append("What works now, without any model:")
     examples = _KNOWLEDGE_EXAMPLES if run.room.knowledge else list_examples(names)
-    lines += [f"- {text}: `{example}`" for tool, text, example in examples if tool in names]
-    lines += [] if names else ["- nothing: this room allows no tools"]
+    works = [f"- {text}: `{example}`" for tool, text, example in examples if tool in names]
+    if not works and not doors:
+        works = ["- nothing: this room's tools need a model" if names else "- nothing: this room allows no tools"]
+    lines += ["What works now, without any model:", *works, ""] if works else []
     lines += [
-        "",
         "To get a model, set `AGENT_LLM_BASE_URL` and `AGENT_MODEL_FAST` (for example "
         "`AGENT_LLM_BASE_URL=http://127.0.0.1:11434/v1 AGENT_MODEL_FAST=llama3.1`), then start Stepgate again.",
     ]

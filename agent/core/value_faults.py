@@ -15,6 +15,8 @@ _EXPECTED: Mapping[str, str] = {
     "dict": "a map of names and values",
     "mapping": "a map of names and values",
     "model": "a map of names and values",
+    "date": "a date such as 2026-11-23",
+    "datetime": "a date and time such as 2026-11-23T09:30:00Z",
 }
 """What to write, by the first word of Pydantic's error type, such as `int_parsing` or `model_type`."""
 _BOUNDS: Mapping[str, tuple[str, str]] = {
@@ -32,27 +34,31 @@ _SHOWN_CHARS = 60
 
 def describe_faults(error: ValidationError) -> list[str]:
     """Returns a line for each wrong value: its field, what it is, and what may stand there."""
-    return [_describe_fault(fault) for fault in error.errors(include_url=False)]
+    faults = error.errors(include_url=False)
+    named = ((".".join(str(part) for part in fault["loc"]), describe_fault(fault)) for fault in faults)
+    return [f"{field}: {text}" if field else text for field, text in named]
 
 
-def _describe_fault(fault: Mapping[str, Any]) -> str:
+def describe_fault(fault: Mapping[str, Any]) -> str:
+    """Returns what is wrong with one value and what may stand there, without the name of its field.
+
+    `fault` is an entry of Pydantic's `errors()`.
+    """
     kind, context = str(fault["type"]), fault.get("ctx") or {}
-    field = ".".join(str(part) for part in fault["loc"])
-    prefix = f"{field}: " if field else ""
     if kind == "missing":
-        return f"{prefix}it is missing"
+        return "it is missing"
     if kind == "extra_forbidden":
-        return f"{prefix}there is no such field"
+        return "there is no such field"
     if kind in _BOUNDS:
         words, name = _BOUNDS[kind]
         limit = context.get(name)
-        return f"{prefix}it must be {words.format(f'{limit:g}' if isinstance(limit, float) else limit)}{_quote(fault)}"
+        return f"it must be {words.format(f'{limit:g}' if isinstance(limit, float) else limit)}{_quote(fault)}"
     if kind in ("literal_error", "enum"):
-        return f"{prefix}use {context.get('expected')}{_quote(fault)}"
+        return f"use {context.get('expected')}{_quote(fault)}"
     expected = _EXPECTED.get(kind.partition("_")[0])
     if expected is not None and not kind.endswith("_mismatch"):
-        return f"{prefix}write {expected}{_quote(fault)}"
-    return f"{prefix}{str(fault['msg']).removeprefix('Value error, ')}"
+        return f"write {expected}{_quote(fault)}"
+    return str(fault["msg"]).removeprefix("Value error, ")
 
 
 def _quote(fault: Mapping[str, Any]) -> str:

@@ -108,11 +108,14 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         return {"intent": self.CATEGORY, "changes": [*changes]}
 
     async def conclude(self, final: StudioFinal, calls: ToolCalls) -> SubAgentResult:
-        """Returns the answer or the question. An answer about changes that all failed says so."""
+        """Returns the answer or the question. An answer about changes that all failed, or were never tried, says so."""
         answer, question = final.answer.strip(), final.question.strip()
         tried = [one for one in self._done if self._may_change(one.tool)]
         if tried and not self._changes():
             answer = f"{answer}\n\nNothing was changed: {tried[-1].output.error}".strip()
+        elif answer and not question and not tried and self._should_have_changed():
+            # A model may say "done" without having called anything.
+            answer = f"{answer}\n\nNothing was changed: no tool was called for it."
         if not answer and not question:
             return self._result(self._done[-1].output.text if self._done else "There was nothing to do.")
         return self._result("\n\n".join(part for part in (answer, question) if part), question)
@@ -130,6 +133,10 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
     def _changes(self) -> list[_Call]:
         """Returns the calls that changed something."""
         return [one for one in self._done if one.output.error_code is None and self._may_change(one.tool)]
+
+    def _should_have_changed(self) -> bool:
+        """Returns whether the router read a change; of an action that is no tool's name, whether nothing was called."""
+        return self._may_change(self.task.action) or (self.CHANGES_THINGS and not self._done)
 
     def _may_change(self, tool: str) -> bool:
         return tool in self.granted and self.granted[tool].spec.effect != "read"

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from agent.core.errors import AgentError, BadRequestError, ConflictError
 from agent.core.models import AgentRequest, AgentResponse
 from agent.core.principal import Principal
+from agent.core.value_faults import describe_fault
 from gateway.cli import lazy_rich
 from gateway.cli.ingestion_progress import follow_ingestion
 from gateway.cli.interrupts import Interrupts
@@ -41,7 +42,7 @@ def ask(
     except ValidationError as error:
         fault = error.errors()[0]
         option = {"conversation_id": "--conversation"}.get(str(fault["loc"][0]), str(fault["loc"][0]))
-        raise BadRequestError(f"{option}: {fault['msg']}", param=option) from error
+        raise BadRequestError(f"{option}: {describe_fault(fault)}", param=option) from error
 
     principal = Principal(display_name=operator_name())
 

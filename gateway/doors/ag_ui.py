@@ -19,6 +19,7 @@ from agent.core.events import RunWaiting
 from agent.core.models import AgentRequest, ChatMessage, JsonObject
 from agent.core.models.request import MAX_CONVERSATION_ID_CHARS
 from agent.core.run_state import fold
+from agent.core.value_faults import describe_fault
 from agent.runs.run_intake import ChatRequest
 from agent.runs.service import AcceptedRun, Decision
 from gateway.auth.authentication import Caller
@@ -73,7 +74,7 @@ def parse_input(body: JsonObject) -> "RunAgentInput":
         fault = error.errors()[0]
         # A union's errors name its members ("user", "function-..."), which are no fields.
         param = ".".join(str(part) for part in fault["loc"])
-        raise RequestFormatError(f"{param}: {fault['msg']}", param) from error
+        raise RequestFormatError(f"{param}: {describe_fault(fault)}", param) from error
     for name, value in (("threadId", sent.thread_id), ("runId", sent.run_id)):
         if not value.strip() or len(value) > MAX_CONVERSATION_ID_CHARS:
             raise RequestFormatError(f"{name}: must have 1 to {MAX_CONVERSATION_ID_CHARS} characters.", name)

@@ -10,6 +10,7 @@ from pydantic import JsonValue, ValidationError
 from agent.core.errors import AgentError, ToolUnknownError
 from agent.core.events import ToolReturned
 from agent.core.models import AgentRequest, JsonObject
+from agent.core.value_faults import describe_fault
 from agent.runs.response import build_response
 from agent.runs.run_intake import HiddenRequest, RunIntake
 from agent.tools import Tool, ToolAnnotations, ToolSpec, build_flat_schema
@@ -218,4 +219,4 @@ def format_validation_error(error: ValidationError) -> str:
     """Returns the first problem of a validation in one line."""
     problem = error.errors()[0]
     where = ".".join(str(part) for part in problem["loc"]) or "arguments"
-    return f"{where}: {problem['msg'].removeprefix('Value error, ')}"
+    return f"{where}: {describe_fault(problem)}"

@@ -240,7 +240,7 @@ def show(data_dir: Path, run_id: str) -> str:
 def test_a_conversation_whose_name_is_too_long_is_refused_in_a_sentence(tmp_path: Path) -> None:
     code, output = stepgate(tmp_path, "ask", "--conversation", "x" * 300, "hi")
     assert code == 1
-    assert "--conversation: String should have at most 200 characters" in output
+    assert "--conversation: it must be at most 200 characters" in output
     assert "Traceback" not in output
 
 

@@ -168,3 +168,24 @@ async def test_native_errors_hold_what_is_known_and_one_form_of_time(serve: Serv
         assert error["timestamp"][10] == "T"
         assert error["timestamp"].endswith("Z")
         assert datetime.fromisoformat(error["timestamp"]).tzinfo is not None
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "told"),
+    [
+        ("GET", "/v1/runs?limit=abc", None, "Invalid value for 'limit': write a whole number, not 'abc'."),
+        ("GET", "/v1/usage?since=yesterday", None, "Invalid value for 'since': write a date and time"),
+        ("POST", "/v1/agent", {"prompt": 5}, "Invalid value for 'prompt': write a text, not 5."),
+        ("POST", "/v1/agent", {"prompt": "x", "messages": ["s"]}, "'messages[0]': write a map of names and values"),
+        ("POST", "/v1/agent", {"prompt": "x", "metadata": "s"}, "'metadata': write a map of names and values"),
+        ("POST", "/v1/studio/requests", {"message": ""}, "'message': it must be at least 1 character"),
+        ("POST", "/v1/ag-ui", {}, "threadId: it is missing"),
+    ],
+)
+async def test_a_wrong_value_is_refused_with_what_to_write(
+    serve: Serve, method: str, path: str, body: dict[str, Any] | None, told: str
+) -> None:
+    async with serve() as url, httpx.AsyncClient(timeout=15) as client:
+        response = await client.request(method, f"{url}{path}", json=body)
+    assert response.status_code == 400
+    assert told in error_message(response)

@@ -72,6 +72,14 @@ async def test_what_is_not_understood_as_a_whole_is_told_and_not_done(
     assert response.metadata["tool_results"] == []
 
 
+async def test_a_studio_names_the_commands_and_has_no_empty_list(tmp_path: Path) -> None:
+    studio = load_rooms(PACKAGE_ROOT / "config" / "rooms", default="stepgate").get("studio", None)
+    async with engine_bench(tmp_path, None, room=studio) as bench:
+        response = await bench.run("make me a room")
+    assert "`stepgate rooms list|show|create" in response.response
+    assert "What works now" not in response.response
+
+
 async def test_what_was_remembered_answers_a_later_question(tmp_path: Path) -> None:
     async with engine_bench(tmp_path, None) as bench:
         await bench.run("Remember that my favourite colour is teal")

@@ -89,6 +89,14 @@ async def test_a_rejected_change_leaves_nothing_and_the_answer_says_so(serve: Se
     assert not (tmp_path / "data" / "rooms" / "support-team.yaml").exists()
 
 
+async def test_a_model_that_claims_a_change_without_a_call_is_contradicted(serve: Serve, tmp_path: Path) -> None:
+    make = intent("room_management", "make a room", name="Support Team")
+    async with serve(script(routes(make), concludes("I made the room."))) as url:
+        answered = await ask(url, "make me a room called Support Team")
+    assert "Nothing was changed: no tool was called for it." in answered["response"]
+    assert not (tmp_path / "data" / "rooms" / "support-team.yaml").exists()
+
+
 async def test_a_reply_that_is_neither_yes_nor_no_goes_to_the_sub_agent(serve: Serve, tmp_path: Path) -> None:
     renamed = acts("room_create", {"name": "Helpdesk"}, about="call it Helpdesk", times=1)
     async with serve(script(routes(MAKE), renamed, concludes("Made Helpdesk."))) as url:

@@ -206,7 +206,7 @@ async def test_a_sub_agent_cannot_use_what_the_room_does_not_have(serve: Serve, 
     )
     async with serve(script(*rules), rooms_dir=rooms) as url:
         answered = await ask(url, "make a room called Support Team", room="reader")
-    assert answered["response"] == "I may not make rooms here."
+    assert answered["response"].startswith("I may not make rooms here.")
     assert sorted(path.name for path in rooms.iterdir()) == ["reader.yaml"]
 
 
