@@ -61,11 +61,12 @@ class WorkerSessionMiddleware:
         """Passes the request to another worker and its response back, piece by piece."""
         query = scope["query_string"].decode("latin-1")
         url = f"http://127.0.0.1:{self._worker.find_port(index)}{scope['path']}" + (f"?{query}" if query else "")
-        body = b"".join([piece async for piece in _read_body(receive)])
         headers = [(name, value) for name, value in scope["headers"] if name not in _HOP_BY_HOP]
-        request = self._client.build_request(scope["method"], url, headers=headers, content=body)
+        request = self._client.build_request(scope["method"], url, headers=headers, content=_read_body(receive))
         try:
             upstream = await self._client.send(request, stream=True)
+        except _DisconnectedError:
+            return
         except httpx.TransportError as error:
             log.warning("worker %d does not answer for its MCP session: %s", index, error)
             refused = {"code": "ERR_BUSY", "message": "the worker that holds this MCP session is being replaced; retry"}
@@ -89,11 +90,16 @@ def _lower_names(headers: httpx.Headers) -> Iterator[tuple[bytes, bytes]]:
         yield name.lower(), value
 
 
+class _DisconnectedError(Exception):
+    """Raised when a client disconnects before its request is complete: the other worker drops it then."""
+
+
 async def _read_body(receive: Receive) -> AsyncIterator[bytes]:
+    """Yields the pieces as they arrive, because the limits are those of the worker that receives them."""
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            return
+            raise _DisconnectedError
         yield message.get("body", b"")
         if not message.get("more_body", False):
             return

@@ -1,5 +1,6 @@
 """Asks a person to allow a tool call before it is made, once per call."""
 
+import hashlib
 import time
 from collections.abc import Awaitable, Callable
 
@@ -75,6 +76,8 @@ async def check_approval(
         changes=has_side_effect(spec.name, spec.effect),
     )
     decision, refusal = _get_recorded_decision(run, site, item)
+    if decision == "approved" and await _is_shown_otherwise(run, tool, site, explain):
+        decision = ""
     if decision == "approved":
         return None
     waits = decision == "waiting"
@@ -88,9 +91,10 @@ async def check_approval(
     if decision == "answered":
         reason = explain_pending_call(spec)
     version = run.state.plan.version if run.state.plan else 0
-    shown = await explain()
+    raw = await explain()
+    shown = {"shown": run.redaction.redact_text(raw), "shown_sha256": _compute_sha256(raw)} if raw else {}
     asked = build_approval_request(
-        (item.model_copy(update={"shown": shown}) if shown else item,),
+        (item.model_copy(update=shown),),
         reason,
         plan_version=version,
         pin=tool_pin(run),
@@ -113,6 +117,19 @@ def _get_recorded_decision(run: Run, site: CallSite, item: ApprovalItem) -> tupl
     if decision == "rejected" or (decision == "answered" and site.origin != "rules"):
         return decision, _build_denied_return(site, item.tool, run.state.decisions[asked.approval_id])
     return decision or "waiting", None
+
+
+async def _is_shown_otherwise(run: Run, tool: Tool, site: CallSite, explain: Callable[[], Awaitable[str]]) -> bool:
+    """Returns whether the call would do something else now than the person has seen: the approval is void then."""
+    if not isinstance(tool, ExplainingTool):
+        return False
+    asked = next((asked for asked in reversed(run.state.approvals) if asked.call_id == site.call_id), None)
+    seen = asked.items[0].shown_sha256 if asked is not None else ""
+    return bool(seen) and seen != _compute_sha256(await explain())
+
+
+def _compute_sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _find_approval_reason(run: Run, tool: Tool, site: CallSite, *, tainted: bool) -> str | None:

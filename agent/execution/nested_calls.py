@@ -13,7 +13,7 @@ from agent.execution.schema_problems import find_argument_problem
 from agent.run_context.call_site import CallSite
 from agent.run_context.run import Run
 from agent.run_context.run_tools import allowed_tools
-from agent.tools import ToolContext, ToolResult
+from agent.tools import ExplainingTool, ToolContext, ToolResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,8 @@ class NestedCalls:
         if name not in parent_tools(self.run, self.site) or name not in registry:
             raise ToolDeniedError(f"{name!r} is not allowed in this run", agent_id=name)
         tool = registry.get(name)
+        if isinstance(tool, ExplainingTool):
+            raise ToolDeniedError(f"{name!r} shows a person what it does: call it in a step of its own", agent_id=name)
         args, _ = drop_unknown_args(tool.spec, args)
         problem = find_argument_problem(tool.spec, args)
         if problem is not None:

@@ -143,7 +143,7 @@ async def _explain_call(run: Run, tool: Tool, args: JsonObject, context: ToolCon
     """Returns what the tool shows a person about the call; "" if it shows nothing."""
     if not isinstance(tool, ExplainingTool):
         return ""
-    return run.redaction.redact_text(await tool.explain(restore_args(run.state, args), context))
+    return await tool.explain(restore_args(run.state, args), context)
 
 
 async def report_lost_effect(run: Run, site: CallSite) -> ToolReturned | None:

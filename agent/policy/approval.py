@@ -115,7 +115,7 @@ def compute_digest(items: Iterable[ApprovalItem], plan_version: int, pin: ToolFi
     items = tuple(items)
     content = {
         "version": plan_version,
-        "items": [item.model_dump(mode="json", exclude={"shown"}) for item in items],
+        "items": [item.model_dump(mode="json", exclude={"shown", "shown_sha256"}) for item in items],
         "tools": {name: pin(name) for name in sorted({item.tool for item in items})},
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=True).encode()).hexdigest()

@@ -68,7 +68,7 @@ async def get_usage(
     if counted != caller.principal.owner:
         caller.require_scope("admin")
     end = until or datetime.now(UTC)
-    begin = since or datetime.fromtimestamp(end.timestamp() - DEFAULT_DAYS * DAY_SECONDS, UTC)
+    begin = since or datetime.fromtimestamp(max(0.0, end.timestamp() - DEFAULT_DAYS * DAY_SECONDS), UTC)
     span = {"since": begin.timestamp(), "until": end.timestamp()}
     one = None if counted == "*" else counted
     groups = await stepgate.usage.summarize(dimensions, owner=one, **span)

@@ -241,14 +241,16 @@ class ToolDecisionTool(_VersionText, GeneratedToolTool[In, ToolVersionOutput]):
         principal = await self._authorize(context)
         version = args.get("version")
         try:
-            found = await self._tools.get(
-                principal, str(args.get("name")), version if isinstance(version, int) else None
-            )
+            found = await self._find(principal, str(args.get("name")), version if isinstance(version, int) else None)
             active = await self._tools.get_active(principal, found.name)
             shown = await _to_output(self._tools, principal, found)
         except AgentError as error:
             return error.message
         return format_version(shown) + _format_difference(active, found)
+
+    async def _find(self, principal: Principal, name: str, version: int | None) -> ToolVersion:
+        """Returns the version that the call is about."""
+        return await self._tools.get(principal, name, version)
 
 
 class ToolApplyInput(ToolDecisionInput):
@@ -271,6 +273,9 @@ class ToolApplyTool(ToolDecisionTool[ToolApplyInput]):
         principal = await self._authorize(context)
         applied = await self._tools.apply(principal, args.name, version=args.version, sha256=args.sha256 or None)
         return await _to_output(self._tools, principal, applied)
+
+    async def _find(self, principal: Principal, name: str, version: int | None) -> ToolVersion:
+        return await self._tools.get_staged(principal, name, version)
 
 
 class ToolRestoreInput(_Arguments):

@@ -12,6 +12,7 @@ import pytest
 from tests.integration.conftest import Serve
 from tests.integration.test_generated_tools import REQUEST, call_tool, client_of
 from tests.integration.test_owners import keys_of
+from tests.support.mcp_client import until_async
 from tests.support.sandboxes import requires_sandbox
 from tests.support.script import Script, says, script
 from tests.support.scripted_server import ScriptedServer
@@ -117,6 +118,7 @@ async def test_the_second_round_gets_the_failures_of_the_first(serve: Serve, mod
         (ToolScript(name="class", interface=INTERFACE).rules(), "tests"),
         (ToolScript(permissions={"hosts": ["https://x/"]}).rules(), "tests"),
         (ToolScript(permissions={"tools": ["nonsense"]}).rules(), "tests"),
+        (ToolScript(permissions={"tools": ["tool_apply"]}).rules(), "tests"),
         ([*ToolScript().rules()[:2], says("approved!", to="tool")], "review"),
     ],
 )  # fmt: skip
@@ -212,6 +214,42 @@ async def test_versions_are_applied_refined_restored_discarded_and_removed(
         await assert_nothing_is_left(client)
         actions = [entry["action"] for entry in (await client.get("/v1/audit?action=tool")).json()["data"]]
         assert actions == ["tool.remove", "tool.restore", "tool.apply", "tool.apply"]
+
+
+async def test_what_a_person_has_seen_is_what_is_applied(serve: Serve, model_server: ScriptedServer) -> None:
+    """Without a number, `tool_apply` means the newest staged version: that is shown, and no other one is applied."""
+    async with serve(script(*ToolScript().rules())) as url, client_of(url) as client:
+        await stage(client)
+        await refine(client, model_server, "form 2")
+        assert (await client.post(f"{API}/{NAME}/apply", json={"version": 2})).status_code == 200
+        body = {"prompt": "", "metadata": {"tool_calls": [{"tool": "tool_apply", "args": {"name": NAME}}]}}
+        asked = (await client.post("/v1/agent", json=body)).json()
+        assert f"Tool {NAME}, version 1 (staged)" in asked["response"], asked
+        await refine(client, model_server, "form 3")
+        run = f"/v1/runs/{asked['metadata']['run_id']}"
+        await client.post(f"{run}/approve", json={})
+        await until_async(lambda: shows(client, run, f"Tool {NAME}, version 3 (staged)"))
+        assert await list_active(client) == [2], "nobody has seen version 3 before"
+        await client.post(f"{run}/approve", json={})
+        await until_async(lambda: shows(client, run, '"status":"succeeded"'))
+        assert await list_active(client) == [3]
+
+
+async def shows(client: httpx.AsyncClient, run: str, text: str) -> bool:
+    """Whether the run, as it is now, holds a text."""
+    return text in (await client.get(run)).text
+
+
+async def refine(client: httpx.AsyncClient, server: ScriptedServer, hint: str) -> None:
+    """Stages a version that returns another hint."""
+    server.load(script(*ToolScript(codes=(CODE.replace("the form A-12", hint),)).rules()))
+    refined = await client.post(f"{API}/{NAME}/refine", json={"change": "Say it otherwise."})
+    assert refined.status_code == 201, refined.text
+
+
+async def list_active(client: httpx.AsyncClient) -> list[int]:
+    versions = (await client.get(f"{API}/{NAME}/versions")).json()["data"]
+    return [one["version"] for one in versions if one["is_active"]]
 
 
 async def test_an_applied_tool_is_there_after_a_restart(serve: Serve) -> None:

@@ -13,7 +13,9 @@ from agent.core.principal import LOCAL
 from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.sql import SqlClient, SqliteClient
 from agent.studio.errors import VersionConflictError
+from agent.studio.generated_tools.models import Manifest
 from agent.studio.generated_tools.version_store import ToolVersionStore
+from mcp_tools.builtin.calculator import CalculatorTool
 from tests.integration.test_keys import statements as statements  # noqa: PLC0414 - a fixture
 from tests.support.tool_crash_worker import NAME, build_service, prepare
 from tests.support.tool_scripts import CODE, make_version
@@ -107,3 +109,24 @@ async def run_worker(folder: Path, operation: str, lives: int) -> str:
     out, _ = await asyncio.wait_for(process.communicate(), 60)
     assert process.returncode in (0, -9)
     return str(out.decode().strip())
+
+
+async def test_a_tool_is_offered_once_the_tool_that_it_calls_appears(statements: SqlClient) -> None:
+    """A called tool of an MCP server is registered when that connects, which is later."""
+    service = build_service(statements)
+    manifest = Manifest(tools=("calculator",))
+    staged = await ToolVersionStore(statements, time.time).add(make_version(manifest=manifest))
+    await ToolVersionStore(statements, time.time).activate(staged, by="local", sha256=staged.sha256)
+    registry = service._registry
+    await service.refresh()
+    assert (NAME in registry, list(service.faults)) == (False, [NAME])
+    registry.replace("builtin", [CalculatorTool()])
+    await service.refresh()
+    assert (registry.get(NAME).spec.requires_approval, service.faults) == (False, {})
+
+    class Asking(CalculatorTool):
+        requires_approval = True
+
+    registry.replace("builtin", [Asking()])
+    await service.refresh()
+    assert registry.get(NAME).spec.requires_approval, "its caller asks as it does"

@@ -57,6 +57,8 @@ async def test_usage_is_summed_by_what_is_asked_for(serve: Serve) -> None:
             assert (await client.get("/v1/usage", params={"by": ""})).json()["data"] == []
             past = (datetime.now(UTC) - timedelta(days=2)).isoformat()
             assert (await client.get("/v1/usage", params={"until": past})).json()["total"]["runs"] == 0
+            first = await client.get("/v1/usage", params={"until": "0001-01-01T00:00:00Z"})
+            assert (first.status_code, first.json()["total"]["runs"]) == (200, 0), "no 30 days lie before the year 1"
 
 
 async def test_runs_without_a_model_are_counted_and_outlive_their_deletion(serve: Serve) -> None:

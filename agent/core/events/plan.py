@@ -54,6 +54,7 @@ class ApprovalItem(FrozenModel):
     effect: Effect = "read"
     changes: bool = False
     shown: str = Field(default="", description="Markdown in which the tool shows what the call would do")
+    shown_sha256: str = Field(default="", description="of the Markdown before redaction; the approval is bound to it")
 
 
 class ApprovalRequested(EventBody):

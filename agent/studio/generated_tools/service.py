@@ -24,7 +24,7 @@ from agent.studio.generated_tools.models import (
 from agent.studio.generated_tools.producer import ToolProducer
 from agent.studio.generated_tools.tool_runner import ToolRunner
 from agent.studio.generated_tools.version_store import ToolVersionStore
-from agent.tools import ToolModel, ToolRegistry
+from agent.tools import ExplainingTool, ToolModel, ToolRegistry
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +62,8 @@ class GeneratedTools:
         self._audit = audit
         self._list_rooms_with = list_rooms_with
         self._stamp: object = None
+        self._called: frozenset[str] = frozenset()
+        """The tools that the tools in use may call."""
         self._refreshing = asyncio.Lock()
         self.faults: dict[str, str] = {}
         """Why an applied tool is not offered, by name."""
@@ -147,7 +149,7 @@ class GeneratedTools:
         `ConflictError` if it is not staged or its name is taken, `SandboxMissingError`, `ValidationError` if this
         release refuses the code.
         """
-        chosen = await self._get_staged(principal, name, version)
+        chosen = await self.get_staged(principal, name, version)
         return await self._activate(principal, chosen, sha256, "tool.apply")
 
     async def restore(self, principal: Principal, name: str, version: int, *, sha256: str | None = None) -> ToolVersion:
@@ -163,7 +165,7 @@ class GeneratedTools:
 
     async def discard(self, principal: Principal, name: str, *, version: int | None = None) -> ToolVersion:
         """Discards a staged version. Raises `ConflictError` if it is not staged."""
-        chosen = await self._get_staged(principal, name, version)
+        chosen = await self.get_staged(principal, name, version)
         async with self._audit.record_before(_make_event("tool.discard", principal, chosen)):
             await self._store.discard(chosen, by=principal.name)
         return await self.get(principal, name, chosen.version)
@@ -195,12 +197,14 @@ class GeneratedTools:
     async def refresh(self) -> None:
         """Offers exactly the versions that are in use now. A version that cannot be offered is in `faults`."""
         async with self._refreshing:
-            stamp = await self._store.read_stamp()
-            if stamp == self._stamp:
+            rows = await self._store.read_stamp()
+            # A tool that is called may appear later than its caller, or change what it does.
+            if (rows, self._describe_called()) == self._stamp:
                 return
             tools: list[GeneratedTool] = []
             faults: dict[str, str] = {}
-            for version in await self._store.list_active():
+            active = await self._store.list_active()
+            for version in active:
                 try:
                     tools.append(self._build(version))
                 except AgentError as error:
@@ -212,7 +216,8 @@ class GeneratedTools:
                 {name: f"the generated tool {name!r} cannot be used: {why}" for name, why in faults.items()},
             )
             self.faults = faults
-            self._stamp = stamp
+            self._called = frozenset(name for version in active for name in version.manifest.tools)
+            self._stamp = (rows, self._describe_called())
 
     async def watch(self) -> None:
         """Follows changes that other processes make, until it is cancelled."""
@@ -228,7 +233,11 @@ class GeneratedTools:
         await self.runner.aclose()
 
     async def _make(self, request: ToolRequest, model: ToolModel, report: ReportProgress) -> Candidate:
-        callable_tools = [spec.name for spec in self._registry.list_specs() if spec.origin != GENERATED_ORIGIN]
+        callable_tools = [
+            tool.spec.name
+            for tool in self._registry
+            if tool.spec.origin != GENERATED_ORIGIN and not isinstance(tool, ExplainingTool)
+        ]
         producer = ToolProducer(model, request.description)
         return await ToolGeneration(producer, self.runner, callable_tools, report).run(request)
 
@@ -279,7 +288,15 @@ class GeneratedTools:
         called = [self._registry.get(name).spec for name in version.manifest.tools]
         return GeneratedTool(version, called, self.runner, self._functions)
 
-    async def _get_staged(self, principal: Principal, name: str, version: int | None) -> ToolVersion:
+    def _describe_called(self) -> dict[str, object]:
+        """Returns what the tools that are called say about themselves, as far as their callers pass it on."""
+        specs = {name: self._registry.get(name).spec for name in sorted(self._called) if name in self._registry}
+        return {
+            name: [spec.annotations.model_dump(), spec.requires_approval, spec.tainted] for name, spec in specs.items()
+        }
+
+    async def get_staged(self, principal: Principal, name: str, version: int | None) -> ToolVersion:
+        """Returns a staged version; without a number the newest one. Raises `ConflictError` if it is not staged."""
         if version is not None:
             chosen = await self.get(principal, name, version)
         else:
