@@ -1,9 +1,11 @@
 """Builds the final answer, complete or partial, with its sources, citations and uncertainties."""
 
+import json
+
 from agent.answers.answer_text import assemble_answer
 from agent.answers.answer_without_model import partial_answer, stop_reason
 from agent.answers.unexplained import mark_figures
-from agent.core.events import AnswerDelta, AnswerFinished, AnswerStarted
+from agent.core.events import AnswerDelta, AnswerFinished, AnswerStarted, ClientToolCall
 from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import Citation, JsonObject, Outcome, Source, TailorOutput, Uncertainty
 from agent.core.plan_outcome import abandoned_steps, failure_reason, is_answer_step, is_complete
@@ -36,6 +38,9 @@ async def build_final_answer(run: Run) -> AnswerFinished:
     asked = run.state.input_request
     if asked is not None and run.state.cancel_request is None:
         drafted = AnswerFinished(text=asked.question)
+    elif run.state.client_calls is not None and run.state.cancel_request is None:
+        calls = tuple(map(_format_client_call, run.state.client_calls.calls))
+        return AnswerFinished(text="", finish_reason="tool_calls", tool_calls=calls)
     else:
         drafted = await (_build_complete_answer(run) if is_successful(run.state) else _build_partial_answer(run))
     translated = run.state.translation
@@ -46,6 +51,12 @@ async def build_final_answer(run: Run) -> AnswerFinished:
         tailored = tailored.model_copy(update={"content": translated.text})
     citations = _build_citations(translated.text, drafted.sources, tailored)
     return drafted.model_copy(update={"text": translated.text, "citations": citations, "tailored": tailored})
+
+
+def _format_client_call(call: ClientToolCall) -> JsonObject:
+    """Returns the call in OpenAI's form."""
+    function: JsonObject = {"name": call.tool, "arguments": json.dumps(call.args, ensure_ascii=False)}
+    return {"id": call.call_id, "type": "function", "function": function}
 
 
 async def _build_complete_answer(run: Run) -> AnswerFinished:

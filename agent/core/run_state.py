@@ -145,6 +145,8 @@ class RunState:
     """What the room's router read in the request; None in rooms without a router."""
     input_request: ev.InputRequested | None = None
     """What the user is asked; the run ends with it."""
+    client_calls: ev.ClientToolsCalled | None = None
+    """The calls of the client's tools that the run ends with."""
     plans: tuple[ev.PlanProposed, ...] = ()
     steps: Mapping[str, StepState] = field(default_factory=dict)
     approvals: tuple[ev.ApprovalRequested, ...] = ()
@@ -179,6 +181,14 @@ class RunState:
     def owner(self) -> str:
         """The owner of the run."""
         return self._created.owner
+
+    @property
+    def client_tool_names(self) -> frozenset[str]:
+        """The names of the client's own tools that a plan of this run may use."""
+        if not self.request.client_tools or not self.room.offers_client_tools:
+            return frozenset()
+        functions = (tool.get("function") for tool in self.request.client_tools)
+        return frozenset(str(function.get("name")) for function in functions if isinstance(function, dict))
 
     @property
     def is_hidden(self) -> bool:
@@ -313,6 +323,8 @@ def apply(state: RunState, event: ev.Event) -> RunState:  # noqa: C901, PLR0912 
             return replace_fields(state, plans=(*state.plans, body), gates=(), answer=None, translation=None)
         case ev.InputRequested():
             return replace_fields(state, input_request=body)
+        case ev.ClientToolsCalled():
+            return replace_fields(state, client_calls=body)
         case ev.GateChecked():
             return replace_fields(state, gates=(*state.gates, body))
         case ev.AnswerStarted():

@@ -5,10 +5,12 @@ from dataclasses import replace
 
 from agent.core.models import Effect
 from agent.planning.recipe_plans import RECIPE_ORIGIN, list_recipe_specs
+from agent.policy.redaction.requests import redact_client_tools
 from agent.run_context.run import Run
 from agent.run_context.run_tools import allowed_tools
 from agent.tools import ToolSpec
 from agent.tools.catalogue import Catalogue, SkillCard
+from agent.tools.client_tools import build_client_specs
 
 CACHED_CATALOGUES = 100
 """Cached catalogues; one for each room and each choice of tools by callers."""
@@ -26,7 +28,18 @@ def build_catalogue(run: Run) -> Catalogue:
         if len(catalogues) >= CACHED_CATALOGUES:
             catalogues.clear()
         catalogues[key] = _make_catalogue(run, registry.list_specs(names), wanted if isinstance(wanted, list) else None)
-    return catalogues[key]
+    return _add_client_tools(run, catalogues[key])
+
+
+def _add_client_tools(run: Run, known: Catalogue) -> Catalogue:
+    """Returns the catalogue with the tools that the client of this run offers. They replace tools of the same name that
+    only this owner or another room has: a name must not decide who runs a call.
+    """
+    if not run.state.request.client_tools or not run.room.offers_client_tools:
+        return known
+    specs = build_client_specs(redact_client_tools(run.state.request, run.room.guard_input))
+    names = {spec.name for spec in specs}
+    return replace(known, tools=(*(spec for spec in known.tools if spec.name not in names), *specs))
 
 
 def _make_catalogue(run: Run, specs: Sequence[ToolSpec], wanted: Sequence[object] | None) -> Catalogue:

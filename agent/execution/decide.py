@@ -59,15 +59,27 @@ def decide(state: RunState, in_flight: AbstractSet[Attempt] = frozenset()) -> tu
         return ()
     halted = _is_halted(state)
     free = state.room.budgets.max_parallel - len(in_flight)
+    clients = state.client_tool_names
     commands: list[Command] = []
     for step in plan.steps:
         command = _get_next_command(state, step, in_flight, halted=halted)
-        if isinstance(command, Start) and free <= 0:
+        if isinstance(command, Start) and (free <= 0 or step.tool in clients):
             continue
         if command is not None:
             commands.append(command)
             free -= not isinstance(command, Discard)
     return tuple(sorted(commands, key=lambda command: not isinstance(command, Discard)))
+
+
+def find_client_steps(state: RunState) -> tuple[Start, ...]:
+    """Returns the attempts that are calls of the client's own tools, of those that may start now."""
+    clients = state.client_tool_names
+    if not clients or state.plan is None or state.cancel_request is not None:
+        return ()
+    halted = _is_halted(state)
+    steps = (step for step in state.plan.steps if step.tool in clients)
+    found = (_get_next_command(state, step, frozenset(), halted=halted) for step in steps)
+    return tuple(command for command in found if isinstance(command, Start) and not command.waiting_for)
 
 
 def dependencies_succeeded(state: RunState, step: PlanStep, attempts: Mapping[str, int]) -> bool:

@@ -79,8 +79,8 @@ def build_failed_output(error: AgentError) -> StepOutput:
 async def _execute(run: Run, start: Start) -> tuple[list[EventDraft], StepOutput]:
     """Returns the attempt's output, and drafts for the transaction of its end."""
     step, number = start.step, start.attempt
-    args, tainted = await _resolve_args(run, start)
-    begin = await _build_start_events(run, start, args, tainted=tainted)
+    args, tainted = await resolve_args(run, start)
+    begin = await build_start_events(run, start, args, tainted=tainted)
     if step.action in ("tool", "memory"):
         return await StepExecutorAgent(run, step, number).execute(args, begin, tainted=tainted)
     await run.note(*begin)
@@ -125,7 +125,7 @@ class StepExecutorAgent:
         return [EventDraft(returned, self._site.step_id, self._site.attempt)], output
 
 
-async def _resolve_args(run: Run, start: Start) -> tuple[JsonObject, bool]:
+async def resolve_args(run: Run, start: Start) -> tuple[JsonObject, bool]:
     """Returns the step's arguments with resolved references, and whether any argument is tainted.
 
     References read the attempts that `start` names, even if a dependency is running again.
@@ -146,7 +146,7 @@ async def _resolve_args(run: Run, start: Start) -> tuple[JsonObject, bool]:
     return resolved.args, tainted or run.state.tainted
 
 
-async def _build_start_events(run: Run, start: Start, args: JsonObject, *, tainted: bool) -> tuple[EventDraft, ...]:
+async def build_start_events(run: Run, start: Start, args: JsonObject, *, tainted: bool) -> tuple[EventDraft, ...]:
     """Returns `step.started` (and `step.speculative`); () if an earlier process recorded them."""
     step, number = start.step, start.attempt
     if any(attempt.number == number for attempt in run.state.get_step(step.id).attempts):

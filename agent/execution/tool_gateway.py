@@ -218,7 +218,7 @@ async def _execute(run: Run, tool: Tool, args: JsonObject, site: CallSite, conte
             is_broken = _is_broken_connection(failure)
         else:
             # Outside the `try`: a failure of our own store is no failure of the tool.
-            return await _build_return(run, spec, site, result, started, tries)
+            return await build_return(run, spec, site, result, started, tries)
         if is_broken and tries <= run.engine.settings.tool_max_retries and spec.effect != "effect":
             pause = run.engine.settings.tool_retry_backoff_s * 2 ** (tries - 1)
             await asyncio.sleep(min(pause, run.seconds_left))
@@ -265,7 +265,7 @@ def _get_call_slot(run: Run, spec: ToolSpec) -> AbstractAsyncContextManager[obje
     return nullcontext() if spec.uses_subagents else run.tool_slots
 
 
-async def _build_return(
+async def build_return(
     run: Run, spec: ToolSpec, site: CallSite, result: ToolResult, started: float, tries: int
 ) -> ToolReturned:
     """Returns the result: checked against the schema, redacted and capped."""
@@ -337,7 +337,7 @@ async def _reconcile(run: Run, tool: Tool, site: CallSite, called: ToolCalled) -
         log.warning("%s could not say what became of %s: %s", spec.name, called.key, _shorten(str(error)))
         result = None
     if result is not None:
-        return await _build_return(run, spec, site, result, started, 1)
+        return await build_return(run, spec, site, result, started, 1)
     return await _record_unknown(run, site, called)
 
 

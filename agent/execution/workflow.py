@@ -12,7 +12,7 @@ from agent.core.events import CancelRequested, RequestUnderstood
 from agent.core.plan_outcome import find_halting_step, find_unprovided, is_complete
 from agent.core.run_state import RunState
 from agent.execution import stages
-from agent.execution.decide import decide, needs_replan
+from agent.execution.decide import decide, find_client_steps, needs_replan
 from agent.execution.gates import has_room_gates
 from agent.policy.approval import find_approval_reason, is_plan_awaiting_approval
 from agent.run_context.run import Run
@@ -65,6 +65,8 @@ def next_stage(state: RunState) -> StageName | None:
         return "retrieve"
     if state.input_request is not None:
         return "translate" if state.understanding.translate_answer and state.translation is None else "finalize"
+    if state.client_calls is not None:
+        return "finalize"
     if state.plan is None or needs_replan(state):
         return "plan"
     return _get_next_plan_stage(state, state.understanding)
@@ -78,6 +80,8 @@ def _get_next_plan_stage(state: RunState, understood: RequestUnderstood) -> Stag
         return "execute"
     if state.pending_approvals and find_halting_step(state) is None:
         return None
+    if find_client_steps(state):
+        return "execute"
     if not state.gates and (is_complete(state) or has_room_gates(state)) and find_unprovided(state) is None:
         return "verify"
     if understood.translate_answer and state.translation is None:

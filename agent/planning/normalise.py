@@ -29,7 +29,7 @@ _STEP_KEYS = {
 }  # fmt: skip
 _DIGITS = r"\d{1,300}"
 """`float()` and `int()` fail on thousands of digits."""
-_COMPLETIONS = frozenset({COMPLETION, "answer", "respond", "litellm", "final_answer", "complete"})
+COMPLETION_NAMES = frozenset({COMPLETION, "answer", "respond", "litellm", "final_answer", "complete"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def _normalise_tool(value: JsonValue, action: JsonValue, catalogue: Catalogue) -
         value = action
     text = str(value or "").strip()
     plain = text.lower().replace(" ", "_")
-    if plain in _COMPLETIONS or (not text and action == COMPLETION):
+    if plain in COMPLETION_NAMES or (not text and action == COMPLETION):
         return COMPLETION
     wanted = plain.replace("-", "_")
     names = {name: name.lower().replace("-", "_") for name in catalogue.names()}

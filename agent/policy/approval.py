@@ -49,7 +49,8 @@ def find_approval_reason(state: RunState) -> str | None:
     wanted = next((proposed.approval_reason for proposed in reversed(state.plans) if proposed.approval_reason), "")
     if wanted and any(has_side_effect(step.tool, step.effect) for step in pending):
         return wanted
-    if changing and state.plans[-1].tainted:
+    # The client sees its own calls before it makes them, and may refuse: this gateway changes nothing with them.
+    if state.plans[-1].tainted and any(step.tool not in state.client_tool_names for step in changing):
         return "the plan was made after untrusted text was read, and it changes something"
     if changing and policy == "side_effects" and not _are_calls_named_by_request(state):
         return "the plan changes something"

@@ -42,6 +42,8 @@ def _build_metadata(state: RunState, tool_results: list[JsonObject]) -> dict[str
         "sources": [source.model_dump(mode="json") for source in answer.sources] if answer else [],
         "citations": [citation.model_dump(mode="json") for citation in answer.citations] if answer else [],
     }
+    if answer is not None and state.client_calls is not None:
+        metadata["client_tool_calls"] = list(answer.tool_calls)
     if state.pending_approvals and not state.is_finished:
         metadata["approvals"] = [asked.model_dump(mode="json") for asked in state.pending_approvals]
     if state.is_gated and state.room.gates:

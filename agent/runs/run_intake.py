@@ -8,6 +8,7 @@ from agent.core.errors import ConflictError
 from agent.core.models import AgentRequest, JsonObject, Room
 from agent.core.principal import Principal
 from agent.runs.approval_replies import submit_replies, submit_reply, submit_text
+from agent.runs.client_results import find_client_results, start_continuation
 from agent.runs.forks import ForkRequest, start_fork
 from agent.runs.service import AcceptedRun, AgentService
 from agent.runs.tasks import TaskService
@@ -201,6 +202,12 @@ class RunIntake:
         one_off: bool = False,
         origin: ChatRequest | None = None,
     ) -> AcceptedRun:
+        wire_request = origin.wire_request if origin else None
+        tainted = origin is not None and origin.tainted
+        if not hidden and (given := await find_client_results(self.service, caller.owner, request, room)) is not None:
+            return await start_continuation(
+                self.service, caller, request, room, given, wire_request=wire_request, tainted=tainted
+            )
         run_id = await self.service.start_run(
             request,
             caller,
@@ -208,7 +215,7 @@ class RunIntake:
             hidden=hidden,
             one_off=one_off,
             run_id=run_id,
-            wire_request=origin.wire_request if origin else None,
-            tainted=origin is not None and origin.tainted,
+            wire_request=wire_request,
+            tainted=tainted,
         )
         return AcceptedRun(run_id, caller.owner)

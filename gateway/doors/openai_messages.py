@@ -50,6 +50,7 @@ def to_agent_request(
         prompt_position=last,  # Messages after the last user message, such as a tool's result, stay after it.
         metadata=metadata,
         client_tools=() if body.tool_choice == "none" else tuple(body.tools or ()),
+        parallel_client_calls=body.parallel_tool_calls is not False,
         temperature=body.temperature,
         max_tokens=body.max_completion_tokens or body.max_tokens,
         options=_model_options(body, plain=plain),

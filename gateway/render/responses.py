@@ -66,6 +66,8 @@ class ResponseProjection:
         self._arguments: dict[StepKey, str] = {}
         self._plan: Plan | None = None
         self._has_created = False
+        self._taken_over: set[StepKey] = set()
+        """Attempts that an earlier run made, or its client."""
 
     def encode_event(self, event: ev.Event) -> list[JsonObject]:
         """Returns the frames that the event adds to the response's stream, in order."""
@@ -189,11 +191,15 @@ class ResponseProjection:
         self._has_created = True
         return [self._output.frame(f"response.{kind}", response=self.build()) for kind in ("created", "in_progress")]
 
-    def _encode_body(self, event: ev.Event) -> list[JsonObject]:  # noqa: C901 - one case an event
+    def _encode_body(self, event: ev.Event) -> list[JsonObject]:  # noqa: C901, PLR0912 - one case an event
         key = (event.step_id, event.attempt)
         match event.body:
             case ev.PlanProposed(plan=plan) if any(not step.is_completion for step in plan.steps):
                 return self._output.add_summary(plan_summary(event.body))
+            case ev.StepStarted(taken_from=taken_from) if taken_from:  # an item of an earlier response, or its output
+                self._taken_over.add(key)
+            case _ if key in self._taken_over:
+                return []
             case ev.StepStarted() if self._tool_of(event.step_id) is not None:
                 return self._open_step(key)
             case ev.StepFinished(output=output) if self._tool_of(event.step_id) is not None:

@@ -13,9 +13,9 @@ from agent.core.content_blocks import describe_block, is_plain_text
 from agent.core.errors import ToolError
 from agent.core.models import JsonObject
 from agent.tools import ToolAnnotations, ToolContext, ToolResult, ToolSpec
+from agent.tools.external_schema import MAX_CHARS, find_schema_problem
 from mcp_tools.client.config import McpServerConfig, to_tool_alphabet
 from mcp_tools.client.sanitize import find_hidden_characters, sanitize_schema, sanitize_text
-from mcp_tools.client.schemas import MAX_CHARS, find_schema_problem
 from mcp_tools.client.tool_pins import ToolDefinition
 
 ReportProgress = Callable[[str], None]

@@ -23,6 +23,27 @@ class InputRequested(EventBody):
     question: str
 
 
+class ClientToolCall(FrozenModel):
+    """A call that the client is asked to make. `call_id` is the id that its result must name."""
+
+    call_id: str
+    step_id: str
+    attempt: int
+    tool: str
+    args: JsonObject = Field(default_factory=dict)
+    feedback: str | None = None
+    tainted: bool = False
+
+
+class ClientToolsCalled(EventBody):
+    """Steps of the plan are calls of the client's own tools. The run ends with them as its answer; the request that
+    brings the results starts the run that goes on.
+    """
+
+    type = "client_tools.called"
+    calls: tuple[ClientToolCall, ...]
+
+
 class PlanProposed(EventBody):
     """A validated plan. `requested` and `effective` differ if the rule planner took over."""
 

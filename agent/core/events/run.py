@@ -23,6 +23,11 @@ class GivenPlan(FrozenModel):
     outputs: dict[str, JsonValue] = Field(default_factory=dict)
     approval_reason: str = Field(default="", description="why a person must approve the plan before it changes things")
     final: bool = False
+    client_results: dict[str, str] = Field(
+        default_factory=dict,
+        description="results of the calls of the client's tools that `from_run` ended with, by the call's id; then the "
+        "run takes over all plans, steps and approvals of that run",
+    )
 
 
 class RunCreated(EventBody):
@@ -82,7 +87,9 @@ class RunSucceeded(EventBody):
     terminal = True
     completeness: Completeness = "complete"
     reason: str = ""
-    awaits_input: bool = Field(default=False, description="the answer is a question to the user")
+    awaits_input: bool = Field(
+        default=False, description="the answer is a question to the user, or calls to the client"
+    )
 
     @property
     def status(self) -> RunStatus:

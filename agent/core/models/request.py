@@ -82,7 +82,12 @@ class AgentRequest(FrozenModel):
     room: str | None = None
     images: tuple[str, ...] = ()
     client_tools: tuple[JsonObject, ...] = Field(
-        default=(), description="tools that the client runs itself; only rooms that are a plain model use them"
+        default=(),
+        description="tools that the client runs itself; rooms that are a plain model use them, and rooms that plan "
+        "with `client_tools: offer`",
+    )
+    parallel_client_calls: bool = Field(
+        default=True, description="whether a run may end with several calls of the client's tools at once"
     )
     interactive: bool = Field(
         default=True, description="whether somebody is there whom the planner may ask for a value that is missing"

@@ -95,6 +95,11 @@ class Room(FrozenModel):
     high_model: str | None = Field(default=None, description="overrides AGENT_MODEL_HIGH in this room")
     answer_tier: Tier = "fast"
     planning: bool = Field(default=True, description="false: a plain model, no plan, client tools passed through")
+    client_tools: Literal["offer", "ignore"] = Field(
+        default="ignore",
+        description="the client's own tools in a room that plans: `offer` lets the planner use them, and the client "
+        "runs them; `ignore` says that they were ignored",
+    )
     routing: Literal["planner", "intents"] = Field(
         default="planner",
         description="`intents`: a router classifies each request, and a sub-agent handles it. The planner takes over "
@@ -158,6 +163,11 @@ class Room(FrozenModel):
     def is_visible_to(self, owner: str) -> bool:
         """Returns whether this owner may use the room."""
         return self.owner in (LOCAL_OWNER, owner)
+
+    @property
+    def offers_client_tools(self) -> bool:
+        """Whether a planner may use the client's tools. Rooms with a skill or with `knowledge` make no such plan."""
+        return self.client_tools == "offer" and self.planning and self.skill is None and not self.knowledge
 
     @property
     def tools_by_topic(self) -> dict[str, tuple[str, ...]]:

@@ -84,6 +84,10 @@ class Projection:
             case ev.InputRequested():
                 usage = _drop_empty_usage(self._lines.calls.get_usage(("plan", None, None)))
                 self._lines.add_line(event, "plan", "asks the user", detail={"question": body.question}, usage=usage)
+            case ev.ClientToolsCalled():
+                names = ", ".join(call.tool for call in body.calls)
+                calls: JsonObject = {"calls": [call.model_dump(mode="json") for call in body.calls]}
+                self._lines.add_line(event, "plan", f"calls tools of the client: {names}", detail=calls)
             case ev.ApprovalRequested():
                 asked = "the plan" if body.call_id is None else body.items[0].tool
                 key, title = ("approval", body.approval_id, None), f"asked for approval of {asked}"

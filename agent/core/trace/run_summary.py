@@ -36,10 +36,16 @@ def build_run_summary(state: RunState) -> JsonObject:
         runtime["answer"] = state.answer_start.model_dump(mode="json")
     if state.failed_upstreams:
         runtime["failed_upstreams"] = [failed.model_dump(mode="json") for failed in state.failed_upstreams]
-    ignored = len(state.request.client_tools)
-    if ignored and state.room.planning:
-        runtime["client_tools_ignored"] = ignored
+    client_tools = len(state.request.client_tools)
+    if client_tools and state.room.planning:
+        runtime["client_tools_offered" if _were_tools_offered(state) else "client_tools_ignored"] = client_tools
     return runtime
+
+
+def _were_tools_offered(state: RunState) -> bool:
+    """Returns whether a planner saw the client's tools."""
+    has_planned = state.input_request is not None or any(proposed.effective == "llm" for proposed in state.plans)
+    return state.room.offers_client_tools and has_planned
 
 
 def _summarize_languages(state: RunState, understood: ev.RequestUnderstood) -> JsonObject:

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Coroutine
 
 from agent.core.events import StepDiscarded
+from agent.execution.client_calls import call_client_tools
 from agent.execution.decide import Attempt, Command, Discard, Judge, Start, decide
 from agent.execution.intent_routing import ask_open_question
 from agent.execution.steps import run_attempt
@@ -27,6 +28,7 @@ async def execute(run: Run) -> None:
             elif not commands:
                 break
         await ask_open_question(run)
+        await call_client_tools(run)
     finally:
         await crew.cancel_all()
 

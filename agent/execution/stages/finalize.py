@@ -26,6 +26,7 @@ _MODEL_ERROR_PREFIXES = ("ERR_MODEL", "ERR_QUOTA", "ERR_RATE_LIMIT")
 """Prefixes of the error codes of failed model calls."""
 _WITHHELD_CODES = ("ERR_GUARDRAIL_UNSAFE", "ERR_TAILOR_SCHEMA")
 """Error codes of withheld answers: unsafe for the room, or not in the caller's schema."""
+CLIENT_CALLS_REASON = "the client is asked to run its own tools"
 log = logging.getLogger(__name__)
 
 
@@ -62,6 +63,8 @@ def _build_terminal_event(run: Run, figures: tuple[str, ...], *, succeeded: bool
         return RunCancelled(reason=state.cancel_request.reason)
     if state.input_request is not None and state.cancel_request is None:
         return RunSucceeded(awaits_input=True, reason="the user is asked for what is missing")
+    if state.client_calls is not None and state.cancel_request is None:
+        return RunSucceeded(awaits_input=True, reason=CLIENT_CALLS_REASON)
     if not succeeded:
         return RunSucceeded(completeness=_get_completeness(state), reason=stop_reason(run))
     if figures:
@@ -84,7 +87,9 @@ def _find_failure(state: RunState) -> AgentFailure | None:
 
     A run has no answer if the answer is withheld, or if it is a plain question and its only model call failed.
     """
-    if state.cancel_request is not None or state.plan is None or state.input_request is not None:
+    if state.cancel_request is not None or state.plan is None:
+        return None
+    if state.input_request is not None or state.client_calls is not None:
         return None
     if gates := list_failed_gates(state):
         return _build_verification_failure(state, gates)
@@ -133,6 +138,8 @@ def _build_verification_failure(state: RunState, gates: tuple[GateChecked, ...])
 def _explain_missing_model(state: RunState, *, succeeded: bool) -> str:
     if state.input_request is not None:
         return "the user is asked for what is missing"
+    if state.client_calls is not None:
+        return CLIENT_CALLS_REASON
     if not succeeded:
         return "the run stopped early; what is known is reported as it is"
     last = state.plan.steps[-1] if state.plan else None
@@ -151,6 +158,8 @@ async def _save_exchange(run: Run, answer: AnswerFinished, *, complete: bool) ->
     state = run.state
     conversation = state.request.conversation_id
     if conversation is None or state.is_one_off or state.cancel_request is not None:
+        return
+    if state.client_calls is not None:  # the run that goes on saves the exchange
         return
     tainted = state.tainted or any(step.output.tainted for step in state.steps.values() if step.output is not None)
     await run.flush()  # after a crash, the resumed run must finalize the same answer

@@ -8,13 +8,15 @@ from pydantic import ValidationError
 
 from agent.core.errors import BadRequestError, TooLargeError, ToolUnknownError
 from agent.core.events import InputGuarded, RunFailed
-from agent.core.models import MODEL_OPTIONS, AgentRequest, Room, ToolCallRequest
+from agent.core.models import LOCAL_OWNER, MODEL_OPTIONS, AgentRequest, Room, ToolCallRequest
 from agent.core.settings import Settings
 from agent.execution.given_plan import take_over_request
+from agent.planning.normalise import COMPLETION_NAMES
 from agent.policy.redaction.requests import check_prompt, scan_request
 from agent.run_context.run import Run
 from agent.skills import SkillLibrary
 from agent.tools import ToolRegistry
+from agent.tools.client_tools import check_client_tools
 
 _CALL_FIELDS = frozenset({"tool", "name", "args", "arguments", "id"})
 _CALL_FORM = 'each call is {"tool": name, "args": {...}}'
@@ -42,6 +44,9 @@ def validate_request(
     if not isinstance(request.metadata.get("approve_plan", False), bool):
         raise BadRequestError("metadata.approve_plan must be true or false", param="metadata.approve_plan")
     _check_options(request)
+    if request.client_tools and room.offers_client_tools:
+        shared = {tool.spec.name for tool in registry if tool.spec.owner == LOCAL_OWNER}
+        check_client_tools(request, room, shared | {skill.name for skill in skills} | COMPLETION_NAMES)
     calls = explicit_tool_calls(request)
     _check_call_fields(request)
     if len(calls) > room.budgets.max_steps:

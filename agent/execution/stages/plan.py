@@ -20,6 +20,7 @@ from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import Outcome, Plan, PlanStep
 from agent.core.run_state import AttemptState, RunState
 from agent.execution.catalogue import build_catalogue, drop_recipes
+from agent.execution.client_calls import continue_with_results
 from agent.execution.decide import Start, replan_reason
 from agent.execution.given_plan import build_given_plan
 from agent.execution.ground import build_ground, quotes_ground
@@ -56,6 +57,9 @@ async def plan(run: Run) -> None:
     """Makes a plan and records it, with every rejected reply."""
     started = monotonic()
     if run.state.given is not None and run.state.plan is None:
+        if run.state.given.client_results:
+            await continue_with_results(run, run.state.given)
+            return
         given, taken = await build_given_plan(run, run.state.given)
         await run.emit(given, *taken)
         return

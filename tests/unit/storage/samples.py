@@ -13,6 +13,8 @@ from agent.core.events import (
     AssistantTurn,
     CancelRequested,
     ClaimProblem,
+    ClientToolCall,
+    ClientToolsCalled,
     EventBody,
     GateChecked,
     InputGuarded,
@@ -180,6 +182,19 @@ SAMPLES: tuple[EventBody, ...] = (
     ),
     PlanRejected(problems=("a", "b"), excerpt="{"),
     InputRequested(question="For which month?"),
+    ClientToolsCalled(
+        calls=(
+            ClientToolCall(
+                call_id="call_1",
+                step_id="s1",
+                attempt=2,
+                tool="get-Weather",
+                args={"city": "Åre"},
+                feedback="again",
+                tainted=True,
+            ),
+        )
+    ),
     PlanProposed(
         plan=_PLAN,
         requested="llm",

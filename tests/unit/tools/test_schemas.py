@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mcp_tools.client.schemas import MAX_CHARS, find_schema_problem
+from agent.tools.external_schema import MAX_CHARS, find_schema_problem
 
 
 @pytest.mark.parametrize(
