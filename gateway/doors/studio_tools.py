@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, Field
 
+from agent.core.errors import ConflictError
 from agent.core.models import JsonObject
 from agent.studio.generated_tools.models import CodeReview, Manifest, SandboxTier, ToolVersion, VersionState
 from gateway.auth.authentication import Caller
@@ -174,7 +175,13 @@ async def remove_tool(name: ToolName, stepgate: Gateway, caller: CurrentCaller) 
 
 
 def build_direct_model(stepgate: Stepgate, caller: Caller) -> DirectModel:
-    """Returns the model that works for this caller outside of a run, with the models of the default room."""
+    """Returns the model that works for this caller outside of a run, with the models of the default room.
+
+    Raises `ConflictError` if none is configured.
+    """
+    if not stepgate.models.is_configured:
+        message = "no model is configured, and a model writes the tools; set AGENT_LLM_BASE_URL and AGENT_MODEL_FAST"
+        raise ConflictError(message, agent_id="studio")
     settings = stepgate.settings
     return DirectModel(
         stepgate.models,

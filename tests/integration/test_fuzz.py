@@ -76,9 +76,9 @@ async def test_no_request_of_the_documents_making_breaks_a_promise(furnished: Fu
     fuzzer = Fuzzer(furnished.app, furnished.known, cases=CASES, number=SEED)
     wrong = await fuzzer.run()
     assert not wrong, f"seed {SEED}, {len(wrong)} of {fuzzer.sent}:\n" + "\n".join(wrong[:40])
-    # Doors that only ever refused were not tried.
-    never = [label for label, seen in fuzzer.statuses.items() if min(seen) >= 400]
-    assert len(never) < len(fuzzer.statuses) / 2, never
+    # Doors that only ever refused were not tried. Made-up ids find nothing: paths with an id do not count.
+    never = [label for label, seen in fuzzer.statuses.items() if min(seen) >= 400 and "{" not in label]
+    assert len(never) < sum("{" not in label for label in fuzzer.statuses) / 2, never
     assert 200 in fuzzer.statuses["POST /v1/chat/completions"] | fuzzer.statuses["POST /v1/agent"]
     assert (await furnished.client.get("/health")).status_code == 200
 

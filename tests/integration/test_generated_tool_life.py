@@ -143,7 +143,7 @@ async def test_a_model_that_is_down_leaves_nothing(serve: Serve) -> None:
 async def test_without_a_model_it_says_so(serve: Serve) -> None:
     async with serve() as url, client_of(url) as client:
         refused = await generate(client)
-        assert error_of(refused)["error_code"] == "ERR_MODEL_NOT_CONFIGURED"
+        assert error_of(refused)["error_code"] == "ERR_CONFLICT"
 
 
 @pytest.mark.row("S002-32", "S002-37")

@@ -95,7 +95,7 @@ async def build(client: httpx.AsyncClient, db: SqlClient, folder: Path) -> None:
 
 
 async def live(client: httpx.AsyncClient, folder: Path) -> None:
-    """Have a document, memories, runs, a long result, a task, a recipe and a prompt."""
+    """Have a document, memories, runs, a long result, a task, a recipe, a prompt and a conversation of a client."""
     (folder / "long.md").write_text(LONG)
     uploaded = await client.post("/v1/documents", files={"file": ("a.txt", b"Kelp grows.")}, data={"collection": "up"})
     assert uploaded.status_code == 201, uploaded.text
@@ -110,6 +110,8 @@ async def live(client: httpx.AsyncClient, folder: Path) -> None:
     assert recipe.status_code == 201, recipe.text
     prompt = await client.put("/v1/studio/prompts/brief", json={"text": "Be brief."})
     assert prompt.status_code == 200, prompt.text
+    kept = await client.post("/v1/conversations", json={"items": [{"role": "user", "content": "I dive."}]})
+    assert kept.status_code == 200, kept.text
     task = (await client.post("/tasks", json={"prompt": "What is 2+3?"})).json()["task_id"]
     assert (await client.post(f"/tasks/{task}/run")).status_code == 200
 

@@ -224,7 +224,8 @@ async def test_two_sub_agents_of_one_turn_overlap_and_share_no_id(tmp_path: Path
     rules = (
         spawns("east", "west"),
         ends(about="all are here", answer="Both looked."),
-        looks(),
+        looks(about="east", x="east"),  # equal calls would be made once
+        looks(about="west", x="west"),
         says("Both looked.", to="skill", about="Both looked."),
     )
     async with bench_of(tmp_path, *rules, kinds=[scout(latch.arrive)]) as bench:

@@ -54,7 +54,7 @@ def counts(report: IngestReport) -> tuple[int, int, int, int]:
 
 async def state(bench: Bench) -> dict[str, list[tuple[Any, ...]]]:
     """Every row that belongs to the collections' content."""
-    tables = ("documents", "chunks", "chunk_facets", "vectors")
+    tables = ("documents", "chunks", "vectors")
     return {
         table: sorted(
             tuple(row[1:]) if table == "chunks" else tuple(row)
