@@ -96,7 +96,7 @@ class RedisRateLimiter:
 
 
 def _store_error(error: RedisError) -> StoreError:
-    said = " ".join(str(error).split())[:200]
+    said = " ".join(str(error).split())[:200].rstrip(".")
     return StoreError(f"Redis cannot be used: {said}; start it, or unset AGENT_REDIS_URL", agent_id="redis")
 
 

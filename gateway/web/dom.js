@@ -116,9 +116,10 @@ export function framed(draw) {
   };
 }
 
-/** Keeps a box scrolled to its end: call the returned function when it has grown. Stops if the person scrolls up. */
+/** Keeps a box scrolled to its end: call the returned function when it has grown, with `now` to begin. Stops if the
+ * person scrolls up. Before it begins, the box stays where it is: a welcome longer than the window opens at its top. */
 export function pinned(box) {
-  let atEnd = true;
+  let atEnd = false;
   let last = 0;
   box.addEventListener("scroll", () => {
     const near = box.scrollHeight - box.scrollTop - box.clientHeight < 60;

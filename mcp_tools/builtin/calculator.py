@@ -77,7 +77,12 @@ def calculate(expression: str) -> str:
             raise ToolInputError(f"{error}; numbers, operators and these are known: {known}, pi, e") from error
         except (InvalidOperation, Overflow, OverflowError) as error:
             raise ToolInputError(f"{expression!r} has no finite value within {PRECISION} digits") from error
-        except (simpleeval.InvalidExpression, SyntaxError, TypeError, ValueError, RecursionError, MemoryError) as error:
+        except SyntaxError as error:
+            hint = "write numbers and operators, such as 2 * (3 + 4)"
+            raise ToolInputError(
+                f"{expression!r} cannot be calculated: it is no arithmetic expression; {hint}"
+            ) from error
+        except (simpleeval.InvalidExpression, TypeError, ValueError, RecursionError, MemoryError) as error:
             raise ToolInputError(f"{expression!r} cannot be calculated: {error}") from error
         if not isinstance(value, Decimal) or not value.is_finite():
             raise ToolInputError(f"{expression!r} has no finite value")

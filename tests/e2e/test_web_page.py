@@ -88,6 +88,16 @@ async def test_an_answer_appears_as_it_is_written(devtools: str, serve: Serve) -
     assert all(LONG.startswith(text.strip()) for text in seen)
 
 
+async def test_a_welcome_longer_than_the_window_opens_at_its_top(devtools: str, serve: Serve) -> None:
+    async with serve() as url, page_at(devtools, url) as page:
+        await page.look_like(1280, 420)
+        await page.until("document.querySelectorAll('.card').length > 2")
+        box = "document.querySelector('.talking .scroll')"
+        await page.until(f"{box}.scrollHeight > {box}.clientHeight")
+        top = await page.evaluate(f"{box}.scrollTop")
+    assert top == 0
+
+
 @pytest.mark.row("S000-53")
 async def test_a_hostile_answer_runs_nothing_and_loads_nothing(devtools: str, serve: Serve) -> None:
     model: Script = script(says(HOSTILE, chunk=7))
