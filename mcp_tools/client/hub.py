@@ -81,7 +81,9 @@ class McpServer:
         self.config = config
         self.status: Status = "disabled" if config.disabled else "connecting"
         self.reason = ""
-        self._registration = ToolRegistration(self, registry, cache / f"{to_tool_alphabet(name)}.json", pinning)
+        # A room's server is stored under its whole name: `x@a.b` and `x@a_b` may belong to different owners.
+        file_name = to_tool_alphabet(name) if config.room is None else name
+        self._registration = ToolRegistration(self, registry, cache / f"{file_name}.json", pinning)
         self._authentication = ServerAuthentication(cache, credentials, safe if config.public_only else None)
         self._usage = UsageTracker(config.idle_stop)
         self._requests = ServerRequests(name)
