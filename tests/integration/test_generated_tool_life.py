@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -212,8 +213,11 @@ async def test_versions_are_applied_refined_restored_discarded_and_removed(
         assert (await client.delete("/v1/rooms/parts")).status_code == 204
         assert (await client.delete(f"{API}/{NAME}")).status_code == 204
         await assert_nothing_is_left(client)
-        actions = [entry["action"] for entry in (await client.get("/v1/audit?action=tool")).json()["data"]]
-        assert actions == ["tool.remove", "tool.restore", "tool.apply", "tool.apply"]
+        counts: Counter[str] = Counter()
+        for entry in (await client.get("/v1/audit?action=tool")).json()["data"]:
+            # One of several at a time that lost is recorded before, and again as failed.
+            counts[entry["action"]] += 1 if entry["outcome"] == "done" else -1
+        assert counts == {"tool.remove": 1, "tool.restore": 1, "tool.apply": 2}
 
 
 async def test_what_a_person_has_seen_is_what_is_applied(serve: Serve, model_server: ScriptedServer) -> None:
