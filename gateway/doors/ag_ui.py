@@ -205,7 +205,7 @@ def _read_decision(entry: Any, index: int) -> tuple[Decision, str]:
 def _list_ignored(sent: "RunAgentInput", stepgate: Stepgate, caller: Caller, request: AgentRequest) -> list[str]:
     """Returns the inputs that have no effect: nothing is dropped silently."""
     room = stepgate.rooms.get(request.room, caller.owner)
-    return ["tools"] if sent.tools and room.planning else []
+    return ["tools"] if sent.tools and room.planning and not room.offers_client_tools else []
 
 
 def _parse_last_event_id(http: Request) -> int:

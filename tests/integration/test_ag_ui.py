@@ -165,6 +165,31 @@ async def test_tools_of_the_application_are_called_by_it(serve: Serve) -> None:
     assert next(event["value"] for event in ignored if event["type"] == "CUSTOM") == ["tools"]
 
 
+async def test_tools_of_the_application_are_steps_of_a_plan(serve: Serve, tmp_path: Any) -> None:
+    (tmp_path / "rooms").mkdir()
+    (tmp_path / "rooms" / "mine.yaml").write_text("client_tools: offer\nsupervision: checks\n")
+    paint = {"name": "paint", "description": "Paints the page.", "parameters": {"type": "object", "properties": {}}}
+    more = {"tools": [paint], "forwardedProps": {"room": "mine"}}
+    planned = script(plans({"tool": "paint"}, {"tool": "completion"}), says("It is red.", to="completion"))
+    async with (
+        serve(planned, rooms_dir=tmp_path / "rooms") as url,
+        httpx.AsyncClient(base_url=url, timeout=30) as client,
+    ):
+        called = await read(client, turn("paint it", **more))
+        (call,) = called[-1]["outcome"]["pendingToolCallIds"]
+        messages = [
+            {"id": "m1", "role": "user", "content": "paint it"},
+            {"id": "m2", "role": "assistant",
+             "toolCalls": [{"id": call, "type": "function", "function": {"name": "paint", "arguments": "{}"}}]},
+            {"id": "m3", "role": "tool", "toolCallId": call, "content": "red"},
+        ]  # fmt: skip
+        went_on = await read(client, {**turn("", "r2", **more), "messages": messages})
+    verify(called)
+    verify(went_on)
+    assert "CUSTOM" not in [event["type"] for event in called], "the tools are not ignored"
+    assert text_of(went_on) == "It is red."
+
+
 async def test_a_failed_run_ends_in_one_error(serve: Serve) -> None:
     broken = script(says("x", to="completion", fault="status_400"))
     async with serve(broken) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
