@@ -1,5 +1,6 @@
 """Says in plain words what Pydantic finds wrong with values that people write: rooms, prompts, servers."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -66,4 +67,4 @@ def _quote(fault: Mapping[str, Any]) -> str:
     value = fault.get("input")
     if not isinstance(value, str | int | float) or len(str(value)) > _SHOWN_CHARS:
         return ""
-    return f", not {value!r}"
+    return f", not {json.dumps(value) if isinstance(value, bool) else repr(value)}"

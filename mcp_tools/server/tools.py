@@ -14,6 +14,7 @@ from agent.core.value_faults import describe_fault
 from agent.runs.response import build_response
 from agent.runs.run_intake import HiddenRequest, RunIntake
 from agent.tools import Tool, ToolAnnotations, ToolSpec, build_flat_schema
+from agent.tools.flat_schema import ANY_VALUE
 from mcp_tools.server.agent_tools import AGENT_TOOLS, AgentTool, AgentToolCall, RunReport
 from mcp_tools.server.approval import get_open_question
 from mcp_tools.server.client_call import ClientCall
@@ -172,17 +173,20 @@ def describe_registered_tool(spec: ToolSpec) -> types.Tool:
 
 
 def _simplify_schema(schema: JsonObject) -> JsonObject:
-    """Returns the schema without nullable arguments: some clients drop a tool with `anyOf`, and an argument without a
-    value can be left out.
+    """Returns the schema without `anyOf`, over which some clients drop a tool: a nullable argument is not nullable,
+    since one without a value can be left out, and an argument of any type lists the types.
     """
     properties = schema.get("properties")
     if not isinstance(properties, dict):
         return schema
-    return {**schema, "properties": {name: _remove_null_option(value) for name, value in properties.items()}}
+    return {**schema, "properties": {name: _remove_alternatives(value) for name, value in properties.items()}}
 
 
-def _remove_null_option(value: JsonValue) -> JsonValue:
+def _remove_alternatives(value: JsonValue) -> JsonValue:
     forms = value.get("anyOf") if isinstance(value, dict) else None
+    if isinstance(value, dict) and isinstance(forms, list) and forms == ANY_VALUE["anyOf"]:
+        kinds: list[JsonValue] = [one["type"] for one in forms if isinstance(one, dict)]
+        return {**{key: item for key, item in value.items() if key != "anyOf"}, "type": kinds}
     if not isinstance(value, dict) or not isinstance(forms, list) or len(forms) != 2 or {"type": "null"} not in forms:
         return value
     form = next((one for one in forms if one != {"type": "null"}), None)

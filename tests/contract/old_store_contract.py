@@ -15,7 +15,7 @@ from agent.storage.sql import SqlClient
 from gateway.bootstrap import build_gateway
 from tests.support.old_store import read_expected
 
-ADDED_SINCE = {"input.requested", "intent.classified"}
+ADDED_SINCE = {"client_tools.called", "input.requested", "intent.classified"}
 """Types of events that the version which wrote the stores did not have."""
 
 

@@ -34,16 +34,16 @@ async def read_refusal(serve: Serve, body: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("option", "value", "told"),
     [
-        ("stream", "yes", "boolean"),
-        ("stream", 1, "boolean"),
+        ("stream", "yes", "true or false"),
+        ("stream", 1, "true or false"),
         ("temperature", "0.5", "number"),
         ("temperature", True, "number"),
-        ("max_tokens", 10.5, "integer"),
-        ("max_tokens", "10", "integer"),
-        ("n", True, "integer"),
-        ("model", 5, "string"),
+        ("max_tokens", 10.5, "whole number"),
+        ("max_tokens", "10", "whole number"),
+        ("n", True, "whole number, not true"),
+        ("model", 5, "text"),
         ("tools", {}, "list"),
-        ("response_format", "json", "dictionary"),
+        ("response_format", "json", "map of names"),
     ],
 )
 async def test_a_value_of_another_type_is_refused(serve: Serve, option: str, value: Any, told: str) -> None:
