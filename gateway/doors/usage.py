@@ -71,8 +71,9 @@ async def get_usage(
     begin = since or datetime.fromtimestamp(max(0.0, end.timestamp() - DEFAULT_DAYS * DAY_SECONDS), UTC)
     span = {"since": begin.timestamp(), "until": end.timestamp()}
     one = None if counted == "*" else counted
-    groups = await stepgate.usage.summarize(dimensions, owner=one, **span)
+    # In this order: a run that is recorded between the two is in a group and not yet in the total, never the reverse.
     (total,) = await stepgate.usage.summarize((), owner=one, **span)
+    groups = await stepgate.usage.summarize(dimensions, owner=one, **span)
     return UsageReport(
         since=begin,
         until=end,
