@@ -1,7 +1,6 @@
 """`OwnerDeletion`: deletes everything of an owner. There is no table of users: an owner is a name in rows."""
 
 import asyncio
-import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,20 +9,22 @@ from typing import Final, Protocol
 from agent.core.errors import CollectionLockedError, ConflictError, NotFoundError
 from agent.core.models import LOCAL_OWNER
 from agent.storage.audit import AuditEvent, AuditLog
+from agent.storage.run_deletion import BATCH, delete_run, delete_runs
 from agent.storage.sql import SqlClient, SqlStatement
 
 OWNED_TABLES: Final = (
+    "schedule_ticks", "schedules", "webhook_deliveries",
     "conversation_uncertainties", "agent_conversations", "sources", "task_runs", "tasks", "jobs", "ingestions",
-    "collection_vectors", "documents", "collections", "chunk_sets", "vectors", "turns", "runs", "key_reservations",
-    "active_tools", "tool_versions", "recipes", "api_keys", "prompts", "model_usage",
-    "client_items", "client_conversations",
+    "pending_passages", "collection_vectors", "documents", "collections", "chunk_sets", "vectors", "turns", "runs",
+    "key_reservations", "active_tools", "tool_versions", "recipes", "api_keys", "prompts", "model_usage",
+    "usage_days",
+    "client_items", "client_conversations", "queue_tags",
 )  # fmt: skip
 """The tables with an owner, referring tables first. Rows without an owner are deleted by cascade. Two tables are not
 listed: `idempotency` is keyed by sender, and `audit` is append-only and records this deletion too."""
 STOP_TIMEOUT_SECONDS = 20.0
 """How long the owner's runs and jobs may take to stop."""
 POLL_SECONDS = 0.1
-_BLOB = re.compile(r'"(?:content_)?blob":\s*"([0-9a-f]{64})"')
 
 
 class RunCanceller(Protocol):
@@ -121,6 +122,7 @@ class OwnerDeletion:
         async with self.audit.record_before(act):
             await self._delete_keys(owner)
             await self.statements.write("DELETE FROM jobs WHERE owner = ?", owner)  # workers stop without it
+            await self.statements.write("DELETE FROM schedules WHERE owner = ?", owner)  # no more runs
             await self._stop_runs(owner)
             for collection in await self.library.list_collections(owner):
                 await self._drop_collection(owner, collection, by)
@@ -128,11 +130,10 @@ class OwnerDeletion:
             rows = await self.statements.read("SELECT id FROM agent_conversations WHERE owner = ?", owner)
             for (conversation_id,) in rows:
                 await self.messages.delete(conversation_id)
-            blobs = await self._find_blobs(owner)
+            await self._delete_runs(owner)
             await self.statements.write_all(
                 *(SqlStatement(f"DELETE FROM {table} WHERE owner = ?", (owner,)) for table in OWNED_TABLES)  # noqa: S608 - ours
             )
-            await self._delete_unused_blobs(blobs)
             await asyncio.to_thread(self.library.uploads.remove_owner, owner)
             if self.rooms is not None:
                 await self.rooms.remove_owner(owner)
@@ -143,7 +144,7 @@ class OwnerDeletion:
         return found
 
     async def delete_run(self, run_id: str, *, owner: str, by: str) -> None:
-        """Deletes an ended run with its log, its turns and its blobs; `by` is recorded.
+        """Deletes an ended run with its log, its turns, its blobs and its webhook; `by` is recorded.
 
         Raises `NotFoundError`, `ConflictError` while the run is unfinished, `StoreError`.
         """
@@ -153,13 +154,7 @@ class OwnerDeletion:
         if not rows[0][0]:
             raise ConflictError(f"run {run_id!r} is not finished; cancel it before it is deleted")
         async with self.audit.record_before(AuditEvent("run.delete", run_id, owner=owner, by=by)):
-            blobs = await self._find_blobs(owner, run_id)
-            values = (run_id, owner)
-            await self.statements.write_all(
-                SqlStatement("DELETE FROM turns WHERE run_id = ? AND owner = ?", values),
-                SqlStatement("DELETE FROM runs WHERE run_id = ? AND owner = ?", values),
-            )
-            await self._delete_unused_blobs(blobs)
+            await delete_run(self.statements, run_id)
 
     async def _stop_runs(self, owner: str) -> None:
         """Cancels unfinished runs and waits until no worker holds one."""
@@ -200,22 +195,11 @@ class OwnerDeletion:
         for sender in (*senders, *([owner] if owner == LOCAL_OWNER else [])):
             await self.statements.write("DELETE FROM idempotency WHERE owner LIKE ?", f"{sender}/%")
 
-    async def _find_blobs(self, owner: str, run_id: str | None = None) -> set[str]:
-        """Returns the checksums of the blobs in this owner's runs, or in one of them."""
-        rows = await self.statements.read(
-            "SELECT e.data FROM events e JOIN runs r ON r.run_id = e.run_id "
-            "WHERE r.owner = ? AND r.run_id = coalesce(?, r.run_id) AND e.data LIKE ?",
-            owner, run_id, '%blob":%',
-        )  # fmt: skip
-        return {checksum for (data,) in rows for checksum in _BLOB.findall(data)}
-
-    async def _delete_unused_blobs(self, checksums: set[str]) -> None:
-        """Deletes blobs that no other owner's run refers to."""
-        for checksum in sorted(checksums):
-            await self.statements.write(
-                "DELETE FROM blobs WHERE checksum = ? AND NOT EXISTS (SELECT 1 FROM events WHERE data LIKE ?)",
-                checksum, f'%"{checksum}"%',
-            )  # fmt: skip
+    async def _delete_runs(self, owner: str) -> None:
+        """Deletes the owner's runs some at a time, so that other work does not wait for all of them."""
+        query = "SELECT run_id FROM runs WHERE owner = ? LIMIT ?"
+        while rows := await self.statements.read(query, owner, BATCH):
+            await delete_runs(self.statements, [str(run_id) for (run_id,) in rows])
 
 
 def format_counts(found: Mapping[str, int]) -> str:

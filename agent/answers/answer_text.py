@@ -1,6 +1,6 @@
 """Assembles the answer of a run with a complete plan: its completion's text, or the result of its last steps."""
 
-from agent.answers.answer_without_model import compose
+from agent.answers.answer_without_model import compose_results
 from agent.core.events import StepOutput
 from agent.core.models import PlanStep
 from agent.run_context.outputs import list_results, load_output, number_sources
@@ -19,7 +19,7 @@ async def assemble_answer(run: Run) -> StepOutput:
     outcomes = await list_results(run)
     last = [(step, output) for step, output in outcomes if not _is_dependency(step, plan.steps)]
     return StepOutput(
-        text=compose(last, run) if last else "",
+        text=compose_results(last, run) if last else "",
         tainted=any(output.tainted for _, output in outcomes),
         sources=number_sources(outcomes),
         effective="rules" if all(output.effective == "rules" for _, output in outcomes) else "llm",

@@ -29,7 +29,7 @@ _CHAT = re.compile(r"<chat_history>(.*?)</chat_history>", re.DOTALL)
 _WANTED_KEY = re.compile(r"[\"'](title|tags|follow_ups|queries|text|prompt)[\"']")
 
 
-def compose(outcomes: list[tuple[PlanStep, StepOutput]], run: Run) -> str:
+def compose_results(outcomes: list[tuple[PlanStep, StepOutput]], run: Run) -> str:
     """Joins results without a model. A single result is the answer; several get headings.
 
     Omits a result that repeats the request. A result that summarises the others comes first (`PlanHints`)."""
@@ -69,25 +69,28 @@ def _normalise_text(text: str) -> str:
     return " ".join(text.casefold().split()).rstrip(".")
 
 
-def without_results(run: Run) -> str:
+def answer_without_results(run: Run) -> str:
     """Returns the answer without a model and without results: the requested listing, the JSON of a background prompt,
     or the commands of rules mode."""
     route = run.state.understanding.route if run.state.understanding else "direct"
     if route == "task":
-        return rules_task(run.state.prompt)
-    return listing(run) if route == "command" else _describe_capabilities(run)
+        return answer_background_prompt(run.state.prompt)
+    return format_listing(run) if route == "command" else _describe_capabilities(run)
 
 
-def listing(run: Run) -> str:
-    """Returns the skills and tools of this room for `/help`, `/skills` and `/tools`."""
+def format_listing(run: Run) -> str:
+    """Returns the skills, the recipes and the tools of this room for `/help`, `/skills` and `/tools`."""
     command = run.state.prompt.strip().split()[0].lower()
     lines: list[str] = []
     if command.removeprefix("/") not in LISTINGS:
-        lines += [f"There is no skill `{command}`.", ""]
+        lines += [f"There is no skill or recipe `{command}`.", ""]
     if command != "/tools":
         lines += ["**Skills** (call one with `/name what to do`)", ""]
         skills = [skill for skill in run.engine.skills.list_visible(run.room.skills) if skill.user_invocable]
         lines += [f"- `/{skill.name}`: {_get_first_sentence(skill.description)}" for skill in skills] or ["- none"]
+        if run.recipes:
+            lines += ["", "**Recipes**", ""]
+            lines += [f"- `{one.usage}`: {_get_first_sentence(one.description)}" for one in run.recipes]
     if command != "/skills":
         specs = run.engine.registry.list_specs(allowed_tools(run))
         lines += ["", "**Tools**", ""] if command != "/tools" else ["**Tools**", ""]
@@ -158,7 +161,7 @@ _KNOWLEDGE_EXAMPLES = (
 """A room with `knowledge` answers every question from documents."""
 
 
-def rules_task(prompt: str) -> str:
+def answer_background_prompt(prompt: str) -> str:
     """Returns the JSON for a chat client's background prompt (title, tags, follow-ups, queries).
 
     The first key before the quoted chat names the kind; "title" and "follow" occur in many of these prompts."""
@@ -179,7 +182,7 @@ def rules_task(prompt: str) -> str:
     return json.dumps({key: answers[key]}, ensure_ascii=False)
 
 
-def stop_reason(run: Run) -> str:
+def describe_stop_reason(run: Run) -> str:
     """Returns in one sentence why the run ended before its plan was complete."""
     state = run.state
     if state.cancel_request is not None:
@@ -199,16 +202,16 @@ def stop_reason(run: Run) -> str:
     return f"{step.title} failed: {reason}"
 
 
-async def partial_answer(run: Run) -> str:
+async def compose_partial_answer(run: Run) -> str:
     """Returns the answer of an incomplete run: the reason, the known results, the missing ones. Omits the steps that a
     person rejected, and the result of the skill's briefing."""
     state = run.state
     told = run.engine.skills.get(run.room.skill).briefing if run.room.skill is not None else None
     outcomes = [(step, output) for step, output in await list_results(run) if step.tool != told]
     refused = _explain_refusal(run)
-    lines = [refused or f"I could not finish this: {stop_reason(run)}"]
+    lines = [refused or f"I could not finish this: {describe_stop_reason(run)}"]
     if outcomes:
-        lines += ["", "What is known so far:", "", compose(outcomes, run)]
+        lines += ["", "What is known so far:", "", compose_results(outcomes, run)]
     missing = [s for s in (state.plan.steps if state.plan else ()) if state.get_step(s.id).status != "succeeded"]
     missing = [step for step in missing if not step.is_completion]
     if missing and not refused:

@@ -7,8 +7,9 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 
-from agent.answers.answer_without_model import compose, without_results
+from agent.answers.answer_without_model import answer_without_results, compose_results
 from agent.answers.markdown_fence import MarkdownFence
+from agent.answers.pictures import format_missing_pictures, list_pictures
 from agent.answers.schema_form import SchemaForm
 from agent.answers.structured_answer import read_json_answer, wants_json
 from agent.core.errors import ModelError, ModelOutputError
@@ -140,7 +141,8 @@ class CompletionWriter:
         translated = run.state.understanding is not None and run.state.understanding.translated
         quiet = translated or run.room.guard_output.requires_whole_answer or self._is_structured
         writer = None if quiet else DeltaWriter(run, self._step.id, self._attempt)
-        return await _read_stream(stream, writer, MarkdownFence() if run.room.planning else None)
+        pictures = {} if self._is_structured else list_pictures(outcomes, run.run_id)
+        return await _read_stream(stream, writer, MarkdownFence() if run.room.planning else None, pictures)
 
     @property
     def _is_structured(self) -> bool:
@@ -157,7 +159,11 @@ class CompletionWriter:
     ) -> StepOutput:
         if self._tailor is not None and self._extractive:
             return await self._schema_form.apply(await self._tailor.quote_passages(reason, tainted=tainted), None)
-        text = compose(self._results_to_show(outcomes), self._run) if outcomes else without_results(self._run)
+        text = (
+            compose_results(self._results_to_show(outcomes), self._run)
+            if outcomes
+            else answer_without_results(self._run)
+        )
         restarted = self._run.state.answer_start is not None
         started = AnswerStarted(tier=None, model=None, reason=f"composed by rule: {reason}", restarted=restarted)
         await self._run.note(started, step_id=self._step.id, attempt=self._attempt)
@@ -279,10 +285,13 @@ _FINISH_REASONS: Mapping[str, FinishReason] = {
 
 
 async def _read_stream(
-    stream: AsyncGenerator[ModelChunk, None], writer: DeltaWriter | None, fence: MarkdownFence | None
+    stream: AsyncGenerator[ModelChunk, None],
+    writer: DeltaWriter | None,
+    fence: MarkdownFence | None,
+    pictures: dict[str, str],
 ) -> ModelReply:
-    """Reads the whole stream, without the `fence` around a Markdown answer. After a break, flushes the text before
-    it."""
+    """Reads the whole stream, without the `fence` around a Markdown answer, and adds the pictures that it does not
+    show. After a break, flushes the text before it."""
     streamed = StreamedReply("")
     try:
         async with aclosing(stream):
@@ -291,12 +300,18 @@ async def _read_stream(
                 is_bare = bool(chunk.reasoning) and not chunk.provider_fields
                 fields: JsonObject = {"reasoning_content": chunk.reasoning} if is_bare else chunk.provider_fields
                 text = fence.feed(chunk.text) if fence is not None else chunk.text
-                streamed.add_chunk(replace(chunk, text=text, provider_fields=fields))
+                if text is not chunk.text or is_bare:
+                    chunk = replace(chunk, text=text, provider_fields=fields)  # noqa: PLW2901 - as it is collected
+                streamed.add_chunk(chunk)
                 if writer is not None:
-                    await writer.add(chunk.reasoning, "reasoning")
+                    if chunk.reasoning:
+                        await writer.add(chunk.reasoning, "reasoning")
                     await writer.add(text)
-                    await writer.add(chunk.refusal, "refusal")
+                    if chunk.refusal:
+                        await writer.add(chunk.refusal, "refusal")
         rest = fence.end() if fence is not None else ""
+        if streamed.text or rest:
+            rest += format_missing_pictures(pictures, streamed.text + rest)
         streamed.add_chunk(ModelChunk(text=rest))
         if writer is not None:
             await writer.add(rest)

@@ -3,7 +3,7 @@
 import json
 
 from agent.answers.answer_text import assemble_answer
-from agent.answers.answer_without_model import partial_answer, stop_reason
+from agent.answers.answer_without_model import compose_partial_answer, describe_stop_reason
 from agent.answers.unexplained import mark_figures
 from agent.core.events import AnswerDelta, AnswerFinished, AnswerStarted, ClientToolCall
 from agent.core.languages import ENGLISH, get_language_name
@@ -89,10 +89,10 @@ async def _build_complete_answer(run: Run) -> AnswerFinished:
 
 async def _build_partial_answer(run: Run) -> AnswerFinished:
     """Returns the known results, the missing ones and the reason, after the answer if that failed its gates."""
-    text = await partial_answer(run)
+    text = await compose_partial_answer(run)
     answer = await assemble_answer(run) if is_complete(run.state) else None
     if answer is not None and answer.text.strip():
-        text = f"{answer.text}\n\n---\nThis answer did not pass every check: {stop_reason(run)}."
+        text = f"{answer.text}\n\n---\nThis answer did not pass every check: {describe_stop_reason(run)}."
     sources = answer.sources if answer else number_sources(await list_results(run))
     return AnswerFinished(
         text=text,

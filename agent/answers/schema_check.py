@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import JsonValue
 
+from agent.core.fenced_json import remove_json_fence
 from agent.core.json_schema import iter_violations
 from agent.core.json_walk import iter_leaves
 from agent.core.models import JsonObject, TailorOutput
@@ -21,7 +22,6 @@ MAX_PROBLEMS = 8
 SENTENCE_WORDS = 8
 """A text of so many words is a sentence, which needs its citation."""
 _CITE = re.compile(r"\s?\[(\d{1,3})\]")
-_FENCE = re.compile(r"^\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*$", re.DOTALL)
 _MAX_DEPTH = 50
 
 
@@ -51,8 +51,7 @@ def find_schema_error(schema: JsonObject) -> str:
 
 def parse_json(reply: str) -> JsonValue:
     """Returns the JSON of a reply, also from a code block. Raises `ValueError`."""
-    fenced = _FENCE.match(reply)
-    value: JsonValue = json.loads(fenced[1] if fenced else reply)
+    value: JsonValue = json.loads(remove_json_fence(reply))
     return value
 
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pydantic import JsonValue
 
 from agent.answers.schema_check import find_schema_error, get_requested_schema, list_schema_problems
+from agent.core.fenced_json import iterate_json_blocks
 from agent.core.models import JsonObject
 
 MAX_PROBLEMS = 5
 MAX_CANDIDATES = 50
 """Places in a text without JSON as a whole where JSON is looked for."""
-_FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL | re.IGNORECASE)
 _BRACKET = re.compile(r"[{\[]")
 
 
@@ -42,7 +42,7 @@ def read_json_answer(text: str, options: JsonObject) -> tuple[str, str]:
 
 def _iterate_json(text: str) -> Iterator[tuple[str, JsonValue]]:
     """Yields the JSON texts of a reply with their values: the whole, those in fences, those between prose."""
-    for part in (text, *(fenced[1] for fenced in _FENCED.finditer(text))):
+    for part in (text, *(fenced[1] for fenced in iterate_json_blocks(text))):
         try:
             yield part.strip(), json.loads(part)
         except (ValueError, RecursionError):

@@ -11,6 +11,7 @@
 """
 
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import Distribution, EntryPoint, entry_points
 from typing import Any, Final, Literal, get_args
 
@@ -39,8 +40,15 @@ class InstalledExtension:
 
 def load_extensions(group: Group) -> list[tuple[InstalledExtension, Any]]:
     """Loads the entry points of a group, in order of name. The object is None if the extension has an error."""
-    found = sorted(entry_points(group=group), key=lambda one: (one.name, one.value))
+    found = sorted((one for one in _list_entry_points() if one.group == group), key=lambda one: (one.name, one.value))
     return [_load(group, one) for one in found]
+
+
+@cache
+def _list_entry_points() -> tuple[EntryPoint, ...]:
+    """Returns those of all installed packages. Finding them reads a file of each package: once a process."""
+    found = entry_points()
+    return tuple(one for group in GROUPS for one in found.select(group=group))
 
 
 def _load(group: Group, entry: EntryPoint) -> tuple[InstalledExtension, Any]:

@@ -30,6 +30,7 @@ EXTRAS: Final[Mapping[str, Extra]] = {
     "eval": Extra(
         ("inspect_ai",), "the evaluation, stepgate eval", pip="--no-deps -r gateway/evaluation/requirements.lock"
     ),
+    "scale": Extra(("obstore", "procrastinate"), "workers on a queue, objects in an S3-compatible store"),
 }
 """By the name of the extra in pyproject.toml."""
 

@@ -66,6 +66,13 @@ class RunExecutor:
         finally:
             run.close()
 
+    async def fail_run(self, run: Run, failure: AgentFailure) -> None:
+        """Ends a run that was not started with a failure."""
+        try:
+            await self._record_failure(run, failure)
+        finally:
+            run.close()
+
     async def cancel_run(self, run: Run, reason: str) -> None:
         """Stops a run of this process. Work in progress ends now, and the answer reports the known results."""
         if run.state.is_finished or run.state.cancel_request is not None:

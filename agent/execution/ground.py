@@ -19,7 +19,8 @@ from agent.core.models import Plan
 from agent.policy.approval import has_side_effect
 from agent.run_context.ground import GroundFile
 from agent.run_context.run import Run
-from agent.tools.catalogue import Catalogue, is_foreign, server_of, split_name, words
+from agent.text.terms import extract_query_terms
+from agent.tools.catalogue import Catalogue, get_server_name, is_foreign, split_name
 
 log = logging.getLogger(__name__)
 
@@ -32,22 +33,21 @@ _TOKEN = re.compile(r"[\w@.+:/-]+")
 _EXACT = re.compile(r"[@\d]|\w\.\w")
 QUOTED_LETTERS = 20
 """Letters. A match of this length is no coincidence."""
-FILE_TOOLS = frozenset({"read_file", "list_files", "search_files", "describe_table", "query_table"})
-COLLECTION_TOOLS = frozenset({"search_knowledge", "answer", "answer_from_documents", "list_documents"})
 
 
 async def build_ground(run: Run, catalogue: Catalogue) -> str:
     """Returns the ground of a run as text. Omits a source that fails: the request can proceed without it."""
     question = run.state.understanding.question if run.state.understanding else run.state.prompt
     tools = {name for card in catalogue.skills for name in card.tools} | {spec.name for spec in catalogue.tools}
+    read = run.engine.registry.list_sources(tools)
     sources = run.engine.ground
     lines = [_describe_now(run.engine.settings.timezone)]
-    if tools & FILE_TOOLS:
+    if "files" in read:
         try:
             lines += describe_files(await sources.list_files(), question)
         except (OSError, AgentError) as error:
             log.warning("the readable folders cannot be listed: %s", error)
-    if tools & COLLECTION_TOOLS:
+    if "collections" in read:
         try:
             collections = await sources.list_collections(run.state.owner)
             allowed = run.room.collections
@@ -56,7 +56,7 @@ async def build_ground(run: Run, catalogue: Catalogue) -> str:
             )
         except AgentError as error:
             log.warning("the collections cannot be listed: %s", error.message)
-    servers = {server_of(spec) for spec in catalogue.tools if is_foreign(spec)}
+    servers = {get_server_name(spec) for spec in catalogue.tools if is_foreign(spec)}
     told = {name: text for name, text in sources.list_instructions().items() if name in servers and text.strip()}
     if told:
         lines.append("What connected servers say about their use:")
@@ -67,7 +67,7 @@ async def build_ground(run: Run, catalogue: Catalogue) -> str:
 
 def describe_files(files: Sequence[GroundFile], question: str) -> list[str]:
     """Returns a count of the files and the names of some: first those with words of the question, then the newest."""
-    asked = [word for word in words(split_name(question)) if len(word) >= SHORTEST_WORD]
+    asked = [word for word in extract_query_terms(split_name(question)) if len(word) >= SHORTEST_WORD]
 
     def rank(file: GroundFile) -> tuple[int, float]:
         path = file.path.lower()  # a substring match is enough to sort up to 20,000 paths

@@ -8,7 +8,7 @@ from agent.core.events import InputRequested, IntentClassified, StepOutput
 from agent.core.plan_outcome import is_complete
 from agent.core.run_state import RunState
 from agent.execution.static_plans import plan_completion_only
-from agent.planning.intents import Dispatch, build_router_messages, describe_doors, dispatch, router_schema
+from agent.planning.intents import Dispatch, build_router_messages, build_router_schema, describe_doors, read_dispatch
 from agent.planning.planner import Planned
 from agent.planning.request import PlanningRequest
 from agent.run_context.model_calls import MeteredModels
@@ -75,9 +75,9 @@ def _asks_user(state: RunState) -> bool:
 
 async def _ask_router(run: Run, request: PlanningRequest) -> Dispatch:
     reply = await MeteredModels(run).complete(
-        "router", build_router_messages(request), schema=router_schema(), formed=False
+        "router", build_router_messages(request), schema=build_router_schema(), formed=False
     )
-    return dispatch(reply, request)
+    return read_dispatch(reply, request)
 
 
 async def _record(run: Run, decided: Dispatch, started: float) -> None:

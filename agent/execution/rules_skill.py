@@ -7,7 +7,7 @@ from agent.core.events import EventDraft, StepOutput
 from agent.core.models import JsonObject, PlanStep, Source
 from agent.execution.tool_gateway import call_tool
 from agent.planning.amendments import apply_reply_to_args
-from agent.planning.rules import tool_calls_for
+from agent.planning.rules import find_tool_calls
 from agent.run_context.call_site import CallSite
 from agent.run_context.outputs import SKILL_CHARS, cut_text, load_output, to_step_output
 from agent.run_context.run import Run
@@ -19,7 +19,7 @@ async def run_by_rules(
 ) -> StepOutput:
     """Returns the joined results of the skill's tools for the task. Raises `ModelNotConfiguredError` if no rule
     matches: a skill is an instruction to a model, and the rules do not pretend to have followed it."""
-    calls = tool_calls_for(task, [tool.spec for tool in tools.values()])
+    calls = find_tool_calls(task, [tool.spec for tool in tools.values()])
     if not calls:
         raise ModelNotConfiguredError(
             f"no rule of skill {step.tool!r} fits this task; say what it is about after its name, or configure a model "

@@ -6,7 +6,7 @@ from agent.execution.skill_executor import scoped_tools
 from agent.execution.stages.guard import explicit_tool_calls
 from agent.planning.compare import build_search_args, parse_comparison
 from agent.planning.references import quote_literal
-from agent.planning.wire import action_of, describe_requested_call
+from agent.planning.wire import describe_requested_call, get_step_action
 from agent.run_context.outputs import cut_text
 from agent.run_context.run import Run
 from agent.skills import Skill
@@ -104,7 +104,7 @@ def plan_explicit_calls(run: Run, why: str) -> Plan:
         PlanStep(
             id=f"s{number}",
             executor="agent",
-            action=action_of(call.tool),
+            action=get_step_action(call.tool),
             tool=call.tool,
             args=call.args,
             intent=describe_requested_call(call.tool),

@@ -56,9 +56,10 @@ async def record_output(
     drafts = [*before, *found, EventDraft(finished, step.id, number)]
     if not _has_unknown_outcome(run, step, number):
         drafts += await _build_rule_verdict(run, start, finished.output)
-    # A model's text can be written again; a tool's effect cannot be undone.
-    can_be_lost = step.is_completion and isinstance(finished.output.value, str)
-    await (run.note if can_be_lost else run.emit)(*drafts)
+    # A model's text can be written again, and a tool that only reads be called again; an effect cannot be undone.
+    is_text = step.is_completion and isinstance(finished.output.value, str)
+    is_reading = step.action in ("tool", "memory") and step.effect == "read"
+    await (run.note if is_text else run.note_visibly if is_reading else run.emit)(*drafts)
 
 
 def build_failed_output(error: AgentError) -> StepOutput:

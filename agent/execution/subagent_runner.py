@@ -16,6 +16,7 @@ from agent.core.errors import AgentError, SubAgentFailedError, ToolDeniedError, 
 from agent.core.events import SubAgentFinished, SubAgentStarted
 from agent.core.models import JsonObject
 from agent.core.subagent_result import SubAgentResult
+from agent.core.value_faults import describe_first_fault
 from agent.execution.nested_calls import parent_tools
 from agent.execution.subagent_work import SubAgentWork
 from agent.run_context.call_site import CallSite
@@ -108,9 +109,7 @@ class CallSpawner:
         try:
             parsed = wanted.model_validate(task)
         except ValidationError as error:
-            fault = error.errors()[0]
-            where = ".".join(str(part) for part in fault["loc"])
-            raise ToolInputError(f"{kind.AGENT_ID}: {where}: {fault['msg']}", agent_id=kind.AGENT_ID) from error
+            raise ToolInputError(f"{kind.AGENT_ID}: {describe_first_fault(error)}", agent_id=kind.AGENT_ID) from error
         state = self._run.state
         history = state.retrieval.history if state.retrieval is not None else ()
         return kind(parsed, Caller(state.owner, state.request.conversation_id, history), self._runner.materials)

@@ -19,6 +19,7 @@ from agent.core.events import AssistantTurn, EventDraft, StepOutput, SubAgentFin
 from agent.core.models import JsonObject
 from agent.core.run_state import SubAgentState
 from agent.core.subagent_result import SubAgentResult, Uncertainty
+from agent.core.value_faults import describe_first_fault
 from agent.execution.approvals import ApprovalPendingError
 from agent.execution.arguments import parse_text_args
 from agent.execution.schema_problems import find_argument_problem
@@ -106,7 +107,7 @@ class SubAgentWork:
         )
         payload = json.dumps(finished.result.data, ensure_ascii=False)
         if len(payload) > BLOB_CHARS:
-            blob = await self._run.engine.journal.put_blob(payload.encode())
+            blob = await self._run.engine.journal.put_blob(payload.encode(), run_id=self._run.run_id)
             rest = finished.result.model_copy(update={"data": {}})
             finished = redaction.mark_redacted(finished.model_copy(update={"result": rest, "blob": blob}))
         await self._emit(finished)
@@ -206,7 +207,9 @@ class SubAgentWork:
         result = await self._agent.run_by_rules(self._call_by_rule)
         if reason is not None:
             told = Uncertainty(severity="info", message=f"made by rules, not by a model: {reason}")
-            result = result.model_copy(update={"uncertainties": (*result.uncertainties, told)})
+            # A failed result is told by its summary alone: the reason belongs to it.
+            summary = result.summary if result.success else f"{reason}. {result.summary}"
+            result = result.model_copy(update={"uncertainties": (*result.uncertainties, told), "summary": summary})
         return _WorkEnd("done", result, by_rules=True, reason=reason)
 
     def _partial_end(self, outcome: SubAgentOutcome, summary: str) -> _WorkEnd:
@@ -280,8 +283,6 @@ def parse_final(shape: type[BaseModel], text: str) -> BaseModel | str:
         try:
             found = shape.model_validate(value)
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"]) or "the object"
-            problem = f"{where}: {first['msg']}"
+            problem = describe_first_fault(error, "the object")
         place = text.find("{", end)
     return found if found is not None else problem

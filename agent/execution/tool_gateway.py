@@ -122,7 +122,9 @@ async def _make_first_call(
     intent = ToolCalled(
         call_id=site.call_id, tool=tool.spec.name, args=args, effect=tool.spec.effect, key=key, span=site.span
     )
-    await run.emit(*before, EventDraft(intent, site.step_id, site.attempt))
+    # A call that may be repeated need not be in the log before it is made.
+    record = run.note_visibly if tool.spec.effect == "read" else run.emit
+    await record(*before, EventDraft(intent, site.step_id, site.attempt))
     return await call_once(run, tool.spec, args, site, partial(_execute, run, tool, args, site, context))
 
 
@@ -291,7 +293,7 @@ async def build_return(
     blob = None
     if len(encoded) + len(text) > BLOB_CHARS:
         payload = json.dumps({"value": value, "text": text}, ensure_ascii=False)
-        blob = await run.engine.journal.put_blob(payload.encode())
+        blob = await run.engine.journal.put_blob(payload.encode(), run_id=run.run_id)
         value, text = None, text[: BLOB_CHARS // 8]
     try:
         returned = ToolReturned(
@@ -323,7 +325,8 @@ async def _store_content(run: Run, result: ToolResult) -> str | None:
     if not result.content or not (run.state.is_hidden or result.has_artifacts):
         return None
     room = limit_blocks(result.content, settings.tool_output_chars, settings.tool_content_bytes)
-    return await run.engine.journal.put_blob(json.dumps(await run.redaction.redact_content_blocks(room)).encode())
+    blocks = json.dumps(await run.redaction.redact_content_blocks(room))
+    return await run.engine.journal.put_blob(blocks.encode(), run_id=run.run_id)
 
 
 async def _reconcile(run: Run, tool: Tool, site: CallSite, called: ToolCalled) -> ToolReturned:

@@ -3,14 +3,10 @@
 import logging
 
 from agent.core.errors import AgentError
-from agent.execution.ground import COLLECTION_TOOLS, FILE_TOOLS
 from agent.run_context.run import Run
 from agent.run_context.run_tools import allowed_tools
 
 log = logging.getLogger(__name__)
-
-SEARCH_TOOLS = frozenset({"search_files", "search_knowledge", "memory_search"})
-"""Tools whose empty result says only that their own source holds nothing. An empty list of tickets is an answer."""
 
 
 async def list_unasked_sources(run: Run, tool: str) -> tuple[str, ...]:
@@ -21,17 +17,24 @@ async def list_unasked_sources(run: Run, tool: str) -> tuple[str, ...]:
     state = run.state
     routed = state.understanding is not None and state.understanding.route == "plan"
     fixed = run.room.knowledge or run.room.required_tools or not run.plans_with_model
-    if tool not in SEARCH_TOOLS or fixed or not routed or len(state.plans) != 1 or not run.room.budgets.max_replans:
+    registry = run.engine.registry
+    if fixed or not routed or len(state.plans) != 1 or not run.room.budgets.max_replans:
         return ()
-    allowed = set(allowed_tools(run))
-    asked = set().union(*(_list_step_tools(run, step.tool) for step in state.plans[0].plan.steps))
+    if tool not in registry or not registry.get(tool).spec.hints.is_search:
+        return ()
+    searches = {
+        spec.hints.source: spec.name for spec in registry.list_specs(allowed_tools(run)) if spec.hints.is_search
+    }
+    asked = registry.list_sources(
+        set().union(*(_list_step_tools(run, step.tool) for step in state.plans[0].plan.steps))
+    )
     found = []
     try:
-        if "search_files" in allowed and not asked & FILE_TOOLS and await run.engine.ground.list_files():
-            found.append("the user's files (search_files)")
-        if "search_knowledge" in allowed and not asked & COLLECTION_TOOLS:
+        if "files" in searches and "files" not in asked and await run.engine.ground.list_files():
+            found.append(f"the user's files ({searches['files']})")
+        if "collections" in searches and "collections" not in asked:
             collections = await run.engine.ground.list_collections(state.owner)
-            found += ["the document collections (search_knowledge)"] if any(collections.values()) else []
+            found += [f"the document collections ({searches['collections']})"] if any(collections.values()) else []
     except (OSError, AgentError) as error:  # the search that found nothing then stays the answer
         log.warning("a source cannot be listed: %s", error)
     return tuple(found)

@@ -116,21 +116,25 @@ def render_mermaid() -> str:
 
 
 async def _run_until_stopped(run: Run, stage: StageName) -> None:
-    work = asyncio.ensure_future(STAGES[stage](run))
+    if run.stop_requested.is_set():
+        return
+    stopped = run.stop_requested.when_set()
     try:
-        await asyncio.wait(
-            (work, run.stop_requested.when_set()), timeout=run.seconds_left, return_when=asyncio.FIRST_COMPLETED
-        )
-        if work.done():
+        async with asyncio.timeout(run.seconds_left) as limit:
+
+            def interrupt(_: object) -> None:
+                limit.reschedule(asyncio.get_running_loop().time())
+
+            stopped.add_done_callback(interrupt)
             try:
-                work.result()
+                await STAGES[stage](run)
             except BudgetError as error:  # of the planner, outside any step; the known results are the answer
                 await run.emit(CancelRequested(reason=error.message, by="budget"))
-            return
+            finally:
+                stopped.remove_done_callback(interrupt)
+    except TimeoutError:
+        if not limit.expired():
+            raise
         if not run.stop_requested.is_set():
             reason = f"the run has used its {run.room.budgets.max_seconds:g} seconds (budgets.max_seconds of the room)"
             await run.emit(CancelRequested(reason=reason, by="budget"))
-    finally:
-        if not work.done():
-            work.cancel()
-            await asyncio.wait([work])

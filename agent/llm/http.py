@@ -18,10 +18,10 @@ from pydantic_core import PydanticSerializationError, to_json
 from agent.core.errors import ModelDownError, ModelError, ModelOutputError, ModelRequestError, ModelTimeoutError
 from agent.core.models import JsonObject
 from agent.llm.cache_markers import mark_instructions
-from agent.llm.faults import describe_connection_error, error_from_body, error_from_status
+from agent.llm.faults import describe_connection_error, error_from_status
 from agent.llm.parameters import ParameterSupport
 from agent.llm.port import ModelChunk, ModelReply, ModelRequest
-from agent.llm.replies import read_chunk, read_reply
+from agent.llm.replies import read_chunks, read_reply
 from agent.llm.sse import iter_data_events
 
 MAX_REPLY_BYTES = 20_000_000
@@ -68,14 +68,10 @@ class HttpModelClient:
             response, requests = await self._open_stream(request)
             self._streaming.add(response)
             async with response:
-                async for event in iter_data_events(_iter_within_timeout(response, request.timeout_s)):
-                    if event is None:
-                        break
-                    if "error" in event:
-                        raise error_from_body(event["error"], self._where)
-                    chunk = read_chunk(event)
-                    finished = finished or chunk.finish_reason is not None
-                    yield chunk if requests == 1 else replace(chunk, requests=requests)
+                async for events in iter_data_events(_iter_within_timeout(response, request.timeout_s)):
+                    for chunk in read_chunks(events, self._where):
+                        finished = finished or chunk.finish_reason is not None
+                        yield chunk if requests == 1 else replace(chunk, requests=requests)
         except _FAULTS as error:
             raise self._translated(error, request.timeout_s) from error
         finally:

@@ -3,7 +3,7 @@
 import copy
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import inf
 from typing import Any, NamedTuple
 
@@ -47,6 +47,45 @@ def read_completion(data: object, where: str) -> ModelReply:
         provider_fields=_provider_fields(message),
         refused=bool(refusal) and not content.text,
     )
+
+
+def read_chunks(events: Iterable[Mapping[str, Any]], where: str) -> Iterator[ModelChunk]:
+    """Parses chunks of a streamed completion that arrived together. Those with nothing but text become one chunk: each
+    chunk passes ten functions on its way to the log.
+
+    Raises the matching error for an error of the provider in place of a chunk.
+    """
+    texts: list[str] = []
+    for event in events:
+        text = _read_plain_text(event)
+        if text is not None:
+            texts.append(text)
+            continue
+        if texts:
+            yield ModelChunk(text="".join(texts))
+            texts.clear()
+        if "error" in event:
+            raise error_from_body(event["error"], where)
+        yield read_chunk(event)
+    if texts:
+        yield ModelChunk(text="".join(texts))
+
+
+def _read_plain_text(event: Mapping[str, Any]) -> str | None:
+    """Returns the text of a chunk that holds nothing else; None for other chunks."""
+    choices = event.get("choices")
+    if "error" in event or event.get("usage") or not isinstance(choices, list) or not choices:
+        return None
+    choice = choices[0]
+    delta = choice.get("delta") if isinstance(choice, dict) else None
+    if not isinstance(delta, dict) or choice.get("finish_reason") is not None:
+        return None
+    text = delta.get("content")
+    has_more = any(value for key, value in delta.items() if key not in _PLAIN_FIELDS)
+    return text if isinstance(text, str) and not has_more else None
+
+
+_PLAIN_FIELDS = frozenset({"content", "role"})
 
 
 def read_chunk(event: Mapping[str, Any]) -> ModelChunk:

@@ -12,10 +12,10 @@ MAX_LINE_BYTES = 4_000_000
 """A single event larger than this is no completion."""
 
 
-async def iter_data_events(chunks: AsyncIterable[bytes]) -> AsyncIterator[dict[str, Any] | None]:
-    """Yields the JSON object of each `data:` line, and None for `[DONE]`.
+async def iter_data_events(chunks: AsyncIterable[bytes]) -> AsyncIterator[list[dict[str, Any]]]:
+    """Yields the JSON objects of the `data:` lines that arrive together, up to `[DONE]`.
 
-    Raises `ModelOutputError` for anything else.
+    Raises `ModelOutputError` for anything else, after the objects before it.
     """
     rest = b""
     async for chunk in chunks:
@@ -23,16 +23,26 @@ async def iter_data_events(chunks: AsyncIterable[bytes]) -> AsyncIterator[dict[s
         if len(rest) > MAX_LINE_BYTES:
             raise ModelOutputError("the model's stream holds an event of more than 4 MB", agent_id="models")
         *lines, rest = rest.split(b"\n")
+        events: list[dict[str, Any]] = []
         for line in lines:
-            if line.startswith(b"data:"):
-                yield _parse(line[5:].strip())
-    if rest.startswith(b"data:"):
-        yield _parse(rest[5:].strip())
+            if not line.startswith(b"data:"):
+                continue
+            data = line[5:].strip()
+            if data == b"[DONE]":
+                yield events
+                return
+            try:
+                events.append(_parse(data))
+            except ModelOutputError:
+                yield events
+                raise
+        if events:
+            yield events
+    if rest.startswith(b"data:") and (data := rest[5:].strip()) != b"[DONE]":
+        yield [_parse(data)]
 
 
-def _parse(data: bytes) -> dict[str, Any] | None:
-    if data == b"[DONE]":
-        return None
+def _parse(data: bytes) -> dict[str, Any]:
     try:
         event = _parse_json(data)
     except (ValueError, RecursionError) as error:

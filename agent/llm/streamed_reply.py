@@ -32,13 +32,19 @@ class StreamedReply:
         self.upstream = chunk.upstream or self.upstream
         self.failed_upstreams = chunk.failed_upstreams or self.failed_upstreams
         self._deltas += chunk.tool_calls
-        join_fields(self._fields, chunk.provider_fields)
+        if chunk.provider_fields:
+            join_fields(self._fields, chunk.provider_fields)
         self._text.append(chunk.text)
         self._refusal.append(chunk.refusal)
 
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        return "".join(self._text)
+
     def build_reply(self) -> ModelReply:
         """Returns the whole reply. A refusal counts as its text only if there is no other."""
-        text, refusal = "".join(self._text), "".join(self._refusal)
+        text, refusal = self.text, "".join(self._refusal)
         return ModelReply(
             text or refusal,
             self._model,

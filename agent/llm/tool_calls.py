@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass, field
 
+from agent.core.fenced_json import remove_json_fence
 from agent.core.models import JsonObject
 from agent.llm.port import ModelToolCall
 from agent.llm.replies import join_fields, make_call_id, read_arguments, read_extra_fields
@@ -88,7 +89,7 @@ def _function(delta: JsonObject) -> JsonObject:
 
 def parse_written_call(text: str) -> tuple[str, str] | None:
     """Parses a call that a model wrote as text: `{"name": ..., "arguments"|"parameters": {...}}`, fenced or not."""
-    body = text.strip().removeprefix("```json").removeprefix("```").removesuffix("```").strip()
+    body = remove_json_fence(text)
     if not body.startswith("{"):
         return None
     try:

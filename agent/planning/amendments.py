@@ -3,7 +3,7 @@
 import re
 
 from agent.core.models import JsonObject
-from agent.planning.rules import tool_calls_for
+from agent.planning.rules import find_tool_calls
 from agent.tools import ToolSpec
 
 _COLLECTION_NAME = re.compile(
@@ -22,7 +22,7 @@ def apply_reply_to_args(spec: ToolSpec, args: JsonObject, said: str) -> JsonObje
     """Returns the arguments of a call as a reply changes them; unchanged if no rule matches the reply."""
     if spec.name not in _ACCEPTED_REPLIES or said.rstrip().endswith("?") or _NEGATED.search(said):
         return args
-    again = tool_calls_for(said, [spec])
+    again = find_tool_calls(said, [spec])
     if again:
         return {**args, **again[0].args}
     named = _COLLECTION_NAME.search(said)

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, f
 
 from agent.core.errors import PlanInvalidError
 from agent.core.models import IntentCategory, JsonObject, Plan, PlanStep, TaskPlan, TaskStep, UserIntent
+from agent.core.value_faults import describe_first_fault
 from agent.llm.port import ModelReply, ResponseSchema
 from agent.planning.parse import MAX_REPLY_CHARS, strip_thinking
 from agent.planning.prompt import QUESTION_CHARS, RESULT_CHARS, format_history
@@ -149,12 +150,12 @@ def build_router_messages(request: PlanningRequest) -> tuple[JsonObject, ...]:
     return ({"role": "system", "content": system}, {"role": "user", "content": "\n".join(parts)})
 
 
-def router_schema() -> ResponseSchema:
+def build_router_schema() -> ResponseSchema:
     """Returns the JSON schema of the router's reply."""
     return ResponseSchema("intents", build_flat_schema(_WireReply))
 
 
-def dispatch(reply: ModelReply, request: PlanningRequest) -> Dispatch:
+def read_dispatch(reply: ModelReply, request: PlanningRequest) -> Dispatch:
     """Returns what follows from the router's reply. Raises `PlanInvalidError` if the planner has to take over."""
     read = _read_reply(reply.text, reply.finish_reason)
     intents = tuple(
@@ -176,7 +177,7 @@ def dispatch(reply: ModelReply, request: PlanningRequest) -> Dispatch:
     try:
         tasks = _build_tasks(read, request, agents)
     except ValidationError as error:
-        raise PlanInvalidError([str(error.errors()[0]["msg"])]) from error
+        raise PlanInvalidError([describe_first_fault(error)]) from error
     return Dispatch(intents, tasks, _build_plan(tasks, read, request))
 
 
@@ -194,9 +195,7 @@ def _read_reply(text: str, finish_reason: str) -> RouterReply:
         value, _ = json.JSONDecoder().raw_decode(body, max(body.find("{"), 0))
         return RouterReply.model_validate(value)
     except ValidationError as error:
-        fault = error.errors()[0]
-        where = ".".join(str(part) for part in fault["loc"]) or "the reply"
-        raise PlanInvalidError([f"the router's reply is wrong: {where}: {fault['msg']}"]) from error
+        raise PlanInvalidError([f"the router's reply is wrong: {describe_first_fault(error, 'the reply')}"]) from error
     except (ValueError, RecursionError) as error:
         raise PlanInvalidError(["the router's reply holds no JSON object"]) from error
 

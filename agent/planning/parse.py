@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import json_repair
 
 from agent.core.errors import PlanInvalidError
+from agent.core.fenced_json import iterate_json_blocks
 from agent.core.models import JsonObject
 
 MAX_REPLY_CHARS = 200_000
@@ -19,7 +20,6 @@ _THINKING = re.compile(r"<(think|thinking|reasoning|scratchpad)>", re.IGNORECASE
 _LONG_NUMBER = re.compile(r"\d{400,}")
 _PROSE_BRACES = re.compile(r"\{[^{}\[\]\"':]*\}")
 """Braces in a sentence ("replace {name} by yours"), which belong to no plan."""
-_FENCE = re.compile(r"```(?:json|JSON|json5|javascript|js)?[ \t]*\n(.*?)```", re.DOTALL)
 _TOKEN = re.compile(r"[\w$.+-]+")
 _ESCAPE = re.compile(r"""\\["'\\/bfnrtu]""")
 _LOST_BACKSLASH = re.compile(r"[\x08\x0c]")
@@ -48,7 +48,7 @@ def find_object(body: str) -> JsonObject | None:
 
     Accepts strict JSON, a fenced block, or an object between prose."""
     whole = _parse_strict(body)
-    fenced = [_parse_strict(fence[1].strip()) for fence in _FENCE.finditer(body)]
+    fenced = [_parse_strict(fence[1].strip()) for fence in iterate_json_blocks(body)]
     found = [whole] if whole is not None else [*fenced, *_iterate_objects(body)]
     named = [value for value in found if isinstance(value, dict) and ("kind" in value or "steps" in value)]
     return next((value for value in reversed(named) if value.get("steps")), named[-1] if named else None)
@@ -60,7 +60,7 @@ def _iterate_candidates(body: str) -> Iterator[object]:
     if whole is not None:
         yield whole
         return
-    fences = list(_FENCE.finditer(body))
+    fences = list(iterate_json_blocks(body))
     plans = [fence for fence in fences if _looks_like_plan(_parse_strict(fence[1].strip()))]
     if plans:
         if any("{" in fence[1] for fence in fences[fences.index(plans[-1]) + 1 :]):
@@ -173,7 +173,7 @@ def _looks_like_plan(value: object) -> bool:
 
 def _repair(body: str) -> object:
     """Returns the reply as the repair library reads it. Raises `PlanInvalidError` if that loses or adds anything."""
-    fences = _FENCE.findall(body)
+    fences = [block[1] for block in iterate_json_blocks(body)]
     text = fences[-1] if fences else body
     start = min((index for index in (text.find("{"), text.find("[")) if index != -1), default=-1)
     if start == -1:

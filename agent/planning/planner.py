@@ -23,7 +23,7 @@ from agent.planning.request import PlanningRequest
 from agent.planning.required import fit_arguments
 from agent.planning.rules import RulePlanner
 from agent.planning.validate import finish_plan, validate_plan
-from agent.planning.wire import COMPLETION, plan_schema, reply_schema
+from agent.planning.wire import COMPLETION, build_reply_schema, plan_schema
 from agent.recipes import Recipe
 from agent.tools.catalogue import CatalogueView
 
@@ -144,7 +144,7 @@ def _build_completion_plan(request: PlanningRequest, tier: Tier | None) -> Plan:
         intent="answer the user",
         tier=tier,
     )
-    return join(Plan(goal=request.question[:300], steps=(step,), origin="llm"), request)
+    return append_new_steps(Plan(goal=request.question[:300], steps=(step,), origin="llm"), request)
 
 
 def _select_schema(request: PlanningRequest, view: CatalogueView) -> ResponseSchema | None:
@@ -153,7 +153,7 @@ def _select_schema(request: PlanningRequest, view: CatalogueView) -> ResponseSch
     if request.answer_form == "text":
         return None
     kinds = list_kinds(request, view)
-    return plan_schema(view.names, steps) if kinds == ["plan"] else reply_schema(view.names, steps, kinds)
+    return plan_schema(view.names, steps) if kinds == ["plan"] else build_reply_schema(view.names, steps, kinds)
 
 
 def plan_of_reply(
@@ -180,7 +180,7 @@ def plan_of_reply(
     if names:
         raw = _rename_step_ids(raw, names)
     plan = validate_plan(raw, request.catalogue, max_steps=request.room.budgets.max_steps, known_ids=done)
-    return join(finish_new(plan, request, has_model=has_writer), request)
+    return append_new_steps(finish_new_plan(plan, request, has_model=has_writer), request)
 
 
 def _drop_repeated_calls(raw: RawPlan, request: PlanningRequest) -> RawPlan:
@@ -212,7 +212,7 @@ def _serialize_args(args: JsonValue) -> str:
     return json.dumps(args, sort_keys=True)
 
 
-def finish_new(plan: Plan, request: PlanningRequest, *, has_model: bool) -> Plan:
+def finish_new_plan(plan: Plan, request: PlanningRequest, *, has_model: bool) -> Plan:
     """Returns the plan with its goal and, if it needs one, its completion."""
     goal = plan.goal or request.question[:300]
     # The completion joins earlier results with the new ones.
@@ -227,7 +227,7 @@ def finish_new(plan: Plan, request: PlanningRequest, *, has_model: bool) -> Plan
     )
 
 
-def join(plan: Plan, request: PlanningRequest) -> Plan:
+def append_new_steps(plan: Plan, request: PlanningRequest) -> Plan:
     """Returns the next version of the plan: the steps that succeeded, then the new ones."""
     if request.previous is None:
         return plan

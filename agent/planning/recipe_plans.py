@@ -15,12 +15,11 @@ from agent.planning.normalise import normalise_plan
 from agent.planning.references import is_literal, list_references, quote_literal, rename_references
 from agent.planning.validate import find_leaf_steps, validate_plan
 from agent.recipes import Recipe, RecipeParameter
+from agent.recipes.renaming import FIELD, PARAMETER_KEY
 from agent.tools import ToolAnnotations, ToolSpec
 from agent.tools.catalogue import Catalogue
 
 RECIPE_ORIGIN = "recipe"
-PARAMETER_KEY = "$param"
-_FIELD = re.compile(r"\{\{([a-z][a-z0-9_]{0,31})\}\}")
 _ASSIGNMENT = re.compile(r"([a-z][a-z0-9_]{0,31})=(.*)", re.DOTALL)
 _TRUE, _FALSE = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
 
@@ -55,11 +54,12 @@ def _describe_recipe(recipe: Recipe) -> ToolSpec:
 def parse_arguments(recipe: Recipe, text: str) -> Arguments:
     """Reads `name=value ...`, or the whole text as the value of a recipe's only parameter.
 
-    Values with spaces stand in quotes. Of any other text, a model must find the values."""
+    Values with spaces stand in quotes. Of any other text, a model must find the values. A text of assignments only is
+    never a value: `foo=1 bar=2` names parameters that do not exist."""
     text = text.strip()
     given = _read_assignments(text)
     known = {one.name for one in recipe.parameters}
-    if given is not None and (given.keys() & known or not text):
+    if given is not None:
         unknown = [f"there is no parameter {name!r}" for name in given if name not in known]
         checked = check_values(recipe, {name: value for name, value in given.items() if name in known})
         return Arguments(checked.values, (*unknown, *checked.problems))
@@ -167,7 +167,7 @@ class _Filler:
         return self._splice(value) if isinstance(value, str) else value
 
     def fill_text(self, text: str) -> str:
-        return _FIELD.sub(lambda match: self._get_text(match[1], match[0]), text)
+        return FIELD.sub(lambda match: self._get_text(match[1], match[0]), text)
 
     def _get_whole(self, name: str) -> JsonValue:
         value = self._values.get(name)
@@ -175,7 +175,7 @@ class _Filler:
 
     def _splice(self, text: str) -> JsonValue:
         """Returns a text with values in it. A user's value that looks like a reference stays what it is."""
-        names = [name for name in _FIELD.findall(text) if name in self._values]
+        names = [name for name in FIELD.findall(text) if name in self._values]
         quoted = [name for name in names if not self._references and list_references(self._values[name])]
         if not quoted:
             return self.fill_text(text)

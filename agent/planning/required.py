@@ -15,7 +15,7 @@ from agent.planning.normalise import RawPlan
 from agent.planning.references import find_references, quote_literal
 from agent.planning.request import PlanningRequest
 from agent.planning.validate import find_argument_problems, finish_plan, sort_by_dependencies
-from agent.planning.wire import action_of
+from agent.planning.wire import get_step_action
 from agent.run_context.extensions import list_required_tools
 from agent.tools import ToolSpec
 
@@ -103,7 +103,7 @@ def _build_step(spec: ToolSpec, step_id: str, request: PlanningRequest) -> PlanS
     return PlanStep(
         id=step_id,
         executor="agent",
-        action=action_of(spec.name),
+        action=get_step_action(spec.name),
         tool=spec.name,
         args=_get_default_args(spec, request),
         intent=spec.hints.intent or f"call {spec.name}, which is required here",

@@ -34,7 +34,7 @@ class Route:
     skill: str | None = None
 
 
-def route(
+def route_request(
     question: str,
     *,
     room: Room,
@@ -81,5 +81,5 @@ def _route_slash_command(text: str, catalogue: Catalogue, recipes: Collection[st
             return Route("skill", f"the request calls the skill {card.name!r}", rest or card.description, card.name)
     if (found := next((one for one in recipes if one.replace("-", "_") == name.replace("-", "_")), None)) is not None:
         return Route("recipe", f"the request calls the recipe {found!r}", rest, found)
-    # A model may know what "/etc" means; the rules only know that no skill has this name.
-    return None if has_model else Route("command", f"there is no skill /{name}", text)
+    # A model may know what "/etc" means; the rules only know that no skill and no recipe has this name.
+    return None if has_model else Route("command", f"there is no skill or recipe /{name}", text)

@@ -12,7 +12,7 @@ from functools import cache
 
 from agent.core.models import JsonObject, Plan, PlanStep, ToolCallRequest
 from agent.planning.request import PlanningRequest
-from agent.planning.wire import COMPLETION, action_of
+from agent.planning.wire import COMPLETION, get_step_action
 from agent.tools import ToolSpec
 
 COMMAND_CHARS, LONGEST_COMMAND = 1_000, 4_100
@@ -143,7 +143,7 @@ class RulePlanner:
             PlanStep(
                 id=next(names),
                 executor="agent",
-                action=action_of(call.tool),
+                action=get_step_action(call.tool),
                 tool=call.tool,
                 args=call.args,
                 intent=call.intent,
@@ -159,7 +159,7 @@ class RulePlanner:
         return plan.model_copy(update={"version": version})
 
 
-def tool_calls_for(text: str, specs: Iterable[ToolSpec]) -> list[ToolCallRequest]:
+def find_tool_calls(text: str, specs: Iterable[ToolSpec]) -> list[ToolCallRequest]:
     """Returns the calls of these tools that a text asks for, in order; [] unless every part of it is a command."""
     allowed = {spec.name: spec for spec in specs}
     return [ToolCallRequest(tool=call.tool, args=call.args) for call in read_calls(text, allowed)]

@@ -11,7 +11,7 @@ from agent.core.json_schema import iter_violations
 from agent.core.models import STEP_ID_PATTERN, JsonObject, Plan, PlanStep
 from agent.planning.normalise import RawPlan, RawStep
 from agent.planning.references import find_references, is_literal
-from agent.planning.wire import COMPLETION, action_of
+from agent.planning.wire import COMPLETION, get_step_action
 from agent.tools.catalogue import Catalogue
 
 
@@ -76,7 +76,7 @@ def _build_step(
         return step.model_copy(update=update)
     if (spec := catalogue.tool(raw.tool)) is not None:
         problems += [f"{label}: {problem}" for problem in find_argument_problems(spec.input_schema, raw.args)]
-        return step.model_copy(update={"action": action_of(raw.tool), "effect": spec.effect})
+        return step.model_copy(update={"action": get_step_action(raw.tool), "effect": spec.effect})
     near = difflib.get_close_matches(raw.tool, catalogue.names(), n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     problems.append(f"{label} names {raw.tool!r}, which is no skill or tool here{hint}")

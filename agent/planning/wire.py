@@ -19,7 +19,7 @@ def plan_schema(names: Iterable[str], max_steps: int) -> ResponseSchema:
     return ResponseSchema("plan", _build_object_schema(_build_plan_properties(names, max_steps, least=1)))
 
 
-def reply_schema(names: Iterable[str], max_steps: int, kinds: Sequence[str]) -> ResponseSchema:
+def build_reply_schema(names: Iterable[str], max_steps: int, kinds: Sequence[str]) -> ResponseSchema:
     """Returns the schema of a reply of one of several kinds. `kind` and its text come first, for streaming."""
     texts = {field: _TEXT for kind, field in _TEXT_OF_KIND.items() if kind in kinds}
     plan = _build_plan_properties(names, max_steps, least=0)
@@ -58,7 +58,7 @@ def _build_object_schema(properties: JsonObject) -> JsonObject:
     }
 
 
-def action_of(tool: str) -> Action:
+def get_step_action(tool: str) -> Action:
     """Returns the action of a step with this tool: `memory` for the memory tools, else `tool`."""
     return "memory" if tool in MEMORY_TOOLS else "tool"
 

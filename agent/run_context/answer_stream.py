@@ -62,8 +62,7 @@ class DeltaWriter:
                 self._sources = () if cited else self._sources
         if deltas:
             self._flushed = monotonic()
-            append = self._run.emit if self._run.follower_count else self._run.note
-            await append(*deltas, step_id=self._step_id, attempt=self._attempt)
+            await self._run.note_visibly(*deltas, step_id=self._step_id, attempt=self._attempt)
 
 
 class SkillReplyStream:

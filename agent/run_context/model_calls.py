@@ -70,7 +70,7 @@ class MeteredModels:
             await self._record_call(request, tier, reply.usage, started, reply=reply, message=message)
         return reply
 
-    async def stream(
+    def stream(
         self,
         purpose: Purpose,
         messages: tuple[JsonObject, ...],
@@ -82,12 +82,10 @@ class MeteredModels:
     ) -> AsyncGenerator[ModelChunk, None]:
         """Yields one completion as chunks. Records the call when it ends, fails, or is closed early.
 
-        `formed` as in `complete`.
+        `formed` as in `complete`. Raises `BudgetError` at once.
         """
         request = self._build_request(purpose, messages, tier, tools, None, max_tokens, formed=formed)
-        async with aclosing(self._stream(request, tier, StreamedReply(request.model))) as chunks:
-            async for chunk in chunks:
-                yield chunk
+        return self._stream(request, tier, StreamedReply(request.model))
 
     async def complete_streaming(
         self,

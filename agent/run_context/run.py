@@ -31,7 +31,7 @@ from agent.run_context.read_calls import ReadCalls
 from agent.run_context.redaction import RunRedaction
 from agent.run_context.shared_event import SharedEvent
 from agent.skills import SkillLibrary
-from agent.storage.event_codec import encode
+from agent.storage.event_codec import encode, get_data
 from agent.storage.journal import Claim, ConversationStore, Journal
 from agent.text.language import LanguageDetector
 from agent.tools import SubAgentSpawner, ToolRegistry
@@ -192,8 +192,11 @@ class Run:
         """
         if self._append_error is not None:
             raise self._append_error
+        drafts = self._to_drafts(bodies, step_id, attempt)
+        if self._writer is None and self._append_now(drafts):
+            return
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._pending.append((self._to_drafts(bodies, step_id, attempt), done))
+        self._pending.append((drafts, done))
         self._unapplied_groups += 1
         self._start_writer()
         await asyncio.shield(done)
@@ -213,16 +216,24 @@ class Run:
         if self._append_error is not None:
             raise self._append_error
         drafts, now = self._to_drafts(bodies, step_id, attempt), time()
-        events = [  # encoded as the log will return them; an event that the log rejects must not reach the state
-            encode(Event(self.run_id, seq, self.epoch, now, draft.body, draft.step_id, draft.attempt))[0]
+        encoded = [  # as the log will return them; an event that the log rejects must not reach the state
+            encode(Event(self.run_id, seq, self.epoch, now, draft.body, draft.step_id, draft.attempt))
             for seq, draft in enumerate(drafts, self.state.seq + 1)
         ]
-        for event in events:
+        for event, _ in encoded:
             self.state = apply(self.state, event)
         noted = monotonic()  # the log records when it happened, not when it was written
-        self._pending.append(([EventDraft(event.body, event.step_id, event.attempt, noted) for event in events], None))
+        pending = [EventDraft(event.body, event.step_id, event.attempt, noted, get_data(row)) for event, row in encoded]
+        self._pending.append((pending, None))
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(NOTE_SECONDS, self._start_writer)
+
+    async def note_visibly(
+        self, *bodies: EventBody | EventDraft, step_id: str | None = None, attempt: int | None = None
+    ) -> None:
+        """Notes events that followers watch a run for. Emits them if there are followers, who then see them at once."""
+        append = self.emit if self.follower_count else self.note
+        await append(*bodies, step_id=step_id, attempt=attempt)
 
     async def flush(self) -> None:
         """Waits until every noted event is durable. Raises the error of a failed append, as `emit` does."""
@@ -274,6 +285,21 @@ class Run:
         """Returns the bodies as redacted drafts, so that no writer can forget to redact."""
         drafts = [body if isinstance(body, EventDraft) else EventDraft(body, step_id, attempt) for body in bodies]
         return self.redaction.redact_drafts(drafts) if any(holds_text(draft.body) for draft in drafts) else drafts
+
+    def _append_now(self, drafts: Sequence[EventDraft]) -> bool:
+        """Appends these events after the noted ones, without a task, if the journal needs not be waited for. Returns
+        False, with nothing changed, if the writer must append them."""
+        noted = [draft for group, _ in self._pending for draft in group]
+        events = self.engine.journal.append_now(self.run_id, self.epoch, [*noted, *drafts])
+        if events is None:
+            return False
+        self._pending = []
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._apply_events(events, [True] * len(noted) + [False] * len(drafts))
+        _wake(self._follower_waiters)
+        return True
 
     def _start_writer(self) -> None:
         if self._timer is not None:

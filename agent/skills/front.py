@@ -2,8 +2,14 @@
 
 import re
 import textwrap
+from typing import Any
 
 import yaml
+
+from agent.core.bounded_yaml import YamlError, check_structure
+
+_Loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+"""libyaml is ten times faster; not every build of PyYAML has it. It recurses without a limit: check the depth first."""
 
 # The head keeps its last newline: a block scalar at its end would lose it otherwise.
 _FRONT = re.compile(r"\A\s*---[ \t]*\n(?P<head>.*?\n)---[ \t]*(?:\n|\Z)", re.DOTALL)
@@ -50,8 +56,10 @@ def _parse_field_by_field(head: str, *, nested: bool = False) -> dict[str, objec
 
 
 def _load_yaml(text: str) -> object:
-    """Returns the value with all scalars as strings (1.10 stays 1.10, `no` stays `no`), or None for invalid YAML."""
+    """Returns the value with all scalars as strings (1.10 stays 1.10, `no` stays `no`), or None for YAML that is
+    invalid or nested too deeply."""
     try:
-        return yaml.load(text, yaml.BaseLoader)  # noqa: S506 - this loader makes only str, list and dict
-    except (yaml.YAMLError, RecursionError):  # a few thousand brackets exceed the recursion limit
+        check_structure(text)
+        return yaml.load(text, _Loader)  # noqa: S506 - this loader makes only str, list and dict
+    except (yaml.YAMLError, YamlError):
         return None

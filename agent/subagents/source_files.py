@@ -18,8 +18,8 @@ from agent.ingest.connectors.content_types import suffix
 from agent.ingest.connectors.port import Connector, FetchedDocument, MissedDocument
 from agent.ingest.connectors.workspace import open_workspace
 from agent.ingest.errors import ConnectorError, ConnectorNotFoundError, ParserError
-from agent.ingest.ingestion import closing_walk
 from agent.ingest.local_files import LocalFile, NonFileEntry, list_files
+from agent.ingest.walk import closing_walk
 from agent.search.models import ConnectorInput, FileType
 
 MAX_NAMED = 100_000

@@ -198,13 +198,16 @@ class ConfigAgent(StudioAgent):
 
     AGENT_ID = "config_agent"
     CATEGORY = "config"
-    DESCRIPTION = "Saves, shows and applies prompts, connects MCP servers, and says which secrets are configured."
-    HANDLES = "configuration: prompts of the library, MCP servers, names of secrets (never their values)"
-    DOORS = "`stepgate prompts`, `stepgate mcp-servers`, or `/v1/studio/prompts` and `/v1/studio/secrets`"
+    DESCRIPTION = "Saves and applies prompts, connects MCP servers, sets schedules, and says which secrets there are."
+    HANDLES = "configuration: prompts of the library, MCP servers, schedules, names of secrets (not their values)"
+    DOORS = (
+        "`stepgate prompts`, `stepgate mcp-servers`, `stepgate schedules`, `/v1/studio/prompts`, `/v1/studio/secrets`"
+    )
     KEYWORDS = ("prompt", "secret", "server", "mcp")
     BORROWS = (
         "prompts_list", "prompt_show", "prompt_save", "prompt_apply", "prompt_remove", "list_secrets",
         "mcp_servers_list", "mcp_server_test", "mcp_server_add", "mcp_server_remove", "rooms_list", "room_show",
+        "schedules_list", "schedule_create", "schedule_remove",
     )  # fmt: skip
 
 

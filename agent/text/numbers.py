@@ -110,13 +110,6 @@ class NumberReading:
     value: Decimal
     step: Decimal
 
-    def rounds_from(self, known: Decimal, *, ignore_sign: bool = False) -> bool:
-        """Whether `known`, rounded to the decimals that are shown here, is this value."""
-        value = self.value
-        if ignore_sign:
-            value, known = abs(value), abs(known)
-        return abs(known - value) <= self.step / 2
-
 
 @dataclass(frozen=True, slots=True)
 class NumberMention:
@@ -139,16 +132,6 @@ class NumberMention:
         """The likeliest value."""
         return self.readings[0].value
 
-    @property
-    def is_percent(self) -> bool:
-        """Whether the unit is percent or permille."""
-        return self.unit is not None and self.unit.dimension == "%"
-
-    @property
-    def normal_form(self) -> str:
-        """The value without separators and trailing zeros, and its unit: `1234.5 EUR`."""
-        return f"{format_decimal(self.value)}{f' {self.unit.name}' if self.unit else ''}"
-
 
 def find_numbers(text: str, *, is_claim: bool = False) -> list[NumberMention]:
     """Returns the numbers of a text in order, digits and number words.
@@ -156,13 +139,6 @@ def find_numbers(text: str, *, is_claim: bool = False) -> list[NumberMention]:
     Dates, times and codes (`INC-1042`) are read as the numbers in them: `agent.text.values` keeps those apart. With
     `is_claim`, words that are mostly other words (`one`, `sex`) are left out."""
     return _read_numbers(text, is_claim=is_claim)
-
-
-def parse_number(text: str) -> Decimal | None:
-    """Returns the value of a text that is one number and nothing else but its unit, or None."""
-    stripped = text.strip()
-    found = find_numbers(stripped)
-    return found[0].value if len(found) == 1 and found[0].text == stripped else None
 
 
 def format_decimal(value: Decimal) -> str:

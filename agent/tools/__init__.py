@@ -1,23 +1,19 @@
 """Tools: the `Tool` protocol, its description (`ToolSpec`), and the registry that rooms and skills select from."""
 
 from agent.tools.flat_schema import build_flat_schema
-from agent.tools.registry import (
-    READ_ONLY,
-    READ_ONLY_WEB,
+from agent.tools.registry import ToolRegistry
+from agent.tools.spec import READ_ONLY, READ_ONLY_WEB, PlanHints, ToolAnnotations, ToolSpec, UserSource
+from agent.tools.tool import (
     CallOtherTool,
     CompleteMessages,
     ExplainingTool,
-    PlanHints,
     PreflightTool,
     RefiningTool,
     SubAgentSpawner,
     Tool,
-    ToolAnnotations,
     ToolContext,
     ToolModel,
-    ToolRegistry,
     ToolResult,
-    ToolSpec,
     TypedTool,
 )
 
@@ -39,5 +35,6 @@ __all__ = [
     "ToolResult",
     "ToolSpec",
     "TypedTool",
+    "UserSource",
     "build_flat_schema",
 ]

@@ -1,7 +1,8 @@
 """The catalogue of skills and tools, as the planner's prompt shows it.
 
 A catalogue of up to about 6,000 tokens is shown whole. A larger one shows the skills, our own tools and the best
-matching tools of foreign MCP servers; the other foreign tools are shortened or named only, and the prompt says so.
+matching tools of foreign MCP servers; the other foreign tools are shortened, and those for which no room is left are
+named only. The prompt says so.
 """
 
 import json
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from agent.core.models import Effect
+from agent.text.terms import extract_query_terms, extract_terms
 from agent.tools import ToolSpec
 from agent.tools.flat_schema import ANY_VALUE
 
@@ -23,20 +25,12 @@ DESCRIPTION_CHARS = 240
 INPUTS_CHARS, TYPE_CHARS = 1_500, 200
 """Characters of a tool's inputs, and of the type of one. Of more inputs the required ones are shown first."""
 WHOLE_TOOLS, SHORT_CHARS = 30, 30
-"""In a large catalogue, the number of foreign tools with all inputs. Further ones have their required inputs and this
-many characters of their description, so that more of them can be planned with."""
+"""In a large catalogue, the number of foreign tools with all inputs. The further ones have their required inputs, so
+that all of them can be planned with, and as long as there is room this many characters of their description."""
 SKILL_CHARS = 400
 """Characters. A skill's description says when to use it and when not to."""
 _MAX_VALUES = 8
 """Values of an enumeration that are listed."""
-_WORD = re.compile(r"[^\W_]+")
-_STOP = frozenset((
-    "a", "an", "and", "are", "as", "at", "be", "by", "can", "do", "for", "from", "has", "have", "how", "i", "in",
-    "is", "it", "its", "me", "my", "of", "on", "or", "so", "that", "the", "this", "to", "was", "we", "what", "when",
-    "which", "who", "why", "will", "with", "you", "your", "please", "use", "using", "get", "give", "show", "tell",
-    "any", "all", "not", "if", "then", "them", "each", "one", "into", "out", "about", "only", "must", "should",
-    "whenever", "every",
-))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +93,23 @@ class Catalogue:
         return CatalogueView("\n".join(text), (*own, *shown), is_whole=False)
 
     def _choose_lines(self, foreign: Sequence[ToolSpec], question: str, query: str, max_chars: int) -> dict[str, str]:
-        """Returns lines for the best matching foreign tools: the first ones in full, the next ones shortened.
+        """Returns lines for foreign tools: whole ones for those that match best, then one with its required inputs for
+        each further tool, then descriptions for these, as long as there is room.
+        """
+        ranked = self._rank(foreign, question, query)
+        lines: dict[str, str] = {}
+        left = max_chars - sum(len(_get_local_name(spec)) + 2 for spec in foreign)
+        levels = (ranked[:WHOLE_TOOLS], format_tool), (ranked, _format_call), (ranked, _format_tool_briefly)
+        for specs, format_line in levels:
+            for spec in specs:
+                line, held = format_line(spec), lines.get(spec.name, _get_local_name(spec))
+                if 0 < len(line) - len(held) <= left:
+                    left -= len(line) - len(held)
+                    lines[spec.name] = line
+        return lines
 
-        The order: tools that the request names, then matches of the search, then matches of the question. Ties
+    def _rank(self, foreign: Sequence[ToolSpec], question: str, query: str) -> list[ToolSpec]:
+        """Returns the tools that the request names, then matches of the search, then matches of the question. Ties
         alternate between servers, so that alphabetical order favours none.
         """
         searched = self.index.scores(query) if query else {}
@@ -113,16 +121,7 @@ class Catalogue:
             named = _is_mentioned(spec, asked)
             return (not named, -searched.get(spec.name, 0.0), -scores.get(spec.name, 0.0), turns[spec.name])
 
-        lines: dict[str, str] = {}
-        left = max_chars - sum(len(_get_local_name(spec)) + 2 for spec in foreign)
-        for place, spec in enumerate(sorted(foreign, key=rank)):
-            line = format_tool(spec) if place < WHOLE_TOOLS else _format_tool_briefly(spec)
-            cost = len(line) - len(_get_local_name(spec))
-            if cost > left:
-                continue
-            left -= cost
-            lines[spec.name] = line
-        return lines
+        return sorted(foreign, key=rank)
 
     @cached_property
     def index(self) -> "CatalogueIndex":
@@ -151,16 +150,16 @@ class CatalogueIndex:
     """Finds tools by words. Rare words weigh more, and words of a name weigh more than those of a description."""
 
     def __init__(self, tools: Sequence[ToolSpec]) -> None:
-        self._names = {spec.name: words(split_name(spec.name)) for spec in tools}
-        self._texts = {spec.name: self._names[spec.name] | _collect_words(spec) for spec in tools}
-        spread = Counter(word for text in self._texts.values() for word in text)
-        self._weights = {word: math.log(1 + len(self._texts) / count) for word, count in spread.items()}
+        self._names = {spec.name: frozenset(extract_terms(split_name(spec.name))) for spec in tools}
+        self._texts = {spec.name: self._names[spec.name] | _collect_terms(spec) for spec in tools}
+        spread = Counter(term for text in self._texts.values() for term in text)
+        self._weights = {term: math.log(1 + len(self._texts) / count) for term, count in spread.items()}
 
     def scores(self, question: str) -> dict[str, float]:
         """Returns the relevance of each tool to the question, from 0."""
-        asked = words(split_name(question))
+        asked = frozenset(extract_query_terms(split_name(question)))
         return {
-            name: sum(self._weights[word] * (1.5 if word in self._names[name] else 1.0) for word in asked & text)
+            name: sum(self._weights[term] * (1.5 if term in self._names[name] else 1.0) for term in asked & text)
             for name, text in self._texts.items()
         }
 
@@ -170,7 +169,7 @@ def is_foreign(spec: ToolSpec) -> bool:
     return spec.origin.startswith("mcp:")
 
 
-def server_of(spec: ToolSpec) -> str:
+def get_server_name(spec: ToolSpec) -> str:
     """Returns the server's name of a foreign tool."""
     return spec.origin.removeprefix("mcp:")
 
@@ -180,16 +179,17 @@ def split_name(text: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])|_+", " ", text)
 
 
-def _collect_words(spec: ToolSpec) -> frozenset[str]:
+def _collect_terms(spec: ToolSpec) -> frozenset[str]:
     properties = spec.input_schema.get("properties")
     names = " ".join(properties) if isinstance(properties, dict) else ""
-    return words(f"{spec.description} {split_name(names)} {server_of(spec)}") | {stem(word) for word in spec.keywords}
+    text = f"{spec.description} {split_name(names)} {get_server_name(spec)} {' '.join(spec.keywords)}"
+    return frozenset(extract_terms(text))
 
 
 def _group_by_server(foreign: Iterable[ToolSpec]) -> dict[str, list[ToolSpec]]:
     groups: dict[str, list[ToolSpec]] = {}
     for spec in foreign:
-        groups.setdefault(server_of(spec), []).append(spec)
+        groups.setdefault(get_server_name(spec), []).append(spec)
     return groups
 
 
@@ -226,23 +226,16 @@ def format_tool(spec: ToolSpec) -> str:
     return f"- {spec.name}({_format_inputs(spec)}): {_get_first_sentence(spec.description, DESCRIPTION_CHARS)}"
 
 
+def _format_call(spec: ToolSpec) -> str:
+    """Returns the name and the names of the required inputs; "…" stands for optional ones."""
+    properties, required = spec.input_schema.get("properties"), spec.input_schema.get("required")
+    needed = list(map(str, required)) if isinstance(required, list) else []
+    has_more = isinstance(properties, dict) and len(properties) > len(needed)
+    return f"- {spec.name}({_shorten(', '.join(needed + ['…'] * has_more), TYPE_CHARS)})"
+
+
 def _format_tool_briefly(spec: ToolSpec) -> str:
-    required = spec.input_schema.get("required")
-    inputs = _shorten(", ".join(map(str, required)), TYPE_CHARS) if isinstance(required, list) else ""
-    return f"- {spec.name}({inputs}): {_get_first_sentence(spec.description, SHORT_CHARS)}"
-
-
-def words(text: str) -> frozenset[str]:
-    """Returns the stems of the content words."""
-    return frozenset(stem(word) for word in _WORD.findall(text.lower()) if word not in _STOP and len(word) > 1)
-
-
-def stem(word: str) -> str:
-    """Removes the most common endings. Crude, but equal for questions and descriptions."""
-    for ending in ("ations", "ation", "ings", "ing", "ies", "es", "ed", "s"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word.removesuffix(ending)
-    return word
+    return f"{_format_call(spec)}: {_get_first_sentence(spec.description, SHORT_CHARS)}"
 
 
 def _format_inputs(spec: ToolSpec) -> str:

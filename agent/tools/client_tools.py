@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from agent.core.errors import BadRequestError
 from agent.core.models import AgentRequest, JsonObject, Room
 from agent.tools.external_schema import find_schema_problem
-from agent.tools.registry import ToolAnnotations, ToolSpec
+from agent.tools.spec import ToolAnnotations, ToolSpec
 
 CLIENT_ORIGIN: Final = "client"
 MAX_CLIENT_TOOLS: Final = 64

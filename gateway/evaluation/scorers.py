@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
+from agent.core.value_faults import describe_first_fault
 from agent.text.numbers import find_numbers
 from gateway.evaluation.conversation import Outcome
 from gateway.evaluation.task_files import Checks, EvalTask, TextCheck
@@ -99,6 +100,6 @@ def _check_value(wanted: JsonValue, actual: JsonValue) -> Iterator[str]:
     try:
         check = TextCheck.model_validate(wanted)
     except ValidationError as error:
-        yield f"the task's check is invalid: {error.errors()[0]['msg']}"
+        yield f"the task's check is invalid: {describe_first_fault(error)}"
         return
     yield from check_text(check, str(actual or ""))

@@ -9,6 +9,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from agent.core.errors import ConfigError
+from agent.core.value_faults import describe_first_fault
 
 TASKS_FOLDER = Path(__file__).parent / "tasks"
 SITE_PLACEHOLDER = "{site}"
@@ -29,6 +30,9 @@ class WorldSpec(_Strict):
     servers: tuple[Literal["desk", "office", "shop", "plant"], ...] = ()
     files: dict[str, str] = Field(default={}, description="further files, by path")
     approve_tools: tuple[str, ...] = Field(default=(), description="tools that always need approval, as server__tool")
+    contacts: bool = Field(
+        default=False, description="answers may hold other people's addresses, which a gateway removes by default"
+    )
 
 
 class TextCheck(_Strict):
@@ -108,7 +112,7 @@ def load_tasks() -> tuple[EvalTask, ...]:
             try:
                 tasks.append(EvalTask.model_validate({**entry, "turns": turns, "family": path.stem}))
             except ValidationError as error:
-                raise ConfigError(f"{path.name}: task {entry.get('id')!r}: {error.errors()[0]['msg']}") from error
+                raise ConfigError(f"{path.name}: task {entry.get('id')!r}: {describe_first_fault(error)}") from error
     return tuple(tasks)
 
 

@@ -10,7 +10,7 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +28,7 @@ DATA_FOLDER = Path(__file__).parent / "data"
 SOURCE_ROOT = Path(__file__).resolve().parents[2]
 """Where the packages are, for the processes of a world: they start in other folders."""
 COLLECTION = "papers"
+GATEWAY_COMMAND: Iterable[str] = (sys.executable, "-m", "gateway.cli", "serve")
 START_SECONDS = 120.0
 """Time limit of a gateway's start; the first one on a machine compiles its modules."""
 STOP_SECONDS = 5.0
@@ -146,11 +147,15 @@ async def open_world(task: EvalTask, settings: Mapping[str, str]) -> AsyncIterat
     Raises `ConfigError` if the gateway does not start or the documents cannot be read.
     """
     with prepare_world(task.world) as world:
-        async with _run_gateway(world, settings) as url:
+        async with _run_gateway(world, _add_world_settings(task.world, settings)) as url:
             await _wait_for_servers(url, task.world.servers)
             if task.world.collection:
                 await _ingest_documents(url, world.folder / "files" / "documents")
             yield World(world.folder, world.site_url, url)
+
+
+def _add_world_settings(spec: WorldSpec, settings: Mapping[str, str]) -> dict[str, str]:
+    return {f"{PREFIX}GUARD_ANSWER_PII": "flag", **settings} if spec.contacts else dict(settings)
 
 
 def list_settings(settings: Settings) -> dict[str, str]:
@@ -187,7 +192,7 @@ async def _run_gateway(world: World, settings: Mapping[str, str]) -> AsyncIterat
     environment |= {**settings, **{PREFIX + name: value for name, value in own.items() if value}}
     environment["PYTHONPATH"] = str(SOURCE_ROOT)
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "gateway.cli", "serve",
+        *GATEWAY_COMMAND,
         env=environment, cwd=world.folder, stderr=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL,
     )  # fmt: skip
     try:

@@ -21,6 +21,9 @@ async def execute(run: Run) -> None:
     try:
         while True:
             commands = decide(run.state, crew.attempts)
+            if len(commands) == 1 and not crew.attempts and not run.state.pending_approvals:
+                await crew.execute_alone(commands[0])  # nothing else can start before its end
+                continue
             for command in commands:
                 await crew.execute_command(command)
             if crew.attempts:
@@ -56,6 +59,16 @@ class StepTasks:
             case Discard(step_id=step_id, attempt=number, reason=reason):
                 await self._cancel((step_id, number))
                 await self._run.emit(StepDiscarded(reason=reason), step_id=step_id, attempt=number)
+
+    async def execute_alone(self, command: Command) -> None:
+        """Executes a command to its end, without a task."""
+        match command:
+            case Start():
+                await run_attempt(self._run, command)
+            case Judge():
+                await self._judge(command)
+            case Discard():
+                await self.execute_command(command)
 
     async def wait_for_change(self) -> None:
         """Waits until an attempt ends or a person decides. Raises an attempt's error."""

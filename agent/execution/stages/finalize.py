@@ -2,7 +2,7 @@
 
 import logging
 
-from agent.answers.answer_without_model import stop_reason
+from agent.answers.answer_without_model import describe_stop_reason
 from agent.answers.final_answer import build_final_answer, find_misfit, is_successful, list_unexplained_figures
 from agent.core.errors import FAILURES, AgentError, AgentFailure, UnsafeAnswerError
 from agent.core.events import (
@@ -66,7 +66,7 @@ def _build_terminal_event(run: Run, figures: tuple[str, ...], *, succeeded: bool
     if state.client_calls is not None and state.cancel_request is None:
         return RunSucceeded(awaits_input=True, reason=CLIENT_CALLS_REASON)
     if not succeeded:
-        return RunSucceeded(completeness=_get_completeness(state), reason=stop_reason(run))
+        return RunSucceeded(completeness=_get_completeness(state), reason=describe_stop_reason(run))
     if figures:
         reason = f"the answer holds figures that follow from none of the results: {', '.join(figures)}"
         return RunSucceeded(completeness="partial", reason=reason)

@@ -94,7 +94,7 @@ async def plan(run: Run) -> None:
         final=_is_final_plan(run, planned.plan, reason),
         duration=monotonic() - started,
     )
-    await run.emit(*_list_rejections(planned), proposed)
+    await run.note_visibly(*_list_rejections(planned), proposed)
     duration = monotonic() - started
     if planned.answer is not None:
         was_streamed = run.state.answer_start is not shown

@@ -13,7 +13,7 @@ from agent.core.languages import ENGLISH
 from agent.execution.catalogue import build_catalogue
 from agent.execution.recipe_run import describe_request
 from agent.execution.stages.guard import explicit_tool_calls
-from agent.planning.routing import Route, route
+from agent.planning.routing import Route, route_request
 from agent.run_context.run import Run
 
 NO_MODEL = "no model is configured that could translate"
@@ -54,7 +54,7 @@ async def understand(run: Run) -> None:
 
 
 def _choose_route(run: Run, question: str) -> Route:
-    chosen = route(
+    chosen = route_request(
         question,
         room=run.room,
         catalogue=build_catalogue(run),

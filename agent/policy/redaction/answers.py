@@ -5,6 +5,7 @@ for in rooms that show their answers whole.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -12,16 +13,19 @@ from typing import TYPE_CHECKING, Protocol
 
 from agent.core.errors import AgentFailure, UnsafeAnswerError
 from agent.core.events import AnswerFinished, OutputGuarded
-from agent.core.models import JsonObject, OutputGuards
+from agent.core.models import JsonObject, OutputGuards, Uncertainty
 from agent.core.run_state import RunState
-from agent.policy.redaction.inbound import placeholders_for_people, placeholders_of
-from agent.policy.redaction.secrets import redacts_secrets, secret_finder
+from agent.policy.redaction.inbound import get_placeholders, get_placeholders_for_people
+from agent.policy.redaction.secrets import make_secret_finder, redacts_secrets
 
 if TYPE_CHECKING:
     from agent.policy.guardrails import GuardrailPipeline, GuardrailsOutput, LinkFilter, SecretScanner
 
 OUTSIDE_CHARS = 200_000
 """How much of what was read from outside is compared with the links of an answer."""
+
+_REMOVED_PERSONAL = re.compile(r"\[removed: (EMAIL|IBAN|CARD|ID|IP|PHONE)\]")
+"""What stands for the kinds of `agent.policy.guardrails.pii`, which is loaded with the first request."""
 
 
 class StreamFilter(Protocol):
@@ -88,20 +92,24 @@ def release_answer(answer: AnswerFinished, text: str, state: RunState, secrets: 
     if tailored is not None:
         content = text
         if tailored.content != answer.text:
-            content = answer_secret_finder(state.room.guard_output, secrets).redact(tailored.content)
+            content = make_answer_secret_finder(state.room.guard_output, secrets).redact(tailored.content)
         tailored = tailored.model_copy(update={"content": _restore(content, state)})
     calls = tuple(_restore_call(call, state) for call in answer.tool_calls)
-    return answer.model_copy(update={"text": _restore(text, state), "tailored": tailored, "tool_calls": calls})
+    released = _restore(text, state)
+    uncertainties = (*answer.uncertainties, *_explain_removal(released, state.room.guard_output))
+    return answer.model_copy(
+        update={"text": released, "tailored": tailored, "tool_calls": calls, "uncertainties": uncertainties}
+    )
 
 
 class AnswerFilters:
     """Makes the filters for the streams of one answer: its text, and the reasoning behind it."""
 
     def __init__(self, state: RunState, secrets: tuple[str, ...]) -> None:
-        self._secrets = answer_secret_finder(state.room.guard_output, secrets)
+        self._secrets = make_answer_secret_finder(state.room.guard_output, secrets)
         self._links = _link_filter(state)
-        self._own_text = caller_text(state) if state.room.guard_output.pii == "redact_answer" else None
-        self._placeholders = placeholders_for_people(state)
+        self._own_text = collect_caller_text(state) if state.room.guard_output.pii == "redact_answer" else None
+        self._placeholders = get_placeholders_for_people(state)
 
     def create(self) -> StreamFilter:
         """Returns a filter for one stream."""
@@ -130,13 +138,13 @@ def _create_pii_stream(own_text: str) -> StreamFilter:
     return PersonalDataStream(own_text)
 
 
-def answer_secret_finder(guards: OutputGuards, secrets: tuple[str, ...]) -> "SecretScanner":
+def make_answer_secret_finder(guards: OutputGuards, secrets: tuple[str, ...]) -> "SecretScanner":
     """Returns the finder of what an answer may not hold: this gateway's secrets and, unless the room leaves them in,
     what looks like or is called a credential."""
-    return secret_finder(secrets, "all" if redacts_secrets(guards) else "known")
+    return make_secret_finder(secrets, "all" if redacts_secrets(guards) else "known")
 
 
-def caller_text(state: RunState) -> str:
+def collect_caller_text(state: RunState) -> str:
     """Returns what is the caller's own: what they wrote, what is remembered for them, and what trusted tools returned.
     Their own data may be repeated to them.
     """
@@ -149,8 +157,21 @@ def caller_text(state: RunState) -> str:
     return "\n".join((*written, *said, *items, *results))
 
 
+def _explain_removal(text: str, guards: OutputGuards) -> list[Uncertainty]:
+    """Returns which personal data an answer lacks, and what leaves it in: a published contact is not told apart."""
+    kinds = sorted(set(_REMOVED_PERSONAL.findall(text))) if guards.pii in ("redact", "redact_answer") else []
+    if not kinds:
+        return []
+    message = (
+        f"personal data of others was removed from the answer ({', '.join(kinds)}); to leave it in, for example a "
+        "contact that your documents publish, set `guard_output: {pii: flag}` in the room's file, or "
+        "AGENT_GUARD_ANSWER_PII=flag for all rooms whose files say nothing"
+    )
+    return [Uncertainty(level="info", message=message)]
+
+
 def _restore(text: str, state: RunState) -> str:
-    links, placeholders = _link_filter(state), placeholders_for_people(state)
+    links, placeholders = _link_filter(state), get_placeholders_for_people(state)
     if links is not None:
         text = links.sanitize(text)
     return placeholders.restore(text) if placeholders is not None else text
@@ -158,7 +179,7 @@ def _restore(text: str, state: RunState) -> str:
 
 def _restore_call(call: JsonObject, state: RunState) -> JsonObject:
     """Returns the call of a client's tool with the values in its arguments, which are JSON inside JSON."""
-    placeholders = placeholders_of(state)
+    placeholders = get_placeholders(state)
     function = call.get("function")
     arguments = function.get("arguments") if isinstance(function, dict) else None
     if placeholders is None or not isinstance(function, dict) or not isinstance(arguments, str):
@@ -173,16 +194,16 @@ async def _find_in_answer(text: str, state: RunState, secrets: tuple[str, ...]) 
 
     guards = state.room.guard_output
     if not redacts_secrets(guards):
-        text = secret_finder(secrets, "known").redact(text)
-    pipeline = output_guardrails(guards, secret_finder(secrets, "all"))
+        text = make_secret_finder(secrets, "known").redact(text)
+    pipeline = make_output_guardrails(guards, make_secret_finder(secrets, "all"))
     found = await pipeline.collect_findings(GuardrailsInput(content=text, check_type="output_safety"))
-    own = caller_text(state) if any(finding.category == "pii" for finding in found) else ""
+    own = collect_caller_text(state) if any(finding.category == "pii" for finding in found) else ""
     kept = [finding for finding in found if finding.category != "pii" or text[finding.start : finding.end] not in own]
     return pipeline.apply_policy(text, kept, None)
 
 
 @cache
-def output_guardrails(guards: OutputGuards, secrets: "SecretScanner") -> "GuardrailPipeline":
+def make_output_guardrails(guards: OutputGuards, secrets: "SecretScanner") -> "GuardrailPipeline":
     """Returns the guardrails of a policy for what goes out; `secrets` finds what looks like a credential."""
     from agent.policy.guardrails import GuardrailPipeline, GuardrailsPolicy  # noqa: PLC0415 - as above
     from agent.policy.guardrails.harm import HarmDetector  # noqa: PLC0415 - as above

@@ -17,8 +17,8 @@ from agent.core.json_walk import iter_texts
 from agent.core.models import JsonObject, Source
 from agent.core.run_state import RunState
 from agent.llm.provider_fields import map_reasoning
-from agent.policy.redaction.answers import answer_secret_finder, caller_text, remove_personal_data
-from agent.policy.redaction.secrets import redacts_secrets, secret_finder
+from agent.policy.redaction.answers import collect_caller_text, make_answer_secret_finder, remove_personal_data
+from agent.policy.redaction.secrets import make_secret_finder, redacts_secrets
 
 PIECE_CHARS, LONGEST_KEY = 50_000, 10_000
 """Bytes are searched in such pieces, each with the beginning of the next, into which a secret may reach."""
@@ -39,12 +39,12 @@ class EventRedactor:
         guards = state.room.guard_output
         self._guards = guards
         self._own = secrets
-        self._scanner = secret_finder(secrets, "forms" if redacts_secrets(guards) else "known")
-        self._errors = secret_finder(secrets, "forms")
-        self._answers = answer_secret_finder(guards, secrets)
+        self._scanner = make_secret_finder(secrets, "forms" if redacts_secrets(guards) else "known")
+        self._errors = make_secret_finder(secrets, "forms")
+        self._answers = make_answer_secret_finder(guards, secrets)
         self._is_personal = guards.pii in ("redact", "block")
         self._state = state if guards.pii == "redact_answer" else None
-        self._caller_text = caller_text(state) if self._is_personal else ""
+        self._caller_text = collect_caller_text(state) if self._is_personal else ""
 
     def redact(self, body: ev.EventBody, *, by_model: bool = True) -> ev.EventBody:
         """Returns the event as the log may hold it. `by_model`: whether a model wrote the output of a step."""
@@ -64,7 +64,7 @@ class EventRedactor:
             return text
         text = self._answers.redact(text)
         if self._state is not None:
-            return remove_personal_data(text, caller_text(self._state))
+            return remove_personal_data(text, collect_caller_text(self._state))
         return self._without_personal(text)
 
     def error_message(self, text: str) -> str:
@@ -142,7 +142,7 @@ class EventRedactor:
         return remove_personal_data(text, self._caller_text)
 
     def _bytes_hold_secret(self, data: str) -> bool:
-        own = secret_finder(self._own, "known")
+        own = make_secret_finder(self._own, "known")
         places = range(0, len(data), PIECE_CHARS)
         return any(own.may_contain_secret(data[at : at + PIECE_CHARS + LONGEST_KEY]) for at in places)
 

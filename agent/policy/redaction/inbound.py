@@ -16,8 +16,8 @@ from agent.core.models import ChatMessage, JsonObject, RoomGuards
 from agent.core.run_state import RunState
 from agent.llm.port import ModelReply
 from agent.llm.provider_fields import OPAQUE_FIELDS, map_reasoning, reasoning_texts
-from agent.policy.redaction.requests import guardrails_of
-from agent.policy.redaction.secrets import secret_finder
+from agent.policy.redaction.requests import make_input_guardrails
+from agent.policy.redaction.secrets import make_secret_finder
 
 if TYPE_CHECKING:
     from agent.policy.guardrails import PlaceholderMap
@@ -39,8 +39,8 @@ class HistoryRedactor:
     def __init__(self, state: RunState, secrets: tuple[str, ...]) -> None:
         guards = state.room.guard_input
         self._kinds = tuple(name for name in ("pii", "secret") if getattr(guards, name) == "redact")
-        self._configured = secret_finder(secrets, "known")
-        self._known_placeholders = placeholders_of(state)
+        self._configured = make_secret_finder(secrets, "known")
+        self._known_placeholders = get_placeholders(state)
         self._placeholders = self._known_placeholders
 
     @property
@@ -119,7 +119,7 @@ def redact_for_model(
 
     A value that got a placeholder reaches the model by no other way either: not by a tool's result, a document or a
     memory that holds it. Nor does a secret of this gateway."""
-    placeholders, own = placeholders_of(state), secret_finder(secrets, "known")
+    placeholders, own = get_placeholders(state), make_secret_finder(secrets, "known")
     if placeholders is None and not secrets:
         return items
 
@@ -139,7 +139,7 @@ def redact_for_model(
 
 def redact_reply(reply: ModelReply, secrets: tuple[str, ...]) -> ModelReply:
     """Returns a model's reply without this gateway's secrets: plans, arguments and verdicts are made from it."""
-    own = secret_finder(secrets, "known")
+    own = make_secret_finder(secrets, "known")
     texts = (reply.text, reply.reasoning, *(call.arguments for call in reply.tool_calls))
     if not any(own.may_contain_secret(text) for text in (*texts, *reasoning_texts(reply.provider_fields))):
         return reply
@@ -149,7 +149,7 @@ def redact_reply(reply: ModelReply, secrets: tuple[str, ...]) -> ModelReply:
     return replace(reply, text=own.redact(reply.text), reasoning=reasoning, tool_calls=calls, provider_fields=fields)
 
 
-def placeholders_of(state: RunState) -> "PlaceholderMap | None":
+def get_placeholders(state: RunState) -> "PlaceholderMap | None":
     """Returns the placeholders of a run: of its prompt and of what was said before. None where there are none."""
     given = dict(state.input_guard.placeholders) if state.input_guard is not None else {}
     if state.retrieval is not None:
@@ -161,9 +161,9 @@ def placeholders_of(state: RunState) -> "PlaceholderMap | None":
     return PlaceholderMap(given)
 
 
-def placeholders_for_people(state: RunState) -> "PlaceholderMap | None":
+def get_placeholders_for_people(state: RunState) -> "PlaceholderMap | None":
     """Returns the placeholders as people may read them: a credential stays removed."""
-    placeholders = placeholders_of(state)
+    placeholders = get_placeholders(state)
     if placeholders is None or not any(sign.startswith(CREDENTIAL) for sign in placeholders.entries):
         return placeholders
     removed = f"[removed: {CREDENTIAL}]"
@@ -173,7 +173,7 @@ def placeholders_for_people(state: RunState) -> "PlaceholderMap | None":
 
 def restore_args(state: RunState, args: JsonObject) -> JsonObject:
     """Returns the arguments of a tool with the values in place of their placeholders."""
-    placeholders = placeholders_of(state)
+    placeholders = get_placeholders(state)
     if placeholders is None:
         return args
 
@@ -191,13 +191,13 @@ def restore_args(state: RunState, args: JsonObject) -> JsonObject:
 
 def restore_text(state: RunState, text: str) -> str:
     """Returns a text as the person wrote or reads it, for what is kept for them; credentials stay removed."""
-    placeholders = placeholders_for_people(state)
+    placeholders = get_placeholders_for_people(state)
     return placeholders.restore(text) if placeholders is not None else text
 
 
 def replace_with_kinds(state: RunState, text: str) -> str:
     """Returns a text for a memory beyond this run: it says that there was an address, not which."""
-    placeholders = placeholders_of(state)
+    placeholders = get_placeholders(state)
     if placeholders is None:
         return text
     return placeholders.anonymize_placeholders(placeholders.mask_known_values(text))
@@ -210,5 +210,5 @@ def _find_private(text: str, kinds: tuple[str, ...]) -> "tuple[Finding, ...]":
     from agent.policy.guardrails.models import GuardrailsInput  # noqa: PLC0415 - as above
 
     policy = RoomGuards(**{name: "redact" if name in kinds else "off" for name in ("pii", "secret")})
-    found = guardrails_of(policy).run_detectors(GuardrailsInput(content=text, check_type="input_validation"))
+    found = make_input_guardrails(policy).run_detectors(GuardrailsInput(content=text, check_type="input_validation"))
     return tuple(select_placeholder_findings(found))

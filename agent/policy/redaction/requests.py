@@ -15,7 +15,7 @@ from agent.core.errors import AgentFailure
 from agent.core.json_walk import iter_texts
 from agent.core.models import AgentRequest, ChatMessage, JsonObject, RoomGuards
 from agent.llm.provider_fields import OPAQUE_FIELDS, map_reasoning, reasoning_texts
-from agent.policy.redaction.secrets import secret_finder
+from agent.policy.redaction.secrets import make_secret_finder
 
 if TYPE_CHECKING:
     from agent.policy.guardrails import GuardrailPipeline, GuardrailsOutput
@@ -41,7 +41,7 @@ def redact_request(request: AgentRequest, values: tuple[str, ...]) -> AgentReque
     """Returns the request without the secrets in `values`, plain or encoded. Nobody gets them back."""
     if not values:
         return request
-    secrets = secret_finder(values, "known")
+    secrets = make_secret_finder(values, "known")
     texts = (request.prompt, *(text for _, text, _ in _iter_texts(request)))
     if not secrets.may_contain_secret("\n".join((*texts, *iter_texts(request.options), *iter_texts(request.metadata)))):
         return request
@@ -94,12 +94,12 @@ async def check_prompt(prompt: str, guards: RoomGuards) -> CheckedPrompt:
     # Loading the detectors takes a moment; a thread for every prompt would cost more than the check itself.
     pipeline = _PIPELINES.get(guards)
     if pipeline is None:
-        pipeline = await asyncio.to_thread(guardrails_of, guards)
+        pipeline = await asyncio.to_thread(make_input_guardrails, guards)
     placeholders = PlaceholderMap()
     found = await pipeline.check(GuardrailsInput(content=prompt, check_type="input_validation"), placeholders)
     findings = () if found.is_safe else (found.reasoning,)
     if found.action == "block":
-        return CheckedPrompt("", findings, blocked=blocked_failure(found))
+        return CheckedPrompt("", findings, blocked=make_blocked_failure(found))
     return CheckedPrompt(found.sanitized_content, findings, placeholders.entries or None)
 
 
@@ -113,7 +113,7 @@ async def scan_request(request: AgentRequest, guards: RoomGuards) -> "tuple[tupl
     scan = asyncio.to_thread(_scan_texts, policy, texts) if new > INLINE_CHARS else None
     found = await scan if scan is not None else _scan_texts(policy, texts)
     reported = tuple(f"{where}: {output.reasoning}" for where, output in found[:MAX_REPORTED])
-    return reported, next((blocked_failure(output) for _, output in found if output.action == "block"), None)
+    return reported, next((make_blocked_failure(output) for _, output in found if output.action == "block"), None)
 
 
 def redact_history(request: AgentRequest, guards: RoomGuards) -> tuple[ChatMessage, ...]:
@@ -147,14 +147,14 @@ def redact_options(request: AgentRequest, guards: RoomGuards) -> JsonObject:
     return options if guards.injection != "redact" else _redact_tree(guards, options)
 
 
-def guardrails_of(guards: RoomGuards) -> "GuardrailPipeline":
+def make_input_guardrails(guards: RoomGuards) -> "GuardrailPipeline":
     """Returns the guardrails of a policy for what comes in."""
     from agent.policy.guardrails import GuardrailPipeline, GuardrailsPolicy  # noqa: PLC0415 - as above
 
     return _PIPELINES.setdefault(guards, GuardrailPipeline(GuardrailsPolicy(**guards.model_dump())))
 
 
-def blocked_failure(found: "GuardrailsOutput") -> AgentFailure:
+def make_blocked_failure(found: "GuardrailsOutput") -> AgentFailure:
     """Returns why a request goes no further."""
     injection = found.risk_category == "injection"
     code = "ERR_GUARDRAIL_INJECTION" if injection else "ERR_GUARDRAIL_UNSAFE"
@@ -238,7 +238,7 @@ def _scan_cached(guards: RoomGuards, text: str, orders: bool) -> "GuardrailsOutp
 def _scan_text(guards: RoomGuards, text: str, orders: bool) -> "GuardrailsOutput":
     from agent.policy.guardrails import GuardrailsInput  # noqa: PLC0415 - loaded with the first request
 
-    guardrails = guardrails_of(guards)
+    guardrails = make_input_guardrails(guards)
     found = guardrails.run_detectors(GuardrailsInput(content=text, check_type="input_validation"))
     return guardrails.apply_policy(text, [f for f in found if not (orders and f.kind in _CLASSIFIER_KINDS)], None)
 

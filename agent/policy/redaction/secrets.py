@@ -17,7 +17,7 @@ _PLAIN_WORD = re.compile(r"[A-Za-z-]{1,12}")
 
 
 @cache
-def secret_finder(values: tuple[str, ...], scope: "SecretScope") -> "SecretScanner":
+def make_secret_finder(values: tuple[str, ...], scope: "SecretScope") -> "SecretScanner":
     """Returns the finder of these settings' secrets, of the passwords inside URLs, and of what `scope` adds.
 
     `scope`: `known` adds nothing, `forms` what has the form of a provider's key, `all` also what is called a password.

@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING
 
 from agent.core.models import Room
-from agent.policy.redaction.answers import output_guardrails
-from agent.policy.redaction.requests import guardrails_of
-from agent.policy.redaction.secrets import redacts_secrets, secret_finder
+from agent.policy.redaction.answers import make_output_guardrails
+from agent.policy.redaction.requests import make_input_guardrails
+from agent.policy.redaction.secrets import make_secret_finder, redacts_secrets
 
 if TYPE_CHECKING:
     from agent.policy.guardrails import GuardrailsInput, GuardrailsOutput
@@ -15,10 +15,10 @@ async def check_text(given: "GuardrailsInput", room: Room, secrets: tuple[str, .
     """Returns the findings and the text as the room lets it pass: a prompt by `guard_input`, an answer by
     `guard_output`. This gateway's own `secrets` are removed first, so places are those in the text without them.
     """
-    known = secret_finder(secrets, "known")
+    known = make_secret_finder(secrets, "known")
     if given.check_type == "input_validation":
         cleaned = given.model_copy(update={"content": known.redact(given.content)})
-        return await guardrails_of(room.guard_input).check(cleaned)
+        return await make_input_guardrails(room.guard_input).check(cleaned)
     if not redacts_secrets(room.guard_output):
         given = given.model_copy(update={"content": known.redact(given.content)})
-    return await output_guardrails(room.guard_output, secret_finder(secrets, "all")).check(given)
+    return await make_output_guardrails(room.guard_output, make_secret_finder(secrets, "all")).check(given)

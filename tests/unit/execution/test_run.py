@@ -36,6 +36,9 @@ class Ledger:
         self.fates = list(fates)
         self._turns = turns
 
+    def append_now(self, run_id: str, epoch: int, drafts: Sequence[EventDraft]) -> None:
+        """Everybody has to wait for this journal."""
+
     async def append(self, run_id: str, epoch: int, drafts: Sequence[EventDraft]) -> tuple[Event, ...]:
         for _ in range(self._turns):
             await asyncio.sleep(0)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.tools.catalogue import WHOLE_TOOLS, Catalogue, SkillCard, stem, words
+from agent.tools.catalogue import WHOLE_TOOLS, Catalogue, SkillCard
 from tests.unit.planning.kitchen import CATALOGUE, spec
 
 MANY = Catalogue(
@@ -104,12 +104,12 @@ LARGE = Catalogue(
 
 
 def test_of_a_large_catalogue_our_own_stays_and_what_fits_is_spelled_out() -> None:
-    view = LARGE.show("Does it rain in Bergen?", max_chars=3_500)
+    view = LARGE.show("Does it rain in Bergen?", max_chars=2_700)
     assert not view.is_whole
     assert list(view.names[:2]) == ["tidy", "calculator"]
     assert "- zeta__umbrella_advice(town?: string): Whether it rains." in view.text
     assert len(view.names) < len(LARGE.names())
-    assert len(view.text) <= 3_500 + 400, "the limit is for the tools, not for the sentences around them"
+    assert len(view.text) <= 2_700 + 400, "the limit is for the tools, not for the sentences around them"
 
 
 def test_beside_the_best_ones_tools_are_shown_shortly() -> None:
@@ -120,7 +120,7 @@ def test_beside_the_best_ones_tools_are_shown_shortly() -> None:
 
 
 def test_what_is_left_out_is_told_by_server_with_every_name() -> None:
-    text = LARGE.show("nothing of it", max_chars=3_500).text
+    text = LARGE.show("nothing of it", max_chars=2_700).text
     assert "spelled out by find_tools" in text
     assert "zeta (31 tools, names begin with zeta__):" in text
     assert "- by name only: " in text
@@ -144,23 +144,19 @@ def test_without_any_hint_the_servers_take_turns() -> None:
     assert {name.partition("__")[0] for name in shown} == {"alpha", "beta", "zeta"}
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [("invoices", "invoic"), ("calculations", "calculation"), ("reading", "read"), ("converted", "convert")],
-)
-def test_endings_do_not_count(one: str, other: str) -> None:
-    assert stem(one) == stem(other)
+def test_every_tool_has_its_required_inputs_before_any_further_one_has_a_description() -> None:
+    view = LARGE.show("Does it rain in Bergen?", max_chars=3_500)
+    assert set(view.names) == set(LARGE.names())
+    assert "- zeta__drop_14(id)" in view.text.splitlines()
+    assert "(id): " in view.text
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("What is the TIME?", {"time"}),
-        ("read_file", {"read", "file"}),
-        ("a b I", set()),
-        ("Räksmörgås, tack!", {"räksmörgå", "tack"}),
-        ("", set()),
-    ],
-)
-def test_words_that_carry_meaning(text: str, expected: set[str]) -> None:
-    assert words(text) == expected
+@pytest.mark.parametrize("asked", ["Soll ich einen Regenschirm mitnehmen?", "雨が降りますか"])
+def test_descriptions_match_in_the_language_they_are_written_in(asked: str) -> None:
+    tools = (
+        *MANY.tools,
+        spec("wetter", {}, description="Ob es regnet und man einen Regenschirm braucht."),
+        spec("tenki", {}, description="雨が降るかどうか。"),
+    )
+    scores = Catalogue(tools=tools).index.scores(asked)
+    assert max(scores, key=lambda name: scores[name]) == ("wetter" if asked.isascii() else "tenki")

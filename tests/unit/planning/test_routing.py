@@ -5,7 +5,7 @@ from time import monotonic
 import pytest
 
 from agent.core.models import Room, RouteKind
-from agent.planning.routing import Route, route
+from agent.planning.routing import Route, route_request
 from agent.tools.catalogue import Catalogue
 from tests.unit.planning.kitchen import CATALOGUE
 
@@ -16,7 +16,7 @@ PLAIN = Room(id="plain", planning=False)
 def way(
     question: str, *, room: Room = ROOM, catalogue: Catalogue = CATALOGUE, tool_calls: bool = False, model: bool = True
 ) -> Route:
-    return route(question, room=room, catalogue=catalogue, tool_calls=tool_calls, has_model=model)
+    return route_request(question, room=room, catalogue=catalogue, tool_calls=tool_calls, has_model=model)
 
 
 @pytest.mark.parametrize(

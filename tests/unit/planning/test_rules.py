@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from agent.core.models import JsonObject, Plan
 from agent.planning.request import CompletedStep
-from agent.planning.rules import RulePlanner, find_unknown_part, is_expression, tool_calls_for
+from agent.planning.rules import RulePlanner, find_tool_calls, find_unknown_part, is_expression
 from agent.tools.catalogue import Catalogue
 from tests.support.builders import tool_step
 from tests.unit.planning.kitchen import CALCULATOR, CATALOGUE, FETCH, SAVE, TIME, asking, spec
@@ -235,7 +235,7 @@ def test_a_replan_with_nothing_left_to_try_ends_in_a_completion() -> None:
 
 def test_what_an_earlier_plan_did_is_not_done_again() -> None:
     """It changed something, whatever was thought of its result; the plan in between asked for something else."""
-    saved = tool_calls_for("remember that tea is at four", [SAVE])
+    saved = find_tool_calls("remember that tea is at four", [SAVE])
     before = tool_step("s1", saved[0].tool).model_copy(update={"args": saved[0].args, "effect": "effect"})
     between = Plan(goal="g", steps=(tool_step("s2", "web_fetch"),), version=1)
     request = asking("remember that tea is at four", happened=(before,), previous=between, failed=between.steps)
@@ -243,7 +243,7 @@ def test_what_an_earlier_plan_did_is_not_done_again() -> None:
 
 
 def test_calls_are_read_for_the_given_tools_in_order() -> None:
-    found = tool_calls_for("2+2 then the current time", [TIME, CALCULATOR, SAVE])
+    found = find_tool_calls("2+2 then the current time", [TIME, CALCULATOR, SAVE])
     assert [(call.tool, call.args) for call in found] == [("calculator", {"expression": "2+2"}), ("current_time", {})]
 
 
@@ -278,7 +278,7 @@ def test_a_long_text_is_no_command_but_may_be_remembered() -> None:
 @pytest.mark.parametrize("unit", ["1", "(", "1,", "1+", "search ", "find 'a ", "https://(", "a/", "list ", " "])
 def test_no_text_keeps_the_rules_busy(unit: str) -> None:
     started = process_time()
-    tool_calls_for(unit * 300_000, CATALOGUE.tools)
+    find_tool_calls(unit * 300_000, CATALOGUE.tools)
     assert process_time() - started < 2
 
 
@@ -303,7 +303,7 @@ def test_no_text_keeps_the_rules_busy(unit: str) -> None:
 )
 def test_memories(question: str, expected: tuple[str, JsonObject]) -> None:
     recall = spec("memory_search", {"query": {"type": "string"}}, ["query"])
-    assert [(call.tool, call.args) for call in tool_calls_for(question, [SAVE, recall])] == [expected]
+    assert [(call.tool, call.args) for call in find_tool_calls(question, [SAVE, recall])] == [expected]
 
 
 @pytest.mark.parametrize("question", ["remember", "remember?", "I remember the summer of 1990 well"])

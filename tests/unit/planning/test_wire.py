@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject
-from agent.planning.wire import plan_schema, reply_schema
+from agent.planning.wire import build_reply_schema, plan_schema
 from agent.tools.catalogue import Catalogue, SkillCard
 from tests.unit.planning.kitchen import CALCULATOR, CATALOGUE, wire_plan, wire_step
 
@@ -85,7 +85,7 @@ def test_a_skill_that_bears_the_name_of_a_tool_is_listed_once() -> None:
 
 
 def test_of_several_kinds_the_kind_comes_first_and_its_text_next() -> None:
-    schema = reply_schema(["calculator"], 4, ["answer", "plan", "ask"]).schema
+    schema = build_reply_schema(["calculator"], 4, ["answer", "plan", "ask"]).schema
     Draft202012Validator.check_schema(schema)
     properties = schema["properties"]
     assert isinstance(properties, dict)

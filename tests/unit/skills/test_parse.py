@@ -199,8 +199,8 @@ def test_files_that_cannot_be_read_are_refused_by_name(tmp_path: Path) -> None:
 def test_a_few_lines_do_not_print_as_gigabytes(tmp_path: Path) -> None:
     bomb = "a0: &a0 [lol, lol]\n" + "\n".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 30))
     skill = load_skill(tmp_path, "some", f"{bomb}\nname: some\ndescription: d\nmetadata:\n  deep: *a29\nlicense: *a29")
-    assert skill.metadata["deep"] == ""
-    assert skill.license == ""
+    assert skill.metadata["deep"] == "*a29"
+    assert skill.license == "*a29"
 
 
 @given(st.text(alphabet=st.sampled_from("ab:-#'\"[]{}|>&*!%@` \t\n"), max_size=60))

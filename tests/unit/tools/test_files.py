@@ -14,7 +14,8 @@ from pydantic import JsonValue
 from agent.core.errors import ToolDeniedError, ToolError, ToolInputError
 from agent.tools import ToolContext
 from mcp_tools.builtin import files
-from mcp_tools.builtin.files import MAX_FILE_BYTES, FileRoots, ListFilesTool, ReadFileTool, SearchFilesTool
+from mcp_tools.builtin.file_roots import MAX_FILE_BYTES, FileRoots
+from mcp_tools.builtin.files import ListFilesTool, ReadFileTool, SearchFilesTool
 
 CONTEXT = ToolContext(run_id="run_1", owner="somebody")
 SECRET = "the secret beside the root"

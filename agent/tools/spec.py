@@ -1,0 +1,110 @@
+"""`ToolSpec`: a tool as planners, models and doors see it, its effects and its place in plans."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agent.core.models import LOCAL_OWNER, Effect, JsonObject, Room
+
+UserSource = Literal["files", "collections", "memories"]
+"""What the user owns and tools read."""
+
+
+class ToolAnnotations(BaseModel):
+    """MCP's hints. The effect class of our own tools is derived from them."""
+
+    model_config = ConfigDict(frozen=True)
+
+    read_only: bool = Field(default=False, serialization_alias="readOnlyHint")
+    destructive: bool = Field(default=True, serialization_alias="destructiveHint")
+    idempotent: bool = Field(default=False, serialization_alias="idempotentHint")
+    open_world: bool = Field(default=True, serialization_alias="openWorldHint")
+
+    @property
+    def effect(self) -> Effect:
+        """`read` for read-only tools, `idempotent` if repeating is harmless, else `effect`."""
+        if self.read_only:
+            return "read"
+        return "idempotent" if self.idempotent else "effect"
+
+
+READ_ONLY = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
+READ_ONLY_WEB = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=True)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanHints:
+    """How the engine uses a tool in plans, and how it shows its result without a model."""
+
+    intent: str = ""
+    """The intent of a step that the engine adds; empty: a general one."""
+    runs_after: tuple[str, ...] = ()
+    """Tools that this tool's result is built from: its steps wait for their steps."""
+    reads_request: bool = False
+    """Whether the tool's text is the user's own words, so that its last step waits for nothing and stands last."""
+    heading: str = ""
+    """The heading of its result in an answer without a model; empty: the step's intent."""
+    is_answer: bool = False
+    """Whether its text explains itself, so that it answers a request in English without a completion."""
+    comes_first: bool = False
+    """Whether its result stands before all others in such an answer."""
+    source: UserSource | None = None
+    """Which of the user's own sources it reads."""
+    is_search: bool = False
+    """Whether its empty result says only that its source holds nothing. An empty list of tickets is an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as planners, models and doors see it. Schemas are JSON Schema 2020-12."""
+
+    name: str
+    description: str
+    input_schema: JsonObject
+    output_schema: JsonObject | None
+    annotations: ToolAnnotations
+    tainted: bool
+    """Whether results come from untrusted sources and must be treated as data."""
+    timeout_s: float | None = None
+    """Overrides the gateway's time limit."""
+    origin: str = "builtin"
+    keywords: tuple[str, ...] = ()
+    """Words in a request that rank this tool higher when the catalogue is shortened."""
+    is_opt_in: bool = False
+    """Whether only rooms and callers that name the tool get it. For special tools that distract other planners."""
+    requires_approval: bool = False
+    """Whether every call needs approval, whatever the room says. The operator can set it."""
+    uses_subagents: bool = False
+    """Whether it works through sub-agents. It does not count as a parallel call: its sub-agents would wait for it."""
+    always_raises_errors: bool = False
+    """Whether it raises every failure. Text in its results that reads like an error is then only quoted text."""
+    hints: PlanHints = PlanHints()
+    owner: str = LOCAL_OWNER
+    """Who may use it; the local owner shares it with all."""
+    meta: JsonObject = field(default_factory=dict)
+    """Sent to MCP clients with the description; an approval is void if it changes."""
+    room: str | None = None
+    """The only room that may use it, such as the one whose MCP server offers it; None: every room."""
+
+    @property
+    def effect(self) -> Effect:
+        """The effect class."""
+        return self.annotations.effect
+
+    def is_allowed_in(self, room: Room) -> bool:
+        """Returns whether the room allows the tool: its own servers' tools, and others if it names them or none."""
+        if self.room is not None:
+            return self.room == room.id
+        return room.tools is None or self.name in room.tools
+
+    def is_visible_to(self, owner: str) -> bool:
+        """Returns whether `owner` may use it."""
+        return self.owner in (LOCAL_OWNER, owner)
+
+    def to_openai(self) -> JsonObject:
+        """Converts the spec to a function of an OpenAI-style `tools` list."""
+        return {
+            "type": "function",
+            "function": {"name": self.name, "description": self.description, "parameters": self.input_schema},
+        }

@@ -1,0 +1,240 @@
+"""What the tool gateway calls: the `Tool` protocol, what a call gets and returns, and `TypedTool`, the base of ours."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import ClassVar, Generic, Protocol, TypeVar, runtime_checkable
+
+from pydantic import BaseModel, JsonValue
+
+from agent.core.client_requests import AskClient, refuse_client_request
+from agent.core.models import JsonObject, RetrievalMode, Source, Tier
+from agent.core.subagent_result import SubAgentResult
+from agent.llm.port import ModelReply, ResponseSchema
+from agent.tools.flat_schema import build_flat_schema
+from agent.tools.spec import READ_ONLY, PlanHints, ToolAnnotations, ToolSpec
+
+In = TypeVar("In", bound=BaseModel)
+Out = TypeVar("Out", bound=BaseModel)
+
+
+class SubAgentSpawner(Protocol):
+    """Starts sub-agents within the call of a tool. Implemented by whatever executes calls."""
+
+    async def spawn(self, agent_id: str, task: JsonObject) -> SubAgentResult:
+        """Runs a sub-agent to its end. Resumes one that an earlier process started, or returns its result again.
+
+        If its time, turns or budget end, returns what it has found with `success` false. Raises `ToolInputError` for an
+        unknown sub-agent or a task it does not accept, `ToolDeniedError` if the room's depth or number is reached,
+        `SubAgentFailedError` if it fails.
+        """
+        ...
+
+    def list_started_tasks(self, agent_id: str) -> list[JsonObject]:
+        """Returns the tasks of the sub-agents of this kind that this call has started, in order. A call that is
+        repeated after a crash also gets those of the first time. Long texts are shortened as in the trace.
+        """
+        ...
+
+
+class ToolModel(Protocol):
+    """A model that a tool may ask within its call, on the run's budgets. Implemented by whatever executes calls."""
+
+    async def ask(
+        self, messages: tuple[JsonObject, ...], *, tier: Tier = "fast", schema: ResponseSchema | None = None
+    ) -> str:
+        """Returns the text of one reply, in the form of `schema` where the endpoint knows schemas.
+
+        Raises `ModelError`, and `BudgetError` before the call.
+        """
+        ...
+
+
+class CallOtherTool(Protocol):
+    """Calls another tool within a tool's call. Implemented by whatever executes calls."""
+
+    async def __call__(self, name: str, args: JsonObject, suffix: str = "") -> "ToolResult":
+        """Returns the result. `suffix` makes the idempotency keys of several calls differ.
+
+        Raises `ToolDeniedError` for a tool that the caller may not use, `ToolInputError` for arguments that do not fit,
+        and what the tool raises.
+        """
+        ...
+
+
+def _ignore_progress(line: str) -> None:
+    """Ignores the line: nobody listens."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What a tool knows about the call."""
+
+    run_id: str
+    owner: str
+    idempotency_key: str = ""
+    """Stays the same after a crash, changes with a RETRY verdict."""
+    conversation_id: str | None = None
+    tainted: bool = False
+    """Whether the arguments contain untrusted content."""
+    subagents: SubAgentSpawner | None = None
+    """Starts sub-agents; None outside of a run."""
+    model: ToolModel | None = None
+    """A model to ask; None outside of a run and in rules mode."""
+    retrieval_mode: RetrievalMode | None = None
+    """The room's retrieval mode; None if the room sets none."""
+    collections: tuple[str, ...] | None = None
+    """The collections that the room reads; None if it reads all."""
+    api_key_id: str | None = None
+    """The id of the API key that started the run; None for a caller without one."""
+    report_progress: Callable[[str], None] = _ignore_progress
+    """Sends a progress line to callers that wait for the run. Returns at once; nothing is stored."""
+    ask_client: AskClient = refuse_client_request
+    """Asks the client that waits for the run, its user or its model; None if no client can carry the request."""
+    call_tool: CallOtherTool | None = None
+    """Calls another tool of the run, for tools that are built on others; None outside of a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """The result of a call: a JSON value, the text that people and models read, and its sources."""
+
+    value: JsonValue
+    text: str
+    sources: tuple[Source, ...] = ()
+    tainted: bool = False
+    """Whether this result contains untrusted content, although not all results of the tool do."""
+    content: tuple[JsonObject, ...] = ()
+    """Content blocks (`agent.core.content_blocks`) that `text` only describes: images, audio, resources. For callers of
+    this single tool; plans and models get the text."""
+    has_artifacts: bool = False
+    """Whether `content` holds files that callers may fetch later, so that it is stored in every run."""
+
+
+class Tool(Protocol):
+    """What the tool gateway calls. `call` receives validated arguments and raises `ToolError`s."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        """The description of this tool. It must not change while the tool is registered."""
+        ...
+
+    async def call(self, args: JsonObject, context: ToolContext) -> ToolResult:
+        """Executes the call once."""
+        ...
+
+    async def reconcile(self, key: str, context: ToolContext) -> ToolResult | None:
+        """Returns the result of the call with this idempotency key, or None if it cannot be known."""
+        ...
+
+
+@runtime_checkable
+class PreflightTool(Protocol):
+    """A tool that can tell in advance that a call must fail, so that no person is asked to approve it."""
+
+    async def preflight(self, args: JsonObject, context: ToolContext) -> None:
+        """Raises the `ToolError` that the call would fail with now. Changes nothing."""
+        ...
+
+
+CompleteMessages = Callable[[tuple[JsonObject, ...], int], Awaitable[ModelReply]]
+"""Asks a model with messages and the most tokens of the reply. Raises `ModelError` and `BudgetError`."""
+
+
+@runtime_checkable
+class ExplainingTool(Protocol):
+    """A tool that shows a person what a call of it would do. A plan's approval does not stand for its calls."""
+
+    async def explain(self, args: JsonObject, context: ToolContext) -> str:
+        """Returns Markdown for the question to the person. Changes nothing. Raises only what `call` raises."""
+        ...
+
+
+@runtime_checkable
+class RefiningTool(Protocol):
+    """A tool whose result a model may improve, in rooms that require the tool and in a run's first plan."""
+
+    async def refine(
+        self, value: JsonObject, args: JsonObject, complete: CompleteMessages
+    ) -> tuple[ToolResult | None, str | None]:
+        """Returns a better result for the result `value` of a call with `args`, or None and a clause with the reason.
+
+        Both are None if there is nothing to improve.
+        """
+        ...
+
+
+class TypedTool(ABC, Generic[In, Out]):
+    """The base class of our own tools: Pydantic in, Pydantic out. The schemas come from the models.
+
+    A subclass sets the class attributes and implements `run`. It overrides `format_text` and `list_sources` if people
+    should read something else than the JSON.
+    """
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+    annotations: ClassVar[ToolAnnotations] = READ_ONLY
+    tainted: ClassVar[bool] = False
+    timeout_s: ClassVar[float | None] = None
+    keywords: ClassVar[tuple[str, ...]] = ()
+    is_opt_in: ClassVar[bool] = False
+    requires_approval: ClassVar[bool] = False
+    uses_subagents: ClassVar[bool] = False
+    hints: ClassVar[PlanHints] = PlanHints()
+    Input: type[In]
+    Output: type[Out]
+
+    def __init__(self) -> None:
+        self._spec = ToolSpec(
+            name=self.name,
+            description=self.description,
+            input_schema=build_flat_schema(self.Input),
+            output_schema=build_flat_schema(self.Output),
+            annotations=self.annotations,
+            tainted=self.tainted,
+            timeout_s=self.timeout_s,
+            keywords=self.keywords,
+            is_opt_in=self.is_opt_in,
+            requires_approval=self.requires_approval,
+            uses_subagents=self.uses_subagents,
+            always_raises_errors=not self.annotations.open_world,  # web pages report failures as text
+            hints=self.hints,
+        )
+
+    @property
+    def spec(self) -> ToolSpec:
+        """The description of this tool."""
+        return self._spec
+
+    async def call(self, args: JsonObject, context: ToolContext) -> ToolResult:
+        """Parses the arguments, runs the tool and renders the output."""
+        return self.make_result(await self.run(self.Input.model_validate(args), context))
+
+    def make_result(self, output: Out) -> ToolResult:
+        """Renders an output."""
+        return ToolResult(
+            output.model_dump(mode="json"),
+            self.format_text(output),
+            self.list_sources(output),
+            tainted=self.is_tainted(output),
+        )
+
+    async def reconcile(self, key: str, context: ToolContext) -> ToolResult | None:
+        """Returns None: unknown, unless a subclass knows better."""
+        return None
+
+    @abstractmethod
+    async def run(self, args: In, context: ToolContext) -> Out:
+        """Does the work."""
+
+    def format_text(self, output: Out) -> str:
+        """Returns the result as people and models read it; JSON by default."""
+        return output.model_dump_json(indent=None, exclude_none=True)
+
+    def is_tainted(self, output: Out) -> bool:
+        """Returns whether this result contains untrusted content; False by default."""
+        return False
+
+    def list_sources(self, output: Out) -> tuple[Source, ...]:
+        """Returns the sources that the result can be cited by; none by default."""
+        return ()
