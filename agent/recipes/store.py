@@ -4,7 +4,7 @@ Both versions of a recipe stand in one row, so that each change is one statement
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import Any, Final
 
@@ -12,7 +12,9 @@ from pydantic import ValidationError
 
 from agent.core.errors import ConflictError, NotFoundError, StoreError
 from agent.core.surrogates import to_storable_text
+from agent.core.value_faults import describe_first_fault
 from agent.recipes.model import Recipe, RecipeSet, StoredRecipe, compute_version, make_storable
+from agent.recipes.renaming import rename_parameters
 from agent.storage.sql import SqlClient
 
 CACHE_SECONDS: Final = 1.0
@@ -62,6 +64,13 @@ class RecipeStore:
             raise NotFoundError(f"there is no recipe {name[:100]!r}; `stepgate recipes list` shows them")
         return _parse_row(rows[0])
 
+    async def get_staged(self, owner: str, name: str) -> Recipe:
+        """Returns what waits for a confirmation. Raises `NotFoundError`, and `ConflictError` if nothing does."""
+        staged = (await self.get(owner, name)).staged
+        if staged is None:
+            raise ConflictError(f"the recipe {name!r} has nothing to confirm: it is in use as it is")
+        return staged
+
     async def stage(self, owner: str, recipe: Recipe) -> StoredRecipe:
         """Stores a recipe to be confirmed; one in use stays in use. Raises `ConflictError` if there are too many."""
         now, text = self._clock(), make_storable(recipe).model_dump_json()
@@ -76,29 +85,33 @@ class RecipeStore:
         except NotFoundError:
             raise ConflictError(f"there are {MAX_RECIPES} recipes; remove one first") from None
 
-    async def apply(self, owner: str, name: str, *, version: str | None = None) -> Recipe:
-        """Takes the staged recipe into use.
+    async def apply(
+        self, owner: str, name: str, *, version: str | None = None, rename: Mapping[str, str] | None = None
+    ) -> Recipe:
+        """Takes the staged recipe into use, with parameters under the new names of `rename`.
 
-        Raises `NotFoundError`, and `ConflictError` if none is staged or it is not the `version` that was shown.
+        Raises `NotFoundError`, `ConflictError` if none is staged or it is not the `version` that was shown, and
+        `BadRequestError` for names that cannot be given.
         """
-        await self.get(owner, name)
+        await self.get_staged(owner, name)
         ((text,),) = await self._statements.read(
             "SELECT staged FROM recipes WHERE owner = ? AND name = ?", owner, name
         ) or [(None,)]
         if text is None:
-            raise ConflictError(f"the recipe {name!r} has nothing to confirm: it is in use as it is")
+            raise ConflictError(f"the recipe {name!r} was changed at the same moment; look at it again")
         staged = _parse(str(text))
         if version not in (None, compute_version(staged)):
             raise ConflictError(f"the recipe {name!r} was made anew since it was shown; look at it again")
+        applied = rename_parameters(staged, rename) if rename else staged
         rows = await self._statements.write(
-            "UPDATE recipes SET applied = staged, staged = NULL, updated = ? "
+            "UPDATE recipes SET applied = ?, staged = NULL, updated = ? "
             "WHERE owner = ? AND name = ? AND staged = ? RETURNING name",
-            self._clock(), owner, name, text,
+            applied.model_dump_json(), self._clock(), owner, name, text,
         )  # fmt: skip
         self._cached.pop(owner, None)
         if not rows:
             raise ConflictError(f"the recipe {name!r} was changed at the same moment; look at it again")
-        return staged
+        return applied
 
     async def discard(self, owner: str, name: str) -> None:
         """Removes what is staged. A recipe that was never applied is gone. Raises `NotFoundError`, `ConflictError`."""
@@ -126,7 +139,7 @@ def _parse(text: str) -> Recipe:
     try:
         return Recipe.model_validate_json(text)
     except ValidationError as error:
-        raise StoreError(f"a stored recipe cannot be read: {error.errors()[0]['msg']}", agent_id="store") from error
+        raise StoreError(f"a stored recipe cannot be read: {describe_first_fault(error)}", agent_id="store") from error
 
 
 def _parse_row(row: Sequence[Any]) -> StoredRecipe:

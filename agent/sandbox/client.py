@@ -68,6 +68,8 @@ class _Zygote:
 class Sandbox:
     """Runs programs, at most `parallel` at a time; further calls wait. Safe to use from many tasks."""
 
+    has_files = True
+
     def __init__(self, limits: SandboxLimits, *, parallel: int, use_namespaces: bool = True) -> None:
         self.limits = limits
         self._slots = asyncio.Semaphore(parallel)
@@ -193,10 +195,10 @@ def _read_result(header: JsonObject, artifacts: Sequence[Artifact], limits: Sand
     status, text = header["status"], str(header["result"])
     if status == "sandbox":
         raise SandboxError(f"the sandbox failed: {text}")
+    if status == "unlocked":
+        raise SandboxError(f"the program could not be locked: {text}")
     reply = _parse_reply(text)
-    kind, error = reply.get("kind"), reply.get("error")
-    if kind == "sandbox":
-        raise SandboxError(f"the program could not be locked: {error}")
+    kind, error = reply.get("kind"), reply.get("error")  # what the program says of itself, no more
     problem: Problem | None = None
     if status == "time":
         problem, error = "time", f"the program did not finish within {limits.seconds:g} s"

@@ -10,7 +10,7 @@ import logging
 import shlex
 import sys
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from importlib.metadata import PackageNotFoundError, distribution
@@ -75,7 +75,7 @@ class InterpreterPool:
             return await asyncio.get_running_loop().run_in_executor(self._threads, work)
         finally:
             if host is not None:
-                host.is_closed = True  # after a cancellation the thread goes on until its time is up
+                host.close()  # after a cancellation the thread goes on until its time is up
 
     async def aclose(self) -> None:
         """Ends the workers."""
@@ -116,21 +116,34 @@ class _Host:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, call: CallHost) -> None:
         self._loop, self._call = loop, call
-        self.is_closed = False
+        self._is_closed = False
         self._made = 0
+        self._pending: asyncio.Task[Any] | None = None
 
     def __call__(self, name: object, arguments: object) -> Any:
-        """Returns the answer. Raises RuntimeError, which the program can handle."""
+        """Returns the answer. Raises RuntimeError and TypeError, which the program can handle."""
         self._made += 1
         if self._made > MAX_HOST_CALLS:
             raise RuntimeError(f"the gateway answers at most {MAX_HOST_CALLS} calls")
-        if self.is_closed or not isinstance(name, str) or not isinstance(arguments, list):
-            raise RuntimeError("the gateway does not answer this call")
-        return asyncio.run_coroutine_threadsafe(_await_answer(self._call, name, arguments), self._loop).result()
+        if not (isinstance(name, str) and isinstance(arguments, list)):
+            raise TypeError("a name and a list of arguments are needed")
+        try:
+            return asyncio.run_coroutine_threadsafe(self._answer(name, arguments), self._loop).result()
+        except CancelledError as error:
+            raise RuntimeError("the gateway does not answer any more") from error
 
+    async def _answer(self, name: str, arguments: list[Any]) -> Any:
+        """Runs in the loop, as `close` does: a call that has begun is ended by it, a later one is refused."""
+        if self._is_closed:
+            raise RuntimeError("the gateway does not answer any more")
+        self._pending = asyncio.current_task()
+        return await self._call(name, arguments)
 
-async def _await_answer(call: CallHost, name: str, arguments: list[Any]) -> Any:
-    return await call(name, arguments)
+    def close(self) -> None:
+        """Ends the call that is being answered, and refuses further ones: nobody waits for the program any more."""
+        self._is_closed = True
+        if self._pending is not None:
+            self._pending.cancel()
 
 
 def _run_program(

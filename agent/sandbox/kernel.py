@@ -17,6 +17,8 @@ from agent.sandbox.syscalls import MACHINES, build_filter
 
 NOBODY = 65534
 """The user and group of programs if the gateway runs as root."""
+HOST_NAME = b"sandbox"
+"""The name of the machine that programs see."""
 
 # prctl(2), linux/prctl.h.
 _PR_SET_PDEATHSIG, _PR_GET_SECCOMP, _PR_SET_DUMPABLE, _PR_SET_SECCOMP = 1, 21, 4, 22
@@ -97,6 +99,12 @@ def unshare(flags: int) -> None:
     """Moves this process into new namespaces, unshare(2). Raises OSError."""
     assert _libc is not None
     _check(_libc.unshare(flags), "unshare")
+
+
+def leave_host_name() -> None:
+    """Gives this UTS namespace a name of its own, so that programs do not learn the machine's; uts_namespaces(7)."""
+    assert _libc is not None
+    _check(_libc.sethostname(HOST_NAME, len(HOST_NAME)), "sethostname")
 
 
 def enter_user_namespace() -> None:

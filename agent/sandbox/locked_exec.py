@@ -43,6 +43,7 @@ def main(program: str, arguments: list[str]) -> None:
         if os.getuid() != 0:
             kernel.enter_user_namespace()
         kernel.unshare(kernel.NEW_NETWORK | kernel.NEW_IPC | kernel.NEW_UTS)
+        kernel.leave_host_name()
     if kernel.get_landlock_version() > 0:
         libraries = [(path, kernel.READ | _EXECUTE) for path in _LIBRARIES]
         zones = ("/usr/share/zoneinfo", kernel.READ)

@@ -33,7 +33,11 @@ _MAX_FILES = 512
 _OPEN_FILES = 64
 _STACK_BYTES = 8 * 2**20
 _CHUNK = 2**16
-_RESULT, _LENGTH = 3, struct.Struct("!Q")
+_RESULT, _LOCK = 3, 4
+"""The child's descriptors beside the standard ones: the result, and why it could not be locked. The latter is closed
+before the program runs, so that a program cannot speak for the sandbox.
+"""
+_LENGTH = struct.Struct("!Q")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,9 @@ class ZygoteConfig:
 @dataclass(frozen=True, slots=True)
 class _Outcome:
     status: str
-    """`ended`, `time`, `output`, or `gone` if nobody waits for the result any more."""
+    """`ended`, `time`, `output`, `gone` if nobody waits for the result any more, or `unlocked` if the child could not
+    be locked: no program has run, and `result` says why.
+    """
     result: bytes
     printed: bytes
     exit_code: int
@@ -107,33 +113,40 @@ def _run_child(
 ) -> _Outcome:
     result_read, result_write = os.pipe()
     printed_read, printed_write = os.pipe()
+    lock_read, lock_write = os.pipe()
     child = os.fork()
     if child == 0:
         try:
-            _replace_descriptors(result_write, printed_write)
+            _replace_descriptors(result_write, printed_write, lock_write)
             try:
                 os.chdir(folder)
                 _lock_child(config, request["limits"], folder, address_space)
             except Exception as error:  # noqa: BLE001 - no program has run; whatever keeps the child unlocked is reported
-                os.write(_RESULT, json.dumps({"error": f"{type(error).__name__}: {error}", "kind": "sandbox"}).encode())
+                os.write(_LOCK, f"{type(error).__name__}: {error}".encode("utf-8", "replace"))
                 os._exit(1)
+            os.close(_LOCK)
             run_program(request["code"], request["inputs"], _RESULT, request["limits"]["result_bytes"])
         finally:
             os._exit(1)  # the child never returns into the zygote's code
-    os.close(result_write)
-    os.close(printed_write)
+    for descriptor in (result_write, printed_write, lock_write):
+        os.close(descriptor)
+    with os.fdopen(lock_read, "rb") as lock:
+        if problem := lock.read(_CHUNK):
+            os.waitpid(child, 0)
+            return _Outcome("unlocked", problem, b"", 1, 0.0)
     return _watch_child(child, connection, result_read, printed_read, request["limits"])
 
 
-def _replace_descriptors(result: int, printed: int) -> None:
-    """Leaves this process an empty standard input, the pipe for printed text, the pipe for the result, nothing else."""
+def _replace_descriptors(result: int, printed: int, lock: int) -> None:
+    """Leaves this process an empty standard input and the pipes for printed text, the result and the lock's report."""
     os.setsid()
     nothing, writer = os.pipe()
     os.close(writer)
-    result_copy, printed_copy = os.dup(result), os.dup(printed)
-    for source, target in ((nothing, 0), (printed_copy, 1), (printed_copy, 2), (result_copy, _RESULT)):
+    result_copy, printed_copy, lock_copy = os.dup(result), os.dup(printed), os.dup(lock)
+    pairs = ((nothing, 0), (printed_copy, 1), (printed_copy, 2), (result_copy, _RESULT), (lock_copy, _LOCK))
+    for source, target in pairs:
         os.dup2(source, target)
-    os.closerange(_RESULT + 1, 2**16)
+    os.closerange(_LOCK + 1, 2**16)
     sys.stdin = open(0, encoding="utf-8")  # noqa: SIM115 - open until the process ends, as below
     sys.stdout = open(1, "w", encoding="utf-8", errors="replace")  # noqa: SIM115
     sys.stderr = open(2, "w", encoding="utf-8", errors="replace")  # noqa: SIM115

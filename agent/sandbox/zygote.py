@@ -108,6 +108,7 @@ def _isolate(config: ZygoteConfig) -> None:
     if os.getuid() != 0:
         kernel.enter_user_namespace()
     kernel.unshare(kernel.NEW_MOUNTS | kernel.NEW_IPC | kernel.NEW_UTS | kernel.NEW_NETWORK)
+    kernel.leave_host_name()
     shown = _list_outermost([path for path in (*config.readable, *config.listed) if Path(path).is_dir()])
     covered = next(
         path for path in _COVERED if Path(path).is_dir() and not any(Path(one).is_relative_to(path) for one in shown)

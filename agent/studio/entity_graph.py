@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from agent.tools.catalogue import split_name, words
+from agent.text.terms import extract_query_terms, extract_terms
+from agent.tools.catalogue import split_name
 
 EntityType = Literal["room", "tool", "skill", "server", "collection", "prompt"]
 ENTITY_TYPES: tuple[EntityType, ...] = get_args(EntityType)
@@ -76,7 +77,7 @@ class EntityGraph:
         candidates = [entity for entity in self.entities.values() if entity_type in (None, entity.type)]
         if not query.strip():
             return sorted(candidates, key=lambda entity: entity.id)[:limit]
-        wanted, asked = query.strip().casefold(), words(split_name(query))
+        wanted, asked = query.strip().casefold(), frozenset(extract_query_terms(split_name(query)))
         scored = [(_score(entity, wanted, asked), entity) for entity in candidates]
         found = sorted((pair for pair in scored if pair[0] > 0), key=lambda pair: (-pair[0], pair[1].id))
         return [entity for _, entity in found][:limit]
@@ -151,8 +152,8 @@ def _score(entity: Entity, wanted: str, asked: frozenset[str]) -> float:
     """Returns how well an entity matches, from 0: its whole name counts most, then parts of it, then its words."""
     names = {entity.id.casefold(), entity.name.casefold(), entity.title.casefold()} - {""}
     score = 10.0 if wanted in names else 5.0 if any(wanted in name for name in names) else 0.0
-    named = words(split_name(f"{entity.name} {entity.title}"))
-    score += 2.0 * len(asked & named) + len(asked & (words(entity.description) - named))
+    named = frozenset(extract_terms(split_name(f"{entity.name} {entity.title}")))
+    score += 2.0 * len(asked & named) + len(asked & (frozenset(extract_terms(entity.description)) - named))
     if not score and difflib.get_close_matches(wanted, names, n=1, cutoff=0.8):
         score = 0.5
     return score

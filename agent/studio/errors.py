@@ -57,3 +57,7 @@ class RollbackRegistry:
                 errors.append(str(error))
         self._operations.clear()
         return errors
+
+    def clear(self) -> None:
+        """Forgets the operations: the change has succeeded."""
+        self._operations.clear()

@@ -9,7 +9,7 @@ from agent.skills import Skill, SkillLibrary
 from agent.studio.entity_graph import Entity, EntityGraph, EntityType, Link, LinkKind, make_entity_id
 from agent.studio.prompt_library import Prompt, PromptLibrary
 from agent.tools import ToolRegistry, ToolSpec
-from agent.tools.catalogue import is_foreign, server_of
+from agent.tools.catalogue import get_server_name, is_foreign
 
 MAX_CACHED = 32
 """Graphs that are kept, one for each owner."""
@@ -104,7 +104,7 @@ def _make_entity(
 def _list_links(state: _State, tools: Sequence[ToolSpec], skills: Sequence[Skill]) -> Iterator[Link]:
     for spec in tools:
         if is_foreign(spec):
-            yield Link(make_entity_id("server", server_of(spec)), make_entity_id("tool", spec.name), "offers")
+            yield Link(make_entity_id("server", get_server_name(spec)), make_entity_id("tool", spec.name), "offers")
     for skill in skills:
         yield from _link("skill", skill.name, "uses", "tool", skill.select_tools([spec.name for spec in tools]))
     servers = [name for name, _ in state.servers]

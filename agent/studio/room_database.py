@@ -5,7 +5,7 @@ database. The texts are those of files: comments and style stay.
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,7 +13,7 @@ import psycopg
 
 from agent.core.errors import ConflictError, NotFoundError, StoreError, StoreFullError
 from agent.studio.errors import VersionConflictError
-from agent.studio.room_store import CheckText, StoredRoom, decode_room
+from agent.studio.room_store import CheckText, RoomRevision, StoredRoom, decode_room
 
 MAX_REVISIONS = 100
 """Rows of one room that are kept; the oldest ones are dropped."""
@@ -53,6 +53,15 @@ class PostgresRoomStore:
         """Returns the newest revision."""
         with self._begin() as db:
             return _read_newest(db, room_id)[0]
+
+    def list_revisions(self, room_id: str) -> Sequence[RoomRevision]:
+        """Returns the last revisions."""
+        with self._begin() as db:
+            rows = db.execute(
+                "SELECT revision, data, at FROM room_versions WHERE room_id = %s ORDER BY revision DESC",
+                (room_id.replace("\x00", ""),),
+            ).fetchall()
+        return [RoomRevision(int(row[0]), None if row[1] is None else bytes(row[1]), float(row[2])) for row in rows]
 
     def create(self, room_id: str, data: bytes, check: CheckText) -> StoredRoom:
         """Adds the first revision, or the one after a deletion."""

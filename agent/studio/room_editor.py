@@ -12,7 +12,7 @@ from agent.storage.audit import AuditAction, AuditEvent, AuditLog
 from agent.studio.errors import ValidationError, VersionConflictError
 from agent.studio.live_rooms import LiveRooms
 from agent.studio.room_checks import check_field_names, check_name, check_room_id, check_room_text, make_room_id
-from agent.studio.room_store import StoredRoom
+from agent.studio.room_store import RoomRevision, StoredRoom, decode_room
 from agent.studio.room_yaml import change_room, read_fields, write_room
 
 RoomOrigin = Literal["shipped", "file", "managed"]
@@ -22,10 +22,14 @@ _FIXED = ("id", "owner")
 
 @dataclass(frozen=True, slots=True)
 class Editor:
-    """Who edits. `owner` is whose rooms are seen and edited; None is the operator, who sees and edits all."""
+    """Who edits. `owner` is whose rooms are seen and edited; None is the operator, who sees and edits all.
+
+    `may_connect`: MCP servers may be added and removed. Tools may do so only where a person is asked about it.
+    """
 
     owner: str | None
     name: str
+    may_connect: bool = True
 
     @property
     def new_owner(self) -> str:
@@ -88,7 +92,7 @@ class RoomEditor:
 
     def _build_new(self, fields: Mapping[str, Any], editor: Editor, room_id: str | None) -> tuple[str, dict[str, Any]]:
         """Returns the id and the fields of a new room."""
-        self._check_fields(fields)
+        self._check_fields(fields, editor)
         name = check_name(fields.get("name"))
         room_id = make_room_id(name) if room_id is None else check_room_id(room_id)
         content = {
@@ -101,13 +105,30 @@ class RoomEditor:
         return room_id, content
 
     async def copy_room(self, source_id: str, editor: Editor, *, room_id: str | None, name: str | None) -> RoomView:
-        """Copies a room, a shipped one too, with its comments. The copy belongs to the editor."""
+        """Copies a room, a shipped one too, with its comments. The copy belongs to the editor.
+
+        MCP servers are left out where the editor may not connect any.
+        """
+        room_id, text = await self._build_copy(source_id, editor, room_id, name)
+        return await self._store_new(room_id, text, editor, {"copy_of": source_id})
+
+    async def check_copy(self, source_id: str, editor: Editor, *, room_id: str | None, name: str | None) -> None:
+        """Raises what `copy_room` would raise now. Changes nothing."""
+        room_id, text = await self._build_copy(source_id, editor, room_id, name)
+        await asyncio.to_thread(self._rehearse_new, room_id, text)
+
+    async def _build_copy(
+        self, source_id: str, editor: Editor, room_id: str | None, name: str | None
+    ) -> tuple[str, str]:
+        """Returns the id and the text of a copy."""
         source = await self.get_room(source_id, editor)
         title = check_name(name if name is not None else f"{_get_title(source)} copy")
         room_id = make_room_id(title) if room_id is None else check_room_id(room_id)
         owner = None if editor.new_owner == LOCAL_OWNER else editor.new_owner
-        changed = await asyncio.to_thread(change_room, source.text, {"name": title, "id": None, "owner": owner})
-        return await self._store_new(room_id, changed, editor, {"copy_of": source_id})
+        changes: dict[str, Any] = {"name": title, "id": None, "owner": owner}
+        if not editor.may_connect:
+            changes["mcp_servers"] = None
+        return room_id, await asyncio.to_thread(change_room, source.text, changes)
 
     async def edit_room(
         self,
@@ -125,7 +146,7 @@ class RoomEditor:
         self._check_editable(view, editor, becomes_managed=bool(managed))
         if "name" in changes:
             changes = {**changes, "name": check_name(changes["name"])}
-        self._check_fields(changes)
+        self._check_fields(changes, editor)
         return await self._replace_text(
             view, lambda text: change_room(text, changes), editor, version, managed, [*changes]
         )
@@ -134,7 +155,7 @@ class RoomEditor:
         """Raises what `edit_room` would raise now. Changes nothing."""
         view = await self.get_room(room_id, editor)
         self._check_editable(view, editor)
-        self._check_fields(changes)
+        self._check_fields(changes, editor)
         await asyncio.to_thread(lambda: self._check(change_room(view.text, changes), room_id))
 
     async def replace_room(self, room_id: str, text: str, editor: Editor, *, version: str | None) -> RoomView:
@@ -145,16 +166,54 @@ class RoomEditor:
             raise ValidationError("owner: the owner of a room cannot be changed", "fields")
         return await self._replace_text(view, lambda _: text, editor, version, None, ["text"])
 
+    async def list_revisions(self, room_id: str, editor: Editor) -> list[RoomRevision]:
+        """Returns the texts that a room had, newest first; also those of a deleted one.
+
+        Raises `ConflictError` where none are kept, and `RoomUnknownError` for a room of another owner.
+        """
+        found = await asyncio.to_thread(self.live.store.list_revisions, room_id)
+        if found is None:
+            raise ConflictError(
+                "rooms in files keep no versions: keep their folder in git, or set AGENT_ROOM_STORE=database",
+                stage="versions",
+            )
+        own: list[RoomRevision] = []
+        owner = ""
+        for one in reversed(found):  # a deletion is its owner's whose text it ends
+            owner = owner if one.data is None else _read_owner(one.data)
+            if editor.owner in (None, owner):
+                own.insert(0, one)
+        if not found or (own[:1] != list(found[:1])):
+            await self.get_room(room_id, editor)  # raises unless the editor sees the room as it is now
+        return own
+
+    async def restore_room(self, room_id: str, revision: int, editor: Editor, *, version: str | None) -> RoomView:
+        """Gives a room a text that it had; a deleted one is there again. Raises `ValidationError` without such a
+        revision, and what `replace_room` and `create_room` raise.
+        """
+        revisions = await self.list_revisions(room_id, editor)
+        data = next((one.data for one in revisions if one.revision == revision), None)
+        if data is None:
+            known = ", ".join(str(one.revision) for one in revisions if one.data is not None) or "none"
+            raise ValidationError(f"the room {room_id!r} has no text {revision}; there are {known}", "versions")
+        text = decode_room(data)
+        if await asyncio.to_thread(self.live.store.read, room_id) is not None:
+            return await self.replace_room(room_id, text, editor, version=version)
+        return await self._store_new(room_id, text, editor, {"restored": revision})
+
     async def delete_room(self, room_id: str, editor: Editor, *, version: str | None) -> None:
         """Deletes a room. Raises `ConflictError` for a room that settings name."""
-        view = await self.get_room(room_id, editor)
-        self._check_editable(view, editor)
-        if room_id in self.live.required and room_id not in self.live.shipped:
-            raise ConflictError(f"settings name the room {room_id!r}; change them first", stage="check_config")
+        await self.check_delete(room_id, editor)
         event = _make_event("room.delete", room_id, editor)
         async with self._record_once(event, lambda: self._read_version(room_id, version)):
             await asyncio.to_thread(self.live.store.delete, room_id, version=version)
         await self.live.refresh()
+
+    async def check_delete(self, room_id: str, editor: Editor) -> None:
+        """Raises what `delete_room` would raise now. Changes nothing."""
+        self._check_editable(await self.get_room(room_id, editor), editor)
+        if room_id in self.live.required and room_id not in self.live.shipped:
+            raise ConflictError(f"settings name the room {room_id!r}; change them first", stage="check_config")
 
     async def remove_owner(self, owner: str) -> int:
         """Deletes the managed rooms of an owner and returns their number."""
@@ -237,10 +296,12 @@ class RoomEditor:
     def _check(self, text: str, room_id: str) -> None:
         check_room_text(text, room_id, self.live.read, self.live.registries)
 
-    def _check_fields(self, fields: Mapping[str, Any]) -> None:
+    def _check_fields(self, fields: Mapping[str, Any], editor: Editor) -> None:
         for name in _FIXED:
             if name in fields:
                 raise ValidationError(f"{name}: it cannot be set or changed; copy the room instead", "fields")
+        if "mcp_servers" in fields and not editor.may_connect:
+            raise ValidationError("mcp_servers: use mcp_server_add and mcp_server_remove, which ask a person", "fields")
         check_field_names(fields)
 
     def _check_editable(self, view: RoomView, editor: Editor, *, becomes_managed: bool = False) -> None:
@@ -290,6 +351,14 @@ def _is_visible(view: RoomView, editor: Editor) -> bool:
     if editor.owner is None:
         return True
     return editor.owner == LOCAL_OWNER if view.room is None else view.room.is_visible_to(editor.owner)
+
+
+def _read_owner(data: bytes) -> str:
+    """Returns the owner that a room's text names; "" for a text that cannot be read."""
+    try:
+        return str(read_fields(decode_room(data)).get("owner", LOCAL_OWNER))
+    except ValidationError:
+        return ""
 
 
 def _get_title(view: RoomView) -> str:

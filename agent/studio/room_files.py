@@ -56,6 +56,9 @@ class FileRoomStore:
         data = self._read_bytes(room_id)
         return None if data is None else StoredRoom(room_id, data, room_id in self._read_marks())
 
+    def list_revisions(self, room_id: str) -> None:
+        """Returns None: files keep no earlier texts. The folder can be a repository of git."""
+
     def create(self, room_id: str, data: bytes, check: CheckText) -> StoredRoom:
         """Writes a new file."""
         with self._hold_lock(), self._undo_on_error() as undo:
@@ -206,6 +209,7 @@ class FileRoomStore:
         undo = RollbackRegistry()
         try:
             yield undo
+            undo.clear()
         except BaseException as error:
             if failed := undo.rollback_all():
                 error.add_note(f"not undone: {'; '.join(failed)}")

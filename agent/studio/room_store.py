@@ -3,7 +3,7 @@
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -28,6 +28,15 @@ class StoredRoom:
         return hashlib.sha256(self.data).hexdigest()[:16]
 
 
+@dataclass(frozen=True, slots=True)
+class RoomRevision:
+    """A text that a room had. `data` is None for a deletion. `at` is when it was stored, in UTC seconds since 1970."""
+
+    revision: int
+    data: bytes | None
+    at: float
+
+
 class RoomStore(Protocol):
     """The texts of rooms by id. All methods block; call them in a thread. They raise `StoreError`.
 
@@ -45,6 +54,10 @@ class RoomStore(Protocol):
 
     def read(self, room_id: str) -> StoredRoom | None:
         """Returns a room, or None if there is none."""
+        ...
+
+    def list_revisions(self, room_id: str) -> Sequence[RoomRevision] | None:
+        """Returns the texts that a room had, newest first, those before a deletion too; None if none are kept."""
         ...
 
     def create(self, room_id: str, data: bytes, check: CheckText) -> StoredRoom:

@@ -33,6 +33,7 @@ const stick = pinned(scroll);
 let talk = newTalk();
 let current = null; // { runId, controller } while an answer comes
 let known = [];
+let isWithoutModel = false;
 let loading = null;
 rooms.addEventListener("change", welcome);
 
@@ -54,7 +55,9 @@ function loadRooms({ afresh = false } = {}) {
 async function fetchRooms() {
   try {
     const chosen = rooms.value;
+    const ready = fetch("ready").then((response) => response.json()).catch(() => null); // never a reason to show no rooms
     known = (await get("v1/models")).data;
+    isWithoutModel = Boolean((await ready)?.components?.models?.detail.includes("rules mode"));
     fill(rooms, known.map((room) => el("option", { value: room.id }, room.name || room.id)));
     if (known.some((room) => room.id === chosen)) rooms.value = chosen;
     welcome();
@@ -84,6 +87,9 @@ function welcome() {
   const suggestion = (text) => el("button.suggestion", { type: "button", onclick: () => say(text) }, text);
   fill(hero,
     el("h1", {}, "What do you want to do?"),
+    isWithoutModel && el("p.unconnected", {}, "No language model is connected. Arithmetic, time, notes and quotations from your documents ",
+      "work without one. To connect one, start the gateway with ", el("code", {}, "AGENT_LLM_BASE_URL"), " and ",
+      el("code", {}, "AGENT_MODEL_FAST"), "."),
     el("div.cards", { role: "group", "aria-label": "Rooms" }, known.filter((one) => one.id !== BUILDER).map(card)),
     el("div.suggestions", {}, (room?.suggestions?.length ? room.suggestions : SUGGESTIONS[room?.id] ?? []).map(suggestion)));
   hero.hidden = talk.messages.length > 0;

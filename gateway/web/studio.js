@@ -1,4 +1,4 @@
-/** Studio: rooms, generated tools, prompts, recipes, and the map of what there is. A list beside the chosen thing. */
+/** Studio: rooms, generated tools, prompts, recipes, schedules, and the map of what there is. A list beside the chosen thing. */
 
 import { errorText } from "./api.js";
 import { button, el, fill } from "./dom.js";
@@ -6,9 +6,10 @@ import * as map from "./studio_map.js";
 import * as prompts from "./studio_prompts.js";
 import * as recipes from "./studio_recipes.js";
 import * as rooms from "./studio_rooms.js";
+import * as schedules from "./studio_schedules.js";
 import * as tools from "./studio_tools.js";
 
-const SECTIONS = { rooms, tools, prompts, recipes, map };
+const SECTIONS = { rooms, tools, prompts, recipes, schedules, map };
 const NEW = "new";
 
 const tabs = el("nav.tabs", { "aria-label": "Studio" }, Object.entries(SECTIONS).map(([name, one]) =>

@@ -19,8 +19,11 @@ export async function open(name, tasks) {
   const path = `v1/recipes/${encodeURIComponent(name)}`;
   const recipe = await get(path);
   const isStaged = recipe.state === "staged";
+  const names = isStaged && recipe.parameters.length > 0 && nameForm(recipe);
   const apply = async () => {
-    await post(`${path}/apply`, { version: recipe.version });
+    const given = names ? [...new FormData(names)].map(([old, name]) => [old, name.trim() || old]) : [];
+    const rename = Object.fromEntries(given.filter(([old, name]) => old !== name));
+    await post(`${path}/apply`, { version: recipe.version, rename });
     tasks.go(name);
     await tasks.refresh();
   };
@@ -40,6 +43,7 @@ export async function open(name, tasks) {
       el("p.facts", {}, el("span", {}, recipe.state), el("a", { href: `#/runs/${recipe.from_run}` }, "The run it was made from"))),
     isStaged && el("p.quiet", {}, "This recipe is staged: it cannot be called until you confirm it."),
     lines(recipe.notes),
+    names && part("Names of the parameters", names),
     actions(isStaged && ["Confirm", apply, "primary"], isStaged && ["Discard", discard],
       ["Remove", remove, "", `Remove the recipe ${name}?`]),
     !isStaged && part("Run it", runForm(recipe, tasks)),
@@ -47,6 +51,12 @@ export async function open(name, tasks) {
     part("Steps", el("ol.lines", {}, recipe.steps.map(step))),
     part("Trials", lines(recipe.trials.map(trial))),
     part("As a skill", code(recipe.files["SKILL.md"], "SKILL.md"))];
+}
+
+/** The names by which a call will give the parameters; a person may change them before confirming. */
+function nameForm(recipe) {
+  return el("form.form", { onsubmit: (event) => event.preventDefault() }, recipe.parameters.map((one) =>
+    field(words(one.name), one.name, one.name, { hint: one.description, required: true })));
 }
 
 function runForm(recipe, tasks) {

@@ -12,7 +12,8 @@ from agent.tools import Tool
 from mcp_tools.builtin.answer import AnswerWithCitationsTool
 from mcp_tools.builtin.calculator import CalculatorTool
 from mcp_tools.builtin.current_time import CurrentTimeTool
-from mcp_tools.builtin.files import MAX_WALKED_ENTRIES, FileRoots, ListFilesTool, ReadFileTool, SearchFilesTool
+from mcp_tools.builtin.file_roots import MAX_WALKED_ENTRIES, FileRoots
+from mcp_tools.builtin.files import ListFilesTool, ReadFileTool, SearchFilesTool
 from mcp_tools.builtin.incident import INCIDENT_EXTENSION, make_incident_tools
 from mcp_tools.builtin.ingest import IngestTool
 from mcp_tools.builtin.knowledge import SearchKnowledgeTool

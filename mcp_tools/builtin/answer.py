@@ -14,7 +14,7 @@ from agent.grounded_answers.from_tool_results import add_file_links, read_clarif
 from agent.grounded_answers.generate import write_answer
 from agent.ingest.collections import Library
 from agent.planning.compare import parse_comparison
-from agent.tools import READ_ONLY, ToolContext, ToolModel, ToolResult, TypedTool
+from agent.tools import READ_ONLY, PlanHints, ToolContext, ToolModel, ToolResult, TypedTool
 from mcp_tools.builtin.knowledge import SearchKnowledgeInput, search_collections
 
 log = logging.getLogger(__name__)
@@ -48,6 +48,7 @@ class AnswerWithCitationsTool(TypedTool[AnswerInput, TailorOutput]):
     annotations = READ_ONLY
     tainted = True
     keywords = ("document", "documents", "answer", "cite", "citation", "quote", "source", "policy", "manual")
+    hints = PlanHints(source="collections")
     Input = AnswerInput
     Output = TailorOutput
 

@@ -3,21 +3,19 @@
 Callers see what they may use; the tools ask no model.
 """
 
+from collections.abc import Iterable
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from agent.core.errors import ToolInputError
-from agent.studio.entity_graph import Entity, EntityGraph, EntityType, LinkKind
+from agent.studio.entity_graph import Entity, EntityGraph, EntityType, Link, LinkKind
 from agent.studio.graph_builder import GraphBuilder
-from agent.tools import READ_ONLY, Tool, ToolContext, TypedTool
-from agent.tools.registry import In, Out
+from agent.tools import READ_ONLY, Tool, ToolContext
+from agent.tools.tool import In, Out
+from mcp_tools.builtin.stored_things import Arguments, StoredThingTool
 
 _KEYWORDS = ("room", "rooms", "tool", "skill", "server", "collection", "prompt", "which", "uses", "studio")
-
-
-class _Arguments(BaseModel):
-    model_config = ConfigDict(extra="forbid")
 
 
 class EntityItem(BaseModel):
@@ -31,19 +29,28 @@ class EntityItem(BaseModel):
     origin: str = ""
 
 
-class GraphTool(TypedTool[In, Out]):
+class GraphOutput(BaseModel):
+    """The base class of results. `from_outside`: some texts are those of foreign servers."""
+
+    from_outside: bool = False
+
+
+class GraphTool(StoredThingTool[In, Out]):
     """The base class of the tools over the graph of the caller."""
 
     keywords: ClassVar[tuple[str, ...]] = _KEYWORDS
     annotations = READ_ONLY
-    is_opt_in = True
 
     def __init__(self, graphs: GraphBuilder) -> None:
         super().__init__()
         self._graphs = graphs
 
+    def is_tainted(self, output: Out) -> bool:
+        """Returns whether a foreign server's text is shown."""
+        return isinstance(output, GraphOutput) and output.from_outside
 
-class SearchEntitiesInput(_Arguments):
+
+class SearchEntitiesInput(Arguments):
     """Arguments of `search_entities`."""
 
     query: str = Field(default="", max_length=500, description="words of a name or description; empty lists all")
@@ -51,11 +58,10 @@ class SearchEntitiesInput(_Arguments):
     limit: int = Field(default=10, ge=1, le=100)
 
 
-class SearchEntitiesOutput(BaseModel):
-    """The entities that match, best first. `from_outside`: some texts are those of foreign servers."""
+class SearchEntitiesOutput(GraphOutput):
+    """The entities that match, best first."""
 
     entities: list[EntityItem]
-    from_outside: bool = False
 
 
 class SearchEntitiesTool(GraphTool[SearchEntitiesInput, SearchEntitiesOutput]):
@@ -79,12 +85,8 @@ class SearchEntitiesTool(GraphTool[SearchEntitiesInput, SearchEntitiesOutput]):
         lines = [f"- {one.id}{f': {one.description}' if one.description else ''}" for one in output.entities]
         return "\n".join(lines) or "Nothing matches."
 
-    def is_tainted(self, output: SearchEntitiesOutput) -> bool:
-        """Returns whether a foreign server's text is shown."""
-        return output.from_outside
 
-
-class EntityDetailsInput(_Arguments):
+class EntityDetailsInput(Arguments):
     """Arguments of `get_entity_details`."""
 
     entity_id: str = Field(max_length=300, description="an id such as room:support, or a name that only one entity has")
@@ -98,11 +100,10 @@ class LinkItem(BaseModel):
     target: str
 
 
-class EntityDetailsOutput(EntityItem):
+class EntityDetailsOutput(EntityItem, GraphOutput):
     """An entity with its links, both those that go out and those that come in."""
 
     links: list[LinkItem]
-    from_outside: bool = False
 
 
 class EntityDetailsTool(GraphTool[EntityDetailsInput, EntityDetailsOutput]):
@@ -116,9 +117,7 @@ class EntityDetailsTool(GraphTool[EntityDetailsInput, EntityDetailsOutput]):
     async def run(self, args: EntityDetailsInput, context: ToolContext) -> EntityDetailsOutput:
         """Shows the entity."""
         graph = await self._graphs.get_graph(context.owner)
-        entity = require_entity(graph, args.entity_id)
-        links = [LinkItem(source=one.source, kind=one.kind, target=one.target) for one in graph.list_links(entity.id)]
-        return EntityDetailsOutput(**to_item(entity).model_dump(), links=links, from_outside=entity.is_tainted)
+        return describe_entity(graph, require_entity(graph, args.entity_id))
 
     def format_text(self, output: EntityDetailsOutput) -> str:
         """Returns the entity and a line for each link."""
@@ -126,12 +125,8 @@ class EntityDetailsTool(GraphTool[EntityDetailsInput, EntityDetailsOutput]):
         head = f"{output.id}{f' ({output.title})' if output.title else ''}: {output.description or 'no description'}"
         return "\n".join([head, *(links or ["It is linked to nothing."])])
 
-    def is_tainted(self, output: EntityDetailsOutput) -> bool:
-        """Returns whether a foreign server's text is shown."""
-        return output.from_outside
 
-
-class ExplainRelationshipInput(_Arguments):
+class ExplainRelationshipInput(Arguments):
     """Arguments of `explain_relationship`."""
 
     entity_a: str = Field(max_length=300, description="an id such as room:support, or a name that only one entity has")
@@ -174,8 +169,17 @@ def explain_relationship(graph: EntityGraph, one: Entity, other: Entity) -> Expl
         explanation = f"There is no relation between {graph.describe(one.id)} and {graph.describe(other.id)}."
     else:
         explanation = " ".join(graph.describe_path(one.id, path)) or f"Both are {graph.describe(one.id)}."
-    links = [LinkItem(source=link.source, kind=link.kind, target=link.target) for link in path or ()]
-    return ExplainRelationshipOutput(related=path is not None, path=links, explanation=explanation)
+    return ExplainRelationshipOutput(related=path is not None, path=_to_links(path or ()), explanation=explanation)
+
+
+def describe_entity(graph: EntityGraph, entity: Entity) -> EntityDetailsOutput:
+    """Returns an entity with its links."""
+    links = _to_links(graph.list_links(entity.id))
+    return EntityDetailsOutput(**to_item(entity).model_dump(), links=links, from_outside=entity.is_tainted)
+
+
+def _to_links(links: Iterable[Link]) -> list[LinkItem]:
+    return [LinkItem(source=one.source, kind=one.kind, target=one.target) for one in links]
 
 
 def require_entity(graph: EntityGraph, name: str) -> Entity:

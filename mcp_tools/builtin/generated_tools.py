@@ -4,72 +4,52 @@
 `tool_generate` and `tool_refine` only stage a version; nothing uses it before a person allows `tool_apply`.
 """
 
-import difflib
-import re
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-from agent.core.errors import AgentError, ConflictError, NotFoundError, ScopeError, ToolDeniedError, ToolInputError
+from agent.core.errors import AgentError, ToolInputError
 from agent.core.models import JsonObject
 from agent.core.principal import Principal
-from agent.studio.errors import ValidationError
-from agent.studio.generated_tools.errors import ReflectionFailed, SandboxMissingError
 from agent.studio.generated_tools.models import Manifest, ToolVersion
 from agent.studio.generated_tools.service import GeneratedTools
-from agent.tools import READ_ONLY, Tool, ToolAnnotations, ToolContext, ToolModel, ToolResult, TypedTool
-from agent.tools.registry import In, Out
+from agent.tools import READ_ONLY, Tool, ToolContext, ToolModel, ToolResult
+from agent.tools.tool import In, Out
+from mcp_tools.builtin.stored_things import CHANGES, DESTROYS, Arguments, StoredThingTool
+from mcp_tools.builtin.tool_versions import (
+    ToolLine,
+    ToolVersionOutput,
+    format_difference,
+    format_version,
+    to_line,
+    to_output,
+)
 
 AuthorizeToolMaker = Callable[[ToolContext], Awaitable[Principal]]
 """Returns on whose behalf a call makes tools. Raises `ToolDeniedError` for callers who may not."""
 
-_EFFECT = ToolAnnotations(read_only=False, destructive=False, idempotent=False, open_world=False)
-_DESTRUCTIVE = ToolAnnotations(read_only=False, destructive=True, idempotent=False, open_world=False)
 MAKING_SECONDS = 600.0
 """Three rounds of tests, code and review take a slow model minutes."""
 
 
-class _Arguments(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class GeneratedToolTool(TypedTool[In, Out]):
-    """The base class: a refusal is an error that the same call cannot avoid, with the stage that refused it."""
+class GeneratedToolTool(StoredThingTool[In, Out]):
+    """The base class. Only callers who administer may call these tools."""
 
     keywords: ClassVar[tuple[str, ...]] = ("tool", "tools", "generate", "studio")
-    is_opt_in = True
 
     def __init__(self, tools: GeneratedTools, authorize: AuthorizeToolMaker) -> None:
         super().__init__()
         self._tools, self._authorize = tools, authorize
 
-    async def preflight(self, args: JsonObject, context: ToolContext) -> None:
-        """Raises `ToolDeniedError` for callers who may not make tools: nobody is asked about their calls."""
+    async def check(self, args: In, context: ToolContext) -> None:
+        """Raises `ToolDeniedError` for callers who may not make tools."""
         await self._authorize(context)
 
-    async def call(self, args: JsonObject, context: ToolContext) -> ToolResult:
-        """Calls the tool. Raises `ToolInputError` if the change is refused."""
-        try:
-            return await super().call(args, context)
-        except (ValidationError, ReflectionFailed, SandboxMissingError, ConflictError, NotFoundError) as error:
-            raise to_input_error(error) from error
-        except ScopeError as error:
-            raise ToolDeniedError(error.message, agent_id=self.name) from error
 
-
-class ToolsListInput(_Arguments):
+class ToolsListInput(Arguments):
     """Arguments of `tools_list`: none."""
-
-
-class ToolLine(BaseModel):
-    """A generated tool with its newest version."""
-
-    name: str
-    version: int
-    state: str
-    is_active: bool
-    description: str
 
 
 class ToolsListOutput(BaseModel):
@@ -90,7 +70,7 @@ class ToolsListTool(GeneratedToolTool[ToolsListInput, ToolsListOutput]):
     async def run(self, args: ToolsListInput, context: ToolContext) -> ToolsListOutput:
         """Lists what the caller has."""
         found = await self._tools.list_tools(await self._authorize(context))
-        return ToolsListOutput(tools=[_to_line(one) for one in found])
+        return ToolsListOutput(tools=[to_line(one) for one in found])
 
     def format_text(self, output: ToolsListOutput) -> str:
         """Returns one line for each tool."""
@@ -101,24 +81,11 @@ class ToolsListTool(GeneratedToolTool[ToolsListInput, ToolsListOutput]):
         return "\n".join(lines) or "There are no generated tools."
 
 
-class ToolShowInput(_Arguments):
+class ToolShowInput(Arguments):
     """Arguments of `tool_show`."""
 
     name: str = Field(max_length=200, description="the tool's name")
     version: int | None = Field(default=None, ge=1, description="unset: the newest one that is not discarded")
-
-
-class ToolVersionOutput(ToolLine):
-    """A version with everything that a person reviews. `versions` are those there are, the newest first."""
-
-    sha256: str
-    code: str
-    tests: list[str]
-    permissions: JsonObject
-    review: JsonObject
-    warnings: list[str]
-    wider: list[str] = Field(description="what it may do and the version in use may not")
-    versions: list[str]
 
 
 class _VersionText:
@@ -141,13 +108,13 @@ class ToolShowTool(_VersionText, GeneratedToolTool[ToolShowInput, ToolVersionOut
     async def run(self, args: ToolShowInput, context: ToolContext) -> ToolVersionOutput:
         """Shows the version."""
         principal = await self._authorize(context)
-        return await _to_output(self._tools, principal, await self._tools.get(principal, args.name, args.version))
+        return await to_output(self._tools, principal, await self._tools.get(principal, args.name, args.version))
 
 
 class _StagingTool(_VersionText, GeneratedToolTool[In, ToolVersionOutput]):
     """The base class of the tools that stage a version."""
 
-    annotations = _EFFECT
+    annotations = CHANGES
     timeout_s = MAKING_SECONDS
 
     async def reconcile(self, key: str, context: ToolContext) -> ToolResult | None:
@@ -155,11 +122,11 @@ class _StagingTool(_VersionText, GeneratedToolTool[In, ToolVersionOutput]):
         principal = await self._authorize(context)
         for one in await self._tools.list_tools(principal):
             if one.run_id == context.run_id:
-                return self.make_result(await _to_output(self._tools, principal, one))
+                return self.make_result(await to_output(self._tools, principal, one))
         return None
 
 
-class ToolGenerateInput(_Arguments):
+class ToolGenerateInput(Arguments):
     """Arguments of `tool_generate`."""
 
     description: str = Field(min_length=1, max_length=8_000, description="completely what the tool takes and returns")
@@ -178,6 +145,11 @@ class ToolGenerateTool(_StagingTool[ToolGenerateInput]):
     Input = ToolGenerateInput
     Output = ToolVersionOutput
 
+    async def check(self, args: ToolGenerateInput, context: ToolContext) -> None:
+        """Raises what is known before the model is asked: no model, a bad name, a name that is taken."""
+        await self._tools.check_request(await self._authorize(context), args.description, args.name or None)
+        _require_model(context)
+
     async def run(self, args: ToolGenerateInput, context: ToolContext) -> ToolVersionOutput:
         """Makes it in at most three rounds."""
         principal = await self._authorize(context)
@@ -190,10 +162,10 @@ class ToolGenerateTool(_StagingTool[ToolGenerateInput]):
             run_id=context.run_id,
             report=context.report_progress,
         )
-        return await _to_output(self._tools, principal, made)
+        return await to_output(self._tools, principal, made)
 
 
-class ToolRefineInput(_Arguments):
+class ToolRefineInput(Arguments):
     """Arguments of `tool_refine`."""
 
     name: str = Field(max_length=200, description="the tool's name")
@@ -209,6 +181,11 @@ class ToolRefineTool(_StagingTool[ToolRefineInput]):
     Input = ToolRefineInput
     Output = ToolVersionOutput
 
+    async def check(self, args: ToolRefineInput, context: ToolContext) -> None:
+        """Raises what is known before the model is asked: no model, no such tool."""
+        await self._tools.get(await self._authorize(context), args.name)
+        _require_model(context)
+
     async def run(self, args: ToolRefineInput, context: ToolContext) -> ToolVersionOutput:
         """Makes it in at most three rounds."""
         principal = await self._authorize(context)
@@ -221,10 +198,10 @@ class ToolRefineTool(_StagingTool[ToolRefineInput]):
             run_id=context.run_id,
             report=context.report_progress,
         )
-        return await _to_output(self._tools, principal, made)
+        return await to_output(self._tools, principal, made)
 
 
-class ToolDecisionInput(_Arguments):
+class ToolDecisionInput(Arguments):
     """Which version is decided about."""
 
     name: str = Field(max_length=200, description="the tool's name")
@@ -239,18 +216,21 @@ class ToolDecisionTool(_VersionText, GeneratedToolTool[In, ToolVersionOutput]):
     async def explain(self, args: JsonObject, context: ToolContext) -> str:
         """Returns the code, its difference from the version in use, the tests and the permissions."""
         principal = await self._authorize(context)
-        version = args.get("version")
         try:
-            found = await self._find(principal, str(args.get("name")), version if isinstance(version, int) else None)
+            found = await self.find_version(self.Input.model_validate(args), principal)
             active = await self._tools.get_active(principal, found.name)
-            shown = await _to_output(self._tools, principal, found)
-        except AgentError as error:
+            shown = await to_output(self._tools, principal, found)
+        except AgentError as error:  # it was changed since the question
             return error.message
-        return format_version(shown) + _format_difference(active, found)
+        return format_version(shown) + format_difference(active, found)
 
-    async def _find(self, principal: Principal, name: str, version: int | None) -> ToolVersion:
-        """Returns the version that the call is about."""
-        return await self._tools.get(principal, name, version)
+    async def check(self, args: In, context: ToolContext) -> None:
+        """Raises what keeps the version from being used."""
+        await self.find_version(args, await self._authorize(context))
+
+    @abstractmethod
+    async def find_version(self, args: In, principal: Principal) -> ToolVersion:
+        """Returns the version that the call is about. Raises what the call would raise."""
 
 
 class ToolApplyInput(ToolDecisionInput):
@@ -264,7 +244,7 @@ class ToolApplyTool(ToolDecisionTool[ToolApplyInput]):
 
     name = "tool_apply"
     description = "Put a staged version of a generated tool into use. A person is shown its code first."
-    annotations = _EFFECT
+    annotations = CHANGES
     Input = ToolApplyInput
     Output = ToolVersionOutput
 
@@ -272,13 +252,14 @@ class ToolApplyTool(ToolDecisionTool[ToolApplyInput]):
         """Applies it: from now on it is a tool like any other."""
         principal = await self._authorize(context)
         applied = await self._tools.apply(principal, args.name, version=args.version, sha256=args.sha256 or None)
-        return await _to_output(self._tools, principal, applied)
+        return await to_output(self._tools, principal, applied)
 
-    async def _find(self, principal: Principal, name: str, version: int | None) -> ToolVersion:
-        return await self._tools.get_staged(principal, name, version)
+    async def find_version(self, args: ToolApplyInput, principal: Principal) -> ToolVersion:
+        """Returns the staged version."""
+        return await self._tools.get_staged(principal, args.name, args.version, sha256=args.sha256 or None)
 
 
-class ToolRestoreInput(_Arguments):
+class ToolRestoreInput(Arguments):
     """Arguments of `tool_restore`."""
 
     name: str = Field(max_length=200, description="the tool's name")
@@ -290,14 +271,18 @@ class ToolRestoreTool(ToolDecisionTool[ToolRestoreInput]):
 
     name = "tool_restore"
     description = "Put an earlier version of a generated tool into use again."
-    annotations = _EFFECT
+    annotations = CHANGES
     Input = ToolRestoreInput
     Output = ToolVersionOutput
 
     async def run(self, args: ToolRestoreInput, context: ToolContext) -> ToolVersionOutput:
         """Restores it."""
         principal = await self._authorize(context)
-        return await _to_output(self._tools, principal, await self._tools.restore(principal, args.name, args.version))
+        return await to_output(self._tools, principal, await self._tools.restore(principal, args.name, args.version))
+
+    async def find_version(self, args: ToolRestoreInput, principal: Principal) -> ToolVersion:
+        """Returns the version that was in use before."""
+        return await self._tools.get_restorable(principal, args.name, args.version)
 
 
 class ToolDiscardTool(_VersionText, GeneratedToolTool[ToolDecisionInput, ToolVersionOutput]):
@@ -305,18 +290,22 @@ class ToolDiscardTool(_VersionText, GeneratedToolTool[ToolDecisionInput, ToolVer
 
     name = "tool_discard"
     description = "Discard a staged version of a generated tool."
-    annotations = _DESTRUCTIVE
+    annotations = DESTROYS
     Input = ToolDecisionInput
     Output = ToolVersionOutput
+
+    async def check(self, args: ToolDecisionInput, context: ToolContext) -> None:
+        """Raises `ConflictError` if the version is not staged."""
+        await self._tools.get_staged(await self._authorize(context), args.name, args.version)
 
     async def run(self, args: ToolDecisionInput, context: ToolContext) -> ToolVersionOutput:
         """Discards it."""
         principal = await self._authorize(context)
         gone = await self._tools.discard(principal, args.name, version=args.version)
-        return await _to_output(self._tools, principal, gone)
+        return await to_output(self._tools, principal, gone)
 
 
-class ToolRemoveInput(_Arguments):
+class ToolRemoveInput(Arguments):
     """Arguments of `tool_remove`."""
 
     name: str = Field(max_length=200, description="the tool's name")
@@ -334,9 +323,13 @@ class ToolRemoveTool(GeneratedToolTool[ToolRemoveInput, ToolRemoveOutput]):
 
     name = "tool_remove"
     description = "Remove a generated tool with all of its versions. Refused while rooms name it."
-    annotations = _DESTRUCTIVE
+    annotations = DESTROYS
     Input = ToolRemoveInput
     Output = ToolRemoveOutput
+
+    async def check(self, args: ToolRemoveInput, context: ToolContext) -> None:
+        """Raises `ConflictError` while rooms name the tool."""
+        await self._tools.check_removal(await self._authorize(context), args.name)
 
     async def run(self, args: ToolRemoveInput, context: ToolContext) -> ToolRemoveOutput:
         """Removes it."""
@@ -362,69 +355,7 @@ def make_generated_tool_tools(tools: GeneratedTools, authorize: AuthorizeToolMak
     )
 
 
-def to_input_error(error: AgentError) -> ToolInputError:
-    """Returns a refusal as an error of the call, with its stage."""
-    stage = error.details.get("stage")
-    return ToolInputError(f"{error.message}{f' (stage: {stage})' if stage else ''}")
-
-
-def format_version(shown: ToolVersionOutput) -> str:
-    """Returns a version as Markdown: what it is, its permissions, code, tests and review."""
-    used = ", in use" if shown.is_active else ""
-    lines = [f"Tool {shown.name}, version {shown.version} ({shown.state}{used}): {shown.description}"]
-    if shown.state == "staged":
-        lines.append("It is staged: it can be used once you apply it.")
-    asked = Manifest.model_validate(shown.permissions).list_wider(Manifest())
-    lines.append(f"Permissions: {'; '.join(asked) or 'none'}.")
-    lines += [f"New permission: {wider}." for wider in shown.wider]
-    tests = "\n".join(test.strip() for test in shown.tests)
-    lines += ["", _fence(shown.code, "python"), "", "Tests, all passed in the sandbox:", "", _fence(tests, "python")]
-    lines += [f"Warning: {warning}" for warning in shown.warnings]
-    lines += ["", f"SHA-256 of code and permissions: {shown.sha256}. Versions: {', '.join(shown.versions)}."]
-    return "\n".join(lines)
-
-
-def _format_difference(active: ToolVersion | None, found: ToolVersion) -> str:
-    if active is None or active.version == found.version:
-        return ""
-    old, new = f"version {active.version}", f"version {found.version}"
-    lines = difflib.unified_diff(active.code.splitlines(), found.code.splitlines(), old, new, lineterm="")
-    return "\n\nDifference from the version in use:\n\n" + _fence("\n".join(lines), "diff")
-
-
-def _fence(text: str, language: str) -> str:
-    """Returns a fenced block that the text cannot close: code is written by a model, and a person decides about it."""
-    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}{language}\n{text.strip()}\n{fence}"
-
-
 def _require_model(context: ToolContext) -> ToolModel:
     if context.model is None:
         raise ToolInputError("a tool is generated by a model, and none is configured or allowed here")
     return context.model
-
-
-def _to_line(version: ToolVersion) -> ToolLine:
-    return ToolLine(
-        name=version.name,
-        version=version.version,
-        state=version.state,
-        is_active=version.is_active,
-        description=version.description,
-    )
-
-
-async def _to_output(tools: GeneratedTools, principal: Principal, version: ToolVersion) -> ToolVersionOutput:
-    versions = await tools.list_versions(principal, version.name)
-    return ToolVersionOutput(
-        **_to_line(version).model_dump(),
-        sha256=version.sha256,
-        code=version.code,
-        tests=list(version.tests),
-        permissions=version.manifest.model_dump(mode="json"),
-        review=version.review.model_dump(mode="json"),
-        warnings=list(version.warnings),
-        wider=await tools.list_wider(principal, version),
-        versions=[f"{one.version} ({one.state}{', in use' if one.is_active else ''})" for one in versions],
-    )

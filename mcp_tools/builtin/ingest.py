@@ -9,7 +9,7 @@ from agent.core.errors import AgentError, ToolDeniedError, ToolError, ToolInputE
 from agent.ingest.allowed_paths import resolve_allowed
 from agent.ingest.collections import IngestReport, Library
 from agent.ingest.errors import ConnectorAuthError
-from agent.ingest.ingestion import REMEDIES
+from agent.ingest.ingest_report import REMEDIES
 from agent.ingest.source_specs import parse_source_address
 from agent.ingest.templates import requested_pipeline
 from agent.search.models import ConnectorInput, SourceType

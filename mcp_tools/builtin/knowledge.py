@@ -15,7 +15,7 @@ from agent.search.errors import MemoryNoResultsError
 from agent.search.llm_rerank import MAX_CANDIDATES, rerank_with_model
 from agent.search.models import NOT_IN_DOCUMENTS, MemoryQuery, RetrievedContext
 from agent.text.requested_form import remove_form, split_questions
-from agent.tools import READ_ONLY, ToolContext, ToolModel, TypedTool
+from agent.tools import READ_ONLY, PlanHints, ToolContext, ToolModel, TypedTool
 
 QUOTE_CHARS = 1_200
 BROADER_MIN_RELEVANCE = 0.2
@@ -76,6 +76,7 @@ class SearchKnowledgeTool(TypedTool[SearchKnowledgeInput, SearchKnowledgeOutput]
     annotations = READ_ONLY
     tainted = True
     keywords = ("document", "documents", "knowledge", "collection", "policy", "manual", "report", "handbook", "files")
+    hints = PlanHints(source="collections", is_search=True)
     Input = SearchKnowledgeInput
     Output = SearchKnowledgeOutput
 

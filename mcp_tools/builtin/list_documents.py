@@ -4,7 +4,7 @@ from pydantic import BaseModel, Field
 
 from agent.core.models import FrozenModel
 from agent.ingest.collections import Library
-from agent.tools import READ_ONLY, ToolContext, TypedTool
+from agent.tools import READ_ONLY, PlanHints, ToolContext, TypedTool
 from mcp_tools.builtin.incident.evidence import strip_footnote_marks
 
 MAX_SHOWN = 50
@@ -41,6 +41,7 @@ class ListDocumentsTool(TypedTool[ListDocumentsInput, ListDocumentsOutput]):
     tainted = True
     is_opt_in = True
     keywords = ("documents", "collections", "list", "available")
+    hints = PlanHints(source="collections")
     Input = ListDocumentsInput
     Output = ListDocumentsOutput
 

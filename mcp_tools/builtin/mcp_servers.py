@@ -9,14 +9,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, Field, JsonValue
 
 from agent.core.errors import ConflictError, ToolError, ToolInputError
 from agent.core.models import JsonObject
 from agent.studio.room_editor import Editor, RoomEditor
 from agent.tools import READ_ONLY, READ_ONLY_WEB, Tool, ToolAnnotations, ToolContext, ToolRegistry
-from agent.tools.registry import In, Out
-from mcp_tools.builtin.rooms import AuthorizeEditor, RoomTool, refuse_as_input
+from agent.tools.tool import In, Out
+from mcp_tools.builtin.rooms import AuthorizeEditor, RoomTool
+from mcp_tools.builtin.stored_things import DESTROYS, Arguments
 from mcp_tools.client.config import McpServerConfig
 from mcp_tools.client.room_servers import make_server_name
 
@@ -24,7 +25,6 @@ CONNECT_SECONDS = 16.0
 """How long a call waits for a server to connect: a little longer than one attempt may take."""
 _POLL_SECONDS = 0.05
 _ADDS = ToolAnnotations(read_only=False, destructive=False, idempotent=False, open_world=True)
-_REMOVES = ToolAnnotations(read_only=False, destructive=True, idempotent=False, open_world=False)
 _KEYWORDS = ("mcp", "server", "servers", "connect", "tools", "studio")
 
 
@@ -82,6 +82,10 @@ class ServerTool(RoomTool[In, Out]):
         super().__init__(editor, authorize)
         self._registry, self._connections = registry, connections
 
+    async def _authorize_connecting(self, context: ToolContext) -> Editor:
+        """Returns the editor of a call about whose server a person is asked."""
+        return replace(await self._authorize(context), may_connect=True)
+
     async def describe_server(self, room_id: str, name: str, *, waits: bool) -> "ServerOutput":
         """Returns a server as it is; with `waits` after it has connected or failed. Raises `ToolInputError`."""
         if self._connections is None:
@@ -105,10 +109,8 @@ class ServerTool(RoomTool[In, Out]):
         )
 
 
-class ServersListInput(BaseModel):
+class ServersListInput(Arguments):
     """Arguments of `mcp_servers_list`."""
-
-    model_config = ConfigDict(extra="forbid")
 
     room_id: str = Field(default="", max_length=200, description="only the servers of this room; empty: all")
 
@@ -173,10 +175,8 @@ class ServersListTool(ServerTool[ServersListInput, ServersListOutput]):
         return "\n".join(lines) or "There are no MCP servers."
 
 
-class ServerInput(BaseModel):
+class ServerInput(Arguments):
     """Arguments of `mcp_server_test` and `mcp_server_remove`."""
-
-    model_config = ConfigDict(extra="forbid")
 
     room_id: str = Field(max_length=200, description="the room whose server it is")
     name: str = Field(max_length=200, description="the server's name")
@@ -229,29 +229,17 @@ class ServerAddTool(_ServerTextTool, ServerTool[ServerAddInput, ServerOutput]):
     annotations = _ADDS
     keywords = (*_KEYWORDS, "add")
     timeout_s = CONNECT_SECONDS + 30.0
+    requires_approval = True
     Input = ServerAddInput
     Output = ServerOutput
 
-    def __init__(
-        self,
-        editor: RoomEditor,
-        authorize: AuthorizeEditor,
-        registry: ToolRegistry,
-        connections: ServerConnections | None,
-    ) -> None:
-        super().__init__(editor, authorize, registry, connections)
-        self._spec = replace(self._spec, requires_approval=True)
-
-    async def preflight(self, args: JsonObject, context: ToolContext) -> None:
-        """Raises what the call would raise, so that nobody is asked about a server that cannot be added."""
-        await super().preflight(args, context)
-        given = ServerAddInput.model_validate(args)
-        with refuse_as_input():
-            await self._rehearse(given, await self._authorize(context))
+    async def check(self, args: ServerAddInput, context: ToolContext) -> None:
+        """Raises what keeps the server from being added."""
+        await self._rehearse(args, await self._authorize_connecting(context))
 
     async def run(self, args: ServerAddInput, context: ToolContext) -> ServerOutput:
         """Writes it into the room and connects."""
-        editor = await self._authorize(context)
+        editor = await self._authorize_connecting(context)
         version = await self._rehearse(args, editor)
         changes: JsonObject = {"mcp_servers": {args.name: _to_fields(args)}}
         await self._editor.edit_room(args.room_id, changes, editor, version=version)
@@ -280,8 +268,7 @@ class ServerTestTool(_ServerTextTool, ServerTool[ServerInput, ServerOutput]):
 
     async def run(self, args: ServerInput, context: ToolContext) -> ServerOutput:
         """Waits until it has connected or failed."""
-        with refuse_as_input():
-            await self._editor.get_room(args.room_id, await self._authorize(context))
+        await self._editor.get_room(args.room_id, await self._authorize(context))
         return await self.describe_server(args.room_id, args.name, waits=True)
 
 
@@ -297,24 +284,34 @@ class ServerRemoveTool(ServerTool[ServerInput, ServerRemoveOutput]):
 
     name = "mcp_server_remove"
     description = "Remove an MCP server from its room. Its tools are gone at once."
-    annotations = _REMOVES
+    annotations = DESTROYS
     keywords = (*_KEYWORDS, "remove", "delete", "disconnect")
     Input = ServerInput
     Output = ServerRemoveOutput
 
+    async def check(self, args: ServerInput, context: ToolContext) -> None:
+        """Raises what keeps the server from being removed."""
+        editor = await self._authorize_connecting(context)
+        _, changes = await self._build_removal(args, editor)
+        await self._editor.check_edit(args.room_id, changes, editor)
+
     async def run(self, args: ServerInput, context: ToolContext) -> ServerRemoveOutput:
         """Removes it from the room's text and closes its connection."""
-        editor = await self._authorize(context)
+        editor = await self._authorize_connecting(context)
+        version, changes = await self._build_removal(args, editor)
+        await self._editor.edit_room(args.room_id, changes, editor, version=version)
+        if self._connections is not None:
+            await self._connections.refresh()
+        return ServerRemoveOutput(room_id=args.room_id, removed=args.name)
+
+    async def _build_removal(self, args: ServerInput, editor: Editor) -> tuple[str, JsonObject]:
+        """Returns the room's version and the change that removes the server. Raises `ToolInputError`."""
         view = await self._editor.get_room(args.room_id, editor)
         if view.room is None or args.name not in view.room.mcp_servers:
             known = ", ".join(view.room.mcp_servers if view.room is not None else ()) or "none"
             raise ToolInputError(f"the room {args.room_id!r} has no MCP server {args.name!r}; it has {known}")
         only = len(view.room.mcp_servers) == 1
-        changes: JsonObject = {"mcp_servers": None if only else {args.name: None}}
-        await self._editor.edit_room(args.room_id, changes, editor, version=view.version)
-        if self._connections is not None:
-            await self._connections.refresh()
-        return ServerRemoveOutput(room_id=args.room_id, removed=args.name)
+        return view.version, {"mcp_servers": None if only else {args.name: None}}
 
     def format_text(self, output: ServerRemoveOutput) -> str:
         """Returns one sentence."""

@@ -92,6 +92,7 @@ class MemorySearchTool(TypedTool[MemorySearchInput, MemorySearchOutput]):
     )
     annotations = READ_ONLY
     keywords = ("remember", "recall", "memory", "memories", "know", "told", "earlier", "before")
+    hints = PlanHints(source="memories", is_search=True)
     Input = MemorySearchInput
     Output = MemorySearchOutput
 

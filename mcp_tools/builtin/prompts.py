@@ -3,45 +3,28 @@
 Everybody keeps prompts of their own. Applying one edits a room: only callers who administer may do that.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-from agent.core.errors import NotFoundError, ToolInputError
-from agent.core.models import JsonObject
-from agent.studio.errors import ValidationError, VersionConflictError
 from agent.studio.prompt_library import PromptLibrary
 from agent.studio.room_editor import RoomEditor
-from agent.tools import READ_ONLY, Tool, ToolAnnotations, ToolContext, ToolResult, TypedTool
-from agent.tools.registry import In, Out
-from mcp_tools.builtin.rooms import AuthorizeEditor, refuse_as_input
+from agent.tools import READ_ONLY, Tool, ToolContext
+from agent.tools.tool import In, Out
+from mcp_tools.builtin.rooms import AuthorizeEditor
+from mcp_tools.builtin.stored_things import CHANGES, DESTROYS, SAVES, Arguments, StoredThingTool
 
-_SAVES = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
-_CHANGES = ToolAnnotations(read_only=False, destructive=False, idempotent=False, open_world=False)
-_DESTRUCTIVE = ToolAnnotations(read_only=False, destructive=True, idempotent=False, open_world=False)
 _KEYWORDS = ("prompt", "prompts", "library", "studio")
 
 
-class _Arguments(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class PromptTool(TypedTool[In, Out]):
-    """The base class: what the library refuses is an error that the same call cannot avoid."""
+class PromptTool(StoredThingTool[In, Out]):
+    """The base class of the tools over the caller's prompts."""
 
     keywords: ClassVar[tuple[str, ...]] = _KEYWORDS
-    is_opt_in = True
 
     def __init__(self, prompts: PromptLibrary) -> None:
         super().__init__()
         self._prompts = prompts
-
-    async def call(self, args: JsonObject, context: ToolContext) -> ToolResult:
-        """Calls the tool. Raises `ToolInputError` if the library refuses it."""
-        with _refuse_unknown():
-            return await super().call(args, context)
 
 
 class PromptLine(BaseModel):
@@ -52,7 +35,7 @@ class PromptLine(BaseModel):
     description: str
 
 
-class PromptsListInput(_Arguments):
+class PromptsListInput(Arguments):
     """Arguments of `prompts_list`: none."""
 
 
@@ -87,7 +70,7 @@ class PromptsListTool(PromptTool[PromptsListInput, PromptsListOutput]):
         return "\n".join(lines) or "No prompts are saved."
 
 
-class PromptShowInput(_Arguments):
+class PromptShowInput(Arguments):
     """Arguments of `prompt_show`."""
 
     name: str = Field(max_length=200, description="the prompt's name")
@@ -126,7 +109,7 @@ class PromptShowTool(_PromptTextTool, PromptTool[PromptShowInput, PromptOutput])
         return await _describe(self._prompts, context.owner, args.name, args.version)
 
 
-class PromptSaveInput(_Arguments):
+class PromptSaveInput(Arguments):
     """Arguments of `prompt_save`."""
 
     name: str = Field(max_length=200, description="its name: a-z, 0-9, '-', '_' and '.'")
@@ -142,7 +125,7 @@ class PromptSaveTool(_PromptTextTool, PromptTool[PromptSaveInput, PromptOutput])
 
     name = "prompt_save"
     description = "Save a prompt in the user's library, as a new version if there is one of this name."
-    annotations = _SAVES
+    annotations = SAVES
     keywords = (*_KEYWORDS, "save", "keep", "store")
     Input = PromptSaveInput
     Output = PromptOutput
@@ -160,7 +143,7 @@ class PromptSaveTool(_PromptTextTool, PromptTool[PromptSaveInput, PromptOutput])
         return await _describe(self._prompts, context.owner, saved.name, saved.version)
 
 
-class PromptApplyInput(_Arguments):
+class PromptApplyInput(Arguments):
     """Arguments of `prompt_apply`."""
 
     name: str = Field(max_length=200, description="the prompt's name")
@@ -182,7 +165,7 @@ class PromptApplyTool(PromptTool[PromptApplyInput, PromptApplyOutput]):
 
     name = "prompt_apply"
     description = "Make a saved prompt the system prompt of a managed room."
-    annotations = _CHANGES
+    annotations = CHANGES
     keywords = (*_KEYWORDS, "apply", "use", "room")
     Input = PromptApplyInput
     Output = PromptApplyOutput
@@ -191,16 +174,17 @@ class PromptApplyTool(PromptTool[PromptApplyInput, PromptApplyOutput]):
         super().__init__(prompts)
         self._editor, self._authorize = editor, authorize
 
-    async def preflight(self, args: JsonObject, context: ToolContext) -> None:
-        """Raises `ToolDeniedError` for callers who may not edit rooms: nobody is asked about their calls."""
-        await self._authorize(context)
+    async def check(self, args: PromptApplyInput, context: ToolContext) -> None:
+        """Raises what keeps the prompt from being applied: no such prompt, no such room, one that may not be edited."""
+        editor = await self._authorize(context)
+        prompt = await self._prompts.get_prompt(context.owner, args.name, args.version)
+        await self._editor.check_edit(args.room_id, {"system_prompt": prompt.text}, editor)
 
     async def run(self, args: PromptApplyInput, context: ToolContext) -> PromptApplyOutput:
         """Sets the room's prompt; everything else of the room stays."""
         editor = await self._authorize(context)
         prompt = await self._prompts.get_prompt(context.owner, args.name, args.version)
-        with refuse_as_input():
-            view = await self._editor.edit_room(args.room_id, {"system_prompt": prompt.text}, editor, version=None)
+        view = await self._editor.edit_room(args.room_id, {"system_prompt": prompt.text}, editor, version=None)
         return PromptApplyOutput(
             room_id=view.room_id, room_version=view.version, name=prompt.name, version=prompt.version
         )
@@ -210,7 +194,7 @@ class PromptApplyTool(PromptTool[PromptApplyInput, PromptApplyOutput]):
         return f"The room {output.room_id} has the prompt {output.name}, version {output.version}, now."
 
 
-class PromptRemoveInput(_Arguments):
+class PromptRemoveInput(Arguments):
     """Arguments of `prompt_remove`."""
 
     name: str = Field(max_length=200, description="the prompt's name")
@@ -228,10 +212,14 @@ class PromptRemoveTool(PromptTool[PromptRemoveInput, PromptRemoveOutput]):
 
     name = "prompt_remove"
     description = "Remove a saved prompt with all its versions. Rooms that use its text keep it."
-    annotations = _DESTRUCTIVE
+    annotations = DESTROYS
     keywords = (*_KEYWORDS, "delete", "remove")
     Input = PromptRemoveInput
     Output = PromptRemoveOutput
+
+    async def check(self, args: PromptRemoveInput, context: ToolContext) -> None:
+        """Raises `NotFoundError` if there is no such prompt."""
+        await self._prompts.get_prompt(context.owner, args.name, None)
 
     async def run(self, args: PromptRemoveInput, context: ToolContext) -> PromptRemoveOutput:
         """Removes it."""
@@ -264,12 +252,3 @@ async def _describe(prompts: PromptLibrary, owner: str, name: str, version: int 
 
 def _name_caller(context: ToolContext) -> str:
     return f"{context.owner} (run {context.run_id})"
-
-
-@contextmanager
-def _refuse_unknown() -> Iterator[None]:
-    try:
-        yield
-    except (ValidationError, VersionConflictError, NotFoundError) as error:
-        stage = error.details.get("stage")
-        raise ToolInputError(f"{error.message}{f' (stage: {stage})' if stage else ''}") from error

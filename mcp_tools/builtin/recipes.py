@@ -1,28 +1,21 @@
 """`recipe_save`, `recipe_apply`, `recipes_list`, `recipe_remove`: recipes for plans and MCP clients."""
 
-from dataclasses import replace
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-from agent.core.errors import BadRequestError, ConflictError, NotFoundError, ToolInputError
 from agent.core.models import JsonObject
 from agent.core.principal import Principal
 from agent.recipes import Recipe, RecipeParameter, RecipeTrial, StoredRecipe, compute_version
 from agent.recipes.card import render_body
+from agent.recipes.renaming import rename_parameters
 from agent.runs.recipe_maker import TRIAL_SECONDS, RecipeMaker
-from agent.tools import READ_ONLY, Tool, ToolAnnotations, ToolContext, ToolResult, TypedTool
-from agent.tools.registry import In, Out
+from agent.tools import READ_ONLY, Tool, ToolContext
+from agent.tools.tool import In, Out
+from mcp_tools.builtin.stored_things import DESTROYS, SAVES, Arguments, StoredThingTool
 
 SAVE_TOOL = "recipe_save"
-_STAGES = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
-_CHANGES = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
-_REMOVES = ToolAnnotations(read_only=False, destructive=True, idempotent=False, open_world=False)
 RecipeState = Literal["staged", "in use"]
-
-
-class _Arguments(BaseModel):
-    model_config = ConfigDict(extra="forbid")
 
 
 class RecipeOutput(BaseModel):
@@ -39,22 +32,15 @@ class RecipeOutput(BaseModel):
     text: str = Field(description="the recipe as people read it")
 
 
-class _RecipeTool(TypedTool[In, Out]):
-    """The base class: tools over the recipes of the caller."""
+class _RecipeTool(StoredThingTool[In, Out]):
+    """The base class of the tools over the recipes of the caller."""
 
     def __init__(self, maker: RecipeMaker) -> None:
         super().__init__()
         self._maker = maker
 
-    async def call(self, args: JsonObject, context: ToolContext) -> ToolResult:
-        """Calls the tool. Raises `ToolInputError` for what the same call cannot avoid."""
-        try:
-            return await super().call(args, context)
-        except (NotFoundError, ConflictError, BadRequestError) as error:
-            raise ToolInputError(error.message) from error
 
-
-class RecipeSaveInput(_Arguments):
+class RecipeSaveInput(Arguments):
     """Arguments of `recipe_save`."""
 
     run_id: str = Field(default="", max_length=200, description="the run; empty: the one before in this conversation")
@@ -71,7 +57,8 @@ class RecipeSaveTool(_RecipeTool[RecipeSaveInput, RecipeOutput]):
         "Save what an earlier run did as a recipe (a skill with parameters) that can be called by name. "
         "It is tried and shown to the user, who confirms it."
     )
-    annotations = _STAGES
+    annotations = SAVES
+    is_opt_in = False
     timeout_s = 3 * TRIAL_SECONDS
     keywords = ("recipe", "skill", "save", "repeat")
     Input = RecipeSaveInput
@@ -100,36 +87,46 @@ class RecipeSaveTool(_RecipeTool[RecipeSaveInput, RecipeOutput]):
         )
 
 
-class RecipeNameInput(_Arguments):
-    """Arguments of `recipe_apply` and `recipe_remove`."""
+class RecipeNameInput(Arguments):
+    """Arguments of `recipe_remove`."""
 
     name: str = Field(min_length=1, max_length=200, description="the recipe's name")
 
 
-class RecipeApplyTool(_RecipeTool[RecipeNameInput, RecipeOutput]):
+class RecipeApplyInput(RecipeNameInput):
+    """Arguments of `recipe_apply`."""
+
+    rename: dict[str, str] = Field(
+        default_factory=dict, description="new names of parameters that the user wishes, by their present names"
+    )
+
+
+class RecipeApplyTool(_RecipeTool[RecipeApplyInput, RecipeOutput]):
     """Takes a staged recipe into use, once a person has allowed it."""
 
     name = "recipe_apply"
     description = "Take a staged recipe into use. The user is always asked first."
-    annotations = _CHANGES
+    annotations = SAVES
+    is_opt_in = False
+    requires_approval = True
     keywords = ("recipe", "skill", "confirm", "apply")
-    Input = RecipeNameInput
+    Input = RecipeApplyInput
     Output = RecipeOutput
 
-    def __init__(self, maker: RecipeMaker) -> None:
-        super().__init__(maker)
-        self._spec = replace(self._spec, requires_approval=True)
+    async def check(self, args: RecipeApplyInput, context: ToolContext) -> None:
+        """Raises `NotFoundError`, `ConflictError` if nothing is staged, and `BadRequestError` for bad new names."""
+        rename_parameters(await self._maker.store.get_staged(context.owner, args.name), args.rename)
 
-    async def run(self, args: RecipeNameInput, context: ToolContext) -> RecipeOutput:
+    async def run(self, args: RecipeApplyInput, context: ToolContext) -> RecipeOutput:
         """Applies it."""
-        return to_output(await self._maker.store.apply(context.owner, args.name), "in use")
+        return to_output(await self._maker.store.apply(context.owner, args.name, rename=args.rename), "in use")
 
     def format_text(self, output: RecipeOutput) -> str:
         """Returns one sentence."""
         return f"The recipe {output.name} is in use. Call it with `{output.usage}`."
 
 
-class RecipesListInput(_Arguments):
+class RecipesListInput(Arguments):
     """Arguments of `recipes_list`: none."""
 
 
@@ -145,7 +142,6 @@ class RecipesListTool(_RecipeTool[RecipesListInput, RecipesListOutput]):
     name = "recipes_list"
     description = "List the user's recipes with their parameters, staged ones included."
     annotations = READ_ONLY
-    is_opt_in = True
     Input = RecipesListInput
     Output = RecipesListOutput
 
@@ -171,10 +167,13 @@ class RecipeRemoveTool(_RecipeTool[RecipeNameInput, RecipeRemoveOutput]):
 
     name = "recipe_remove"
     description = "Remove a recipe of the user, with what is staged of it."
-    annotations = _REMOVES
-    is_opt_in = True
+    annotations = DESTROYS
     Input = RecipeNameInput
     Output = RecipeRemoveOutput
+
+    async def check(self, args: RecipeNameInput, context: ToolContext) -> None:
+        """Raises `NotFoundError` if there is no such recipe."""
+        await self._maker.store.get(context.owner, args.name)
 
     async def run(self, args: RecipeNameInput, context: ToolContext) -> RecipeRemoveOutput:
         """Removes it."""

@@ -4,52 +4,39 @@ Only callers who administer may call them: see `AuthorizeEditor`.
 """
 
 import json
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, Field, JsonValue
 
-from agent.core.errors import ConflictError, RoomUnknownError, ScopeError, ToolInputError
+from agent.core.errors import ToolInputError
 from agent.core.models import JsonObject
-from agent.studio.errors import ValidationError
 from agent.studio.room_editor import Editor, RoomEditor, RoomOrigin, RoomView
-from agent.tools import READ_ONLY, Tool, ToolAnnotations, ToolContext, ToolResult, TypedTool
-from agent.tools.registry import In, Out
+from agent.tools import READ_ONLY, Tool, ToolContext
+from agent.tools.tool import In, Out
+from mcp_tools.builtin.stored_things import CHANGES, DESTROYS, Arguments, StoredThingTool
 
 AuthorizeEditor = Callable[[ToolContext], Awaitable[Editor]]
 """Returns on whose behalf a call edits rooms. Raises `ToolDeniedError` for callers who may not."""
 
-_EFFECT = ToolAnnotations(read_only=False, destructive=False, idempotent=False, open_world=False)
-_DESTRUCTIVE = ToolAnnotations(read_only=False, destructive=True, idempotent=False, open_world=False)
 _KEYWORDS: tuple[str, ...] = ("room", "rooms", "assistant", "studio")
 
 
-class _Arguments(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class RoomTool(TypedTool[In, Out]):
-    """The base class: a refused change is an error that the same call cannot avoid, with the check that refused it."""
+class RoomTool(StoredThingTool[In, Out]):
+    """The base class. Only callers who administer may call these tools."""
 
     keywords: ClassVar[tuple[str, ...]] = _KEYWORDS
-    is_opt_in = True
 
     def __init__(self, editor: RoomEditor, authorize: AuthorizeEditor) -> None:
         super().__init__()
         self._editor, self._authorize = editor, authorize
 
-    async def preflight(self, args: JsonObject, context: ToolContext) -> None:
-        """Raises `ToolDeniedError` for callers who may not edit rooms: nobody is asked about their calls."""
+    async def check(self, args: In, context: ToolContext) -> None:
+        """Raises `ToolDeniedError` for callers who may not edit rooms."""
         await self._authorize(context)
 
-    async def call(self, args: JsonObject, context: ToolContext) -> ToolResult:
-        """Calls the tool. Raises `ToolInputError` if the change is refused."""
-        with refuse_as_input():
-            return await super().call(args, context)
 
-
-class RoomsListInput(_Arguments):
+class RoomsListInput(Arguments):
     """Arguments of `rooms_list`: none."""
 
 
@@ -91,7 +78,7 @@ class RoomsListTool(RoomTool[RoomsListInput, RoomsListOutput]):
         )
 
 
-class RoomShowInput(_Arguments):
+class RoomShowInput(Arguments):
     """Arguments of `room_show`."""
 
     room_id: str = Field(max_length=200, description="the room's id")
@@ -130,7 +117,7 @@ class RoomShowTool(_RoomTextTool, RoomTool[RoomShowInput, RoomOutput]):
         return _to_output(await self._editor.get_room(args.room_id, await self._authorize(context)))
 
 
-class RoomCreateInput(_Arguments):
+class RoomCreateInput(Arguments):
     """Arguments of `room_create`."""
 
     name: str = Field(default="", description="what people call the room; ask the user if it is unknown")
@@ -147,22 +134,18 @@ class RoomCreateTool(_RoomTextTool, RoomTool[RoomCreateInput, RoomOutput]):
 
     name = "room_create"
     description = "Create a room (an assistant with a name, a prompt, tools and skills of its own)."
-    annotations = _EFFECT
+    annotations = CHANGES
     keywords = (*_KEYWORDS, "create", "make", "new")
     Input = RoomCreateInput
     Output = RoomOutput
 
-    async def preflight(self, args: JsonObject, context: ToolContext) -> None:
-        """Raises `ToolInputError` for a room that would be refused, and `ToolDeniedError`: nobody is asked then."""
+    async def check(self, args: RoomCreateInput, context: ToolContext) -> None:
+        """Raises what keeps the room from being created."""
         editor = await self._authorize(context)
-        wanted = RoomCreateInput.model_validate(args)
-        _refuse_servers(wanted.fields)
-        with refuse_as_input():
-            await self._editor.check_create(_list_fields(wanted), editor, wanted.room_id or None)
+        await self._editor.check_create(_list_fields(args), editor, args.room_id or None)
 
     async def run(self, args: RoomCreateInput, context: ToolContext) -> RoomOutput:
         """Creates it, owned by the caller."""
-        _refuse_servers(args.fields)
         editor = await self._authorize(context)
         return _to_output(await self._editor.create_room(_list_fields(args), editor, args.room_id or None))
 
@@ -172,7 +155,7 @@ def _list_fields(args: RoomCreateInput) -> JsonObject:
     return {**args.fields, "name": args.name, **({"description": args.description} if args.description else {})}
 
 
-class RoomEditInput(_Arguments):
+class RoomEditInput(Arguments):
     """Arguments of `room_edit`."""
 
     room_id: str = Field(max_length=200, description="the room's id")
@@ -193,17 +176,15 @@ class RoomEditTool(RoomTool[RoomEditInput, RoomEditOutput]):
 
     name = "room_edit"
     description = "Set one field of a managed room. An unknown field or value is refused with the allowed ones."
-    annotations = _EFFECT
+    annotations = CHANGES
     keywords = (*_KEYWORDS, "edit", "change", "set", "add")
     Input = RoomEditInput
     Output = RoomEditOutput
 
-    async def preflight(self, args: JsonObject, context: ToolContext) -> None:
-        """Raises `ToolInputError` for an edit that would be refused, and `ToolDeniedError`: nobody is asked then."""
+    async def check(self, args: RoomEditInput, context: ToolContext) -> None:
+        """Raises what keeps the edit from being made."""
         editor = await self._authorize(context)
-        wanted = RoomEditInput.model_validate(args)
-        with refuse_as_input():
-            await self._editor.check_edit(wanted.room_id, _list_changes(wanted), editor)
+        await self._editor.check_edit(args.room_id, _list_changes(args), editor)
 
     async def run(self, args: RoomEditInput, context: ToolContext) -> RoomEditOutput:
         """Sets the field; everything else of the text stays."""
@@ -226,11 +207,10 @@ def _list_changes(args: RoomEditInput) -> JsonObject:
         changes = {name: changes}
     if not isinstance(changes, dict):
         raise ToolInputError("name a field")
-    _refuse_servers(changes)
     return changes
 
 
-class RoomCopyInput(_Arguments):
+class RoomCopyInput(Arguments):
     """Arguments of `room_copy`."""
 
     room_id: str = Field(max_length=200, description="the room to copy, a shipped one too")
@@ -238,24 +218,45 @@ class RoomCopyInput(_Arguments):
     new_id: str = Field(default="", description="the copy's id; empty: made from its name")
 
 
-class RoomCopyTool(_RoomTextTool, RoomTool[RoomCopyInput, RoomOutput]):
+class RoomCopyOutput(RoomOutput):
+    """The copy. MCP servers are connected only after a person has allowed each."""
+
+    servers_left_out: list[str] = []
+
+
+class RoomCopyTool(RoomTool[RoomCopyInput, RoomCopyOutput]):
     """Copies a room."""
 
     name = "room_copy"
-    description = "Copy a room, a shipped one too. The copy can be edited."
-    annotations = _EFFECT
+    description = "Copy a room, a shipped one too. The copy can be edited. MCP servers are not copied: mcp_server_add."
+    annotations = CHANGES
     keywords = (*_KEYWORDS, "copy", "duplicate")
     Input = RoomCopyInput
-    Output = RoomOutput
+    Output = RoomCopyOutput
 
-    async def run(self, args: RoomCopyInput, context: ToolContext) -> RoomOutput:
+    async def check(self, args: RoomCopyInput, context: ToolContext) -> None:
+        """Raises what keeps the room from being copied."""
+        editor = await self._authorize(context)
+        await self._editor.check_copy(args.room_id, editor, room_id=args.new_id or None, name=args.name or None)
+
+    async def run(self, args: RoomCopyInput, context: ToolContext) -> RoomCopyOutput:
         """Copies it, owned by the caller."""
         editor = await self._authorize(context)
-        name, new_id = args.name or None, args.new_id or None
-        return _to_output(await self._editor.copy_room(args.room_id, editor, room_id=new_id, name=name))
+        source = await self._editor.get_room(args.room_id, editor)
+        copied = await self._editor.copy_room(args.room_id, editor, room_id=args.new_id or None, name=args.name or None)
+        servers = source.room.mcp_servers if source.room is not None else ()
+        kept = copied.room.mcp_servers if copied.room is not None else ()
+        left_out = [name for name in servers if name not in kept]
+        return RoomCopyOutput(**_to_output(copied).model_dump(), servers_left_out=left_out)
+
+    def format_text(self, output: RoomCopyOutput) -> str:
+        """Returns the copy, and which MCP servers it lacks."""
+        names = ", ".join(output.servers_left_out)
+        lack = f"\n\nNot copied: the MCP servers {names}. mcp_server_add connects them, once a person has allowed it."
+        return f"{format_room(output)}{lack if names else ''}"
 
 
-class RoomDeleteInput(_Arguments):
+class RoomDeleteInput(Arguments):
     """Arguments of `room_delete`."""
 
     room_id: str = Field(max_length=200, description="the room's id")
@@ -274,16 +275,14 @@ class RoomDeleteTool(RoomTool[RoomDeleteInput, RoomDeleteOutput]):
 
     name = "room_delete"
     description = "Delete a managed room. Its earlier runs stay."
-    annotations = _DESTRUCTIVE
+    annotations = DESTROYS
     keywords = (*_KEYWORDS, "delete", "remove")
     Input = RoomDeleteInput
     Output = RoomDeleteOutput
 
-    async def preflight(self, args: JsonObject, context: ToolContext) -> None:
-        """Raises `ToolInputError` for a room that may not be edited, and `ToolDeniedError`: nobody is asked then."""
-        editor = await self._authorize(context)
-        with refuse_as_input():
-            await self._editor.check_edit(str(args.get("room_id")), {}, editor)
+    async def check(self, args: RoomDeleteInput, context: ToolContext) -> None:
+        """Raises what keeps the room from being deleted."""
+        await self._editor.check_delete(args.room_id, await self._authorize(context))
 
     async def run(self, args: RoomDeleteInput, context: ToolContext) -> RoomDeleteOutput:
         """Deletes it."""
@@ -307,22 +306,6 @@ def make_room_tools(editor: RoomEditor, authorize: AuthorizeEditor) -> tuple[Too
         RoomCopyTool(editor, authorize),
         RoomDeleteTool(editor, authorize),
     )
-
-
-def _refuse_servers(fields: JsonObject) -> None:
-    """Raises `ToolInputError` for MCP servers: a person must be asked about each, in every room."""
-    if "mcp_servers" in fields:
-        raise ToolInputError("mcp_servers: use mcp_server_add and mcp_server_remove, which ask a person")
-
-
-@contextmanager
-def refuse_as_input() -> Iterator[None]:
-    """Turns the refusal of a change of rooms into a `ToolInputError`."""
-    try:
-        yield
-    except (ValidationError, ConflictError, RoomUnknownError, ScopeError) as error:
-        stage = error.details.get("stage")
-        raise ToolInputError(f"{error.message}{f' (stage: {stage})' if stage else ''}") from error
 
 
 def format_room(room: RoomOutput) -> str:

@@ -1,11 +1,15 @@
-"""`run_python`: runs a short program in the sandbox (`agent.sandbox`) on values and on files below the file roots."""
+"""`run_python`: runs a short program in a sandbox (`agent.sandbox`) on values and on files below the file roots.
+
+Where the machine cannot lock a process, programs run in the interpreter, without files.
+"""
 
 import asyncio
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from typing import Protocol
 from urllib.parse import quote
 
 from pydantic import BaseModel, Field, JsonValue
@@ -15,14 +19,44 @@ from agent.core.errors import ToolError, ToolInputError, ToolTimeoutError
 from agent.core.models import JsonObject, Source
 from agent.core.settings import Settings
 from agent.sandbox.client import Sandbox
+from agent.sandbox.interpreted_programs import MODULES, InterpretedPrograms
+from agent.sandbox.interpreter import find_missing_interpreter
 from agent.sandbox.limits import MAX_FILES, Artifact, ProgramResult, SandboxLimits
 from agent.sandbox.probe import find_missing_feature
 from agent.tools import PlanHints, ToolContext, ToolResult, TypedTool
-from mcp_tools.builtin.files import FileRoots
+from mcp_tools.builtin.file_roots import FileRoots
 
 MAX_CODE_CHARS = 50_000
 MAX_ERROR_CHARS = 2_000
 """Printed text in the message of a program that failed: its last characters."""
+
+
+INTERPRETED = (
+    "Run a short Python 3 program for computing that no other tool does: dates and calendars, parsing and converting "
+    f"text, checksums, simulations. It may import {MODULES}; it has no files, no generators, no class inheritance, and "
+    "no network. Pass values in `inputs`; it knows no facts. Not for sums, filters and joins of table files: use "
+    "query_table. Not for plain arithmetic: use calculator."
+)
+"""The tool's description where programs run in the interpreter."""
+
+
+class ProgramSandbox(Protocol):
+    """What runs the programs: `Sandbox`, or `InterpretedPrograms` where there is none."""
+
+    limits: SandboxLimits
+
+    @property
+    def has_files(self) -> bool:
+        """Whether programs get files, and may leave some."""
+        ...
+
+    async def run(self, code: str, inputs: JsonObject, files: Mapping[str, int]) -> ProgramResult:
+        """Runs a program. Raises `SandboxError`; errors of the program are in the result."""
+        ...
+
+    async def aclose(self) -> None:
+        """Ends its processes."""
+        ...
 
 
 class RunPythonInput(BaseModel):
@@ -84,8 +118,12 @@ class RunPythonTool(TypedTool[RunPythonInput, RunPythonOutput]):
     Input = RunPythonInput
     Output = RunPythonOutput
 
-    def __init__(self, roots: FileRoots, sandbox: Sandbox, *, max_text_chars: int, max_content_bytes: int) -> None:
+    def __init__(
+        self, roots: FileRoots, sandbox: ProgramSandbox, *, max_text_chars: int, max_content_bytes: int
+    ) -> None:
         super().__init__()
+        if not sandbox.has_files:
+            self._spec = replace(self._spec, description=INTERPRETED)
         self._roots = roots
         self._sandbox = sandbox
         self._max_text_chars = max_text_chars
@@ -125,6 +163,11 @@ class RunPythonTool(TypedTool[RunPythonInput, RunPythonOutput]):
         `ToolDeniedError`.
         """
         files: dict[str, int] = {}
+        if paths and not self._sandbox.has_files:
+            raise ToolInputError(
+                "programs get no files on this machine: read them with read_file or query_table, and pass the values "
+                "in `inputs`"
+            )
         room = self._sandbox.limits.input_bytes
         for path in dict.fromkeys(paths):
             place, descriptor = await asyncio.to_thread(self._roots.open, path)
@@ -169,10 +212,19 @@ class RunPythonTool(TypedTool[RunPythonInput, RunPythonOutput]):
 
 
 def make_run_python(settings: Settings, roots: FileRoots) -> RunPythonTool | None:
-    """Returns the tool, or None if it is switched off or this machine cannot sandbox programs."""
-    if settings.run_python == "off" or find_missing_feature() is not None:
+    """Returns the tool, or None if it is switched off or this machine cannot sandbox programs.
+
+    A locked process runs all of Python, so that it is preferred to the interpreter.
+    """
+    if settings.run_python == "off":
         return None
-    sandbox = Sandbox(build_limits(settings), parallel=settings.run_python_parallel)
+    sandbox: ProgramSandbox
+    if find_missing_feature() is None:
+        sandbox = Sandbox(build_limits(settings), parallel=settings.run_python_parallel)
+    elif find_missing_interpreter() is None:
+        sandbox = InterpretedPrograms(build_limits(settings), parallel=settings.run_python_parallel)
+    else:
+        return None
     return RunPythonTool(
         roots, sandbox, max_text_chars=settings.tool_output_chars, max_content_bytes=settings.tool_content_bytes
     )

@@ -3,20 +3,18 @@
 import asyncio
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from agent.core.errors import ToolError
-from agent.core.models import JsonObject
 from agent.storage.credentials import CredentialError
 from agent.studio.secret_names import SecretKind, SecretName, SecretNames
-from agent.tools import READ_ONLY, ToolContext, TypedTool
+from agent.tools import READ_ONLY, ToolContext
 from mcp_tools.builtin.rooms import AuthorizeEditor
+from mcp_tools.builtin.stored_things import Arguments, StoredThingTool
 
 
-class ListSecretsInput(BaseModel):
+class ListSecretsInput(Arguments):
     """Arguments of `list_secrets`: none."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class SecretItem(BaseModel):
@@ -35,14 +33,13 @@ class ListSecretsOutput(BaseModel):
     secrets: list[SecretItem]
 
 
-class ListSecretsTool(TypedTool[ListSecretsInput, ListSecretsOutput]):
+class ListSecretsTool(StoredThingTool[ListSecretsInput, ListSecretsOutput]):
     """Lists the names of secrets."""
 
     name = "list_secrets"
     description = "List the names of this gateway's secrets and whether each is configured. Values are never shown."
     annotations = READ_ONLY
     keywords: ClassVar[tuple[str, ...]] = ("secret", "secrets", "credential", "credentials", "key", "token", "studio")
-    is_opt_in = True
     Input = ListSecretsInput
     Output = ListSecretsOutput
 
@@ -50,7 +47,7 @@ class ListSecretsTool(TypedTool[ListSecretsInput, ListSecretsOutput]):
         super().__init__()
         self._secrets, self._authorize = secrets, authorize
 
-    async def preflight(self, args: JsonObject, context: ToolContext) -> None:
+    async def check(self, args: ListSecretsInput, context: ToolContext) -> None:
         """Raises `ToolDeniedError` for callers who may not edit rooms."""
         await self._authorize(context)
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, JsonValue
 from agent.core.errors import ToolInputError
 from agent.core.models import Source
 from agent.tools import PlanHints, ToolContext, TypedTool
-from mcp_tools.builtin.files import FileRoots
+from mcp_tools.builtin.file_roots import FileRoots
 from mcp_tools.tables.process import FORMATS, TableFile, run_worker
 
 MAX_FILE_BYTES = 256 * 1024 * 1024
@@ -71,7 +71,7 @@ class DescribeTableTool(TypedTool[DescribeTableInput, DescribeTableOutput]):
     tainted = True
     timeout_s = QUERY_SECONDS + 10
     keywords = ("table", "csv", "tsv", "excel", "xlsx", "spreadsheet", "parquet", "jsonl", "columns", "rows", "schema")
-    hints = PlanHints(heading="Tables")
+    hints = PlanHints(heading="Tables", source="files")
     Input = DescribeTableInput
     Output = DescribeTableOutput
 
@@ -158,7 +158,7 @@ class QueryTableTool(TypedTool[QueryTableInput, QueryTableOutput]):
         "table", "csv", "tsv", "excel", "xlsx", "spreadsheet", "parquet", "jsonl", "sql", "query", "sum", "total",
         "average", "count", "group", "filter", "rows", "columns",
     )  # fmt: skip
-    hints = PlanHints(heading="Query result")
+    hints = PlanHints(heading="Query result", source="files")
     Input = QueryTableInput
     Output = QueryTableOutput
 

@@ -21,6 +21,7 @@ from pydantic import (
 
 from agent.core.errors import ConfigError
 from agent.core.models import LOCAL_OWNER
+from agent.core.value_faults import describe_first_fault
 from mcp_tools.client.tool_overrides import ToolOverrides
 from mcp_tools.client.tool_pins import PinPolicy
 
@@ -189,10 +190,7 @@ def read_servers(
         except KeyError as error:
             problems.append(f"MCP server {name!r}: the environment variable {error.args[0]} is not set")
         except ValidationError as error:
-            problem = error.errors()[0]
-            where = ".".join(str(part) for part in problem["loc"])
-            message = problem["msg"].removeprefix("Value error, ")
-            problems.append(f"MCP server {name!r}: {where + ': ' if where else ''}{message}")
+            problems.append(f"MCP server {name!r}: {describe_first_fault(error, quote=False)}")
     return servers, problems
 
 
@@ -236,7 +234,7 @@ def add_server(path: Path, name: str, entry: Mapping[str, Any], *, replace: bool
     try:
         McpServerConfig.model_validate(dict(entry))
     except ValidationError as error:
-        raise ConfigError(f"MCP server {name!r}: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from error
+        raise ConfigError(f"MCP server {name!r}: {describe_first_fault(error, quote=False)}") from error
     data, entries = _load_file(path)
     existing = next((other for other in entries if to_tool_alphabet(other) == to_tool_alphabet(name)), None)
     if existing is not None and (existing != name or not replace):

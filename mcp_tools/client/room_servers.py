@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pydantic import ValidationError
 
 from agent.core.models import Room, RoomServer
+from agent.core.value_faults import describe_first_fault
 from agent.studio.room_server_checks import find_server_problems
 from mcp_tools.client.config import McpServerConfig
 from mcp_tools.client.tool_overrides import ToolOverrides
@@ -33,7 +34,8 @@ def collect_room_servers(rooms: Iterable[Room]) -> dict[str, McpServerConfig]:
             try:
                 found[make_server_name(room.id, name)] = _make_config(room, server)
             except ValidationError as error:
-                log.warning("the server %s of the room %s is not used: %s", name, room.id, error.errors()[0]["msg"])
+                fault = describe_first_fault(error, quote=False)
+                log.warning("the server %s of the room %s is not used: %s", name, room.id, fault)
     return found
 
 

@@ -46,6 +46,7 @@ class ToolRegistration:
         self._pin_damage = ""
         self._excluded: tuple[str, ...] = ()
         self._ignored_settings: tuple[str, ...] = ()
+        self._collisions: tuple[str, ...] = ()
         self.tools: tuple[types.Tool, ...] = ()
         """The registered tools."""
         self.instructions = ""
@@ -56,7 +57,8 @@ class ToolRegistration:
     @property
     def problems(self) -> str:
         """Problems with the server's pins or tools, in one line; empty if there are none."""
-        return "; ".join(filter(None, (self._pin_damage, *self._excluded, *self._ignored_settings)))
+        parts = (self._pin_damage, *self._excluded, *self._collisions, *self._ignored_settings)
+        return "; ".join(filter(None, parts))
 
     async def update_offers(self, tools: Iterable[types.Tool], instructions: str = "") -> None:
         """Registers the accepted ones of the tools that the server offers now, and quarantines the others.
@@ -174,15 +176,32 @@ class ToolRegistration:
         """Replaces the server's tools in the registry, and makes it reject calls of quarantined ones."""
         for name in sorted(quarantined.keys() - self.quarantined.keys()):
             log.warning("%s", self._format_refusal(name, quarantined[name]))
-        self.tools, self.quarantined = tools, dict(quarantined)
+        self.quarantined = dict(quarantined)
         self._definitions = {tool.name: make_definition(tool) for tool in tools}
-        registered: dict[str, McpTool] = {}
-        for tool in tools:
-            remote_tool = McpTool(self._server, tool, hints_trusted=is_resource_tool(self._definitions[tool.name]))
-            registered.setdefault(remote_tool.spec.name, remote_tool)
-        self._registry.replace(self._server.origin, registered.values())
+        remote = {
+            tool.name: McpTool(self._server, tool, hints_trusted=is_resource_tool(self._definitions[tool.name]))
+            for tool in tools
+        }
+        skipped = self._registry.replace(self._server.origin, remote.values())
+        left_out = [name for name, tool in remote.items() if tool in skipped]
+        self._report_collisions({name: remote[name].spec.name for name in left_out})
+        self.tools = tuple(tool for tool in tools if tool.name not in left_out)
         refusals = {self._get_local_name(tool): self._format_refusal(tool, why) for tool, why in quarantined.items()}
         self._registry.withhold(self._server.origin, refusals)
+
+    def _report_collisions(self, names: Mapping[str, str]) -> None:
+        """Logs once each tool that is left out because another tool has its name here. Cut and changed names end in a
+        hash, so that two may meet by chance or by design; the one that was there first stays.
+        """
+        lines = tuple(
+            f"{escape_invisible(tool)[:100]}: its name here, {name}, is that of another tool; rename it at the server "
+            "or give the server another name"
+            for tool, name in names.items()
+        )
+        for line in lines:
+            if line not in self._collisions:
+                log.warning("MCP server %r: a tool is not registered, %s", self._server.name, line)
+        self._collisions = lines
 
     def _format_refusal(self, tool: str, why: str) -> str:
         """Returns the message for the caller of a quarantined tool, and for the log."""

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from agent.core.client_requests import AskWaitingClient, refuse_waiting_request
 from agent.core.models import ENDED_STATUSES, AgentRequest, JsonObject
@@ -33,7 +33,11 @@ class _Input(BaseModel):
 class AgentRunInput(_Input):
     """Arguments of `agent_run`."""
 
-    task: str = Field(min_length=1, description="what to do, complete with names, links and figures")
+    task: str = Field(
+        min_length=1,
+        validation_alias=AliasChoices("task", "prompt"),
+        description="what to do, complete with names, links and figures",
+    )
     room: str = Field(default="", description="the room that handles the task; empty for the default one")
     skills: list[str] = Field(default=[], description="use only these skills; empty for all")
     approve_plan: bool = Field(default=False, description="true: the plan waits for the user's approval before it runs")
@@ -41,14 +45,13 @@ class AgentRunInput(_Input):
 
     @model_validator(mode="before")
     @classmethod
-    def _accept_prompt(cls, data: Any) -> Any:
-        """Accepts `prompt`, as other agents call it, for `task`."""
-        if not isinstance(data, dict) or "prompt" not in data:
+    def _accept_both_names(cls, data: Any) -> Any:
+        """Accepts `task` and `prompt`, as other agents call it, together if they are equal."""
+        if not isinstance(data, dict) or not {"task", "prompt"} <= data.keys():
             return data
-        given = {name: value for name, value in data.items() if name != "prompt"}
-        if given.setdefault("task", data["prompt"]) != data["prompt"]:
+        if data["task"] != data["prompt"]:
             raise ValueError("give either task or prompt; they are the same argument")
-        return given
+        return {name: value for name, value in data.items() if name != "prompt"}
 
 
 class RunGetInput(_Input):

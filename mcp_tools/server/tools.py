@@ -10,7 +10,7 @@ from pydantic import JsonValue, ValidationError
 from agent.core.errors import AgentError, ToolUnknownError
 from agent.core.events import ToolReturned
 from agent.core.models import AgentRequest, JsonObject
-from agent.core.value_faults import describe_fault
+from agent.core.value_faults import describe_first_fault
 from agent.runs.response import build_response
 from agent.runs.run_intake import HiddenRequest, RunIntake
 from agent.tools import Tool, ToolAnnotations, ToolSpec, build_flat_schema
@@ -221,6 +221,4 @@ def make_error_result(message: str) -> types.CallToolResult:
 
 def format_validation_error(error: ValidationError) -> str:
     """Returns the first problem of a validation in one line."""
-    problem = error.errors()[0]
-    where = ".".join(str(part) for part in problem["loc"]) or "arguments"
-    return f"{where}: {describe_fault(problem)}"
+    return describe_first_fault(error, "arguments")

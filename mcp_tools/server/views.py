@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agent.core.errors import BadRequestError, ConfigError, RoomUnknownError
 from agent.core.models import JsonObject
 from agent.core.settings import Settings
+from agent.core.value_faults import describe_first_fault
 from agent.rooms import Rooms
 from agent.tools import ToolRegistry
 from mcp_tools.server.agent_tools import AGENT_TOOLS
@@ -116,9 +117,7 @@ def _read_view(path: Path) -> View:
     except yaml.YAMLError as error:
         raise _make_config_error(f"{path}: invalid YAML: {' '.join(str(error).split())}") from error
     except ValidationError as error:
-        problem = error.errors()[0]
-        field = ".".join(str(part) for part in problem["loc"])
-        raise _make_config_error(f"{path}: {field}: {problem['msg']}") from error
+        raise _make_config_error(f"{path}: {describe_first_fault(error)}") from error
 
 
 def _make_config_error(what: str) -> ConfigError:

@@ -85,6 +85,13 @@ class GeneratedTools:
         `SandboxMissingError`, `ConflictError` for a name that is taken, `ModelError`, `BudgetError`. Nothing is stored
         then.
         """
+        name = await self.check_request(principal, description, name)
+        made = await self._make(ToolRequest(description, name, permissions), model, report)
+        await self._check_name(principal, made.name)
+        return await self._stage(principal, made, run_id, parent=None)
+
+    async def check_request(self, principal: Principal, description: str, name: str | None) -> str | None:
+        """Returns the name as it will be. Raises what `generate` would raise before it asks a model."""
         _check_description(description)
         if name is not None:
             name = sanitize_identifier(name)
@@ -92,9 +99,7 @@ class GeneratedTools:
         newest = await self._store.list_newest(principal.owner)
         if len(newest) >= MAX_TOOLS:
             raise ConflictError(f"there are {MAX_TOOLS} generated tools; remove one first", agent_id="studio")
-        made = await self._make(ToolRequest(description, name, permissions), model, report)
-        await self._check_name(principal, made.name)
-        return await self._stage(principal, made, run_id, parent=None)
+        return name
 
     async def refine(
         self,
@@ -149,11 +154,18 @@ class GeneratedTools:
         `ConflictError` if it is not staged or its name is taken, `SandboxMissingError`, `ValidationError` if this
         release refuses the code.
         """
-        chosen = await self.get_staged(principal, name, version)
-        return await self._activate(principal, chosen, sha256, "tool.apply")
+        chosen = await self.get_staged(principal, name, version, sha256=sha256)
+        return await self._activate(principal, chosen, "tool.apply")
 
     async def restore(self, principal: Principal, name: str, version: int, *, sha256: str | None = None) -> ToolVersion:
         """Puts a version into use that was in use before. Raises as `apply` does."""
+        chosen = await self.get_restorable(principal, name, version, sha256=sha256)
+        return await self._activate(principal, chosen, "tool.restore")
+
+    async def get_restorable(
+        self, principal: Principal, name: str, version: int, *, sha256: str | None = None
+    ) -> ToolVersion:
+        """Returns a version that was in use. Raises `ConflictError` if it never was or `sha256` is another one."""
         chosen = await self.get(principal, name, version)
         if chosen.state != "applied":
             raise ConflictError(
@@ -161,7 +173,8 @@ class GeneratedTools:
                 agent_id="studio",
                 stage="state",
             )
-        return await self._activate(principal, chosen, sha256, "tool.restore")
+        _check_sha256(chosen, sha256)
+        return chosen
 
     async def discard(self, principal: Principal, name: str, *, version: int | None = None) -> ToolVersion:
         """Discards a staged version. Raises `ConflictError` if it is not staged."""
@@ -175,6 +188,14 @@ class GeneratedTools:
 
         Raises `ConflictError` while rooms name the tool.
         """
+        newest = await self.check_removal(principal, name)
+        async with self._audit.record_before(_make_event("tool.remove", principal, newest)):
+            removed = await self._store.remove(principal.owner, name)
+        await self.refresh()
+        return removed
+
+    async def check_removal(self, principal: Principal, name: str) -> ToolVersion:
+        """Returns the newest version of a tool. Raises `ConflictError` while rooms name it."""
         newest = (await self._store.list_versions(principal.owner, name))[0]
         rooms = self._list_rooms_with(name) if await self.get_active(principal, name) is not None else ()
         if rooms:
@@ -184,10 +205,7 @@ class GeneratedTools:
                 stage="rooms",
                 rooms=[*sorted(rooms)],
             )
-        async with self._audit.record_before(_make_event("tool.remove", principal, newest)):
-            removed = await self._store.remove(principal.owner, name)
-        await self.refresh()
-        return removed
+        return newest
 
     async def list_wider(self, principal: Principal, version: ToolVersion) -> list[str]:
         """Returns what a version may do that the version in use may not; everything if none is in use."""
@@ -262,12 +280,8 @@ class GeneratedTools:
         )
         return await self._store.add(version)
 
-    async def _activate(
-        self, principal: Principal, chosen: ToolVersion, sha256: str | None, action: AuditAction
-    ) -> ToolVersion:
+    async def _activate(self, principal: Principal, chosen: ToolVersion, action: AuditAction) -> ToolVersion:
         principal.require_approval_right()
-        if sha256 is not None and sha256 != chosen.sha256:
-            raise VersionConflictError(f"the tool {chosen.name!r}, version {chosen.version},", chosen.sha256)
         if chosen.sha256 != compute_sha256(chosen.code, chosen.manifest):
             raise ValidationError(f"the stored code of {chosen.name!r} is damaged", "version", recoverable=False)
         await self._check_name(principal, chosen.name, is_new=False)
@@ -295,8 +309,12 @@ class GeneratedTools:
             name: [spec.annotations.model_dump(), spec.requires_approval, spec.tainted] for name, spec in specs.items()
         }
 
-    async def get_staged(self, principal: Principal, name: str, version: int | None) -> ToolVersion:
-        """Returns a staged version; without a number the newest one. Raises `ConflictError` if it is not staged."""
+    async def get_staged(
+        self, principal: Principal, name: str, version: int | None, *, sha256: str | None = None
+    ) -> ToolVersion:
+        """Returns a staged version; without a number the newest one. Raises `ConflictError` if it is not staged or
+        `sha256` is another one.
+        """
         if version is not None:
             chosen = await self.get(principal, name, version)
         else:
@@ -308,6 +326,7 @@ class GeneratedTools:
                 agent_id="studio",
                 stage="state",
             )
+        _check_sha256(chosen, sha256)
         return chosen
 
     async def _check_name(self, principal: Principal, name: str, *, is_new: bool = True) -> None:
@@ -331,6 +350,12 @@ def _check_description(text: str) -> None:
         raise ValidationError(
             f"description: {len(text):,} characters are too many; at most {MAX_DESCRIPTION_CHARS:,}", "description"
         )
+
+
+def _check_sha256(version: ToolVersion, reviewed: str | None) -> None:
+    """Raises `VersionConflictError` if what was reviewed is not this version."""
+    if reviewed is not None and reviewed != version.sha256:
+        raise VersionConflictError(f"the tool {version.name!r}, version {version.version},", version.sha256)
 
 
 def _make_event(action: AuditAction, principal: Principal, version: ToolVersion) -> AuditEvent:

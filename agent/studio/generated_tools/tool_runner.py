@@ -9,6 +9,7 @@ from pydantic import JsonValue, ValidationError
 
 from agent.core.errors import AgentError, ToolError, ToolInputError, ToolOutputError, ToolTimeoutError
 from agent.core.models import JsonObject
+from agent.core.value_faults import describe_faults
 from agent.sandbox.client import Sandbox
 from agent.sandbox.interpreter import MAX_HOST_CALLS, InterpreterPool
 from agent.sandbox.limits import ProgramResult, SandboxLimits
@@ -137,11 +138,7 @@ class ToolRunner:
 
 def describe_problems(error: ValidationError) -> str:
     """Returns what does not fit a model, at most three fields."""
-    parts = []
-    for one in error.errors(include_url=False)[:3]:
-        where = ".".join(str(part) for part in one["loc"])
-        parts.append(f"{where}: {one['msg']}" if where else one["msg"])
-    return "; ".join(parts)[:1_000]
+    return "; ".join(describe_faults(error)[:3])[:1_000]
 
 
 async def _answer(call: JsonValue, call_host: HostCall) -> JsonValue:

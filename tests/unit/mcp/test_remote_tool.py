@@ -1,5 +1,6 @@
 """A foreign tool as ours: what its results and errors are made of."""
 
+from pathlib import Path
 from typing import Any
 
 import mcp_types as types
@@ -7,9 +8,10 @@ import pytest
 
 from agent.core.errors import ToolError
 from agent.core.models import JsonObject
-from agent.tools import ToolContext
+from agent.tools import ToolContext, ToolRegistry
 from mcp_tools.client.config import McpServerConfig
-from mcp_tools.client.remote_tool import McpTool, RemoteCall, find_tool_problem
+from mcp_tools.client.remote_tool import McpTool, RemoteCall, find_tool_problem, make_local_tool_name
+from mcp_tools.client.tool_registration import ToolRegistration
 
 CONTEXT = ToolContext(run_id="run_1", owner="local", idempotency_key="k")
 
@@ -80,3 +82,24 @@ def test_a_tool_that_runs_only_as_a_task_is_left_out() -> None:
             {"name": "t", "inputSchema": {"type": "object"}, "execution": {"taskSupport": support}}
         )
         assert (find_tool_problem(tool) is None) is usable
+
+
+async def test_a_tool_whose_name_here_is_taken_is_left_out_and_reported(tmp_path: Path) -> None:
+    # Long names are cut and end in 24 bits of a hash: a few thousand of them are enough for two that meet.
+    seen: dict[str, str] = {}
+    for number in range(100_000):
+        name = f"{'x' * 60}{number}"
+        other = seen.setdefault(make_local_tool_name("srv", name), name)
+        if other != name:
+            break
+    registration = ToolRegistration(
+        Server(types.CallToolResult(content=[])), registry := ToolRegistry(), tmp_path / "tools.json", None
+    )
+    offers = [types.Tool(name=one, input_schema={"type": "object"}) for one in (other, name, "t")]
+    await registration.update_offers(offers)
+    assert [tool.name for tool in registration.tools] == [other, "t"]
+    assert sorted(spec.name for spec in registry.list_specs()) == sorted([make_local_tool_name("srv", name), "srv__t"])
+    assert f"{name}: its name here" in registration.problems
+    await registration.update_offers(offers[1:])
+    assert [tool.name for tool in registration.tools] == [name, "t"]
+    assert registration.problems == ""

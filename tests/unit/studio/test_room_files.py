@@ -62,6 +62,9 @@ def test_operations_are_undone_in_reverse_order_and_their_errors_are_collected()
     assert undo.rollback_all() == ["gone"]
     assert done == ["last", "first"]
     assert undo.rollback_all() == []
+    undo.register(fail)
+    undo.clear()
+    assert undo.rollback_all() == [], "a change that has succeeded has nothing to undo"
 
 
 @pytest.mark.row("S002-35", "S002-36", "S002-39")

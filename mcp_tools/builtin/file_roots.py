@@ -1,0 +1,185 @@
+"""`FileRoots`: access to files below the configured folders, and to nothing else.
+
+Paths come from models and users. Each component is opened from its parent's descriptor without following links, so
+that no name, link or race leads out of a root. Errors never contain the path of a root.
+"""
+
+import codecs
+import fnmatch
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import islice
+from pathlib import Path, PurePosixPath
+
+from agent.core.errors import ToolDeniedError, ToolInputError
+
+MAX_FILE_BYTES = 10_000_000
+MAX_WALKED_ENTRIES = 20_000
+"""Entries that a listing or search visits before it stops and says so."""
+MAX_SIMILAR = 3
+"""Similar names in the error for a missing file."""
+_SIMILAR = 0.6
+"""The lowest likeness of a similar name, from 0 to 1."""
+_RELATIVE = "give a path relative to a readable folder"
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+
+
+@dataclass(frozen=True, slots=True)
+class FilePath:
+    """A path inside a root: the root and the parts below it."""
+
+    root: Path
+    parts: tuple[str, ...]
+
+    @property
+    def display_path(self) -> str:
+        """The path relative to its root, as people write it."""
+        return "/".join(self.parts) or "."
+
+
+class FileRoots:
+    """The readable folders. A relative path is looked for in each, in order."""
+
+    def __init__(self, roots: tuple[Path, ...]) -> None:
+        self.roots = tuple(root.resolve() for root in roots)
+
+    def candidates(self, path: str) -> list[FilePath]:
+        """Returns where `path` may be. Raises `ToolDeniedError` if it can be in no root."""
+        if "\x00" in path or len(path) > 4000:
+            raise ToolDeniedError("the path is invalid")
+        given = PurePosixPath(path.strip() or ".")
+        if ".." in given.parts:
+            raise ToolDeniedError(f"{path!r} is refused: '..' is not followed; {_RELATIVE}")
+        if not given.is_absolute():
+            return [FilePath(root, given.parts) for root in self.roots]
+        found = [FilePath(root, given.relative_to(root).parts) for root in self.roots if given.is_relative_to(root)]
+        if not found:
+            raise ToolDeniedError(f"{path!r} is outside the readable folders; {_RELATIVE}")
+        return found
+
+    def open(self, path: str) -> tuple[FilePath, int]:
+        """Returns the first existing file or folder of this path and an open descriptor.
+
+        Raises `ToolInputError` with similar names if there is none, and `ToolDeniedError`."""
+        for place in self.candidates(path):
+            try:
+                return place, open_path(place)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError as error:
+                raise ToolDeniedError(f"{path!r} is refused: {_explain_error(error)}") from error
+        similar = ", ".join(self._find_similar(path))
+        hint = f"did you mean {similar}?" if similar else "list_files shows the files"
+        raise ToolInputError(f"there is no file {path!r}; {hint}")
+
+    def walk(self, path: str, pattern: str, *, recursive: bool = True) -> Iterator[tuple[FilePath, os.stat_result]]:
+        """Yields the regular files below `path` whose relative path or name matches `pattern`, in order."""
+        for place in self.candidates(path):
+            try:
+                descriptor = open_path(place)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError as error:
+                raise ToolDeniedError(f"{path!r} is refused: {_explain_error(error)}") from error
+            info = os.fstat(descriptor)
+            if stat.S_ISDIR(info.st_mode):
+                yield from _walk(descriptor, place, pattern, recursive=recursive)
+                continue
+            os.close(descriptor)
+            if stat.S_ISREG(info.st_mode):
+                yield place, info
+
+    def _find_similar(self, path: str) -> list[str]:
+        """Returns the paths of files with a similar name, the most similar first."""
+        wanted = PurePosixPath(path.strip().casefold())
+        ranked: list[tuple[float, str]] = []
+        for place, _ in islice(self.walk("", "*"), MAX_WALKED_ENTRIES):
+            name = PurePosixPath(place.display_path.casefold())
+            likeness = SequenceMatcher(None, wanted.stem, name.stem).ratio()
+            if wanted.stem and (wanted.stem in name.stem or name.stem in wanted.stem):
+                likeness = max(likeness, _SIMILAR)
+            if likeness >= _SIMILAR:
+                ranked.append((-likeness, place.display_path))
+        return [shown for _, shown in sorted(ranked)[:MAX_SIMILAR]]
+
+
+def open_path(place: FilePath) -> int:
+    """Returns an open descriptor: opens each component from its parent's descriptor, and none through a link."""
+    # The operator chose the root, so it may be a link.
+    current = os.open(place.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    for part in place.parts:
+        try:
+            below = os.open(part, _FLAGS, dir_fd=current)
+        finally:
+            os.close(current)
+        current = below
+    return current
+
+
+def _walk(
+    descriptor: int, place: FilePath, pattern: str, *, recursive: bool
+) -> Iterator[tuple[FilePath, os.stat_result]]:
+    try:
+        entries = sorted(os.listdir(descriptor))
+        for name in entries:
+            if name.startswith("."):
+                continue
+            here = FilePath(place.root, (*place.parts, name))
+            try:
+                info = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+                if stat.S_ISDIR(info.st_mode) and recursive:
+                    yield from _walk(
+                        os.open(name, _FLAGS | os.O_DIRECTORY, dir_fd=descriptor), here, pattern, recursive=True
+                    )
+            except OSError:
+                continue  # gone or forbidden since it was listed
+            if stat.S_ISREG(info.st_mode) and (
+                fnmatch.fnmatch(name, pattern) or fnmatch.fnmatch(here.display_path, pattern)
+            ):
+                yield here, info
+    finally:
+        os.close(descriptor)
+
+
+def _explain_error(error: OSError) -> str:
+    return "it is or passes through a symbolic link" if error.errno in (40, 62) else str(error.strerror)
+
+
+def read_text(descriptor: int, shown: str) -> str:
+    """Returns a regular file's text and closes the descriptor. `shown` names the file in errors.
+
+    Raises `ToolInputError` for a folder, a file that is too large, and binary data."""
+    return _decode_text(_read_bytes(descriptor, shown), shown)
+
+
+def _read_bytes(descriptor: int, shown: str) -> bytes:
+    """Returns a regular file's bytes and closes the descriptor."""
+    try:
+        info = os.fstat(descriptor)
+        if not stat.S_ISREG(info.st_mode):
+            raise ToolInputError(
+                f"{shown} is a folder; use list_files" if stat.S_ISDIR(info.st_mode) else f"{shown} is no file"
+            )
+        if info.st_size > MAX_FILE_BYTES:
+            raise ToolInputError(f"{shown} has {info.st_size:,} bytes; the limit is {MAX_FILE_BYTES:,}")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(MAX_FILE_BYTES)
+    finally:
+        os.close(descriptor)
+
+
+def _decode_text(data: bytes, shown: str) -> str:
+    """Returns text: by byte order mark, as UTF-8, else Latin-1. Raises `ToolInputError` for binary data."""
+    for bom, encoding in _BOMS:
+        if data.startswith(bom):
+            return data.decode(encoding, errors="replace")
+    if b"\x00" in data[:8192]:
+        raise ToolInputError(f"{shown} is no text file")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")

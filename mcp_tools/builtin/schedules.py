@@ -1,0 +1,197 @@
+"""`schedule_create`, `schedules_list`, `schedule_remove`: schedules by talking, in rooms that list these tools."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agent.core.errors import BadRequestError, ConflictError, NotFoundError, RoomUnknownError, ToolInputError
+from agent.core.models import LOCAL_OWNER, JsonObject
+from agent.core.principal import Principal
+from agent.schedules.cron import CronTimes
+from agent.schedules.model import parse_spec
+from agent.schedules.service import ScheduleService
+from agent.storage.schedule_store import Schedule
+from agent.tools import READ_ONLY, Tool, ToolAnnotations, ToolContext, ToolResult, TypedTool
+from agent.tools.tool import In, Out
+
+_CREATES = ToolAnnotations(read_only=False, destructive=False, idempotent=False, open_world=False)
+_REMOVES = ToolAnnotations(read_only=False, destructive=True, idempotent=False, open_world=False)
+_REFUSALS = (BadRequestError, ConflictError, NotFoundError, RoomUnknownError)
+SHOWN_TICKS = 3
+
+
+class _Arguments(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class ScheduleOutput(BaseModel):
+    """A schedule. Times are those of its time zone."""
+
+    name: str
+    cron: str
+    timezone: str
+    prompt: str
+    next_ticks: list[str] = Field(description="when it runs next; empty while it is disabled")
+    stopped: str = Field(description="why the gateway has disabled it, if it has")
+
+
+class _ScheduleTool(TypedTool[In, Out]):
+    """The base class: tools over the schedules of the caller. No model may name a webhook: it could send data away."""
+
+    is_opt_in = True
+
+    def __init__(self, get_schedules: Callable[[], ScheduleService]) -> None:
+        super().__init__()
+        self._get_schedules = get_schedules
+
+    async def call(self, args: JsonObject, context: ToolContext) -> ToolResult:
+        """Calls the tool. Raises `ToolInputError` for what the same call cannot avoid."""
+        try:
+            return await super().call(args, context)
+        except _REFUSALS as error:
+            raise ToolInputError(error.message) from error
+
+
+class ScheduleCreateInput(_Arguments):
+    """Arguments of `schedule_create`."""
+
+    name: str = Field(max_length=100, description="letters, digits, dots, hyphens and underscores")
+    cron: str = Field(max_length=200, description="minute hour day-of-month month day-of-week: `0 7 * * mon-fri`")
+    prompt: str = Field(min_length=1, max_length=20_000, description="the request that runs, complete in itself")
+    timezone: str = Field(default="", max_length=100, description="IANA name; empty: the gateway's")
+    room: str = Field(default="", max_length=200, description="the room it runs in; empty: the default room")
+
+
+class ScheduleCreateTool(_ScheduleTool[ScheduleCreateInput, ScheduleOutput]):
+    """Creates a schedule, once a person has allowed it."""
+
+    name = "schedule_create"
+    description = "Run a request at regular times, such as every morning. The user is always asked first."
+    annotations = _CREATES
+    keywords = ("schedule", "cron", "every", "daily")
+    Input = ScheduleCreateInput
+    Output = ScheduleOutput
+
+    def __init__(self, get_schedules: Callable[[], ScheduleService]) -> None:
+        super().__init__(get_schedules)
+        self._spec = replace(self._spec, requires_approval=True)
+
+    async def preflight(self, args: JsonObject, context: ToolContext) -> None:
+        """Raises `ToolInputError` for times and names that cannot be used, before a person is asked."""
+        asked = ScheduleCreateInput.model_validate(args)
+        try:
+            spec = parse_spec(_to_fields(asked))
+            CronTimes(spec.cron, spec.timezone or "UTC")
+        except BadRequestError as error:
+            raise ToolInputError(error.message) from error
+
+    async def run(self, args: ScheduleCreateInput, context: ToolContext) -> ScheduleOutput:
+        """Creates it, to run with the rights of the caller's key."""
+        if context.api_key_id is None and context.owner != LOCAL_OWNER:
+            raise ToolInputError("a token of another issuer expires: schedules need an API key")
+        caller = Principal(context.owner, key_id=context.api_key_id)
+        return _to_output(await self._get_schedules().create(parse_spec(_to_fields(args)), caller))
+
+    def format_text(self, output: ScheduleOutput) -> str:
+        """Returns when it runs."""
+        return f"The schedule {output.name} is set. It runs next at {', '.join(output.next_ticks)} ({output.timezone})."
+
+
+class SchedulesListInput(_Arguments):
+    """Arguments of `schedules_list`: none."""
+
+
+class SchedulesListOutput(BaseModel):
+    """The schedules in order of name."""
+
+    schedules: list[ScheduleOutput]
+
+
+class SchedulesListTool(_ScheduleTool[SchedulesListInput, SchedulesListOutput]):
+    """Lists the schedules of the caller."""
+
+    name = "schedules_list"
+    description = "List the user's schedules with the times at which they run next."
+    annotations = READ_ONLY
+    Input = SchedulesListInput
+    Output = SchedulesListOutput
+
+    async def run(self, args: SchedulesListInput, context: ToolContext) -> SchedulesListOutput:
+        """Lists them."""
+        found = await self._get_schedules().store.list_all(context.owner)
+        return SchedulesListOutput(schedules=[_to_output(one) for one in found])
+
+    def format_text(self, output: SchedulesListOutput) -> str:
+        """Returns one line for each."""
+        lines = [
+            f"- {one.name} (`{one.cron}` {one.timezone}): "
+            + (f"next at {one.next_ticks[0]}" if one.next_ticks else one.stopped or "disabled")
+            for one in output.schedules
+        ]
+        return "\n".join(lines) or "There are no schedules yet."
+
+
+class ScheduleNameInput(_Arguments):
+    """Arguments of `schedule_remove`."""
+
+    name: str = Field(min_length=1, max_length=200, description="the schedule's name")
+
+
+class ScheduleRemoveOutput(BaseModel):
+    """The name of the removed schedule."""
+
+    removed: str
+
+
+class ScheduleRemoveTool(_ScheduleTool[ScheduleNameInput, ScheduleRemoveOutput]):
+    """Removes a schedule."""
+
+    name = "schedule_remove"
+    description = "Remove a schedule of the user. Its runs stay."
+    annotations = _REMOVES
+    Input = ScheduleNameInput
+    Output = ScheduleRemoveOutput
+
+    async def run(self, args: ScheduleNameInput, context: ToolContext) -> ScheduleRemoveOutput:
+        """Removes it."""
+        store = self._get_schedules().store
+        await store.remove(await store.get(context.owner, args.name))
+        return ScheduleRemoveOutput(removed=args.name)
+
+    def format_text(self, output: ScheduleRemoveOutput) -> str:
+        """Returns one sentence."""
+        return f"Removed the schedule {output.removed}."
+
+
+def make_schedule_tools(get_schedules: Callable[[], ScheduleService]) -> tuple[Tool, ...]:
+    """Returns the tools over schedules. `get_schedules` is called when one of them is."""
+    return (ScheduleCreateTool(get_schedules), SchedulesListTool(get_schedules), ScheduleRemoveTool(get_schedules))
+
+
+def _to_fields(args: ScheduleCreateInput) -> dict[str, object]:
+    return {
+        "name": args.name,
+        "cron": args.cron,
+        "prompt": args.prompt,
+        "timezone": args.timezone or None,
+        "room": args.room or None,
+    }
+
+
+def _to_output(schedule: Schedule) -> ScheduleOutput:
+    coming = list[float]()
+    if schedule.next_tick is not None:
+        times = CronTimes(schedule.cron, schedule.timezone)
+        coming = [schedule.next_tick, *times.list_next(schedule.next_tick, SHOWN_TICKS - 1)]
+    zone = ZoneInfo(schedule.timezone)
+    return ScheduleOutput(
+        name=schedule.name,
+        cron=schedule.cron,
+        timezone=schedule.timezone,
+        prompt=str(schedule.work.get("prompt", f"task {schedule.work.get('task_id')}")),
+        next_ticks=[datetime.fromtimestamp(tick, zone).strftime("%Y-%m-%d %H:%M") for tick in coming],
+        stopped=schedule.stopped,
+    )
