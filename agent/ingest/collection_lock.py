@@ -1,11 +1,11 @@
-"""`lock_collection`: one writer at a time per collection, across processes, and a note of what a crash left half
-written."""
+"""`lock_collection`: one writer at a time per collection, across processes, and notes of what a crash left half
+written. A job whose batches several processes read is one writer: they share its id as the holder."""
 
 import asyncio
 import contextlib
 import logging
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from time import monotonic
 
@@ -22,11 +22,14 @@ _POLL_SECONDS = 0.2
 
 
 class CollectionLock:
-    """The right to write into one collection."""
+    """The right to write into one collection. `claim` distinguishes the writers of one `holder`."""
 
-    def __init__(self, documents: DocumentStore, owner: str, collection: str) -> None:
+    def __init__(
+        self, documents: DocumentStore, owner: str, collection: str, *, holder: str = "", claim: str = ""
+    ) -> None:
         self._documents = documents
-        self._holder = secrets.token_hex(8)
+        self._holder = holder or secrets.token_hex(8)
+        self.claim = claim or self._holder
         self.owner = owner
         self.collection = collection
 
@@ -35,17 +38,14 @@ class CollectionLock:
         if not await self._renew():
             raise self._locked_error()
 
-    async def note_pending(self, passages: PassageRange) -> None:
+    async def note_pending(self, passages: Sequence[PassageRange]) -> None:
         """Notes the passages that are about to be written, so that they can be deleted after a crash.
 
         Raises `CollectionLockedError` if the lock was lost, for example by a process that was suspended.
         """
-        if not await self._documents.set_pending(self.owner, self.collection, self._holder, passages):
+        noted = await self._documents.note_pending(self.owner, self.collection, self._holder, self.claim, passages)
+        if not noted:
             raise self._locked_error()
-
-    async def clear_pending(self) -> None:
-        """Deletes the note: nothing is half written."""
-        await self._documents.set_pending(self.owner, self.collection, self._holder, None)
 
     async def release(self) -> None:
         """Releases the lock. If the store fails, the lock expires by itself."""
@@ -74,10 +74,10 @@ class CollectionLock:
 
 @asynccontextmanager
 async def lock_collection(
-    documents: DocumentStore, owner: str, collection: str, *, patience_s: float = 0
+    documents: DocumentStore, owner: str, collection: str, *, patience_s: float = 0, holder: str = ""
 ) -> AsyncIterator[CollectionLock]:
     """Holds the lock of a collection. Raises `CollectionLockedError` if it is not free within `patience_s` seconds."""
-    lock = CollectionLock(documents, owner, collection)
+    lock = CollectionLock(documents, owner, collection, holder=holder)
     until = monotonic() + patience_s
     while True:
         try:

@@ -23,13 +23,16 @@ from agent.ingest.document_processor import DocumentProcessor
 from agent.ingest.dry_run import DryRun
 from agent.ingest.dry_run_report import ValidationReport
 from agent.ingest.index_writer import IndexWriter
-from agent.ingest.ingestion import Ingestion, IngestReport, Progress, SkippedDocument
+from agent.ingest.ingest_report import IngestReport, Progress, SkippedDocument
+from agent.ingest.ingest_resources import IngestResources
+from agent.ingest.ingestion import Ingestion
 from agent.ingest.pipeline import PipelineDAG
 from agent.ingest.pipeline_check import check_pipeline
 from agent.ingest.reindex import Reindexing, ReindexReport
 from agent.ingest.source_files import open_source_file
 from agent.ingest.templates import from_template
-from agent.ingest.uploads import SOURCE_PREFIX, AddedUpload, Uploads, ingest_upload
+from agent.ingest.uploads import SOURCE_PREFIX, AddedUpload, StoredUpload, Uploads, ingest_upload
+from agent.ingest.walk import SourceWalk
 from agent.llm.embedder import Embedder
 from agent.search.documents import Document, DocumentStore
 from agent.search.lexical import LexicalIndex, Passage
@@ -55,8 +58,17 @@ class FoundDocument:
     document: Document
 
 
+@dataclass(frozen=True, slots=True)
+class IngestPlan:
+    """How a source is read into a collection: its row with the pipeline, the connector, the password of PDFs."""
+
+    row: Collection
+    connector: Connector
+    password: SecretStr | None
+
+
 class Library:
-    """The collections of this store. `folder` holds uploads and temporary downloads."""
+    """The collections of this store. `folder` holds temporary downloads."""
 
     def __init__(
         self,
@@ -68,7 +80,7 @@ class Library:
         collections: CollectionStore,
         connectors: Mapping[SourceType, Connector],
         folder: Path,
-        max_upload_bytes: int,
+        uploads: Uploads,
         clock: Callable[[], float],
         audit: AuditLog = NO_AUDIT,
         mode: RetrievalMode = "hybrid_rerank",
@@ -88,7 +100,7 @@ class Library:
         self._clock = clock
         self._retriever = Retriever(lexical, vectors, embedder, collections)
         self._relevance = RelevanceCalibration(self._retriever, lexical)
-        self.uploads = Uploads(folder / "uploads", max_upload_bytes)
+        self.uploads = uploads
         self._adding: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     async def list_collections(self, owner: str) -> dict[str, int]:
@@ -183,28 +195,71 @@ class Library:
         """
         started = monotonic()
         request = source if isinstance(source, ConnectorInput) else _folder_input(source)
-        row = await self._collection_row(owner, collection, pipeline)
-        row = replace(row, sources=(*(one for one in row.sources if one != request), request))
-        connector = select_connector(request, row.pipeline, self._connectors, roots)
-        if password is None and request.password_id is not None:
-            password = await asyncio.to_thread(self._credentials.get_password, request.password_id)
-        report = IngestReport(collection, template=row.pipeline.template)
+        plan = await self.plan_ingest(owner, collection, request, pipeline, roots, password)
+        row, report = plan.row, IngestReport(collection, template=plan.row.pipeline.template)
         async with (
             self._open_writer(owner, collection) as writer,
-            DocumentProcessor(row.pipeline, password) as processor,
+            DocumentProcessor(row.pipeline, plan.password) as processor,
             open_workspace(self._workspaces) as folder,
             track_indexing(self._collections, owner, row, lambda: report.embedder) as mark_started,
         ):
             known = await writer.clean_up(await self._documents.list(owner, collection))
-            walk = Ingestion(request, connector, processor, writer, folder, self._clock, report, mark_started, progress)
+
+            async def keep(document: Document) -> None:
+                await self._documents.put(owner, collection, document)
+
+            walk = SourceWalk(
+                request,
+                plan.connector,
+                processor,
+                folder,
+                report,
+                mark_started,
+                keep,
+                lambda: writer.makes_vectors,
+                progress,
+            )
             try:
-                await walk.run({document.source: document for document in known})
-                await writer.lock.clear_pending()
+                await Ingestion(walk, processor, writer, self._clock).run(
+                    {document.source: document for document in known}
+                )
             except StoreError as error:
                 error.message += f". {report.interruption_note}"
                 raise
         report.seconds = monotonic() - started
         return report
+
+    async def plan_ingest(
+        self,
+        owner: str,
+        collection: str,
+        request: ConnectorInput,
+        pipeline: PipelineDAG | None,
+        roots: Sequence[Path] | None,
+        password: SecretStr | None = None,
+    ) -> IngestPlan:
+        """Returns how a source is read. Raises `BadRequestError` for a pipeline that does not fit it, and
+        `CredentialError` if the password of the source is not there."""
+        row = await self._collection_row(owner, collection, pipeline)
+        row = replace(row, sources=(*(one for one in row.sources if one != request), request))
+        connector = select_connector(request, row.pipeline, self._connectors, roots)
+        if password is None and request.password_id is not None:
+            password = await asyncio.to_thread(self._credentials.get_password, request.password_id)
+        return IngestPlan(row, connector, password)
+
+    @property
+    def resources(self) -> IngestResources:
+        """What ingestions of jobs work with."""
+        return IngestResources(
+            self._documents,
+            self._lexical,
+            self._vectors,
+            self._embedder,
+            self._collections,
+            self.uploads.objects,
+            self._workspaces,
+            self._clock,
+        )
 
     async def reindex(self, owner: str, collection: str, progress: Progress = lambda _, __, ___: None) -> ReindexReport:
         """Rebuilds a collection's terms with this release's rules and its vectors with the current embedder, from
@@ -255,21 +310,27 @@ class Library:
         `ConflictError`, `StoreError`.
         """
         row = await self._collection_row(owner, collection, pipeline)
-        stored = await asyncio.to_thread(self.uploads.store, owner, data)
-        async with self._adding.setdefault((owner, stored.checksum), asyncio.Lock()):
-            try:
-                async with (
-                    self._open_writer(owner, collection, patience_s=LOCK_WAIT_SECONDS) as writer,
-                    DocumentProcessor(row.pipeline) as processor,
-                ):
-                    await writer.clean_up(await self._documents.list(owner, collection))
-                    known = await self._documents.get_by_source(owner, collection, stored.source)
-                    added = await ingest_upload(writer, processor, stored, name, known, at=self._clock())
-                    await writer.lock.clear_pending()
-                    if row.created == 0 or pipeline is not None:
-                        await self._collections.put(owner, row)
-            finally:
-                await self._remove_unused_upload(owner, stored.source)
+        async with open_workspace(self._workspaces) as folder:
+            stored = await asyncio.to_thread(self.uploads.store, owner, data, folder)
+            async with self._adding.setdefault((owner, stored.checksum), asyncio.Lock()):
+                try:
+                    return await self._ingest_upload(owner, row, stored, name, is_changed=pipeline is not None)
+                finally:
+                    await self._remove_unused_upload(owner, stored.source)
+
+    async def _ingest_upload(
+        self, owner: str, row: Collection, stored: StoredUpload, name: str | None, *, is_changed: bool
+    ) -> AddedUpload:
+        """Reads a stored upload into its collection, whose row is stored if it is new or `is_changed`."""
+        async with (
+            self._open_writer(owner, row.name, patience_s=LOCK_WAIT_SECONDS) as writer,
+            DocumentProcessor(row.pipeline) as processor,
+        ):
+            await writer.clean_up(await self._documents.list(owner, row.name))
+            known = await self._documents.get_by_source(owner, row.name, stored.source)
+            added = await ingest_upload(writer, processor, stored, name, known, at=self._clock())
+            if row.created == 0 or is_changed:
+                await self._collections.put(owner, row)
         return added
 
     async def remove_document(

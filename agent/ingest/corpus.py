@@ -13,6 +13,7 @@ from pydantic import Field, ValidationError, field_validator
 from agent.core.errors import BadRequestError
 from agent.core.models import FrozenModel, JsonObject
 from agent.core.surrogates import replace_surrogates
+from agent.core.value_faults import describe_first_fault
 
 TEXT_CHARS = 1_000_000
 """Characters of a document. Larger ones are files, for `stepgate ingest`."""
@@ -135,6 +136,4 @@ def _parse_document(raw: bytes, is_first: bool) -> CorpusDocument | str:
     try:
         return CorpusDocument.model_validate(data)
     except ValidationError as error:
-        fault = error.errors()[0]
-        field_name = ".".join(str(part) for part in fault["loc"])
-        return f"no document: {field_name}: {fault['msg'].removeprefix('Value error, ')}"
+        return f"no document: {describe_first_fault(error)}"

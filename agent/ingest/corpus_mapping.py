@@ -11,6 +11,7 @@ from pydantic import Field, JsonValue, ValidationError, field_validator
 from agent.core.errors import BadRequestError
 from agent.core.models import FrozenModel, JsonObject
 from agent.core.surrogates import replace_surrogates
+from agent.core.value_faults import describe_first_fault
 from agent.ingest.corpus import CorpusDocument
 from agent.ingest.corpus_fields import INDEX_WORDS
 
@@ -85,9 +86,7 @@ def load_mapping(path: Path) -> CorpusMapping:
     try:
         return CorpusMapping.model_validate(data)
     except ValidationError as error:
-        fault = error.errors()[0]
-        name = ".".join(str(part) for part in fault["loc"])
-        raise _mapping_error(path, f"{name}: {fault['msg'].removeprefix('Value error, ')}") from error
+        raise _mapping_error(path, describe_first_fault(error)) from error
 
 
 class RowMapper:
@@ -123,8 +122,7 @@ class RowMapper:
         try:
             return CorpusDocument(doc_id=doc_id, source=self._source, text="\n".join(lines), metadata=metadata)
         except ValidationError as error:
-            fault = error.errors()[0]
-            raise ValueError(f"{fault['loc'][0]}: {fault['msg'].removeprefix('Value error, ')}") from error
+            raise ValueError(describe_first_fault(error)) from error
 
     def value(self, row: JsonObject, name: str) -> str:
         """Returns a row's value as text; empty if it has none."""

@@ -17,13 +17,13 @@ from agent.ingest.document_processor import DocumentProcessor
 from agent.ingest.dry_run_report import FileResult, PipelineFix, ValidationReport, build_report
 from agent.ingest.dry_run_sample import Candidate, Sampler
 from agent.ingest.errors import ConnectorError, ParserUnsupportedError
-from agent.ingest.ingestion import closing_walk
 from agent.ingest.parser_fallbacks import ParserFallback, suggest_fallbacks
 from agent.ingest.parsers import ocr
 from agent.ingest.pipeline import FILE_TYPES, PipelineDAG
 from agent.ingest.pipeline_check import parser_types, source_options
 from agent.ingest.pipeline_diff import diff_pipelines
 from agent.ingest.plugins import ParserOptions, parse_options
+from agent.ingest.walk import closing_walk
 from agent.llm.embedder import Embedder
 from agent.search.models import Chunk, ConnectorInput, FileType
 from agent.text.plurals import format_count

@@ -1,6 +1,7 @@
 """`IngestJobs`: claims waiting jobs and runs them, a few at a time.
 
 A job is an ingestion or a re-index. Both continue where they stopped, so a job whose process died is simply run again.
+A process with room also reads batches of ingestions that other processes have.
 """
 
 import asyncio
@@ -12,12 +13,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 
-from agent.core.errors import AgentError, CollectionLockedError, StoreError
+from agent.core.errors import AgentError, BusyError, CollectionLockedError, NotFoundError, StoreError
 from agent.core.models import JsonObject
 from agent.core.throttled_log import ThrottledLog
 from agent.ingest.collections import Library
+from agent.ingest.file_locations import is_visible
+from agent.ingest.job_ingestion import BatchesFailedError, JobIngestion
 from agent.ingest.jobs import Job, JobOutcome, JobProgress, JobRequest, JobStore, reindex_report_to_json, report_to_json
-from agent.storage.leases import keep_renewed
+from agent.storage.leases import LeaseLostError, hold_lease, keep_renewed
 
 log = logging.getLogger(__name__)
 
@@ -27,8 +30,10 @@ LEASE_SECONDS = 30.0
 """How long a dead process keeps its job."""
 HEARTBEAT_SECONDS = 1.0
 """How often a job reports progress and renews its lease."""
-POLL_SECONDS = 5.0
-"""How often a process looks for jobs of dead processes; its own start at once."""
+POLL_SECONDS = 2.0
+"""How often a process looks for jobs of dead processes and for batches of others; its own jobs start at once."""
+DUE_JOBS = 20
+"""Jobs of others that a process with room looks at."""
 ATTEMPTS = 3
 """A job that ended its process this often is given up."""
 
@@ -45,6 +50,7 @@ class IngestJobs:
         self._finished_event = asyncio.Event()
         self._loop: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._here: set[str] = set()
 
     def start(self) -> None:
         """Starts to claim jobs, waiting and new ones."""
@@ -82,12 +88,8 @@ class IngestJobs:
         while True:
             self._wake.clear()
             try:
-                while len(self._tasks) < CONCURRENT_JOBS and (
-                    job := await self.store.claim(self._worker, LEASE_SECONDS)
-                ):
-                    task = asyncio.create_task(self._run_job(job), name=job.id)
-                    self._tasks.add(task)
-                    task.add_done_callback(self._on_done)
+                while len(self._tasks) < CONCURRENT_JOBS and await self._start_next():
+                    pass
                 trouble.record_recovery()
             except StoreError as error:
                 trouble.record_failure(error.message, error.code)
@@ -95,8 +97,45 @@ class IngestJobs:
                 async with asyncio.timeout(POLL_SECONDS):
                     await self._wake.wait()
 
+    async def _start_next(self) -> bool:
+        """Starts a job, or helps with one of another process. Returns False if there is nothing to do."""
+        job = await self.store.claim(self._worker, LEASE_SECONDS, self._can_do)
+        work = self._run_job
+        if job is None:
+            job, work = await self._find_job_to_help(), self._help
+        if job is None:
+            return False
+        self._here.add(job.id)
+        task = asyncio.create_task(work(job), name=job.id)
+        self._tasks.add(task)
+        task.add_done_callback(self._on_done)
+        return True
+
+    def _can_do(self, job: Job) -> bool:
+        """Whether this process sees the files of a job that was begun. What is not local can be fetched again."""
+        is_local = job.request.source is not None and job.request.source.source_type == "local"
+        return not is_local or is_visible(job.place, self._library.resources.objects, self._roots)
+
+    async def _find_job_to_help(self) -> Job | None:
+        for owner, job_id, place in await self.store.batches.list_due_jobs(DUE_JOBS):
+            is_new = job_id not in self._here
+            if is_new and await asyncio.to_thread(is_visible, place, self._library.resources.objects, self._roots):
+                with contextlib.suppress(NotFoundError):  # deleted just now
+                    return await self.store.get(owner, job_id)
+        return None
+
+    async def _help(self, job: Job) -> None:
+        try:
+            await self._make_ingestion(job).help()
+        except* AgentError as errors:
+            log.warning("%s is left to others: %s", job.id, errors.exceptions[0])
+
+    def _make_ingestion(self, job: Job) -> JobIngestion:
+        return JobIngestion(self._library, self.store, job, self._worker, self._roots)
+
     def _on_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
+        self._here.discard(task.get_name())
         self._wake.set()
         self._finished_event.set()
         self._finished_event = asyncio.Event()
@@ -105,10 +144,10 @@ class IngestJobs:
 
     async def _run_job(self, job: Job) -> None:
         """Runs one job to its end, or puts it back into the queue."""
-        latest = _LatestProgress()
+        latest = _LatestProgress(job.walked)
         try:
             outcome = await self._run_with_lease(job, latest)
-        except _LeaseLostError:
+        except (LeaseLostError, BusyError):
             log.warning("%s goes on in another process", job.id)
             return
         except asyncio.CancelledError:
@@ -118,12 +157,15 @@ class IngestJobs:
             log.info("%s waits: %s", job.id, error.message)
             await self.store.requeue(job, self._worker, "queued", POLL_SECONDS)
             return
+        except BatchesFailedError as error:
+            outcome = JobOutcome(failure=error.failure)
         except AgentError as error:
             outcome = JobOutcome(failure=error.to_failure())
         except Exception:  # the border of a task: a defect ends this job, and no other
             log.exception("%s ended by a defect", job.id)
             outcome = JobOutcome(failure=AgentError("a defect of Stepgate ended this job; the log has it").to_failure())
         await self.store.finish(job, self._worker, latest.progress, outcome)
+        await self._make_ingestion(job).remove_traces()
 
     async def _run_with_lease(self, job: Job, latest: "_LatestProgress") -> JobOutcome:
         """Runs the job while this process holds its lease."""
@@ -134,17 +176,8 @@ class IngestJobs:
                 agent_id="library",
                 current=latest.progress.current or job.progress.current,
             )
-        work = asyncio.create_task(self._execute(job, latest))
-        renewal = asyncio.create_task(self._renew_lease(job, latest))
-        try:
-            await asyncio.wait({work, renewal}, return_when=asyncio.FIRST_COMPLETED)
-            if not work.done():
-                raise _LeaseLostError
-            return JobOutcome(report=work.result())
-        finally:
-            work.cancel()
-            renewal.cancel()
-            await asyncio.wait({work, renewal})
+        report = await hold_lease(self._execute(job, latest), self._renew_lease(job, latest))
+        return JobOutcome(report=report)
 
     async def _execute(self, job: Job, latest: "_LatestProgress") -> JsonObject:
         """Does what the job asks for; returns its report."""
@@ -153,14 +186,7 @@ class IngestJobs:
             return reindex_report_to_json(
                 await self._library.reindex(job.owner, job.collection, progress=latest.update)
             )
-        report = await self._library.ingest(
-            job.owner,
-            job.collection,
-            request.source,
-            pipeline=request.pipeline,
-            roots=self._roots,
-            progress=latest.update,
-        )
+        report = await self._make_ingestion(job).run(latest.update)
         return report_to_json(report)
 
     async def _renew_lease(self, job: Job, latest: "_LatestProgress") -> None:
@@ -172,16 +198,13 @@ class IngestJobs:
         await keep_renewed(renew, name=job.id, every_s=HEARTBEAT_SECONDS)
 
 
-class _LeaseLostError(Exception):
-    """Raised when another worker has claimed the job."""
-
-
 class _LatestProgress:
-    """The latest progress of a job."""
+    """The latest progress of a job, without its batches. It goes on from that of an earlier process."""
 
-    def __init__(self) -> None:
-        self.progress = JobProgress()
+    def __init__(self, progress: JobProgress) -> None:
+        self.progress = progress
 
     def update(self, current: str, done: int, total: int | None) -> None:
         """Implements `Progress`."""
-        self.progress = JobProgress(current=current, done=done, total=total)
+        total = total if total is not None else self.progress.total
+        self.progress = JobProgress(current=current, done=max(done, self.progress.done), total=total)

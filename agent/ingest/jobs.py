@@ -1,9 +1,10 @@
 """`JobStore`: background ingestions and re-indexings. They survive the process that runs them."""
 
+import asyncio
 import json
 import secrets
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 from pydantic import Field
@@ -11,7 +12,8 @@ from pydantic import Field
 from agent.core.errors import AgentFailure, BusyError, NotFoundError
 from agent.core.models import FrozenModel, JsonObject
 from agent.core.surrogates import replace_surrogates
-from agent.ingest.ingestion import IngestReport
+from agent.ingest.batches import BatchStore
+from agent.ingest.ingest_report import IngestReport
 from agent.ingest.pipeline import PipelineDAG
 from agent.ingest.reindex import ReindexReport
 from agent.search.models import ConnectorInput
@@ -25,13 +27,15 @@ KEPT_SECONDS = 30 * 86_400
 MAX_WAITING = 100
 """Unfinished jobs of one owner. More indicates a loop in a client."""
 MAX_SKIPPED_KEPT = 1_000
-_COLUMNS = "id, owner, collection, status, request, progress, outcome, attempts, until, created, updated"
+_COLUMNS = (
+    "id, owner, collection, status, request, progress, outcome, attempts, until, created, updated, place, walk, batched"
+)
 # Made of constants only.
 _INSERT = (
     "INSERT INTO jobs (id, owner, collection, status, request, progress, outcome, attempts, worker, until, created, "  # noqa: S608
     f"updated) VALUES (?,?,?,'queued',?,?,?,0,'',0,?,?) RETURNING {_COLUMNS}"
 )
-_DUE = f"SELECT id FROM jobs WHERE {UNFINISHED} AND until < ? ORDER BY created, id LIMIT 20"  # noqa: S608
+_DUE = f"SELECT {_COLUMNS} FROM jobs WHERE {UNFINISHED} AND until < ? ORDER BY created, id LIMIT {MAX_WAITING}"  # noqa: S608
 _CLAIM = (
     "UPDATE jobs SET status = 'running', worker = ?, until = ?, attempts = attempts + 1, updated = ? "  # noqa: S608
     f"WHERE id = ? AND {UNFINISHED} AND until < ? RETURNING {_COLUMNS}"
@@ -54,6 +58,24 @@ class JobProgress(FrozenModel):
     total: int | None = None
 
 
+class WalkResult(FrozenModel):
+    """What a finished walk has found besides the documents of its batches.
+
+    `skipped` are names, error codes and reasons, `vanished` the sources that are no longer there.
+    """
+
+    unchanged: int = 0
+    left_out: int = 0
+    skipped: tuple[tuple[str, str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+    vanished: tuple[str, ...] = ()
+
+    @property
+    def processed_count(self) -> int:
+        """How many documents were found that stand in no batch."""
+        return self.unchanged + self.left_out + len(self.skipped)
+
+
 class JobOutcome(FrozenModel):
     """The end of a job: a report or a failure."""
 
@@ -63,7 +85,10 @@ class JobOutcome(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job. Times are UTC seconds since 1970."""
+    """A job. Times are UTC seconds since 1970.
+
+    `place` tells where its files lie (`file_locations.py`); `walk` is None until the walk of its source has ended.
+    """
 
     id: str
     owner: str
@@ -75,6 +100,10 @@ class Job:
     attempts: int
     created: float
     updated: float
+    place: str = ""
+    walk: WalkResult | None = None
+    walked: JobProgress = field(default_factory=JobProgress)
+    """The progress without the documents of batches."""
 
     @property
     def is_finished(self) -> bool:
@@ -88,6 +117,7 @@ class JobStore:
     def __init__(self, statements: SqlClient, clock: Callable[[], float]) -> None:
         self._statements = statements
         self._clock = clock
+        self.batches = BatchStore(statements, clock)
 
     async def create(self, owner: str, collection: str, request: JobRequest) -> Job:
         """Creates a job with status `queued`. Raises `BusyError` if the owner has too many waiting."""
@@ -127,16 +157,19 @@ class JobStore:
         query = f"SELECT {_COLUMNS} FROM jobs WHERE owner = ? ORDER BY created DESC, id LIMIT ?"  # noqa: S608 - as above
         return [self._job_from_row(row) for row in await self._statements.read(query, owner, limit)]
 
-    async def claim(self, worker: str, seconds: float) -> Job | None:
-        """Claims the oldest free job for `seconds`; returns None if there is none."""
+    async def claim(self, worker: str, seconds: float, can_do: Callable[[Job], bool] = lambda _: True) -> Job | None:
+        """Claims the oldest free job that this process can do for `seconds`; returns None if there is none."""
         now = self._clock()
-        for (job_id,) in await self._statements.read(_DUE, now):
+        for row in await self._statements.read(_DUE, now):
+            due = self._job_from_row(row)
+            if due.place and not await asyncio.to_thread(can_do, due):
+                continue
             rows = await self._statements.write(
                 _CLAIM,
                 worker,
                 now + seconds,
                 now,
-                job_id,
+                due.id,
                 now,
             )
             if rows:
@@ -156,6 +189,20 @@ class JobStore:
             worker,
         )
         return bool(rows)
+
+    async def set_place(self, job: Job, worker: str, place: str) -> None:
+        """Stores where the files of a job lie. Raises `BusyError` if another worker holds the job."""
+        await self._update(job, worker, "place = ?", place)
+
+    async def set_walk(self, job: Job, worker: str, walk: WalkResult) -> None:
+        """Stores the end of a job's walk. Raises `BusyError` if another worker holds the job."""
+        await self._update(job, worker, "walk = ?", replace_surrogates(walk.model_dump_json()))
+
+    async def count_batched(self, job_id: str) -> int:
+        """Returns how many documents of a job are in batches, done or not."""
+        query = "SELECT coalesce(sum(documents), 0) FROM job_batches WHERE job_id = ?"
+        ((count,),) = await self._statements.read(query, job_id)
+        return int(count)
 
     async def finish(self, job: Job, worker: str, progress: JobProgress, outcome: JobOutcome) -> None:
         """Stores the end of a job."""
@@ -182,19 +229,34 @@ class JobStore:
             worker,
         )
 
+    async def _update(self, job: Job, worker: str, change: str, value: str) -> None:
+        rows = await self._statements.write(
+            f"UPDATE jobs SET {change} WHERE id = ? AND worker = ? AND status = 'running' RETURNING id",  # noqa: S608
+            value,
+            job.id,
+            worker,
+        )
+        if not rows:
+            raise BusyError(f"{job.id} goes on in another process", agent_id="library")
+
     def _job_from_row(self, row: Row) -> Job:
-        job_id, owner, collection, status, request, progress, outcome, attempts, until, created, updated = row
+        job_id, owner, collection, status, request, progress, outcome, attempts, until, created, updated = row[:11]
+        place, walk, batched = row[11:]
+        walked = JobProgress.model_validate_json(progress)
         return Job(
             id=job_id,
             owner=owner,
             collection=collection,
             status="interrupted" if status == "running" and until < self._clock() else status,
             request=JobRequest.model_validate_json(request),
-            progress=JobProgress.model_validate_json(progress),
+            progress=walked.model_copy(update={"done": walked.done + int(batched)}),
             outcome=JobOutcome.model_validate_json(outcome),
             attempts=attempts,
             created=created,
             updated=updated,
+            place=place or "",
+            walk=WalkResult.model_validate_json(walk) if walk else None,
+            walked=walked,
         )
 
 

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from agent.core.errors import BadRequestError
 from agent.core.models import JsonObject
+from agent.core.value_faults import describe_faults
 from agent.ingest.pipeline import FILE_TYPES, STAGES, NodeKind, PipelineDAG, PipelineNode, Route, fingerprint
 from agent.ingest.plugins import (
     SourceOptions,
@@ -40,7 +41,7 @@ def parse_pipeline(data: JsonObject | str) -> PipelineDAG:
             data = json.loads(data)
         pipeline = PipelineDAG.model_validate(data)
     except ValidationError as error:
-        raise PipelineInvalidError([_format_error(fault["loc"], fault["msg"]) for fault in error.errors()]) from error
+        raise PipelineInvalidError(describe_faults(error)) from error
     except json.JSONDecodeError as error:
         raise PipelineInvalidError([f"it is no JSON: {error.msg} at line {error.lineno}"]) from error
     except RecursionError as error:
@@ -198,8 +199,3 @@ def _next_stage(kind: NodeKind) -> NodeKind | None:
 
 def _ids(nodes: Sequence[PipelineNode]) -> str:
     return ", ".join(node.id for node in nodes)
-
-
-def _format_error(place: tuple[str | int, ...], message: str) -> str:
-    where = ".".join(str(part) for part in place)
-    return f"{where}: {message}" if where else message

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
-from typing import Annotated, NamedTuple, Self, TypeVar
+from typing import Annotated, Any, NamedTuple, Self, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from agent.core.errors import BadRequestError, NotFoundError
 from agent.core.models import FrozenModel, JsonObject
+from agent.core.value_faults import describe_fault, describe_first_fault
 from agent.ingest.chunkers import (
     Chunker,
     FixedChunker,
@@ -229,7 +230,7 @@ def find_option_problems(kind: NodeKind, name: str, options: JsonObject) -> list
     try:
         known.options.model_validate(options)
     except ValidationError as error:
-        return [_option_problem(kind, name, fault["loc"], fault["msg"], known.options) for fault in error.errors()]
+        return [_option_problem(kind, name, fault, known.options) for fault in error.errors()]
     return []
 
 
@@ -258,18 +259,18 @@ def make_chunker(name: str, options: JsonObject | None = None) -> Chunker:
     try:
         return make(options or {})
     except ValidationError as error:
-        problem = error.errors()[0]
-        where = ".".join(str(part) for part in problem["loc"]) or "options"
-        raise BadRequestError(f"chunker {name}: {where}: {problem['msg']}", agent_id="chunker", param=where) from error
+        where = ".".join(str(part) for part in error.errors()[0]["loc"]) or "options"
+        message = f"chunker {name}: {describe_first_fault(error, 'options')}"
+        raise BadRequestError(message, agent_id="chunker", param=where) from error
 
 
 def _names(kind: NodeKind) -> list[str]:
     return [name for name, plugin in _PLUGINS.items() if plugin.kind == kind]
 
 
-def _option_problem(kind: str, name: str, place: tuple[str | int, ...], message: str, model: type[BaseModel]) -> str:
-    where = ".".join(str(part) for part in place) or "options"
-    if message == "Extra inputs are not permitted":
+def _option_problem(kind: str, name: str, fault: Mapping[str, Any], model: type[BaseModel]) -> str:
+    where = ".".join(str(part) for part in fault["loc"]) or "options"
+    if fault["type"] == "extra_forbidden":
         taken = ", ".join(model.model_fields) or "none"
         return f"{kind} {name} does not take the option {where!r}; it takes {taken}"
-    return f"{kind} {name}: option {where!r}: {message.removeprefix('Value error, ')}"
+    return f"{kind} {name}: option {where!r}: {describe_fault(fault)}"

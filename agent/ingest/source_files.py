@@ -4,6 +4,7 @@ import errno
 import hashlib
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,7 +22,9 @@ def open_source_file(document: Document, uploads: Uploads, owner: str) -> Binary
     Raises `NotFoundError` if the file is not on this machine or is gone, `ConflictError` if it changed since it was
     read.
     """
-    path = _path(document, uploads, owner)
+    if document.source.startswith(SOURCE_PREFIX):
+        return _open_upload(document, uploads, owner)
+    path = _path(document)
     try:
         descriptor = os.open(path, _FLAGS)
     except OSError as error:
@@ -31,6 +34,26 @@ def open_source_file(document: Document, uploads: Uploads, owner: str) -> Binary
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise NotFoundError(f"{document.name} is no file any more", agent_id="library")
+    except BaseException:
+        file.close()
+        raise
+    return _check_unchanged(file, document)
+
+
+def _open_upload(document: Document, uploads: Uploads, owner: str) -> BufferedReader:
+    try:
+        file = uploads.open(owner, document.source.removeprefix(SOURCE_PREFIX))
+    except NotFoundError as error:
+        raise NotFoundError(
+            f"{document.name} cannot be opened any more: {error.message}", agent_id="library"
+        ) from error
+    return _check_unchanged(file, document)
+
+
+def _check_unchanged(file: BufferedReader, document: Document) -> BufferedReader:
+    """Returns the file at its start. Raises `ConflictError`, and closes it, if its bytes are not those that were
+    read."""
+    try:
         if hashlib.file_digest(file, "sha256").hexdigest() != document.checksum:
             raise ConflictError(
                 f"{document.name} has changed since it was read; read it again to cite what it says now",
@@ -43,9 +66,7 @@ def open_source_file(document: Document, uploads: Uploads, owner: str) -> Binary
     return file
 
 
-def _path(document: Document, uploads: Uploads, owner: str) -> Path:
-    if document.source.startswith(SOURCE_PREFIX):
-        return uploads.path(owner, document.source.removeprefix(SOURCE_PREFIX))
+def _path(document: Document) -> Path:
     path = Path(document.source)
     # Two slashes begin the source of a file whose name is no text; the name cannot be recovered from it.
     if document.source_type != "local" or not path.is_absolute() or document.source.startswith("//"):

@@ -1,32 +1,37 @@
 """`Uploads`: uploaded files, stored by checksum, so that what was cited can be opened later.
 
-Nothing that a sender names becomes part of a path: folders are named by owner (hashed if unsafe), files by SHA-256.
+Nothing that a sender names becomes part of a name there: it is made of the owner (hashed if unsafe) and the SHA-256.
 """
 
 import asyncio
-import errno
 import hashlib
 import os
 import re
 import secrets
-import shutil
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import BinaryIO
 
-from agent.core.errors import StoreError, StoreFullError, TooLargeError
+from agent.core.errors import TooLargeError
 from agent.ingest.document_processor import DocumentProcessor, ProcessedDocument
 from agent.ingest.errors import ParserError, ParserUnsupportedError
-from agent.ingest.index_writer import IndexWriter
+from agent.ingest.index_writer import IndexWriter, PreparedDocument
 from agent.ingest.local_files import TYPES
 from agent.ingest.parsers.draft import LOST_CHARACTERS
 from agent.ingest.parsers.sniff import detect_kind
 from agent.ingest.pipeline import FILE_TYPES
 from agent.search.documents import Document
 from agent.search.models import FileType
+from agent.storage.objects import ObjectStore
+from agent.storage.objects.folder import to_store_error, writing
 
 SOURCE_PREFIX = "upload:"
 """Prefix of an uploaded document's source id; its checksum follows."""
+UPLOADS = "uploads"
+"""First part of the names of uploads among the objects."""
+FETCHED = "fetched"
+"""First part of the names of files between the walk of a job and the reading of their batch."""
 NAME_CHARS = 200
 _OWNER = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -38,7 +43,7 @@ _TEXTS: tuple[FileType, ...] = ("html", "csv", "md", "txt", "eml")
 
 @dataclass(frozen=True, slots=True)
 class StoredUpload:
-    """A stored upload."""
+    """A stored upload. `path` is a copy of it in the workspace of the request, from which it is parsed."""
 
     path: Path
     checksum: str
@@ -60,55 +65,61 @@ class AddedUpload:
 
 
 class Uploads:
-    """The uploaded files below a folder. Methods block: call them in a thread."""
+    """The uploaded files in a store of objects. Methods block: call them in a thread."""
 
-    def __init__(self, folder: Path, max_bytes: int) -> None:
-        self._folder = folder
+    def __init__(self, objects: ObjectStore, max_bytes: int) -> None:
+        self.objects = objects
         self._max_bytes = max_bytes
 
-    def store(self, owner: str, data: BinaryIO) -> StoredUpload:
-        """Stores the bytes; equal bytes are one file. Raises `TooLargeError`, `StoreFullError`, `StoreError`."""
-        folder = self._folder / _owner_folder(owner)
-        part = folder / f".part-{secrets.token_hex(8)}"
+    def store(self, owner: str, data: BinaryIO, workspace: Path) -> StoredUpload:
+        """Stores the bytes; equal bytes are one object. They are received in `workspace` first, so that a sender who
+        breaks off leaves nothing. Raises `TooLargeError`, `StoreFullError`, `StoreError`.
+        """
+        part = workspace / f"part-{secrets.token_hex(8)}"
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            try:
-                checksum, size = self._copy(data, part)
-                path = folder / checksum
-                part.replace(path)
-            finally:
-                part.unlink(missing_ok=True)
+            with writing(part) as file:
+                checksum, size = self._copy(data, file)
+            path = part.replace(workspace / checksum)
         except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise StoreFullError("the disk of the data folder is full; free space and send it again") from error
-            raise StoreError(f"the upload cannot be kept in {folder}: {error.strerror}") from error
+            raise to_store_error(error, str(workspace)) from error
+        self.objects.put(self.name(owner, checksum), path)
         return StoredUpload(path, checksum, size)
 
-    def path(self, owner: str, checksum: str) -> Path:
-        """Returns the path of these bytes. Raises ValueError for an invalid checksum."""
-        if not _SHA256.fullmatch(checksum):
-            raise ValueError(f"{checksum!r} is no SHA-256")
-        return self._folder / _owner_folder(owner) / checksum
+    def open(self, owner: str, checksum: str) -> BufferedReader:
+        """Opens these bytes. Raises ValueError for an invalid checksum, `NotFoundError`, `StoreError`."""
+        return self.objects.open(self.name(owner, checksum))
 
     def remove(self, owner: str, checksum: str) -> None:
         """Deletes these bytes; deleting missing ones is no error."""
-        self.path(owner, checksum).unlink(missing_ok=True)
+        self.objects.delete(self.name(owner, checksum))
 
     def remove_owner(self, owner: str) -> None:
         """Deletes everything an owner uploaded."""
-        shutil.rmtree(self._folder / _owner_folder(owner), ignore_errors=True)
+        for top in (UPLOADS, FETCHED):
+            self.objects.delete_all(f"{top}/{_owner_folder(owner)}")
 
-    def _copy(self, data: BinaryIO, part: Path) -> tuple[str, int]:
+    @staticmethod
+    def fetched_name(owner: str, job_id: str) -> str:
+        """Returns the first parts of the names of files that a job has fetched and not read yet."""
+        return f"{FETCHED}/{_owner_folder(owner)}/{job_id}"
+
+    @staticmethod
+    def name(owner: str, checksum: str) -> str:
+        """Returns the name of the object that holds these bytes. Raises ValueError for an invalid checksum."""
+        if not _SHA256.fullmatch(checksum):
+            raise ValueError(f"{checksum!r} is no SHA-256")
+        return f"{UPLOADS}/{_owner_folder(owner)}/{checksum}"
+
+    def _copy(self, data: BinaryIO, file: BinaryIO) -> tuple[str, int]:
         digest, size = hashlib.sha256(), 0
-        with part.open("xb") as file:
-            while piece := data.read(_PIECE):
-                size += len(piece)
-                if size > self._max_bytes:
-                    raise TooLargeError(f"the file is larger than {self._max_bytes:,} bytes (AGENT_MAX_UPLOAD_BYTES)")
-                digest.update(piece)
-                file.write(piece)
-            file.flush()
-            os.fsync(file.fileno())
+        while piece := data.read(_PIECE):
+            size += len(piece)
+            if size > self._max_bytes:
+                raise TooLargeError(f"the file is larger than {self._max_bytes:,} bytes (AGENT_MAX_UPLOAD_BYTES)")
+            digest.update(piece)
+            file.write(piece)
+        file.flush()
+        os.fsync(file.fileno())
         return digest.hexdigest(), size
 
 
@@ -168,9 +179,8 @@ async def ingest_upload(
         at=at,
     )
     route = processor.find_route(file_type)
-    placed = await writer.write_document(
-        document, made.chunks, known, vectors=route is not None and route.wants_vectors
-    )
+    prepared = PreparedDocument(document, made.chunks, known, route is not None and route.wants_vectors)
+    (placed,) = await writer.write_documents(await writer.embed_documents([prepared]))
     return AddedUpload(placed, is_new=True, note=writer.vector_failure)
 
 

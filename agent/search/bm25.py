@@ -4,7 +4,6 @@
 """
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from itertools import compress
 
@@ -35,29 +34,40 @@ def compute_coverage_weight(passages: int, matching: int) -> float:
     return compute_idf(passages + BACKGROUND_PASSAGES, matching + BACKGROUND_HOLDING)
 
 
-def score_passage(result: LexicalResult, indexed: IndexedPassage) -> LexicalHit | None:
-    """Returns the hit of a passage, or None if it contains none of the query terms. Its terms may be variants."""
-    titles, texts = _count_terms(result, indexed.title_terms), _count_terms(result, indexed.text_terms)
-    held = titles.keys() | texts.keys()
-    if not held:
-        return None
-    title_factor = TITLE_WEIGHT / _normalize_length(len(indexed.title_terms), result.mean_lengths[0], TITLE_B)
-    text_factor = 1 / _normalize_length(len(indexed.text_terms), result.mean_lengths[1], TEXT_B)
-    score = 0.0
-    for term in result.idf:  # in the order of the query, so that equal passages have equal scores to the last bit
-        if term in held:
-            count = titles[term] * title_factor + texts[term] * text_factor
-            score += result.idf[term] * count * (BM25_K1 + 1) / (count + BM25_K1)
-    total = sum(result.weights.values()) or 1.0
-    coverage = min(1.0, sum(result.weights[term] for term in result.idf if term in held) / total)
-    return LexicalHit(indexed, score, coverage, len(held) == len(result.idf))
+class PassageScorer:
+    """Scores passages for one search. What only depends on the search is computed once."""
 
+    def __init__(self, result: LexicalResult) -> None:
+        self._result = result
+        self._known = result.idf.keys() | result.variants.keys()
+        self._total_weight = sum(result.weights.values()) or 1.0
 
-def _count_terms(result: LexicalResult, terms: Sequence[str]) -> Counter[str]:
-    """Returns how often each query term stands in the terms of a passage."""
-    known = result.idf.keys() | result.variants.keys()
-    # Few terms of a passage are query terms; `compress` skips the others without executing Python code for each.
-    return Counter(result.variants.get(term, term) for term in compress(terms, map(known.__contains__, terms)))
+    def score(self, indexed: IndexedPassage) -> LexicalHit | None:
+        """Returns the hit of a passage, or None if it contains none of the query terms. Its terms may be variants."""
+        result = self._result
+        titles, texts = self._count_terms(indexed.title_terms), self._count_terms(indexed.text_terms)
+        if not titles and not texts:
+            return None
+        title_factor = TITLE_WEIGHT / _normalize_length(len(indexed.title_terms), result.mean_lengths[0], TITLE_B)
+        text_factor = 1 / _normalize_length(len(indexed.text_terms), result.mean_lengths[1], TEXT_B)
+        score, coverage, held = 0.0, 0.0, 0
+        for term, idf in result.idf.items():  # in the order of the query, so that equal passages have equal scores
+            count = titles.get(term, 0) * title_factor + texts.get(term, 0) * text_factor
+            if count:
+                held += 1
+                score += idf * count * (BM25_K1 + 1) / (count + BM25_K1)
+                coverage += result.weights[term]
+        return LexicalHit(indexed, score, min(1.0, coverage / self._total_weight), held == len(result.idf))
+
+    def _count_terms(self, terms: Sequence[str]) -> dict[str, int]:
+        """Returns how often each query term stands in the terms of a passage."""
+        counts: dict[str, int] = {}
+        variants = self._result.variants
+        # Few terms of a passage are query terms; `compress` skips the others without executing Python code for each.
+        for term in compress(terms, map(self._known.__contains__, terms)):
+            meant = variants.get(term, term)
+            counts[meant] = counts.get(meant, 0) + 1
+        return counts
 
 
 def _normalize_length(count: int, mean: float, share: float) -> float:

@@ -1,4 +1,4 @@
-"""`DocumentStore`: the documents of each collection, and the lock of its writer.
+"""`DocumentStore`: the documents of each collection, the lock of its writer, and what may be half written.
 
 The passages are stored in the indexes.
 """
@@ -6,12 +6,13 @@ The passages are stored in the indexes.
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
 
 from agent.core.surrogates import replace_surrogates
 from agent.search.models import FileType, SourceType
-from agent.storage.sql import SqlClient
+from agent.storage.sql import SqlClient, SqlStatement
 
 
 class PassageRange(NamedTuple):
@@ -24,6 +25,13 @@ class PassageRange(NamedTuple):
     def chunk_ids(self) -> list[str]:
         """The chunk ids of the passages."""
         return [f"{self.document_id}.{number}" for number in range(self.amount)]
+
+
+class PendingPassages(NamedTuple):
+    """Passages that may be half written, and the claim of their writer."""
+
+    passages: PassageRange
+    claim: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +124,29 @@ class DocumentStore:
         )
         return {str(row[0]): Document.from_json(row[1]) for row in rows}
 
+    async def find_current_ids(self, owner: str, collection: str, document_ids: Sequence[str]) -> AbstractSet[str]:
+        """Returns which of these ids are those of documents."""
+        if not document_ids:
+            return frozenset()
+        rows = await self._statements.read(
+            "SELECT document_id FROM documents WHERE owner = ? AND collection = ? "  # noqa: S608 - question marks only
+            f"AND document_id IN ({','.join('?' * len(document_ids))})",
+            owner,
+            replace_surrogates(collection),
+            *document_ids,
+        )
+        return {str(row[0]) for row in rows}
+
+    async def list_with_stale(self, owner: str, collection: str) -> "Sequence[Document]":
+        """Returns the documents that replaced others whose passages may still be there."""
+        rows = await self._statements.read(
+            "SELECT data FROM documents WHERE owner = ? AND collection = ? AND data LIKE ?",
+            owner,
+            replace_surrogates(collection),
+            '%"stale": [[%',
+        )
+        return [one for row in rows if (one := Document.from_json(row[0])).stale]
+
     async def count_collections_with(self, owner: str, source: str, checksum: str) -> int:
         """Returns how many of an owner's collections hold these bytes of a source."""
         rows = await self._statements.read(
@@ -133,20 +164,42 @@ class DocumentStore:
         )
         return {str(name): int(count) for name, count in rows}
 
-    async def put(self, owner: str, collection: str, document: Document) -> None:
-        """Adds the document, or replaces the one with the same source."""
-        await self._statements.write(
-            "INSERT INTO documents (owner, collection, source, document_id, checksum, data, at) VALUES (?,?,?,?,?,?,?) "
-            "ON CONFLICT (owner, collection, source) DO UPDATE SET document_id = excluded.document_id, "
-            "checksum = excluded.checksum, data = excluded.data, at = excluded.at",
+    async def get_by_sources(self, owner: str, collection: str, sources: Sequence[str]) -> "Mapping[str, Document]":
+        """Returns the documents of sources, by source; unknown ones are left out."""
+        if not sources:
+            return {}
+        wanted = {replace_surrogates(source): source for source in sources}
+        rows = await self._statements.read(
+            "SELECT source, data FROM documents WHERE owner = ? AND collection = ? "  # noqa: S608 - question marks only
+            f"AND source IN ({','.join('?' * len(wanted))})",
             owner,
             replace_surrogates(collection),
-            replace_surrogates(document.source),
-            document.document_id,
-            document.checksum,
-            document.to_json(),
-            document.at,
+            *wanted,
         )
+        return {wanted[row[0]]: Document.from_json(row[1]) for row in rows}
+
+    async def put(self, owner: str, collection: str, document: Document) -> None:
+        """Adds the document, or replaces the one with the same source."""
+        await self.place(owner, collection, [document])
+
+    async def place(
+        self,
+        owner: str,
+        collection: str,
+        documents: Sequence[Document],
+        *changes: SqlStatement,
+        claim: str | None = None,
+    ) -> None:
+        """Adds documents or replaces those with the same source, forgets what was noted as pending by `claim`, and
+        makes further changes before, all in one transaction. Raises `UnchangedError` if one of these fails."""
+        forget = "DELETE FROM pending_passages WHERE owner = ? AND collection = ? AND holder = ?"
+        place = (owner, replace_surrogates(collection))
+        statements = [*changes]
+        if documents:
+            statements.append(_make_put(place, documents))
+        if claim is not None:
+            statements.append(SqlStatement(forget, (*place, claim)))
+        await self._statements.write_all(*statements)
 
     async def remove(self, owner: str, collection: str, source: str) -> None:
         """Removes the document of a source, if there is one."""
@@ -175,33 +228,65 @@ class DocumentStore:
         )
         return bool(rows)
 
-    async def get_pending(self, owner: str, collection: str) -> PassageRange | None:
-        """Returns the passages that a crashed indexing run was about to write, or None."""
+    async def get_pending(self, owner: str, collection: str) -> "Sequence[PendingPassages]":
+        """Returns the passages that were about to be written and may have been, by the claims of their writers."""
         rows = await self._statements.read(
-            "SELECT pending FROM ingestions WHERE owner = ? AND collection = ?", owner, replace_surrogates(collection)
+            "SELECT document_id, amount, holder FROM pending_passages WHERE owner = ? AND collection = ? "
+            "ORDER BY document_id",
+            owner,
+            replace_surrogates(collection),
         )
-        return PassageRange(*json.loads(rows[0][0])) if rows and rows[0][0] else None
+        return [PendingPassages(PassageRange(str(row[0]), int(row[1])), str(row[2])) for row in rows]
 
-    async def set_pending(self, owner: str, collection: str, holder: str, passages: PassageRange | None) -> bool:
-        """Records the passages that are about to be written, or None once they are written.
-
-        Returns False if another holder has the lock by now.
-        """
+    async def note_pending(
+        self, owner: str, collection: str, holder: str, claim: str, passages: Sequence[PassageRange]
+    ) -> bool:
+        """Notes the passages that `claim` is about to write. Returns False if `holder` has lost the lock by now."""
+        if not passages:
+            return True
         rows = await self._statements.write(
-            "UPDATE ingestions SET pending = ? WHERE owner = ? AND collection = ? AND holder = ? RETURNING holder",
-            json.dumps(passages) if passages is not None else "",
+            "INSERT INTO pending_passages (owner, collection, document_id, amount, holder) "  # noqa: S608 - question marks only
+            "SELECT owner, collection, column1, column2, ? FROM ingestions, "
+            f"(VALUES {','.join(['(?,?)'] * len(passages))}) AS noted "
+            "WHERE owner = ? AND collection = ? AND holder = ? "
+            "ON CONFLICT (owner, collection, document_id) DO UPDATE SET amount = excluded.amount, "
+            "holder = excluded.holder RETURNING document_id",
+            claim,
+            *(value for one in passages for value in (one.document_id, one.amount)),
             owner,
             replace_surrogates(collection),
             holder,
         )
         return bool(rows)
 
+    async def clear_pending(self, owner: str, collection: str, document_ids: Sequence[str]) -> None:
+        """Forgets pending passages."""
+        forget = "DELETE FROM pending_passages WHERE owner = ? AND collection = ? AND document_id = ?"
+        place = (owner, replace_surrogates(collection))
+        await self._statements.write_all(*(SqlStatement(forget, (*place, one)) for one in document_ids))
+
     async def release_lock(self, owner: str, collection: str, holder: str) -> None:
         """Releases the lock. Pending passages stay recorded for the next holder."""
-        place = (owner, replace_surrogates(collection), holder)
         await self._statements.write(
-            "DELETE FROM ingestions WHERE owner = ? AND collection = ? AND holder = ? AND pending = ''", *place
+            "DELETE FROM ingestions WHERE owner = ? AND collection = ? AND holder = ?",
+            owner,
+            replace_surrogates(collection),
+            holder,
         )
-        await self._statements.write(
-            "UPDATE ingestions SET until = 0 WHERE owner = ? AND collection = ? AND holder = ?", *place
-        )
+
+
+def _make_put(place: tuple[str, str], documents: Sequence[Document]) -> SqlStatement:
+    """Returns the statement that adds or replaces documents, all at once."""
+    rows = ",".join(["(?,?,?,?,?,?,?)"] * len(documents))
+    return SqlStatement(
+        f"INSERT INTO documents (owner, collection, source, document_id, checksum, data, at) VALUES {rows} "  # noqa: S608
+        "ON CONFLICT (owner, collection, source) DO UPDATE SET document_id = excluded.document_id, "
+        "checksum = excluded.checksum, data = excluded.data, at = excluded.at",
+        tuple(
+            value
+            for one in documents
+            for value in (
+                *place, replace_surrogates(one.source), one.document_id, one.checksum, one.to_json(), one.at
+            )
+        ),
+    )  # fmt: skip

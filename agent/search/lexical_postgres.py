@@ -7,6 +7,7 @@ from pathlib import Path
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
+from agent.core.loop_turns import LoopTurns
 from agent.search.lexical import IndexedPassage, Passage
 from agent.search.lexical_rows import (
     PASSAGE_COLUMNS,
@@ -18,11 +19,12 @@ from agent.search.lexical_rows import (
     spread,
     to_row,
 )
-from agent.search.tantivy_index import INDEX_FOLDER, TantivyIndex
+from agent.search.tantivy_index import INDEX_FOLDER, INLINE_PASSAGES, TantivyIndex
 from agent.storage.postgres import PostgresDatabase
 
 Db = AsyncConnection[TupleRow]
 
+_COPY = f"COPY chunks (set_id, {PASSAGE_COLUMNS}) FROM STDIN"
 _LAST = "(SELECT coalesce(max(seq), 0) FROM chunks WHERE set_id = chunk_sets.id)"
 
 
@@ -41,6 +43,7 @@ class PostgresLexicalRows:
 
     def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
+        self._turns = LoopTurns()
 
     async def put(self, owner: str, collection: str, passages: Sequence[IndexedPassage]) -> PassageChange:
         """See `LexicalRows.put`."""
@@ -53,51 +56,52 @@ class PostgresLexicalRows:
             )
             assert row is not None
             removed = await _remove(db, int(row[0]), "chunk_id", [held.passage.chunk_id for held in passages])
-            async with db.cursor() as batch:
-                await batch.executemany(
-                    f"INSERT INTO chunks (set_id, {PASSAGE_COLUMNS}) VALUES (%s,%s,%s,%s,%s,%s,%s,%s)",  # noqa: S608 - constants
-                    [(row[0], *to_row(held)) for held in passages],
-                )
+            async with db.cursor() as cursor, cursor.copy(_COPY) as copy:
+                for held in passages:
+                    await copy.write_row((row[0], *to_row(held)))
             version = await _read_version(db, owner, collection)
             assert version is not None
             return PassageChange(version, removed, len(passages))
 
     async def get_version(self, owner: str, collection: str) -> CollectionVersion | None:
         """See `LexicalRows.get_version`."""
-        async with self._database.transaction() as db:
+        async with self._database.single_query() as db:
             return await _read_version(db, owner, collection)
 
     async def list_names(self) -> frozenset[str]:
         """See `LexicalRows.list_names`."""
-        async with self._database.transaction() as db:
+        async with self._database.single_query() as db:
             rows = await _fetch_all(db, "SELECT id, changes FROM chunk_sets", ())
         return frozenset(CollectionVersion(int(row[0]), int(row[1]), 0).name for row in rows)
 
     async def read_after(self, collection_id: int, number: int, limit: int) -> Mapping[int, IndexedPassage]:
         """See `LexicalRows.read_after`."""
         query = f"SELECT seq, {PASSAGE_COLUMNS} FROM chunks WHERE set_id = %s AND seq > %s ORDER BY seq LIMIT %s"  # noqa: S608 - constants
-        async with self._database.transaction() as db:
+        async with self._database.single_query() as db:
             rows = await _fetch_all(db, query, (collection_id, number, limit))
         return await asyncio.to_thread(_by_number, rows)
 
     async def get_by_number(self, collection_id: int, numbers: Sequence[int]) -> Mapping[int, IndexedPassage]:
         """See `LexicalRows.get_by_number`."""
         query = f"SELECT seq, {PASSAGE_COLUMNS} FROM chunks WHERE set_id = %s AND seq = ANY(%s)"  # noqa: S608 - constants
-        async with self._database.transaction() as db:
+        async with self._database.single_query() as db:
             rows = await _fetch_all(db, query, (collection_id, list(numbers)))
+        if len(rows) <= INLINE_PASSAGES:
+            async with self._turns.take():
+                return _by_number(rows)
         return await asyncio.to_thread(_by_number, rows)
 
     async def get_by_chunk_id(self, collection_id: int, chunk_ids: Sequence[str]) -> Mapping[str, IndexedPassage]:
         """See `LexicalRows.get_by_chunk_id`."""
         query = f"SELECT {PASSAGE_COLUMNS} FROM chunks WHERE set_id = %s AND chunk_id = ANY(%s)"  # noqa: S608 - constants
-        async with self._database.transaction() as db:
+        async with self._database.single_query() as db:
             rows = await _fetch_all(db, query, (collection_id, list(chunk_ids)))
         return {str(row[0]): from_row(row) for row in rows}
 
     async def get_documents(self, collection_id: int, numbers: Sequence[int]) -> Mapping[str, str]:
         """See `LexicalRows.get_documents`."""
         query = "SELECT chunk_id, document_id FROM chunks WHERE set_id = %s AND seq = ANY(%s)"
-        async with self._database.transaction() as db:
+        async with self._database.single_query() as db:
             rows = await _fetch_all(db, query, (collection_id, list(numbers)))
         return {str(row[0]): str(row[1]) for row in rows}
 

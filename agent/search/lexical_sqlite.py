@@ -78,7 +78,8 @@ class SqliteLexicalRows:
     async def get_by_number(self, collection_id: int, numbers: Sequence[int]) -> Mapping[int, IndexedPassage]:
         """See `LexicalRows.get_by_number`."""
         query = f"SELECT {_ROWS_AS_JSON} FROM chunks WHERE set_id = ? AND seq IN"  # noqa: S608 - constants only
-        return _parse_rows(await self._database.read(lambda db: _select_in_batches(db, query, collection_id, numbers)))
+        # Parsed on the thread of the database, which hands the results of several searches to the event loop at once.
+        return await self._database.read(lambda db: _parse_rows(_select_in_batches(db, query, collection_id, numbers)))
 
     async def get_by_chunk_id(self, collection_id: int, chunk_ids: Sequence[str]) -> Mapping[str, IndexedPassage]:
         """See `LexicalRows.get_by_chunk_id`."""

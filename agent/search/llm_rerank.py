@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from agent.core.errors import BudgetError, ModelError
+from agent.core.fenced_json import remove_json_fence
 from agent.core.models import JsonObject
 from agent.prompts import render
 from agent.prompts.blocks import block
@@ -54,7 +55,7 @@ def _build_messages(question: str, passages: Sequence[str]) -> tuple[JsonObject,
 def _parse_order(reply: str, count: int) -> list[int] | None:
     """Returns the indices in a reply, or None unless it names each exactly once."""
     try:
-        told: JsonValue = json.loads(reply.strip().removeprefix("```json").removeprefix("```").removesuffix("```"))
+        told: JsonValue = json.loads(remove_json_fence(reply))
     except ValueError:
         return None
     numbers = told.get("order") if isinstance(told, dict) else None

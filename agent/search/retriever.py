@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from agent.core.loop_turns import LoopTurns
 from agent.core.models import JsonObject, RetrievalMode
 from agent.llm.embedder import Embedder
-from agent.search.bm25 import score_passage
+from agent.search.bm25 import PassageScorer
 from agent.search.errors import MemoryNoResultsError
 from agent.search.fusion import FusedHit, blend_scores, fuse_rankings, normalize_similarity
 from agent.search.lexical import IndexedPassage, LexicalHit, LexicalIndex, LexicalResult
@@ -80,6 +81,7 @@ class Retriever:
         self._lexical = lexical
         self._collections = collections
         self._vector_search = VectorSearch(vectors, embedder)
+        self._turns = LoopTurns()
 
     async def search(
         self,
@@ -94,7 +96,9 @@ class Retriever:
         Raises `MemoryNoResultsError` if known_ids is none, `BadRequestError` for an unknown filter, and `StoreError`.
         """
         branches = await self._query_branches(query, query.filters or {}, collection, owner, mode)
-        total, results = _select_results(branches, await self._build_candidates(branches, collection, owner), query)
+        stored = await self._read_missing(branches, collection, owner)
+        async with self._turns.take():
+            total, results = _select_results(branches, _build_candidates(branches, stored), query)
         if not results:
             raise _make_no_results_error(query, collection, branches.notes)
         return MemoryOutput(results=tuple(results), total_found=total, note="; ".join(branches.notes))
@@ -133,39 +137,47 @@ class Retriever:
             collection, query.query_text, owner=owner, limit=limit, filters=filters or None
         )
 
-    async def _build_candidates(self, branches: _BranchResults, collection: str, owner: str) -> list[_Candidate]:
-        """Returns the best passages of both branches, best first, with their evidence."""
-        hits = {hit.id: hit for hit in branches.lexical.hits}
-        vector_hits = {hit.id: hit for hit in branches.vector.hits}
-        fused = fuse_rankings({"lexical": list(hits), "vector": list(vector_hits)}, {"vector": branches.vector.weight})
-        missing = [one.id for one in fused if one.id not in hits]
-        stored = await self._lexical.get_passages(collection, missing, owner=owner) if missing else {}
-        others = {identity: branches.lexical.normalize_terms(indexed) for identity, indexed in stored.items()}
-        for identity, indexed in others.items():
-            hit = score_passage(branches.lexical, indexed)
-            if hit is not None:
-                hits[identity] = hit
-        passages = {**others, **{hit.id: hit.indexed for hit in hits.values()}}
-        vector_hits = {**branches.vector.requested_hits, **vector_hits}
-        # A passage can be removed between the vector search and this read.
-        known_ids = [one for one in fused if one.id in passages]
-        if branches.rerank:
-            known_ids = _blend_ranking(known_ids, hits, vector_hits, branches.vector.weight)
-        best = max((hit.score for hit in hits.values()), default=0.0)
-        candidates = [
-            _Candidate(
-                passages[one.id],
-                collect_evidence(
-                    passages[one.id], hits.get(one.id), best, branches.lexical, _get_similarity(vector_hits.get(one.id))
-                ),
-                hits.get(one.id),
-                vector_hits.get(one.id),
-                one.score,
-                one.ranks,
-            )
-            for one in known_ids[: branches.limit]
-        ]
-        return _rerank(candidates, branches.vector.weight) if branches.rerank else candidates
+    async def _read_missing(
+        self, branches: _BranchResults, collection: str, owner: str
+    ) -> Mapping[str, IndexedPassage]:
+        """Returns the passages that were found by their vectors only."""
+        known = {hit.id for hit in branches.lexical.hits}
+        missing = [hit.id for hit in branches.vector.hits if hit.id not in known]
+        return await self._lexical.get_passages(collection, missing, owner=owner) if missing else {}
+
+
+def _build_candidates(branches: _BranchResults, stored: Mapping[str, IndexedPassage]) -> list[_Candidate]:
+    """Returns the best passages of both branches, best first, with their evidence."""
+    hits = {hit.id: hit for hit in branches.lexical.hits}
+    vector_hits = {hit.id: hit for hit in branches.vector.hits}
+    fused = fuse_rankings({"lexical": list(hits), "vector": list(vector_hits)}, {"vector": branches.vector.weight})
+    others = {identity: branches.lexical.normalize_terms(indexed) for identity, indexed in stored.items()}
+    scorer = PassageScorer(branches.lexical)
+    for identity, indexed in others.items():
+        hit = scorer.score(indexed)
+        if hit is not None:
+            hits[identity] = hit
+    passages = {**others, **{hit.id: hit.indexed for hit in hits.values()}}
+    vector_hits = {**branches.vector.requested_hits, **vector_hits}
+    # A passage can be removed between the vector search and the read of what it found.
+    known_ids = [one for one in fused if one.id in passages]
+    if branches.rerank:
+        known_ids = _blend_ranking(known_ids, hits, vector_hits, branches.vector.weight)
+    best = max((hit.score for hit in hits.values()), default=0.0)
+    candidates = [
+        _Candidate(
+            passages[one.id],
+            collect_evidence(
+                passages[one.id], hits.get(one.id), best, branches.lexical, _get_similarity(vector_hits.get(one.id))
+            ),
+            hits.get(one.id),
+            vector_hits.get(one.id),
+            one.score,
+            one.ranks,
+        )
+        for one in known_ids[: branches.limit]
+    ]
+    return _rerank(candidates, branches.vector.weight) if branches.rerank else candidates
 
 
 def _select_results(

@@ -17,11 +17,12 @@ from time import monotonic
 from typing import Any
 
 from agent.core.errors import StoreError
+from agent.core.loop_turns import LoopTurns
 from agent.core.models import JsonObject
 from agent.core.surrogates import to_storable_text
-from agent.search.bm25 import FILLER_WEIGHT, compute_coverage_weight, compute_idf, score_passage
+from agent.search.bm25 import FILLER_WEIGHT, PassageScorer, compute_coverage_weight, compute_idf
 from agent.search.filters import parse_filters
-from agent.search.lexical import IndexedPassage, LexicalHit, LexicalResult, Passage, Selection
+from agent.search.lexical import IndexedPassage, LexicalResult, Passage, Selection
 from agent.search.lexical_rows import CollectionVersion, LexicalRows, PassageChange
 from agent.search.term_index import IndexBusyError, IndexWriteError, TermIndex, TermStatistics
 from agent.text.snowball import SNOWBALL_LANGUAGES
@@ -75,6 +76,7 @@ class TantivyIndex:
         self._folder = folder
         self._open: OrderedDict[str, _OpenIndex] = OrderedDict()
         self._opening = asyncio.Lock()
+        self._turns = LoopTurns()
         self._swept = False
 
     async def put(self, collection: str, passages: Sequence[Passage], *, owner: str) -> None:
@@ -103,7 +105,8 @@ class TantivyIndex:
             if not gone:
                 result = _build_result(map_query_terms(query), forms, statistics)
                 if len(stored) <= INLINE_PASSAGES:
-                    return _rank(result, stored, limit)
+                    async with self._turns.take():
+                        return _rank(result, stored, limit)
                 return await asyncio.to_thread(_rank, result, stored, limit)
             opened.removed.update(gone)
         return LexicalResult()
@@ -280,13 +283,13 @@ def _build_result(
 
 def _rank(result: LexicalResult, stored: Mapping[int, IndexedPassage], limit: int) -> LexicalResult:
     """Returns the result with the best passages: those with every term by score, then the others by score."""
-    hits: list[tuple[int, LexicalHit]] = []
-    for number, indexed in stored.items():
-        hit = score_passage(result, indexed)
-        if hit is not None:
-            hits.append((number, hit))
+    scorer = PassageScorer(result)
+    scored = ((number, scorer.score(indexed)) for number, indexed in stored.items())
+    hits = [(number, hit) for number, hit in scored if hit is not None]
     hits.sort(key=lambda one: (not one[1].has_all_terms, -one[1].score, one[0]))
-    best = [replace(hit, indexed=result.normalize_terms(hit.indexed)) for _, hit in hits[:limit]]
+    best = [hit for _, hit in hits[:limit]]
+    if result.variants:
+        best = [replace(hit, indexed=result.normalize_terms(hit.indexed)) for hit in best]
     return LexicalResult(tuple(best), result.weights, result.idf, result.mean_lengths, result.variants)
 
 

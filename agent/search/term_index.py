@@ -143,7 +143,8 @@ class TermIndex:
         strict = Query.boolean_query([*((Occur.Must, term) for term in terms), *required])
         found = self._search(strict, limit)
         if len(found) < limit:
-            loose = Query.boolean_query([(Occur.Must, _any_of(terms)), *required])
+            # Within another query Tantivy does not skip what cannot be among the best, which costs a fifth more.
+            loose = Query.boolean_query([(Occur.Must, _any_of(terms)), *required]) if required else _any_of(terms)
             found = [*dict.fromkeys([*found, *self._search(loose, limit)])]
         return found
 

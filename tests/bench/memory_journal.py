@@ -76,6 +76,10 @@ class MemoryJournal:
         )
         return events
 
+    def append_now(self, run_id: str, epoch: int, drafts: Sequence[EventDraft]) -> tuple[Event, ...] | None:
+        """See `Journal.append_now`."""
+        return None
+
     async def release(self, run_id: str, epoch: int) -> None:
         """There are no leases."""
 
@@ -106,7 +110,7 @@ class MemoryJournal:
         """None."""
         return []
 
-    async def put_blob(self, data: bytes) -> str:
+    async def put_blob(self, data: bytes, *, run_id: str) -> str:
         """See `Journal.put_blob`."""
         checksum = hashlib.sha256(data).hexdigest()
         self._blobs[checksum] = data

@@ -1,16 +1,22 @@
 """Measures search by words among many passages: `make bench-search` (BENCH_PASSAGES, BENCH_STORE=sqlite or postgres).
 
-The passages are made of sentences of the Cranfield abstracts, drawn with a fixed seed, five for each passage and one
-code that no other passage has; the queries are Cranfield's 225 questions. Their few words are in many passages, which
-is harder than a collection of as many different texts. Each line says what was measured:
+The passages are made of sentences of the Cranfield abstracts (or of EVAL_DATASET), drawn with a fixed seed, five for
+each passage and one code that no other passage has; the queries are Cranfield's 225 questions. Their few words are in
+many passages, which is harder than a collection of as many different texts.
 
-    ingestion   passages a second, from text to index; the process's memory; the size of database and index
+All but the last passages are stored with terms that were computed once for each sentence, so that a million take
+minutes. The last `INGESTED` go the way of every ingestion, into the collection that is already so large.
+Each line says what was measured:
+
+    filled      rows a second that the store takes, and passages a second that the search index takes from the store
+    ingestion   passages a second, from text to index; the process's memory; the size of the index
     reopened    the first search of a process that has just started
     alone       one search after the other: p50, p95, p99; CPU; the longest time for which the event loop did not run
     8 clients   searches a second, p50 and p95 of eight clients that ask at once, and the loop's longest pause
 """
 
 import asyncio
+import gc
 import os
 import random
 import re
@@ -22,9 +28,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter, process_time, thread_time
 
-from agent.search.lexical import Passage
-from agent.search.lexical_postgres import create_postgres_index
-from agent.search.lexical_sqlite import create_sqlite_index
+from agent.search.lexical import IndexedPassage, Passage
+from agent.search.lexical_postgres import PostgresLexicalRows, create_postgres_index
+from agent.search.lexical_rows import LexicalRows
+from agent.search.lexical_sqlite import SqliteLexicalRows, create_sqlite_index
 from agent.search.models import MemoryQuery
 from agent.search.retriever import Retriever
 from agent.search.tantivy_index import TantivyIndex
@@ -32,13 +39,17 @@ from agent.storage.journal_postgres import open_postgres
 from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.vectors.exact import ExactIndex
 from agent.storage.vectors.sqlite import SqliteVectorRows
+from agent.text.terms import extract_terms
 from tests.bench.datasets import Dataset, read
 from tests.bench.measure import percentile, resident_kb
 from tests.bench.retrieval import DEFAULTS
 from tests.support.postgres import fresh_database
 
 OWNER, COLLECTION = "bench", "scale"
+DATASET = Path(os.environ.get("EVAL_DATASET") or DEFAULTS[0])
 BATCH = 1_000
+INGESTED = 20_000
+"""Passages that go the way of every ingestion; it takes a millisecond for each."""
 SENTENCES = 5
 CLIENTS = 8
 SEED = 20
@@ -76,54 +87,80 @@ class LoopPause:
         return f"loop pause {self.longest:.1f} ms, of which it computed {self.computed:.1f}"
 
 
-def make_passages(data: Dataset, count: int) -> Iterator[list[Passage]]:
-    """Yields so many passages in batches, the same ones for the same count."""
-    chosen = random.Random(SEED)
-    sentences = [one for passage in data.passages for one in _SENTENCE_END.split(passage.text) if len(one.split()) >= 4]
-    titles = [passage.title for passage in data.passages]
-    for start in range(0, count, BATCH):
-        yield [
-            Passage(
-                f"d{number // 10}.{number % 10}",
-                f"d{number // 10}",
-                chosen.choice(titles),
-                " ".join([*chosen.choices(sentences, k=SENTENCES), f"Ref. x{number:07}."]),
-                {"source": f"file {number // 10}", "source_type": "local", "pages": [number % 10]},
-            )
-            for number in range(start, min(count, start + BATCH))
-        ]
+class PassageMaker:
+    """Makes passages by number, always the same ones, with terms that are computed once for each sentence."""
+
+    def __init__(self, data: Dataset) -> None:
+        texts = [one for passage in data.passages for one in _SENTENCE_END.split(passage.text)]
+        self._sentences = [(one, tuple(extract_terms(one))) for one in texts if len(one.split()) >= 4]
+        self._titles = [(one.title, tuple(extract_terms(one.title))) for one in data.passages]
+
+    def make(self, start: int, end: int) -> Iterator[list[IndexedPassage]]:
+        """Yields the passages with these numbers in batches."""
+        for first in range(start, end, BATCH):
+            chosen = random.Random(SEED + first)
+            yield [self._make_one(chosen, number) for number in range(first, min(end, first + BATCH))]
+
+    def _make_one(self, chosen: random.Random, number: int) -> IndexedPassage:
+        title, title_terms = chosen.choice(self._titles)
+        sentences = chosen.choices(self._sentences, k=SENTENCES)
+        code = f"Ref. x{number:07}."
+        passage = Passage(
+            f"d{number // 10}.{number % 10}",
+            f"d{number // 10}",
+            title,
+            " ".join([*(text for text, _ in sentences), code]),
+            {"source": f"file {number // 10}", "source_type": "local", "pages": [number % 10]},
+        )
+        terms = (term for _, own in sentences for term in own)
+        return IndexedPassage(passage, title_terms, (*terms, *extract_terms(code)))
 
 
 @asynccontextmanager
-async def open_index(where: str, folder: Path, url: str) -> AsyncIterator[tuple[TantivyIndex, Retriever]]:
-    """An index on the store, as a process that has just started has it."""
+async def open_index(where: str, folder: Path, url: str) -> AsyncIterator[tuple[TantivyIndex, Retriever, LexicalRows]]:
+    """An index on the store, as a process that has just started has it; and its rows."""
+    rows: LexicalRows
     if where == "postgres":
         shared = await open_postgres(url)
-        index = create_postgres_index(shared.database, folder)
+        index, rows = create_postgres_index(shared.database, folder), PostgresLexicalRows(shared.database)
         # Nothing has a vector, so that no driver of vectors is asked.
         memory = await open_sqlite(folder / "vectors.db")
-        yield index, Retriever(index, ExactIndex(SqliteVectorRows(memory.database)))
+        yield index, Retriever(index, ExactIndex(SqliteVectorRows(memory.database))), rows
         await memory.close()
         await shared.close()
         return
     store = await open_sqlite(folder / "scale.db")
-    index = create_sqlite_index(store.database)
-    yield index, Retriever(index, ExactIndex(SqliteVectorRows(store.database)))
+    index, rows = create_sqlite_index(store.database), SqliteLexicalRows(store.database)
+    yield index, Retriever(index, ExactIndex(SqliteVectorRows(store.database))), rows
     await store.close()
 
 
-async def ingest(index: TantivyIndex, data: Dataset, count: int) -> float:
-    """Stores and indexes the passages; the seconds it took, without those of making the texts."""
-    seconds = 0.0
-    for done, batch in enumerate(make_passages(data, count), 1):
+async def fill(index: TantivyIndex, rows: LexicalRows, maker: PassageMaker, count: int) -> None:
+    """Stores passages with terms that are known already, and prints how fast store and search index took them."""
+    stored = 0.0
+    for done, batch in enumerate(maker.make(0, count), 1):
         start = perf_counter()
-        await index.put(COLLECTION, batch, owner=OWNER)
-        seconds += perf_counter() - start
+        await rows.put(OWNER, COLLECTION, batch)
+        stored += perf_counter() - start
         if done % 100 == 0:
-            print(f"  {done * BATCH:,} passages, {done * BATCH / seconds:,.0f} a second", file=sys.stderr, flush=True)
+            print(f"  {done * BATCH:,} rows, {done * BATCH / stored:,.0f} a second", file=sys.stderr, flush=True)
     start = perf_counter()
     await index.search(COLLECTION, "lift", owner=OWNER, limit=1)
-    return seconds + perf_counter() - start
+    followed = perf_counter() - start
+    print(f"filled      {count / stored:,.0f} rows/s, search index {count / followed:,.0f} passages/s", flush=True)
+
+
+async def ingest(index: TantivyIndex, maker: PassageMaker, start: int, end: int) -> float:
+    """Stores and indexes passages as an ingestion does; the seconds it took, without those of making the texts."""
+    seconds = 0.0
+    for batch in maker.make(start, end):
+        passages = [one.passage for one in batch]
+        began = perf_counter()
+        await index.put(COLLECTION, passages, owner=OWNER)
+        seconds += perf_counter() - began
+    began = perf_counter()
+    await index.search(COLLECTION, "lift", owner=OWNER, limit=1)
+    return seconds + perf_counter() - began
 
 
 async def ask(retriever: Retriever, queries: Sequence[str]) -> list[float]:
@@ -139,6 +176,8 @@ async def ask(retriever: Retriever, queries: Sequence[str]) -> list[float]:
 
 async def measure_searches(retriever: Retriever, queries: Sequence[str]) -> None:
     """Prints the lines of the searches."""
+    gc.collect()
+    gc.freeze()  # as the gateway does when it has started
     print(f"reopened    first search {(await ask(retriever, queries[:1]))[0]:.1f} ms", flush=True)
     pause = LoopPause()
     with pause.watch():
@@ -161,25 +200,29 @@ async def measure_searches(retriever: Retriever, queries: Sequence[str]) -> None
 
 async def measure(count: int, where: str, url: str) -> None:
     """Prints the figures of one store."""
-    data = read(DEFAULTS[0])
-    queries = list(data.queries.values())
+    data = read(DATASET)
+    queries, maker = list(data.queries.values()), PassageMaker(data)
+    filled = max(0, count - INGESTED)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        async with open_index(where, folder, url) as (index, _):
-            seconds = await ingest(index, data, count)
-        size = sum(one.stat().st_size for one in (folder / "search-index").rglob("*") if one.is_file()) / 1e6
         print(f"\n{count:,} passages, {where}")
+        async with open_index(where, folder, url) as (index, _, rows):
+            if filled:
+                await fill(index, rows, maker, filled)
+            seconds = await ingest(index, maker, filled, count)
+        size = sum(one.stat().st_size for one in (folder / "search-index").rglob("*") if one.is_file()) / 1e6
         memory = resident_kb(os.getpid()) / 1024
-        print(f"ingestion   {count / seconds:,.0f} passages/s; memory {memory:.0f} MB; index {size:.0f} MB", flush=True)
-        async with open_index(where, folder, url) as (_, retriever):
+        rate = (count - filled) / seconds
+        print(f"ingestion   {rate:,.0f} passages/s; memory {memory:.0f} MB; index {size:.0f} MB", flush=True)
+        async with open_index(where, folder, url) as (_, retriever, _):
             await measure_searches(retriever, queries)
         print(f"memory      {resident_kb(os.getpid()) / 1024:.0f} MB", flush=True)
 
 
 def main() -> None:
     """Measures the stores that were asked for."""
-    if not DEFAULTS[0].is_dir():
-        sys.exit(f"bench-search: {DEFAULTS[0]} is not there; its texts are what the passages are made of")
+    if not DATASET.is_dir():
+        sys.exit(f"bench-search: {DATASET} is not there; its texts are what the passages are made of")
     count = int(os.environ.get("BENCH_PASSAGES") or 100_000)
     for where in (os.environ.get("BENCH_STORE") or "sqlite postgres").split():
         if where == "postgres":

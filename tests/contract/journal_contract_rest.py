@@ -86,10 +86,19 @@ class RestContract(StoreFixtures):
 
     async def test_a_blob_is_stored_once_under_its_checksum(self, journal: Journal, other: Journal) -> None:
         data = bytes(range(256)) * 100
-        checksum = await journal.put_blob(data)
+        run_id = await new_run(journal)
+        await new_run(journal, "run_2")
+        checksum = await journal.put_blob(data, run_id=run_id)
         assert checksum == hashlib.sha256(data).hexdigest()
-        assert await other.put_blob(data) == checksum
+        assert await other.put_blob(data, run_id="run_2") == checksum
+        assert await journal.put_blob(data, run_id=run_id) == checksum
         assert await other.get_blob(checksum) == data
+
+    async def test_a_blob_is_stored_for_a_run(self, journal: Journal) -> None:
+        with pytest.raises(NotFoundError, match="run_unknown"):
+            await journal.put_blob(b"1", run_id="run_unknown")
+        with pytest.raises(NotFoundError):
+            await journal.get_blob(hashlib.sha256(b"1").hexdigest())
 
     async def test_an_unknown_blob_is_not_found(self, journal: Journal) -> None:
         with pytest.raises(NotFoundError):

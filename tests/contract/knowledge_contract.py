@@ -8,13 +8,14 @@ import pytest
 
 from agent.core.errors import AgentError, BusyError, NotFoundError
 from agent.ingest import jobs as jobs_module
+from agent.ingest.batches import BatchItem, BatchResult
 from agent.ingest.collection_store import Collection, CollectionStore, track_indexing
 from agent.ingest.jobs import Job, JobOutcome, JobProgress, JobRequest, JobStore
 from agent.ingest.templates import from_template
-from agent.search.documents import Document, DocumentStore, PassageRange
+from agent.search.documents import Document, DocumentStore, PassageRange, PendingPassages
 from agent.search.models import ConnectorInput
 from agent.search.naming import VectorSets, make_vector_set_name
-from agent.storage.sql import SqlClient
+from agent.storage.sql import SqlClient, UnchangedError
 
 FOLDER = ConnectorInput(source_type="local", source_identifier="/docs", recursive=True)
 PAIR = tuple[SqlClient, SqlClient]
@@ -122,22 +123,73 @@ class KnowledgeContract:
         assert await elsewhere.acquire_lock("ann", "work", "two", 30)
         clock.now += 31
         assert await documents.acquire_lock("ann", "work", "one", 30)
-        assert not await elsewhere.set_pending("ann", "work", "two", PassageRange("d", 1)), "it was lost meanwhile"
+        noted = await elsewhere.note_pending("ann", "work", "two", "two", [PassageRange("d", 1)])
+        assert not noted, "it was lost meanwhile"
 
     async def test_what_was_about_to_be_written_is_known_to_the_next(
         self, documents: DocumentStore, elsewhere: DocumentStore, clock: Clock
     ) -> None:
         await documents.acquire_lock("ann", "work", "one", 30)
-        assert await documents.get_pending("ann", "work") is None
-        assert await documents.set_pending("ann", "work", "one", PassageRange("doc_3", 2))
+        assert await documents.get_pending("ann", "work") == []
+        both = [PassageRange("doc_3", 2), PassageRange("doc_4", 1)]
+        assert await documents.note_pending("ann", "work", "one", "claim 1", both)
+        assert await documents.note_pending("ann", "work", "one", "claim 2", [PassageRange("doc_4", 5)])
+        await documents.note_pending("ann", "work", "one", "claim 1", [])
         clock.now += 31
         assert await elsewhere.acquire_lock("ann", "work", "two", 30)
-        assert await elsewhere.get_pending("ann", "work") == PassageRange("doc_3", 2)
+        noted = [PendingPassages(both[0], "claim 1"), PendingPassages(PassageRange("doc_4", 5), "claim 2")]
+        assert await elsewhere.get_pending("ann", "work") == noted
         await elsewhere.release_lock("ann", "work", "two")
         assert await documents.acquire_lock("ann", "work", "three", 30), "let go although something is pending"
-        assert await documents.get_pending("ann", "work") == PassageRange("doc_3", 2)
-        assert await documents.set_pending("ann", "work", "three", None)
-        assert await documents.get_pending("ann", "work") is None
+        assert await documents.get_pending("ann", "work") == noted
+        await documents.clear_pending("ann", "work", ["doc_3", "unknown"])
+        placed = [make_document(f"/docs/{number}.md", document_id=f"doc_{number}") for number in (4, 5)]
+        await documents.place("ann", "work", placed, claim="claim 2")
+        assert await documents.get_pending("ann", "work") == []
+        assert await documents.find_current_ids("ann", "work", ["doc_3", "doc_4"]) == {"doc_4"}
+        found = await documents.get_by_sources("ann", "work", ["/docs/5.md", "/docs/6.md"])
+        assert found == {"/docs/5.md": placed[1]}
+
+    async def test_what_belongs_together_is_placed_together_or_not_at_all(
+        self, documents: DocumentStore, jobs: JobStore, clock: Clock
+    ) -> None:
+        await jobs.create("ann", "work", JobRequest(source=FOLDER))
+        job = await jobs.claim("one", 30)
+        assert job is not None
+        items = [
+            BatchItem(source=f"/docs/{number}", name="x", file_type="md", file="x", size=1, checksum="c")
+            for number in range(3)
+        ]
+        await jobs.batches.add(job.id, "one", "/docs#1", items)
+        await jobs.batches.add(job.id, "one", "/docs#1", items[:1])
+        with pytest.raises(BusyError):
+            await jobs.batches.add(job.id, "two", "/docs#1", items)
+        assert await jobs.batches.list_due_jobs(5) == [("ann", job.id, "/docs#1")]
+        late = await jobs.batches.claim(job.id, "two", 30)
+        second = await jobs.batches.claim(job.id, "two", 30)
+        assert late is not None
+        assert second is not None
+        assert (late.number, late.items, second.number) == (1, tuple(items), 2)
+        assert await jobs.batches.claim(job.id, "three", 30) is None
+        assert await jobs.batches.renew_lease(second, 30)
+        clock.now += 31
+        again = await jobs.batches.claim(job.id, "three", 30)
+        assert again is not None
+        assert (again.number, again.attempts) == (1, 2)
+        assert not await jobs.batches.renew_lease(late, 30)
+        for batch in (late, again, again):
+            done = jobs.batches.make_completion(batch, BatchResult(read=3))
+            placed = [make_document(f"/{batch.worker}")]
+            if batch is again and not await documents.list("ann", "work"):
+                await documents.place("ann", "work", placed, *done)
+            else:
+                with pytest.raises(UnchangedError):
+                    await documents.place("ann", "work", placed, *done)
+        assert [one.source for one in await documents.list("ann", "work")] == ["/three"]
+        assert (await jobs.get("ann", job.id)).progress.done == 3, "it is counted once"
+        assert [one.read for one in await jobs.batches.list_results(job.id)] == [3]
+        assert await jobs.batches.count_open(job.id) == 1
+        assert await jobs.batches.list_sources(job.id) == {"/docs/0", "/docs/1", "/docs/2"}
 
     async def test_collections_keep_their_pipeline_and_sources(
         self, collections: CollectionStore, statements: PAIR, clock: Clock

@@ -6,7 +6,7 @@ import pytest
 
 from agent.core.errors import BadRequestError
 from agent.core.models import JsonObject
-from agent.search.bm25 import score_passage
+from agent.search.bm25 import PassageScorer
 from agent.search.lexical import IndexedPassage, LexicalIndex, LexicalResult, Passage
 from agent.search.lexical_rows import LexicalRows
 from agent.text.terms import extract_terms
@@ -108,8 +108,8 @@ class LexicalContract:
         assert sorted(hit.id for hit in result.hits) == ["e", "s"]
         assert [(hit.has_all_terms, hit.coverage) for hit in result.hits] == [(True, 1.0), (True, 1.0)]
         assert len(result.weights) == 1
-        alone = score_passage(
-            result, result.normalize_terms((await index.get_passages(HOUSE, ["s"], owner="ann"))["s"])
+        alone = PassageScorer(result).score(
+            result.normalize_terms((await index.get_passages(HOUSE, ["s"], owner="ann"))["s"])
         )
         assert alone is not None
         assert alone.score == pytest.approx(next(hit.score for hit in result.hits if hit.id == "s"), rel=1e-5)
@@ -348,13 +348,13 @@ class LexicalContract:
         await index.put(HOUSE, held, owner="ann")
         result = await search(index, "explain the engine valve noise", limit=10)
         for hit in result.hits:
-            alone = score_passage(result, hit.indexed)
+            alone = PassageScorer(result).score(hit.indexed)
             assert alone is not None
             assert alone.score == pytest.approx(hit.score, rel=1e-5)
             assert alone.coverage == pytest.approx(hit.coverage)
             assert alone.has_all_terms == hit.has_all_terms
         stranger = (await index.get_passages(HOUSE, ["a0"], owner="ann"))["a0"]
-        assert score_passage(await search(index, "volcano"), stranger) is None
+        assert PassageScorer(await search(index, "volcano")).score(stranger) is None
 
     async def test_words_of_the_asking_count_little(self, index: LexicalIndex) -> None:
         await index.put(

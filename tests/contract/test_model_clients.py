@@ -107,7 +107,6 @@ async def test_a_stream_is_the_completion_in_pieces(load: Load) -> None:
     chunks = [chunk async for chunk in client.stream(ASK)]
     assert "".join(c.text for c in chunks) == "Some words in pieces."
     assert "".join(c.reasoning for c in chunks) == "hm"
-    assert len([c for c in chunks if c.text]) >= 4
     assert [c.finish_reason for c in chunks if c.finish_reason] == ["stop"]
     usage = next(c.usage for c in reversed(chunks) if c.usage)
     assert (usage.prompt_tokens, usage.completion_tokens) == (7, 3)

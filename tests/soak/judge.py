@@ -38,7 +38,16 @@ async def judge(
     database: Path, asked: Sequence[SentRequest], ledger: Ledger, upstream: Sequence[Mapping[str, Any]]
 ) -> Verdict:
     """Look at everything once the last gateway has stopped."""
-    logs = await _logs(database)
+    return judge_logs(await _logs(database), asked, ledger, upstream)
+
+
+def judge_logs(
+    logs: Mapping[str, Sequence[Event]],
+    asked: Sequence[SentRequest],
+    ledger: Ledger,
+    upstream: Sequence[Mapping[str, Any]],
+) -> Verdict:
+    """Holds the logs of all runs against what the clients, the tools and the upstream have seen."""
     verdict = Verdict()
     words = Counter(_word(log) for log in logs.values())
     calls = Counter(word for request in upstream for word in _words(request))

@@ -69,7 +69,7 @@ async def soak(
 ) -> Soak:
     """Kill for so long, and so often at least; let the last gateway end what is left, and judge."""
     pick, done = random.Random(seed), Soak(seed)
-    _furnish(folder)
+    furnish(folder)
     with ScriptedServer(scenario()) as upstream:
         async with ledger() as kept:
             target = Target()
@@ -94,7 +94,8 @@ async def soak(
     return done
 
 
-def _furnish(folder: Path) -> None:
+def furnish(folder: Path) -> None:
+    """Writes the skill and the room that requests ask for."""
     skill = folder / "skills" / "investigate"
     skill.mkdir(parents=True)
     (skill / "SKILL.md").write_text(SKILL)

@@ -129,7 +129,7 @@ class ExactIndex:
     async def put(self, name: str, entries: Sequence[Entry]) -> None:
         """See `VectorIndex.put`."""
         if entries:
-            packed = [(entry, _normalize(entry.vector).tobytes()) for entry in entries]
+            packed = [(entry, normalize(entry.vector).tobytes()) for entry in entries]
             dimensions = {len(entry.vector) for entry in entries}
             if len(dimensions) > 1:
                 raise VectorSpaceError(f"vectors of {sorted(dimensions)} numbers cannot be mixed", agent_id="memory")
@@ -142,7 +142,7 @@ class ExactIndex:
         block = await self._load_block(name, owner)
         if block is None or not block.ids:
             return []
-        query = _normalize(vector)
+        query = normalize(vector)
         if query.shape[0] != block.matrix.shape[1]:
             raise VectorSpaceError(
                 f"the query has {query.shape[0]} numbers, the vectors of {name!r} have {block.matrix.shape[1]}",
@@ -268,7 +268,7 @@ def _rank(block: _Block, query: Vectors, limit: int, scopes: Sequence[str] | Non
     return [(block.ids[index], float(scores[index])) for index in ranked if np.isfinite(scores[index])]
 
 
-def _normalize(vector: Sequence[float]) -> Vectors:
+def normalize(vector: Sequence[float]) -> Vectors:
     """Returns the vector with length 1, as it is stored. A zero vector stays unchanged and is similar to nothing."""
     array = np.asarray(vector, dtype="<f4")
     length = float(np.linalg.norm(array))

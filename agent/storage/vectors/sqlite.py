@@ -59,15 +59,16 @@ class SqliteVectorRows:
         await self._database.write(unit)
 
     async def read_changes(self, name: str, owner: str, since: SetVersion | None) -> VectorChanges | None:
-        """See `VectorRows.changes`."""
+        """See `VectorRows.read_changes`."""
+        version = await self._database.read(lambda db: _read_version(db, name), brief=True)
+        if version is None:
+            return None
+        if since == version:
+            return VectorChanges(version, (), is_complete=False)
 
         def unit(db: sqlite3.Connection) -> VectorChanges | None:
-            row = db.execute("SELECT generation, added, removed FROM vector_sets WHERE name = ?", (name,)).fetchone()
-            if row is None:
+            if (version := _read_version(db, name)) is None:
                 return None
-            version = SetVersion(row[0], row[1], row[2])
-            if since == version:
-                return VectorChanges(version, (), is_complete=False)
             after = since.added if since is not None and since.has_only_additions_until(version) else 0
             rows = db.execute(
                 "SELECT id, scope, vector FROM vectors WHERE name = ? AND owner = ? AND seq > ? ORDER BY seq",
@@ -142,6 +143,11 @@ class SqliteVectorRows:
             db.execute("DELETE FROM vector_sets WHERE name = ?", (name,))
 
         await self._database.write(unit)
+
+
+def _read_version(db: sqlite3.Connection, name: str) -> SetVersion | None:
+    row = db.execute("SELECT generation, added, removed FROM vector_sets WHERE name = ?", (name,)).fetchone()
+    return None if row is None else SetVersion(row[0], row[1], row[2])
 
 
 def _read_space(db: sqlite3.Connection, name: str) -> VectorSpace | None:

