@@ -100,6 +100,12 @@ FAILURES: dict[str, FailureKind] = {
     ),
     "ERR_BUDGET": FailureKind("the run has spent one of its budgets", "stop and answer with what is known", 200, False),
     "ERR_CANCELLED": FailureKind("the run was cancelled", "stop and answer with what is known", 200, False),
+    "ERR_RUN_GIVEN_UP": FailureKind(
+        "the run was claimed several times without getting further",
+        "read the logs of the processes that executed it; send the request again",
+        500,
+        False,
+    ),
     "ERR_STORE_FULL": FailureKind("the disk of the data folder is full", "free space; runs resume", 503, True),
     "ERR_STORE": FailureKind("the database cannot be read or written", "see the message; runs resume", 503, True),
     "ERR_STORE_NEWER": FailureKind("the data folder was written by a newer version", "upgrade Stepgate", 500, False),

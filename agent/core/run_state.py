@@ -158,6 +158,8 @@ class RunState:
     answer_checks: tuple[ev.AnswerChecked, ...] = ()
     cancel_request: ev.CancelRequested | None = None
     usage: Usage = field(default_factory=Usage)
+    model_usage: tuple[tuple[str, Usage], ...] = ()
+    """The model and the usage of each call, in order."""
     subagents: Mapping[str, SubAgentState] = field(default_factory=dict)
     """By span, in order of start."""
     failed_upstreams: tuple[ev.FailedUpstream, ...] = ()
@@ -342,7 +344,9 @@ def apply(state: RunState, event: ev.Event) -> RunState:  # noqa: C901, PLR0912 
         case ev.RunCancelled():
             return replace_fields(state, status="cancelled", end_reason=body.reason)
         case ev.ModelReturned():
-            state = replace_fields(state, usage=state.usage + body.usage)
+            state = replace_fields(
+                state, usage=state.usage + body.usage, model_usage=(*state.model_usage, (body.model, body.usage))
+            )
             if body.failed_upstreams:
                 state = _apply_fallback(state, body)
             if body.span:

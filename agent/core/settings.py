@@ -50,6 +50,21 @@ class Settings(BaseSettings):
     database_url: SecretStr | None = Field(
         default=None, description="postgresql://... stores runs there; unset: SQLite in the data folder"
     )
+    objects_url: str | None = Field(
+        default=None,
+        description=(
+            "store of uploaded files, which several machines share: s3://bucket/prefix (needs the extra `scale`) or "
+            "file:///folder; unset: the data folder"
+        ),
+    )
+    objects_endpoint: str | None = Field(
+        default=None, description="address of an S3-compatible store other than Amazon's, e.g. http://minio:9000"
+    )
+    objects_region: str | None = Field(default=None, description="region of that bucket; unset: AWS_REGION")
+    objects_key_id: str | None = Field(
+        default=None, description="id of its access key; unset: AWS_ACCESS_KEY_ID, or the role of the machine"
+    )
+    objects_secret: SecretStr | None = Field(default=None, description="secret of its access key")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="lowest level that is logged"
     )
@@ -321,8 +336,41 @@ class Settings(BaseSettings):
     serve_workers: int = Field(
         default=1, gt=0, le=64, description="processes behind the port; more than 1 needs Linux and AGENT_REDIS_URL"
     )
+    dispatch: Literal["local", "queue"] = Field(
+        default="local",
+        description="who executes runs: the process that accepts them, or any process of a fleet, through a queue in "
+        "AGENT_DATABASE_URL (needs the extra `scale`; docs/scale.md)",
+    )
+    queue_lanes: NameList = Field(
+        default=("runs", "batch", "ingest"),
+        description="with AGENT_DISPATCH=queue, the lanes from which this process takes work: runs, batch, ingest",
+    )
+    queue_slots: int = Field(
+        default=15,
+        ge=0,
+        le=1000,
+        description="with AGENT_DISPATCH=queue, runs of each lane that this process executes at the same time; 0: "
+        "none, all is left to workers",
+    )
+    queue_adopt_seconds: float = Field(
+        default=60,
+        ge=0,
+        description="with AGENT_DISPATCH=queue, how long runs wait for a process with the rooms, file roots, MCP "
+        "servers and skills of the one that accepted them, once none is left, before others take them, in seconds; "
+        "0: for ever",
+    )
+    worker_port: int | None = Field(
+        default=None,
+        ge=0,
+        le=65535,
+        description="port of `stepgate worker` for /health and /metrics, at AGENT_HOST; unset: none",
+    )
     max_concurrent_runs: int = Field(default=100, gt=0, description="runs that execute in parallel")
     max_queued_runs: int = Field(default=1000, ge=0, description="runs that wait before new ones get 503")
+    schedules_per_owner: int = Field(default=100, ge=0, description="most schedules of one owner; 0 allows no new ones")
+    webhook_timeout_s: float = Field(
+        default=20, gt=0, le=300, description="time limit of one attempt to deliver a webhook, in seconds"
+    )
     redis_url: SecretStr | None = Field(
         default=None,
         description=(
@@ -341,6 +389,14 @@ class Settings(BaseSettings):
     )
     conversation_archive_days: float = Field(
         default=30, gt=0, description="days after which applied and abandoned conversations are archived"
+    )
+    keep_days: float = Field(
+        default=0,
+        ge=0,
+        description=(
+            "days after which ended runs, idle conversations and tasks are deleted (docs/retention.md); 0: they are "
+            "kept for ever"
+        ),
     )
     conversation_messages_per_minute: int = Field(
         default=30, ge=1, description="messages that one user may send to conversations in a minute"
@@ -384,7 +440,7 @@ class Settings(BaseSettings):
         """
         return {name: value for name, value in values.items() if not isinstance(value, str) or value.strip()}
 
-    @field_validator("skills_dirs", "file_roots", "fetch_allow_hosts", "allowed_hosts", mode="before")
+    @field_validator("skills_dirs", "file_roots", "fetch_allow_hosts", "allowed_hosts", "queue_lanes", mode="before")
     @classmethod
     def _split_list(cls, value: object) -> object:
         if not isinstance(value, str):
@@ -402,12 +458,20 @@ class Settings(BaseSettings):
     def _map_deterministic(cls, value: object) -> object:
         return "rules" if isinstance(value, str) and value.strip().lower() == "deterministic" else value
 
+    @field_validator("queue_lanes")
+    @classmethod
+    def _check_lanes(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        unknown = sorted(set(value) - {"runs", "batch", "ingest"})
+        if unknown or not value:
+            raise ValueError(f"{unknown[0] if unknown else 'nothing'!r} is no lane; they are runs, batch, ingest")
+        return tuple(dict.fromkeys(value))
+
     @field_validator("timezone")
     @classmethod
     def _check_timezone(cls, value: str) -> str:
         try:
             zoneinfo.ZoneInfo(value)
-        except (ValueError, OSError) as error:
+        except (ValueError, OSError, KeyError) as error:
             raise ValueError("must be an IANA time zone, such as Europe/Stockholm") from error
         return value
 
@@ -416,7 +480,7 @@ class Settings(BaseSettings):
     def _read_endpoint_keys(cls, value: dict[str, ModelEndpoint]) -> dict[str, ModelEndpoint]:
         return read_endpoint_keys(value)
 
-    @field_validator("llm_base_url", "fetcher_url", "embedder_url", "qdrant_url", "public_url")
+    @field_validator("llm_base_url", "fetcher_url", "embedder_url", "qdrant_url", "public_url", "objects_endpoint")
     @classmethod
     def _check_http_url(cls, value: str | None) -> str | None:
         if value is not None and not value.startswith(("http://", "https://")):
@@ -457,6 +521,11 @@ class Settings(BaseSettings):
     def is_llm_configured(self) -> bool:
         """Whether a model is configured. Without one the gateway works in rules mode."""
         return self.model_fast is not None or self.llm_base_url is not None
+
+    @property
+    def takes_ingestion(self) -> bool:
+        """Whether this process ingests documents."""
+        return self.dispatch == "local" or ("ingest" in self.queue_lanes and self.queue_slots > 0)
 
     @property
     def browser_url(self) -> str | None:

@@ -16,6 +16,7 @@ from agent.core.errors import ConfigError
 from agent.core.settings import PREFIX, Settings
 from agent.core.settings_aliases import list_alias_names, list_replaced_names
 from agent.core.settings_secret_files import SUFFIX, is_secret
+from agent.core.value_faults import describe_fault
 
 
 def load_settings(**overrides: Any) -> Settings:
@@ -72,11 +73,11 @@ def _format_errors(error: ValidationError) -> dict[str, str]:
         name = str(fault["loc"][0])
         if name == "model_endpoints":  # without the input: somebody may have written a key there
             place = ".".join(str(part) for part in fault["loc"][1:])
-            said = fault["msg"].removeprefix("Value error, ")
+            said = describe_fault(fault, quote=False)
             faults[name] = f"{PREFIX}{name.upper()}: {place + ': ' if place else ''}{said}"
             continue
         expected = _describe_expected(Settings.model_fields[name])
-        told = f"must be {expected}" if expected else fault["msg"].removeprefix("Value error, ")
+        told = f"must be {expected}" if expected else describe_fault(fault, quote=False)
         faults[name] = f"{PREFIX}{name.upper()}: {told}, not {fault['input']!r}"
     return faults
 

@@ -145,12 +145,24 @@ def _edit_steps(plan: Plan, fork: ForkRequest) -> list[JsonObject]:
         steps = fork.plan.get("steps")
         if not isinstance(steps, list) or not steps or not all(isinstance(step, dict) for step in steps):
             raise BadRequestError('plan: it must be an object with a list "steps"', param="plan")
-        return [step for step in steps if isinstance(step, dict)]
-    edited = [step.model_dump(mode="json") for step in plan.steps]
-    for step in edited:
-        if step["id"] == fork.step and fork.args is not None:
-            step["args"] = {**step["args"], **fork.args}
-    return edited
+        edited = [step for step in steps if isinstance(step, dict)]
+    else:
+        edited = [step.model_dump(mode="json") for step in plan.steps]
+    before = {step.id: step for step in plan.steps}
+    return [_edit_step(before.get(str(step.get("id"))), step, fork) for step in edited]
+
+
+def _edit_step(before: PlanStep | None, step: JsonObject, fork: ForkRequest) -> JsonObject:
+    """Returns a step of the edited plan with the arguments of the fork.
+
+    A step with other arguments loses the intent that was written for the old ones: a judge would hold the new result
+    against it, and people would read it as the step's heading.
+    """
+    args = step.get("args", {})
+    if step.get("id") == fork.step and fork.args is not None and isinstance(args, dict):
+        args = {**args, **fork.args}
+    is_stale = before is not None and args != before.args and step.get("intent") == before.intent
+    return {**step, "args": args, **({"intent": ""} if is_stale else {})}
 
 
 def _find_kept_steps(origin: RunState, wanted: Iterable[JsonObject], fork: ForkRequest) -> list[str]:

@@ -11,12 +11,12 @@ from pydantic import BaseModel, Field, JsonValue, ValidationError
 
 from agent.core.errors import BudgetError, ModelError
 from agent.core.models import JsonObject, PlanStep, Tier
-from agent.planning.recipe_plans import PARAMETER_KEY
 from agent.planning.references import find_references, is_literal
 from agent.prompts import render
 from agent.prompts.blocks import block
 from agent.recipes import RecipeParameter
 from agent.recipes.model import MAX_NAME_CHARS, MAX_PARAMETERS, ParameterType
+from agent.recipes.renaming import PARAMETER_KEY
 
 SHORTEST_TEXT: Final = 2
 MAX_PROMPT_CHARS: Final = 8_000

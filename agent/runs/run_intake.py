@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agent.core.errors import ConflictError
-from agent.core.models import AgentRequest, JsonObject, Room
+from agent.core.errors import AgentError, ConflictError, StoreError
+from agent.core.models import AgentRequest, JsonObject, Room, Webhook
 from agent.core.principal import Principal
 from agent.runs.approval_replies import submit_replies, submit_reply, submit_text
 from agent.runs.client_results import find_client_results, start_continuation
 from agent.runs.forks import ForkRequest, start_fork
-from agent.runs.service import AcceptedRun, AgentService
+from agent.runs.service import AcceptedRun, AgentService, new_run_id
 from agent.runs.tasks import TaskService
 
 
@@ -112,6 +112,18 @@ class PipelineConversations(Protocol):
         ...
 
 
+class WebhookRegistry(Protocol):
+    """Where webhooks are stored before their runs. `agent.webhooks.sender.WebhookSender` implements it."""
+
+    async def register(self, owner: str, run_id: str, webhook: Webhook) -> bool:
+        """Stores a delivery for a run that is about to start. Returns False if it was stored before."""
+        ...
+
+    async def discard(self, run_id: str) -> None:
+        """Removes the delivery of a run that was refused."""
+        ...
+
+
 class RunIntake:
     """Accepts the requests of all doors.
 
@@ -119,17 +131,53 @@ class RunIntake:
     Each request is admitted exactly once, before anything is stored.
     """
 
-    def __init__(self, service: AgentService[Any], tasks: TaskService, conversations: PipelineConversations) -> None:
+    def __init__(
+        self,
+        service: AgentService[Any],
+        tasks: TaskService,
+        conversations: PipelineConversations,
+        webhooks: WebhookRegistry,
+    ) -> None:
         self.service = service
         self._tasks = tasks
         self._conversations = conversations
+        self._webhooks = webhooks
 
-    async def accept(self, caller: Principal, request: RunRequest, *, run_id: str | None = None) -> AcceptedRun:
+    async def accept(
+        self, caller: Principal, request: RunRequest, *, run_id: str | None = None, webhook: Webhook | None = None
+    ) -> AcceptedRun:
         """Returns the run that answers the request; it is stored.
 
-        `run_id` is the id of a new run, if one was recorded before. Raises what `AgentService.start_run`,
-        `TaskService.start_run` and the conversations raise, and `ScopeError` for a reply that the caller may not give.
+        `run_id` is the id of a new run, if one was recorded before. `webhook` is told about the run's end; that of a
+        task is used without one. Raises what `AgentService.start_run`, `TaskService.start_run` and the conversations
+        raise, and `ScopeError` for a reply that the caller may not give.
         """
+        if webhook is None and isinstance(request, TaskRunRequest):
+            webhook = await self._tasks.get_webhook(request.task_id, owner=caller.owner)
+        if webhook is None:
+            return await self._accept(caller, request, run_id)
+        return await self._accept_with_webhook(caller, request, run_id or new_run_id(), webhook)
+
+    async def _accept_with_webhook(
+        self, caller: Principal, request: RunRequest, run_id: str, webhook: Webhook
+    ) -> AcceptedRun:
+        """Stores the delivery before the run, so that a crash in between or at the run's end does not lose it."""
+        is_new = await self._webhooks.register(caller.owner, run_id, webhook)
+        try:
+            accepted = await self._accept(caller, request, run_id)
+        except StoreError:  # the run may have been stored nevertheless
+            raise
+        except AgentError:
+            if is_new:
+                await self._webhooks.discard(run_id)
+            raise
+        if accepted.run_id != run_id:  # the request was the reply to a run that waited
+            await self._webhooks.register(caller.owner, accepted.run_id, webhook)
+            await self._webhooks.discard(run_id)
+        return accepted
+
+    async def _accept(self, caller: Principal, request: RunRequest, run_id: str | None) -> AcceptedRun:
+        """Starts or continues the run that answers the request."""
         match request:
             case TaskRunRequest(task_id):
                 run_id = await self._tasks.start_run(task_id, caller, run_id=run_id)

@@ -12,7 +12,15 @@ from collections.abc import AsyncIterator, Awaitable, Collection
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from agent.core.errors import BusyError, ConflictError, LogDamagedError, StaleEpochError, StoreError, StoreNewerError
+from agent.core.errors import (
+    AgentFailure,
+    BusyError,
+    ConflictError,
+    LogDamagedError,
+    StaleEpochError,
+    StoreError,
+    StoreNewerError,
+)
 from agent.core.events import Event, RunCreated
 from agent.core.log_context import run_id as current_run
 from agent.core.models import JsonObject, Plan
@@ -30,7 +38,9 @@ class LiveRun(Protocol):
     """A run that this process executes."""
 
     run_id: str
+    epoch: int
     state: RunState
+    events: list[Event]
 
     def follow_events(self, after: int = 0) -> AsyncIterator[Event]:
         """Yields its events as they come."""
@@ -61,6 +71,10 @@ class Executor(Protocol[Live]):
 
     async def cancel_run(self, run: Live, reason: str) -> None:
         """Cancels the run."""
+        ...
+
+    async def fail_run(self, run: Live, failure: AgentFailure) -> None:
+        """Ends a run that was not started with a failure."""
         ...
 
     async def apply_signals(self, run: Live) -> bool:

@@ -39,6 +39,7 @@ from agent.core.principal import LOCAL, Principal
 from agent.core.progress import RunProgress
 from agent.core.run_state import fold
 from agent.rooms import Rooms
+from agent.runs.queue_run_worker import QueueRunWorker, RunQueue
 from agent.runs.response import build_response
 from agent.runs.run_failed import RunFailedError
 from agent.runs.run_worker import Executor, Live, RunWorker, ServiceLimits
@@ -111,6 +112,7 @@ class AgentService(Generic[Live]):
         run_concurrency: RunConcurrency | None = None,
         progress: RunProgress | None = None,
         client_requests: ClientRequests | None = None,
+        queue: RunQueue | None = None,
     ) -> None:
         self.progress = progress or RunProgress()
         """Progress messages of the runs that this process executes."""
@@ -125,7 +127,12 @@ class AgentService(Generic[Live]):
         self._executor = executor
         self.rooms = rooms
         self._validate = validate
-        self.worker = RunWorker(journal, executor, worker=worker, limits=limits or ServiceLimits())
+        limits = limits or ServiceLimits()
+        self.worker: RunWorker[Live] = (
+            RunWorker(journal, executor, worker=worker, limits=limits)
+            if queue is None
+            else QueueRunWorker(journal, executor, worker=worker, limits=limits, queue=queue)
+        )
 
     def admit(self, request: AgentRequest, owner: str | None = None) -> Room:
         """Returns the room that will serve the request, one that `owner` may use.

@@ -12,7 +12,7 @@ from typing import Any
 
 from agent.core import events as ev
 from agent.core.errors import AgentError, ConflictError, NotFoundError, StoreError
-from agent.core.models import LOCAL_OWNER, AgentRequest, JsonObject
+from agent.core.models import LOCAL_OWNER, AgentRequest, JsonObject, Webhook
 from agent.core.principal import LOCAL, Principal
 from agent.core.run_state import RunState, fold
 from agent.core.trace.gate_summary import build_gate_summary
@@ -34,16 +34,22 @@ class TaskService:
         self._room = room
         self._watcher = RunEndWatcher(service, "task", clock)
 
-    async def create_task(self, prompt: str, context: Mapping[str, str], *, owner: str = LOCAL_OWNER) -> Task:
-        """Creates a task. Raises what a run of it would raise: `BadRequestError`, `TooLargeError`,
-        `RoomUnknownError`.
+    async def create_task(
+        self, prompt: str, context: Mapping[str, str], *, owner: str = LOCAL_OWNER, webhook: Webhook | None = None
+    ) -> Task:
+        """Creates a task; `webhook` is told about the end of each run. Raises what a run of it would raise:
+        `BadRequestError`, `TooLargeError`, `RoomUnknownError`.
         """
         task_id = f"task_{secrets.token_hex(16)}"
         request = self._service.redact_request(self._build_request(prompt, context, task_id))
         self._service.admit(request, owner)
         redacted = request.metadata["context"]
         facts = {name: str(value) for name, value in redacted.items()} if isinstance(redacted, dict) else {}
-        return await self._store.add(task_id, owner, request.prompt, facts)
+        return await self._store.add(task_id, owner, request.prompt, facts, webhook)
+
+    async def get_webhook(self, task_id: str, *, owner: str = LOCAL_OWNER) -> Webhook | None:
+        """Returns the webhook of the task's runs. Raises `NotFoundError`."""
+        return (await self._get_stored_task(task_id, owner)).webhook
 
     async def get_task(self, task_id: str, *, owner: str = LOCAL_OWNER) -> tuple[Task, TaskRun | None]:
         """Returns the task and its newest run. Raises `NotFoundError`."""

@@ -135,7 +135,18 @@ class KeyStore:
         # Compares also for an unknown id, so that the response time does not reveal which ids exist.
         if not hmac.compare_digest(stored, _hash_secret(secret)) or not rows:
             raise AuthError("this API key is unknown")
-        key = _parse_row(rows[0][1:])
+        return self._check_valid(_parse_row(rows[0][1:]))
+
+    async def get_valid(self, key_id: str) -> ApiKey:
+        """Returns the key of this id, for work that its holder has left behind. Raises `AuthError` if it was deleted or
+        revoked, or has expired.
+        """
+        try:
+            return self._check_valid(await self.get(key_id))
+        except NotFoundError as error:
+            raise AuthError(f"the API key {key_id} was deleted") from error
+
+    def _check_valid(self, key: ApiKey) -> ApiKey:
         if key.revoked_at is not None:
             raise AuthError(f"the API key {key.id} was revoked")
         if key.expires_at is not None and key.expires_at <= self._clock():

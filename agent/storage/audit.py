@@ -42,6 +42,7 @@ AuditAction = Literal[
     "conversation.resolve",
     "user.delete",
     "run.delete",
+    "run.prune",
     "room.create",
     "room.edit",
     "room.delete",

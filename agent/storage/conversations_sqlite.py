@@ -24,7 +24,7 @@ class SqliteConversations:
             ).fetchall()
             return [(str(role), str(text)) for role, text in reversed(rows)]
 
-        return await self._database.read(unit)
+        return await self._database.read(unit, brief=True)
 
     async def is_tainted(self, owner: str, conversation_id: str, *, limit: int = 40) -> bool:
         """See `ConversationStore.tainted`."""
@@ -36,7 +36,7 @@ class SqliteConversations:
             )
             return any(bool(row[0]) for row in rows)
 
-        return await self._database.read(unit)
+        return await self._database.read(unit, brief=True)
 
     async def add_exchange(
         self, owner: str, conversation_id: str, run_id: str, question: str, answer: str, *, tainted: bool = False
@@ -54,4 +54,4 @@ class SqliteConversations:
                 ],
             )
 
-        await self._database.write(unit)
+        await self._database.write(unit, brief=True)

@@ -1,9 +1,10 @@
-"""`Credentials`: named secrets for document sources, from one file that only its owner may read.
+"""`Credentials`: named secrets for document sources and webhooks, from one file that only its owner may read.
 
 Requests and rooms carry a credential's name, never the secret. The file is read at every use, so that changes apply at
 once. A value may be `"${NAME}"`, taken from the environment, or `{"file": "path"}`, read from another file.
 """
 
+import base64
 import json
 import os
 import re
@@ -13,15 +14,19 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
 from agent.core.errors import AgentError
 from agent.core.models import JsonObject
+from agent.core.value_faults import describe_faults
 
 GOOGLE_TOKEN_URI = "https://oauth2.googleapis.com/token"  # noqa: S105 - an address
 MAX_BYTES = 1_000_000
 """A key has 2 kB. A file larger than this is the wrong file."""
+WEBHOOK_HINT = "see docs/schedules.md"
 DOCS_HINT = "docs/connectors.md says how to write one"
+WEBHOOK_KEY_BYTES = (24, 64)
+"""Least and most bytes of a signing key, as the Standard Webhooks specification has them."""
 _FROM_ENVIRONMENT = re.compile(r"\$\{(\w+)\}")
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -112,9 +117,42 @@ class DocumentPassword(_Credential):
     password: Secret
 
 
+class WebhookSecret(_Credential):
+    """Signs the webhooks that go to `url`, and only those: with a signature made for another address, the holder of
+    that address could pass for this gateway. `owners` may use it; all may if it is unset. During a change of the secret
+    `previous_secret` signs too.
+    """
+
+    type: Literal["webhook"]
+    url: str = Field(pattern=r"^https?://")
+    secret: Secret
+    previous_secret: Secret | None = None
+    owners: tuple[str, ...] | None = None
+
+    @field_validator("secret", "previous_secret")
+    @classmethod
+    def _check_form(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and not WEBHOOK_KEY_BYTES[0] <= len(_decode_webhook_key(value)) <= WEBHOOK_KEY_BYTES[1]:
+            raise ValueError("must be whsec_ and the base64 of 24 to 64 random bytes")
+        return value
+
+    def list_keys(self) -> list[bytes]:
+        """Returns the keys that sign, the current one first."""
+        return [_decode_webhook_key(value) for value in (self.secret, self.previous_secret) if value is not None]
+
+
+def _decode_webhook_key(secret: SecretStr) -> bytes:
+    """Returns the key in a secret of the form `whsec_BASE64`; empty if it has another form."""
+    text = secret.get_secret_value()
+    try:
+        return base64.b64decode(text.removeprefix("whsec_"), validate=True) if text.startswith("whsec_") else b""
+    except ValueError:
+        return b""
+
+
 SourceCredential = GoogleServiceAccount | GoogleOAuth | Bearer
 WebCredential = HeaderSecret | BasicLogin | Bearer | OAuthClient
-Credential = SourceCredential | WebCredential | DocumentPassword
+Credential = SourceCredential | WebCredential | DocumentPassword | WebhookSecret
 _TYPES: dict[str, type[Credential]] = {
     "header": HeaderSecret,
     "basic": BasicLogin,
@@ -123,6 +161,7 @@ _TYPES: dict[str, type[Credential]] = {
     "google_oauth": GoogleOAuth,
     "bearer": Bearer,
     "document_password": DocumentPassword,
+    "webhook": WebhookSecret,
 }
 
 
@@ -151,6 +190,19 @@ class Credentials:
         if not isinstance(found, DocumentPassword):
             raise CredentialError(f"the credential {name!r} in {self._path} is not a document_password; {DOCS_HINT}")
         return found.password
+
+    def list_webhook_keys(self, name: str, url: str, owner: str) -> list[bytes]:
+        """Returns the keys that sign what is posted to `url` for `owner`. Raises `CredentialError` if the credential is
+        none for this address and owner.
+        """
+        found = self.get(name)
+        if not isinstance(found, WebhookSecret):
+            raise CredentialError(f"the credential {name!r} in {self._path} is not of the type webhook; {WEBHOOK_HINT}")
+        if found.url != url:
+            raise CredentialError(f"the credential {name!r} signs posts to another address; {WEBHOOK_HINT}")
+        if found.owners is not None and owner not in found.owners:
+            raise CredentialError(f"the credential {name!r} is not for the owner {owner!r}; {WEBHOOK_HINT}")
+        return found.list_keys()
 
     def list_names(self) -> tuple[str, ...]:
         """Returns the names in the file, sorted; none if there is no file. Raises `CredentialError` if it cannot be
@@ -199,8 +251,7 @@ class Credentials:
         try:
             return kind.model_validate(values)
         except ValidationError as error:
-            faults = (f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
-            told = "; ".join(faults)
+            told = "; ".join(describe_faults(error, quote=False))
         raise CredentialError(f"{where} is incomplete: {told}; {DOCS_HINT}")
 
     def _resolve_value(self, value: object, where: str) -> object:

@@ -14,22 +14,29 @@ EventRow = tuple[str, int, int, str, int, str | None, int | None, str, float]
 """run_id, seq, epoch, type, v, step_id, attempt, data, at"""
 
 
-def encode(event: Event) -> tuple[Event, EventRow]:
-    """Returns the event as it will be read back, and its row in `events`.
+def encode(event: Event, data: str | None = None) -> tuple[Event, EventRow]:
+    """Returns the event as it will be read back, and its row in `events`. `data` is the body's JSON, if it was encoded
+    already.
 
     The returned event differs from the argument only if a text contains a lone surrogate, which JSON escapes allow and
     UTF-8 does not; it becomes U+FFFD. Defaults are written out, because they may change between versions and a log may
     not. Raises `TooLargeError` for a value that is nested too deeply to be written.
     """
-    try:
-        data = event.body.model_dump_json()
-    except PydanticSerializationError:
-        event = replace(event, body=_replace_surrogates_in_body(event))
-        data = event.body.model_dump_json()
+    if data is None:
+        try:
+            data = event.body.model_dump_json()
+        except PydanticSerializationError:
+            event = replace(event, body=_replace_surrogates_in_body(event))
+            data = event.body.model_dump_json()
     body = event.body
     return event, (
         event.run_id, event.seq, event.epoch, body.type, body.v, event.step_id, event.attempt, data, event.at,
     )  # fmt: skip
+
+
+def get_data(row: EventRow) -> str:
+    """Returns the body's JSON in a row."""
+    return row[7]
 
 
 def decode(row: EventRow) -> Event:

@@ -61,8 +61,13 @@ class Journal(Protocol):
     is cancelled, its call may or may not have been executed.
     """
 
-    async def create_run(self, run_id: str, body: RunCreated, *, worker: str, lease_s: float) -> Claim:
+    async def create_run(
+        self, run_id: str, body: RunCreated, *, worker: str | None, lease_s: float, queue: str = ""
+    ) -> Claim:
         """Stores a new run with its first event (seq 1, epoch 1), claimed by `worker`.
+
+        Without `worker` nobody holds the run (the claim gives no right), and a job for it is put into `queue` in the
+        same transaction, where the driver has a queue. `queue` is kept with the run: its later jobs go there too.
 
         Lone surrogates in texts become U+FFFD, here and in `append`; the returned events equal the stored ones. Raises
         `ConflictError` if the id exists, `TooLargeError` for values that are nested too deeply.
@@ -102,6 +107,12 @@ class Journal(Protocol):
         Raises `StaleEpochError` if another claim has raised the epoch, `ConflictError` if the log already ends with a
         terminal event or one of these follows a terminal one, `NotFoundError` for an unknown run. A terminal event also
         sets the row's status, releases the lease and deletes the `answer.delta` events.
+        """
+        ...
+
+    def append_now(self, run_id: str, epoch: int, drafts: Sequence[EventDraft]) -> tuple[Event, ...] | None:
+        """Does what `append` does if nobody has to wait for it. Returns None, with nothing changed, if somebody has to,
+        and for everything that `append` refuses.
         """
         ...
 
@@ -148,7 +159,8 @@ class Journal(Protocol):
         """Stores a signal for the run's worker and wakes it. Writes `record` to the audit record in the same
         transaction.
 
-        Raises `NotFoundError` for an unknown run. An approval is decided once: a signal about `approvals` of which one
+        If nobody holds the run and it has a queue, a job for it is put there in the same transaction. Raises
+        `NotFoundError` for an unknown run. An approval is decided once: a signal about `approvals` of which one
         is decided already raises `ConflictError`, also if both arrive at the same moment.
         """
         ...
@@ -157,8 +169,11 @@ class Journal(Protocol):
         """Returns signals with `id > after`, oldest first. They are kept, so that a crash loses none."""
         ...
 
-    async def put_blob(self, data: bytes) -> str:
-        """Stores bytes under their SHA-256 (hex) and returns it. Storing the same bytes again changes nothing."""
+    async def put_blob(self, data: bytes, *, run_id: str) -> str:
+        """Stores bytes under their SHA-256 (hex) for a run and returns it. They stay until no run refers to them.
+
+        Storing the same bytes again changes nothing. Raises `NotFoundError` for an unknown run.
+        """
         ...
 
     async def get_blob(self, checksum: str) -> bytes:

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Protocol, cast
 
 from psycopg.errors import ForeignKeyViolation, UniqueViolation
 
@@ -14,11 +14,13 @@ from agent.core.models import RunStatus
 from agent.storage import audit
 from agent.storage.audit import AuditRow
 from agent.storage.conversations_postgres import PostgresConversations
-from agent.storage.event_codec import EventRow, decode, encode
+from agent.storage.event_codec import EventRow, decode, encode, get_data
 from agent.storage.journal import Claim, RunRow, Signal, SignalKind
 from agent.storage.journal_rows import (
     CHECK_BYTES,
     EVENT_COLUMNS,
+    INSERT_BLOB,
+    INSERT_BLOB_REFERENCE,
     IS_WAITING_OVER,
     MAX_SEQ,
     RUN_COLUMNS,
@@ -30,16 +32,33 @@ from agent.storage.journal_rows import (
     check_undecided,
     compute_ages,
     derive_status,
+    list_blob_references,
     make_title,
     parse_run_row,
 )
-from agent.storage.postgres import CHANNEL, NOW_SQL, Connection, PostgresDatabase, strip_nul
+from agent.storage.postgres import CHANNEL, IDLE_SECONDS, NOW_SQL, Connection, PostgresDatabase, strip_nul
 
 POLL_SECONDS = 2.0
 """How late a reader may notice an event if a notification was lost."""
 
 _INSERT_EVENT = f"INSERT INTO events ({EVENT_COLUMNS}) VALUES (%s,%s,%s,%s,%s,%s,%s,%s,%s)"  # noqa: S608 - constants only
-_SELECT_DECISIONS, _INSERT_AUDIT = (said.replace("?", "%s").encode() for said in (SELECT_DECISIONS, audit.INSERT_SQL))
+PUT_BLOB_ATTEMPTS = 3
+_REFERENCE_TO_RUN = "blob_references_run_id_fkey"
+_SELECT_DECISIONS, _INSERT_AUDIT, _INSERT_BLOB, _INSERT_BLOB_REFERENCE = (
+    said.replace("?", "%s").encode()
+    for said in (SELECT_DECISIONS, audit.INSERT_SQL, INSERT_BLOB, INSERT_BLOB_REFERENCE)
+)
+
+
+class RunJobs(Protocol):
+    """The jobs that wake a run up; `agent.dispatch.run_jobs.QueuedRunJobs` implements it."""
+
+    async def enqueue(self, db: Connection, run_id: str, *, owner: str, queue: str, resumed: bool) -> None:
+        """Puts a job for the run into `queue`, in the transaction of `db`; does nothing if one waits there already.
+
+        A `resumed` run has waited its turn before, and goes to the head of the queue.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +74,15 @@ class PostgresStore:
         await self.database.close()
 
 
-async def open_postgres(url: str, clock: Callable[[], float] | None = None) -> PostgresStore:
+async def open_postgres(
+    url: str, clock: Callable[[], float] | None = None, *, idle_s: float = IDLE_SECONDS
+) -> PostgresStore:
     """Opens the store at `url`. Raises `StoreNewerError` for a newer schema, else `StoreError` with what to do.
 
-    The time is the server's, so that leases agree between machines. `clock` is for tests.
+    The time is the server's, so that leases agree between machines. `clock` is for tests. `idle_s` is how long a
+    transaction may stand still, in seconds; less than a lease.
     """
-    database = PostgresDatabase(url)
+    database = PostgresDatabase(url, idle_s=idle_s)
     journal = PostgresJournal(database, clock)
     await database.open(journal.wakeups.wake, journal.wakeups.wake_all)
     return PostgresStore(journal, PostgresConversations(database), database)
@@ -73,11 +95,16 @@ class PostgresJournal:
         self._database = database
         self._clock = clock
         self.wakeups = WaiterRegistry(POLL_SECONDS)
+        self.jobs: RunJobs | None = None
+        """The queue of runs, where AGENT_DISPATCH chooses one."""
 
-    async def create_run(self, run_id: str, body: RunCreated, *, worker: str, lease_s: float) -> Claim:
+    async def create_run(
+        self, run_id: str, body: RunCreated, *, worker: str | None, lease_s: float, queue: str = ""
+    ) -> Claim:
         """See `Journal.create_run`."""
         request = body.request
-        encode(Event(run_id, 1, 1, 0.0, body))  # refuses a body that cannot be encoded before writing anything
+        # Before writing anything, because it refuses a body that cannot be encoded.
+        created, encoded = encode(Event(run_id, 1, 1, 0.0, body))
         conversation = strip_nul(request.conversation_id) if request.conversation_id else None
         title = strip_nul(make_title(request.prompt))
         try:
@@ -85,15 +112,17 @@ class PostgresJournal:
                 now = await self._get_time(db)
                 await db.execute(
                     "INSERT INTO runs (run_id, owner, room, status, hidden, tainted, title, conversation_id, epoch, "
-                    "last_seq, terminal, worker, lease_until, created_at, updated_at) "
-                    "VALUES (%s,%s,%s,'queued',%s,%s,%s,%s,1,1,false,%s,%s,%s,%s)",
+                    "last_seq, terminal, worker, lease_until, queue, created_at, updated_at) "
+                    "VALUES (%s,%s,%s,'queued',%s,%s,%s,%s,%s,1,false,%s,%s,%s,%s,%s)",
                     (
                         run_id, body.owner, body.room.id, body.hidden, body.tainted, title, conversation,
-                        worker, now + lease_s, now, now,
+                        1 if worker else 0, worker, now + lease_s if worker else 0, queue, now, now,
                     ),
                 )  # fmt: skip
-                event, row = encode(Event(run_id, 1, 1, now, body))
+                event, row = encode(Event(run_id, 1, 1, now, created.body), get_data(encoded))
                 await db.execute(_INSERT_EVENT, row)
+                if worker is None and self.jobs is not None:  # last: it holds the row of the owner's tag
+                    await self.jobs.enqueue(db, run_id, owner=body.owner, queue=queue, resumed=False)
         except StoreError as error:
             if isinstance(error.__cause__, UniqueViolation):
                 raise ConflictError(f"a run {run_id!r} exists already; use a new id", agent_id="journal") from error
@@ -131,7 +160,7 @@ class PostgresJournal:
             now = await self._get_time(db)
             cursor = await db.execute(
                 "SELECT run_id FROM runs WHERE NOT terminal AND (worker IS NULL OR lease_until < %s) "  # noqa: S608
-                f"AND {IS_WAITING_OVER.format(now='%s')} ORDER BY created_at LIMIT %s",
+                f"AND {IS_WAITING_OVER.format(now='%s')} ORDER BY created_at + 0 LIMIT %s",
                 (now, now, limit),
             )
             return [str(row[0]) async for row in cursor]
@@ -167,16 +196,25 @@ class PostgresJournal:
                 raise build_append_error(run_id, epoch, await cursor.fetchone())
             first, now = int(row[0]) - len(drafts) + 1, float(row[1])
             encoded = [
-                encode(Event(run_id, first + index, epoch, now - past[index], draft.body, draft.step_id, draft.attempt))
+                encode(
+                    Event(run_id, first + index, epoch, now - past[index], draft.body, draft.step_id, draft.attempt),
+                    draft.data,
+                )
                 for index, draft in enumerate(drafts)
             ]
             async with db.cursor() as many:
                 await many.executemany(_INSERT_EVENT, [row for _, row in encoded])
             events = tuple(event for event, _ in encoded)
+            for reference in list_blob_references(events):
+                await db.execute(_INSERT_BLOB_REFERENCE, reference)
             await _update_run_row(db, run_id, events)
             await _notify(db, run_id)
         self.wakeups.wake(run_id)
         return events
+
+    def append_now(self, run_id: str, epoch: int, drafts: Sequence[EventDraft]) -> tuple[Event, ...] | None:
+        """See `Journal.append_now`. A server always has to be waited for."""
+        return None
 
     async def release(self, run_id: str, epoch: int) -> None:
         """See `Journal.release`."""
@@ -240,7 +278,12 @@ class PostgresJournal:
         """See `Journal.send_signal`. Locks the run's row to handle two signals one after the other."""
         try:
             async with self._database.transaction() as db:
-                await db.execute("SELECT 1 FROM runs WHERE run_id = %s FOR UPDATE", (run_id,))  # see `park`
+                cursor = await db.execute(
+                    "SELECT owner, CASE WHEN worker IS NULL AND NOT terminal THEN queue ELSE '' END FROM runs "
+                    "WHERE run_id = %s FOR UPDATE",  # see `park`
+                    (run_id,),
+                )
+                owner, queue = await cursor.fetchone() or ("", "")
                 if "approvals" in payload:
                     check_undecided(run_id, payload, await (await db.execute(_SELECT_DECISIONS, (run_id,))).fetchall())
                 if record is not None:
@@ -249,6 +292,8 @@ class PostgresJournal:
                     "INSERT INTO signals (run_id, kind, payload, at) VALUES (%s,%s,%s,%s)",
                     (run_id, kind, json.dumps(payload), await self._get_time(db)),
                 )
+                if queue and self.jobs is not None:  # nobody holds the run
+                    await self.jobs.enqueue(db, run_id, owner=owner, queue=queue, resumed=True)
                 await _notify(db, run_id)
         except StoreError as error:
             if isinstance(error.__cause__, ForeignKeyViolation):
@@ -265,13 +310,22 @@ class PostgresJournal:
             )
             return [Signal(row[0], row[1], row[2], json.loads(row[3]), row[4]) async for row in cursor]
 
-    async def put_blob(self, data: bytes) -> str:
+    async def put_blob(self, data: bytes, *, run_id: str) -> str:
         """See `Journal.put_blob`."""
         checksum = hashlib.sha256(data).hexdigest()
-        async with self._database.transaction() as db:
-            await db.execute(
-                "INSERT INTO blobs (checksum, data) VALUES (%s,%s) ON CONFLICT DO NOTHING", (checksum, data)
-            )
+        for attempt in range(PUT_BLOB_ATTEMPTS):
+            try:
+                async with self._database.transaction() as db:
+                    await db.execute(_INSERT_BLOB, (checksum, data))
+                    await db.execute(_INSERT_BLOB_REFERENCE, (run_id, checksum))
+            except StoreError as error:
+                if not isinstance(error.__cause__, ForeignKeyViolation):
+                    raise
+                if error.__cause__.diag.constraint_name == _REFERENCE_TO_RUN or attempt + 1 == PUT_BLOB_ATTEMPTS:
+                    raise build_run_not_found_error(run_id) from error
+                # Otherwise the same bytes were stored already, and deleted between the two statements.
+            else:
+                break
         return checksum
 
     async def get_blob(self, checksum: str) -> bytes:

@@ -30,6 +30,12 @@ MAX_SEQ = 2**63 - 1
 """The largest number the databases can compare. Positions come from clients."""
 SELECT_DECISIONS = "SELECT payload FROM signals WHERE run_id = ? AND kind IN ('approve', 'reject', 'answer')"
 """Selects the decisions on a run's approvals so far."""
+INSERT_BLOB = "INSERT INTO blobs (checksum, data) VALUES (?,?) ON CONFLICT DO NOTHING"
+INSERT_BLOB_REFERENCE = (
+    "INSERT INTO blob_references (run_id, checksum) SELECT ?, checksum FROM blobs WHERE checksum = ? "
+    "ON CONFLICT DO NOTHING"
+)
+"""Records that a run's log refers to a blob. A fork refers to those of the run it was made from."""
 MAX_TITLE_CHARS = 80
 IS_WAITING_OVER = (
     "(status <> 'awaiting_approval' OR lease_until <= {now} OR EXISTS "
@@ -58,6 +64,11 @@ def parse_run_row(row: tuple[Any, ...]) -> RunRow:
     """Converts a row of `RUN_COLUMNS`."""
     run_id, owner, room, status, hidden, *rest = row
     return RunRow(run_id, owner, room, status, bool(hidden), *rest)
+
+
+def list_blob_references(events: Sequence[Event]) -> list[tuple[str, str]]:
+    """Returns the values of `INSERT_BLOB_REFERENCE` for the blobs that these events refer to."""
+    return [(event.run_id, checksum) for event in events for checksum in event.body.list_blobs()]
 
 
 def derive_status(events: Sequence[Event]) -> tuple[RunStatus | None, bool]:

@@ -21,6 +21,8 @@ from agent.storage.journal import Claim, RunRow, Signal, SignalKind
 from agent.storage.journal_rows import (
     CHECK_BYTES,
     EVENT_COLUMNS,
+    INSERT_BLOB,
+    INSERT_BLOB_REFERENCE,
     IS_WAITING_OVER,
     MAX_SEQ,
     RUN_COLUMNS,
@@ -32,17 +34,18 @@ from agent.storage.journal_rows import (
     check_undecided,
     compute_ages,
     derive_status,
+    list_blob_references,
     make_title,
     parse_run_row,
 )
-from agent.storage.sqlite import SqliteDatabase, open_database, open_memory_database
+from agent.storage.sqlite import SqliteDatabase, Unit, open_database, open_memory_database
 
 POLL_SECONDS = 0.25
 """How often a waiting reader checks whether another process has appended."""
 
 _INSERT_RUN = (
     "INSERT INTO runs (run_id, owner, room, status, hidden, tainted, title, conversation_id, epoch, last_seq, "
-    "terminal, worker, lease_until, created_at, updated_at) VALUES (?,?,?,'queued',?,?,?,?,1,1,0,?,?,?,?)"
+    "terminal, worker, lease_until, queue, created_at, updated_at) VALUES (?,?,?,'queued',?,?,?,?,?,1,0,?,?,?,?,?)"
 )
 _INSERT_EVENT = f"INSERT INTO events ({EVENT_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?)"  # noqa: S608 - constants only
 
@@ -82,8 +85,10 @@ class SqliteJournal:
         self._clock = clock
         self._wakeups = WaiterRegistry(POLL_SECONDS)
 
-    async def create_run(self, run_id: str, body: RunCreated, *, worker: str, lease_s: float) -> Claim:
-        """See `Journal.create_run`."""
+    async def create_run(
+        self, run_id: str, body: RunCreated, *, worker: str | None, lease_s: float, queue: str = ""
+    ) -> Claim:
+        """See `Journal.create_run`. Here no driver has a queue: `list_claimable_runs` finds runs without a worker."""
         request = body.request
 
         def unit(db: sqlite3.Connection) -> Event:
@@ -96,7 +101,7 @@ class SqliteJournal:
                     _INSERT_RUN,
                     (
                         run_id, body.owner, body.room.id, body.hidden, body.tainted, title, conversation,
-                        worker, now + lease_s, now, now,
+                        1 if worker else 0, worker, now + lease_s if worker else 0, queue, now, now,
                     ),
                 )  # fmt: skip
             except sqlite3.IntegrityError as error:
@@ -104,7 +109,7 @@ class SqliteJournal:
             db.execute(_INSERT_EVENT, row)
             return event
 
-        return Claim(run_id, 1, (await self._database.write(unit),))
+        return Claim(run_id, 1, (await self._database.write(unit, brief=True),))
 
     async def claim(self, run_id: str, *, worker: str, lease_s: float) -> Claim | None:
         """See `Journal.claim`."""
@@ -139,7 +144,7 @@ class SqliteJournal:
             now = self._clock()
             rows = db.execute(
                 "SELECT run_id FROM runs WHERE terminal = 0 AND (worker IS NULL OR lease_until < ?) "  # noqa: S608
-                f"AND {IS_WAITING_OVER.format(now='?')} ORDER BY created_at LIMIT ?",
+                f"AND {IS_WAITING_OVER.format(now='?')} ORDER BY created_at + 0 LIMIT ?",
                 (now, now, limit),
             )
             return [str(row[0]) for row in rows]
@@ -170,7 +175,21 @@ class SqliteJournal:
     async def append(self, run_id: str, epoch: int, drafts: Sequence[EventDraft]) -> tuple[Event, ...]:
         """See `Journal.append`."""
         check_terminal_last(run_id, drafts)
+        events = await self._database.write(self._make_append_unit(run_id, epoch, drafts))
+        self._wakeups.wake(run_id)
+        return events
 
+    def append_now(self, run_id: str, epoch: int, drafts: Sequence[EventDraft]) -> tuple[Event, ...] | None:
+        """See `Journal.append_now`."""
+        if any(draft.body.terminal for draft in drafts[:-1]):
+            return None
+        result = self._database.run_here(self._make_append_unit(run_id, epoch, drafts), writes=True)
+        if result is None or result.error is not None:
+            return None
+        self._wakeups.wake(run_id)
+        return result.value
+
+    def _make_append_unit(self, run_id: str, epoch: int, drafts: Sequence[EventDraft]) -> Unit[tuple[Event, ...]]:
         def unit(db: sqlite3.Connection) -> tuple[Event, ...]:
             past, now = compute_ages(drafts), self._clock()
             row = db.execute(
@@ -182,17 +201,20 @@ class SqliteJournal:
                 raise _build_append_error(db, run_id, epoch)
             first = int(row[0]) - len(drafts) + 1
             encoded = [
-                encode(Event(run_id, first + index, epoch, now - past[index], draft.body, draft.step_id, draft.attempt))
+                encode(
+                    Event(run_id, first + index, epoch, now - past[index], draft.body, draft.step_id, draft.attempt),
+                    draft.data,
+                )
                 for index, draft in enumerate(drafts)
             ]
             db.executemany(_INSERT_EVENT, [row for _, row in encoded])
             events = tuple(event for event, _ in encoded)
+            if references := list_blob_references(events):
+                db.executemany(INSERT_BLOB_REFERENCE, references)
             _update_run_row(db, run_id, events)
             return events
 
-        events = await self._database.write(unit)
-        self._wakeups.wake(run_id)
-        return events
+        return unit
 
     async def release(self, run_id: str, epoch: int) -> None:
         """See `Journal.release`."""
@@ -203,7 +225,7 @@ class SqliteJournal:
                 (run_id, epoch),
             )
 
-        await self._database.write(unit)
+        await self._database.write(unit, brief=True)
 
     async def park(self, run_id: str, epoch: int, *, until: float, after_signal: int) -> bool:
         """See `Journal.park`."""
@@ -217,7 +239,7 @@ class SqliteJournal:
             )
             return parked.rowcount == 1
 
-        return await self._database.write(unit)
+        return await self._database.write(unit, brief=True)
 
     async def read_events(self, run_id: str, *, after: int = 0, limit: int = 10_000) -> list[Event]:
         """See `Journal.read`."""
@@ -233,7 +255,7 @@ class SqliteJournal:
                 raise build_run_not_found_error(run_id)
             return parse_run_row(row)
 
-        return await self._database.read(unit)
+        return await self._database.read(unit, brief=True)
 
     async def list_runs(
         self, *, owner: str | None, limit: int = 50, before: str | None = None, status: RunStatus | None = None
@@ -271,7 +293,7 @@ class SqliteJournal:
             except sqlite3.IntegrityError as error:
                 raise build_run_not_found_error(run_id) from error
 
-        await self._database.write(unit)
+        await self._database.write(unit, brief=True)
         self._wakeups.wake(run_id)
 
     async def read_signals(self, run_id: str, *, after: int = 0) -> list[Signal]:
@@ -284,14 +306,18 @@ class SqliteJournal:
             )
             return [Signal(row[0], row[1], row[2], json.loads(row[3]), row[4]) for row in rows]
 
-        return await self._database.read(unit)
+        return await self._database.read(unit, brief=True)
 
-    async def put_blob(self, data: bytes) -> str:
+    async def put_blob(self, data: bytes, *, run_id: str) -> str:
         """See `Journal.put_blob`."""
         checksum = hashlib.sha256(data).hexdigest()
 
         def unit(db: sqlite3.Connection) -> None:
-            db.execute("INSERT OR IGNORE INTO blobs (checksum, data) VALUES (?,?)", (checksum, data))
+            try:
+                db.execute(INSERT_BLOB, (checksum, data))
+                db.execute(INSERT_BLOB_REFERENCE, (run_id, checksum))
+            except sqlite3.IntegrityError as error:
+                raise build_run_not_found_error(run_id) from error
 
         await self._database.write(unit)
         return checksum
@@ -333,7 +359,7 @@ class SqliteJournal:
             row = db.execute("SELECT last_seq FROM runs WHERE run_id = ?", (run_id,)).fetchone()
             return 0 if row is None else int(row[0])
 
-        return await self._database.read(unit)
+        return await self._database.read(unit, brief=True)
 
 
 def _build_owner_filter(owner: str | None) -> str:

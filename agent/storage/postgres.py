@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import select
 from collections.abc import AsyncIterator, Callable
 
 import psycopg
@@ -21,6 +22,10 @@ log = logging.getLogger(__name__)
 POOL_SIZE = 10
 POOL_TIMEOUT_SECONDS = 10.0
 """How long a unit of work waits for a connection; a restarting server is back by then."""
+IDLE_SECONDS = 10.0
+"""How long a transaction may stand still. A process that is stopped in the middle of one holds its rows, so that nobody
+else could claim its runs; the server ends it.
+"""
 CHANNEL = "stepgate_runs"
 NOW_SQL = "extract(epoch FROM clock_timestamp())"
 """The server's time in UTC seconds, so that several machines agree."""
@@ -34,15 +39,17 @@ Connection = AsyncConnection[TupleRow]
 class PostgresDatabase:
     """The pool and one listening connection. Call `open` before use."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, idle_s: float = IDLE_SECONDS) -> None:
         self.url = url
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
-            url,
+            add_options(url, idle_in_transaction_session_timeout=round(1000 * idle_s)),
             min_size=1,
             max_size=POOL_SIZE,
             timeout=POOL_TIMEOUT_SECONDS,
             open=False,
-            check=AsyncConnectionPool.check_connection,
+            check=_check_connection,
+            # Transactions are explicit, so that a single query needs none.
+            kwargs={"autocommit": True},
         )
         self._listener: asyncio.Task[None] | None = None
 
@@ -56,6 +63,18 @@ class PostgresDatabase:
         """Yields a connection in a transaction. Raises `StoreError` for whatever the server refuses or cannot do."""
         try:
             async with self._pool.connection() as connection, connection.transaction():
+                yield connection
+        except (psycopg.Error, PoolTimeout) as error:
+            raise to_store_error(error, self.location) from error
+
+    @contextlib.asynccontextmanager
+    async def single_query(self) -> AsyncIterator[Connection]:
+        """Yields a connection for one query, which is a transaction of its own: one round trip instead of three.
+
+        Raises `StoreError` as `transaction` does.
+        """
+        try:
+            async with self._pool.connection() as connection:
                 yield connection
         except (psycopg.Error, PoolTimeout) as error:
             raise to_store_error(error, self.location) from error
@@ -93,6 +112,18 @@ class PostgresDatabase:
             except psycopg.Error as error:
                 trouble.record_failure(_format_error(error))
             await asyncio.sleep(_RECONNECT_SECONDS)
+
+
+async def _check_connection(connection: Connection) -> None:
+    """Asks the server only if something has arrived on the idle connection: what a closing server sends, or its end.
+
+    Without that, the question would cost a round trip per transaction and find nothing. Raises `OperationalError` for
+    a broken connection, which the pool then replaces.
+    """
+    arrived = select.poll()
+    arrived.register(connection.fileno(), select.POLLIN)
+    if arrived.poll(0):
+        await AsyncConnectionPool.check_connection(connection)
 
 
 async def _read_revision(connection: Connection, where: str) -> str | None:
@@ -142,6 +173,12 @@ def to_store_error(error: Exception, where: str) -> StoreError:
             agent_id="store",
         )
     return StoreError(f"the database {where} refused: {_format_error(error)}", agent_id="store")
+
+
+def add_options(url: str, **options: object) -> str:
+    """Returns the connection string with further options of the server for its connections."""
+    given = str(conninfo_to_dict(url).get("options") or "") if url else ""
+    return make_conninfo(url, options=" ".join([given, *(f"-c {name}={value}" for name, value in options.items())]))
 
 
 def has_database_name(url: str) -> bool:

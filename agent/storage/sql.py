@@ -4,8 +4,12 @@ Statements use `?` for parameters and only what SQLite and PostgreSQL have in co
 """
 
 import sqlite3
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Sized
+from math import inf
+from time import monotonic, thread_time
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from agent.core.errors import AgentError
 from agent.storage.sqlite import SqliteDatabase
 
 if TYPE_CHECKING:
@@ -15,10 +19,18 @@ Row = tuple[Any, ...]
 
 
 class SqlStatement(NamedTuple):
-    """One of several statements that belong together."""
+    """One of several statements that belong together. With `must_change`, all are undone if it changes no row."""
 
     statement: str
     values: tuple[object, ...] = ()
+    must_change: bool = False
+
+
+class UnchangedError(AgentError):
+    """Raised when a statement that must change a row found none: another process was there first."""
+
+    def __init__(self) -> None:
+        super().__init__("another process has changed the row first", agent_id="store")
 
 
 class SqlClient(Protocol):
@@ -33,27 +45,71 @@ class SqlClient(Protocol):
         ...
 
     async def write_all(self, *changes: SqlStatement) -> list[int]:
-        """Runs several statements in one transaction, in order, and returns how many rows each has changed."""
+        """Runs several statements in one transaction, in order, and returns how many rows each has changed.
+
+        Raises `UnchangedError` if one of them must change a row and does not; nothing is changed then.
+        """
         ...
 
 
+BRIEF_SECONDS: Final = 0.001
+"""CPU time of a statement that may run on the caller's thread."""
+LONG_PAUSE_SECONDS: Final = 60.0
+"""How long a statement uses the database's thread after it took longer than that."""
+MAX_STATEMENTS: Final = 1000
+"""How many statements' times are remembered. Lists of values make new statements."""
+
+
+def format_marks(values: Sized) -> str:
+    """Returns the marks of an `IN (...)` for these values."""
+    return ",".join("?" * len(values))
+
+
 class SqliteClient:
-    """Implements `SqlClient` on SQLite."""
+    """Implements `SqlClient` on SQLite. It measures each statement, and runs those that were brief on the caller's
+    thread: the rows of a table are few in one installation and many in another.
+    """
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
+        self._brief_from: dict[str, float] = {}
+        """The monotonic time from which a measured statement counts as brief."""
 
     async def read(self, statement: str, *values: object) -> list[Row]:
         """See `SqlClient.read`."""
-        return await self._database.read(lambda db: _execute(db, statement, values))
+        return await self._database.read(
+            lambda db: self._execute(db, statement, values)[0], brief=self._is_brief(statement)
+        )
 
     async def write(self, statement: str, *values: object) -> list[Row]:
         """See `SqlClient.write`."""
-        return await self._database.write(lambda db: _execute(db, statement, values))
+        return await self._database.write(
+            lambda db: self._execute(db, statement, values)[0], brief=self._is_brief(statement)
+        )
 
     async def write_all(self, *changes: SqlStatement) -> list[int]:
         """See `SqlClient.write_all`."""
-        return await self._database.write(lambda db: [db.execute(*change).rowcount for change in changes])
+        return await self._database.write(
+            lambda db: [_check(one, self._execute(db, one.statement, one.values)[1]) for one in changes],
+            brief=all(self._is_brief(one.statement) for one in changes),
+        )
+
+    def _is_brief(self, statement: str) -> bool:
+        return monotonic() >= self._brief_from.get(statement, inf)
+
+    def _execute(self, db: sqlite3.Connection, statement: str, values: tuple[Any, ...]) -> tuple[list[Row], int]:
+        """Returns the rows of a statement and how many it has changed. Measures its CPU time, because on a busy machine
+        every statement takes long."""
+        started = thread_time()
+        cursor = db.execute(statement, values)
+        rows = cursor.fetchall()
+        if thread_time() - started > BRIEF_SECONDS:
+            self._brief_from[statement] = monotonic() + LONG_PAUSE_SECONDS
+        elif statement not in self._brief_from:
+            if len(self._brief_from) >= MAX_STATEMENTS:
+                self._brief_from.clear()
+            self._brief_from[statement] = 0.0
+        return rows, cursor.rowcount
 
 
 class PostgresClient:
@@ -75,8 +131,14 @@ class PostgresClient:
     async def write_all(self, *changes: SqlStatement) -> list[int]:
         """See `SqlClient.write_all`."""
         async with self._database.transaction() as db:
-            return [(await db.execute(said.replace("?", "%s").encode(), values)).rowcount for said, values in changes]
+            return [
+                _check(one, (await db.execute(one.statement.replace("?", "%s").encode(), one.values)).rowcount)
+                for one in changes
+            ]
 
 
-def _execute(db: sqlite3.Connection, statement: str, values: tuple[Any, ...]) -> list[Row]:
-    return db.execute(statement, values).fetchall()
+def _check(change: SqlStatement, count: int) -> int:
+    """Returns the number of rows that a statement has changed. Raises `UnchangedError` if it had to change one."""
+    if change.must_change and count == 0:
+        raise UnchangedError
+    return count

@@ -1,7 +1,10 @@
-"""One SQLite file with one thread and one connection. A unit of work is one function that runs on that thread.
+"""One SQLite file with one connection and one thread. A unit of work is one function that runs on that thread.
 
 Units that arrive together share a transaction (group commit). An open cursor never outlives its unit, so no reader
 blocks the write-ahead log and no await splits a transaction.
+
+A brief unit runs on the caller's thread while nobody else uses the file: a hand-over costs more than its few rows. See
+docs/adr/0012-brief-units.md.
 """
 
 import asyncio
@@ -13,7 +16,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from agent.core.errors import AgentError, StoreError, StoreFullError
 from agent.storage.migrations import FIRST, HEAD, SQUASHED, STAMP, check_revision
@@ -27,6 +30,16 @@ MAX_GROUP = 64
 BUSY_SECONDS = 30
 """How long a transaction waits for those of other processes, which last milliseconds."""
 
+SLOW_SECONDS = 0.02
+"""A brief unit that takes longer than this shows a slow disk, and holds the event loop too long."""
+SLOW_PAUSE_SECONDS = 5.0
+"""How long brief units use the thread after a slow one."""
+CHECKPOINT_PAGES = 1000
+"""The size of the write-ahead log at which a commit on the thread makes a checkpoint; SQLite's default."""
+CHECKPOINT_UNITS = 200
+"""Brief writes between checkpoints, about 4 MB of write-ahead log. A checkpoint waits for the disk, so the thread does
+it."""
+
 SCHEMA_SCRIPT = Path(__file__).parent / "tables.sqlite.sql"
 """Generated from `tables.py` by `python -m agent.storage.migrate`; a test compares the two."""
 
@@ -35,15 +48,23 @@ SCHEMA_SCRIPT = Path(__file__).parent / "tables.sqlite.sql"
 class _Job(Generic[T]):
     unit: Unit[T]
     is_write: bool
-    loop: asyncio.AbstractEventLoop
-    future: asyncio.Future[T]
+    future: asyncio.Future[T] | None = None
+    """The future of the caller; None if nobody waits."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Result:
-    job: _Job[Any]
-    value: Any = None
+class UnitResult(Generic[T]):
+    """What came of a unit."""
+
+    job: _Job[T]
+    value: T | None = None
     error: Exception | None = None
+
+    def get(self) -> T:
+        """Returns the value, or raises the error."""
+        if self.error is not None:
+            raise self.error
+        return cast("T", self.value)
 
 
 class SqliteDatabase:
@@ -54,21 +75,34 @@ class SqliteDatabase:
         self._connection = connection
         self._queue: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name="sqlite", daemon=True)
+        self._lock = threading.Lock()
+        """Held by the thread that uses the connection."""
+        self._waits = True
+        """Whether the connection waits for other processes and makes checkpoints, as on the thread."""
+        self._thread_until = 0.0
+        """Until when brief units use the thread, because one was slow."""
+        self._uncheckpointed = 0
+        """Brief writes since the last checkpoint."""
         self._closed = False
         self._thread.start()
 
-    async def write(self, unit: Unit[T]) -> T:
+    async def write(self, unit: Unit[T], *, brief: bool = False) -> T:
         """Runs `unit` in a write transaction, which it may share with others. What it raises is raised here and affects
         only this unit.
 
         A unit may run again if another one in its group failed, so it must do nothing but access the database.
+        A `brief` unit touches a few rows by their keys; it may run at once on the caller's thread.
         Cancelling the caller does not undo what was submitted. Raises `StoreError` for database failures.
         """
-        return await self._submit(unit, writes=True)
+        result = self.run_here(unit, writes=True) if brief else None
+        return await self._submit(unit, writes=True) if result is None else result.get()
 
-    async def read(self, unit: Unit[T]) -> T:
-        """Runs a unit that only reads. It needs no lock, so writes of other processes do not delay it."""
-        return await self._submit(unit, writes=False)
+    async def read(self, unit: Unit[T], *, brief: bool = False) -> T:
+        """Runs a unit that only reads. It needs no lock, so writes of other processes do not delay it.
+
+        `brief` as in `write`."""
+        result = self.run_here(unit, writes=False) if brief else None
+        return await self._submit(unit, writes=False) if result is None else result.get()
 
     async def close(self) -> None:
         """Completes everything submitted, then closes the file. Closing again does nothing."""
@@ -80,16 +114,57 @@ class SqliteDatabase:
     async def _submit(self, unit: Unit[T], *, writes: bool) -> T:
         if self._closed:
             raise StoreError(f"the store {self.path} is closed; open it again", agent_id="store")
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[T] = loop.create_future()
-        self._queue.put(_Job(unit, writes, loop, done))
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._queue.put(_Job(unit, writes, done))
         return await done
+
+    def run_here(self, unit: Unit[T], *, writes: bool) -> "UnitResult[T] | None":
+        """Runs a brief unit in a transaction of its own on this thread.
+
+        Returns None, with nothing changed, where the thread must run it: units wait there, another process is writing,
+        the disk is slow, or the unit failed in a way that `_execute` handles.
+        """
+        started = time.monotonic()
+        if self._closed or started < self._thread_until or not self._queue.empty():
+            return None
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            self._set_waiting(False)
+            result = self._run_transaction([_Job(unit, writes)])[0]
+        except Exception:  # noqa: BLE001 - the thread runs it again, and reports what is raised there
+            self._roll_back()
+            return None
+        finally:
+            self._lock.release()
+        if time.monotonic() - started > SLOW_SECONDS:
+            self._thread_until = time.monotonic() + SLOW_PAUSE_SECONDS
+        if writes:
+            self._uncheckpointed += 1
+            if self._uncheckpointed == CHECKPOINT_UNITS:
+                self._queue.put(_Job(_do_nothing, is_write=False))  # wakes the thread, which makes the checkpoint
+        return result
+
+    def _set_waiting(self, waits: bool) -> None:
+        """Makes the connection wait for other processes and for checkpoints, or not."""
+        if waits != self._waits:
+            self._connection.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000 if waits else 0}")
+            self._connection.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES if waits else 0}")
+            self._waits = waits
 
     def _serve(self) -> None:
         """Runs on the thread: takes waiting jobs, executes them in one transaction, delivers the results together."""
         while jobs := self._take_jobs():
-            self._execute(jobs)
-        self._connection.close()
+            with self._lock:
+                self._set_waiting(True)
+                results = self._execute(jobs)
+            _deliver(results)  # behind the lock, so that the caller's next brief unit need not use the thread
+            if self._uncheckpointed >= CHECKPOINT_UNITS:
+                with self._lock, contextlib.suppress(sqlite3.Error):  # it is only put off
+                    self._uncheckpointed = 0
+                    self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        with self._lock:
+            self._connection.close()
 
     def _take_jobs(self) -> list[_Job[Any]]:
         """Waits for a job and returns all that are waiting; none once the database is closed."""
@@ -103,39 +178,36 @@ class SqliteDatabase:
             jobs.append(job)
         return jobs
 
-    def _execute(self, jobs: list[_Job[Any]]) -> None:
+    def _execute(self, jobs: list[_Job[Any]]) -> list[UnitResult[Any]]:
         try:
-            results = self._run_transaction(jobs)
+            return self._run_transaction(jobs)
         except Exception as error:  # noqa: BLE001 - the border of a thread: what a unit raises is its caller's
             self._roll_back()
             if len(jobs) > 1:  # one of them filled the disk or broke a constraint: run each on its own
-                for job in jobs:
-                    self._execute([job])
-                return
-            results = [_Result(jobs[0], error=self._to_agent_error(error))]
-        _deliver(results)
+                return [result for job in jobs for result in self._execute([job])]
+            return [UnitResult(jobs[0], error=self._to_agent_error(error))]
 
     def _roll_back(self) -> None:
         if self._connection.in_transaction:  # SQLite rolls back on a full disk by itself
             with contextlib.suppress(sqlite3.Error):  # the next BEGIN reports it
                 self._connection.execute("ROLLBACK")
 
-    def _run_transaction(self, jobs: list[_Job[Any]]) -> list[_Result]:
+    def _run_transaction(self, jobs: list[_Job[T]]) -> list[UnitResult[T]]:
         writes = any(job.is_write for job in jobs)
         self._connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
         results = [self._run_unit(job) for job in jobs]
         self._connection.execute("COMMIT")
         return results
 
-    def _run_unit(self, job: _Job[Any]) -> _Result:
+    def _run_unit(self, job: _Job[T]) -> UnitResult[T]:
         """Runs one unit. An `AgentError` raised before anything was written needs no rollback."""
         changes = self._connection.total_changes
         try:
-            return _Result(job, value=job.unit(self._connection))
+            return UnitResult(job, value=job.unit(self._connection))
         except AgentError as error:
             if self._connection.total_changes != changes:
                 raise
-            return _Result(job, error=error)
+            return UnitResult(job, error=error)
 
     def _to_agent_error(self, error: Exception) -> Exception:
         if not isinstance(error, sqlite3.Error):
@@ -145,24 +217,30 @@ class SqliteDatabase:
         return ours
 
 
-def _deliver(results: list[_Result]) -> None:
+def _do_nothing(_: sqlite3.Connection) -> None:
+    return
+
+
+def _deliver(results: list[UnitResult[Any]]) -> None:
     """Passes results to the event loops that wait for them, with one wake-up per loop."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[_Result]] = {}
+    by_loop: dict[asyncio.AbstractEventLoop, list[UnitResult[Any]]] = {}
     for result in results:
-        by_loop.setdefault(result.job.loop, []).append(result)
+        if result.job.future is not None:
+            by_loop.setdefault(result.job.future.get_loop(), []).append(result)
     for loop, theirs in by_loop.items():
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(_set_results, theirs)
 
 
-def _set_results(results: list[_Result]) -> None:
+def _set_results(results: list[UnitResult[Any]]) -> None:
     for result in results:
-        if result.job.future.done():  # the caller was cancelled meanwhile
+        future = result.job.future
+        if future is None or future.done():  # the caller was cancelled meanwhile
             continue
         if result.error is not None:
-            result.job.future.set_exception(result.error)
+            future.set_exception(result.error)
         else:
-            result.job.future.set_result(result.value)
+            future.set_result(result.value)
 
 
 def open_database(path: Path) -> SqliteDatabase:

@@ -2,7 +2,9 @@
 
 In this order: runs with their log, and turns of conversations; vectors, chunks, documents, collections and ingestion
 jobs; API keys, their reservations and idempotency; tasks; recipes; sources and pipeline conversations; the audit
-record; prompts; rooms; conversations of clients; model usage; accepted tools of foreign MCP servers; generated tools.
+record; prompts; rooms; conversations of clients; model usage; housekeeping; accepted tools of foreign MCP servers;
+generated tools; what is known of the queue beside the tables of procrastinate; schedules with their ticks, and
+deliveries of webhooks.
 
 Every row has an owner, directly or through its run. Values from untrusted sources are marked `tainted`. Times are UTC
 seconds since 1970.
@@ -50,10 +52,28 @@ runs = Table(
     Column("lease_until", Float, nullable=False, server_default="0"),
     Column("created_at", Float, nullable=False),
     Column("updated_at", Float, nullable=False),
+    Column("queue", Text, nullable=False, server_default=text("''")),
 )
 Index("runs_by_owner", runs.c.owner, runs.c.created_at)
+Index("runs_by_time", runs.c.created_at)
+Index(
+    "runs_by_conversation",
+    runs.c.owner,
+    runs.c.conversation_id,
+    runs.c.created_at,
+    sqlite_where=text("conversation_id IS NOT NULL"),
+    postgresql_where=text("conversation_id IS NOT NULL"),
+)
+# The ended runs by their end: the ledger of usage and the deletion of old runs read them in this order.
+Index(
+    "runs_ended",
+    runs.c.updated_at,
+    sqlite_where=text("terminal"),
+    postgresql_where=text("terminal"),
+)
 # Only unfinished runs are searched by lease, so the index is partial and small. A query uses it only if it contains
-# the condition in exactly these words.
+# the condition in exactly these words, and if it does not ask for an order that another index has: the claims' query
+# orders by `created_at + 0`.
 Index(
     "runs_unfinished",
     runs.c.lease_until,
@@ -94,6 +114,17 @@ blobs = Table(
     Column("checksum", Text, primary_key=True),
     Column("data", LargeBinary, nullable=False),
 )
+
+# The blobs that a run's log refers to. A blob without a reference may be deleted.
+blob_references = Table(
+    "blob_references",
+    metadata,
+    Column("run_id", Text, ForeignKey("runs.run_id", ondelete="CASCADE"), nullable=False),
+    Column("checksum", Text, ForeignKey("blobs.checksum"), nullable=False),
+    PrimaryKeyConstraint("run_id", "checksum"),
+    sqlite_with_rowid=False,
+)
+Index("blob_references_by_checksum", blob_references.c.checksum)
 
 turns = Table(
     "turns",
@@ -189,6 +220,18 @@ ingestions = Table(
     PrimaryKeyConstraint("owner", "collection"),
 )
 
+# What writers are about to write, until their documents are placed. `ingestions.pending` held one of them before.
+pending_passages = Table(
+    "pending_passages",
+    metadata,
+    Column("owner", Text, nullable=False),
+    Column("collection", Text, nullable=False),
+    Column("document_id", Text, nullable=False),
+    Column("amount", Integer, nullable=False),
+    Column("holder", Text, nullable=False),
+    PrimaryKeyConstraint("owner", "collection", "document_id"),
+)
+
 collections = Table(
     "collections",
     metadata,
@@ -228,9 +271,36 @@ jobs = Table(
     Column("until", Float, nullable=False),
     Column("created", Float, nullable=False),
     Column("updated", Float, nullable=False),
+    Column("place", Text),
+    Column("walk", Text),
+    Column("batched", BigInteger, nullable=False, server_default="0"),
 )
 Index("jobs_by_owner", jobs.c.owner, jobs.c.created)
 Index("jobs_by_status", jobs.c.status, jobs.c.until)
+
+job_batches = Table(
+    "job_batches",
+    metadata,
+    Column("job_id", Text, ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("place", Text, nullable=False),
+    Column("items", Text, nullable=False),
+    Column("result", Text, nullable=False),
+    Column("documents", Integer, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("worker", Text, nullable=False),
+    Column("until", Float, nullable=False),
+    Column("updated", Float, nullable=False),
+    PrimaryKeyConstraint("job_id", "number"),
+)
+# A query uses it only if it contains the condition in exactly these words.
+Index(
+    "job_batches_open",
+    job_batches.c.until,
+    sqlite_where=text("status IN ('queued', 'running')"),
+    postgresql_where=text("status IN ('queued', 'running')"),
+)
 
 api_keys = Table(
     "api_keys",
@@ -289,6 +359,7 @@ tasks = Table(
     Column("status", Text, nullable=False),
     Column("created", Float, nullable=False),
     Column("updated", Float, nullable=False),
+    Column("webhook", Text),
 )
 Index("tasks_by_owner", tasks.c.owner, tasks.c.created, tasks.c.task_id)
 
@@ -502,7 +573,8 @@ Index(
     unique=True,
 )
 
-# No foreign key: usage outlives the runs, which may be deleted. `day` counts days of UTC since 1970.
+# No foreign key: usage outlives the runs, which may be deleted. `day` counts days of UTC since 1970. A row that is
+# `summed` is contained in `usage_days`.
 model_usage = Table(
     "model_usage",
     metadata,
@@ -520,10 +592,48 @@ model_usage = Table(
     Column("cached_tokens", BigInteger, nullable=False),
     Column("reasoning_tokens", BigInteger, nullable=False),
     Column("cost_usd", Float),
+    Column("summed", Boolean, nullable=False, server_default=false()),
     PrimaryKeyConstraint("run_id", "model"),
 )
 Index("model_usage_by_owner", model_usage.c.owner, model_usage.c.at)
 Index("model_usage_by_time", model_usage.c.at)
+Index(
+    "model_usage_unsummed",
+    model_usage.c.at,
+    sqlite_where=text("NOT summed"),
+    postgresql_where=text("NOT summed"),
+)
+
+# The sums of `model_usage` by day, which stay when its rows are deleted. `runs` counts each run once, under the first
+# of its models; `model_runs` counts it under each.
+usage_days = Table(
+    "usage_days",
+    metadata,
+    Column("day", Integer, nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("key_id", Text, nullable=False),
+    Column("room", Text, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("runs", BigInteger, nullable=False),
+    Column("model_runs", BigInteger, nullable=False),
+    Column("model_calls", BigInteger, nullable=False),
+    Column("prompt_tokens", BigInteger, nullable=False),
+    Column("completion_tokens", BigInteger, nullable=False),
+    Column("cached_tokens", BigInteger, nullable=False),
+    Column("reasoning_tokens", BigInteger, nullable=False),
+    Column("cost_usd", Float),
+    PrimaryKeyConstraint("day", "owner", "key_id", "room", "model"),
+)
+
+# Work that one gateway of a fleet does at a time: who does it until when, and up to which time it is done.
+housekeeping = Table(
+    "housekeeping",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("holder", Text, nullable=False),
+    Column("until", Float, nullable=False),
+    Column("done", Float, nullable=False),
+)
 
 # Without an owner: foreign MCP servers belong to the gateway.
 mcp_pins = Table(
@@ -568,4 +678,95 @@ active_tools = Table(
     Column("version", Integer, nullable=False),
     Column("sha256", Text, nullable=False),
     Column("since", Float, nullable=False),
+)
+
+# A queue that a process takes jobs from. `worker_id` is the one of `procrastinate_workers`, which has its heartbeat.
+queue_workers = Table(
+    "queue_workers",
+    metadata,
+    Column("worker_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("name", Text, nullable=False),
+    Column("queue", Text, nullable=False),
+    Column("slots", Integer, nullable=False),
+    Column("started", Float, nullable=False),
+)
+# The newest tag of an owner's jobs in a queue: what start-time fair queueing remembers.
+queue_tags = Table(
+    "queue_tags",
+    metadata,
+    Column("queue", Text, nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("tag", BigInteger, nullable=False),
+    PrimaryKeyConstraint("queue", "owner"),
+)
+Index("queue_tags_by_tag", queue_tags.c.queue, queue_tags.c.tag)
+# `next_tick` is None while a schedule is disabled. `held_until` is not 0 while a gateway handles that tick.
+schedules = Table(
+    "schedules",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("work", Text, nullable=False),
+    Column("cron", Text, nullable=False),
+    Column("timezone", Text, nullable=False),
+    Column("overlap", Text, nullable=False),
+    Column("misfire", Text, nullable=False),
+    Column("webhook", Text),
+    Column("key_id", Text),
+    Column("enabled", Integer, nullable=False),
+    Column("stopped", Text, nullable=False),
+    Column("next_tick", Float),
+    Column("held_until", Float, nullable=False, server_default="0"),
+    Column("last_tick", Float),
+    Column("last_run_id", Text),
+    Column("created", Float, nullable=False),
+    Column("updated", Float, nullable=False),
+)
+Index("schedules_by_name", schedules.c.owner, schedules.c.name, unique=True)
+Index(
+    "schedules_due",
+    schedules.c.next_tick,
+    sqlite_where=text("enabled = 1"),
+    postgresql_where=text("enabled = 1"),
+)
+schedule_ticks = Table(
+    "schedule_ticks",
+    metadata,
+    Column("schedule_id", Text, ForeignKey("schedules.id", ondelete="CASCADE"), nullable=False),
+    Column("tick", Float, nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("origin", Text, nullable=False),
+    Column("outcome", Text, nullable=False),
+    Column("run_id", Text),
+    Column("detail", Text, nullable=False),
+    Column("missed", Integer, nullable=False, server_default="0"),
+    Column("at", Float, nullable=False),
+    PrimaryKeyConstraint("schedule_id", "tick"),
+)
+
+# Stored before its run. No foreign key: the run may never start, and may be deleted before the delivery.
+webhook_deliveries = Table(
+    "webhook_deliveries",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("run_id", Text, nullable=False),
+    Column("url", Text, nullable=False),
+    Column("secret_name", Text),
+    Column("state", Text, nullable=False),
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    Column("next_attempt", Float, nullable=False),
+    Column("last_status", Integer),
+    Column("last_error", Text, nullable=False),
+    Column("created", Float, nullable=False),
+    Column("updated", Float, nullable=False),
+)
+Index("webhook_deliveries_by_owner", webhook_deliveries.c.owner, webhook_deliveries.c.created, webhook_deliveries.c.id)
+Index("webhook_deliveries_by_run", webhook_deliveries.c.run_id)
+Index(
+    "webhook_deliveries_open",
+    webhook_deliveries.c.next_attempt,
+    sqlite_where=text("state = 'open'"),
+    postgresql_where=text("state = 'open'"),
 )

@@ -19,10 +19,17 @@ CREATE TABLE runs (
 	lease_until FLOAT DEFAULT '0' NOT NULL, 
 	created_at FLOAT NOT NULL, 
 	updated_at FLOAT NOT NULL, 
+	queue TEXT DEFAULT '' NOT NULL, 
 	PRIMARY KEY (run_id)
 );
 
+CREATE INDEX runs_by_conversation ON runs (owner, conversation_id, created_at) WHERE conversation_id IS NOT NULL;
+
 CREATE INDEX runs_by_owner ON runs (owner, created_at);
+
+CREATE INDEX runs_by_time ON runs (created_at);
+
+CREATE INDEX runs_ended ON runs (updated_at) WHERE terminal;
 
 CREATE INDEX runs_unfinished ON runs (lease_until) WHERE terminal = 0;
 
@@ -106,6 +113,15 @@ CREATE TABLE ingestions (
 	PRIMARY KEY (owner, collection)
 );
 
+CREATE TABLE pending_passages (
+	owner TEXT NOT NULL, 
+	collection TEXT NOT NULL, 
+	document_id TEXT NOT NULL, 
+	amount INTEGER NOT NULL, 
+	holder TEXT NOT NULL, 
+	PRIMARY KEY (owner, collection, document_id)
+);
+
 CREATE TABLE collections (
 	owner TEXT NOT NULL, 
 	name TEXT NOT NULL, 
@@ -139,6 +155,9 @@ CREATE TABLE jobs (
 	until FLOAT NOT NULL, 
 	created FLOAT NOT NULL, 
 	updated FLOAT NOT NULL, 
+	place TEXT, 
+	walk TEXT, 
+	batched BIGINT DEFAULT '0' NOT NULL, 
 	PRIMARY KEY (id)
 );
 
@@ -200,6 +219,7 @@ CREATE TABLE tasks (
 	status TEXT NOT NULL, 
 	created FLOAT NOT NULL, 
 	updated FLOAT NOT NULL, 
+	webhook TEXT, 
 	PRIMARY KEY (task_id)
 );
 
@@ -301,12 +321,40 @@ CREATE TABLE model_usage (
 	cached_tokens BIGINT NOT NULL, 
 	reasoning_tokens BIGINT NOT NULL, 
 	cost_usd FLOAT, 
+	summed BOOLEAN DEFAULT 0 NOT NULL, 
 	PRIMARY KEY (run_id, model)
 );
 
 CREATE INDEX model_usage_by_owner ON model_usage (owner, at);
 
 CREATE INDEX model_usage_by_time ON model_usage (at);
+
+CREATE INDEX model_usage_unsummed ON model_usage (at) WHERE NOT summed;
+
+CREATE TABLE usage_days (
+	day INTEGER NOT NULL, 
+	owner TEXT NOT NULL, 
+	key_id TEXT NOT NULL, 
+	room TEXT NOT NULL, 
+	model TEXT NOT NULL, 
+	runs BIGINT NOT NULL, 
+	model_runs BIGINT NOT NULL, 
+	model_calls BIGINT NOT NULL, 
+	prompt_tokens BIGINT NOT NULL, 
+	completion_tokens BIGINT NOT NULL, 
+	cached_tokens BIGINT NOT NULL, 
+	reasoning_tokens BIGINT NOT NULL, 
+	cost_usd FLOAT, 
+	PRIMARY KEY (day, owner, key_id, room, model)
+);
+
+CREATE TABLE housekeeping (
+	name TEXT NOT NULL, 
+	holder TEXT NOT NULL, 
+	until FLOAT NOT NULL, 
+	done FLOAT NOT NULL, 
+	PRIMARY KEY (name)
+);
 
 CREATE TABLE mcp_pins (
 	server TEXT NOT NULL, 
@@ -347,6 +395,72 @@ CREATE TABLE active_tools (
 	PRIMARY KEY (name)
 );
 
+CREATE TABLE queue_workers (
+	worker_id BIGINT NOT NULL, 
+	name TEXT NOT NULL, 
+	queue TEXT NOT NULL, 
+	slots INTEGER NOT NULL, 
+	started FLOAT NOT NULL, 
+	PRIMARY KEY (worker_id)
+);
+
+CREATE TABLE queue_tags (
+	queue TEXT NOT NULL, 
+	owner TEXT NOT NULL, 
+	tag BIGINT NOT NULL, 
+	PRIMARY KEY (queue, owner)
+);
+
+CREATE INDEX queue_tags_by_tag ON queue_tags (queue, tag);
+
+CREATE TABLE schedules (
+	id TEXT NOT NULL, 
+	owner TEXT NOT NULL, 
+	name TEXT NOT NULL, 
+	work TEXT NOT NULL, 
+	cron TEXT NOT NULL, 
+	timezone TEXT NOT NULL, 
+	overlap TEXT NOT NULL, 
+	misfire TEXT NOT NULL, 
+	webhook TEXT, 
+	key_id TEXT, 
+	enabled INTEGER NOT NULL, 
+	stopped TEXT NOT NULL, 
+	next_tick FLOAT, 
+	held_until FLOAT DEFAULT '0' NOT NULL, 
+	last_tick FLOAT, 
+	last_run_id TEXT, 
+	created FLOAT NOT NULL, 
+	updated FLOAT NOT NULL, 
+	PRIMARY KEY (id)
+);
+
+CREATE UNIQUE INDEX schedules_by_name ON schedules (owner, name);
+
+CREATE INDEX schedules_due ON schedules (next_tick) WHERE enabled = 1;
+
+CREATE TABLE webhook_deliveries (
+	id TEXT NOT NULL, 
+	owner TEXT NOT NULL, 
+	run_id TEXT NOT NULL, 
+	url TEXT NOT NULL, 
+	secret_name TEXT, 
+	state TEXT NOT NULL, 
+	attempts INTEGER DEFAULT '0' NOT NULL, 
+	next_attempt FLOAT NOT NULL, 
+	last_status INTEGER, 
+	last_error TEXT NOT NULL, 
+	created FLOAT NOT NULL, 
+	updated FLOAT NOT NULL, 
+	PRIMARY KEY (id)
+);
+
+CREATE INDEX webhook_deliveries_by_owner ON webhook_deliveries (owner, created, id);
+
+CREATE INDEX webhook_deliveries_by_run ON webhook_deliveries (run_id);
+
+CREATE INDEX webhook_deliveries_open ON webhook_deliveries (next_attempt) WHERE state = 'open';
+
 CREATE TABLE events (
 	run_id TEXT NOT NULL, 
 	seq INTEGER NOT NULL, 
@@ -374,6 +488,17 @@ CREATE TABLE signals (
 
 CREATE INDEX signals_by_run ON signals (run_id, id);
 
+CREATE TABLE blob_references (
+	run_id TEXT NOT NULL, 
+	checksum TEXT NOT NULL, 
+	PRIMARY KEY (run_id, checksum), 
+	FOREIGN KEY(run_id) REFERENCES runs (run_id) ON DELETE CASCADE, 
+	FOREIGN KEY(checksum) REFERENCES blobs (checksum)
+)
+ WITHOUT ROWID;
+
+CREATE INDEX blob_references_by_checksum ON blob_references (checksum);
+
 CREATE TABLE chunks (
 	seq INTEGER NOT NULL, 
 	set_id INTEGER NOT NULL, 
@@ -393,6 +518,24 @@ CREATE INDEX chunks_by_document ON chunks (set_id, document_id);
 CREATE UNIQUE INDEX chunks_by_id ON chunks (set_id, chunk_id);
 
 CREATE INDEX chunks_by_number ON chunks (set_id, seq);
+
+CREATE TABLE job_batches (
+	job_id TEXT NOT NULL, 
+	number INTEGER NOT NULL, 
+	status TEXT NOT NULL, 
+	place TEXT NOT NULL, 
+	items TEXT NOT NULL, 
+	result TEXT NOT NULL, 
+	documents INTEGER NOT NULL, 
+	attempts INTEGER NOT NULL, 
+	worker TEXT NOT NULL, 
+	until FLOAT NOT NULL, 
+	updated FLOAT NOT NULL, 
+	PRIMARY KEY (job_id, number), 
+	FOREIGN KEY(job_id) REFERENCES jobs (id) ON DELETE CASCADE
+);
+
+CREATE INDEX job_batches_open ON job_batches (until) WHERE status IN ('queued', 'running');
 
 CREATE TABLE task_runs (
 	run_id TEXT NOT NULL, 
@@ -451,6 +594,20 @@ CREATE INDEX agent_conversations_by_owner ON agent_conversations (owner, created
 CREATE INDEX agent_conversations_by_source ON agent_conversations (source_id);
 
 CREATE INDEX agent_conversations_open ON agent_conversations (run_id) WHERE run_id IS NOT NULL;
+
+CREATE TABLE schedule_ticks (
+	schedule_id TEXT NOT NULL, 
+	tick FLOAT NOT NULL, 
+	owner TEXT NOT NULL, 
+	origin TEXT NOT NULL, 
+	outcome TEXT NOT NULL, 
+	run_id TEXT, 
+	detail TEXT NOT NULL, 
+	missed INTEGER DEFAULT '0' NOT NULL, 
+	at FLOAT NOT NULL, 
+	PRIMARY KEY (schedule_id, tick), 
+	FOREIGN KEY(schedule_id) REFERENCES schedules (id) ON DELETE CASCADE
+);
 
 CREATE TABLE conversation_uncertainties (
 	id TEXT NOT NULL, 

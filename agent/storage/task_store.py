@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from agent.core.models import JsonObject
+from agent.core.models import JsonObject, Webhook
 from agent.core.surrogates import replace_surrogates, to_storable_text
 from agent.storage.sql import SqlClient
 
@@ -23,6 +23,8 @@ class Task:
     status: TaskStatus
     created: float
     updated: float
+    webhook: Webhook | None = None
+    """Told about the end of each run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class TaskDocuments:
 
 MAX_RUN_NUMBER: Final = 2**31 - 1
 """Larger than the number of any run."""
-_TASK_COLUMNS = "task_id, owner, prompt, context, status, created, updated"
+_TASK_COLUMNS = "task_id, owner, prompt, context, status, created, updated, webhook"
 _RUN_COLUMNS = "run_id, task_id, number, status, ended, created, updated"
 _DOCUMENT_COLUMNS = "state, plan, tool_results, verification"
 
@@ -69,13 +71,16 @@ class TaskStore:
         self._statements = statements
         self._clock = clock
 
-    async def add(self, task_id: str, owner: str, prompt: str, context: Mapping[str, str]) -> Task:
+    async def add(
+        self, task_id: str, owner: str, prompt: str, context: Mapping[str, str], webhook: Webhook | None = None
+    ) -> Task:
         """Creates a task."""
         now = self._clock()
-        task = Task(task_id, owner, to_storable_text(prompt), dict(context), "pending", now, now)
+        task = Task(task_id, owner, to_storable_text(prompt), dict(context), "pending", now, now, webhook)
+        told = to_storable_text(webhook.model_dump_json()) if webhook is not None else None
         await self._statements.write(
-            f"INSERT INTO tasks ({_TASK_COLUMNS}) VALUES (?,?,?,?,?,?,?)",  # noqa: S608 - constants only
-            task_id, owner, task.prompt, replace_surrogates(json.dumps(task.context)), task.status, now, now,
+            f"INSERT INTO tasks ({_TASK_COLUMNS}) VALUES (?,?,?,?,?,?,?,?)",  # noqa: S608 - constants only
+            task_id, owner, task.prompt, replace_surrogates(json.dumps(task.context)), task.status, now, now, told,
         )  # fmt: skip
         return task
 
@@ -165,7 +170,8 @@ def _to_json(value: object) -> str:
 
 
 def _parse_task(row: Sequence[Any]) -> Task:
-    return Task(row[0], row[1], row[2], json.loads(row[3]), row[4], float(row[5]), float(row[6]))
+    webhook = Webhook.model_validate_json(row[7]) if row[7] is not None else None
+    return Task(row[0], row[1], row[2], json.loads(row[3]), row[4], float(row[5]), float(row[6]), webhook)
 
 
 def _parse_run(row: Sequence[Any]) -> TaskRun:

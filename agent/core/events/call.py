@@ -106,6 +106,10 @@ class ToolReturned(EventBody):
         default="", description="the id of the same call by another step, which was made instead; empty: made itself"
     )
 
+    def list_blobs(self) -> tuple[str, ...]:
+        """See `EventBody.list_blobs`."""
+        return tuple(checksum for checksum in (self.blob, self.content_blob) if checksum is not None)
+
 
 class ToolRefused(EventBody):
     """The model of a skill or sub-agent requested a tool outside of its scope. The tool was not called."""
@@ -152,3 +156,7 @@ class SubAgentFinished(EventBody):
     effective: Mode = "llm"
     fallback_reason: str | None = None
     duration: float = 0.0
+
+    def list_blobs(self) -> tuple[str, ...]:
+        """See `EventBody.list_blobs`."""
+        return () if self.blob is None else (self.blob,)

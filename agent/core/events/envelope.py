@@ -16,6 +16,10 @@ class EventBody(FrozenModel):
     v: ClassVar[int] = 1
     terminal: ClassVar[bool] = False
 
+    def list_blobs(self) -> tuple[str, ...]:
+        """Returns the checksums of the blobs that hold parts of this event."""
+        return ()
+
 
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -64,3 +68,5 @@ class EventDraft:
     step_id: str | None = None
     attempt: int | None = None
     monotonic_at: float | None = None
+    data: str | None = None
+    """The body's JSON, if it was encoded already."""

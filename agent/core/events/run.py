@@ -49,6 +49,11 @@ class RunCreated(EventBody):
     )
     given: GivenPlan | None = Field(default=None, description="the plan to carry out, if the run does not make one")
 
+    @property
+    def lane(self) -> Literal["runs", "batch"]:
+        """The lane of the queue: runs of the service tier `flex` wait until no other work is there for their slots."""
+        return "batch" if self.request.options.get("service_tier") == "flex" else "runs"
+
 
 class RunClaimed(EventBody):
     """A worker claimed the run. The new epoch is in the envelope."""

@@ -59,6 +59,10 @@ class StepFinished(EventBody):
     output: StepOutput
     duration: float = 0.0
 
+    def list_blobs(self) -> tuple[str, ...]:
+        """See `EventBody.list_blobs`."""
+        return () if self.output.blob is None else (self.output.blob,)
+
 
 class StepJudged(EventBody):
     """The supervisor's verdict on an attempt."""

@@ -22,6 +22,7 @@ from agent.core.models.request import (
     ToolCallRequest,
 )
 from agent.core.models.room import AnswerPiiAction, Budgets, GuardAction, OutputGuards, Room, RoomGuards, RoomServer
+from agent.core.models.webhook import MAX_WEBHOOK_URL_CHARS, Webhook
 from agent.core.models.words import (
     ENDED_STATUSES,
     LOCAL_OWNER,
@@ -48,6 +49,7 @@ __all__ = [
     "ENDED_STATUSES",
     "LOCAL_OWNER",
     "MAX_CONVERSATION_ID_CHARS",
+    "MAX_WEBHOOK_URL_CHARS",
     "MODEL_OPTIONS",
     "PROVIDER_FIELDS",
     "RESERVED_METADATA",
@@ -93,4 +95,5 @@ __all__ = [
     "Uncertainty",
     "Usage",
     "UserIntent",
+    "Webhook",
 ]

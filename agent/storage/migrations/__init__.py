@@ -9,7 +9,7 @@ made. To change a table: change `tables.py`, add a migration, add its revision b
 from agent.core.errors import StoreError, StoreNewerError
 
 FIRST = "r001"
-REVISIONS = (FIRST, "r002", "r003", "r004", "r005", "r006", "r007", "r008")
+REVISIONS = (FIRST, "r002", "r003", "r004", "r005", "r006", "r007", "r008", "r009", "r010", "r011", "r012", "r013")
 """Every revision, oldest first. Listed here so that a start does not load Alembic; a test compares the scripts."""
 
 HEAD = REVISIONS[-1]

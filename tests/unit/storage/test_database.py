@@ -5,6 +5,7 @@ import sqlite3
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from agent.core.errors import ConflictError, NotFoundError, StoreError, StoreFul
 from agent.core.events import Event
 from agent.storage.journal import Journal
 from agent.storage.journal_sqlite import SqliteStore, open_sqlite
+from agent.storage.sql import SqliteClient
 from agent.storage.sqlite import SqliteDatabase, open_database
 from tests.contract.journal_stores import DEADLINE_S, LEASE_S, make_end, make_note, new_run, read_seqs
 
@@ -202,7 +204,8 @@ async def test_taint_is_kept_with_the_answer(store: SqliteStore) -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        "SELECT run_id FROM runs WHERE terminal = 0 AND (worker IS NULL OR lease_until < 1) ORDER BY created_at",
+        "SELECT run_id FROM runs WHERE terminal = 0 AND (worker IS NULL OR lease_until < 1) "
+        "ORDER BY created_at + 0 LIMIT 100",
         "SELECT DISTINCT worker FROM runs WHERE terminal = 0 AND worker IS NOT NULL",
         "UPDATE runs SET lease_until = 2 WHERE terminal = 0 AND worker = 'a'",
     ],
@@ -231,3 +234,92 @@ async def _limit_pages(database: SqliteDatabase, *, extra: int) -> None:
         db.execute(f"PRAGMA max_page_count = {pages + extra}")
 
     await database.write(unit)
+
+
+@pytest.fixture
+def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No unit counts as slow, however busy the machine of the tests is."""
+    monkeypatch.setattr("agent.storage.sqlite.SLOW_SECONDS", 60.0)
+    monkeypatch.setattr("agent.storage.sql.BRIEF_SECONDS", 60.0)
+
+
+@pytest.mark.usefixtures("quick_disk")
+async def test_a_brief_unit_runs_on_the_callers_thread_and_its_failure_leaves_nothing(database: SqliteDatabase) -> None:
+    threads = {await database.write(lambda _: threading.get_ident(), brief=brief) for brief in (True, False)}
+    assert threading.get_ident() in threads
+    assert len(threads) == 2
+
+    def fail(db: sqlite3.Connection) -> None:
+        db.execute("INSERT INTO blobs (checksum, data) VALUES ('half', x'00')")
+        raise ConflictError("ours")
+
+    with pytest.raises(ConflictError):
+        await database.write(fail, brief=True)
+    assert await blobs(database) == []
+
+
+@pytest.mark.usefixtures("quick_disk")
+async def test_a_brief_unit_never_waits_for_another_process(database: SqliteDatabase) -> None:
+    with sqlite3.connect(database.path, isolation_level=None) as other:
+        other.execute("BEGIN IMMEDIATE")
+        assert database.run_here(lambda _: None, writes=True) is None
+        assert database.run_here(lambda _: 5, writes=False) is not None
+        waiting = asyncio.create_task(database.write(lambda _: threading.get_ident(), brief=True))
+        await asyncio.sleep(0.05)
+        assert not waiting.done()
+        other.execute("ROLLBACK")
+    other.close()
+    async with asyncio.timeout(DEADLINE_S):
+        assert await waiting != threading.get_ident()
+
+
+async def test_after_a_slow_unit_the_thread_takes_over(
+    database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent.storage.sqlite.SLOW_SECONDS", 0.0)
+    assert database.run_here(lambda _: 5, writes=False) is not None
+    assert database.run_here(lambda _: 5, writes=False) is None
+    assert await database.read(lambda _: 5, brief=True) == 5
+
+
+@pytest.mark.usefixtures("quick_disk")
+async def test_the_thread_makes_the_checkpoints_of_brief_units(
+    database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent.storage.sqlite.CHECKPOINT_UNITS", 3)
+
+    def write(number: int) -> int:
+        row = (str(number), bytes(10_000))
+        unit = database.run_here(
+            lambda db: db.execute("INSERT INTO blobs (checksum, data) VALUES (?,?)", row), writes=True
+        )
+        return 0 if unit is None else 1  # the thread may be making a checkpoint
+
+    before, written, number = database.path.stat().st_size, 0, 0
+    async with asyncio.timeout(60):
+        while database.path.stat().st_size == before:
+            number += 1
+            written += write(number)
+            await asyncio.sleep(0.01)
+    assert len(await blobs(database)) == written
+
+
+@pytest.mark.usefixtures("quick_disk")
+async def test_a_statement_that_was_brief_runs_on_the_callers_thread_until_it_takes_longer(
+    database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = SqliteClient(database)
+    threads: list[int] = []
+    run, statement = client._execute, "SELECT 1"
+
+    def watched(*arguments: Any) -> Any:
+        threads.append(threading.get_ident())
+        return run(*arguments)
+
+    monkeypatch.setattr(client, "_execute", watched)
+    assert await client.read(statement) == [(1,)]
+    assert await client.read(statement) == [(1,)]
+    monkeypatch.setattr("agent.storage.sql.BRIEF_SECONDS", 0.0)
+    assert await client.read(statement) == [(1,)]
+    assert await client.read(statement) == [(1,)]
+    assert [thread == threading.get_ident() for thread in threads] == [False, True, True, False]

@@ -39,13 +39,13 @@ async def test_who_lost_the_lock_of_a_collection_writes_no_more_even_when_it_is_
     clock, store = Clock(), await open_sqlite(tmp_path / "stepgate.db")
     documents = DocumentStore(SqliteClient(store.database), clock)
     async with lock_collection(documents, "ann", "work") as lock:
-        await lock.note_pending(PassageRange("doc_1", 1))
-        await lock.clear_pending()
+        await lock.note_pending([PassageRange("doc_1", 1)])
+        await documents.clear_pending("ann", "work", ["doc_1"])
         clock.now += 1000  # suspended for longer than the lock lasts
         assert await documents.acquire_lock("ann", "work", "other", 1000.0)
         async with asyncio.timeout(10):
             await lock.keep_renewing()
         await documents.release_lock("ann", "work", "other")
         with pytest.raises(CollectionLockedError):
-            await lock.note_pending(PassageRange("doc_1", 1))
+            await lock.note_pending([PassageRange("doc_1", 1)])
     await store.close()

@@ -127,6 +127,27 @@ def test_runs_that_did_not_do_all_that_was_asked_become_partial(engine: Engine) 
         assert [tuple(row) for row in rows] == [("run_1", "succeeded"), ("run_2", "partial"), ("run_3", "partial")]
 
 
+def test_the_blobs_that_stored_logs_name_are_referred_to(engine: Engine) -> None:
+    create_tables(engine)
+    with engine.begin() as connection:
+        for statement in (
+            "UPDATE alembic_version SET version_num = 'r012'",
+            "DROP TABLE blob_references",
+            "INSERT INTO blobs (checksum, data) VALUES ('b1', x'00')",
+            "INSERT INTO runs (run_id, owner, room, status, title, epoch, last_seq, created_at, updated_at) "
+            "VALUES ('run_1', 'local', 'test', 'succeeded', 't', 1, 2, 0, 0)",
+            "INSERT INTO events (run_id, seq, epoch, type, v, data, at) VALUES "
+            """('run_1', 1, 1, 'tool.returned', 1, '{"blob"\\:"b1","content_blob"\\:null}', 0), """
+            """('run_1', 2, 1, 'step.finished', 1, '{"output"\\:{"blob"\\:"b1"}}', 0), """
+            """('run_1', 3, 1, 'tool.returned', 1, '{"blob"\\:"b2"}', 0)""",
+        ):
+            connection.execute(text(statement))
+    upgrade(engine)
+    with engine.connect() as connection:
+        rows = connection.execute(text("SELECT run_id, checksum FROM blob_references")).all()
+    assert [tuple(row) for row in rows] == [("run_1", "b1")], "b2 is not stored"
+
+
 def test_the_known_revisions_are_those_of_the_scripts() -> None:
     config = Config()
     config.set_main_option("script_location", str(SCRIPTS))
@@ -178,13 +199,13 @@ def test_upgrading_twice_is_upgrading_once(engine: Engine, scripts: Path) -> Non
 
 def test_every_stored_thing_has_an_owner() -> None:
     """Directly or through its run. Exceptions: blobs are found only through a run's events, and foreign MCP servers
-    with their pins belong to the gateway. A room's owner stands in its text.
+    with their pins and housekeeping belong to the gateway. A room's owner stands in its text.
     """
     owned = {table.name for table in tables.metadata.tables.values() if "owner" in table.c}
     through_run = {
         table.name
         for table in tables.metadata.tables.values()
-        if any(key.target_fullname in {"runs.run_id", "chunk_sets.id"} for key in table.foreign_keys)
+        if any(key.target_fullname in {"runs.run_id", "chunk_sets.id", "jobs.id"} for key in table.foreign_keys)
     }
-    shared = {"blobs", "vector_sets", "mcp_pins", "room_versions"}
+    shared = {"blobs", "vector_sets", "mcp_pins", "room_versions", "housekeeping", "queue_workers"}
     assert owned | through_run | shared == set(tables.metadata.tables)

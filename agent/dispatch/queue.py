@@ -1,0 +1,323 @@
+"""`QueueDispatcher`: shares jobs with other processes through procrastinate's tables in our PostgreSQL.
+
+The queue gives at-least-once execution, order, delay and heartbeats. What is true of a run stays in the journal: a job
+only wakes it up. For the four precautions without which jobs were lost, see docs/scale.md.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import procrastinate
+from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
+from procrastinate.jobs import Job as StoredJob
+from procrastinate.retry import BaseRetryStrategy, RetryDecision
+from procrastinate.worker import Worker
+
+from agent.core.errors import StoreError
+from agent.core.models import JsonObject
+from agent.core.throttled_log import ThrottledLog
+from agent.dispatch.fair_queueing import take_priority
+from agent.dispatch.port import LANES, MAX_ATTEMPTS, DeadJobError, Job, JobHandler, Lane, PostponeJobError
+from agent.dispatch.queue_names import list_queues, name_ingest_queue, name_run_queue
+from agent.dispatch.run_jobs import QueuedRunJobs, task_name
+from agent.storage.postgres import IDLE_SECONDS, PostgresDatabase, add_options
+
+log = logging.getLogger(__name__)
+
+CONNECTIONS = 5
+"""Connections of the lanes of a process, for fetching and finishing jobs; each lane that listens holds one more."""
+POLL_SECONDS = 1.0
+"""How often a lane looks for jobs that no notification told it of: those to be done again."""
+RETRY_SECONDS = 1.0
+"""How long a job waits after its handler's first failure; doubled for each further one."""
+RESTART_SECONDS = 1.0
+"""How long a lane that the database has thrown out waits before it begins again."""
+ABORT_SECONDS = 0.2
+"""How long a lane that has lost the database leaves its handlers. Runs go on without their job; see `_do`."""
+CLOSE_SECONDS = 3.0
+"""How long the lanes may take to say goodbye to the database."""
+INGEST_SLOTS = 2
+"""Ingestion jobs that a process does at the same time; each has parsers of its own."""
+
+_REGISTER = (
+    "INSERT INTO queue_workers (worker_id, name, queue, slots, started) VALUES (%s,%s,%s,%s,%s) ON CONFLICT DO NOTHING"
+)
+_ANY_WAITING: Final = (
+    "SELECT 1 FROM procrastinate_jobs WHERE queue_name = ANY(%(queues)s) AND status = 'todo' "
+    "AND (scheduled_at IS NULL OR scheduled_at <= now()) LIMIT 1"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueOptions:
+    """What a process takes from the queue."""
+
+    name: str
+    """The name of the process, as in the journal."""
+    digest: str
+    """Of the rooms, roots, servers and skills that a run finds here."""
+    roots: tuple[Path, ...]
+    lanes: tuple[Lane, ...] = LANES
+    slots: int = 15
+    """Runs of each lane at the same time; 0 takes no jobs at all."""
+    lease_s: float = 15.0
+    """How long a process may be silent before its jobs are given to others, in seconds."""
+
+
+class QueueDispatcher:
+    """Implements `Dispatcher`. `runs` has what is particular to runs."""
+
+    is_shared = True
+
+    def __init__(self, database: PostgresDatabase, options: QueueOptions) -> None:
+        self.options = options
+        self._database = database
+        # It logs a line for each job, as our own log does for each run.
+        logging.getLogger("procrastinate").setLevel(logging.ERROR)
+        self._app = procrastinate.App(connector=_build_connector(database.url, options.lease_s / 2))
+        self._app.job_manager = _LaneJobs(self._app.connector)
+        self.runs = QueuedRunJobs(self._app, database)
+        self._handlers: dict[str, JobHandler] = {}
+        self._lanes: list[asyncio.Task[None]] = []
+        self._loops: list[asyncio.Task[None]] = []
+        self._workers: dict[Lane, Worker] = {}
+        self._running: set[asyncio.Task[None]] = set()
+        self._is_draining = False
+        self._background: list[Callable[[], Coroutine[Any, Any, None]]] = []
+
+    @property
+    def manager(self) -> procrastinate.manager.JobManager:
+        """procrastinate's manager of jobs."""
+        return self._app.job_manager
+
+    def get_run_queue(self, lane: Lane) -> str:
+        """Returns the queue of runs that any process like this one may execute."""
+        return name_run_queue(lane, self.options.digest)
+
+    def list_own_queues(self) -> list[str]:
+        """Returns every queue from which this process takes jobs."""
+        lanes = self.options.lanes if self.options.slots else ()
+        return [queue for lane in lanes for queue in list_queues(lane, self.options.digest, self.options.roots)]
+
+    def register(self, kind: str, handler: JobHandler) -> None:
+        """See `Dispatcher.register`."""
+        self._handlers[kind] = handler
+
+        async def do(context: procrastinate.JobContext, /, **arguments: Any) -> None:
+            await self._do(kind, context.job, arguments)
+
+        self._app.task(name=task_name(kind), pass_context=True, retry=_Retry())(do)
+
+    def add_background(self, loop: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Adds a loop that runs from `start` to `aclose`, such as the sweep."""
+        self._background.append(loop)
+
+    async def defer(self, *jobs: Job) -> None:
+        """See `Dispatcher.defer`. All in one transaction."""
+        async with self._database.transaction() as db:
+            for job in jobs:
+                queue = name_ingest_queue(job.root) if job.lane == "ingest" else self.get_run_queue(job.lane)
+                begin = datetime.now(UTC) + timedelta(seconds=job.delay_s) if job.delay_s else None
+                deferrer = self._app.configure_task(
+                    task_name(job.kind),
+                    queue=queue,
+                    queueing_lock=job.key,
+                    schedule_at=begin,
+                    priority=await take_priority(db, queue, job.owner, job.cost),
+                    connection=db,
+                )
+                try:
+                    async with db.transaction():
+                        await deferrer.defer_async(**job.arguments)
+                except AlreadyEnqueued:
+                    continue
+                except ConnectorException as error:
+                    raise error.__cause__ or error from None
+
+    async def start(self) -> None:
+        """See `Dispatcher.start`. Raises `StoreError`."""
+        try:
+            await self._app.open_async()
+        except ConnectorException as error:
+            raise StoreError(f"the queue cannot be opened: {error.__cause__ or error}", agent_id="queue") from error
+        lanes = self.options.lanes if self.options.slots else ()
+        self._lanes = [asyncio.create_task(self._keep_lane(lane), name=f"lane {lane}") for lane in lanes]
+        self._loops = [asyncio.create_task(loop(), name="queue") for loop in self._background]
+
+    def stop_fetching(self) -> None:
+        """Takes no further jobs. Those that run are waited for by `drain`."""
+        self._is_draining = True
+        for worker in self._workers.values():
+            worker.shutdown_graceful_timeout = None  # the handlers are cancelled by `drain`, in time
+            worker.stop()  # type: ignore[no-untyped-call]
+
+    async def drain(self, seconds: float) -> None:
+        """See `Dispatcher.drain`."""
+        self.stop_fetching()
+        if self._running:
+            _, rest = await asyncio.wait(self._running, timeout=seconds)
+            for task in rest:
+                task.cancel()
+            if rest:
+                await asyncio.wait(rest)
+
+    async def aclose(self) -> None:
+        """See `Dispatcher.aclose`."""
+        await self.drain(0)
+        slow = set(self._loops)
+        if self._lanes:
+            _, late = await asyncio.wait(self._lanes, timeout=CLOSE_SECONDS)
+            slow |= late
+        for task in slow:
+            task.cancel()
+        if slow:
+            await asyncio.wait(slow)
+        with contextlib.suppress(ConnectorException):
+            await self._app.close_async()
+
+    async def _keep_lane(self, lane: Lane) -> None:
+        """Keeps a worker on the queues of a lane: a restart of PostgreSQL throws it out."""
+        trouble = ThrottledLog(log, f"the lane {lane} has lost the database and begins again")
+        while not self._is_draining:
+            worker = self._workers[lane] = self._build_worker(lane)
+            registering = asyncio.create_task(self._register_worker(worker, lane), name=f"lane {lane} registering")
+            try:
+                await worker.run()  # type: ignore[no-untyped-call]
+            except (ConnectorException, OSError) as error:
+                trouble.record_failure(str(error.__cause__ or error))
+            else:
+                trouble.record_recovery()
+            finally:
+                registering.cancel()
+                await asyncio.wait([registering])
+            if not self._is_draining:
+                await asyncio.sleep(RESTART_SECONDS)
+
+    def _build_worker(self, lane: Lane) -> Worker:
+        lease_s = self.options.lease_s
+        return _LaneWorker(
+            self._app,
+            queues=list_queues(lane, self.options.digest, self.options.roots),
+            name=f"{self.options.name} {lane}",
+            concurrency=INGEST_SLOTS if lane == "ingest" else self.options.slots,
+            delete_jobs="successful",
+            # Nobody waits for ingestion; a connection that listens for it would be idle.
+            listen_notify=lane != "ingest",
+            fetch_job_polling_interval=min(POLL_SECONDS, lease_s / 4),
+            abort_job_polling_interval=60.0,  # nothing of ours aborts jobs
+            update_heartbeat_interval=lease_s / 4,
+            stalled_worker_timeout=4 * lease_s,
+            shutdown_graceful_timeout=ABORT_SECONDS,
+            install_signal_handlers=False,
+        )
+
+    async def _register_worker(self, worker: Worker, lane: Lane) -> None:
+        """Records which queues a worker takes jobs from, once it has its number."""
+        while worker.worker_id is None:  # noqa: ASYNC110 - it tells nobody
+            await asyncio.sleep(0.05)
+        queue = list_queues(lane, self.options.digest, self.options.roots)[0]
+        values = (worker.worker_id, self.options.name, queue, worker.concurrency, time.time())
+        try:
+            async with self._database.transaction() as db:
+                await db.execute(_REGISTER, values)
+        except StoreError as error:  # the worker works all the same, only the list lacks it
+            log.warning("the worker of lane %s is not listed: %s", lane, error.message)
+
+    async def _do(self, kind: str, job: StoredJob, arguments: JsonObject) -> None:
+        """Calls a handler. What ends this call does not end the handler's own work, such as a run.
+
+        A cancellation never leaves this method: procrastinate would call the job aborted, and nobody would do it again.
+        """
+        task = asyncio.create_task(self._call_handler(kind, arguments), name=f"job {job.id} {kind}")
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            task.cancel()
+            await asyncio.wait([task])
+        error = PostponeJobError("its process ends") if task.cancelled() else task.exception()
+        if error is not None and not await self._has_successor(job):
+            raise error
+
+    async def _call_handler(self, kind: str, arguments: JsonObject) -> None:
+        await self._handlers[kind](arguments)
+
+    async def _has_successor(self, job: StoredJob) -> bool:
+        """Returns whether another job with the same key waits: then this one need not, and could not, wait again."""
+        if job.queueing_lock is None:
+            return False
+        try:
+            async with self._database.transaction() as db:
+                cursor = await db.execute(
+                    "SELECT 1 FROM procrastinate_jobs WHERE queueing_lock = %s AND status = 'todo'",
+                    (job.queueing_lock,),
+                )
+                return await cursor.fetchone() is not None
+        except StoreError:
+            return False
+
+
+class _LaneJobs(procrastinate.manager.JobManager):
+    """procrastinate's manager of jobs, which does not search for a job where none waits.
+
+    Its fetch reads the waiting jobs of all queues in order of priority: an empty lane beside a million jobs of another
+    would cost a second of the server at each poll.
+    """
+
+    async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> StoredJob | None:
+        """See `JobManager.fetch_job`."""
+        names = list(queues or ())
+        if not await self.connector.execute_query_all_async(_ANY_WAITING, queues=names):
+            return None
+        return await super().fetch_job(names, worker_id)
+
+
+class _LaneWorker(Worker):
+    """procrastinate's worker, which does not end in a traceback when a job is no longer its own."""
+
+    async def _persist_job_status(self, job: StoredJob, *args: Any, **kwargs: Any) -> None:
+        try:
+            await super()._persist_job_status(job, *args, **kwargs)
+        except ConnectorException as error:  # taken over and ended by another process, or the database is away
+            reason = str(error.__cause__ or error).partition("\n")[0]
+            log.info("the end of job %s is not stored; the sweep sees to it: %s", job.id, reason)
+
+
+class _Retry(BaseRetryStrategy):
+    """Decides when a job whose handler raised is done again."""
+
+    def get_retry_decision(self, *, exception: BaseException, job: StoredJob) -> RetryDecision | None:
+        """Returns when to do it again, or None for a dead letter."""
+        match exception:
+            case DeadJobError():
+                return None
+            case PostponeJobError(seconds=seconds):
+                return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=seconds))
+            case StoreError():  # of no use to count: the database is away
+                return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=RETRY_SECONDS))
+        if job.attempts + 1 >= MAX_ATTEMPTS:
+            return None
+        return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=RETRY_SECONDS * 2**job.attempts))
+
+
+def _build_connector(url: str, idle_s: float) -> procrastinate.PsycopgConnector:
+    """Returns procrastinate's connections to our database."""
+    # From its sixth call on, a function of PL/pgSQL uses a plan made without its arguments: a fetch beside 200,000
+    # queued jobs then takes 150 ms instead of 1.
+    return procrastinate.PsycopgConnector(
+        conninfo=add_options(
+            url,
+            plan_cache_mode="force_custom_plan",
+            idle_in_transaction_session_timeout=round(1000 * min(idle_s, IDLE_SECONDS)),
+        ),
+        min_size=1,
+        max_size=CONNECTIONS,
+    )

@@ -1,0 +1,97 @@
+"""Runs in the queue: a job says only which run to wake up; everything else is in the journal."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import procrastinate
+from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
+
+from agent.dispatch.fair_queueing import get_head_priority, take_priority
+from agent.dispatch.port import RUN_JOB
+from agent.storage.journal_rows import IS_WAITING_OVER
+from agent.storage.postgres import NOW_SQL, Connection, PostgresDatabase
+
+RunReadiness = Literal["free", "held", "waiting", "ended"]
+"""Whether a run can be claimed, is held by a process, waits for a person, or has ended (or does not exist)."""
+IS_RUN_READY = IS_WAITING_OVER.format(now=NOW_SQL)
+
+_SELECT_READINESS = (
+    "SELECT CASE WHEN terminal THEN 'ended' "  # noqa: S608 - constants only
+    f"WHEN worker IS NOT NULL AND lease_until >= {NOW_SQL} THEN 'held' "
+    f"WHEN {IS_RUN_READY} THEN 'free' ELSE 'waiting' END, GREATEST(0, lease_until - {NOW_SQL}) "
+    "FROM runs WHERE run_id = %s"
+)
+_SELECT_UNHELD = (
+    "SELECT owner, queue FROM runs WHERE run_id = %s AND NOT terminal "  # noqa: S608 - constants only
+    f"AND (worker IS NULL OR lease_until < {NOW_SQL}) FOR UPDATE"
+)
+
+
+def task_name(kind: str) -> str:
+    """Returns the name of a kind of jobs in procrastinate's tables."""
+    return f"stepgate.{kind}"
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedRunJobs:
+    """Implements `agent.storage.journal_postgres.RunJobs`, and what a worker asks about runs."""
+
+    app: procrastinate.App
+    database: PostgresDatabase
+
+    async def enqueue(self, db: Connection, run_id: str, *, owner: str, queue: str, resumed: bool) -> None:
+        """See `RunJobs.enqueue`."""
+        if resumed:
+            priority = await get_head_priority(db, queue)
+        else:
+            priority = await take_priority(db, queue, owner, 1.0)
+        job = self.app.configure_task(
+            task_name(RUN_JOB),
+            allow_unknown=True,
+            queue=queue,
+            priority=priority,
+            queueing_lock=run_id,
+            connection=db,
+        )
+        try:
+            async with db.transaction():  # a savepoint: a refused job must not end the transaction around it
+                await job.defer_async(run_id=run_id)
+        except AlreadyEnqueued:
+            return
+        except ConnectorException as error:
+            raise error.__cause__ or error from None  # the driver's error, which the transaction translates
+
+    async def enqueue_run(self, run_id: str, own_queue: str) -> bool:
+        """Puts a job for a run into its queue, or `own_queue` if it has none. Returns False if it is held or has ended.
+
+        Raises `StoreError`.
+        """
+        async with self.database.transaction() as db:
+            row = await (await db.execute(_SELECT_UNHELD.encode(), (run_id,))).fetchone()
+            if row is None:
+                return False
+            if not row[1]:
+                await db.execute("UPDATE runs SET queue = %s WHERE run_id = %s", (own_queue, run_id))
+            await self.enqueue(db, run_id, owner=row[0], queue=row[1] or own_queue, resumed=True)
+        return True
+
+    async def read_readiness(self, run_id: str) -> tuple[RunReadiness, float]:
+        """Returns whether the run can be claimed, and the seconds left of its lease. Raises `StoreError`."""
+        async with self.database.transaction() as db:
+            row = await (await db.execute(_SELECT_READINESS.encode(), (run_id,))).fetchone()
+        return ("ended", 0.0) if row is None else (row[0], float(row[1]))
+
+    async def is_empty(self, queue: str) -> bool:
+        """Returns whether no job waits in the queue. Raises `StoreError`."""
+        return await self.count_waiting(queue, 1) == 0
+
+    async def count_waiting(self, queue: str, most: int) -> int:
+        """Returns how many jobs wait in the queue, counted up to `most`. Raises `StoreError`."""
+        async with self.database.transaction() as db:
+            cursor = await db.execute(
+                "SELECT count(*) FROM (SELECT 1 FROM procrastinate_jobs WHERE queue_name = %s AND status = 'todo' "
+                "LIMIT %s) AS waiting",
+                (queue, most),
+            )
+            row = await cursor.fetchone()
+        return 0 if row is None else int(row[0])

@@ -1,0 +1,273 @@
+"""`RunRetention`: forgets what is older than `AGENT_KEEP_DAYS`, in small batches beside the work of the gateway.
+
+What is forgotten: ended runs with their logs, turns and blobs; tasks without runs; conversations of clients; archived
+pipeline conversations; ticks of schedules; the ledger's rows of single runs.
+
+What stays: unfinished runs, also parked ones; the runs of a conversation in which something happened since; runs that a
+recipe names or that an unfinished fork reads; the sums of usage by day; the audit record; memories, documents and
+everything else that an owner has saved.
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from agent.core.errors import StoreError
+from agent.storage.audit import AuditEvent, AuditLog
+from agent.storage.leases import HousekeepingLease
+from agent.storage.run_deletion import BATCH, delete_idle_tasks, delete_runs
+from agent.storage.sql import Row, SqlClient, SqlStatement
+from agent.storage.usage import DAY_SECONDS, UsageLedger
+
+log = logging.getLogger(__name__)
+
+PAGE: Final = 500
+"""Rows that one query looks at."""
+PASS_EVERY_SECONDS: Final = 6 * 3600.0
+CHECK_EVERY_SECONDS: Final = 60.0
+LEASE_SECONDS: Final = 600.0
+"""Longer than clocks of machines differ, and than a batch takes."""
+BUSY_SHARE: Final = 0.5
+"""The share of the time in which a pass works; in the rest others use the store alone."""
+LEASE_NAME: Final = "retention"
+
+_CONVERSATION_TABLES: Final = (
+    ("runs", "updated_at >= ? OR NOT terminal"),
+    ("turns", "at >= ?"),
+    ("client_items", "at >= ?"),
+)
+"""What makes a conversation one that is in use."""
+Conversation = tuple[str, str]
+"""The owner and the id."""
+
+
+@dataclass(slots=True)
+class PruneReport:
+    """How many rows were deleted, or would be."""
+
+    runs: int = 0
+    tasks: int = 0
+    conversations: int = 0
+    usage_rows: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there was nothing to forget."""
+        return not (self.runs or self.tasks or self.conversations or self.usage_rows)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.runs:,} runs, {self.tasks:,} tasks without runs, {self.conversations:,} conversations, "
+            f"{self.usage_rows:,} usage rows"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RunRetention:
+    """Forgets what is older than `keep_days`; 0 keeps everything. `clock` gives UTC seconds since 1970."""
+
+    statements: SqlClient
+    ledger: UsageLedger
+    audit: AuditLog
+    keep_days: float
+    holder: str
+    """The name of this process, for the lease."""
+    clock: Callable[[], float] = time.time
+    count_pruned: Callable[[int], None] = field(default=lambda _: None)
+    """Counts deleted runs, for the metrics."""
+
+    @property
+    def cutoff(self) -> float:
+        """Returns the time before which things are forgotten, in UTC seconds since 1970."""
+        return self.clock() - self.keep_days * DAY_SECONDS
+
+    async def run(self) -> None:
+        """Prunes when it is due, until cancelled. One gateway of a fleet does it at a time."""
+        if not self.keep_days:
+            return
+        while True:
+            await asyncio.sleep(CHECK_EVERY_SECONDS)
+            try:
+                if await self.lease.get_done() + PASS_EVERY_SECONDS <= self.clock():
+                    report = await self.prune(by="AGENT_KEEP_DAYS")
+                    if report is not None and not report.is_empty:
+                        log.info("older than %g days and forgotten: %s", self.keep_days, report)
+            except StoreError as error:  # the next check continues
+                log.warning("old runs cannot be forgotten now: %s", error.message)
+
+    @property
+    def lease(self) -> HousekeepingLease:
+        """The fleet's lease on a pass."""
+        return HousekeepingLease(
+            self.statements, LEASE_NAME, holder=self.holder, seconds=LEASE_SECONDS, clock=self.clock
+        )
+
+    async def prune(self, *, by: str) -> PruneReport | None:
+        """Forgets everything that is old enough; `by` is recorded. Returns None if another process is doing it.
+
+        Interrupted at any moment, it leaves no run half deleted; the next pass continues. Raises `StoreError`.
+        """
+        if not self.keep_days or not await self.lease.take():
+            return None if self.keep_days else PruneReport()
+        report, cutoff, done = PruneReport(), self.cutoff, None
+        try:
+            await self._prune(report, cutoff)
+            done = self.clock()
+        finally:
+            with contextlib.suppress(StoreError):
+                await self.lease.release(done=done)
+            if not report.is_empty:
+                counts = {"before": cutoff, "runs": report.runs, "tasks": report.tasks}
+                act = AuditEvent("run.prune", "runs", by=by, detail={**counts, "conversations": report.conversations})
+                await self.audit.record_afterwards(act)
+        return report
+
+    async def count_old(self) -> PruneReport:
+        """Returns what a pass would delete now. Tasks whose runs it would delete are not counted."""
+        report, cutoff = PruneReport(), self.cutoff
+        if self.keep_days:
+            async for runs in self._list_old_runs(cutoff):
+                report.runs += len(runs)
+            async for tasks in self._list_old_tasks(cutoff):
+                report.tasks += len(tasks)
+            async for conversations in self._list_old_conversations(cutoff, will_lose_runs=True):
+                report.conversations += len(conversations)
+            ((count,),) = await self.statements.read("SELECT count(*) FROM model_usage WHERE at < ?", cutoff)
+            report.usage_rows = int(count)
+        return report
+
+    async def _prune(self, report: PruneReport, cutoff: float) -> None:
+        async for run_ids in self._list_old_runs(cutoff):
+            for batch in (run_ids[start : start + BATCH] for start in range(0, len(run_ids), BATCH)):
+                async with self._paced():
+                    count = await delete_runs(self.statements, batch, idle_since=cutoff)
+                report.runs += count
+                self.count_pruned(count)
+        async for tasks in self._list_old_tasks(cutoff):
+            async with self._paced():
+                (count,) = await self.statements.write_all(delete_idle_tasks(tasks, cutoff))
+            report.tasks += count
+        async for conversations in self._list_old_conversations(cutoff):
+            for conversation in conversations:
+                async with self._paced():
+                    await self._delete_conversation(conversation)
+                report.conversations += 1
+        await self.statements.write("DELETE FROM agent_conversations WHERE archived < ?", cutoff)
+        for (schedule_id,) in await self.statements.read("SELECT id FROM schedules"):
+            async with self._paced():
+                query = "DELETE FROM schedule_ticks WHERE schedule_id = ? AND tick < ?"
+                await self.statements.write(query, schedule_id, cutoff)
+        count = 1
+        while count:
+            async with self._paced():
+                count = await self.ledger.delete_before(cutoff, limit=PAGE)
+            report.usage_rows += count
+
+    @contextlib.asynccontextmanager
+    async def _paced(self) -> AsyncIterator[None]:
+        """Renews the lease, and pauses after the block for as long as `BUSY_SHARE` asks."""
+        await self.lease.take()
+        started = time.monotonic()
+        yield
+        took = time.monotonic() - started
+        await asyncio.sleep(took / BUSY_SHARE - took)
+
+    async def _list_old_runs(self, cutoff: float) -> AsyncIterator[list[str]]:
+        """Yields the runs that may be deleted, oldest end first."""
+        needed, in_use = await self._list_needed_runs(), dict[Conversation, bool]()
+        at, last = -1.0, ""
+        while True:
+            rows = await self.statements.read(
+                "SELECT run_id, updated_at, owner, conversation_id FROM runs WHERE terminal AND updated_at < ? "
+                "AND updated_at >= ? AND (updated_at > ? OR run_id > ?) ORDER BY updated_at, run_id LIMIT ?",
+                cutoff, at, at, last, PAGE,
+            )  # fmt: skip
+            if not rows:
+                return
+            last, at = str(rows[-1][0]), float(rows[-1][1])
+            await self._look_up(in_use, {(row[2], row[3]) for row in rows if row[3] is not None}, cutoff)
+            old = [str(row[0]) for row in rows if row[0] not in needed and not in_use.get((row[2], row[3]), False)]
+            if old:
+                yield old
+
+    async def _look_up(self, in_use: dict[Conversation, bool], asked: Iterable[Conversation], cutoff: float) -> None:
+        """Adds to `in_use` which of these conversations are."""
+        unknown = sorted(conversation for conversation in asked if conversation not in in_use)
+        in_use |= dict.fromkeys(unknown, False)
+        if unknown:
+            marks, values = ",".join(["(?,?)"] * len(unknown)), [part for one in unknown for part in one]
+            for table, condition in _CONVERSATION_TABLES:
+                rows = await self.statements.read(
+                    f"SELECT DISTINCT owner, conversation_id FROM {table} "  # noqa: S608 - constants
+                    f"WHERE (owner, conversation_id) IN (VALUES {marks}) AND ({condition})",
+                    *values, cutoff,
+                )  # fmt: skip
+                in_use |= {(str(owner), str(name)): True for owner, name in rows}
+
+    async def _list_needed_runs(self) -> set[str]:
+        """Returns the runs that recipes name, and those that unfinished forks read."""
+        recipes = await self.statements.read("SELECT staged, applied FROM recipes")
+        needed = {name for row in recipes for text in row if text for name in _list_recipe_runs(json.loads(text))}
+        rows = await self.statements.read(
+            "SELECT e.data FROM runs r JOIN events e ON e.run_id = r.run_id AND e.seq = 1 "
+            "WHERE NOT r.terminal AND e.data LIKE ?",
+            '%"from_run":"%',
+        )
+        given = [json.loads(data).get("given") for (data,) in rows]
+        return needed | {str(plan["from_run"]) for plan in given if plan}
+
+    async def _list_old_tasks(self, cutoff: float) -> AsyncIterator[list[str]]:
+        """Yields the tasks that have no runs and did not change since."""
+        async for rows in self._pages(
+            "SELECT task_id, updated, EXISTS (SELECT 1 FROM task_runs t JOIN runs r ON r.run_id = t.run_id "
+            "WHERE t.task_id = tasks.task_id) FROM tasks WHERE task_id > ? ORDER BY task_id LIMIT ?"
+        ):
+            old = [str(task_id) for task_id, updated, has_runs in rows if updated < cutoff and not has_runs]
+            if old:
+                yield old
+
+    async def _list_old_conversations(
+        self, cutoff: float, *, will_lose_runs: bool = False
+    ) -> AsyncIterator[list[Conversation]]:
+        """Yields the conversations of clients in which nothing happened since and that have no runs. With
+        `will_lose_runs`, also those that have only runs which may be deleted.
+        """
+        async for rows in self._pages(
+            "SELECT id, owner, created, EXISTS (SELECT 1 FROM runs r WHERE r.owner = c.owner "
+            "AND r.conversation_id = c.id) FROM client_conversations c WHERE id > ? ORDER BY id LIMIT ?"
+        ):
+            found = [(str(row[1]), str(row[0])) for row in rows if row[2] < cutoff and (will_lose_runs or not row[3])]
+            in_use: dict[Conversation, bool] = {}
+            await self._look_up(in_use, found, cutoff)
+            old = [conversation for conversation in found if not in_use[conversation]]
+            if old:
+                yield old
+
+    async def _pages(self, query: str) -> AsyncIterator[list[Row]]:
+        """Yields pages of a query whose first column orders its rows."""
+        last = ""
+        while rows := await self.statements.read(query, last, PAGE):
+            last = str(rows[-1][0])
+            yield rows
+
+    async def _delete_conversation(self, conversation: Conversation) -> None:
+        values = tuple(conversation)
+        await self.statements.write_all(
+            SqlStatement("DELETE FROM client_items WHERE owner = ? AND conversation_id = ?", values),
+            SqlStatement("DELETE FROM turns WHERE owner = ? AND conversation_id = ?", values),
+            SqlStatement("DELETE FROM client_conversations WHERE owner = ? AND id = ?", values),
+        )
+
+
+def _list_recipe_runs(recipe: Mapping[str, object]) -> list[str]:
+    """Returns the runs that a recipe was made from and tried with."""
+    trials = recipe.get("trials")
+    tried = (
+        [str(trial.get("run_id")) for trial in trials if isinstance(trial, dict)] if isinstance(trials, list) else []
+    )
+    return [str(recipe.get("from_run")), *tried]

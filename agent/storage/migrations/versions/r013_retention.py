@@ -1,0 +1,62 @@
+"""Adds the references of runs to blobs, the sums of usage by day, leases of housekeeping, and indexes for old runs."""
+
+import json
+from collections.abc import Iterator
+
+from alembic import op
+from sqlalchemy import Connection, inspect, text
+
+from agent.storage.tables import blob_references, housekeeping, model_usage, runs, usage_days
+
+revision = "r013"
+down_revision = "r012"
+
+ROWS = 1000
+_INSERT = text(
+    "INSERT INTO blob_references (run_id, checksum) SELECT :run_id, checksum FROM blobs WHERE checksum = :checksum "
+    "ON CONFLICT DO NOTHING"
+)
+
+
+def upgrade() -> None:
+    """Creates what is missing, and records which blobs the logs refer to. Usage is summed by the running gateway."""
+    connection = op.get_bind()
+    known = set(inspect(connection).get_table_names())
+    for table in (blob_references, usage_days, housekeeping):
+        table.create(connection, checkfirst=True)
+    if "summed" not in {column["name"] for column in inspect(connection).get_columns("model_usage")}:
+        false = "0" if connection.dialect.name == "sqlite" else "false"
+        op.execute(f"ALTER TABLE model_usage ADD COLUMN summed BOOLEAN DEFAULT {false} NOT NULL")
+    for index in (*runs.indexes, *model_usage.indexes):
+        index.create(connection, checkfirst=True)
+    if "blob_references" not in known:
+        _record_references(connection)
+
+
+def _record_references(connection: Connection) -> None:
+    found: list[dict[str, str]] = []
+    for run_id, data in _read_events(connection):
+        found += [{"run_id": run_id, "checksum": checksum} for checksum in _list_blobs(json.loads(data))]
+        if len(found) >= ROWS:
+            connection.execute(_INSERT, found)
+            found = []
+    if found:
+        connection.execute(_INSERT, found)
+
+
+def _read_events(connection: Connection) -> Iterator[tuple[str, str]]:
+    """Yields the run and the body of every event that may refer to a blob, some rows at a time."""
+    query = text(
+        "SELECT run_id, data FROM events WHERE type IN ('tool.returned', 'subagent.finished', 'step.finished') "
+        "AND data LIKE '%blob\":\"%'"
+    )
+    # Not as an option of the connection: the migration's other statements must not become cursors of the server.
+    rows = connection.execute(query, execution_options={"stream_results": True, "max_row_buffer": ROWS})
+    for run_id, data in rows:
+        yield str(run_id), str(data)
+
+
+def _list_blobs(body: dict[str, object]) -> list[str]:
+    output = body.get("output")
+    named = [body.get("blob"), body.get("content_blob"), output.get("blob") if isinstance(output, dict) else None]
+    return [checksum for checksum in named if isinstance(checksum, str)]
