@@ -8,7 +8,7 @@ DEV_STAMP := $(VENV)/.installed-dev
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
 # All extras but `eval`, whose dependencies' bounds contradict the others' (gateway/evaluation/requirements.overrides).
-DEV_EXTRAS := build dev a2a langgraph local-embedder otel
+DEV_EXTRAS := build dev a2a langgraph local-embedder otel scale
 # Tests wait more than they compute: one worker more than there are processors. WORKERS=0 runs them one after another.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
@@ -18,9 +18,10 @@ unexport PYTHONDONTWRITEBYTECODE
 FUZZ_CASES ?= 100
 FUZZ_SEED ?= $(shell date +%s)
 SOAK_MINUTES ?= 30
+SOAK_KILLS ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev test format lint type unit bench check-clients check-open-webui check-image check-sandbox eval eval-answers eval-degraded eval-retrieval fuzz soak docs lock clean
+.PHONY: help run dev test format lint type unit bench check-clients check-open-webui check-image check-long check-sandbox eval eval-answers eval-degraded eval-retrieval fuzz soak soak-cluster soak-ingest docs lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -67,6 +68,9 @@ bench-search: $(DEV_STAMP) ## Print times and sizes of search by words among man
 eval-answers: $(DEV_STAMP) ## Print precision and recall of the checks of claims, with the configured model if any
 	@$(BIN)/python -m tests.bench.answers
 
+check-long: $(DEV_STAMP) ## Run the tests that are too long for `make test`, one after another; ten minutes
+	@$(BIN)/python -m pytest -n0 -v -m long
+
 check-sandbox: $(DEV_STAMP) ## Run hostile programs in both sandboxes of generated tools; five minutes
 	@$(BIN)/python -m pytest -n0 tests/abuse
 
@@ -82,15 +86,22 @@ check-open-webui: $(DEV_STAMP) ## Use stock Open WebUI in a real Chromium before
 soak: $(DEV_STAMP) ## Kill a gateway under load again and again, and judge it (SOAK_MINUTES, SOAK_SEED to repeat)
 	@$(BIN)/python -m tests.soak --minutes $(SOAK_MINUTES) $(if $(SOAK_SEED),--seed $(SOAK_SEED))
 
+soak-cluster: $(DEV_STAMP) ## Kill the workers of a fleet on a PostgreSQL of its own again and again (SOAK_KILLS, SOAK_SEED)
+	@$(BIN)/python -m tests.soak.cluster --kills $(SOAK_KILLS) $(if $(SOAK_SEED),--seed $(SOAK_SEED))
+
+soak-ingest: $(DEV_STAMP) ## Share an ingestion by three processes, kill the one that has it (INGEST_OPTIONS, e.g. --source crawl)
+	@$(BIN)/python -m tests.bench.shared_ingestion $(INGEST_OPTIONS)
+
 check-image: ## Build the image without a registry, start it read-only, ask it a question (Debian, root; four minutes)
 	@tests/deploy/check_image.sh
 
 docs: $(DEV_STAMP) ## Write the settings table and the failure table into docs/
 	@$(BIN)/python -m gateway.reference_pages docs
 
-lock: $(DEV_STAMP) ## Resolve pyproject.toml into the three lock files, with hashes
+lock: $(DEV_STAMP) ## Resolve pyproject.toml into the lock files, with hashes
 	@$(LOCK) --extra build pyproject.toml -o requirements.lock
 	@$(LOCK) $(DEV_EXTRAS:%=--extra %) -c requirements.lock pyproject.toml -o requirements-dev.lock
+	@printf 'asgiref\nobstore\nprocrastinate\n' | $(LOCK) --no-deps -c requirements-dev.lock - -o requirements-scale.lock
 	@$(LOCK) --extra eval --override gateway/evaluation/requirements.overrides -c requirements-dev.lock pyproject.toml -o gateway/evaluation/requirements.lock
 
 clean: ## Remove the environment and caches (your data folder stays)

@@ -35,6 +35,7 @@ from gateway.doors import (
     responses,
     rooms,
     runs,
+    schedules,
     sessions,
     sources,
     studio,
@@ -44,6 +45,7 @@ from gateway.doors import (
     usage,
     users,
     web_page,
+    webhooks,
 )
 from gateway.doors.lazy_a2a import LazyA2ADoor
 from gateway.doors.lazy_mcp import LazyMcpDoor
@@ -51,8 +53,8 @@ from gateway.idempotency.middleware import IdempotencyMiddleware
 from gateway.limits.http_limits import BodyLimitMiddleware, HeaderLimitMiddleware, RequestIdMiddleware
 from gateway.observe.access_log import RequestLogMiddleware
 from gateway.observe.metrics import MetricsMiddleware
-from gateway.worker_process import WorkerProcess
-from gateway.worker_sessions import WorkerSessionMiddleware
+from gateway.serve_workers.worker_process import WorkerProcess
+from gateway.serve_workers.worker_sessions import WorkerSessionMiddleware
 
 if TYPE_CHECKING:
     from mcp_tools.server.extras import ExtrasFactory
@@ -102,7 +104,7 @@ def create_app(
         openai, responses, client_conversations, completions, embeddings,
         agent, ag_ui, query, runs, memories, collections, documents, citations, ingestion, tasks, catalogue,
         conversations, sessions, sources, audit, usage, users, guardrails, recipes, rooms, studio, studio_requests,
-        studio_tools,
+        studio_tools, schedules, webhooks,
     )  # fmt: skip
     doors = [door.router for door in served]
     if settings.web:

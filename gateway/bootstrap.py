@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from agent.core.entry_points import InstalledExtension
 from agent.core.models import AgentRequest, Room
 from agent.core.settings import Settings
+from agent.dispatch.port import RUN_JOB
 from agent.execution.executor import RunExecutor
 from agent.execution.graph import build_langgraph_driver
 from agent.execution.stages.guard import validate_request
@@ -32,7 +33,9 @@ from agent.run_context.ground import GroundSources
 from agent.run_context.run import Engine, Observer, Run
 from agent.run_context.token_estimates import estimate_first_call_tokens
 from agent.runs.client_conversations import ClientConversations
+from agent.runs.queue_run_worker import QueueRunWorker
 from agent.runs.recipe_maker import RecipeMaker
+from agent.runs.retention import RunRetention
 from agent.runs.run_intake import RunIntake
 from agent.runs.run_worker import ServiceLimits, worker_name
 from agent.runs.service import AgentService
@@ -52,6 +55,7 @@ from agent.text.language import LanguageDetector
 from agent.tools import ToolRegistry
 from gateway.auth.authentication import CACHE_SECONDS, Authenticator, is_key_required
 from gateway.auth.external_tokens import build_token_verifier
+from gateway.bootstrap_dispatch import Dispatch, build_dispatch
 from gateway.bootstrap_extensions import InstalledExtensions
 from gateway.bootstrap_models import build_models
 from gateway.bootstrap_pipeline_builder import (
@@ -62,6 +66,7 @@ from gateway.bootstrap_pipeline_builder import (
 )
 from gateway.bootstrap_recipes import add_recipes
 from gateway.bootstrap_rooms import list_required_rooms, load_rooms_and_skills
+from gateway.bootstrap_schedules import Schedules, build_schedules, build_webhooks
 from gateway.bootstrap_stores import (
     Storage,
     build_connectors,
@@ -80,12 +85,14 @@ from gateway.bootstrap_tools import add_generated_tools
 from gateway.foreign_servers import ForeignServers, build_foreign_servers
 from gateway.idempotency.store import IdempotencyStore
 from gateway.limits.quota_reservations import KeyQuotas
+from gateway.limits.rate_limiter import RateLimiter
 from gateway.limits.run_concurrency import MeteredRunConcurrency
 from gateway.observe.access_log import log_run
 from gateway.observe.metrics import Metrics
 from gateway.observe.traces import RunTraces, build_tracer_provider
 from gateway.packaged_files import PACKAGE_ROOT as PACKAGE_ROOT  # noqa: PLC0414 - re-exported for callers that build a part of the gateway
 from mcp_tools.builtin import BUILTIN_EXTENSIONS, builtin_tools
+from mcp_tools.builtin.schedules import make_schedule_tools
 
 if TYPE_CHECKING:
     from mcp_tools.client.hub import McpServer
@@ -135,6 +142,10 @@ class Stepgate:
     studio: Studio
     recipes: RecipeMaker
     usage: UsageLedger
+    dispatch: Dispatch
+    """How work reaches processes."""
+    schedules: Schedules
+    retention: RunRetention
 
     @property
     def servers(self) -> Mapping[str, "McpServer"]:
@@ -176,16 +187,21 @@ async def build_gateway(
         registry = ToolRegistry()
         jobs = IngestJobs(JobStore(build_statements(store), time.time), library, settings.readable_roots)
         stack.push_async_callback(jobs.aclose)
-        ephemeral = build_ttl_store(settings)
-        stack.push_async_callback(ephemeral.aclose)
+        stack.push_async_callback((ephemeral := build_ttl_store(settings)).aclose)
         builder = build_pipeline_builder(settings, store, library, jobs, ephemeral, audit)
-        registry.register(*builtins.tools, *build_pipeline_tools(builder))
+        registry.register(
+            *builtins.tools,
+            *build_pipeline_tools(builder),
+            *make_schedule_tools(lambda: gateway.schedules.service),
+        )
         installed.add_tools(registry)
         servers = (
             _build_servers(settings, registry, store, audit, rooms, client, stack) if foreign != "ignored" else None
         )
         models = await _open_models(settings, stack)
-        metrics, languages, keys = Metrics(), LanguageDetector(), KeyStore(build_statements(store), time.time, audit)
+        metrics, worker, languages = Metrics(), worker_name(), LanguageDetector()
+        dispatch = await build_dispatch(settings, store, rooms, skills, metrics, worker, stack, recover=recover)
+        keys = KeyStore(build_statements(store), time.time, audit)
         room_editor = add_room_editor(
             settings,
             rooms,
@@ -207,11 +223,14 @@ async def build_gateway(
         recipes = add_recipes(build_statements(store), registry, skills, lambda: service)
         # Without foreign servers the names of their tools are unknown.
         check_rooms_at_start(() if foreign == "ignored" or skip_broken_rooms else rooms, room_editor.live.registries)
-        rate_limiter = build_rate_limiter(settings)
-        stack.push_async_callback(rate_limiter.aclose)
+        rate_limiter = _open_rate_limiter(settings, stack)
         run_concurrency = MeteredRunConcurrency(rate_limiter)
         quotas = KeyQuotas(keys, KeyBudgets(keys, build_statements(store), time.time), rate_limiter=rate_limiter)
         usage = await stack.enter_async_context(_record_usage(store, recover=recover))
+        webhooks, authenticator = (
+            build_webhooks(settings, build_statements(store), client, lambda: service),
+            _build_authenticator(settings, keys, quotas, rate_limiter),
+        )
         engine = Engine(
             settings,
             store.journal,
@@ -227,6 +246,7 @@ async def build_gateway(
                 log_run,
                 run_concurrency.observe_event,
                 usage.observe_event,
+                webhooks.observe_event,
                 *_build_trace_observers(settings, stack),
             ),
             quota_reservations=quotas,
@@ -234,15 +254,15 @@ async def build_gateway(
             recipes=recipes.store,
             ground=GroundSources(builtins.walk_files, library.list_collections, lambda: _list_instructions(servers)),
         )
-        service = _build_agent_service(engine, rooms, audit, quotas, run_concurrency)
-        tasks = TaskService(build_task_store(store), service, room=settings.task_room, clock=time.time)
-        stack.push_async_callback(tasks.aclose)
+        service = _build_agent_service(engine, rooms, audit, quotas, run_concurrency, worker, dispatch)
+        tasks = _open_tasks(settings, store, service, stack)
         conversations = build_conversations(settings, builder, service, models, follows=recover)
         stack.push_async_callback(conversations.aclose)
+        intake = RunIntake(service, tasks, conversations, webhooks)
         gateway = Stepgate(
             settings,
             service,
-            RunIntake(service, tasks, conversations),
+            intake,
             rooms,
             skills,
             registry,
@@ -255,14 +275,7 @@ async def build_gateway(
             tasks,
             metrics,
             keys,
-            Authenticator(
-                keys,
-                requires_key=is_key_required(settings),
-                max_streams=settings.max_open_streams,
-                token_verifier=build_token_verifier(settings),
-                token_rates=quotas.token_rates,
-                rate_limiter=rate_limiter,
-            ),
+            authenticator,
             IdempotencyStore(build_statements(store)),
             jobs,
             conversations,
@@ -280,11 +293,40 @@ async def build_gateway(
             studio,
             recipes,
             usage.ledger,
+            dispatch,
+            build_schedules(settings, build_statements(store), service, tasks, intake, webhooks, keys, authenticator),
+            RunRetention(
+                build_statements(store),
+                usage.ledger,
+                audit,
+                settings.keep_days,
+                worker_name(),
+                count_pruned=metrics.count_pruned_runs,
+            ),
         )
         if servers is not None:
             await (servers.start() if foreign == "started" else servers.restore_cached_tools())
-        async with _run_background_work(gateway, run_concurrency, recover=recover):
+        # At the end no tick begins a run any more, then runs are drained, then the webhooks of their ends are sent.
+        async with (
+            gateway.schedules.send_webhooks(active=recover),
+            _run_background_work(gateway, run_concurrency, recover=recover),
+            gateway.schedules.start_ticks(active=recover),
+        ):
             yield gateway
+
+
+def _open_rate_limiter(settings: Settings, stack: AsyncExitStack) -> RateLimiter:
+    """Returns the rate limiter, which `stack` closes."""
+    rate_limiter = build_rate_limiter(settings)
+    stack.push_async_callback(rate_limiter.aclose)
+    return rate_limiter
+
+
+def _open_tasks(settings: Settings, store: "Storage", service: AgentService[Run], stack: AsyncExitStack) -> TaskService:
+    """Returns the tasks, which `stack` closes."""
+    tasks = TaskService(build_task_store(store), service, room=settings.task_room, clock=time.time)
+    stack.push_async_callback(tasks.aclose)
+    return tasks
 
 
 async def _open_models(settings: Settings, stack: AsyncExitStack) -> ModelTiers:
@@ -311,25 +353,50 @@ async def _run_background_work(
     worker = gateway.service.worker
     await gateway.room_editor.live.start()
     if recover:
-        gateway.jobs.start()
+        if gateway.settings.takes_ingestion:
+            gateway.jobs.start()
         resumed = await worker.recover_runs()
         await gateway.tasks.resume_watching()
         await gateway.conversations.resume()
         if resumed:
             log.info("resumed %d unfinished %s", resumed, "run" if resumed == 1 else "runs")
+        await gateway.dispatch.dispatcher.start()
     leases = asyncio.create_task(worker.maintain_leases(recover=recover), name="leases of runs")
     rooms = asyncio.create_task(gateway.room_editor.live.watch(), name="changes of rooms")
     tools = asyncio.create_task(gateway.generated_tools.watch(), name="changes of generated tools")
+    old_runs = asyncio.create_task(_forget_old_runs(gateway, recover=recover), name="retention")
     slots = asyncio.create_task(run_concurrency.renew_slots(worker.list_billed_runs), name="slots of parallel runs")
     try:
         yield
     finally:
-        left = await worker.begin_drain(gateway.settings.drain_seconds)
+        drained = worker.begin_drain(gateway.settings.drain_seconds)
+        await gateway.dispatch.dispatcher.drain(gateway.settings.drain_seconds)
+        left = await drained
         if left:
             log.warning("%d unfinished %s left for the next start", left, "run" if left == 1 else "runs")
-        for task in (leases, slots, rooms, tools):
+        background = (leases, slots, rooms, tools, old_runs)
+        for task in background:
             task.cancel()
-        await asyncio.wait([leases, slots, rooms, tools])
+        await asyncio.wait(background)
+
+
+async def _forget_old_runs(gateway: Stepgate, *, recover: bool) -> None:
+    """Deletes what is older than `AGENT_KEEP_DAYS`, unless this process runs only one command."""
+    if recover:
+        await gateway.retention.run()
+
+
+def _build_authenticator(
+    settings: Settings, keys: KeyStore, quotas: KeyQuotas, rate_limiter: RateLimiter
+) -> Authenticator:
+    return Authenticator(
+        keys,
+        requires_key=is_key_required(settings),
+        max_streams=settings.max_open_streams,
+        token_verifier=build_token_verifier(settings),
+        token_rates=quotas.token_rates,
+        rate_limiter=rate_limiter,
+    )
 
 
 def _build_trace_observers(settings: Settings, stack: AsyncExitStack) -> tuple[Observer, ...]:
@@ -371,9 +438,14 @@ def _choose_workflow_driver(settings: Settings) -> Callable[[Run], Awaitable[Non
 
 
 def _build_agent_service(
-    engine: Engine, rooms: Rooms, audit: AuditLog, quotas: KeyQuotas, run_concurrency: MeteredRunConcurrency
+    engine: Engine,
+    rooms: Rooms,
+    audit: AuditLog,
+    quotas: KeyQuotas,
+    run_concurrency: MeteredRunConcurrency,
+    worker: str,
+    dispatch: Dispatch,
 ) -> AgentService[Run]:
-    worker = worker_name()
     settings = engine.settings
 
     secrets = settings.list_secrets()
@@ -388,7 +460,7 @@ def _build_agent_service(
         if engine.models.is_configured:
             await quotas.check_token_rate(key, estimate_first_call_tokens(request, room, settings.llm_max_tokens))
 
-    return AgentService(
+    service = AgentService(
         engine.journal,
         RunExecutor(engine, worker, _choose_workflow_driver(settings)),
         rooms,
@@ -401,4 +473,8 @@ def _build_agent_service(
         run_concurrency=run_concurrency,
         progress=engine.progress,
         client_requests=engine.client_requests,
+        queue=dispatch.queue,
     )
+    if isinstance(service.worker, QueueRunWorker):
+        dispatch.dispatcher.register(RUN_JOB, service.worker.execute_job)
+    return service

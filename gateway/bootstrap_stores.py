@@ -2,9 +2,12 @@
 
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
+from urllib.parse import unquote, urlsplit
 
 from agent.core.errors import ConfigError
+from agent.core.extras import EXTRAS, format_install_hint
 from agent.core.settings import Settings
 from agent.execution.subagent_runner import SubAgentRunner
 from agent.ingest.collection_store import CollectionStore
@@ -15,6 +18,7 @@ from agent.ingest.connectors.port import Connector
 from agent.ingest.connectors.source_client import SourceClient
 from agent.ingest.connectors.web import WebConnector
 from agent.ingest.corpus_index import CorpusIndexer
+from agent.ingest.uploads import Uploads
 from agent.llm.embedder import Embedder, HttpEmbedder, LiteLLMEmbedder, OnnxEmbedder, check_model_folder
 from agent.llm.embedder.http import build_pooled_transport
 from agent.net import SafeClient
@@ -25,6 +29,8 @@ from agent.search.models import SourceType
 from agent.storage.audit import NO_AUDIT, AuditLog
 from agent.storage.credentials import Credentials
 from agent.storage.journal_sqlite import SqliteStore, open_sqlite
+from agent.storage.objects import ObjectStore
+from agent.storage.objects.folder import FolderObjectStore
 from agent.storage.sql import PostgresClient, SqlClient, SqliteClient
 from agent.storage.task_store import TaskStore
 from agent.storage.vectors import VectorIndex
@@ -52,14 +58,14 @@ async def open_store(settings: Settings) -> Storage:
     if not url.startswith(("postgresql://", "postgres://")):
         raise ConfigError("AGENT_DATABASE_URL: must begin with postgresql:// (unset it for SQLite in the data folder)")
     from agent.storage.journal_postgres import open_postgres  # noqa: PLC0415 - its driver is not needed for SQLite
-    from agent.storage.postgres import has_database_name  # noqa: PLC0415 - likewise
+    from agent.storage.postgres import IDLE_SECONDS, has_database_name  # noqa: PLC0415 - likewise
 
     if not has_database_name(url):
         raise ConfigError(
             "AGENT_DATABASE_URL: must name the database in which to create tables: postgresql://HOST/NAME"
         )
     settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return await open_postgres(url)
+    return await open_postgres(url, idle_s=min(IDLE_SECONDS, settings.lease_seconds / 2))
 
 
 def build_embedder(settings: Settings) -> Embedder | None:
@@ -87,15 +93,15 @@ def build_embedder(settings: Settings) -> Embedder | None:
 
 
 def build_vector_index(settings: Settings, store: Storage) -> VectorIndex:
-    """Returns the vector index: Qdrant if configured, else the store."""
+    """Returns the vector index: Qdrant if configured, else the store, with pgvector where the database has it."""
     if settings.qdrant_url is not None or settings.qdrant_path is not None:
         key = settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None
         return QdrantIndex(url=settings.qdrant_url, api_key=key, path=settings.qdrant_path or ":memory:")
     if isinstance(store, SqliteStore):
         return ExactIndex(SqliteVectorRows(store.database))
-    from agent.storage.vectors.postgres import PostgresVectorRows  # noqa: PLC0415 - as for the store
+    from agent.storage.vectors.pgvector import PgvectorIndex  # noqa: PLC0415 - as for the store
 
-    return ExactIndex(PostgresVectorRows(store.database))
+    return PgvectorIndex(store.database)
 
 
 def build_library(
@@ -117,11 +123,41 @@ def build_library(
         collections=CollectionStore(statements, time.time),
         connectors=connectors or build_connectors(settings, client),
         folder=settings.data_dir,
-        max_upload_bytes=settings.max_upload_bytes,
+        uploads=Uploads(build_object_store(settings), settings.max_upload_bytes),
         clock=time.time,
         audit=audit,
         mode=settings.retrieval_mode,
         credentials=Credentials(settings.credentials_file),
+    )
+
+
+def build_object_store(settings: Settings) -> ObjectStore:
+    """Returns the store of uploaded files: the data folder, another folder, or an S3-compatible store.
+
+    Raises `ConfigError` for an invalid AGENT_OBJECTS_URL, and if the extra is missing.
+    """
+    if settings.objects_url is None:
+        return FolderObjectStore(settings.data_dir)
+    parts = urlsplit(settings.objects_url)
+    if parts.scheme == "file" and not parts.netloc and parts.path.startswith("/"):
+        return FolderObjectStore(Path(unquote(parts.path)), is_shared=True)
+    if parts.scheme != "s3" or not parts.netloc or "@" in parts.netloc or parts.query or parts.fragment:
+        raise ConfigError(
+            "AGENT_OBJECTS_URL: must be s3://BUCKET/PREFIX or file:///FOLDER; AGENT_OBJECTS_KEY_ID and "
+            "AGENT_OBJECTS_SECRET take its key"
+        )
+    if not EXTRAS["scale"].is_installed:
+        raise ConfigError(f"AGENT_OBJECTS_URL: s3:// needs the extra `scale`; {format_install_hint('scale')}")
+    from agent.storage.objects.s3 import S3ObjectStore  # noqa: PLC0415 - an extra
+
+    secret = settings.objects_secret
+    return S3ObjectStore(
+        parts.netloc,
+        parts.path.strip("/"),
+        endpoint=settings.objects_endpoint,
+        region=settings.objects_region,
+        key_id=settings.objects_key_id,
+        secret=secret.get_secret_value() if secret is not None else None,
     )
 
 

@@ -168,14 +168,14 @@ def build_room_authorizer(keys: KeyStore) -> AuthorizeEditor:
 
     async def authorize(context: ToolContext) -> Editor:
         if context.api_key_id is None and context.owner == LOCAL_OWNER:
-            return Editor(LOCAL_OWNER, f"{LOCAL_OWNER} (run {context.run_id})")
+            return Editor(LOCAL_OWNER, f"{LOCAL_OWNER} (run {context.run_id})", may_connect=False)
         try:
             key = None if context.api_key_id is None else await keys.get(context.api_key_id)
         except NotFoundError:
             key = None
         if key is None or key.revoked_at is not None or not key.has_scope("admin"):
             raise ToolDeniedError("rooms are listed and changed only by API keys with the scope 'admin'")
-        return Editor(key.owner, f"{key.owner} (key {key.id}, run {context.run_id})")
+        return Editor(key.owner, f"{key.owner} (key {key.id}, run {context.run_id})", may_connect=False)
 
     return authorize
 

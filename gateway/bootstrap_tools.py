@@ -25,7 +25,7 @@ from agent.studio.generated_tools.tool_runner import ToolRunner
 from agent.studio.generated_tools.version_store import ToolVersionStore
 from agent.tools import ToolContext, ToolRegistry
 from gateway.bootstrap_studio import build_room_authorizer
-from mcp_tools.builtin.files import FileRoots
+from mcp_tools.builtin.file_roots import FileRoots
 from mcp_tools.builtin.generated_tools import AuthorizeToolMaker, make_generated_tool_tools
 
 MAX_FILE_BYTES = 2 * 2**20

@@ -9,7 +9,7 @@ from agent.core.models import JsonObject, Room, Tier, Usage
 from agent.llm.faults import hide_endpoint_details
 from agent.llm.port import ModelRequest, ResponseSchema
 from agent.llm.tiers import ModelTiers
-from agent.policy.redaction.secrets import secret_finder
+from agent.policy.redaction.secrets import make_secret_finder
 from agent.run_context.token_estimates import estimate_call
 from gateway.limits.quota_reservations import KeyQuotas
 
@@ -33,7 +33,7 @@ class DirectModel:
     ) -> str:
         """See `ToolModel.ask`. Raises `ModelError`, `QuotaError` and `RateLimitError`."""
         model, *fallbacks = self.models.list_upstreams(tier, self.room)
-        finder = secret_finder(self.configured_secrets, "known")
+        finder = make_secret_finder(self.configured_secrets, "known")
         request = ModelRequest(
             model=model,
             messages=tuple(clean for one in messages if isinstance(clean := finder.redact_tree(one), dict)),

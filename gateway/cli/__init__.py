@@ -25,9 +25,13 @@ from gateway.cli import (
     mcp_servers,
     memory,
     prompts,
+    prune,
+    queue,
     recipes,
     rooms,
     runs,
+    schedules,
+    secrets,
     serve,
     skills,
     sources,
@@ -35,6 +39,7 @@ from gateway.cli import (
     tools,
     usage,
     users,
+    worker,
 )
 from gateway.cli.closed_pipes import tolerate_closed_pipes
 from gateway.cli.groups import HelpfulGroup
@@ -47,6 +52,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("serve")(serve.serve)
+app.command("worker")(worker.worker)
+app.add_typer(queue.app, name="queue")
 app.command("ask")(ask.ask)
 app.command("studio")(studio.studio)
 app.command("doctor")(doctor.doctor)
@@ -55,8 +62,10 @@ app.command("graph")(graph.graph)
 app.command("eval")(evaluate.evaluate)
 app.add_typer(runs.app, name="runs")
 app.add_typer(recipes.app, name="recipes")
+app.add_typer(schedules.app, name="schedules")
 app.add_typer(rooms.app, name="rooms")
 app.add_typer(prompts.app, name="prompts")
+app.command("secrets")(secrets.secrets)
 app.add_typer(skills.app, name="skills")
 app.add_typer(tools.app, name="tools")
 app.add_typer(mcp_servers.app, name="mcp-servers")
@@ -65,6 +74,7 @@ app.add_typer(keys.app, name="keys")
 app.add_typer(audit.app, name="audit")
 app.command("usage")(usage.usage)
 app.add_typer(users.app, name="users")
+app.command("prune")(prune.prune)
 app.command("backup")(backup.backup)
 app.command("restore")(backup.restore)
 app.command("ingest")(ingest.ingest)

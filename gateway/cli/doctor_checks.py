@@ -7,14 +7,19 @@ import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent.core.errors import AgentError, ConfigError, StoreError
 from agent.core.extras import EXTRAS
 from agent.core.settings import PREFIX, Settings
+from agent.dispatch.port import LANES
+from agent.dispatch.queue_names import get_lane
 from agent.llm.embedder.port import EMBEDDER_SETTINGS
+from agent.runs.retention import PASS_EVERY_SECONDS
 from agent.sandbox.client import Sandbox, SandboxError
+from agent.sandbox.interpreter import find_missing_interpreter
 from agent.sandbox.kernel import get_landlock_version
 from agent.sandbox.probe import find_missing_feature
 from agent.storage.credentials import CredentialError, Credentials
@@ -31,6 +36,8 @@ SERVER_SECONDS = 6.0
 a person watches.
 """
 
+LATE_PASSES = 4
+"""Passes over old runs that may be missing before it is reported."""
 _OLLAMA = (
     "set AGENT_LLM_BASE_URL=http://127.0.0.1:11434/v1 and AGENT_MODEL_FAST=llama3.1 for Ollama, or "
     "AGENT_MODEL_FAST=<LiteLLM name> with the provider's key"
@@ -42,8 +49,9 @@ _REMEDIES: Mapping[str, str] = {
     "mcp_servers": "correct the file; `stepgate mcp-servers add` writes a valid one",
 }
 _OUTGROWN = (
-    "start a Qdrant server, set AGENT_QDRANT_URL, and run `stepgate collections reindex NAME`; searches by words are "
-    "not affected"
+    "on PostgreSQL with pgvector 0.8 or later, run CREATE EXTENSION vector in the database and restart; else start a "
+    "Qdrant server, set AGENT_QDRANT_URL, and run `stepgate collections reindex NAME`; searches by words are not "
+    "affected"
 )
 _WITHOUT_SANDBOX = "see docs/sandbox.md; set AGENT_RUN_PYTHON=off to silence this"
 
@@ -125,7 +133,7 @@ def _replace_setting(settings: Settings, field: str, stand_in: Path) -> dict[str
     """
     if field in ("data_dir", "database_url"):
         kept = {"mcp_servers": settings.mcp_servers_path, "file_roots": settings.readable_roots}
-        return {"data_dir": stand_in, "database_url": None, **kept}
+        return {"data_dir": stand_in, "database_url": None, "dispatch": "local", **kept}
     if field == "model_fast":
         return {"llm_base_url": None, "model_fast": None, "model_high": None}
     if field == "mcp_servers":
@@ -143,12 +151,17 @@ async def _check_components(stepgate: Stepgate, broken: Mapping[str, object]) ->
             "collections are searched by words"
         )
         yield Finding("memory", status["memory"].ok, status["memory"].detail, remedy, fatal=False)
+        async for finding in _check_queue(stepgate):
+            yield finding
         for name, count in (await stepgate.library.list_outgrown()).items():
             detail = f"{count:,} vectors, more than are compared one by one within 10 ms"
             yield Finding(f"collection {name}", False, detail, _OUTGROWN, fatal=False)
+        yield await _check_retention(stepgate)
     if "redis" in status:
         without = "start it, or unset AGENT_REDIS_URL; until then conversations accept no messages"
         yield Finding("redis", status["redis"].ok, status["redis"].detail, without)
+    if "objects" in status:
+        yield await _check_objects(stepgate)
     if "model_fast" in broken:
         return
     if not stepgate.settings.is_llm_configured:
@@ -156,6 +169,46 @@ async def _check_components(stepgate: Stepgate, broken: Mapping[str, object]) ->
         return
     remedy = "check AGENT_LLM_BASE_URL, AGENT_LLM_API_KEY and the endpoint"
     yield Finding("models", status["models"].ok, status["models"].detail, remedy)
+
+
+async def _check_objects(stepgate: Stepgate) -> Finding:
+    """Writes into the store of uploads: that it can be listed does not say so."""
+    try:
+        where = await asyncio.to_thread(stepgate.library.uploads.objects.check, writes=True)
+    except StoreError as error:
+        without = "start it, or correct AGENT_OBJECTS_*; until then nothing can be uploaded, and no upload opened"
+        return Finding("objects", False, error.message, without)
+    return Finding("objects", True, where)
+
+
+async def _check_queue(stepgate: Stepgate) -> AsyncIterator[Finding]:
+    """Reports the lanes of the queue, if there is one, and whether somebody takes their jobs."""
+    if stepgate.dispatch.state is None:
+        return
+    depths, workers = await stepgate.dispatch.state.list_depths(), await stepgate.dispatch.state.list_workers()
+    lanes = {get_lane(worker.queue) for worker in workers}
+    waiting = ", ".join(f"{depth.queue} {depth.waiting}" for depth in depths if depth.waiting) or "nothing"
+    detail = f"{len({worker.name for worker in workers})} processes take {', '.join(sorted(lanes)) or 'no'} jobs; "
+    unserved = sorted({depth.lane for depth in depths if depth.waiting and depth.lane not in lanes})
+    if unserved or not workers:
+        remedy = f"start `stepgate worker --lanes {','.join(unserved or LANES)}`"
+        yield Finding("queue", False, f"{detail}waiting: {waiting}", remedy, fatal=False)
+        return
+    if stepgate.settings.redis_url is None:
+        detail += "without AGENT_REDIS_URL each process counts the limits of keys for itself; "
+    yield Finding("queue", True, f"{detail}waiting: {waiting}")
+
+
+async def _check_retention(stepgate: Stepgate) -> Finding:
+    """Says how long ended runs are kept, and when the last pass over them ended."""
+    days = stepgate.settings.keep_days
+    if not days:
+        return Finding("retention", True, "ended runs are kept for ever (AGENT_KEEP_DAYS)")
+    done = await stepgate.retention.lease.get_done()
+    last = f"{datetime.fromtimestamp(done, UTC):%Y-%m-%d %H:%M} UTC" if done else "none yet"
+    late = bool(done) and done < stepgate.retention.clock() - LATE_PASSES * PASS_EVERY_SECONDS
+    detail = f"ended runs are kept for {days:g} days; last pass: {last}"
+    return Finding("retention", not late, detail, "start a gateway, or run `stepgate prune`", fatal=False)
 
 
 def _check_settings_source() -> Finding:
@@ -198,6 +251,9 @@ async def _check_sandbox(settings: Settings) -> Finding:
     if settings.run_python == "off":
         return Finding("run_python", True, "switched off (AGENT_RUN_PYTHON)")
     missing = find_missing_feature()
+    if missing is not None and find_missing_interpreter() is None:
+        detail = f"in the interpreter, without files and with few modules, because no process can be locked: {missing}"
+        return Finding("run_python", True, detail)
     if missing is not None:
         return Finding(
             "run_python", False, f"off, because there is no sandbox: {missing}", _WITHOUT_SANDBOX, fatal=False

@@ -191,8 +191,10 @@ def _report(line: str) -> None:
 
 
 def _build_model(stepgate: "Stepgate", owner: str) -> "DirectModel":
+    """Returns the model that makes the tool. Raises `ModelNotConfiguredError`, before any progress is printed."""
     from gateway.direct_model import DirectModel  # noqa: PLC0415 - with the engine, which help does not need
 
+    stepgate.models.require()
     settings = stepgate.settings
     return DirectModel(
         stepgate.models,

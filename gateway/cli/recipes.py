@@ -2,8 +2,9 @@
 
 import json
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -13,9 +14,11 @@ from gateway.cli.groups import HelpfulGroup
 from gateway.cli.session import operator_name, run_with_gateway
 
 if TYPE_CHECKING:
-    from agent.recipes import StoredRecipe
+    from agent.recipes import RecipeStore, StoredRecipe
     from gateway.bootstrap import Stepgate
     from mcp_tools.builtin.recipes import RecipeOutput
+
+T = TypeVar("T")
 
 app = typer.Typer(help="Recipes: list, show, apply, discard, remove, export.", cls=HelpfulGroup)
 
@@ -27,61 +30,51 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 @app.command("list")
 def list_recipes(owner: Owner = LOCAL_OWNER, as_json: AsJson = False) -> None:
     """List the recipes."""
-
-    async def work(stepgate: "Stepgate") -> None:
-        found = [_to_output(one) for one in await stepgate.recipes.store.list_all(owner)]
-        if as_json:
-            print(json.dumps([one.model_dump(mode="json") for one in found], indent=2, ensure_ascii=False))
-            return
-        for one in found:
-            print(f"{one.usage}  ({one.state})\n    {one.description}")
-        if not found:
-            print("No recipes yet. `stepgate runs save RUN` makes one.")
-
-    run_with_gateway(work)
+    found = [_to_output(one) for one in _run(lambda recipes: recipes.list_all(owner))]
+    if as_json:
+        print(json.dumps([one.model_dump(mode="json") for one in found], indent=2, ensure_ascii=False))
+        return
+    for one in found:
+        print(f"{one.usage}  ({one.state})\n    {one.description}")
+    if not found:
+        print("No recipes yet. `stepgate runs save RUN` makes one.")
 
 
 @app.command()
 def show(name: Name, owner: Owner = LOCAL_OWNER, as_json: AsJson = False) -> None:
     """Show a recipe: its parameters, its steps and how it was tried."""
-
-    async def work(stepgate: "Stepgate") -> None:
-        shown = _to_output(await stepgate.recipes.store.get(owner, name))
-        print(shown.model_dump_json(indent=2) if as_json else format_recipe(shown))
-
-    run_with_gateway(work)
+    shown = _to_output(_run(lambda recipes: recipes.get(owner, name)))
+    print(shown.model_dump_json(indent=2) if as_json else format_recipe(shown))
 
 
 @app.command()
-def apply(name: Name, owner: Owner = LOCAL_OWNER) -> None:
+def apply(
+    name: Name,
+    rename: Annotated[
+        list[str] | None, typer.Option("--rename", help="OLD=NEW: another name for a parameter; repeatable.")
+    ] = None,
+    owner: Owner = LOCAL_OWNER,
+) -> None:
     """Confirm a staged recipe, so that it can be called."""
-
-    async def work(stepgate: "Stepgate") -> None:
-        print(f"In use: {(await stepgate.recipes.store.apply(owner, name)).usage}")
-
-    run_with_gateway(work)
+    pairs = [word.partition("=") for word in rename or ()]
+    if any(not (old and equals and new) for old, equals, new in pairs):
+        raise typer.BadParameter("write OLD=NEW", param_hint="--rename")
+    names = {old: new for old, _, new in pairs}
+    print(f"In use: {_run(lambda recipes: recipes.apply(owner, name, rename=names)).usage}")
 
 
 @app.command()
 def discard(name: Name, owner: Owner = LOCAL_OWNER) -> None:
     """Discard what is staged of a recipe."""
-
-    async def work(stepgate: "Stepgate") -> None:
-        await stepgate.recipes.store.discard(owner, name)
-        print(f"Discarded what was staged of {name}.")
-
-    run_with_gateway(work)
+    _run(lambda recipes: recipes.discard(owner, name))
+    print(f"Discarded what was staged of {name}.")
 
 
 @app.command()
 def remove(name: Name, owner: Owner = LOCAL_OWNER) -> None:
     """Remove a recipe."""
-
-    async def work(stepgate: "Stepgate") -> None:
-        await stepgate.recipes.store.remove(owner, name)
-        print(f"Removed {name}.")
-
-    run_with_gateway(work)
+    _run(lambda recipes: recipes.remove(owner, name))
+    print(f"Removed {name}.")
 
 
 @app.command()
@@ -91,21 +84,21 @@ def export(
     owner: Owner = LOCAL_OWNER,
 ) -> None:
     """Write a recipe as the folder of an Agent Skill."""
+    from agent.recipes.card import render_files  # noqa: PLC0415 - loaded with the engine
 
-    async def work(stepgate: "Stepgate") -> None:
-        from agent.recipes.card import render_files  # noqa: PLC0415 - loaded with the engine
+    files = render_files(_run(lambda recipes: recipes.get(owner, name)).shown)
+    target = folder / name
+    try:
+        target.mkdir(parents=True)
+        for file, text in files.items():
+            (target / file).write_text(text, "utf-8")
+    except OSError as error:
+        raise typer.BadParameter(f"{target} cannot be written: {error.strerror}", param_hint="FOLDER") from error
+    print(f"Wrote {target}.")
 
-        files = render_files((await stepgate.recipes.store.get(owner, name)).shown)
-        target = folder / name
-        try:
-            target.mkdir(parents=True)
-            for file, text in files.items():
-                (target / file).write_text(text, "utf-8")
-        except OSError as error:
-            raise typer.BadParameter(f"{target} cannot be written: {error.strerror}", param_hint="FOLDER") from error
-        print(f"Wrote {target}.")
 
-    run_with_gateway(work)
+def _run(work: "Callable[[RecipeStore], Awaitable[T]]") -> T:
+    return run_with_gateway(lambda stepgate: work(stepgate.recipes.store))
 
 
 async def save_run(

@@ -1,4 +1,4 @@
-"""`stepgate rooms list|show|create|edit|copy|delete|check`."""
+"""`stepgate rooms list|show|create|edit|copy|delete|versions|restore|check`."""
 
 import json
 import sys
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-app = typer.Typer(help="Rooms: list, create, edit, copy, delete and check them.", cls=HelpfulGroup)
+app = typer.Typer(help="Rooms: list, create, edit, copy, delete, restore and check them.", cls=HelpfulGroup)
 
 RoomId = Annotated[str, typer.Argument(help="The room's id.")]
 Fields = Annotated[
@@ -132,6 +132,39 @@ def delete(
     async def work(rooms: "RoomEditor", operator: "Editor") -> None:
         await rooms.delete_room(room_id, operator, version=version)
         print(f"deleted {room_id}")
+
+    _run(work)
+
+
+@app.command()
+def versions(room_id: RoomId, as_json: AsJson = False) -> None:
+    """List the texts that a room had, newest first (rooms in a database)."""
+
+    async def work(rooms: "RoomEditor", operator: "Editor") -> None:
+        from gateway.doors.rooms import to_revision_item  # noqa: PLC0415 - loaded with the engine
+
+        found = [to_revision_item(one) for one in await rooms.list_revisions(room_id, operator)]
+        if as_json:
+            print(json.dumps([one.model_dump(mode="json") for one in found], indent=2, ensure_ascii=False))
+            return
+        for one in found:
+            what = "deleted" if one.yaml is None else f"{one.version}  {len(one.yaml):,} characters"
+            print(f"{one.revision}  {one.stored_at.astimezone():%Y-%m-%d %H:%M}  {what}")
+
+    _run(work)
+
+
+@app.command()
+def restore(
+    room_id: RoomId,
+    revision: Annotated[int, typer.Argument(min=1, help="The number of a text; `rooms versions` lists them.")],
+    version: Annotated[str | None, typer.Option(help="Fail if the room has changed since this version.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give a room a text that it had; a deleted room is there again."""
+
+    async def work(rooms: "RoomEditor", operator: "Editor") -> None:
+        _print_room(await rooms.restore_room(room_id, revision, operator, version=version), as_json=as_json)
 
     _run(work)
 

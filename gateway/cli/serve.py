@@ -18,7 +18,7 @@ def serve(
 ) -> None:
     """Start the gateway. SIGTERM and Ctrl-C drain it."""
     settings = load_command_settings(host=host, port=port, serve_workers=workers)
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=choose_loop()) as runner:
         raise SystemExit(runner.run(_choose_server(settings)(settings)))
 
 
@@ -26,7 +26,7 @@ def _choose_server(settings: Settings) -> Callable[[Settings], Coroutine[Any, An
     """Returns the function that serves: in this process, or in several."""
     with QuietInterrupt():
         if settings.serve_workers > 1:
-            from gateway.cli.worker_supervisor import run_workers  # noqa: PLC0415 - not needed by one process
+            from gateway.serve_workers.worker_supervisor import run_workers  # noqa: PLC0415 - not needed by one process
 
             return run_workers
         from gateway.cli.server import run_server  # noqa: PLC0415 - the whole gateway; other commands do not need it
@@ -34,7 +34,7 @@ def _choose_server(settings: Settings) -> Callable[[Settings], Coroutine[Any, An
         return run_server
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def choose_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """Returns uvloop's loop if it is installed (not on Windows)."""
     try:
         import uvloop  # noqa: PLC0415 - absent on Windows

@@ -7,10 +7,13 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
+from pydantic import BaseModel, Field
 
+from agent.core.errors import BadRequestError
 from agent.core.events import Event, RunFailed, RunWaiting
-from agent.core.models import AgentRequest, AgentResponse
+from agent.core.models import AgentRequest, AgentResponse, RunStatus, Webhook
 from agent.runs.service import AcceptedRun
+from gateway.auth.authentication import Caller
 from gateway.auth.dependencies import CallerStream, CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.deferred_response import DeferredResponse
@@ -54,17 +57,63 @@ STREAM: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream"
 """Documents a response that may be a stream."""
 
 
-@router.post("/v1/agent", response_model=AgentResponse, responses={**ERRORS, **_FAILURE_BODY, **STREAM})
+class AgentBody(AgentRequest):
+    """The body of `POST /v1/agent`: a request, and how it is answered."""
+
+    background: bool = Field(default=False, description="answer 202 at once; the run is at /v1/runs/ID")
+    webhook: Webhook | None = Field(
+        default=None, description="told about the end of the run (docs/schedules.md); needs `background: true`"
+    )
+
+    def to_request(self) -> AgentRequest:
+        """Returns the request alone, as it is stored with the run."""
+        return AgentRequest.model_construct(**{name: getattr(self, name) for name in AgentRequest.model_fields})
+
+
+class BackgroundRun(BaseModel):
+    """A run that was started in the background."""
+
+    run_id: str
+    status: RunStatus
+    url: str = Field(description="where the run is found")
+
+
+@router.post(
+    "/v1/agent",
+    response_model=AgentResponse,
+    responses={
+        **ERRORS,
+        **_FAILURE_BODY,
+        **STREAM,
+        202: {"model": BackgroundRun, "description": "The run goes on in the background"},
+    },
+)
 async def run_agent(
-    body: AgentRequest, http: Request, stepgate: Gateway, caller: CurrentCaller, stream: CallerStream
+    body: AgentBody, http: Request, stepgate: Gateway, caller: CurrentCaller, stream: CallerStream
 ) -> Response:
-    """Execute a request. With `stream: true`, sends every event as it happens and the response at the end."""
-    refuse_unknown_fields(await http.json(), AgentRequest)
+    """Execute a request. With `stream: true`, sends every event as it happens and the response at the end. With
+    `background: true`, answers at once.
+    """
+    refuse_unknown_fields(await http.json(), AgentBody)
+    if body.background:
+        return await _start_in_background(body, http, stepgate, caller)
+    if body.webhook is not None:
+        raise BadRequestError("webhook: set 'background' to true as well", param="webhook")
     with stream.hold_slot(body.stream):
-        run = await accept_run(http, stepgate, caller, body)
+        run = await accept_run(http, stepgate, caller, body.to_request())
         if body.stream:
             return stream.build_response(_stream_events(stepgate, run), failure_frame, {RUN_ID_HEADER: run.run_id})
     return DeferredResponse(partial(_respond, stepgate, run))
+
+
+async def _start_in_background(body: AgentBody, http: Request, stepgate: Stepgate, caller: Caller) -> Response:
+    if body.stream:
+        raise BadRequestError("stream: a run in the background is followed at /v1/runs/ID/events", param="stream")
+    run = await accept_run(http, stepgate, caller, body.to_request(), webhook=body.webhook)
+    row = await stepgate.service.get_run(run.run_id, owner=run.owner)
+    started = BackgroundRun(run_id=run.run_id, status=row.status, url=f"/v1/runs/{run.run_id}")
+    headers = {RUN_ID_HEADER: run.run_id}
+    return Response(started.model_dump_json(), 202, headers, media_type="application/json")
 
 
 async def _respond(stepgate: Stepgate, run: AcceptedRun, http: Request) -> Response:

@@ -5,18 +5,18 @@ adds.
 """
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from agent.core.models import JsonObject
-from agent.policy.redaction.secrets import secret_finder
+from agent.policy.redaction.secrets import make_secret_finder
 from agent.runs.client_conversations import ClientConversation, unknown_item_error
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.dependencies import Gateway
-from gateway.doors.item_pages import cut_page
+from gateway.doors.item_pages import MAX_ITEMS, ItemPage, PageQuery, cut_page
 from gateway.doors.json_body import JsonRoute
 from gateway.doors.openai import OPENAI_ERRORS
 from gateway.doors.response_input import convert_input, list_input_items
@@ -83,21 +83,14 @@ async def add_items(conversation_id: str, body: NewItems, stepgate: Gateway, cal
     """Add items. Messages are found by the next run of the conversation; other items are kept for the client."""
     items = _read_items(stepgate, body.items)
     added = await stepgate.client_conversations.add_items(caller.owner, conversation_id, items)
-    return cut_page(added, limit=len(added), order="asc", after=None)
+    return cut_page(added, PageQuery(limit=MAX_ITEMS, order="asc"))
 
 
 @router.get("/{conversation_id}/items", responses=OPENAI_ERRORS)
-async def list_items(
-    conversation_id: str,
-    stepgate: Gateway,
-    caller: CurrentCaller,
-    limit: Annotated[int, Query(ge=1, le=100)] = 20,
-    order: Literal["asc", "desc"] = "desc",
-    after: str | None = None,
-) -> dict[str, Any]:
+async def list_items(conversation_id: str, stepgate: Gateway, caller: CurrentCaller, page: ItemPage) -> dict[str, Any]:
     """List the items, newest first unless `order` is `asc`."""
     items = await stepgate.client_conversations.list_items(caller.owner, conversation_id)
-    return cut_page(items, limit=limit, order=order, after=after)
+    return cut_page(items, page)
 
 
 @router.get("/{conversation_id}/items/{item_id}", responses=OPENAI_ERRORS)
@@ -120,7 +113,7 @@ def _read_items(stepgate: Stepgate, items: list[JsonObject]) -> list[JsonObject]
     """Returns the items as they are kept, without secrets of the gateway. Raises `RequestFormatError`."""
     convert_input(items, "items")
     text = json.dumps(list_input_items(list(items), "new"))
-    kept: list[JsonObject] = json.loads(secret_finder(stepgate.settings.list_secrets(), "known").redact(text))
+    kept: list[JsonObject] = json.loads(make_secret_finder(stepgate.settings.list_secrets(), "known").redact(text))
     return kept
 
 

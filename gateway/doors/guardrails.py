@@ -8,7 +8,7 @@ from pydantic import BaseModel, JsonValue, WithJsonSchema
 from agent.core.errors import AgentError, AgentFailure
 from agent.core.models import JsonObject
 from agent.policy.guardrails.models import CheckType, GuardrailsInput, GuardrailsOutput
-from agent.policy.redaction.requests import blocked_failure
+from agent.policy.redaction.requests import make_blocked_failure
 from agent.policy.redaction.text_check import check_text
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
@@ -39,7 +39,7 @@ class BlockedTextError(AgentError):
     """Raised for a text that the room's policy blocks. Its code is that of the category that was found."""
 
     def __init__(self, found: GuardrailsOutput) -> None:
-        self._failure = blocked_failure(found)
+        self._failure = make_blocked_failure(found)
         self._result: JsonObject = found.model_dump(mode="json")
         super().__init__(self._failure.message, agent_id="guardrails")
 

@@ -59,6 +59,7 @@ class ApplyBody(BaseModel):
 
     model_config = KNOWN_ONLY
     version: str | None = Field(default=None, max_length=100, description="the one that was shown; 409 for another one")
+    rename: dict[str, str] = Field(default={}, description="new names of parameters, by the names that were shown")
 
 
 @router.post("/v1/runs/{run_id}/recipe", status_code=201, responses=ERRORS)
@@ -107,7 +108,7 @@ async def apply_recipe(
 ) -> RecipeDetail:
     """Confirm a staged recipe. From now on `/name` calls it."""
     refuse_unknown_fields(await http.json(), ApplyBody)
-    await stepgate.recipes.store.apply(caller.owner, name, version=body.version)
+    await stepgate.recipes.store.apply(caller.owner, name, version=body.version, rename=body.rename)
     return _to_detail(await stepgate.recipes.store.get(caller.owner, name))
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from pydantic import Field, JsonValue
 
-from agent.core.models import AgentRequest, ChatMessage, JsonObject, Room
+from agent.core.models import AgentRequest, ChatMessage, JsonObject, Room, Webhook
 from gateway.doors.openai_messages import to_agent_request, to_chat_message
 from gateway.doors.openai_parameters import MAX_IGNORED_NAMES, list_unknown_fields, refuse_unsupported
 from gateway.doors.openai_wire import ChatCompletionRequest, WireModel
@@ -68,6 +68,7 @@ class ResponsesRequest(WireModel):
     stream_options: StreamOptions | None = None
     store: bool | None = None
     background: bool | None = False
+    webhook: Webhook | None = None
     previous_response_id: str | None = None
     conversation: str | ConversationName | None = None
     metadata: JsonObject | None = None
@@ -125,6 +126,8 @@ def refuse_unsupported_response(body: ResponsesRequest) -> None:
             raise RequestFormatError(f"{name}: {reason}.", name, "unsupported_parameter")
     if body.background and body.store is False:
         raise RequestFormatError("background: a response that is not stored cannot be fetched.", "background")
+    if body.webhook is not None and not body.background:
+        raise RequestFormatError("webhook: set 'background' to true as well.", "webhook", "invalid_value")
     if body.previous_response_id is not None and body.conversation is not None:
         message = "previous_response_id: a request continues a response or a conversation, not both."
         raise RequestFormatError(message, "previous_response_id", "mutually_exclusive_parameters")

@@ -9,7 +9,7 @@ import json
 import secrets
 from collections.abc import AsyncGenerator, Sequence
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
@@ -30,7 +30,7 @@ from gateway.doors.agent import STREAM
 from gateway.doors.client_disconnect import cancel_on_disconnect
 from gateway.doors.dependencies import Gateway
 from gateway.doors.early_failure import raise_early_failure
-from gateway.doors.item_pages import cut_page
+from gateway.doors.item_pages import ItemPage, cut_page
 from gateway.doors.json_body import JsonRoute
 from gateway.doors.openai import OPENAI_ERRORS
 from gateway.doors.response_input import read_approval_replies
@@ -63,7 +63,7 @@ async def create_response(
         request = await _build_request(body, stepgate, caller)
         is_plain = not room.planning and room.skill is None and isinstance(request, ChatRequest)
         try:
-            run = await accept_run(http, stepgate, caller, request, is_repeatable=is_plain)
+            run = await accept_run(http, stepgate, caller, request, is_repeatable=is_plain, webhook=body.webhook)
         except ConflictError as error:
             if isinstance(request, ChatRequest):
                 raise
@@ -145,17 +145,10 @@ async def cancel_response(response_id: str, http: Request, stepgate: Gateway, ca
 
 
 @router.get("/v1/responses/{response_id}/input_items", responses=OPENAI_ERRORS)
-async def get_input_items(
-    response_id: str,
-    stepgate: Gateway,
-    caller: CurrentCaller,
-    limit: Annotated[int, Query(ge=1, le=100)] = 20,
-    order: Literal["asc", "desc"] = "desc",
-    after: str | None = None,
-) -> dict[str, Any]:
+async def get_input_items(response_id: str, stepgate: Gateway, caller: CurrentCaller, page: ItemPage) -> dict[str, Any]:
     """List the input items of this response's own request, newest first unless `order` is `asc`."""
     found = await load_response(stepgate, caller, response_id)
-    return cut_page(found.input_items, limit=limit, order=order, after=after)
+    return cut_page(found.input_items, page)
 
 
 async def _build_request(

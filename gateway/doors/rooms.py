@@ -1,5 +1,6 @@
 """`/v1/rooms`: rooms as data. Needs the scope `admin`; a key sees and edits the rooms of its owner."""
 
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -7,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agent.core.models import JsonObject
 from agent.studio.room_editor import Editor, RoomOrigin, RoomView
+from agent.studio.room_store import RoomRevision, StoredRoom
 from gateway.auth.authentication import Caller
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
@@ -71,6 +73,30 @@ class RoomCopyBody(BaseModel):
     name: str | None = None
 
 
+class RoomRevisionItem(BaseModel):
+    """A text that a room had. A deletion has none."""
+
+    revision: int
+    version: str = Field(description="the room's `version` while it had this text; empty for a deletion")
+    stored_at: datetime
+    yaml: str | None
+
+
+class RoomRevisionItems(BaseModel):
+    """The texts of a room, newest first."""
+
+    data: list[RoomRevisionItem]
+
+
+class RoomRestoreBody(BaseModel):
+    """Which text the room is to have again."""
+
+    model_config = KNOWN_ONLY
+
+    revision: int = Field(ge=1)
+    version: str | None = Field(default=None, max_length=100, description=_VERSION)
+
+
 @router.get("/v1/rooms", responses=ERRORS)
 async def list_rooms(stepgate: Gateway, caller: CurrentCaller) -> RoomItems:
     """List the rooms."""
@@ -113,6 +139,23 @@ async def delete_room(
     await stepgate.room_editor.delete_room(room_id, to_editor(caller), version=version)
 
 
+@router.get("/v1/rooms/{room_id}/versions", responses=ERRORS)
+async def list_room_versions(room_id: str, stepgate: Gateway, caller: CurrentCaller) -> RoomRevisionItems:
+    """List the texts that a room had, newest first; of a deleted one too. 409 where rooms are files."""
+    found = await stepgate.room_editor.list_revisions(room_id, to_editor(caller))
+    return RoomRevisionItems(data=[to_revision_item(one) for one in found])
+
+
+@router.post("/v1/rooms/{room_id}/restore", responses=ERRORS)
+async def restore_room(
+    room_id: str, body: RoomRestoreBody, http: Request, stepgate: Gateway, caller: CurrentCaller
+) -> RoomDetail:
+    """Give a room a text that it had. A deleted room is there again."""
+    refuse_unknown_fields(await http.json(), RoomRestoreBody)
+    editor = to_editor(caller)
+    return to_detail(await stepgate.room_editor.restore_room(room_id, body.revision, editor, version=body.version))
+
+
 @router.post("/v1/rooms/{room_id}/copy", status_code=201, responses=ERRORS)
 async def copy_room(
     room_id: str, body: RoomCopyBody, http: Request, stepgate: Gateway, caller: CurrentCaller
@@ -126,6 +169,15 @@ async def copy_room(
 def to_editor(caller: Caller) -> Editor:
     """Returns on whose behalf a caller edits rooms."""
     return Editor(caller.owner, caller.name)
+
+
+def to_revision_item(one: RoomRevision) -> RoomRevisionItem:
+    """Returns a text of a room as it is shown."""
+    version = "" if one.data is None else StoredRoom("", one.data, is_managed=True).version
+    yaml = None if one.data is None else one.data.decode("utf-8", "replace")
+    return RoomRevisionItem(
+        revision=one.revision, version=version, stored_at=datetime.fromtimestamp(one.at, UTC), yaml=yaml
+    )
 
 
 def to_detail(view: RoomView) -> RoomDetail:

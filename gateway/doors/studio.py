@@ -1,5 +1,5 @@
-"""`/v1/studio/prompts`, `/v1/studio/graph`, `/v1/studio/secrets`: the prompt library, the graph of what there is, and
-the names of secrets.
+"""`/v1/studio/prompts`, `/v1/studio/graph`, `/v1/studio/entities`, `/v1/studio/relationship`, `/v1/studio/secrets`: the
+prompt library, the graph of what there is, and the names of secrets.
 """
 
 import asyncio
@@ -9,13 +9,24 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
+from agent.core.errors import NotFoundError, ToolInputError
+from agent.studio.entity_graph import Entity, EntityGraph, EntityType
 from agent.studio.prompt_library import Prompt
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import KNOWN_ONLY, JsonRoute, refuse_unknown_fields
 from gateway.doors.rooms import RoomDetail, to_detail, to_editor
-from mcp_tools.builtin.entity_graph import EntityItem, LinkItem, to_item
+from mcp_tools.builtin.entity_graph import (
+    EntityDetailsOutput,
+    EntityItem,
+    ExplainRelationshipOutput,
+    LinkItem,
+    describe_entity,
+    explain_relationship,
+    require_entity,
+    to_item,
+)
 from mcp_tools.builtin.secrets import SecretItem, to_secret_item
 
 router = APIRouter(tags=["studio"], route_class=JsonRoute)
@@ -68,6 +79,12 @@ class GraphBody(BaseModel):
 
     entities: list[EntityItem]
     links: list[LinkItem]
+
+
+class EntityItems(BaseModel):
+    """Entities that match, the best first."""
+
+    data: list[EntityItem]
 
 
 class SecretItems(BaseModel):
@@ -134,6 +151,41 @@ async def get_graph(stepgate: Gateway, caller: CurrentCaller) -> GraphBody:
         entities=[to_item(entity) for entity in graph.entities.values()],
         links=[LinkItem(source=link.source, kind=link.kind, target=link.target) for link in graph.links],
     )
+
+
+@router.get("/v1/studio/entities", responses=ERRORS, dependencies=_AGENT)
+async def search_entities(
+    stepgate: Gateway,
+    caller: CurrentCaller,
+    query: Annotated[str, Query(max_length=500, description="words of a name or description; empty lists all")] = "",
+    entity_type: Annotated[EntityType | None, Query(alias="type", description="only entities of this type")] = None,
+    limit: Annotated[int, Query(ge=1, le=100)] = 10,
+) -> EntityItems:
+    """Find rooms, tools, skills, MCP servers, collections and prompts by words, the best first."""
+    graph = await stepgate.studio.graphs.get_graph(caller.owner)
+    return EntityItems(data=[to_item(entity) for entity in graph.search(query, entity_type, limit)])
+
+
+@router.get("/v1/studio/entities/{entity_id}", responses=ERRORS, dependencies=_AGENT)
+async def get_entity(entity_id: str, stepgate: Gateway, caller: CurrentCaller) -> EntityDetailsOutput:
+    """Return an entity with its links: `room:support-team`, or a name that only one entity has."""
+    graph = await stepgate.studio.graphs.get_graph(caller.owner)
+    return describe_entity(graph, _require_entity(graph, entity_id))
+
+
+@router.get("/v1/studio/relationship", responses=ERRORS, dependencies=_AGENT)
+async def get_relationship(stepgate: Gateway, caller: CurrentCaller, a: str, b: str) -> ExplainRelationshipOutput:
+    """Return the shortest path between two entities, in words too; an empty one if they are not related."""
+    graph = await stepgate.studio.graphs.get_graph(caller.owner)
+    return explain_relationship(graph, _require_entity(graph, a), _require_entity(graph, b))
+
+
+def _require_entity(graph: EntityGraph, name: str) -> Entity:
+    """Returns the entity. Raises `NotFoundError` with those that may be meant."""
+    try:
+        return require_entity(graph, name)
+    except ToolInputError as error:
+        raise NotFoundError(error.message) from error
 
 
 @router.get("/v1/studio/secrets", responses=ERRORS, dependencies=_ADMIN)

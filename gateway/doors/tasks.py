@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import BaseModel, JsonValue, WithJsonSchema
+from pydantic import BaseModel, Field, JsonValue, WithJsonSchema
 
 from agent.core.errors import NotFoundError
-from agent.core.models import JsonObject
+from agent.core.models import JsonObject, Webhook
 from agent.planning.required import CONTEXT_CHARS, CONTEXT_KEYS, split_context
 from agent.runs.run_intake import TaskRunRequest
 from agent.storage.task_store import MAX_RUN_NUMBER, Task, TaskRun, TaskStatus
@@ -39,6 +39,7 @@ class NewTask(BaseModel):
     context: Annotated[
         JsonValue, WithJsonSchema({"type": "object", "additionalProperties": {"type": "string"}, "nullable": True})
     ] = None
+    webhook: Webhook | None = Field(default=None, description="told about the end of each run (docs/schedules.md)")
 
 
 class TaskRecord(BaseModel):
@@ -57,6 +58,7 @@ class TaskRecord(BaseModel):
     trace: list[JsonObject] | None = None
     failure: JsonObject | None = None
     reason: str | None = None
+    webhook: Webhook | None = None
     created_at: datetime
     updated_at: datetime
 
@@ -107,7 +109,10 @@ async def create_task(body: NewTask, http: Request, stepgate: Gateway, caller: C
     """Create a task. `POST /tasks/{task_id}/run` executes it."""
     refuse_unknown_fields(await http.json(), NewTask)
     context, dropped = _check_context(body.context)
-    task = await stepgate.tasks.create_task(_check_prompt(body.prompt), context, owner=caller.owner)
+    prompt = _check_prompt(body.prompt)
+    if body.webhook is not None:
+        await stepgate.schedules.webhooks.check(body.webhook, caller.owner)
+    task = await stepgate.tasks.create_task(prompt, context, owner=caller.owner, webhook=body.webhook)
     return CreatedTask(**_to_task_record(task, None).model_dump(), dropped_context=dropped)
 
 
@@ -213,6 +218,7 @@ def _to_task_record(task: Task, run: TaskRun | None) -> TaskRecord:
         trace=_get_trace(state) if state is not None else None,
         failure=failure if isinstance(failure, dict) else None,
         reason=str(state["reason"]) if state is not None and state.get("reason") else None,
+        webhook=task.webhook,
         created_at=_to_utc(task.created),
         updated_at=_to_utc(task.updated),
     )

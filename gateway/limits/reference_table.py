@@ -100,6 +100,8 @@ RUNS = (
     LimitRow("time of a program, seconds", "run_python_timeout_s", "it is killed: `ERR_TOOL_TIMEOUT`"),
     LimitRow("memory of a program, MB", "run_python_memory_mb", "it fails, and the error says so"),
     LimitRow("programs at the same time", "run_python_parallel", "further ones wait"),
+    LimitRow("schedules of one owner", "schedules_per_owner", "409"),
+    LimitRow("time of an attempt to deliver a webhook, seconds", "webhook_timeout_s", "it is tried again later"),
 )
 FIXED = (
     ("nesting of objects and lists in a body", MAX_DEPTH, "400"),

@@ -77,9 +77,9 @@ class RedactingFormatter(logging.Formatter):
         # Most lines contain no word as long as a key; loading the guardrails for them would take too long.
         if not _KEY_LIKE.search(_OWN_IDS.sub("", line)) and not any(secret in line for secret in self._secrets):
             return line
-        from agent.policy.redaction.secrets import secret_finder  # noqa: PLC0415 - see above
+        from agent.policy.redaction.secrets import make_secret_finder  # noqa: PLC0415 - see above
 
-        return secret_finder(self._secrets, "forms").redact(line)
+        return make_secret_finder(self._secrets, "forms").redact(line)
 
 
 def _escape_control_characters(text: str) -> str:

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent.core import events as ev
 from agent.core.run_state import RunState
-from gateway.worker_process import METRICS_ENVIRONMENT
+from gateway.serve_workers.worker_process import METRICS_ENVIRONMENT
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900)
@@ -41,12 +41,21 @@ class Metrics:
         self._plans = self._counter("plans_total", "Plans, by who made them.", "origin", "fallback")
         self._approvals = self._counter("approvals_total", "What became of requests for approval.", "decision")
         self._gates = self._counter("gates_total", "Verification gates.", "gate", "result")
+        self._pruned = self._counter("pruned_runs_total", "Runs that were deleted because of their age.")
         self._requests = self._counter("http_requests_total", "Requests.", "method", "route", "status")
         self._request_seconds = self._histogram("http_request_duration_seconds", "Time until the last byte.", "route")
         # `livesum`: with several workers behind one port, the sum over those that live.
         self.live = Gauge(
             "stepgate_runs_live", "Runs this gateway holds.", registry=self.registry, multiprocess_mode="livesum"
         )
+
+        self._queue_events = self._counter(
+            "queue_events_total", "Jobs taken over, swept, adopted or given up, and fenced runs.", "event"
+        )
+
+    def count_queue_event(self, event: str) -> None:
+        """Counts what happened to a job beside being done; see `agent.dispatch.queue_sweep.QueueEvent`."""
+        self._queue_events.labels(event).inc()
 
     def observe_event(self, state: RunState, event: ev.Event) -> None:
         """Counts one event of a run. A run observer."""
@@ -70,6 +79,10 @@ class Metrics:
                 self._run_seconds.labels(state.room.id).observe(max(0.0, event.at - state.created_at))
             case _:
                 return
+
+    def count_pruned_runs(self, count: int) -> None:
+        """Counts runs that were deleted because of their age."""
+        self._pruned.inc(count)
 
     def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Counts one HTTP request."""

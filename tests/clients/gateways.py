@@ -6,8 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.processes import GatewayProcess
-from tests.support.script import Call, Script, answers, plans, says, script
+from tests.support.script import Call, Rule, Script, answers, plans, says, script
 from tests.support.scripted_server import ScriptedServer
+from tests.support.studio import concludes, intent, routes
+from tests.support.tool_scripts import CODE, ToolScript
 
 PERSON = json.dumps({"name": "Ada", "age": 36})
 CAREFUL_ROOM = "id: careful\nname: Careful\napproval: always\nsupervision: checks\n"
@@ -29,9 +31,26 @@ def build_script() -> Script:
         says(json.dumps({"kind": "ask", "question": "Which quarter?"}), to="planner", about="How many orders"),
         answers(f"```markdown\n{TABLE}```", about="as a table"),
         says('{"title": "Chat about sums"}', to="task"),
+        *build_studio_rules(),
         plans(*STEPS, about="2*21"),
         says("It is 42, as computed.", to="completion", about="2*21"),
         says("Hello from the model."),
+    )
+
+
+def build_studio_rules() -> tuple[Rule, ...]:
+    """Returns what the room `studio` hears: a question, a room, and a tool that fails once and then works."""
+    broken = CODE.replace("digits + letter.upper()", "letter")
+    tool = intent("tool_generation", "tool_generate", description="Convert our part numbers: A-12 becomes 12A.")
+    return (
+        routes(intent("query", "rooms_list"), about="Which rooms are there"),
+        routes(intent("room_management", "room_create", name="Support Team"), about="Make a room"),
+        routes(intent("query", "compare"), about="Compare the rooms"),
+        routes(tool, about="Write a tool"),
+        concludes("They differ in their tools.", about="query: compare"),
+        concludes("It could not be made.", about="stage: tests"),
+        concludes("As you wish.", about="did not allow"),
+        *ToolScript(codes=(broken, broken, broken, CODE)).rules(),
     )
 
 

@@ -16,7 +16,11 @@ INSIDE = "STEPGATE_TESTS_IN_CLONE"
 CLEAN = "STEPGATE_TESTS_OF_A_CLEAN_CLONE"
 """Set by `.ci/run`, which does in a clean clone what this test would do in another one."""
 
-pytestmark = pytest.mark.skipif(bool(os.environ.get(INSIDE)), reason="these are the tests of the clone itself")
+pytestmark = [
+    pytest.mark.skipif(bool(os.environ.get(INSIDE)), reason="these are the tests of the clone itself"),
+    # Two installations take three minutes of a processor; a clean clone has made them already.
+    *([] if os.environ.get(CLEAN) else [pytest.mark.long]),
+]
 
 
 @pytest.fixture(scope="module")

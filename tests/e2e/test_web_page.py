@@ -129,6 +129,17 @@ async def test_a_picture_that_a_program_made_is_shown(devtools: str, serve: Serv
         await page.until("document.querySelector('img[alt=\"dot.png\"]')?.naturalWidth === 1")
 
 
+async def test_a_chart_of_a_plan_is_shown_in_the_chat(devtools: str, serve: Serve) -> None:
+    if find_missing_feature() is not None:
+        pytest.skip("this machine has no sandbox")
+    draw = {"tool": "run_python", "inputs": {"code": f"open('dot.png', 'wb').write({encode_png()!r})"}}
+    model = script(plans(draw, {"tool": "completion"}), says("Here it is.", to="completion"))
+    async with serve(model) as url, page_at(devtools, url) as page:
+        await ask(page, "stepgate", "Draw a dot")
+        await page.until("document.querySelector('.answer .prose img[alt=\"dot.png\"]')?.naturalWidth === 1")
+        assert "Here it is." in await page.text(".answer .prose")
+
+
 async def test_no_text_makes_the_renderer_slow(devtools: str, serve: Serve) -> None:
     async with serve() as url, page_at(devtools, url) as page:
         seconds = await page.evaluate(

@@ -60,12 +60,13 @@ async def test_a_run_is_saved_confirmed_and_called_from_the_page(devtools: str, 
         shown = await page.text(".studio .stage")
         assert "expression (text)" in shown
         assert "no other value is known" in shown
+        await page.write(".studio .stage input[name=expression]", "sum")
         await press(page, "Confirm")
-        await page.until("document.querySelector('.studio .stage input[name=expression]')")
-        await page.write(".studio .stage input[name=expression]", "6*7")
+        await page.until("document.querySelector('.studio .stage input[name=sum]')")
+        await page.write(".studio .stage input[name=sum]", "6*7")
         await press(page, "Put it into the chat")
         await page.until("document.querySelector('.chat textarea').value.startsWith('/multiply')")
-        assert await page.evaluate("document.querySelector('.chat textarea').value") == '/multiply expression="6*7"'
+        assert await page.evaluate("document.querySelector('.chat textarea').value") == '/multiply sum="6*7"'
         await page.press("Enter")
         await page.until("document.querySelector('.answer[aria-busy=false]')")
         assert "It is computed." in await page.text(".answer")
@@ -142,6 +143,23 @@ async def test_a_prompt_is_saved_and_saved_again(devtools: str, serve: Serve) ->
         await page.write(".studio .stage textarea[name=text]", "Be polite and brief.")
         await press(page, "Save as a new version")
         await page.until("document.querySelector('.studio .stage header')?.innerText.includes('Version 2')")
+
+
+async def test_a_schedule_is_made_run_and_paused(devtools: str, serve: Serve) -> None:
+    async with serve(script(*SUM)) as url, page_at(devtools, url) as page:
+        await page.evaluate("location.hash = '#/studio/schedules/new'")
+        await page.write(".studio .form input[name=name]", "daily-sum")
+        await page.write(".studio .form textarea[name=prompt]", "What is 12*12?")
+        await press(page, "Save schedule")
+        await page.until("document.querySelector('.studio .stage h1')?.innerText === 'daily-sum'")
+        await press(page, "Run now")
+        await page.until("document.querySelector('.studio .actions a')?.innerText === 'open the run'")
+        await press(page, "Pause")
+        await page.until("document.querySelector('.studio .side .tag')?.innerText === 'paused'")
+        assert "by hand: " in await page.text(".studio .stage")
+        async with httpx.AsyncClient(base_url=url) as client:
+            (made,) = (await client.get("/v1/schedules")).json()["data"]
+        assert (made["enabled"], made["prompt"], made["next_ticks"]) == (False, "What is 12*12?", [])
 
 
 async def test_the_map_says_what_is_linked_with_what(devtools: str, serve: Serve) -> None:

@@ -131,7 +131,7 @@ async def faulty_gateway(
 def _record(gateway: FaultyGateway) -> None:
     """Keep what the journal acknowledges: an ended run's log has lost its `answer.delta` events."""
     journal: Any = gateway.stepgate.journal
-    create, append = journal.create_run, journal.append
+    create, append, append_now = journal.create_run, journal.append, journal.append_now
 
     async def create_run(run_id: str, *args: Any, **kwargs: Any) -> Any:
         claim = await create(run_id, *args, **kwargs)
@@ -143,4 +143,9 @@ def _record(gateway: FaultyGateway) -> None:
         gateway.logs[run_id].extend(events)
         return events
 
-    journal.create_run, journal.append = create_run, recorded
+    def recorded_now(run_id: str, epoch: int, drafts: Sequence[EventDraft]) -> tuple[Event, ...] | None:
+        events: tuple[Event, ...] | None = append_now(run_id, epoch, drafts)
+        gateway.logs[run_id].extend(events or ())
+        return events
+
+    journal.create_run, journal.append, journal.append_now = create_run, recorded, recorded_now

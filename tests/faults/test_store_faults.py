@@ -34,6 +34,10 @@ async def pragma(gateway: FaultyGateway, text: str) -> None:
     await database_of(gateway).read(lambda connection: connection.execute(f"PRAGMA {text}").fetchall())
 
 
+def _insert_blob(data: bytes) -> Callable[[sqlite3.Connection], object]:
+    return lambda db: db.execute("INSERT INTO blobs (checksum, data) VALUES (?,?)", (data[:32].hex(), data))
+
+
 @asynccontextmanager
 async def full(gateway: FaultyGateway) -> AsyncIterator[None]:
     """SQLite fails as on a full disk, with the pages that are free already given away."""
@@ -41,7 +45,7 @@ async def full(gateway: FaultyGateway) -> AsyncIterator[None]:
     for size in (4_000, 50):
         with contextlib.suppress(StoreFullError):
             while True:
-                await gateway.stepgate.journal.put_blob(os.urandom(size))
+                await database_of(gateway).write(_insert_blob(os.urandom(size)))
     try:
         yield
     finally:

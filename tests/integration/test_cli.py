@@ -240,7 +240,7 @@ def show(data_dir: Path, run_id: str) -> str:
 def test_a_conversation_whose_name_is_too_long_is_refused_in_a_sentence(tmp_path: Path) -> None:
     code, output = stepgate(tmp_path, "ask", "--conversation", "x" * 300, "hi")
     assert code == 1
-    assert "--conversation: it must be at most 200 characters" in output
+    assert "--conversation: it must have at most 200 characters" in output
     assert "Traceback" not in output
 
 
@@ -267,7 +267,12 @@ def test_a_run_is_saved_as_a_recipe_on_the_command_line(tmp_path: Path) -> None:
     assert "changed input {}: not tried (no other value is known" in shown
     assert "(staged)" in stepgate(tmp_path, "recipes", "list")[1]
     assert "Wrote" in stepgate(tmp_path, "recipes", "export", "multiply", str(tmp_path / "out"))[1]
-    assert stepgate(tmp_path, "recipes", "apply", "multiply") == (0, "In use: /multiply expression=TEXT")
+    assert stepgate(tmp_path, "recipes", "apply", "multiply", "--rename", "expression")[0] == 2
+    code, told = stepgate(tmp_path, "recipes", "apply", "multiply", "--rename", "sum=x")
+    assert (code, "there is no parameter 'sum'; there are expression" in told) == (1, True)
+    applied = stepgate(tmp_path, "recipes", "apply", "multiply", "--rename", "expression=what")
+    assert applied == (0, "In use: /multiply what=TEXT")
+    assert "42" in stepgate(tmp_path, "ask", "/multiply what=6*7")[1]
     assert "42" in stepgate(tmp_path, "ask", "/multiply 6*7")[1]
     assert "already" not in stepgate(tmp_path, "recipes", "remove", "multiply")[1]
     assert "No recipes yet" in stepgate(tmp_path, "recipes", "list")[1]

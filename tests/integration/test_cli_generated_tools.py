@@ -28,3 +28,5 @@ def test_a_tool_is_generated_applied_called_and_removed(tmp_path: Path, model_se
     assert (code, "(stage: state)" in output) == (1, True), output
     assert stepgate(tmp_path, "tools", "remove", NAME, "--yes") == (0, f"{NAME} is deleted (1 version).")
     assert stepgate(tmp_path, "tools", "show", NAME)[0] == 1
+    refused = stepgate(tmp_path, "tools", "generate", "Convert our part numbers.")
+    assert refused == (1, "no model is configured; set AGENT_MODEL_FAST"), "and nothing about progress"

@@ -19,11 +19,13 @@ from agent.core.errors import ConfigError
 from agent.core.extras import EXTRAS, Extra
 from agent.core.settings import Settings
 from gateway.cli import app
+from gateway.evaluation import world
 from gateway.evaluation.degraded import DegradedModel, serve_degraded, serve_degraded_in_thread
 from gateway.evaluation.inspect_tasks import read_results, run_evaluation
 from gateway.evaluation.report import Report, TaskResult, read_baseline, write_baseline
 from gateway.evaluation.task_files import select_tasks
 from gateway.evaluation.world import list_settings, open_world
+from tests.support import warm
 from tests.support.processes import start
 from tests.support.reference_model import ReferenceModel
 from tests.support.script import says, script
@@ -36,6 +38,12 @@ pytestmark = [
 ]
 COMMAND_SECONDS = 120
 PLAN = json.dumps({"goal": "g", "steps": [{"id": "s1", "tool": "calculator", "inputs": []}]})
+
+
+@pytest.fixture(autouse=True)
+def warm_gateways(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gateways of worlds begin with their imports done; those that `stepgate eval` starts do not."""
+    monkeypatch.setattr(world, "GATEWAY_COMMAND", warm.LazyCommand("gateway.cli", "serve"))
 
 
 @pytest.fixture(scope="module")
@@ -91,13 +99,13 @@ def test_settings_are_passed_on_but_for_those_of_the_world(tmp_path: Path) -> No
 
 async def test_a_world_is_gone_afterwards() -> None:
     [task] = select_tasks(ids=["single-web-page"])
-    async with open_world(task, {}) as world, httpx.AsyncClient() as client:
-        page = await client.get(world.fill_in("{site}/prices.html"))
+    async with open_world(task, {}) as made, httpx.AsyncClient() as client:
+        page = await client.get(made.fill_in("{site}/prices.html"))
         assert "Year pass" in page.text
-        assert (await client.get(f"{world.url}/health")).is_success
-    assert not world.folder.exists()
+        assert (await client.get(f"{made.url}/health")).is_success
+    assert not made.folder.exists()
     async with httpx.AsyncClient() as client:
-        for address in (world.url, world.site_url):
+        for address in (made.url, made.site_url):
             with pytest.raises(httpx.ConnectError):
                 await client.get(address)
 

@@ -118,12 +118,26 @@ async def test_an_edited_plan_keeps_only_what_did_not_change(tmp_path: Path, mod
         run = await made.run()
         plan = run["metadata"]["plan"]
         plan["steps"][1]["args"] = {"x": "the colour of ${s1}"}
+        plan["steps"][1]["intent"] = "find the colour"
         forked = await made.fork(run["metadata"]["run_id"], plan=plan)
         assert forked.status_code == 202, forked.text
         done = await made.wait(forked.json()["id"])
     assert done["status"] == "succeeded"
     assert made.counts() == {"look_up": 1, "describe": 2}
     assert made.tools["describe"].calls[1] == {"x": "the colour of a screw of 5 mm"}
+    assert done["plan"]["steps"][1]["intent"] == "find the colour"
+
+
+async def test_an_edited_argument_drops_the_intent_that_was_written_for_the_old_one(
+    tmp_path: Path, model_server: ScriptedServer
+) -> None:
+    model = plans({"tool": "look_up", "inputs": {"x": "part 7"}, "intent": "look up part 7"}, {"tool": "completion"})
+    async with world(tmp_path, model_server, model, says("It is a screw.", to="completion")) as made:
+        run = await made.run()
+        assert run["metadata"]["plan"]["steps"][0]["intent"] == "look up part 7"
+        forked = await made.fork(run["metadata"]["run_id"], step="s1", args={"x": "part 8"})
+        done = await made.wait(forked.json()["id"])
+    assert done["plan"]["steps"][0]["intent"] == "", "a judge would hold the new result against it"
 
 
 async def test_an_effect_behind_the_edit_is_refused_kept_or_asked_for(

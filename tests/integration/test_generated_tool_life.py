@@ -113,7 +113,7 @@ async def test_the_second_round_gets_the_failures_of_the_first(serve: Serve, mod
         (ToolScript(codes=("import os\n" + CODE,)).rules(), "import"),
         (ToolScript(codes=("def broken(:",)).rules(), "syntax"),
         (ToolScript(codes=(CODE.replace("async def", "def"),)).rules(), "async"),
-        (ToolScript(codes=(ENDLESS,)).rules(), "tests"),
+        (ToolScript(codes=(ENDLESS,), permissions={"seconds": 0.3}).rules(), "tests"),
         (ToolScript(tests=("assert True",) * 3).rules(), "tests"),
         (ToolScript(tests=('assert await convert_part_number(ConvertInput(number="x"))',) * 3).rules(), "tests"),
         (ToolScript(name="class", interface=INTERFACE).rules(), "tests"),

@@ -1,10 +1,10 @@
 """The versions of generated tools on both databases, and what a kill between any two statements leaves."""
 
 import asyncio
+import signal
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,6 +17,7 @@ from agent.studio.generated_tools.models import Manifest
 from agent.studio.generated_tools.version_store import ToolVersionStore
 from mcp_tools.builtin.calculator import CalculatorTool
 from tests.integration.test_keys import statements as statements  # noqa: PLC0414 - a fixture
+from tests.support.processes import start
 from tests.support.tool_crash_worker import NAME, build_service, prepare
 from tests.support.tool_scripts import CODE, make_version
 
@@ -103,12 +104,10 @@ async def test_a_kill_leaves_the_state_before_or_after(tmp_path: Path, operation
 
 async def run_worker(folder: Path, operation: str, lives: int) -> str:
     """What the worker printed; empty if it was killed."""
-    process: Any = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.support.tool_crash_worker", str(folder), operation, str(lives), stdout=-1
-    )
-    out, _ = await asyncio.wait_for(process.communicate(), 60)
-    assert process.returncode in (0, -9)
-    return str(out.decode().strip())
+    command = [sys.executable, "-m", "tests.support.tool_crash_worker", str(folder), operation, str(lives)]
+    process = await asyncio.to_thread(start, command)
+    assert await asyncio.to_thread(process.wait) in (0, -signal.SIGKILL), process.output
+    return "\n".join(process.output)
 
 
 async def test_a_tool_is_offered_once_the_tool_that_it_calls_appears(statements: SqlClient) -> None:

@@ -230,6 +230,9 @@ async def test_by_default_others_personal_data_is_taken_out_of_answers_and_strea
     assert answer["response"] == "".join(pieces) == history[-1]["content"] == expected
     assert len([piece for piece in pieces if piece]) > 2, "it still streams"
     assert BOB not in json.dumps(answer)
+    (told_why,) = [one["message"] for one in answer["metadata"]["uncertainties"]]
+    assert "(EMAIL, PHONE)" in told_why
+    assert "AGENT_GUARD_ANSWER_PII=flag" in told_why
     assert kept["response"] == told, "a room may leave it in"
 
 

@@ -178,7 +178,7 @@ async def test_native_errors_hold_what_is_known_and_one_form_of_time(serve: Serv
         ("POST", "/v1/agent", {"prompt": 5}, "Invalid value for 'prompt': write a text, not 5."),
         ("POST", "/v1/agent", {"prompt": "x", "messages": ["s"]}, "'messages[0]': write a map of names and values"),
         ("POST", "/v1/agent", {"prompt": "x", "metadata": "s"}, "'metadata': write a map of names and values"),
-        ("POST", "/v1/studio/requests", {"message": ""}, "'message': it must be at least 1 character"),
+        ("POST", "/v1/studio/requests", {"message": ""}, "'message': it must have at least 1 character"),
         ("POST", "/v1/ag-ui", {}, "threadId: it is missing"),
     ],
 )

@@ -271,10 +271,10 @@ async def test_files_that_lie_still_are_read_ahead_and_put_in_their_order(tmp_pa
     placed: list[str] = []
     async with library(tmp_path) as bench:
 
-        async def noted(_: str, __: str, one: Any) -> None:
-            placed.append(one.name)
+        async def noted(_: str, __: str, documents: Any, **___: Any) -> None:
+            placed.extend(one.name for one in documents)
 
-        with pytest.MonkeyPatch.context() as patch, disturbed(bench.library._documents, "put", after=noted):
+        with pytest.MonkeyPatch.context() as patch, disturbed(bench.library._documents, "place", after=noted):
             patch.setattr(ParserPool, "parse", parse)
             report = await bench.library.ingest("local", "work", folder)
         assert [one.source for one in report.skipped] == ["003.md", "005.pdf"]

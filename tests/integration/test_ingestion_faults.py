@@ -28,7 +28,14 @@ from tests.support.reading import (
 )
 from tests.support.sources import Site, page
 
-STEPS = ("_lexical.put", "_vectors.open", "_vectors.put", "_documents.put", "_lexical.delete", "_documents.set_pending")
+STEPS = (
+    "_lexical.put",
+    "_vectors.open",
+    "_vectors.put",
+    "_documents.place",
+    "_lexical.delete",
+    "_documents.note_pending",
+)
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -132,11 +139,11 @@ async def test_passages_of_a_crash_are_removed_unless_they_are_a_documents(tmp_p
         (orphan,) = [replace(one, document_id="doc_orphan", chunk_id="doc_orphan.0") for one in await texts(bench)]
         await bench.library._lexical.put("work", [orphan], owner="local")
         await store.acquire_lock("local", "work", "dead", -1)
-        await store.set_pending("local", "work", "dead", PassageRange("doc_orphan", 1))
+        await store.note_pending("local", "work", "dead", "dead", [PassageRange("doc_orphan", 1)])
         assert counts(await read(bench)) == (0, 1, 0, 0)
         assert await chunk_rows(bench) == [(current, f"{current}.0")]
         await store.acquire_lock("local", "work", "dead", -1)
-        await store.set_pending("local", "work", "dead", PassageRange(current, 1))
+        await store.note_pending("local", "work", "dead", "dead", [PassageRange(current, 1)])
         assert counts(await read(bench)) == (0, 1, 0, 0)
         assert await chunk_rows(bench) == [(current, f"{current}.0")], f"{name} was written to its end"
 
@@ -161,7 +168,7 @@ async def test_two_readings_exclude_each_other_and_one_that_lost_its_hold_writes
         async def robbed(*_: Any, **__: Any) -> None:
             await bench.store.database.write(lambda db: db.execute("UPDATE ingestions SET holder = 'other'"))
 
-        with disturbed(bench.library._documents, "set_pending", before=robbed), pytest.raises(ConflictError):
+        with disturbed(bench.library._documents, "note_pending", before=robbed), pytest.raises(ConflictError):
             await read(bench)
         assert await consistent(bench)
 

@@ -10,17 +10,19 @@ from typing import Any
 
 import pytest
 
-from agent.core.errors import StoreError
-from agent.ingest import job_runner
+from agent.core.errors import StoreError, StoreFullError
+from agent.ingest import batch_reader, job_ingestion, job_runner
+from agent.ingest.batches import BatchItem
 from agent.ingest.connectors.port import MissedDocument
 from agent.ingest.errors import ConnectorError
 from agent.ingest.job_runner import IngestJobs
-from agent.ingest.jobs import Job, JobRequest, JobStore
+from agent.ingest.jobs import Job, JobRequest, JobStore, WalkResult
 from agent.ingest.templates import from_template
 from agent.search.models import ConnectorInput
 from agent.storage.sql import SqliteClient
 from tests.support.engine import Bench, engine_bench
 from tests.support.faulty import DEADLINE_S, Gate, disturbed
+from tests.support.reading import consistent
 from tests.support.sources import REQUEST, Site, page
 
 WANTED = JobRequest(source=REQUEST)
@@ -71,6 +73,8 @@ async def house(tmp_path: Path, pages: int = 2) -> AsyncIterator[House]:
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, seconds in (("HEARTBEAT_SECONDS", 0.01), ("POLL_SECONDS", 0.02)):
         monkeypatch.setattr(job_runner, name, seconds)
+    for name, value in (("BATCH_DOCUMENTS", 1), ("POLL_SECONDS", 0.02), ("BATCHES_AT_ONCE", 1)):
+        monkeypatch.setattr(job_ingestion, name, value)
 
 
 @pytest.mark.row("S000-52", "S000-07")
@@ -85,7 +89,7 @@ async def test_a_job_goes_from_queued_over_running_to_done_with_counts(tmp_path:
                 await gate.arrive()
 
         async def beat(job: Job, worker: str, progress: Any, seconds: float) -> None:
-            if progress.done == 1:
+            if progress.total == 2:
                 beaten.set()
 
         with (
@@ -162,7 +166,7 @@ async def test_a_process_that_is_stopped_leaves_its_job_to_the_next(tmp_path: Pa
         made.process()
         done = await made.ended(job)
         assert done.outcome.report is not None
-        assert (done.outcome.report["read"], done.outcome.report["unchanged"]) == (1, 1), "it went on where it was"
+        assert (done.outcome.report["read"], done.outcome.report["unchanged"]) == (2, 0), "each is counted once"
 
 
 async def test_a_job_of_a_process_that_died_is_taken_up_and_at_last_given_up(tmp_path: Path) -> None:
@@ -231,3 +235,71 @@ async def test_a_store_that_fails_for_a_moment_stops_nothing(tmp_path: Path) -> 
             made.process()
             assert (await made.ended(job)).status == "done"
         assert failures == []
+
+
+async def test_a_batch_that_cannot_be_stored_is_tried_again_and_at_last_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch_reader, "RETRY_SECONDS", 0.0)
+    async with house(tmp_path) as made:
+        tries = []
+
+        async def full(collection: str, passages: Any, **_: Any) -> None:
+            if passages[0].metadata["source"] == "1.md":
+                tries.append(1)
+                if len(tries) in made_full:
+                    raise StoreFullError("the disk is full")
+
+        with disturbed(made.bench.library._lexical, "put", before=full):
+            made_full: set[int] = {1, 2}
+            process = made.process()
+            done = await made.ended(await process.submit("local", "work", WANTED))
+            assert (done.status, (done.outcome.report or {})["read"], len(tries)) == ("done", 2, 3)
+            made.site.pages[page("1.md")] += " More."
+            made.site.pages[page("2.md")] = "# 2\n\nText 2."
+            made_full = {4, 5, 6}
+            failed = await made.ended(await process.submit("local", "work", WANTED))
+        assert failed.outcome.failure is not None
+        assert failed.outcome.failure.error_code == "ERR_STORE_FULL"
+        assert "1 document had been read into 'work' by then" in failed.outcome.failure.message
+        assert len(await made.bench.library.list_documents("local", "work")) == 3, "the others were read, none is lost"
+        again = await made.ended(await process.submit("local", "work", WANTED))
+        assert again.outcome.report is not None
+        assert (again.outcome.report["read"], again.outcome.report["unchanged"]) == (1, 2)
+        assert await consistent(made.bench)
+
+
+async def test_what_a_machine_that_is_gone_had_fetched_is_fetched_again(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        job = await made.store.create("local", "work", WANTED)
+        await made.store.claim("dead", job_runner.LEASE_SECONDS)
+        await made.store.set_place(job, "dead", f"{tmp_path}/gone#1")
+        item = BatchItem(
+            source=page("0.md"),
+            name="0.md",
+            file_type="md",
+            file="fetched/local/x",
+            is_object=True,
+            size=1,
+            checksum="c",
+        )
+        await made.store.batches.add(job.id, "dead", f"{tmp_path}/gone#1", [item])
+        await made.store.set_walk(job, "dead", WalkResult(unchanged=7))
+        made.passed += job_runner.LEASE_SECONDS + 1
+        made.process()
+        done = await made.ended(job)
+        assert done.outcome.report is not None
+        assert (done.outcome.report["read"], done.outcome.report["unchanged"]) == (2, 0)
+        assert (done.progress.done, done.progress.total) == (2, 2)
+
+
+async def test_a_folder_that_this_machine_does_not_see_is_left_to_others(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        local = ConnectorInput(source_type="local", source_identifier="/elsewhere", recursive=True)
+        job = await made.store.create("local", "work", JobRequest(source=local))
+        await made.store.claim("dead", job_runner.LEASE_SECONDS)
+        await made.store.set_place(job, "dead", "/elsewhere#1")
+        made.passed += job_runner.LEASE_SECONDS + 1
+        process = made.process()
+        assert (await made.ended(await process.submit("local", "other", WANTED))).status == "done"
+        assert (await made.store.get("local", job.id)).status == "interrupted"

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -424,7 +423,7 @@ async def test_a_key_may_be_limited_to_some_tools(serve: Serve, tmp_path: Path) 
 
 async def test_the_network_is_not_let_in_without_a_key(tmp_path: Path) -> None:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "gateway.cli", "serve",
+        *warm.command("gateway.cli", "serve"),
         env={"AGENT_DATA_DIR": str(tmp_path), "AGENT_HOST": "0.0.0.0", "AGENT_PORT": "0", "PATH": ""},
         stdout=-1, stderr=-1,
     )  # fmt: skip
@@ -439,7 +438,7 @@ async def test_keys_are_listed_and_revoked_by_hand(tmp_path: Path, serve: Serve)
         assert (await client.get("/v1/runs", headers=bearer(text))).status_code == 200
         for command in (["list", "--json"], ["revoke", text.split("_")[1]]):
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "gateway.cli", "keys", *command,
+                *warm.command("gateway.cli", "keys", *command),
                 env={"AGENT_DATA_DIR": str(tmp_path / "data"), "PATH": ""}, stdout=-1, stderr=-1,
             )  # fmt: skip
             out, told = await asyncio.wait_for(process.communicate(), 60)

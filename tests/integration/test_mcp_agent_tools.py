@@ -81,10 +81,12 @@ async def test_a_task_may_be_called_prompt_and_its_plan_is_in_the_result(serve: 
         report = await called(client, "agent_run", prompt="what is 6*7")
         both = await refused(client, "agent_run", prompt="one", task="another")
         neither = await refused(client, "agent_run")
+        empty = await refused(client, "agent_run", prompt="")
     assert report["status"] == "complete"
     assert [step["tool"] for step in report["plan"]["steps"]][:1] == ["calculator"]
     assert "either task or prompt" in both
     assert "task" in neither
+    assert empty.startswith("agent_run: prompt: "), "an error names the argument as it was given"
 
 
 async def test_a_question_to_the_user_is_answered_by_run_respond(serve: Serve, model_server: ScriptedServer) -> None:

@@ -150,7 +150,7 @@ async def test_a_view_that_is_not_there_is_not_found(serve: Serve, path: str) ->
     [
         ("bad", "tools: [a", "invalid YAML"),
         ("bad", "- a list", "`key: value` lines"),
-        ("bad", "tool: [calculator]", "tool: Extra inputs"),
+        ("bad", "tool: [calculator]", "tool: there is no such field"),
         ("bad", "tools: calculator", "tools: "),
         ("Bad Name", "tools: [calculator]", "id: "),
         ("all", "tools: [calculator]", "already"),

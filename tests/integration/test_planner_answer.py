@@ -18,8 +18,8 @@ from tests.support.scripted_server import ScriptedServer
 from tests.support.tools import EFFECT, returning
 
 LONG = "The capital of France is Paris, which lies on the river Seine."
-JSON_ANSWER = says(json.dumps({"kind": "answer", "answer": LONG}), to="planner")
-FORMS = {"text": answers(LONG), "json": JSON_ANSWER}
+JSON_ANSWER = says(json.dumps({"kind": "answer", "answer": LONG}), to="planner", pause_s=0.005)
+FORMS = {"text": answers(LONG, pause_s=0.005), "json": JSON_ANSWER}
 
 
 def deltas(events: list[Event]) -> list[str]:

@@ -77,6 +77,29 @@ async def test_a_run_becomes_a_recipe_that_is_called_without_a_planner(
     assert "Please order nut 5" in sent, "the model that answers reads the request that the call stands for"
 
 
+async def test_the_person_who_confirms_a_recipe_renames_its_parameters(
+    tmp_path: Path, model_server: ScriptedServer
+) -> None:
+    url = "/v1/recipes/order-part/apply"
+    async with world(tmp_path, model_server, *MODEL) as made:
+        await save(made)
+        for names, told in (
+            ({"size": "x"}, "there is no parameter 'size'; there are part"),
+            ({"part": "The part"}, "cannot name a parameter"),
+        ):
+            refused = await made.client.post(url, json={"rename": names})
+            assert (refused.status_code, told in refused.text) == (400, True), refused.text
+        applied = (await made.client.post(url, json={"rename": {"part": "article"}})).json()
+        assert applied["usage"] == "/order-part article=TEXT"
+        assert applied["trials"][1]["values"] == {"article": "part 8"}
+        old = await made.run('/order-part part="nut 5"')
+        done = await made.run('/order-part article="nut 5"')
+    assert "there is no parameter 'part'" in old["response"]
+    assert done["metadata"]["status"] == "complete"
+    assert made.tools["look_up"].calls[-1] == {"x": "nut 5"}
+    assert made.tools["send_order"].calls[-1] == {"x": "one of nut 5: a screw of 5 mm"}
+
+
 async def test_the_files_of_a_recipe_are_a_valid_skill(tmp_path: Path, model_server: ScriptedServer) -> None:
     async with world(tmp_path, model_server, *MODEL) as made:
         recipe = (await save(made)).json()

@@ -187,6 +187,11 @@ async def test_plans_add_no_server_without_asking(serve: Serve) -> None:
         ):
             assert "use mcp_server_add" in await call(mcp, tool, **args)
         assert (await client.get("/v1/rooms/ours")).json()["room"]["mcp_servers"] == {}
+        await create(client, name="Theirs", mcp_servers={"notes": stdio()})
+        copied = await call(mcp, "room_copy", room_id="theirs", name="By tool")
+        assert (copied["servers_left_out"], "mcp_servers" in copied["yaml"]) == (["notes"], False)
+        by_person = await client.post("/v1/rooms/theirs/copy", json={"name": "By a person"})
+        assert "notes" in by_person.json()["room"]["mcp_servers"]
 
 
 async def test_suggestions_are_given_to_clients(serve: Serve) -> None:

@@ -10,6 +10,8 @@ from agent.core.errors import ConfigError
 from agent.core.settings import Settings
 from gateway.bootstrap_studio import build_room_store
 from tests.integration.conftest import Serve
+from tests.integration.test_cli import stepgate
+from tests.integration.test_keys import bearer
 from tests.integration.test_rooms import client_of, create, model_ids
 from tests.support.postgres import fresh_database
 
@@ -54,6 +56,52 @@ async def test_two_gateways_on_one_database_have_the_same_rooms(serve: Serve, tm
     async with serve(**options) as url, client_of(url) as client:
         assert (await client.delete("/v1/rooms/support-team")).status_code == 204
         assert "support-team" not in await model_ids(client)
+        revisions = (await client.get("/v1/rooms/support-team/versions")).json()["data"]
+        assert [one["yaml"] is None for one in revisions] == [True, False, False]
+        assert (revisions[2]["version"], revisions[2]["yaml"]) == (made["version"], made["yaml"])
+        none = await client.post("/v1/rooms/support-team/restore", json={"revision": revisions[0]["revision"]})
+        assert (none.status_code, "there are 2, 1" in none.text) == (400, True), none.text
+        back = await client.post("/v1/rooms/support-team/restore", json={"revision": 1})
+        assert back.json()["yaml"] == made["yaml"]
+        later = await client.post("/v1/rooms/support-team/restore", json={"revision": 2, "version": "another"})
+        assert later.status_code == 409
+        later = await client.post("/v1/rooms/support-team/restore", json={"revision": 2, "version": made["version"]})
+        assert later.json()["yaml"] == revisions[1]["yaml"]
+        assert "support-team" in await model_ids(client)
+    settings = {"database_url": database, "room_store": "database"}
+    code, output = await asyncio.to_thread(stepgate, tmp_path, "rooms", "versions", "support-team", **settings)
+    assert (code, [line.split()[0] for line in output.splitlines()]) == (0, ["5", "4", "3", "2", "1"]), output
+    code, output = await asyncio.to_thread(stepgate, tmp_path, "rooms", "restore", "support-team", "1", **settings)
+    assert (code, made["yaml"].strip() in output) == (0, True), output
+
+
+async def test_a_key_sees_no_versions_of_another_owners_room(serve: Serve, tmp_path: Path, database: str) -> None:
+    async with serve(database_url=database, room_store="database", require_key="always") as url:
+        keys = {}
+        for name in ("anna", "bert"):
+            words = ("keys", "create", name, "--owner", name, "--scopes", "admin")
+            keys[name] = (await asyncio.to_thread(stepgate, tmp_path, *words, database_url=database))[1].split()[-1]
+        async with client_of(url) as client:
+            made = await client.post("/v1/rooms", json={"name": "Annas"}, headers=bearer(keys["anna"]))
+            assert made.status_code == 201, made.text
+            for deleted in (False, True):
+                found = await client.get("/v1/rooms/annas/versions", headers=bearer(keys["anna"]))
+                assert found.status_code == 200
+                assert (await client.get("/v1/rooms/annas/versions", headers=bearer(keys["bert"]))).status_code == 404
+                body = {"revision": 1}
+                refused = await client.post("/v1/rooms/annas/restore", json=body, headers=bearer(keys["bert"]))
+                assert refused.status_code == 404
+                if not deleted:
+                    await client.delete("/v1/rooms/annas", headers=bearer(keys["anna"]))
+            back = await client.post("/v1/rooms/annas/restore", json={"revision": 1}, headers=bearer(keys["anna"]))
+            assert back.status_code == 200, back.text
+
+
+async def test_rooms_in_files_have_no_versions_and_say_what_does(serve: Serve) -> None:
+    async with serve() as url, client_of(url) as client:
+        await create(client, name="Ours")
+        refused = await client.get("/v1/rooms/ours/versions")
+        assert (refused.status_code, "keep their folder in git" in refused.text) == (409, True)
 
 
 def test_rooms_in_a_database_need_one(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from agent.answers.answer_without_model import list_examples
 from agent.core.models import Room
-from agent.planning.rules import tool_calls_for
+from agent.planning.rules import find_tool_calls
 from agent.rooms import load_rooms
 from gateway.bootstrap import PACKAGE_ROOT
 from tests.support.engine import Bench, engine_bench
@@ -45,7 +45,7 @@ async def test_every_example_of_the_default_rooms_help_works(tmp_path: Path) -> 
         await bench.library.ingest("local", "terms", tmp_path / "terms.txt")
         examples = await shown_examples(bench)
         told = {example: (await bench.run(example)).response for example in examples if "https://" not in example}
-        page = tool_calls_for("fetch https://example.org", bench.engine.registry.list_specs())
+        page = find_tool_calls("fetch https://example.org", bench.engine.registry.list_specs())
     assert [(call.tool, call.args) for call in page] == [("web_fetch", {"url": "https://example.org"})]
     assert len(examples) >= 6
     for tool, _, example in list_examples(WORKS_WITH):

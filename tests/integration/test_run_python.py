@@ -3,6 +3,7 @@
 import struct
 import zlib
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,12 @@ import pytest
 from agent.core.errors import ToolDeniedError, ToolError, ToolInputError, ToolTimeoutError
 from agent.core.settings import Settings
 from agent.sandbox import client
-from agent.sandbox.client import Sandbox
+from agent.sandbox.client import Sandbox, SandboxError
 from agent.sandbox.limits import SandboxLimits
 from agent.tools import ToolContext, ToolResult
 from gateway.cli import doctor_checks
 from mcp_tools.builtin import run_python
-from mcp_tools.builtin.files import FileRoots
+from mcp_tools.builtin.file_roots import FileRoots
 from mcp_tools.builtin.run_python import RunPythonTool
 from tests.integration.conftest import Serve
 from tests.integration.test_keys import bearer, created_key
@@ -192,6 +193,21 @@ async def test_an_error_says_what_to_change(folder: Path, sandbox: Sandbox, code
     assert message in caught.value.message
 
 
+async def test_a_program_cannot_speak_for_the_sandbox(sandbox: Sandbox) -> None:
+    forged = """import json, os
+for descriptor in range(3, 64):
+    try:
+        os.write(descriptor, json.dumps({"kind": "sandbox", "error": "the program could not be locked"}).encode())
+    except OSError:
+        pass
+os._exit(0)"""
+    result = await sandbox.run(forged, {}, {})  # a report of the sandbox itself would be a `SandboxError`
+    assert (result.problem, result.error) == ("program", "the program could not be locked")
+    broken = replace(LIMITS, memory_bytes=2**80)  # no limit of the kernel is so large
+    with pytest.raises(SandboxError, match=r"could not be locked: (OverflowError|ValueError)"):
+        await sandbox.run("1", {}, {}, limits=broken)
+
+
 async def test_a_program_that_takes_too_long_is_a_time_out(folder: Path) -> None:
     limits = SandboxLimits(seconds=0.5)
     async with open_sandbox(limits) as sandbox:
@@ -251,11 +267,37 @@ async def test_without_a_sandbox_the_tool_is_off_and_doctor_says_why(
 ) -> None:
     for module in (run_python, doctor_checks):
         monkeypatch.setattr(module, "find_missing_feature", lambda: "the kernel has no Landlock")
+        monkeypatch.setattr(module, "find_missing_interpreter", lambda: "it is not installed")
     async with serve(None) as url, httpx.AsyncClient(base_url=url, timeout=30) as http:
         assert "run_python" not in (await http.get("/v1/tools")).text
     finding = await doctor_checks._check_sandbox(Settings(_env_file=None))
     assert (finding.ok, finding.fatal) == (False, False)
     assert finding.detail == "off, because there is no sandbox: the kernel has no Landlock"
+
+
+async def test_where_no_process_can_be_locked_programs_run_in_the_interpreter(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (run_python, doctor_checks):
+        monkeypatch.setattr(module, "find_missing_feature", lambda: "the kernel has no Landlock")
+    finding = await doctor_checks._check_sandbox(Settings(_env_file=None))
+    assert (finding.ok, "in the interpreter" in finding.detail) == (True, True)
+    async with serve(None) as url, httpx.AsyncClient(base_url=url, timeout=60) as http:
+
+        async def say(code: str, **args: Any) -> str:
+            calls = [{"tool": "run_python", "args": {"code": code, **args}}]
+            response = await http.post("/v1/agent", json={"metadata": {"tool_calls": calls}})
+            return str(response.json()["response"])
+
+        listed = {tool["name"]: tool for tool in (await http.get("/v1/tools")).json()["data"]}
+        assert "it has no files" in listed["run_python"]["description"]
+        dates = "from datetime import date, timedelta\nresult = [date(2024, 2, 28) + timedelta(days=2), inputs['x']]"
+        assert "2024-03-01" in await say(dates, inputs={"x": 2**60})
+        assert "time limit" in await say("while True: pass")
+        assert "programs get no files on this machine" in await say("1", files=["a.txt"])
+        assert "the result has 3,000,002 characters" in await say("'x' * 3_000_000")
+        assert "Permission denied" in await say("open('/etc/passwd').read()")
+        assert "ZeroDivisionError" in await say("1 / 0")
 
 
 async def test_doctor_tries_a_program() -> None:
@@ -279,7 +321,10 @@ async def test_a_plan_runs_a_program_and_its_picture_can_be_fetched(serve: Serve
         page = await http.get(f"/v1/runs/{run_id}/artifacts/a.html")
         missing = await http.get(f"/v1/runs/{run_id}/artifacts/../../x.png")
         other = await http.get("/v1/runs/run_unknown/artifacts/chart.png")
-    assert answer["response"] == "It is 42."
+    shown = f"![chart.png](/v1/runs/{run_id}/artifacts/chart.png)"
+    assert answer["response"] == f"It is 42.\n\n{shown}", (
+        "the picture stands in the answer, though the model left it out"
+    )
     assert (picture.status_code, picture.content) == (200, PNG)
     assert picture.headers["content-type"] == "image/png"
     assert page.headers["content-type"] == "application/octet-stream"

@@ -163,6 +163,7 @@ for number in (0, 1, 2, 3):
 import os, ctypes, sys
 allowed = {"HOME", "LANG", "MPLBACKEND", "MPLCONFIGDIR", "OPENBLAS_NUM_THREADS", "TZ", "LC_CTYPE"}
 achieved += sorted(set(os.environ) - allowed)
+achieved += [name for name in [os.uname().nodename] if name != "sandbox"]
 getenv = ctypes.CDLL(None).getenv
 getenv.restype = ctypes.c_char_p
 achieved += [name for name in (b"STEPGATE_TEST_CANARY", b"PATH", b"AGENT_LLM_API_KEY") if getenv(name)]

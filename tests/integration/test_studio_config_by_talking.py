@@ -59,7 +59,8 @@ async def test_a_prompt_is_saved_applied_and_removed_by_talking(serve: Serve) ->
         for message in turns:
             answered = await ask(url, f"please {message}")
             waits = answered["metadata"]["status"] == "awaiting_approval"
-            assert waits or message not in ("keep this", "give it to desk", "throw it away"), answered["response"]
+            changes = message in ("keep this", "give it to desk", "throw it away")
+            assert waits is changes, "nobody is asked about what only reads, or would be refused"
             said[message] = await approve(url, answered) if waits else answered
             if message == "give it to desk":
                 room = (await client.get("/v1/rooms/desk")).json()["room"]
@@ -175,3 +176,27 @@ async def test_the_same_script_gives_the_same_run(serve: Serve) -> None:
     assert shown[0] == shown[1]
     assert runs[0]["response"] == runs[1]["response"]
     assert intents_of(runs[0]) == intents_of(runs[1])
+
+
+async def test_a_schedule_is_set_once_a_person_has_allowed_it(serve: Serve) -> None:
+    fields: dict[str, Any] = {
+        "name": "morning",
+        "cron": "0 7 * * mon-fri",
+        "prompt": "calculate 6*7",
+        "timezone": "Europe/Stockholm",
+    }
+    model = script(
+        routes(intent("config", "schedule_create", **{**fields, "cron": "at seven"}), about="at seven o'clock"),
+        routes(intent("config", "schedule_create", **fields), about="every weekday"),
+        concludes("When exactly?"),
+    )
+    async with serve(model) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        refused = await ask(url, "calculate 6*7 at seven o'clock")
+        assert refused["metadata"]["status"] == "complete", "nobody is asked about a time that cannot be read"
+        waiting = await ask(url, "calculate 6*7 every weekday at seven")
+        assert waiting["metadata"]["status"] == "awaiting_approval", waiting
+        assert (await client.get("/v1/schedules")).json()["data"] == []
+        done = await approve(url, waiting)
+        (made,) = (await client.get("/v1/schedules")).json()["data"]
+    assert (made["cron"], made["timezone"], made["webhook"]) == (fields["cron"], fields["timezone"], None)
+    assert "It runs next at" in done["response"]

@@ -177,6 +177,7 @@ async def test_one_sub_agent_that_fails_does_not_fail_the_others(serve: Serve) -
     assert answered["metadata"]["status"] == "partial", answered["metadata"]
     assert "knowledge (shipped)" in answered["response"], "the other one is there"
     assert "Nothing was changed" in answered["response"]
+    assert "500" in answered["response"], "the reason"
     assert "stepgate rooms list|show" in answered["response"], "how to do it by hand"
     shown = [line for line in lines_of(answered, "tool") if line["title"] == "room_show"]
     assert shown == [], "what needs the failed one is not done"

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from mcp import Client
 
-from mcp_tools.builtin.generated_tools import ToolVersionOutput, format_version
+from mcp_tools.builtin.tool_versions import ToolVersionOutput, format_version
 from tests.integration.conftest import Serve
 from tests.integration.test_keys import bearer, created_key
 from tests.integration.test_studio_routing import approve, ask, lines_of
@@ -141,7 +141,8 @@ async def test_a_tool_of_one_version_is_not_applied_as_another(serve: Serve) -> 
     rules = (routes(wrong, about="apply it"), routes(GENERATE), *ToolScript().rules(), concludes("It has changed."))
     async with serve(script(*rules)) as url:
         await ask(url, "write a tool that converts our part numbers")
-        answered = await approve(url, await ask(url, "apply it"))
+        answered = await ask(url, "apply it")
+        assert answered["metadata"]["status"] == "complete", "nobody is asked about a call that would be refused"
         assert "It has changed." in answered["response"]
         assert "Nothing was changed" in answered["response"]
         assert not await is_callable(url)

@@ -15,7 +15,7 @@ import pytest
 from agent.core.errors import ToolDeniedError, ToolError, ToolInputError, ToolTimeoutError
 from agent.tools import ToolContext, ToolResult
 from mcp_tools.builtin import tables
-from mcp_tools.builtin.files import FileRoots
+from mcp_tools.builtin.file_roots import FileRoots
 from mcp_tools.builtin.tables import DescribeTableTool, QueryTableTool
 
 CONTEXT = ToolContext(run_id="run_1", owner="somebody")

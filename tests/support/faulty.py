@@ -50,8 +50,11 @@ async def bounded_bench(folder: Path, script: Script | None, **options: Any) -> 
 
 @contextmanager
 def disturbed(target: object, method: str, *, before: Hook | None = None, after: Hook | None = None) -> Iterator[None]:
-    """Inside the block, every call of the async `method` awaits `before` first and, once it is done, `after`."""
+    """Inside the block, every call of the async `method` awaits `before` first and, once it is done, `after`.
+
+    Of a journal's `append`, every append: none takes the way that waits for nothing."""
     original = getattr(target, method)
+    immediate = getattr(target, f"{method}_now", None)
 
     async def call(*args: Any, **kwargs: Any) -> Any:
         if before is not None:
@@ -62,10 +65,14 @@ def disturbed(target: object, method: str, *, before: Hook | None = None, after:
         return result
 
     setattr(target, method, call)
+    if immediate is not None:
+        setattr(target, f"{method}_now", lambda *_: None)
     try:
         yield
     finally:
         setattr(target, method, original)
+        if immediate is not None:
+            setattr(target, f"{method}_now", immediate)
 
 
 def failing(error: Exception, *, times: int = 1) -> Hook:

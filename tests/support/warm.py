@@ -87,11 +87,12 @@ def server(module: str, *arguments: str) -> dict[str, Any]:
 class LazyCommand:
     """`command` as a constant that starts nothing before it is used."""
 
-    def __init__(self, module: str) -> None:
+    def __init__(self, module: str, *arguments: str) -> None:
         self._module = module
+        self._arguments = arguments
 
     def __iter__(self) -> Iterator[str]:
-        return iter(command(self._module))
+        return iter(command(self._module, *self._arguments))
 
 
 @cache

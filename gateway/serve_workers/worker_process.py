@@ -1,6 +1,6 @@
 """What a gateway knows about itself when it is one of several processes behind one port (`stepgate serve --workers`).
 
-The parent (`gateway/cli/worker_supervisor.py`) hands it over in the environment, and sockets as file descriptors.
+The parent (`worker_supervisor.py`) hands it over in the environment, and sockets as file descriptors.
 """
 
 import json

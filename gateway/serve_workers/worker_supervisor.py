@@ -18,10 +18,12 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import typer
+
 from agent.core.errors import ConfigError
 from agent.core.settings import Settings
 from gateway.cli.bind_address import bind_socket
-from gateway.worker_process import WorkerProcess
+from gateway.serve_workers.worker_process import WorkerProcess
 
 log = logging.getLogger(__name__)
 
@@ -199,8 +201,8 @@ class WorkerSupervisor:
         if self._settings.log_format == "json":
             log.info("Stepgate listens on %s", url, extra={"workers": count})
             return
-        print(f"Stepgate listens on {url}", file=sys.stderr)
-        print(f"  {count} workers    OpenAI-compatible base URL: {url}/v1", file=sys.stderr, flush=True)
+        typer.echo(f"Stepgate listens on {url}", err=True)
+        typer.echo(f"  {count} workers    OpenAI-compatible base URL: {url}/v1", err=True)
 
 
 def _send(child: asyncio.subprocess.Process, number: signal.Signals) -> None:

@@ -14,7 +14,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, StreamingResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gateway.worker_process import WorkerProcess
+from gateway.serve_workers.worker_process import WorkerProcess
 
 log = logging.getLogger(__name__)
 

@@ -1,0 +1,139 @@
+"""The dispatch's part of the composition root: who executes runs, and who does jobs."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, cast
+
+from agent.core.errors import ConfigError
+from agent.core.extras import EXTRAS, format_install_hint
+from agent.core.settings import Settings
+from agent.dispatch.local import LocalDispatcher
+from agent.dispatch.port import Dispatcher, Lane
+from agent.dispatch.queue_state import QueueState
+from agent.rooms import Rooms
+from agent.runs.run_worker import is_dead_worker
+from agent.skills import SkillLibrary
+from gateway.bootstrap_stores import Storage, build_statements
+from gateway.observe.metrics import Metrics
+from gateway.observe.queue_gauges import QueueGauges
+
+if TYPE_CHECKING:
+    from agent.dispatch.queue import QueueDispatcher
+    from agent.runs.queue_run_worker import RunQueue
+    from agent.storage.journal_postgres import PostgresStore
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """How work reaches processes. `queue` is None where each process executes the runs that it accepts."""
+
+    dispatcher: Dispatcher
+    queue: "RunQueue | None" = None
+    gauges: QueueGauges | None = None
+    state: QueueState | None = None
+
+
+async def build_dispatch(
+    settings: Settings,
+    store: Storage,
+    rooms: Rooms,
+    skills: SkillLibrary,
+    metrics: Metrics,
+    name: str,
+    stack: AsyncExitStack,
+    *,
+    recover: bool,
+) -> Dispatch:
+    """Returns the dispatch that AGENT_DISPATCH chooses, which `stack` closes. Without `recover` this process takes no
+    jobs from others.
+
+    `name` is the process's name in the journal. Raises `ConfigError` where the queue cannot be used, and `StoreError`.
+    """
+    if settings.dispatch == "local":
+        local = LocalDispatcher()
+        stack.push_async_callback(local.aclose)
+        return Dispatch(local)
+    postgres = check_queue_settings(settings, store)
+    database = postgres.database
+    from agent.dispatch.queue import QueueDispatcher, QueueOptions  # noqa: PLC0415 - its extra may not be installed
+    from agent.dispatch.queue_schema import apply_queue_schema  # noqa: PLC0415 - likewise
+    from agent.dispatch.queue_sweep import QueueSweeper  # noqa: PLC0415 - likewise
+
+    await apply_queue_schema(database)
+    options = QueueOptions(
+        name,
+        compute_digest(settings, rooms, skills),
+        tuple(root.resolve() for root in settings.readable_roots),
+        lanes=cast("tuple[Lane, ...]", settings.queue_lanes),
+        slots=settings.queue_slots,
+        lease_s=settings.lease_seconds,
+    )
+    dispatcher = QueueDispatcher(database, options)
+    postgres.journal.jobs = dispatcher.runs
+    stack.push_async_callback(dispatcher.aclose)
+    sweeper = QueueSweeper(
+        dispatcher,
+        database,
+        is_dead=lambda worker: is_dead_worker(worker, name),
+        count=metrics.count_queue_event,
+        adopt_s=settings.queue_adopt_seconds,
+    )
+    if recover:
+        dispatcher.add_background(sweeper.run)
+    state = QueueState(build_statements(store))
+    runs = _SharedRuns(dispatcher, metrics.count_queue_event)
+    return Dispatch(dispatcher, runs, QueueGauges(metrics.registry, state), state)
+
+
+def check_queue_settings(settings: Settings, store: Storage) -> "PostgresStore":
+    """Returns the store whose database has the queue. Raises `ConfigError` if it cannot be used."""
+    if settings.database_url is None:
+        raise ConfigError(
+            "AGENT_DISPATCH: the queue is in PostgreSQL; set AGENT_DATABASE_URL=postgresql://..., or leave "
+            "AGENT_DISPATCH at `local`"
+        )
+    if not EXTRAS["scale"].is_installed:
+        raise ConfigError(f"AGENT_DISPATCH: the queue needs an optional part; {format_install_hint('scale')}")
+    from agent.storage.journal_postgres import PostgresStore  # noqa: PLC0415 - its driver is not needed for SQLite
+
+    if not isinstance(store, PostgresStore):
+        raise ConfigError("AGENT_DISPATCH: the queue needs the store of AGENT_DATABASE_URL; this one was replaced")
+    return store
+
+
+def compute_digest(settings: Settings, rooms: Rooms, skills: SkillLibrary) -> str:
+    """Returns a digest of what a run finds in this process: rooms, file roots, foreign MCP servers and skills.
+
+    Rooms in the database are the same everywhere and are left out.
+    """
+    shown = [] if settings.room_store == "database" else sorted(room.model_dump_json() for room in rooms)
+    try:
+        servers = settings.mcp_servers_path.read_text("utf-8")
+    except OSError:
+        servers = ""
+    parts = {
+        "rooms": shown,
+        "roots": sorted(str(root.resolve()) for root in settings.readable_roots),
+        "servers": servers,
+        "skills": sorted(f"{skill.name} {hashlib.sha256(skill.read_body().encode()).hexdigest()}" for skill in skills),
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+class _SharedRuns:
+    """Implements `RunQueue` on the queue's dispatcher."""
+
+    def __init__(self, dispatcher: "QueueDispatcher", count: Callable[[Literal["fenced", "dead"]], None]) -> None:
+        self._dispatcher = dispatcher
+        self._runs = dispatcher.runs
+        self.slots = dispatcher.options.slots if "runs" in dispatcher.options.lanes else 0
+        self.get_queue = dispatcher.get_run_queue
+        self.is_empty = self._runs.is_empty
+        self.count_waiting = self._runs.count_waiting
+        self.enqueue_run = self._runs.enqueue_run
+        self.read_readiness = self._runs.read_readiness
+        self.stop_fetching = dispatcher.stop_fetching
+        self.count = count

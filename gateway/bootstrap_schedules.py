@@ -1,0 +1,96 @@
+"""The part of the composition root for schedules and webhooks."""
+
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from agent.core.settings import Settings
+from agent.net import SafeClient
+from agent.run_context.run import Run
+from agent.runs.run_intake import RunIntake
+from agent.runs.service import AgentService
+from agent.runs.tasks import TaskService
+from agent.schedules.service import ScheduleService
+from agent.schedules.ticker import ScheduleTicker
+from agent.storage.api_keys import KeyStore
+from agent.storage.credentials import Credentials
+from agent.storage.schedule_store import ScheduleStore
+from agent.storage.sql import SqlClient
+from agent.storage.webhook_outbox import WebhookOutbox
+from agent.webhooks.sender import WebhookSender
+from gateway.auth.authentication import Authenticator
+from gateway.auth.schedule_callers import ScheduleCallers
+
+
+@dataclass(frozen=True, slots=True)
+class Schedules:
+    """The schedules, with what starts their runs and posts their ends."""
+
+    service: ScheduleService
+    ticker: ScheduleTicker
+    webhooks: WebhookSender
+
+    @property
+    def store(self) -> ScheduleStore:
+        """The stored schedules."""
+        return self.service.store
+
+    @asynccontextmanager
+    async def send_webhooks(self, *, active: bool) -> AsyncIterator[None]:
+        """Sends webhooks while entered, unless this process only runs a command."""
+        if not active:
+            yield
+            return
+        async with self.webhooks.run():
+            yield
+
+    @asynccontextmanager
+    async def start_ticks(self, *, active: bool) -> AsyncIterator[None]:
+        """Starts runs at their ticks while entered, unless this process only runs a command."""
+        if not active:
+            yield
+            return
+        async with self.ticker.run():
+            yield
+
+
+def build_webhooks(
+    settings: Settings, statements: SqlClient, client: SafeClient, get_service: Callable[[], AgentService[Run]]
+) -> WebhookSender:
+    """Returns the sender of webhooks. `get_service` is called when one is sent."""
+    return WebhookSender(
+        WebhookOutbox(statements, time.time),
+        client,
+        Credentials(settings.credentials_file),
+        get_service,
+        run_url=settings.browser_url or "",
+        timeout_s=settings.webhook_timeout_s,
+    )
+
+
+def build_schedules(
+    settings: Settings,
+    statements: SqlClient,
+    service: AgentService[Run],
+    tasks: TaskService,
+    intake: RunIntake,
+    webhooks: WebhookSender,
+    keys: KeyStore,
+    authenticator: Authenticator,
+) -> Schedules:
+    """Returns the schedules of the gateway."""
+    store = ScheduleStore(statements, time.time)
+    ticker = ScheduleTicker(store, service, tasks, intake, ScheduleCallers(keys, authenticator).authorize)
+    made = ScheduleService(
+        store,
+        service,
+        tasks,
+        intake,
+        check_webhook=webhooks.check,
+        notify=ticker.wake,
+        timezone=settings.timezone,
+        most=settings.schedules_per_owner,
+        clock=time.time,
+    )
+    return Schedules(made, ticker, webhooks)

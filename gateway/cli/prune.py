@@ -1,0 +1,54 @@
+"""`stepgate prune`: delete what is older than AGENT_KEEP_DAYS now, or count it."""
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gateway.cli.session import load_command_settings, operator_name
+
+if TYPE_CHECKING:
+    from agent.core.settings import Settings
+    from agent.runs.retention import PruneReport
+
+
+def prune(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be deleted.")] = False,
+    days: Annotated[float | None, typer.Option(help="Keep this many days; AGENT_KEEP_DAYS by default.", min=0)] = None,
+) -> None:
+    """Delete ended runs, idle conversations and tasks that are older than AGENT_KEEP_DAYS. A gateway may be running."""
+    settings = load_command_settings()
+    kept = settings.keep_days if days is None else days
+    if not kept:
+        from agent.core.errors import BadRequestError  # noqa: PLC0415 - `--help` needs none
+
+        raise BadRequestError("everything is kept for ever; set AGENT_KEEP_DAYS, or name days: --days 90", param="days")
+    report = asyncio.run(_prune(settings, kept, dry_run=dry_run))
+    typer.echo(f"older than {kept:g} days and {'to be deleted' if dry_run else 'deleted'}: {report}")
+
+
+async def _prune(settings: "Settings", days: float, *, dry_run: bool) -> "PruneReport":
+    from agent.core.errors import ConflictError  # noqa: PLC0415 - the store; `--help` needs none
+    from agent.runs.retention import RunRetention  # noqa: PLC0415
+    from agent.runs.run_worker import worker_name  # noqa: PLC0415
+    from agent.storage.audit import StoredAuditLog  # noqa: PLC0415
+    from agent.storage.usage import UsageLedger  # noqa: PLC0415
+    from gateway.bootstrap_stores import build_statements, open_store  # noqa: PLC0415
+
+    store = await open_store(settings)
+    try:
+        statements = build_statements(store)
+        clock = time.time
+        ledger, audit = UsageLedger(statements, clock), StoredAuditLog(statements, clock)
+        retention = RunRetention(statements, ledger, audit, days, worker_name(), clock)
+        if dry_run:
+            return await retention.count_old()
+        while await ledger.sum_up():
+            pass
+        report = await retention.prune(by=operator_name())
+    finally:
+        await store.close()
+    if report is None:
+        raise ConflictError("a gateway is deleting old runs just now; try again in a minute")
+    return report

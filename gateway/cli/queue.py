@@ -1,0 +1,110 @@
+"""`stepgate queue`: lanes, workers and dead letters of the queue."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from agent.core.errors import ConfigError
+from gateway.cli import lazy_rich
+from gateway.cli.session import load_command_settings
+
+if TYPE_CHECKING:
+    from agent.core.settings import Settings
+    from agent.dispatch.queue_state import DeadLetter, QueueDepth, QueueState, QueueWorker
+
+T = TypeVar("T")
+app = typer.Typer(help="Show the queue of runs and ingestion: lanes, workers, dead letters.", no_args_is_help=False)
+
+
+@app.callback(invoke_without_command=True)
+def queue(context: typer.Context) -> None:
+    """Show how many jobs wait in each lane, and who takes them."""
+    if context.invoked_subcommand is not None:
+        return
+
+    async def read(state: "QueueState") -> "tuple[list[QueueDepth], list[QueueWorker], list[DeadLetter]]":
+        return await state.list_depths(), await state.list_workers(), await state.list_dead_letters(1000)
+
+    depths, workers, dead = _read_state(read)
+    _print_table(
+        ("lane", "queue", "waiting", "running", "oldest s"),
+        [(one.lane, one.queue, f"{one.waiting:,}", f"{one.running:,}", f"{one.oldest_s:,.0f}") for one in depths],
+        empty="No job waits or runs.",
+    )
+    served = {one.queue for one in workers}
+    print()
+    _print_table(
+        ("worker", "queue", "running", "slots", "since", "silent s"),
+        [
+            (one.name, one.queue, str(one.running), str(one.slots), _format_time(one.started), f"{one.silent_s:.0f}")
+            for one in workers
+        ],
+        empty="No process takes jobs: start `stepgate worker`.",
+    )
+    for depth in depths:
+        if depth.waiting and depth.lane != "ingest" and depth.queue not in served:
+            print(
+                f"\nNo worker takes {depth.queue}: none has the rooms, file roots, MCP servers and skills of the "
+                "gateway that accepted these runs. Others adopt them after AGENT_QUEUE_ADOPT_SECONDS."
+            )
+    if dead:
+        print(f"\n{len(dead)} dead letters: `stepgate queue dead`")
+
+
+@app.command("dead")
+def list_dead(limit: Annotated[int, typer.Option(min=1, help="How many.")] = 50) -> None:
+    """List the jobs that were given up, newest first."""
+    letters = _read_state(lambda state: state.list_dead_letters(limit))
+    _print_table(
+        ("id", "queue", "kind", "arguments", "attempts", "at"),
+        [
+            (str(one.id), one.queue, one.kind, str(one.arguments)[:80], str(one.attempts), _format_time(one.at))
+            for one in letters
+        ],
+        empty="There are no dead letters.",
+    )
+
+
+@app.command("requeue")
+def requeue(job_id: Annotated[int, typer.Argument(help="Id of a dead letter.")]) -> None:
+    """Have a dead letter done again."""
+    _read_state(lambda state: state.requeue(job_id))
+    print(f"Job {job_id} is queued again.")
+
+
+def _read_state(work: "Callable[[QueueState], Awaitable[T]]") -> T:
+    return asyncio.run(_run(load_command_settings(), work))
+
+
+async def _run(settings: "Settings", work: "Callable[[QueueState], Awaitable[T]]") -> T:
+    from agent.dispatch.queue_state import QueueState  # noqa: PLC0415 - the store; `--help` needs none
+    from gateway.bootstrap_dispatch import check_queue_settings  # noqa: PLC0415
+    from gateway.bootstrap_stores import build_statements, open_store  # noqa: PLC0415
+
+    store = await open_store(settings)
+    try:
+        check_queue_settings(settings, store)
+        state = QueueState(build_statements(store))
+        if not await state.exists():
+            raise ConfigError("there is no queue in this database yet; start a gateway with AGENT_DISPATCH=queue once")
+        return await work(state)
+    finally:
+        await store.close()
+
+
+def _print_table(columns: tuple[str, ...], rows: list[tuple[str, ...]], *, empty: str) -> None:
+    if not rows:
+        print(empty)
+        return
+    table = lazy_rich.Table(*columns, box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*(lazy_rich.escape(cell) for cell in row))
+    lazy_rich.print_table(table)
+
+
+def _format_time(at: float) -> str:
+    return datetime.fromtimestamp(at or time.time(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,161 @@
+"""`stepgate schedules list|show|create|enable|disable|run|remove`."""
+
+import json
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agent.core.models import LOCAL_OWNER
+from agent.core.principal import Principal
+from gateway.cli.groups import HelpfulGroup
+from gateway.cli.session import operator_name, run_with_gateway
+
+if TYPE_CHECKING:
+    from gateway.bootstrap import Stepgate
+    from gateway.doors.schedules import ScheduleItem
+
+app = typer.Typer(help="Schedules: list, show, create, enable, disable, run, remove.", cls=HelpfulGroup)
+
+Name = Annotated[str, typer.Argument(help="The schedule's name or id.")]
+Owner = Annotated[str, typer.Option(help="Whose schedules.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command("list")
+def list_schedules(owner: Owner = LOCAL_OWNER, as_json: AsJson = False) -> None:
+    """List the schedules with their next ticks."""
+
+    async def work(stepgate: "Stepgate") -> None:
+        from gateway.doors.schedules import to_schedule_item  # noqa: PLC0415 - loaded with the engine
+
+        found = [to_schedule_item(one) for one in await stepgate.schedules.store.list_all(owner)]
+        if as_json:
+            print(json.dumps([one.model_dump(mode="json") for one in found], indent=2, ensure_ascii=False))
+            return
+        for one in found:
+            print(_format_schedule(one))
+        if not found:
+            print("No schedules yet. `stepgate schedules create NAME CRON PROMPT` makes one.")
+
+    run_with_gateway(work)
+
+
+@app.command()
+def show(
+    name: Name,
+    owner: Owner = LOCAL_OWNER,
+    ticks: Annotated[int, typer.Option(min=0, max=200, help="How many of the last ticks.")] = 10,
+    as_json: AsJson = False,
+) -> None:
+    """Show a schedule and what was done at its last ticks."""
+
+    async def work(stepgate: "Stepgate") -> None:
+        from gateway.doors.schedules import to_schedule_item, to_tick_item  # noqa: PLC0415 - loaded with the engine
+
+        schedule = await stepgate.schedules.store.get(owner, name)
+        item = to_schedule_item(schedule)
+        past = [to_tick_item(one) for one in await stepgate.schedules.store.list_ticks(schedule, limit=ticks)]
+        if as_json:
+            shown = {**item.model_dump(mode="json"), "ticks": [one.model_dump(mode="json") for one in past]}
+            print(json.dumps(shown, indent=2, ensure_ascii=False))
+            return
+        print(_format_schedule(item))
+        for one in past:
+            what = f"{one.run_id} ({one.run_status or 'deleted'})" if one.run_id else one.detail
+            print(f"    {_format_time(one.tick)}  {one.outcome}  {what}")
+
+    run_with_gateway(work)
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Argument(help="Letters, digits, dots, hyphens and underscores.")],
+    cron: Annotated[str, typer.Argument(help="When, such as '0 7 * * mon-fri' or @daily.")],
+    prompt: Annotated[str, typer.Argument(help="What runs.")] = "",
+    task: Annotated[str | None, typer.Option(help="A stored task that runs, instead of a prompt.")] = None,
+    timezone: Annotated[str | None, typer.Option(help="IANA name; unset: AGENT_TIMEZONE.")] = None,
+    room: Annotated[str | None, typer.Option(help="The room of the runs.")] = None,
+    overlap: Annotated[str, typer.Option(help="While the last run is going: skip or allow.")] = "skip",
+    misfire: Annotated[str, typer.Option(help="After ticks without a gateway: run_once or skip.")] = "run_once",
+    webhook: Annotated[str | None, typer.Option(help="Address that is told about the end of each run.")] = None,
+    secret_name: Annotated[str | None, typer.Option(help="Credential that signs the webhook.")] = None,
+    key: Annotated[str | None, typer.Option(help="Id of the API key whose rights and limits hold.")] = None,
+    owner: Owner = LOCAL_OWNER,
+) -> None:
+    """Create a schedule. A running gateway on the same store runs it."""
+    fields: dict[str, Any] = {
+        "name": name, "cron": cron, "prompt": prompt, "task_id": task, "timezone": timezone, "room": room,
+        "overlap": overlap, "misfire": misfire,
+        "webhook": {"url": webhook, "secret_name": secret_name} if webhook is not None else None,
+    }  # fmt: skip
+
+    async def work(stepgate: "Stepgate") -> None:
+        from agent.schedules.model import parse_spec  # noqa: PLC0415 - loaded with the engine
+        from gateway.auth.authentication import Caller  # noqa: PLC0415
+        from gateway.doors.schedules import to_schedule_item  # noqa: PLC0415
+
+        caller = Caller(await stepgate.keys.get_valid(key)).principal if key is not None else Principal(owner)
+        print(_format_schedule(to_schedule_item(await stepgate.schedules.service.create(parse_spec(fields), caller))))
+
+    run_with_gateway(work)
+
+
+@app.command()
+def enable(name: Name, owner: Owner = LOCAL_OWNER) -> None:
+    """Enable a schedule, also one that the gateway has stopped. Without a key from now on: the operator vouches."""
+    _set_enabled(name, owner, enabled=True)
+
+
+@app.command()
+def disable(name: Name, owner: Owner = LOCAL_OWNER) -> None:
+    """Keep a schedule without running it."""
+    _set_enabled(name, owner, enabled=False)
+
+
+@app.command()
+def run(name: Name, owner: Owner = LOCAL_OWNER) -> None:
+    """Run a schedule now, in this process, and print the answer."""
+
+    async def work(stepgate: "Stepgate") -> None:
+        from gateway.cli.progress import follow_run  # noqa: PLC0415 - loaded with the engine
+
+        caller = Principal(owner, display_name=operator_name())
+        response = await follow_run(stepgate.service, await stepgate.schedules.service.run_now(name, caller))
+        print(response.response)
+
+    run_with_gateway(work, foreign="started")
+
+
+@app.command()
+def remove(name: Name, owner: Owner = LOCAL_OWNER) -> None:
+    """Remove a schedule with the record of its ticks. Its runs stay."""
+
+    async def work(stepgate: "Stepgate") -> None:
+        await stepgate.schedules.store.remove(await stepgate.schedules.store.get(owner, name))
+        print(f"Removed {name}.")
+
+    run_with_gateway(work)
+
+
+def _set_enabled(name: str, owner: str, *, enabled: bool) -> None:
+    async def work(stepgate: "Stepgate") -> None:
+        from gateway.doors.schedules import to_schedule_item  # noqa: PLC0415 - loaded with the engine
+
+        changed = await stepgate.schedules.service.change(name, {"enabled": enabled}, Principal(owner))
+        print(_format_schedule(to_schedule_item(changed)))
+
+    run_with_gateway(work)
+
+
+def _format_schedule(item: "ScheduleItem") -> str:
+    if item.next_ticks:
+        state = f"next {_format_time(item.next_ticks[0])}"
+    else:
+        state = f"stopped: {item.stopped}" if item.stopped else "disabled"
+    what = f"task {item.task_id}" if item.task_id else item.prompt
+    return f"{item.name}  {item.cron} {item.timezone}  ({state})\n    {what}"
+
+
+def _format_time(at: datetime) -> str:
+    return at.isoformat(sep=" ", timespec="minutes").replace("+00:00", " UTC")

@@ -1,0 +1,80 @@
+"""`/v1/webhooks/deliveries`: what was posted about ended runs, and what the receivers answered."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field
+
+from agent.storage.webhook_outbox import DeliveryState, WebhookDelivery
+from gateway.auth.dependencies import CurrentCaller, require_scope
+from gateway.doors.agent import ERRORS
+from gateway.doors.dependencies import Gateway
+from gateway.doors.json_body import JsonRoute
+
+router = APIRouter(tags=["webhooks"], route_class=JsonRoute, dependencies=[require_scope("agent")])
+
+
+class DeliveryItem(BaseModel):
+    """One delivery. `id` is the `webhook-id` of each attempt."""
+
+    id: str
+    run_id: str
+    url: str
+    secret_name: str | None
+    state: DeliveryState = Field(description="`open` until the receiver has accepted it or it was given up")
+    attempts: int
+    next_attempt_at: datetime | None = Field(description="not before the end of the run; null if nothing more is sent")
+    last_status: int | None = Field(description="HTTP status of the last answer")
+    last_error: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class DeliveryList(BaseModel):
+    """Deliveries, newest first; pass `next` as `before` for older ones."""
+
+    data: list[DeliveryItem]
+    next: str | None = None
+
+
+@router.get("/v1/webhooks/deliveries", responses=ERRORS)
+async def list_deliveries(
+    stepgate: Gateway,
+    caller: CurrentCaller,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    before: Annotated[str | None, Query(max_length=200)] = None,
+    run_id: Annotated[str | None, Query(max_length=200)] = None,
+) -> DeliveryList:
+    """List the deliveries of webhooks, of all runs or of one."""
+    outbox = stepgate.schedules.webhooks.outbox
+    found = await outbox.list_newest(caller.owner, limit=limit, run_id=run_id, before=before)
+    return DeliveryList(
+        data=[to_delivery_item(one) for one in found], next=found[-1].id if len(found) == limit else None
+    )
+
+
+@router.post("/v1/webhooks/deliveries/{delivery_id}/retry", status_code=202, responses=ERRORS)
+async def retry_delivery(delivery_id: str, stepgate: Gateway, caller: CurrentCaller) -> DeliveryItem:
+    """Send a delivery again now, also one that was given up or accepted, under the same `webhook-id`."""
+    found = await stepgate.schedules.webhooks.outbox.retry(delivery_id, caller.owner)
+    stepgate.schedules.webhooks.wake()
+    return to_delivery_item(found)
+
+
+def to_delivery_item(delivery: WebhookDelivery) -> DeliveryItem:
+    """Returns a delivery as it is sent."""
+    is_open = delivery.state == "open"
+    return DeliveryItem(
+        id=delivery.id,
+        run_id=delivery.run_id,
+        url=delivery.url,
+        secret_name=delivery.secret_name,
+        state=delivery.state,
+        attempts=delivery.attempts,
+        next_attempt_at=datetime.fromtimestamp(delivery.next_attempt, UTC) if is_open else None,
+        last_status=delivery.last_status,
+        last_error=delivery.last_error or None,
+        created_at=datetime.fromtimestamp(delivery.created, UTC),
+        updated_at=datetime.fromtimestamp(delivery.updated, UTC),
+    )
