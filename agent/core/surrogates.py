@@ -10,6 +10,11 @@ def replace_surrogates(text: str) -> str:
     return _LONE_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
+def has_surrogates(text: str) -> bool:
+    """Returns whether the text cannot be encoded as UTF-8."""
+    return _LONE_SURROGATE.search(text) is not None
+
+
 def to_storable_text(text: str) -> str:
     """Replaces what a database cannot store with U+FFFD: lone surrogates, and NUL, which PostgreSQL refuses."""
     return replace_surrogates(text).replace("\x00", "\N{REPLACEMENT CHARACTER}")

@@ -108,6 +108,10 @@ def worker_name() -> str:
     return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
 
 
+FOLLOW_SECONDS = 1.0
+"""How long a run that has stopped stays in memory for who is about to follow it."""
+
+
 class RunWorker(Generic[Live]):
     """Executes one process's share of the runs."""
 
@@ -117,6 +121,8 @@ class RunWorker(Generic[Live]):
         self._worker = worker
         self._limits = limits
         self._live: dict[str, Live] = {}
+        self._ended: dict[str, Live] = {}
+        """Runs that stopped less than `FOLLOW_SECONDS` ago."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._claiming: dict[str, asyncio.Task[bool]] = {}
         """Runs that are being created or claimed. Each is a separate task: if its caller disconnects meanwhile, the run
@@ -133,6 +139,12 @@ class RunWorker(Generic[Live]):
     def get_live_run(self, run_id: str) -> Live | None:
         """Returns the run if this process executes it."""
         return self._live.get(run_id)
+
+    def get_followable_run(self, run_id: str) -> Live | None:
+        """Returns the run if this process executes it or has just ended it. Who follows a quick run comes too late for
+        the log, which no longer has the pieces of the answer.
+        """
+        return self._live.get(run_id) or self._ended.get(run_id)
 
     @property
     def live_count(self) -> int:
@@ -295,6 +307,8 @@ class RunWorker(Generic[Live]):
         if self._live.get(live.run_id) is live:
             del self._live[live.run_id]
             del self._tasks[live.run_id]
+            self._ended[live.run_id] = live
+            asyncio.get_running_loop().call_later(FOLLOW_SECONDS, self._ended.pop, live.run_id, None)
         if not live.state.is_finished and live.state.status != "awaiting_approval" and not self.draining:
             self._dropped_run_ids.add(live.run_id)
 

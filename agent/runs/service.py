@@ -237,7 +237,7 @@ class AgentService(Generic[Live]):
         return not any(isinstance(other.body, ApprovalDecided | CancelRequested) for other in later)
 
     async def _follow_all_events(self, run_id: str, owner: str, after: int) -> AsyncGenerator[Event, None]:
-        live = self.worker.get_live_run(run_id)
+        live = self.worker.get_followable_run(run_id)
         if live is not None and live.state.owner != owner:
             raise NotFoundError(f"there is no run {run_id!r}")
         if live is not None:
@@ -258,7 +258,7 @@ class AgentService(Generic[Live]):
 
         Raises `RunFailedError` for a failed run, `BusyError` if the gateway stops first, and `NotFoundError`.
         """
-        live = self.worker.get_live_run(run_id)
+        live = self.worker.get_followable_run(run_id)
         if live is not None and live.state.owner == owner:
             await live.wait_until_stopped(seen_seq)  # one wake-up instead of one for each event
         events = [event async for event in self.follow_events(run_id, owner=owner, waits=False, seen_seq=seen_seq)]

@@ -1,6 +1,7 @@
 """What a room must fulfil: its id, the sizes and values of its fields, and that everything it names exists."""
 
 import difflib
+import json
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -11,6 +12,7 @@ import pydantic
 from agent.core.errors import ConfigError
 from agent.core.models import Room
 from agent.core.models.room import Budgets
+from agent.core.surrogates import has_surrogates
 from agent.core.value_faults import describe_faults
 from agent.studio.errors import ValidationError
 from agent.studio.room_server_checks import find_server_problems
@@ -90,6 +92,17 @@ def check_field_names(fields: Mapping[str, object]) -> None:
     ]
     if problems:
         raise ValidationError("; ".join(problems), "fields", problems=problems)
+
+
+def check_texts(fields: Mapping[str, object]) -> None:
+    """Raises `ValidationError` for texts that no file can hold."""
+    problems = [
+        f"{name}: a text holds a lone surrogate, half of a character: write the character, or leave it out"
+        for name, value in fields.items()
+        if has_surrogates(json.dumps(value, ensure_ascii=False, default=str))
+    ]
+    if problems:
+        raise ValidationError("; ".join(problems), "check_config", problems=problems)
 
 
 def check_room_text(

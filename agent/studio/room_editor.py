@@ -11,7 +11,14 @@ from agent.core.models import LOCAL_OWNER, Room
 from agent.storage.audit import AuditAction, AuditEvent, AuditLog
 from agent.studio.errors import ValidationError, VersionConflictError
 from agent.studio.live_rooms import LiveRooms
-from agent.studio.room_checks import check_field_names, check_name, check_room_id, check_room_text, make_room_id
+from agent.studio.room_checks import (
+    check_field_names,
+    check_name,
+    check_room_id,
+    check_room_text,
+    check_texts,
+    make_room_id,
+)
 from agent.studio.room_store import RoomRevision, StoredRoom, decode_room
 from agent.studio.room_yaml import change_room, read_fields, write_room
 
@@ -303,6 +310,7 @@ class RoomEditor:
         if "mcp_servers" in fields and not editor.may_connect:
             raise ValidationError("mcp_servers: use mcp_server_add and mcp_server_remove, which ask a person", "fields")
         check_field_names(fields)
+        check_texts(fields)
 
     def _check_editable(self, view: RoomView, editor: Editor, *, becomes_managed: bool = False) -> None:
         if view.origin == "shipped":

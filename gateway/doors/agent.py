@@ -9,9 +9,10 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
+from agent.core import models
 from agent.core.errors import BadRequestError
 from agent.core.events import Event, RunFailed, RunWaiting
-from agent.core.models import AgentRequest, AgentResponse, RunStatus, Webhook
+from agent.core.models import AgentResponse, RunStatus, Webhook
 from agent.runs.service import AcceptedRun
 from gateway.auth.authentication import Caller
 from gateway.auth.dependencies import CallerStream, CurrentCaller, require_scope
@@ -57,17 +58,18 @@ STREAM: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream"
 """Documents a response that may be a stream."""
 
 
-class AgentBody(AgentRequest):
-    """The body of `POST /v1/agent`: a request, and how it is answered."""
+class AgentRequest(models.AgentRequest):
+    """The body of `POST /v1/agent`: the request, and how it is answered."""
 
     background: bool = Field(default=False, description="answer 202 at once; the run is at /v1/runs/ID")
     webhook: Webhook | None = Field(
         default=None, description="told about the end of the run (docs/schedules.md); needs `background: true`"
     )
 
-    def to_request(self) -> AgentRequest:
+    def to_request(self) -> models.AgentRequest:
         """Returns the request alone, as it is stored with the run."""
-        return AgentRequest.model_construct(**{name: getattr(self, name) for name in AgentRequest.model_fields})
+        names = models.AgentRequest.model_fields
+        return models.AgentRequest.model_construct(**{name: getattr(self, name) for name in names})
 
 
 class BackgroundRun(BaseModel):
@@ -89,12 +91,12 @@ class BackgroundRun(BaseModel):
     },
 )
 async def run_agent(
-    body: AgentBody, http: Request, stepgate: Gateway, caller: CurrentCaller, stream: CallerStream
+    body: AgentRequest, http: Request, stepgate: Gateway, caller: CurrentCaller, stream: CallerStream
 ) -> Response:
     """Execute a request. With `stream: true`, sends every event as it happens and the response at the end. With
     `background: true`, answers at once.
     """
-    refuse_unknown_fields(await http.json(), AgentBody)
+    refuse_unknown_fields(await http.json(), AgentRequest)
     if body.background:
         return await _start_in_background(body, http, stepgate, caller)
     if body.webhook is not None:
@@ -106,7 +108,7 @@ async def run_agent(
     return DeferredResponse(partial(_respond, stepgate, run))
 
 
-async def _start_in_background(body: AgentBody, http: Request, stepgate: Stepgate, caller: Caller) -> Response:
+async def _start_in_background(body: AgentRequest, http: Request, stepgate: Stepgate, caller: Caller) -> Response:
     if body.stream:
         raise BadRequestError("stream: a run in the background is followed at /v1/runs/ID/events", param="stream")
     run = await accept_run(http, stepgate, caller, body.to_request(), webhook=body.webhook)

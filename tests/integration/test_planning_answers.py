@@ -164,8 +164,11 @@ async def test_a_fence_around_a_markdown_answer_is_removed(
 ) -> None:
     fenced = f"```markdown\n{TABLE}\n```"
     rules = {
-        "completion": (plans({"tool": "current_time"}, {"tool": "completion"}), says(fenced, to="completion", chunk=3)),
-        "planner": (answers(fenced, chunk=3),),
+        "completion": (
+            plans({"tool": "current_time"}, {"tool": "completion"}),
+            says(fenced, to="completion", chunk=3, pause_s=0.01),
+        ),
+        "planner": (answers(fenced, chunk=3, pause_s=0.01),),
         "skill": (plans({"tool": "calculate", "inputs": {"task": "a table"}}), says(fenced, to="skill", chunk=3)),
     }
     async with serve(script(*rules[by])) as url:
