@@ -134,6 +134,7 @@ class _SharedRuns:
         self.is_empty = self._runs.is_empty
         self.count_waiting = self._runs.count_waiting
         self.enqueue_run = self._runs.enqueue_run
+        self.remove_ended_run = self._runs.remove_ended_run
         self.read_readiness = self._runs.read_readiness
         self.stop_fetching = dispatcher.stop_fetching
         self.count = count

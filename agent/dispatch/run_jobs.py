@@ -25,6 +25,10 @@ _SELECT_UNHELD = (
     "SELECT owner, queue FROM runs WHERE run_id = %s AND NOT terminal "  # noqa: S608 - constants only
     f"AND (worker IS NULL OR lease_until < {NOW_SQL}) FOR UPDATE"
 )
+_REMOVE_ENDED = (
+    "DELETE FROM procrastinate_jobs USING runs WHERE queueing_lock = run_id AND run_id = %s AND terminal "
+    "AND procrastinate_jobs.status IN ('todo', 'failed')"
+)
 
 
 def task_name(kind: str) -> str:
@@ -74,6 +78,11 @@ class QueuedRunJobs:
                 await db.execute("UPDATE runs SET queue = %s WHERE run_id = %s", (own_queue, run_id))
             await self.enqueue(db, run_id, owner=row[0], queue=row[1] or own_queue, resumed=True)
         return True
+
+    async def remove_ended_run(self, run_id: str) -> None:
+        """Removes the waiting job of a run that has ended, and its dead letter. Raises `StoreError`."""
+        async with self.database.transaction() as db:
+            await db.execute(_REMOVE_ENDED, (run_id,))
 
     async def read_readiness(self, run_id: str) -> tuple[RunReadiness, float]:
         """Returns whether the run can be claimed, and the seconds left of its lease. Raises `StoreError`."""

@@ -30,6 +30,9 @@ _PROGRESS = (ToolReturned, ModelReturned, StepFinished, StepJudged, PlanProposed
 FENCED_SECONDS = 1.0
 """How soon the job of a run that another process has claimed looks again whether that one has ended it."""
 
+CANCEL_SECONDS: Final = 5.0
+"""How long a caller waits for the end of a run that nobody had begun. It ends later where all slots are taken."""
+
 
 class RunQueue(Protocol):
     """The queue of runs. `gateway/bootstrap_dispatch.py` builds it."""
@@ -51,6 +54,10 @@ class RunQueue(Protocol):
 
     async def enqueue_run(self, run_id: str, own_queue: str) -> bool:
         """Puts a job for the run into its queue. Returns False if it is held or has ended."""
+        ...
+
+    async def remove_ended_run(self, run_id: str) -> None:
+        """Removes the jobs of a run that has ended."""
         ...
 
     async def read_readiness(self, run_id: str) -> tuple[Literal["free", "held", "waiting", "ended"], float]:
@@ -106,6 +113,15 @@ class QueueRunWorker(RunWorker[Live]):
         live = self._live.get(run_id)
         if live is not None:
             await self._executor.apply_signals(live)
+
+    async def process_cancel(self, run_id: str) -> None:
+        """Ends a run that nobody holds, and removes its job: that needs no worker, and there may be none."""
+        if run_id in self._live:
+            await self.process_signals(run_id)
+        elif not self.draining and await self._claim_run(run_id):
+            if (task := self._tasks.get(run_id)) is not None:
+                await asyncio.wait([task], timeout=CANCEL_SECONDS)
+            await self._queue.remove_ended_run(run_id)
 
     async def recover_runs(self, *, abandoned: bool = True) -> int:
         """Continues the runs that this process had to drop. The sweep of the queue finds those of others."""

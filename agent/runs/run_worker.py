@@ -187,6 +187,10 @@ class RunWorker(Generic[Live]):
             await asyncio.wait([task])
         await self._claim_run(run_id)
 
+    async def process_cancel(self, run_id: str) -> None:
+        """Applies a stored cancellation: at once if the run executes here or no process holds it."""
+        await self.process_signals(run_id)
+
     async def recover_runs(self, *, abandoned: bool = True) -> int:
         """Claims and continues every abandoned run. Returns how many.
 

@@ -329,8 +329,7 @@ class AgentService(Generic[Live]):
         if row.status in ENDED_STATUSES:
             raise ConflictError(f"run {run_id!r} has ended already ({row.status})")
         await self._journal.send_signal(run_id, "cancel", {"reason": reason})
-        if self.worker.get_live_run(run_id) is not None or row.status == "awaiting_approval":
-            await self.worker.process_signals(run_id)
+        await self.worker.process_cancel(run_id)
 
     async def submit_decision(
         self,

@@ -1,4 +1,4 @@
-"""`stepgate runs list|show|resume|approve|reject|fork|save|save`, for the operator.
+"""`stepgate runs list|show|resume|cancel|approve|reject|fork|save`, for the operator.
 
 Runs of all owners are listed from the journal; changes to a run are made on behalf of its owner.
 """
@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from agent.core.errors import BadRequestError, NotFoundError
 from agent.core.events import RunCreated
-from agent.core.models import LOCAL_OWNER, AgentResponse, JsonObject, RunStatus
+from agent.core.models import ENDED_STATUSES, LOCAL_OWNER, AgentResponse, JsonObject, RunStatus
 from agent.core.principal import Principal
 from gateway.cli import lazy_rich
 from gateway.cli.groups import HelpfulGroup
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from agent.storage.journal import RunRow
     from gateway.bootstrap import Stepgate
 
-app = typer.Typer(help="Runs: list, show, resume, approve, reject, fork, save.", cls=HelpfulGroup)
+app = typer.Typer(help="Runs: list, show, resume, cancel, approve, reject, fork, save.", cls=HelpfulGroup)
 
 RUN_ID_CHARS = len("run_") + 32
 PAGE_ROWS = 200
@@ -97,6 +97,19 @@ def resume(run_id: RunId, owner: Owner = None) -> None:
         print((await follow_run(stepgate.service, AcceptedRun(row.run_id, row.owner))).response)
 
     run_with_gateway(work, foreign="started")
+
+
+@app.command()
+def cancel(run_id: RunId, owner: Owner = None) -> None:
+    """Cancel a run. One that another process executes is ended there."""
+
+    async def work(stepgate: "Stepgate") -> None:
+        row = await _find_run(stepgate, run_id, owner)
+        await stepgate.service.cancel_run(row.run_id, owner=row.owner, reason=f"cancelled by {operator_name()}")
+        status = (await stepgate.service.get_run(row.run_id, owner=row.owner)).status
+        print(f"{row.run_id}  {status if status in ENDED_STATUSES else 'is being cancelled'}")
+
+    run_with_gateway(work)
 
 
 @app.command()
