@@ -31,6 +31,7 @@ from gateway.doors import (
     memories,
     openai,
     query,
+    queue,
     recipes,
     responses,
     rooms,
@@ -104,7 +105,7 @@ def create_app(
         openai, responses, client_conversations, completions, embeddings,
         agent, ag_ui, query, runs, memories, collections, documents, citations, ingestion, tasks, catalogue,
         conversations, sessions, sources, audit, usage, users, guardrails, recipes, rooms, studio, studio_requests,
-        studio_tools, schedules, webhooks,
+        studio_tools, schedules, webhooks, queue,
     )  # fmt: skip
     doors = [door.router for door in served]
     if settings.web:

@@ -200,7 +200,7 @@ async def build_gateway(
         )
         models = await _open_models(settings, stack)
         metrics, worker, languages = Metrics(), worker_name(), LanguageDetector()
-        dispatch = await build_dispatch(settings, store, rooms, skills, metrics, worker, stack, recover=recover)
+        dispatch = await build_dispatch(settings, store, rooms, skills, metrics, audit, worker, stack, recover=recover)
         keys = KeyStore(build_statements(store), time.time, audit)
         room_editor = add_room_editor(
             settings,

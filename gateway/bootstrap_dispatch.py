@@ -16,6 +16,7 @@ from agent.dispatch.queue_state import QueueState
 from agent.rooms import Rooms
 from agent.runs.run_worker import is_dead_worker
 from agent.skills import SkillLibrary
+from agent.storage.audit import AuditLog
 from gateway.bootstrap_stores import Storage, build_statements
 from gateway.observe.metrics import Metrics
 from gateway.observe.queue_gauges import QueueGauges
@@ -42,6 +43,7 @@ async def build_dispatch(
     rooms: Rooms,
     skills: SkillLibrary,
     metrics: Metrics,
+    audit: AuditLog,
     name: str,
     stack: AsyncExitStack,
     *,
@@ -83,7 +85,7 @@ async def build_dispatch(
     )
     if recover:
         dispatcher.add_background(sweeper.run)
-    state = QueueState(build_statements(store))
+    state = QueueState(build_statements(store), audit)
     runs = _SharedRuns(dispatcher, metrics.count_queue_event)
     return Dispatch(dispatcher, runs, QueueGauges(metrics.registry, state), state)
 

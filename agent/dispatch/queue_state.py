@@ -1,12 +1,16 @@
-"""What is in the queue: lanes, workers and dead letters, for `stepgate queue`, `/metrics` and `stepgate doctor`."""
+"""What is in the queue: lanes, workers and dead letters, for `stepgate queue`, `/v1/queue`, `/metrics` and `stepgate
+doctor`.
+"""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent.core.errors import ConflictError, NotFoundError
-from agent.core.models import JsonObject
+from agent.core.models import LOCAL_OWNER, JsonObject, RunStatus
 from agent.dispatch.port import Lane
 from agent.dispatch.queue_names import get_lane
+from agent.storage.audit import AuditAction, AuditEvent, AuditLog
 from agent.storage.sql import SqlClient
 
 _HAS_TABLES = "SELECT to_regclass('procrastinate_jobs') IS NOT NULL"
@@ -16,7 +20,10 @@ _LANES = (
     "WHERE job_id = waiting.oldest)) FROM (SELECT queue_name, count(*) AS depth, min(id) AS oldest "
     "FROM procrastinate_jobs WHERE status = 'todo' GROUP BY queue_name) AS waiting ORDER BY 1"
 )
-_RUNNING = "SELECT queue_name, count(*) FROM procrastinate_jobs WHERE status = 'doing' GROUP BY queue_name"
+_BEGUN = (
+    "SELECT queue_name, status::text, count(*) FROM procrastinate_jobs WHERE status IN ('doing', 'failed') "
+    "GROUP BY queue_name, status"
+)
 _WORKERS = (
     "SELECT name, queue, slots, started, extract(epoch FROM now() - last_heartbeat), (SELECT count(*) "
     "FROM procrastinate_jobs WHERE procrastinate_jobs.worker_id = queue_workers.worker_id AND status = 'doing') "
@@ -24,22 +31,31 @@ _WORKERS = (
 )
 _DEAD = (
     "SELECT id, queue_name, task_name, args, attempts, (SELECT extract(epoch FROM max(at)) FROM procrastinate_events "
-    "WHERE job_id = procrastinate_jobs.id) FROM procrastinate_jobs WHERE status = 'failed' ORDER BY id DESC LIMIT ?"
+    "WHERE job_id = jobs.id), run_id, owner, runs.status, (SELECT data FROM events WHERE run_id = runs.run_id "
+    "AND type = 'run.failed') FROM procrastinate_jobs AS jobs LEFT JOIN runs ON run_id = args ->> 'run_id' "
+    "WHERE jobs.status = 'failed' ORDER BY id DESC LIMIT ?"
+)
+_FIND_DEAD = (
+    "SELECT run_id, owner, terminal, EXISTS (SELECT 1 FROM procrastinate_jobs AS other WHERE other.status = 'todo' "
+    "AND other.queueing_lock = jobs.queueing_lock) FROM procrastinate_jobs AS jobs "
+    "LEFT JOIN runs ON run_id = args ->> 'run_id' WHERE id = ? AND jobs.status = 'failed'"
 )
 _REQUEUE = (
     "UPDATE procrastinate_jobs SET status = 'todo', attempts = 0, scheduled_at = NULL "
     "WHERE id = ? AND status = 'failed' RETURNING id"
 )
+_DISCARD = "DELETE FROM procrastinate_jobs WHERE id = ? AND status = 'failed' RETURNING id"
 
 
 @dataclass(frozen=True, slots=True)
 class QueueDepth:
-    """A queue with its waiting and running jobs. `oldest_s` is the age of the oldest waiting one, in seconds."""
+    """A queue with its jobs. `failed` are dead letters, `oldest_s` is the age of the oldest waiting one, in seconds."""
 
     queue: str
-    waiting: int
-    running: int
-    oldest_s: float
+    waiting: int = 0
+    running: int = 0
+    failed: int = 0
+    oldest_s: float = 0.0
 
     @property
     def lane(self) -> Lane:
@@ -61,7 +77,9 @@ class QueueWorker:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A job that was given up. `at` is UTC seconds."""
+    """A job that was given up. `at` is UTC seconds. `run_id`, `owner` and `run_status` are None unless it is of a run
+    that is still stored.
+    """
 
     id: int
     queue: str
@@ -69,13 +87,18 @@ class DeadLetter:
     arguments: JsonObject
     attempts: int
     at: float
+    run_id: str | None
+    owner: str | None
+    run_status: RunStatus | None
+    reason: str
 
 
 class QueueState:
-    """Reads the queue. Methods raise `StoreError`."""
+    """Reads the queue, and decides about its dead letters. Methods raise `StoreError`."""
 
-    def __init__(self, statements: SqlClient) -> None:
+    def __init__(self, statements: SqlClient, audit: AuditLog) -> None:
         self._statements = statements
+        self._audit = audit
 
     async def exists(self) -> bool:
         """Returns whether the store has a queue: a start with AGENT_DISPATCH=queue makes it."""
@@ -83,12 +106,14 @@ class QueueState:
 
     async def list_depths(self) -> list[QueueDepth]:
         """Returns the queues with jobs."""
-        running = {str(queue): int(count) for queue, count in await self._statements.read(_RUNNING)}
+        begun = {(str(row[0]), str(row[1])): int(row[2]) for row in await self._statements.read(_BEGUN)}
         waiting = {str(row[0]): (int(row[1]), float(row[2] or 0)) for row in await self._statements.read(_LANES)}
-        return [
-            QueueDepth(queue, waiting.get(queue, (0, 0.0))[0], running.get(queue, 0), waiting.get(queue, (0, 0.0))[1])
-            for queue in sorted({*waiting, *running})
-        ]
+        depths = []
+        for queue in sorted({*waiting, *(queue for queue, _ in begun)}):
+            count, oldest_s = waiting.get(queue, (0, 0.0))
+            running, failed = begun.get((queue, "doing"), 0), begun.get((queue, "failed"), 0)
+            depths.append(QueueDepth(queue, count, running, failed, oldest_s))
+        return depths
 
     async def list_workers(self) -> list[QueueWorker]:
         """Returns the processes that take jobs."""
@@ -97,27 +122,65 @@ class QueueState:
 
     async def list_dead_letters(self, limit: int = 50) -> list[DeadLetter]:
         """Returns the jobs that were given up, newest first."""
-        rows = await self._statements.read(_DEAD, limit)
         return [
             DeadLetter(
-                row[0], row[1], str(row[2]).removeprefix("stepgate."), _to_object(row[3]), row[4], float(row[5] or 0)
+                row[0], row[1], str(row[2]).removeprefix("stepgate."), _to_object(row[3]), row[4], float(row[5] or 0),
+                row[6], row[7], row[8], _find_reason(row[9], row[4]),
             )
-            for row in rows
-        ]
+            for row in await self._statements.read(_DEAD, limit)
+        ]  # fmt: skip
 
-    async def requeue(self, job_id: int) -> None:
+    async def requeue(self, job_id: int, *, by: str) -> None:
         """Has a dead letter done again. Raises `NotFoundError`, and `ConflictError` for a run that has ended."""
-        rows = await self._statements.read("SELECT args FROM procrastinate_jobs WHERE id = ?", job_id)
-        run_id = _to_object(rows[0][0]).get("run_id") if rows else None
-        if run_id is not None:
-            ended = await self._statements.read("SELECT 1 FROM runs WHERE run_id = ? AND terminal", run_id)
-            if ended:
-                raise ConflictError(
-                    f"job {job_id}: run {run_id!r} has ended; send its request again, or fork it (POST "
-                    f"/v1/runs/{run_id}/fork)"
-                )
-        if not await self._statements.write(_REQUEUE, job_id):
+        run_id, owner, is_ended, is_queued = await self._find_dead_letter(job_id)
+        if is_ended:
+            raise ConflictError(
+                f"job {job_id}: run {run_id!r} has ended; send its request again, or fork it (POST "
+                f"/v1/runs/{run_id}/fork)"
+            )
+        if is_queued:
+            raise ConflictError(f"job {job_id}: the same work is queued again already; discard this dead letter")
+        await self._change(_REQUEUE, job_id, "queue.retry", owner, by)
+
+    async def discard(self, job_id: int, *, by: str) -> None:
+        """Deletes a dead letter. Raises `NotFoundError`, and `ConflictError` for a run that has not ended."""
+        run_id, owner, is_ended, is_queued = await self._find_dead_letter(job_id)
+        if run_id is not None and not (is_ended or is_queued):  # without a job the sweep would queue it again
+            raise ConflictError(
+                f"job {job_id}: run {run_id!r} has not ended; retry the job, or cancel the run (`stepgate runs cancel "
+                f"{run_id}`, or POST /v1/runs/{run_id}/cancel with a key of its owner), which discards the job too"
+            )
+        await self._change(_DISCARD, job_id, "queue.discard", owner, by)
+
+    async def _find_dead_letter(self, job_id: int) -> tuple[str | None, str | None, bool, bool]:
+        """Returns its run with its owner, whether the run has ended, and whether another job for the same waits."""
+        rows = await self._statements.read(_FIND_DEAD, job_id)
+        if not rows:
             raise NotFoundError(f"there is no dead letter {job_id}; `stepgate queue dead` lists them")
+        run_id, owner, is_ended, is_queued = rows[0]
+        return run_id, owner, bool(is_ended), bool(is_queued)
+
+    async def _change(self, statement: str, job_id: int, action: AuditAction, owner: str | None, by: str) -> None:
+        if not await self._statements.write(statement, job_id):
+            raise NotFoundError(f"there is no dead letter {job_id} any more: somebody has just decided about it")
+        await self._audit.record_afterwards(AuditEvent(action, str(job_id), owner=owner or LOCAL_OWNER, by=by))
+
+
+def find_unserved(depths: Sequence[QueueDepth], workers: Sequence[QueueWorker]) -> list[str]:
+    """Returns the queues of runs whose jobs wait and that no process takes.
+
+    The queues of ingestion are left out: a worker is listed with one of them only.
+    """
+    served = {one.queue for one in workers}
+    return [one.queue for one in depths if one.waiting and one.lane != "ingest" and one.queue not in served]
+
+
+def _find_reason(failed_event: object, attempts: int) -> str:
+    """Returns the message of the event with which the run failed; else what is known."""
+    failure = _to_object(failed_event).get("failure")
+    if isinstance(failure, dict) and failure.get("message"):
+        return str(failure["message"])
+    return f"given up after {attempts} attempts; the log of the process that did it says why"
 
 
 def _to_object(value: object) -> JsonObject:

@@ -52,6 +52,8 @@ AuditAction = Literal[
     "tool.remove",
     "prompt.save",
     "prompt.remove",
+    "queue.retry",
+    "queue.discard",
 ]
 AuditOutcome = Literal["done", "failed"]
 MAX_NAME_CHARS = 500

@@ -10,11 +10,11 @@ import typer
 
 from agent.core.errors import ConfigError
 from gateway.cli import lazy_rich
-from gateway.cli.session import load_command_settings
+from gateway.cli.session import load_command_settings, operator_name
 
 if TYPE_CHECKING:
     from agent.core.settings import Settings
-    from agent.dispatch.queue_state import DeadLetter, QueueDepth, QueueState, QueueWorker
+    from agent.dispatch.queue_state import QueueDepth, QueueState, QueueWorker
 
 T = TypeVar("T")
 app = typer.Typer(help="Show the queue of runs and ingestion: lanes, workers, dead letters.", no_args_is_help=False)
@@ -26,16 +26,21 @@ def queue(context: typer.Context) -> None:
     if context.invoked_subcommand is not None:
         return
 
-    async def read(state: "QueueState") -> "tuple[list[QueueDepth], list[QueueWorker], list[DeadLetter]]":
-        return await state.list_depths(), await state.list_workers(), await state.list_dead_letters(1000)
+    async def read(state: "QueueState") -> "tuple[list[QueueDepth], list[QueueWorker], list[str]]":
+        from agent.dispatch.queue_state import find_unserved  # noqa: PLC0415 - see `_run`
 
-    depths, workers, dead = _read_state(read)
+        depths, workers = await state.list_depths(), await state.list_workers()
+        return depths, workers, find_unserved(depths, workers)
+
+    depths, workers, unserved = _read_state(read)
     _print_table(
-        ("lane", "queue", "waiting", "running", "oldest s"),
-        [(one.lane, one.queue, f"{one.waiting:,}", f"{one.running:,}", f"{one.oldest_s:,.0f}") for one in depths],
+        ("lane", "queue", "waiting", "running", "failed", "oldest s"),
+        [
+            (one.lane, one.queue, f"{one.waiting:,}", f"{one.running:,}", f"{one.failed:,}", f"{one.oldest_s:,.0f}")
+            for one in depths
+        ],
         empty="No job waits or runs.",
     )
-    served = {one.queue for one in workers}
     print()
     _print_table(
         ("worker", "queue", "running", "slots", "since", "silent s"),
@@ -45,14 +50,13 @@ def queue(context: typer.Context) -> None:
         ],
         empty="No process takes jobs: start `stepgate worker`.",
     )
-    for depth in depths:
-        if depth.waiting and depth.lane != "ingest" and depth.queue not in served:
-            print(
-                f"\nNo worker takes {depth.queue}: none has the rooms, file roots, MCP servers and skills of the "
-                "gateway that accepted these runs. Others adopt them after AGENT_QUEUE_ADOPT_SECONDS."
-            )
-    if dead:
-        print(f"\n{len(dead)} dead letters: `stepgate queue dead`")
+    for name in unserved:
+        print(
+            f"\nNo worker takes {name}: none has the rooms, file roots, MCP servers and skills of the "
+            "gateway that accepted these runs. Others adopt them after AGENT_QUEUE_ADOPT_SECONDS."
+        )
+    if dead := sum(one.failed for one in depths):
+        print(f"\n{dead} dead letters: `stepgate queue dead`")
 
 
 @app.command("dead")
@@ -60,9 +64,17 @@ def list_dead(limit: Annotated[int, typer.Option(min=1, help="How many.")] = 50)
     """List the jobs that were given up, newest first."""
     letters = _read_state(lambda state: state.list_dead_letters(limit))
     _print_table(
-        ("id", "queue", "kind", "arguments", "attempts", "at"),
+        ("id", "queue", "kind", "arguments", "attempts", "at", "reason"),
         [
-            (str(one.id), one.queue, one.kind, str(one.arguments)[:80], str(one.attempts), _format_time(one.at))
+            (
+                str(one.id),
+                one.queue,
+                one.kind,
+                str(one.arguments)[:80],
+                str(one.attempts),
+                _format_time(one.at),
+                one.reason,
+            )
             for one in letters
         ],
         empty="There are no dead letters.",
@@ -72,8 +84,15 @@ def list_dead(limit: Annotated[int, typer.Option(min=1, help="How many.")] = 50)
 @app.command("requeue")
 def requeue(job_id: Annotated[int, typer.Argument(help="Id of a dead letter.")]) -> None:
     """Have a dead letter done again."""
-    _read_state(lambda state: state.requeue(job_id))
+    _read_state(lambda state: state.requeue(job_id, by=operator_name()))
     print(f"Job {job_id} is queued again.")
+
+
+@app.command("discard")
+def discard(job_id: Annotated[int, typer.Argument(help="Id of a dead letter.")]) -> None:
+    """Delete a dead letter. Its run, if it has one, stays."""
+    _read_state(lambda state: state.discard(job_id, by=operator_name()))
+    print(f"Job {job_id} is deleted.")
 
 
 def _read_state(work: "Callable[[QueueState], Awaitable[T]]") -> T:
@@ -82,13 +101,15 @@ def _read_state(work: "Callable[[QueueState], Awaitable[T]]") -> T:
 
 async def _run(settings: "Settings", work: "Callable[[QueueState], Awaitable[T]]") -> T:
     from agent.dispatch.queue_state import QueueState  # noqa: PLC0415 - the store; `--help` needs none
+    from agent.storage.audit import StoredAuditLog  # noqa: PLC0415
     from gateway.bootstrap_dispatch import check_queue_settings  # noqa: PLC0415
     from gateway.bootstrap_stores import build_statements, open_store  # noqa: PLC0415
 
     store = await open_store(settings)
     try:
         check_queue_settings(settings, store)
-        state = QueueState(build_statements(store))
+        statements = build_statements(store)
+        state = QueueState(statements, StoredAuditLog(statements, time.time))
         if not await state.exists():
             raise ConfigError("there is no queue in this database yet; start a gateway with AGENT_DISPATCH=queue once")
         return await work(state)

@@ -1,15 +1,16 @@
-/** Studio: rooms, generated tools, prompts, recipes, schedules, and the map of what there is. A list beside the chosen thing. */
+/** Studio: rooms, generated tools, prompts, recipes, schedules, the queue, and the map of what there is. A list beside the chosen thing. */
 
 import { errorText } from "./api.js";
 import { button, el, fill } from "./dom.js";
 import * as map from "./studio_map.js";
 import * as prompts from "./studio_prompts.js";
+import * as queue from "./studio_queue.js";
 import * as recipes from "./studio_recipes.js";
 import * as rooms from "./studio_rooms.js";
 import * as schedules from "./studio_schedules.js";
 import * as tools from "./studio_tools.js";
 
-const SECTIONS = { rooms, tools, prompts, recipes, schedules, map };
+const SECTIONS = { rooms, tools, prompts, recipes, schedules, queue, map };
 const NEW = "new";
 
 const tabs = el("nav.tabs", { "aria-label": "Studio" }, Object.entries(SECTIONS).map(([name, one]) =>
@@ -34,7 +35,7 @@ export async function show(name = "", id = "") {
   for (const tab of tabs.children)
     if (tab.hash === `#/studio/${section}`) tab.setAttribute("aria-current", "page");
     else tab.removeAttribute("aria-current");
-  view.classList.toggle("chosen", Boolean(id) || section === "map");
+  view.classList.toggle("chosen", Boolean(id) || Boolean(kind.whole));
   fill(adder, kind.add && button(kind.add, () => go(NEW), { picture: "plus" }));
   await Promise.all([refresh(), open(kind, id)]);
 }

@@ -56,7 +56,7 @@ export function actions(...given) {
 
 /** A titled part of a page; null without content. */
 export function part(title, ...content) {
-  const shown = content.flat().filter(Boolean);
+  const shown = content.flat(2).filter(Boolean);
   return shown.length ? el("section", {}, el("h2", {}, title), shown) : null;
 }
 

@@ -13,6 +13,7 @@ from agent.dispatch.queue import QueueDispatcher, QueueOptions
 from agent.dispatch.queue_schema import apply_queue_schema, list_migrations
 from agent.dispatch.queue_state import QueueState
 from agent.dispatch.queue_sweep import QueueSweeper
+from agent.storage.audit import NO_AUDIT
 from agent.storage.journal_postgres import PostgresStore, open_postgres
 from agent.storage.sql import PostgresClient
 from tests.contract.journal_stores import make_end, make_run_created
@@ -53,6 +54,10 @@ async def read_waiting(store: PostgresStore) -> list[str]:
         "SELECT queue_name FROM procrastinate_jobs WHERE status = 'todo' ORDER BY priority DESC, id"
     )
     return [str(row[0]) for row in rows]
+
+
+async def has_open_jobs(state: QueueState) -> bool:
+    return any(depth.waiting or depth.running for depth in await state.list_depths())
 
 
 def test_migrations_of_later_versions_are_found_in_order(tmp_path: Path) -> None:
@@ -142,7 +147,7 @@ async def test_runs_for_a_worker_that_nobody_has_any_more_are_adopted(store: Pos
 
 
 async def test_a_job_is_repeated_postponed_or_stays_as_a_dead_letter(store: PostgresStore) -> None:
-    dispatcher, state = dispatcher_of(store, lanes=("ingest",)), QueueState(PostgresClient(store.database))
+    dispatcher, state = dispatcher_of(store, lanes=("ingest",)), QueueState(PostgresClient(store.database), NO_AUDIT)
     calls, finished = Counter[str](), asyncio.Event()
 
     async def handle(arguments: dict[str, object]) -> None:
@@ -163,15 +168,16 @@ async def test_a_job_is_repeated_postponed_or_stays_as_a_dead_letter(store: Post
     await dispatcher.start()
     async with asyncio.timeout(30):
         await finished.wait()
-        while not (dead := await state.list_dead_letters()) or await state.list_depths():  # noqa: ASYNC110 - see above
+        while not (dead := await state.list_dead_letters()) or await has_open_jobs(state):  # noqa: ASYNC110 - see above
             await asyncio.sleep(0.02)
     assert [(letter.kind, letter.arguments) for letter in dead] == [("x", {"name": "never"})]
+    assert [(depth.queue, depth.failed) for depth in await state.list_depths()] == [("ingest", 1)]
     assert calls == {"later": 3, "never": 1, "n": 1}
     with pytest.raises(NotFoundError, match="stepgate queue dead"):
-        await state.requeue(999_999)
-    await state.requeue(dead[0].id)
+        await state.requeue(999_999, by="anna")
+    await state.requeue(dead[0].id, by="anna")
     async with asyncio.timeout(30):
-        while await state.list_depths():  # noqa: ASYNC110 - see above
+        while await has_open_jobs(state):  # noqa: ASYNC110 - see above
             await asyncio.sleep(0.02)
     assert calls["never"] == 2
     assert [worker.queue for worker in await state.list_workers()] == ["ingest"]
@@ -187,7 +193,9 @@ async def test_a_dead_letter_of_a_run_that_has_ended_is_not_done_again(store: Po
     claim = await store.journal.claim("r1", worker="w", lease_s=60)
     assert claim is not None
     await store.journal.append("r1", claim.epoch, [make_end()])
-    (letter,) = await QueueState(statements).list_dead_letters()
+    (letter,) = await QueueState(statements, NO_AUDIT).list_dead_letters()
     with pytest.raises(ConflictError, match="has ended"):
-        await QueueState(statements).requeue(letter.id)
+        await QueueState(statements, NO_AUDIT).requeue(letter.id, by="anna")
+    await QueueState(statements, NO_AUDIT).discard(letter.id, by="anna")
+    assert await QueueState(statements, NO_AUDIT).list_dead_letters() == []
     assert dispatcher.options.name == "w"

@@ -3,8 +3,10 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
+import psycopg
 import pytest
 
 from agent.sandbox.probe import find_missing_feature
@@ -12,6 +14,7 @@ from tests.e2e.test_web_page import page_at
 from tests.integration.conftest import Serve, model_server, serve
 from tests.integration.test_generated_tools import REQUEST
 from tests.support.browser import Page, chromium, running_chromium
+from tests.support.postgres import fresh_database
 from tests.support.script import answers, plans, says, script
 from tests.support.tool_scripts import ToolScript
 
@@ -162,6 +165,33 @@ async def test_a_schedule_is_made_run_and_paused(devtools: str, serve: Serve) ->
         assert (made["enabled"], made["prompt"], made["next_ticks"]) == (False, "What is 12*12?", [])
 
 
+async def test_the_queue_is_shown_and_a_dead_letter_decided_about(devtools: str, serve: Serve) -> None:
+    with fresh_database() as database:
+        options: dict[str, Any] = {"database_url": database, "dispatch": "queue", "queue_lanes": ("ingest",)}
+        async with serve(**options) as url, page_at(devtools, url) as page:
+            async with httpx.AsyncClient(base_url=url) as client:
+                body = {"prompt": "What is 6*7?", "background": True}
+                runs = [(await client.post("/v1/agent", json=body)).json()["run_id"] for _ in range(2)]
+            statement = "UPDATE procrastinate_jobs SET status = 'failed' WHERE queueing_lock = %s"
+            with psycopg.connect(database, autocommit=True) as connection:
+                connection.execute(statement.encode(), (runs[0],))
+            await page.evaluate("location.hash = '#/studio/queue'")
+            await page.until("document.querySelector('.queue .lines')")
+            shown = await page.text(".queue")
+            assert "No process takes the waiting jobs of runs@" in shown
+            assert "ingest 0 of 2" in shown
+            letter = await page.text(".queue .lines")
+            assert "given up after" in letter
+            assert runs[0] in letter
+            await page.evaluate("window.confirm = () => true")
+            await press(page, "Discard")
+            await page.until(f"document.querySelector('.queue .problem[role=status]')?.innerText.includes('{runs[0]}')")
+            await press(page, "Retry")
+            await page.until("document.querySelector('.queue').innerText.includes('None. Jobs that were given up')")
+            cells = await page.evaluate("[...document.querySelectorAll('.queue tr')].map((one) => one.innerText)")
+            assert [line.split("\t")[1:4] for line in cells if line.startswith("runs")] == [["2", "0", "0"]]
+
+
 async def test_the_map_says_what_is_linked_with_what(devtools: str, serve: Serve) -> None:
     async with serve() as url, page_at(devtools, url, "#/studio/map") as page:
         await page.until("document.querySelectorAll('.entity').length > 20")
@@ -205,6 +235,7 @@ async def test_the_studio_reads_well_on_a_narrow_screen_and_aloud(devtools: str,
             "#/studio/rooms/new": ".studio input[name=name]",
             "#/studio/tools/new": ".studio textarea",
             "#/studio/recipes": ".studio .tabs",
+            "#/studio/queue": ".studio .problem",  # a gateway without a queue says so
             "#/studio/map": ".entity",
         }
         for hash_, there in views.items():
