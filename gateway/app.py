@@ -12,7 +12,7 @@ from agent.core.settings_loading import load_settings
 from gateway import errors
 from gateway.auth.authentication import read_key
 from gateway.bootstrap import Stepgate, build_gateway
-from gateway.bootstrap_stores import Storage
+from gateway.bootstrap_database import Storage
 from gateway.deferred_response import DeferredResponseMiddleware
 from gateway.doors import (
     ag_ui,

@@ -55,6 +55,7 @@ from agent.text.language import LanguageDetector
 from agent.tools import ToolRegistry
 from gateway.auth.authentication import CACHE_SECONDS, Authenticator, is_key_required
 from gateway.auth.external_tokens import build_token_verifier
+from gateway.bootstrap_database import Storage, build_statements, open_store
 from gateway.bootstrap_dispatch import Dispatch, build_dispatch
 from gateway.bootstrap_extensions import InstalledExtensions
 from gateway.bootstrap_models import build_models
@@ -68,17 +69,14 @@ from gateway.bootstrap_recipes import add_recipes
 from gateway.bootstrap_rooms import list_required_rooms, load_rooms_and_skills
 from gateway.bootstrap_schedules import Schedules, build_schedules, build_webhooks
 from gateway.bootstrap_stores import (
-    Storage,
     build_connectors,
     build_corpus_indexer,
     build_embedder,
     build_library,
     build_rate_limiter,
-    build_statements,
     build_subagent_runner,
     build_task_store,
     build_vector_index,
-    open_store,
 )
 from gateway.bootstrap_studio import Studio, add_room_editor, add_studio
 from gateway.bootstrap_tools import add_generated_tools
@@ -294,7 +292,17 @@ async def build_gateway(
             recipes,
             usage.ledger,
             dispatch,
-            build_schedules(settings, build_statements(store), service, tasks, intake, webhooks, keys, authenticator),
+            build_schedules(
+                settings,
+                build_statements(store),
+                service,
+                tasks,
+                intake,
+                webhooks,
+                keys,
+                authenticator,
+                metrics.count_ticks,
+            ),
             RunRetention(
                 build_statements(store),
                 usage.ledger,

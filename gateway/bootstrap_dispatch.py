@@ -7,8 +7,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, cast
 
-from agent.core.errors import ConfigError
-from agent.core.extras import EXTRAS, format_install_hint
 from agent.core.settings import Settings
 from agent.dispatch.local import LocalDispatcher
 from agent.dispatch.port import Dispatcher, Lane
@@ -17,14 +15,13 @@ from agent.rooms import Rooms
 from agent.runs.run_worker import is_dead_worker
 from agent.skills import SkillLibrary
 from agent.storage.audit import AuditLog
-from gateway.bootstrap_stores import Storage, build_statements
+from gateway.bootstrap_database import Storage, build_statements, check_queue_settings
 from gateway.observe.metrics import Metrics
 from gateway.observe.queue_gauges import QueueGauges
 
 if TYPE_CHECKING:
     from agent.dispatch.queue import QueueDispatcher
     from agent.runs.queue_run_worker import RunQueue
-    from agent.storage.journal_postgres import PostgresStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,22 +85,6 @@ async def build_dispatch(
     state = QueueState(build_statements(store), audit)
     runs = _SharedRuns(dispatcher, metrics.count_queue_event)
     return Dispatch(dispatcher, runs, QueueGauges(metrics.registry, state), state)
-
-
-def check_queue_settings(settings: Settings, store: Storage) -> "PostgresStore":
-    """Returns the store whose database has the queue. Raises `ConfigError` if it cannot be used."""
-    if settings.database_url is None:
-        raise ConfigError(
-            "AGENT_DISPATCH: the queue is in PostgreSQL; set AGENT_DATABASE_URL=postgresql://..., or leave "
-            "AGENT_DISPATCH at `local`"
-        )
-    if not EXTRAS["scale"].is_installed:
-        raise ConfigError(f"AGENT_DISPATCH: the queue needs an optional part; {format_install_hint('scale')}")
-    from agent.storage.journal_postgres import PostgresStore  # noqa: PLC0415 - its driver is not needed for SQLite
-
-    if not isinstance(store, PostgresStore):
-        raise ConfigError("AGENT_DISPATCH: the queue needs the store of AGENT_DATABASE_URL; this one was replaced")
-    return store
 
 
 def compute_digest(settings: Settings, rooms: Rooms, skills: SkillLibrary) -> str:

@@ -21,7 +21,7 @@ from agent.storage.ttl_store import LocalTtlStore, TtlStore
 from agent.subagents.source_context import find_by_address
 from agent.subagents.spawn import spawn_tools
 from agent.tools import Tool
-from gateway.bootstrap_stores import build_statements
+from gateway.bootstrap_database import build_statements
 from mcp_tools.builtin.pipelines import pipeline_tools
 from mcp_tools.builtin.pipelines_by_rule import SuggestPipelineTool
 

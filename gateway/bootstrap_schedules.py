@@ -15,7 +15,7 @@ from agent.schedules.service import ScheduleService
 from agent.schedules.ticker import ScheduleTicker
 from agent.storage.api_keys import KeyStore
 from agent.storage.credentials import Credentials
-from agent.storage.schedule_store import ScheduleStore
+from agent.storage.schedule_store import ScheduleStore, TickOutcome
 from agent.storage.sql import SqlClient
 from agent.storage.webhook_outbox import WebhookOutbox
 from agent.webhooks.sender import WebhookSender
@@ -78,10 +78,12 @@ def build_schedules(
     webhooks: WebhookSender,
     keys: KeyStore,
     authenticator: Authenticator,
+    count_ticks: Callable[[TickOutcome, int], None],
 ) -> Schedules:
     """Returns the schedules of the gateway."""
     store = ScheduleStore(statements, time.time)
-    ticker = ScheduleTicker(store, service, tasks, intake, ScheduleCallers(keys, authenticator).authorize)
+    callers = ScheduleCallers(keys, authenticator)
+    ticker = ScheduleTicker(store, service, tasks, intake, callers.authorize, count=count_ticks)
     made = ScheduleService(
         store,
         service,

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from agent.core.errors import ConfigError
@@ -28,10 +27,9 @@ from agent.search.lexical_sqlite import create_sqlite_index
 from agent.search.models import SourceType
 from agent.storage.audit import NO_AUDIT, AuditLog
 from agent.storage.credentials import Credentials
-from agent.storage.journal_sqlite import SqliteStore, open_sqlite
+from agent.storage.journal_sqlite import SqliteStore
 from agent.storage.objects import ObjectStore
 from agent.storage.objects.folder import FolderObjectStore
-from agent.storage.sql import PostgresClient, SqlClient, SqliteClient
 from agent.storage.task_store import TaskStore
 from agent.storage.vectors import VectorIndex
 from agent.storage.vectors.exact import ExactIndex
@@ -40,32 +38,8 @@ from agent.storage.vectors.sqlite import SqliteVectorRows
 from agent.subagents.base import FindSource, SubAgentResources
 from agent.subagents.source_context import find_by_address
 from agent.text.language import LanguageDetector
+from gateway.bootstrap_database import Storage, build_statements
 from gateway.limits.rate_limiter import FallbackRateLimiter, LocalRateLimiter, RateLimiter
-
-if TYPE_CHECKING:
-    from agent.storage.journal_postgres import PostgresStore
-
-
-Storage: TypeAlias = "SqliteStore | PostgresStore"
-"""Where runs, conversations, documents and keys are stored."""
-
-
-async def open_store(settings: Settings) -> Storage:
-    """Opens the store: PostgreSQL if AGENT_DATABASE_URL is set, else SQLite in the data folder."""
-    if settings.database_url is None:
-        return await open_sqlite(settings.database_path)
-    url = settings.database_url.get_secret_value()
-    if not url.startswith(("postgresql://", "postgres://")):
-        raise ConfigError("AGENT_DATABASE_URL: must begin with postgresql:// (unset it for SQLite in the data folder)")
-    from agent.storage.journal_postgres import open_postgres  # noqa: PLC0415 - its driver is not needed for SQLite
-    from agent.storage.postgres import IDLE_SECONDS, has_database_name  # noqa: PLC0415 - likewise
-
-    if not has_database_name(url):
-        raise ConfigError(
-            "AGENT_DATABASE_URL: must name the database in which to create tables: postgresql://HOST/NAME"
-        )
-    settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return await open_postgres(url, idle_s=min(IDLE_SECONDS, settings.lease_seconds / 2))
 
 
 def build_embedder(settings: Settings) -> Embedder | None:
@@ -202,13 +176,6 @@ def build_subagent_runner(
     return SubAgentRunner(materials)
 
 
-def build_statements(store: Storage) -> SqlClient:
-    """Returns single SQL statements on the store's database."""
-    if isinstance(store, SqliteStore):
-        return SqliteClient(store.database)
-    return PostgresClient(store.database)
-
-
 def build_rate_limiter(settings: Settings) -> RateLimiter:
     """Returns the rate limiter: shared through Redis if configured, else for this process."""
     if settings.redis_url is None:
@@ -230,6 +197,4 @@ def _build_lexical_index(settings: Settings, store: Storage) -> LexicalIndex:
 
 def build_task_store(store: Storage) -> TaskStore:
     """Returns the task store."""
-    if isinstance(store, SqliteStore):
-        return TaskStore(SqliteClient(store.database), time.time)
-    return TaskStore(PostgresClient(store.database), time.time)
+    return TaskStore(build_statements(store), time.time)

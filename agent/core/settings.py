@@ -255,14 +255,16 @@ class Settings(BaseSettings):
         ),
     )
     credentials_path: Path | None = Field(
-        default=None, description="file of named credentials of sources; unset: <data_dir>/credentials.json"
+        default=None,
+        description="file of named credentials of sources and webhooks, mode 600; unset: <data_dir>/credentials.json",
     )
     file_roots: PathList = Field(
         default=(), description="folders that the file tools may read; unset: <data_dir>/files"
     )
     fetcher_url: str | None = Field(default=None, description="fetcher service that web_fetch uses")
     fetch_allow_hosts: NameList = Field(
-        default=(), description="host[:port] names that web_fetch may reach although they are private"
+        default=(),
+        description="host[:port] names that web_fetch, connectors and webhooks may reach although they are private",
     )
     fetch_timeout_s: float = Field(default=20, gt=0, description="time limit of one fetch, in seconds")
     fetch_max_bytes: int = Field(default=5_000_000, gt=0, description="largest page that is read, in bytes")

@@ -57,9 +57,10 @@ class HiddenRequest:
 
 @dataclass(frozen=True, slots=True)
 class TaskRunRequest:
-    """A request to run a stored task."""
+    """A request to run a stored task. `origin` is added to the metadata of the run."""
 
     task_id: str
+    origin: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +180,8 @@ class RunIntake:
     async def _accept(self, caller: Principal, request: RunRequest, run_id: str | None) -> AcceptedRun:
         """Starts or continues the run that answers the request."""
         match request:
-            case TaskRunRequest(task_id):
-                run_id = await self._tasks.start_run(task_id, caller, run_id=run_id)
+            case TaskRunRequest(task_id, origin):
+                run_id = await self._tasks.start_run(task_id, caller, run_id=run_id, origin=origin)
                 return AcceptedRun(run_id, caller.owner)
             case ConversationMessage(conversation_id, text):
                 return await self._conversations.send(conversation_id, text, principal=caller, run_id=run_id)

@@ -97,8 +97,12 @@ class TaskService:
         await self.get_task(task_id, owner=owner)
         return await self._store.list_runs(task_id, owner, limit=limit, before=before)
 
-    async def start_run(self, task_id: str, principal: Principal = LOCAL, *, run_id: str | None = None) -> str:
+    async def start_run(
+        self, task_id: str, principal: Principal = LOCAL, *, run_id: str | None = None, origin: JsonObject | None = None
+    ) -> str:
         """Starts a run of a task and returns its id; the run is stored. `run_id` is an id that was recorded before.
+
+        `origin` says in the run's metadata what has started it, such as a schedule.
 
         Raises `NotFoundError`, `ConflictError` while the task is in progress, and what `AgentService.start_run` raises.
         """
@@ -114,7 +118,7 @@ class TaskService:
                 f"cancel it by POST /v1/runs/{other_id}/cancel"
             )
         try:
-            request = self._build_request(task.prompt, task.context, task_id)
+            request = self._build_request(task.prompt, task.context, task_id, origin)
             await self._service.start_run(request, principal, run_id=run_id)
         except StoreError:  # the run may have been stored nevertheless; the next reader finds out
             raise
@@ -162,8 +166,10 @@ class TaskService:
             raise NotFoundError(f"there is no task {task_id!r}")
         return task
 
-    def _build_request(self, prompt: str, context: Mapping[str, str], task_id: str) -> AgentRequest:
-        metadata: JsonObject = {"task_id": task_id, "context": dict(context)}
+    def _build_request(
+        self, prompt: str, context: Mapping[str, str], task_id: str, origin: JsonObject | None = None
+    ) -> AgentRequest:
+        metadata: JsonObject = {"task_id": task_id, "context": dict(context), **(origin or {})}
         return AgentRequest(prompt=prompt, room=self._room, metadata=metadata, interactive=False)
 
 

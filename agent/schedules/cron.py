@@ -18,7 +18,10 @@ from agent.core.errors import BadRequestError
 MAX_CRON_CHARS: Final = 200
 MAX_COUNTED: Final = 100
 """Ticks that are counted at most between two times."""
-_FIELDS = "minute hour day-of-month month day-of-week, such as `0 7 * * mon-fri`, or @hourly, @daily, @weekly, @monthly"
+_FIELDS = (
+    "minute (0-59) hour (0-23) day-of-month (1-31) month (1-12 or jan-dec) day-of-week (0-7 or sun-sat), such as "
+    "`0 7 * * mon-fri`; or @hourly, @daily, @weekly, @monthly, @yearly"
+)
 
 
 @dataclass(frozen=True)
@@ -41,13 +44,16 @@ class CronTimes:
         # Seconds and years (six and seven fields) and random times are extensions of the library.
         fields = self.cron.split()
         if len(fields) not in (1, 5) or any(field[0] in "rR" for field in fields):
-            raise BadRequestError(f"cron: {self.cron!r} must have five fields: {_FIELDS}", param="cron")
+            raise BadRequestError(f"cron: {self.cron!r} does not have five fields; write {_FIELDS}", param="cron")
         try:
             croniter.expand(self.cron)
+        except (CroniterError, ValueError, KeyError) as error:
+            raise BadRequestError(f"cron: {self.cron!r} cannot be read; write {_FIELDS}", param="cron") from error
+        try:
             self.find_next(datetime(2000, 1, 1, tzinfo=UTC).timestamp())
         except (CroniterError, ValueError, KeyError) as error:
             raise BadRequestError(
-                f"cron: {self.cron!r} names no time ({error}); write {_FIELDS}", param="cron"
+                f"cron: {self.cron!r} names a day that never comes; write {_FIELDS}", param="cron"
             ) from error
 
     def find_next(self, after: float) -> float:
@@ -79,6 +85,10 @@ class CronTimes:
         while len(found) < count:
             found.append(after := self.find_next(after))
         return found
+
+    def format(self, tick: float) -> str:
+        """Returns a time as people of the time zone read it, with its offset: `2026-11-23 07:00+01:00`."""
+        return datetime.fromtimestamp(tick, self._zone).isoformat(sep=" ", timespec="minutes")
 
     @cached_property
     def _zone(self) -> ZoneInfo:

@@ -1,15 +1,28 @@
 """`ScheduleSpec`: what a person asks of a schedule, as doors and commands take it."""
 
+import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Annotated, Final
 
-from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_validator
 
 from agent.core.errors import BadRequestError
 from agent.core.models import AgentRequest, FrozenModel, JsonObject, Webhook
+from agent.core.value_faults import describe_first_fault
 from agent.storage.schedule_store import Misfire, Overlap, Schedule
 
 NAME_PATTERN: Final = r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?$"
+
+
+def _check_name(name: str) -> str:
+    if not re.fullmatch(NAME_PATTERN, name):
+        raise ValueError(
+            "use 1 to 100 letters, digits, dots, hyphens and underscores, with a letter or digit at both ends"
+        )
+    return name
+
+
+ScheduleName = Annotated[str, AfterValidator(_check_name), Field(json_schema_extra={"pattern": NAME_PATTERN})]
 
 
 class ScheduleSpec(FrozenModel):
@@ -17,7 +30,7 @@ class ScheduleSpec(FrozenModel):
 
     model_config = ConfigDict(extra="ignore", json_schema_extra={"additionalProperties": False})
 
-    name: str = Field(pattern=NAME_PATTERN, description="letters, digits, dots, hyphens and underscores; unique")
+    name: ScheduleName = Field(description="letters, digits, dots, hyphens and underscores; unique")
     cron: str = Field(max_length=500, description="minute hour day-of-month month day-of-week, or @daily and the like")
     timezone: str | None = Field(default=None, max_length=100, description="IANA name; unset: AGENT_TIMEZONE")
     prompt: str = Field(default="", description="the request that runs")
@@ -55,9 +68,8 @@ def parse_spec(fields: Mapping[str, object]) -> ScheduleSpec:
     try:
         return ScheduleSpec.model_validate(fields)
     except ValidationError as error:
-        fault = error.errors()[0]
-        where, why = ".".join(map(str, fault["loc"])), fault["msg"].removeprefix("Value error, ")
-        raise BadRequestError(f"{where or 'the schedule'}: {why}", param=where or None) from error
+        where = ".".join(map(str, error.errors()[0]["loc"]))
+        raise BadRequestError(describe_first_fault(error, "the schedule"), param=where or None) from error
 
 
 def to_spec(schedule: Schedule) -> ScheduleSpec:

@@ -48,6 +48,10 @@ class ScheduleService:
         self._most = most
         self._clock = clock
 
+    async def check(self, spec: ScheduleSpec, caller: Principal) -> None:
+        """Raises what `create` would raise, except for a taken name and too many schedules. Stores nothing."""
+        await self._build(spec, caller)
+
     async def create(self, spec: ScheduleSpec, caller: Principal) -> Schedule:
         """Stores a schedule that runs on behalf of the caller, with the limits of the caller's key.
 
@@ -127,8 +131,9 @@ class ScheduleService:
 
 def build_run_request(schedule: Schedule, tick: float) -> RunRequest:
     """Returns the request of a schedule's run at a tick. Its metadata names the schedule."""
+    at = datetime.fromtimestamp(tick, UTC).isoformat()
+    origin: JsonObject = {"schedule": {"id": schedule.id, "name": schedule.name, "tick": at}}
     task_id = schedule.work.get("task_id")
     if isinstance(task_id, str):
-        return TaskRunRequest(task_id)
-    at = datetime.fromtimestamp(tick, UTC).isoformat()
-    return build_request(schedule.work, {"schedule": {"id": schedule.id, "name": schedule.name, "tick": at}})
+        return TaskRunRequest(task_id, origin)
+    return build_request(schedule.work, origin)

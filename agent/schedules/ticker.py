@@ -56,7 +56,7 @@ class DeferredTickError(Exception):
 
 
 class ScheduleTicker:
-    """Handles the ticks that are due, while entered. `clock` gives UTC seconds."""
+    """Handles the ticks that are due, while entered. `clock` gives UTC seconds; `count` is for the metrics."""
 
     def __init__(
         self,
@@ -67,6 +67,7 @@ class ScheduleTicker:
         authorize: Authorize,
         *,
         clock: Callable[[], float] = time.time,
+        count: Callable[[TickOutcome, int], None] = lambda outcome, number: None,
     ) -> None:
         self._store = store
         self._service = service
@@ -74,6 +75,7 @@ class ScheduleTicker:
         self._intake = intake
         self._authorize = authorize
         self._clock = clock
+        self._count = count
         self._wake = asyncio.Event()
         self._is_stopping = False
 
@@ -146,8 +148,12 @@ class ScheduleTicker:
         run_id = make_run_id(schedule.id, tick) if outcome == "started" else None
         record = Tick(tick, "cron", outcome, run_id, detail, times.count_between(first, tick))
         await self._store.record(schedule, record, next_tick=times.find_next(tick))
-        if outcome != "started":
-            log.info("schedule %s: no run at its tick (%s): %s", schedule.id, outcome, detail)
+        self._count(outcome, 1)
+        self._count("missed", record.missed)
+        if run_id is not None:
+            log.info("schedule %s: run %s started at its tick %s", schedule.id, run_id, times.format(tick))
+        else:
+            log.info("schedule %s: no run at its tick %s (%s): %s", schedule.id, times.format(tick), outcome, detail)
 
     async def _start(self, schedule: Schedule, tick: float, now: float) -> tuple[TickOutcome, str]:
         """Starts the run of a tick, if it may. Returns what was done, and why not more.

@@ -262,7 +262,7 @@ def _describe_scores(candidate: _Candidate, branches: _BranchResults) -> JsonObj
 def _make_no_results_error(query: MemoryQuery, collection: str, notes: Sequence[str]) -> MemoryNoResultsError:
     because = f" ({'; '.join(notes)})" if notes else ""
     return MemoryNoResultsError(
-        f"nothing in {collection!r} is relevant relevant_count to {query.query_text[:100]!r} (at least "
+        f"nothing in {collection!r} is relevant enough to {query.query_text[:100]!r} (at least "
         f"{query.min_relevance_score:g}); ask more broadly, or lower min_relevance_score{because}",
         agent_id="memory",
         collection=collection,

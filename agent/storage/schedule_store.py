@@ -123,7 +123,9 @@ class ScheduleStore:
         text = to_storable_text(name)
         found = await self._read("owner = ? AND (id = ? OR name = ?)", owner, text, text)
         if not found:
-            raise NotFoundError(f"there is no schedule {name[:100]!r}; `stepgate schedules list` shows them")
+            raise NotFoundError(
+                f"there is no schedule {name[:100]!r}; GET /v1/schedules and `stepgate schedules list` show them"
+            )
         return found[0]
 
     async def list_all(self, owner: str) -> list[Schedule]:
@@ -205,6 +207,12 @@ class ScheduleStore:
             Tick(float(tick), origin, outcome, run_id, detail, int(missed), float(at), status)
             for tick, origin, outcome, run_id, detail, missed, at, status in rows
         ]
+
+    async def count_ticks(self, schedule: Schedule) -> int:
+        """Returns how many ticks of a schedule are recorded."""
+        query = "SELECT count(*) FROM schedule_ticks WHERE schedule_id = ?"
+        ((count,),) = await self._statements.read(query, schedule.id)
+        return int(count)
 
     async def _read(self, condition: str, *values: object) -> list[Schedule]:
         rows = await self._statements.read(f"SELECT {_COLUMNS} FROM schedules WHERE {condition}", *values)  # noqa: S608 - constants only

@@ -65,7 +65,7 @@ def parse_time(text: str, now: float) -> float:
 
 async def _read_entries(settings: "Settings", since: float, action: str, limit: int) -> "list[AuditEntry]":
     from agent.storage.audit import StoredAuditLog  # noqa: PLC0415 - the store; `--help` needs none
-    from gateway.bootstrap_stores import build_statements, open_store  # noqa: PLC0415
+    from gateway.bootstrap_database import build_statements, open_store  # noqa: PLC0415
 
     store = await open_store(settings)
     try:

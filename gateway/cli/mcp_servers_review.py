@@ -88,7 +88,7 @@ def describe_servers(settings: "Settings", servers: "Mapping[str, McpServerConfi
 async def open_pins(settings: "Settings") -> "AsyncIterator[PinSettings]":
     """Opens the pins in the store, which a running gateway shares."""
     from agent.storage.audit import StoredAuditLog  # noqa: PLC0415 - the store; `--help` needs none
-    from gateway.bootstrap_stores import build_statements, open_store  # noqa: PLC0415
+    from gateway.bootstrap_database import build_statements, open_store  # noqa: PLC0415
     from mcp_tools.client.tool_pin_store import PinSettings, PinStore  # noqa: PLC0415
 
     store = await open_store(settings)

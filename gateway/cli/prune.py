@@ -34,7 +34,7 @@ async def _prune(settings: "Settings", days: float, *, dry_run: bool) -> "PruneR
     from agent.runs.run_worker import worker_name  # noqa: PLC0415
     from agent.storage.audit import StoredAuditLog  # noqa: PLC0415
     from agent.storage.usage import UsageLedger  # noqa: PLC0415
-    from gateway.bootstrap_stores import build_statements, open_store  # noqa: PLC0415
+    from gateway.bootstrap_database import build_statements, open_store  # noqa: PLC0415
 
     store = await open_store(settings)
     try:

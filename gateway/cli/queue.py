@@ -102,8 +102,11 @@ def _read_state(work: "Callable[[QueueState], Awaitable[T]]") -> T:
 async def _run(settings: "Settings", work: "Callable[[QueueState], Awaitable[T]]") -> T:
     from agent.dispatch.queue_state import QueueState  # noqa: PLC0415 - the store; `--help` needs none
     from agent.storage.audit import StoredAuditLog  # noqa: PLC0415
-    from gateway.bootstrap_dispatch import check_queue_settings  # noqa: PLC0415
-    from gateway.bootstrap_stores import build_statements, open_store  # noqa: PLC0415
+    from gateway.bootstrap_database import (  # noqa: PLC0415
+        build_statements,
+        check_queue_settings,
+        open_store,
+    )
 
     store = await open_store(settings)
     try:

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-app = typer.Typer(help="Rooms: list, create, edit, copy, delete, restore and check them.", cls=HelpfulGroup)
+app = typer.Typer(
+    help="Rooms: list, create, edit, copy, delete and check them; list versions and restore one.", cls=HelpfulGroup
+)
 
 RoomId = Annotated[str, typer.Argument(help="The room's id.")]
 Fields = Annotated[

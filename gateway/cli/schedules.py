@@ -1,7 +1,6 @@
 """`stepgate schedules list|show|create|enable|disable|run|remove`."""
 
 import json
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,10 +11,15 @@ from gateway.cli.groups import HelpfulGroup
 from gateway.cli.session import operator_name, run_with_gateway
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from gateway.bootstrap import Stepgate
     from gateway.doors.schedules import ScheduleItem
 
 app = typer.Typer(help="Schedules: list, show, create, enable, disable, run, remove.", cls=HelpfulGroup)
+
+MAX_TICKS = 1_000
+"""As many as are kept of a schedule."""
 
 Name = Annotated[str, typer.Argument(help="The schedule's name or id.")]
 Owner = Annotated[str, typer.Option(help="Whose schedules.")]
@@ -45,7 +49,7 @@ def list_schedules(owner: Owner = LOCAL_OWNER, as_json: AsJson = False) -> None:
 def show(
     name: Name,
     owner: Owner = LOCAL_OWNER,
-    ticks: Annotated[int, typer.Option(min=0, max=200, help="How many of the last ticks.")] = 10,
+    ticks: Annotated[int, typer.Option(min=0, max=MAX_TICKS, help="How many of the last ticks.")] = 10,
     as_json: AsJson = False,
 ) -> None:
     """Show a schedule and what was done at its last ticks."""
@@ -53,17 +57,21 @@ def show(
     async def work(stepgate: "Stepgate") -> None:
         from gateway.doors.schedules import to_schedule_item, to_tick_item  # noqa: PLC0415 - loaded with the engine
 
-        schedule = await stepgate.schedules.store.get(owner, name)
+        store = stepgate.schedules.store
+        schedule = await store.get(owner, name)
         item = to_schedule_item(schedule)
-        past = [to_tick_item(one) for one in await stepgate.schedules.store.list_ticks(schedule, limit=ticks)]
+        past = [to_tick_item(one) for one in await store.list_ticks(schedule, limit=ticks)]
         if as_json:
             shown = {**item.model_dump(mode="json"), "ticks": [one.model_dump(mode="json") for one in past]}
             print(json.dumps(shown, indent=2, ensure_ascii=False))
             return
-        print(_format_schedule(item))
+        print(_format_details(item))
         for one in past:
             what = f"{one.run_id} ({one.run_status or 'deleted'})" if one.run_id else one.detail
-            print(f"    {_format_time(one.tick)}  {one.outcome}  {what}")
+            missed = f"  ({one.missed} missed before it)" if one.missed else ""
+            print(f"    {_format_time(item, one.tick)}  {one.outcome}  {what}{missed}")
+        if older := await store.count_ticks(schedule) - len(past):
+            print(f"    and {older} older: --ticks {min(len(past) + older, MAX_TICKS)}")
 
     run_with_gateway(work)
 
@@ -150,12 +158,30 @@ def _set_enabled(name: str, owner: str, *, enabled: bool) -> None:
 
 def _format_schedule(item: "ScheduleItem") -> str:
     if item.next_ticks:
-        state = f"next {_format_time(item.next_ticks[0])}"
+        state = f"next {_format_time(item, item.next_ticks[0])}"
     else:
         state = f"stopped: {item.stopped}" if item.stopped else "disabled"
     what = f"task {item.task_id}" if item.task_id else item.prompt
     return f"{item.name}  {item.cron} {item.timezone}  ({state})\n    {what}"
 
 
-def _format_time(at: datetime) -> str:
-    return at.isoformat(sep=" ", timespec="minutes").replace("+00:00", " UTC")
+def _format_details(item: "ScheduleItem") -> str:
+    signed = f", signed with {item.webhook.secret_name}" if item.webhook and item.webhook.secret_name else ""
+    rows = {
+        "id": item.id,
+        "enabled": "yes" if item.enabled else "no",
+        "room": item.room or ("that of the task" if item.task_id else "the default room"),
+        "metadata": json.dumps(item.metadata, ensure_ascii=False) if item.metadata else "",
+        "overlap": item.overlap,
+        "misfire": item.misfire,
+        "webhook": f"{item.webhook.url}{signed}" if item.webhook else "none",
+        "key": item.key or "none: made on this machine",
+        "next": ", ".join(_format_time(item, at) for at in item.next_ticks),
+    }
+    return "\n".join([_format_schedule(item), *(f"    {name:8}  {text}" for name, text in rows.items() if text)])
+
+
+def _format_time(item: "ScheduleItem", at: "datetime") -> str:
+    from agent.schedules.cron import CronTimes  # noqa: PLC0415 - loaded with the engine
+
+    return CronTimes(item.cron, item.timezone).format(at.timestamp())

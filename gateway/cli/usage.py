@@ -42,7 +42,7 @@ def usage(
 
 async def _read_items(settings: "Settings", since: float, by: str, owner: str | None) -> "list[UsageItem]":
     from agent.storage.usage import UsageLedger  # noqa: PLC0415 - the store; `--help` needs none
-    from gateway.bootstrap_stores import build_statements, open_store  # noqa: PLC0415
+    from gateway.bootstrap_database import build_statements, open_store  # noqa: PLC0415
     from gateway.doors.usage import parse_dimensions, to_usage_item  # noqa: PLC0415
 
     dimensions = parse_dimensions(by)

@@ -42,6 +42,7 @@ class Metrics:
         self._approvals = self._counter("approvals_total", "What became of requests for approval.", "decision")
         self._gates = self._counter("gates_total", "Verification gates.", "gate", "result")
         self._pruned = self._counter("pruned_runs_total", "Runs that were deleted because of their age.")
+        self._ticks = self._counter("schedule_ticks_total", "Ticks of schedules, by what was done.", "outcome")
         self._requests = self._counter("http_requests_total", "Requests.", "method", "route", "status")
         self._request_seconds = self._histogram("http_request_duration_seconds", "Time until the last byte.", "route")
         # `livesum`: with several workers behind one port, the sum over those that live.
@@ -83,6 +84,10 @@ class Metrics:
     def count_pruned_runs(self, count: int) -> None:
         """Counts runs that were deleted because of their age."""
         self._pruned.inc(count)
+
+    def count_ticks(self, outcome: str, number: int) -> None:
+        """Counts ticks of schedules; see `agent.storage.schedule_store.TickOutcome`."""
+        self._ticks.labels(outcome).inc(number)
 
     def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Counts one HTTP request."""

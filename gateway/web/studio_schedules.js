@@ -8,15 +8,17 @@ export const title = "Schedules";
 export const about = "Requests that run at regular times. Choose one, or make a new one.";
 export const add = "New schedule";
 
-const local = (at) => new Date(at).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+/** Returns a time in the schedule's time zone, with the zone's offset. */
+const format = (at, zone) => new Date(at).toLocaleString([], {
+  timeZone: zone, timeZoneName: "shortOffset", year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
 const MISFIRES = [["run_once", "run the last one, once"], ["skip", "run none"]];
 const OVERLAPS = [["skip", "leave that time out"], ["allow", "run beside it"]];
 
 /** Returns the items of the list. */
 export async function list() {
   const { data } = await get("v1/schedules");
-  return data.map(({ name, enabled, stopped, next_ticks: [next] }) => ({
-    id: name, title: name, about: next ? `next ${local(next)}` : "", word: stopped ? "stopped" : enabled ? "" : "paused", state: stopped ? "notable" : "" }));
+  return data.map(({ name, enabled, stopped, timezone, next_ticks: [next] }) => ({
+    id: name, title: name, about: next ? `next ${format(next, timezone)}` : "", word: stopped ? "stopped" : enabled ? "" : "paused", state: stopped ? "notable" : "" }));
 }
 
 /** A schedule with its next times and its last runs. */
@@ -45,8 +47,8 @@ export async function open(name, tasks) {
       el("p.facts", {}, el("span", {}, schedule.cron), el("span", {}, schedule.timezone), schedule.room && el("span", {}, `room ${schedule.room}`))),
     schedule.stopped && el("p.problem", {}, `Stopped: ${schedule.stopped}`),
     actions(["Run now", run, "primary"], [schedule.enabled ? "Pause" : "Resume", toggle], ["Remove", remove, "", `Remove the schedule ${name}?`]),
-    part("Next", lines(schedule.next_ticks.map(local))),
-    part("Last times", ticks.length ? el("ul.lines", {}, ticks.map(tick)) : el("p.quiet", {}, "It has not run yet."))];
+    part("Next", lines(schedule.next_ticks.map((at) => format(at, schedule.timezone)))),
+    part("Last times", ticks.length ? el("ul.lines", {}, ticks.map((one) => tick(one, schedule.timezone))) : el("p.quiet", {}, "It has not run yet."))];
 }
 
 /** The form of a new schedule. */
@@ -54,7 +56,7 @@ export async function create(tasks) {
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   const element = el("form.form", { onsubmit: (event) => event.preventDefault() },
     field("Name", "name", "", { required: true, hint: "Letters, digits, dots, hyphens and underscores" }),
-    field("When", "cron", "0 7 * * mon-fri", { required: true, hint: "Minute, hour, day of the month, month, day of the week; or @hourly, @daily, @weekly" }),
+    field("When", "cron", "0 7 * * mon-fri", { required: true, hint: "Minute, hour, day of the month, month, day of the week; or @hourly, @daily, @weekly, @monthly, @yearly" }),
     field("Time zone", "timezone", zone), area("Request", "prompt", "", { hint: "What runs, complete in itself: nobody can be asked" }),
     choice("While the last run is still going", "overlap", "skip", OVERLAPS),
     choice("After times at which no gateway ran", "misfire", "run_once", MISFIRES));
@@ -66,7 +68,7 @@ export async function create(tasks) {
   return [el("header", {}, el("h1", {}, "New schedule")), element, actions(["Save schedule", save, "primary"])];
 }
 
-function tick({ tick: at, origin, outcome, run_id: id, run_status: status, detail }) {
-  const when = `${local(at)}${origin === "manual" ? ", by hand" : ""}: `;
+function tick({ tick: at, origin, outcome, run_id: id, run_status: status, detail }, zone) {
+  const when = `${format(at, zone)}${origin === "manual" ? ", by hand" : ""}: `;
   return el("li", {}, when, id && status ? el("a", { href: `#/runs/${id}` }, status) : `${outcome}${detail ? `: ${detail}` : ""}`);
 }

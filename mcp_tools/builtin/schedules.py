@@ -1,34 +1,25 @@
 """`schedule_create`, `schedules_list`, `schedule_remove`: schedules by talking, in rooms that list these tools."""
 
 from collections.abc import Callable
-from dataclasses import replace
-from datetime import datetime
-from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-from agent.core.errors import BadRequestError, ConflictError, NotFoundError, RoomUnknownError, ToolInputError
-from agent.core.models import LOCAL_OWNER, JsonObject
+from agent.core.errors import ToolInputError
+from agent.core.models import LOCAL_OWNER
 from agent.core.principal import Principal
 from agent.schedules.cron import CronTimes
 from agent.schedules.model import parse_spec
 from agent.schedules.service import ScheduleService
 from agent.storage.schedule_store import Schedule
-from agent.tools import READ_ONLY, Tool, ToolAnnotations, ToolContext, ToolResult, TypedTool
+from agent.tools import READ_ONLY, Tool, ToolContext
 from agent.tools.tool import In, Out
+from mcp_tools.builtin.stored_things import CHANGES, DESTROYS, Arguments, StoredThingTool
 
-_CREATES = ToolAnnotations(read_only=False, destructive=False, idempotent=False, open_world=False)
-_REMOVES = ToolAnnotations(read_only=False, destructive=True, idempotent=False, open_world=False)
-_REFUSALS = (BadRequestError, ConflictError, NotFoundError, RoomUnknownError)
 SHOWN_TICKS = 3
 
 
-class _Arguments(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
 class ScheduleOutput(BaseModel):
-    """A schedule. Times are those of its time zone."""
+    """A schedule. Times are those of its time zone, with their offset."""
 
     name: str
     cron: str
@@ -38,24 +29,15 @@ class ScheduleOutput(BaseModel):
     stopped: str = Field(description="why the gateway has disabled it, if it has")
 
 
-class _ScheduleTool(TypedTool[In, Out]):
+class _ScheduleTool(StoredThingTool[In, Out]):
     """The base class: tools over the schedules of the caller. No model may name a webhook: it could send data away."""
-
-    is_opt_in = True
 
     def __init__(self, get_schedules: Callable[[], ScheduleService]) -> None:
         super().__init__()
         self._get_schedules = get_schedules
 
-    async def call(self, args: JsonObject, context: ToolContext) -> ToolResult:
-        """Calls the tool. Raises `ToolInputError` for what the same call cannot avoid."""
-        try:
-            return await super().call(args, context)
-        except _REFUSALS as error:
-            raise ToolInputError(error.message) from error
 
-
-class ScheduleCreateInput(_Arguments):
+class ScheduleCreateInput(Arguments):
     """Arguments of `schedule_create`."""
 
     name: str = Field(max_length=100, description="letters, digits, dots, hyphens and underscores")
@@ -70,37 +52,26 @@ class ScheduleCreateTool(_ScheduleTool[ScheduleCreateInput, ScheduleOutput]):
 
     name = "schedule_create"
     description = "Run a request at regular times, such as every morning. The user is always asked first."
-    annotations = _CREATES
+    annotations = CHANGES
+    requires_approval = True
     keywords = ("schedule", "cron", "every", "daily")
     Input = ScheduleCreateInput
     Output = ScheduleOutput
 
-    def __init__(self, get_schedules: Callable[[], ScheduleService]) -> None:
-        super().__init__(get_schedules)
-        self._spec = replace(self._spec, requires_approval=True)
-
-    async def preflight(self, args: JsonObject, context: ToolContext) -> None:
-        """Raises `ToolInputError` for times and names that cannot be used, before a person is asked."""
-        asked = ScheduleCreateInput.model_validate(args)
-        try:
-            spec = parse_spec(_to_fields(asked))
-            CronTimes(spec.cron, spec.timezone or "UTC")
-        except BadRequestError as error:
-            raise ToolInputError(error.message) from error
+    async def check(self, args: ScheduleCreateInput, context: ToolContext) -> None:
+        """Raises `BadRequestError` and `RoomUnknownError` for what cannot run, `ToolInputError` without a key."""
+        await self._get_schedules().check(parse_spec(_to_fields(args)), _to_caller(context))
 
     async def run(self, args: ScheduleCreateInput, context: ToolContext) -> ScheduleOutput:
         """Creates it, to run with the rights of the caller's key."""
-        if context.api_key_id is None and context.owner != LOCAL_OWNER:
-            raise ToolInputError("a token of another issuer expires: schedules need an API key")
-        caller = Principal(context.owner, key_id=context.api_key_id)
-        return _to_output(await self._get_schedules().create(parse_spec(_to_fields(args)), caller))
+        return _to_output(await self._get_schedules().create(parse_spec(_to_fields(args)), _to_caller(context)))
 
     def format_text(self, output: ScheduleOutput) -> str:
         """Returns when it runs."""
         return f"The schedule {output.name} is set. It runs next at {', '.join(output.next_ticks)} ({output.timezone})."
 
 
-class SchedulesListInput(_Arguments):
+class SchedulesListInput(Arguments):
     """Arguments of `schedules_list`: none."""
 
 
@@ -134,7 +105,7 @@ class SchedulesListTool(_ScheduleTool[SchedulesListInput, SchedulesListOutput]):
         return "\n".join(lines) or "There are no schedules yet."
 
 
-class ScheduleNameInput(_Arguments):
+class ScheduleNameInput(Arguments):
     """Arguments of `schedule_remove`."""
 
     name: str = Field(min_length=1, max_length=200, description="the schedule's name")
@@ -151,9 +122,13 @@ class ScheduleRemoveTool(_ScheduleTool[ScheduleNameInput, ScheduleRemoveOutput])
 
     name = "schedule_remove"
     description = "Remove a schedule of the user. Its runs stay."
-    annotations = _REMOVES
+    annotations = DESTROYS
     Input = ScheduleNameInput
     Output = ScheduleRemoveOutput
+
+    async def check(self, args: ScheduleNameInput, context: ToolContext) -> None:
+        """Raises `NotFoundError` if there is no such schedule."""
+        await self._get_schedules().store.get(context.owner, args.name)
 
     async def run(self, args: ScheduleNameInput, context: ToolContext) -> ScheduleRemoveOutput:
         """Removes it."""
@@ -171,6 +146,12 @@ def make_schedule_tools(get_schedules: Callable[[], ScheduleService]) -> tuple[T
     return (ScheduleCreateTool(get_schedules), SchedulesListTool(get_schedules), ScheduleRemoveTool(get_schedules))
 
 
+def _to_caller(context: ToolContext) -> Principal:
+    if context.api_key_id is None and context.owner != LOCAL_OWNER:
+        raise ToolInputError("a token of another issuer expires: schedules need an API key")
+    return Principal(context.owner, key_id=context.api_key_id)
+
+
 def _to_fields(args: ScheduleCreateInput) -> dict[str, object]:
     return {
         "name": args.name,
@@ -182,16 +163,14 @@ def _to_fields(args: ScheduleCreateInput) -> dict[str, object]:
 
 
 def _to_output(schedule: Schedule) -> ScheduleOutput:
-    coming = list[float]()
+    coming, times = list[float](), CronTimes(schedule.cron, schedule.timezone)
     if schedule.next_tick is not None:
-        times = CronTimes(schedule.cron, schedule.timezone)
         coming = [schedule.next_tick, *times.list_next(schedule.next_tick, SHOWN_TICKS - 1)]
-    zone = ZoneInfo(schedule.timezone)
     return ScheduleOutput(
         name=schedule.name,
         cron=schedule.cron,
         timezone=schedule.timezone,
         prompt=str(schedule.work.get("prompt", f"task {schedule.work.get('task_id')}")),
-        next_ticks=[datetime.fromtimestamp(tick, zone).strftime("%Y-%m-%d %H:%M") for tick in coming],
+        next_ticks=[times.format(tick) for tick in coming],
         stopped=schedule.stopped,
     )

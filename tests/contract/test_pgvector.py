@@ -93,7 +93,7 @@ async def test_the_index_finds_nearly_all_of_the_nearest_also_in_a_scope(
         scoped = await other.search(SET, query.tolist(), owner="ann", limit=10, scopes=["s7"])
         own = np.arange(7, 3_000, 50)
         assert [hit.item.id for hit in scoped] == [f"e{at}" for at in own[np.argsort(-(vectors[own] @ query))[:10]]]
-    assert found >= 190, "at least 0.95 of the ten nearest of twenty queries"
+    assert found >= 380, "at least 0.95 of the ten nearest of forty queries"
     async with stores[0].database.single_query() as db:
         names = await (await db.execute("SELECT indexname FROM pg_indexes WHERE indexdef LIKE '%hnsw %'")).fetchall()
     assert len(names) == 1

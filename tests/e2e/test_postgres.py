@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 
 from agent.core.settings import Settings
-from gateway.bootstrap_stores import open_store
+from gateway.bootstrap_database import open_store
 from tests.support.postgres import fresh_database
 from tests.support.processes import GatewayProcess
 from tests.support.script import plans, says, script

@@ -22,7 +22,7 @@ from agent.storage.api_keys import KeyStore
 from agent.storage.sql import SqlClient, SqlStatement
 from agent.storage.tables import metadata
 from agent.studio.generated_tools.version_store import ToolVersionStore
-from gateway.bootstrap_stores import build_statements, open_store
+from gateway.bootstrap_database import build_statements, open_store
 from tests.integration.conftest import Serve
 from tests.integration.test_cli import stepgate
 from tests.support.postgres import fresh_database

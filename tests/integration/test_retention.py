@@ -25,7 +25,7 @@ from agent.storage.run_deletion import delete_runs
 from agent.storage.sql import SqlClient
 from agent.storage.task_store import TaskDocuments, TaskStore
 from agent.storage.usage import DAY_SECONDS, UsageLedger
-from gateway.bootstrap_stores import build_statements
+from gateway.bootstrap_database import build_statements
 from tests.contract.journal_stores import Clock
 from tests.integration.test_cli import stepgate
 from tests.support.mcp_client import until_async

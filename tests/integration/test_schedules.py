@@ -1,7 +1,10 @@
 """Schedules: what a tick does, by a clock moved by hand, in a whole gateway; and `/v1/schedules` over HTTP."""
 
+import logging
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,7 @@ from agent.storage.api_keys import KeyLimits
 from agent.storage.schedule_store import ScheduleStore, Tick
 from gateway.auth.schedule_callers import ScheduleCallers
 from gateway.bootstrap import Stepgate, build_gateway
-from gateway.bootstrap_stores import build_statements, open_store
+from gateway.bootstrap_database import build_statements, open_store
 from tests.contract.journal_stores import Clock
 from tests.integration.conftest import Serve
 from tests.support.script import plans, script
@@ -40,13 +43,18 @@ class Fleet:
         self.store = ScheduleStore(gateway.keys._statements, clock)
         self.service._clock = clock
         self.service.store = self.store
+        self.counted = Counter[str]()
 
     def ticker(self) -> ScheduleTicker:
         gateway = self.gateway
         callers = ScheduleCallers(gateway.keys, gateway.authenticator)
         return ScheduleTicker(
-            self.store, gateway.service, gateway.tasks, gateway.intake, callers.authorize, clock=self.clock
-        )
+            self.store, gateway.service, gateway.tasks, gateway.intake, callers.authorize,
+            clock=self.clock, count=self.count,
+        )  # fmt: skip
+
+    def count(self, outcome: str, number: int) -> None:
+        self.counted[outcome] += number
 
     async def ticks(self, name: str = "morning", owner: str = "local") -> list[Tick]:
         schedule = await self.store.get(owner, name)
@@ -113,12 +121,20 @@ async def test_a_run_that_was_started_by_a_process_that_died_is_not_started_agai
 
 
 @pytest.mark.parametrize(("misfire", "outcome", "runs"), [("run_once", "started", 1), ("skip", "missed", 0)])
-async def test_ticks_without_a_gateway(fleet: Fleet, misfire: Any, outcome: str, runs: int) -> None:
-    await fleet.service.create(DAILY.model_copy(update={"misfire": misfire}), Principal())
+async def test_ticks_without_a_gateway(
+    fleet: Fleet, misfire: Any, outcome: str, runs: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "agent.schedules")
+    made = await fleet.service.create(DAILY.model_copy(update={"misfire": misfire}), Principal())
     fleet.clock.now = SEVEN + 5 * DAY + 3600
     await fleet.ticker().handle_due()
     (tick,) = await fleet.ticks()
     assert (tick.outcome, tick.missed, tick.tick) == (outcome, 5, SEVEN + 5 * DAY)
+    assert {name: count for name, count in fleet.counted.items() if count} == (
+        {"missed": 6} if misfire == "skip" else {"started": 1, "missed": 5}
+    )
+    (line,) = [message for message in caplog.messages if made.id in message]
+    assert (tick.run_id or outcome) in line
     await fleet.settle()
     assert await fleet.count_runs() == runs
     assert (await fleet.store.get("local", "morning")).next_tick == SEVEN + 6 * DAY
@@ -206,6 +222,10 @@ async def test_a_task_runs_at_its_ticks_and_not_beside_itself(fleet: Fleet) -> N
     await fleet.settle()
     (first,) = await fleet.ticks()
     assert first.outcome == "started"
+    metadata = (await fleet.read_created(first)).request.metadata
+    assert (metadata["task_id"], metadata["schedule"]) == (
+        task.task_id, {"id": made.id, "name": "morning", "tick": datetime.fromtimestamp(tick, UTC).isoformat()}
+    )  # fmt: skip
     await fleet.gateway.tasks.get_task(task.task_id)
     await fleet.gateway.tasks._store.start_run(task, "run_by_somebody_else")
     fleet.clock.now = tick + DAY
@@ -271,6 +291,7 @@ async def test_schedules_over_http(serve: Serve) -> None:
             refused = await client.post("/v1/schedules", json=wrong)
             assert refused.status_code == 400, refused.text
             assert param in refused.text
+            assert "^[" not in refused.text, "words, not a regular expression"
         started = await client.post("/v1/schedules/morning/run", headers={"idempotency-key": "k1"})
         assert started.status_code == 202, started.text
         again = await client.post("/v1/schedules/morning/run", headers={"idempotency-key": "k1"})
@@ -284,7 +305,9 @@ async def test_schedules_over_http(serve: Serve) -> None:
         assert (back.json()["cron"], len(back.json()["next_ticks"])) == ("@hourly", 5)
         assert [one["name"] for one in (await client.get("/v1/schedules")).json()["data"]] == ["evening"]
         assert (await client.delete("/v1/schedules/evening")).status_code == 204
-        assert (await client.get("/v1/schedules/evening")).status_code == 404
+        gone = await client.get("/v1/schedules/evening")
+        assert gone.status_code == 404
+        assert "GET /v1/schedules" in gone.text
 
 
 async def test_a_due_schedule_of_a_stopped_gateway_runs_at_the_next_start(serve: Serve, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from agent.core.errors import ConfigError
 from agent.core.settings_loading import find_unknown_settings, load_settings, load_valid_settings
-from gateway.bootstrap_stores import open_store
+from gateway.bootstrap_database import open_store
 
 
 @pytest.fixture(autouse=True)

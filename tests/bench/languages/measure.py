@@ -11,7 +11,8 @@ from agent.ingest.collections import Library
 from agent.net import SafeClient
 from agent.search.errors import MemoryNoResultsError
 from agent.search.models import MemoryQuery, RetrievedContext
-from gateway.bootstrap_stores import build_library, build_vector_index, open_store
+from gateway.bootstrap_database import open_store
+from gateway.bootstrap_stores import build_library, build_vector_index
 from tests.bench.json_lines import read_json_lines
 
 HERE = Path(__file__).parent

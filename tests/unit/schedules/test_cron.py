@@ -66,8 +66,15 @@ def test_missed_ticks_are_counted_up_to_a_limit() -> None:
     ],
 )  # fmt: skip
 def test_an_expression_that_names_no_time_is_refused(cron: str) -> None:
-    with pytest.raises(BadRequestError, match="cron"):
+    with pytest.raises(BadRequestError, match=r"cron.*@yearly|at most 200 characters") as refused:
         CronTimes(cron, "UTC")
+    assert "acceptable" not in refused.value.message, "the words of the library"
+    assert "out of range" not in refused.value.message
+
+
+def test_a_time_is_shown_in_its_zone_with_the_offset() -> None:
+    times = CronTimes("@daily", STOCKHOLM)
+    assert times.format(seconds("2026-07-01T07:00", "UTC")) == "2026-07-01 09:00+02:00"
 
 
 @pytest.mark.parametrize("zone", ["", "Mars/Base", "../../etc/passwd", "/etc/localtime", "Europe", "x" * 5000, "\x00"])
