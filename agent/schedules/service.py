@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from agent.core.errors import BadRequestError
 from agent.core.models import JsonObject, Webhook
 from agent.core.principal import Principal
 from agent.runs.run_intake import RunIntake, RunRequest, TaskRunRequest
@@ -127,6 +128,17 @@ class ScheduleService:
     def _redact(self, metadata: JsonObject) -> JsonObject:
         """Returns the metadata without secrets of this gateway. The key's tools are applied when it runs."""
         return self._service.redact_request(build_request({"prompt": "", "metadata": metadata})).metadata
+
+
+def list_next_ticks(schedule: Schedule, count: int) -> list[float]:
+    """Returns when a schedule runs next; nothing while it is disabled or its time zone is unknown here."""
+    if schedule.next_tick is None:
+        return []
+    try:
+        times = CronTimes(schedule.cron, schedule.timezone)
+    except BadRequestError:
+        return []
+    return [schedule.next_tick, *times.list_next(schedule.next_tick, count - 1)]
 
 
 def build_run_request(schedule: Schedule, tick: float) -> RunRequest:

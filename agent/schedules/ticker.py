@@ -15,6 +15,7 @@ from typing import Any, Final
 from agent.core.errors import (
     AgentError,
     AuthError,
+    BadRequestError,
     BusyError,
     ConflictError,
     NotFoundError,
@@ -97,16 +98,22 @@ class ScheduleTicker:
             await asyncio.wait([task])
 
     async def handle_due(self) -> int:
-        """Handles the ticks that are due now, and returns how many schedules were due. Raises `StoreError`."""
+        """Handles the ticks that are due now, and returns how many of them were handled here.
+
+        Raises `StoreError`, after all of them were tried.
+        """
         due = await self._store.list_due(MAX_DUE)
-        await asyncio.gather(*(self._handle_safely(schedule) for schedule in due))
-        return len(due)
+        results = await asyncio.gather(*(self._handle_safely(schedule) for schedule in due))
+        for result in results:
+            if isinstance(result, StoreError):
+                raise result
+        return sum(map(bool, results))
 
     async def _run(self) -> None:
-        trouble = ThrottledLog(log, "schedules cannot be read from the store")
+        trouble = ThrottledLog(log, "ticks of schedules cannot be handled")
         while not self._is_stopping:
             self._wake.clear()
-            wait_s = POLL_SECONDS
+            wait_s, next_tick = POLL_SECONDS, None
             try:
                 if await self.handle_due():
                     continue
@@ -114,46 +121,58 @@ class ScheduleTicker:
                 trouble.record_recovery()
             except StoreError as error:
                 trouble.record_failure(error.message, error.code)
-                next_tick = None
+            except Exception:  # the next look must come in any case
+                log.exception("looking for due ticks failed")
             if next_tick is not None:
                 wait_s = min(max(next_tick - self._clock(), HELD_POLL_SECONDS), POLL_SECONDS)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
                     await self._wake.wait()
 
-    async def _handle_safely(self, schedule: Schedule) -> None:
-        """Handles a due tick. What goes wrong is logged, and tried again when the claim is over."""
+    async def _handle_safely(self, schedule: Schedule) -> bool | StoreError:
+        """Handles a due tick. Returns what `_handle` returns, or the failure of the store: the tick is tried again."""
         try:
-            await self._handle(schedule)
+            return await self._handle(schedule)
         except StoreError as error:
-            log.warning("a tick of the schedule %s is not recorded yet: %s", schedule.id, error.message)
+            return error
         except Exception:  # one schedule must not stop the others
             log.exception("a tick of the schedule %s cannot be handled", schedule.id)
+            return False
 
-    async def _handle(self, schedule: Schedule) -> None:
-        """Claims the last tick that has come, handles and records it."""
+    async def _handle(self, schedule: Schedule) -> bool:
+        """Claims the last tick that has come, handles and records it. Returns False if another process has it."""
         now, first = self._clock(), schedule.next_tick
         if first is None:
-            return
-        times = CronTimes(schedule.cron, schedule.timezone)
-        # A tick that was claimed before is finished first: its run may have been started.
-        tick = first if schedule.held_until else max(first, times.find_latest(now))
+            return False
+        try:
+            times = CronTimes(schedule.cron, schedule.timezone)
+            # A tick that was claimed before is finished first: its run may have been started.
+            tick = first if schedule.held_until else max(first, times.find_latest(now))
+            next_tick, missed = times.find_next(tick), times.count_between(first, tick)
+        except (BadRequestError, ValueError) as error:  # such as a time zone that an update of tzdata has removed
+            await self._stop(schedule, str(error))
+            return True
         if not await self._store.claim(schedule, tick, until=now + HOLD_SECONDS):
-            return
+            return False
         try:
             outcome, detail = await self._start(schedule, tick, now)
         except DeferredTickError:
             await self._store.defer(schedule, tick, until=now + RETRY_SECONDS)
-            return
+            return True
         run_id = make_run_id(schedule.id, tick) if outcome == "started" else None
-        record = Tick(tick, "cron", outcome, run_id, detail, times.count_between(first, tick))
-        await self._store.record(schedule, record, next_tick=times.find_next(tick))
+        await self._store.record(schedule, Tick(tick, "cron", outcome, run_id, detail, missed), next_tick=next_tick)
         self._count(outcome, 1)
-        self._count("missed", record.missed)
+        self._count("missed", missed)
         if run_id is not None:
             log.info("schedule %s: run %s started at its tick %s", schedule.id, run_id, times.format(tick))
         else:
             log.info("schedule %s: no run at its tick %s (%s): %s", schedule.id, times.format(tick), outcome, detail)
+        return True
+
+    async def _stop(self, schedule: Schedule, reason: str) -> None:
+        """Disables a schedule that cannot run, unless it was changed meanwhile."""
+        if await self._store.stop(schedule, reason):
+            log.warning("schedule %s is stopped: %s", schedule.id, reason)
 
     async def _start(self, schedule: Schedule, tick: float, now: float) -> tuple[TickOutcome, str]:
         """Starts the run of a tick, if it may. Returns what was done, and why not more.
@@ -172,8 +191,7 @@ class ScheduleTicker:
         try:
             return await self._accept(schedule, tick)
         except (AuthError, ScopeError) as error:
-            await self._store.stop(schedule, error.message)
-            log.warning("schedule %s is stopped: %s", schedule.id, error.message)
+            await self._stop(schedule, error.message)
             return "refused", error.message
         except (RateLimitError, BusyError) as error:
             if now - tick < GRACE_SECONDS:

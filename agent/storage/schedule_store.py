@@ -188,12 +188,14 @@ class ScheduleStore:
             SqlStatement(_CUT_TICKS, (schedule.id, schedule.id, MAX_TICKS - 1)),
         )
 
-    async def stop(self, schedule: Schedule, reason: str) -> None:
-        """Disables a schedule that may not run any more, and stores why."""
-        await self._statements.write(
-            "UPDATE schedules SET enabled = 0, stopped = ?, next_tick = NULL, held_until = 0, updated = ? WHERE id = ?",
-            replace_surrogates(reason), self._clock(), schedule.id,
+    async def stop(self, schedule: Schedule, reason: str) -> bool:
+        """Disables a schedule that cannot run any more, and stores why. Returns False if it was changed meanwhile."""
+        rows = await self._statements.write(
+            "UPDATE schedules SET enabled = 0, stopped = ?, next_tick = NULL, held_until = 0, updated = ? "
+            "WHERE id = ? AND updated = ? RETURNING id",
+            replace_surrogates(reason), self._clock(), schedule.id, schedule.updated,
         )  # fmt: skip
+        return bool(rows)
 
     async def list_ticks(self, schedule: Schedule, *, limit: int, before: float | None = None) -> list[Tick]:
         """Returns the ticks of a schedule, newest first; only those before `before`, if given."""

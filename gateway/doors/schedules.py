@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field
 from agent.core.errors import BadRequestError, ScopeError
 from agent.core.models import JsonObject, RunStatus, Webhook
 from agent.core.principal import Principal
-from agent.schedules.cron import CronTimes
 from agent.schedules.model import ScheduleSpec, to_spec
+from agent.schedules.service import list_next_ticks
 from agent.storage.schedule_store import Misfire, Overlap, Schedule, Tick, TickOrigin, TickOutcome
 from gateway.auth.authentication import Caller
 from gateway.auth.dependencies import CurrentCaller, require_scope
@@ -174,10 +174,7 @@ def require_lasting_key(caller: Caller) -> Principal:
 
 def to_schedule_item(schedule: Schedule) -> ScheduleItem:
     """Returns a schedule as it is sent."""
-    spec, coming = to_spec(schedule), list[float]()
-    if schedule.next_tick is not None:
-        times = CronTimes(schedule.cron, schedule.timezone)
-        coming = [schedule.next_tick, *times.list_next(schedule.next_tick, SHOWN_TICKS - 1)]
+    spec = to_spec(schedule)
     return ScheduleItem(
         id=schedule.id,
         **spec.model_dump(exclude={"timezone", "webhook"}),
@@ -185,7 +182,7 @@ def to_schedule_item(schedule: Schedule) -> ScheduleItem:
         webhook=spec.webhook,
         stopped=schedule.stopped or None,
         key=schedule.key_id,
-        next_ticks=[_to_utc(tick) for tick in coming],
+        next_ticks=[_to_utc(tick) for tick in list_next_ticks(schedule, SHOWN_TICKS)],
         last_tick=None if schedule.last_tick is None else _to_utc(schedule.last_tick),
         last_run_id=schedule.last_run_id,
         created_at=_to_utc(schedule.created),

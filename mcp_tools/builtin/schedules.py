@@ -9,7 +9,7 @@ from agent.core.models import LOCAL_OWNER
 from agent.core.principal import Principal
 from agent.schedules.cron import CronTimes
 from agent.schedules.model import parse_spec
-from agent.schedules.service import ScheduleService
+from agent.schedules.service import ScheduleService, list_next_ticks
 from agent.storage.schedule_store import Schedule
 from agent.tools import READ_ONLY, Tool, ToolContext
 from agent.tools.tool import In, Out
@@ -163,14 +163,13 @@ def _to_fields(args: ScheduleCreateInput) -> dict[str, object]:
 
 
 def _to_output(schedule: Schedule) -> ScheduleOutput:
-    coming, times = list[float](), CronTimes(schedule.cron, schedule.timezone)
-    if schedule.next_tick is not None:
-        coming = [schedule.next_tick, *times.list_next(schedule.next_tick, SHOWN_TICKS - 1)]
     return ScheduleOutput(
         name=schedule.name,
         cron=schedule.cron,
         timezone=schedule.timezone,
         prompt=str(schedule.work.get("prompt", f"task {schedule.work.get('task_id')}")),
-        next_ticks=[times.format(tick) for tick in coming],
+        next_ticks=[
+            CronTimes(schedule.cron, schedule.timezone).format(tick) for tick in list_next_ticks(schedule, SHOWN_TICKS)
+        ],
         stopped=schedule.stopped,
     )

@@ -119,7 +119,8 @@ class ScheduleContract:
             await one.schedules.replace(before, replace(before, cron="@weekly"))
         changed = await one.schedules.get("anna", "evening")
         assert (changed.cron, changed.next_tick, changed.key_id) == ("@daily", clock() + 98 + 1, "key1")
-        await one.schedules.stop(changed, "the API key key1 was revoked \ud800")
+        assert not await one.schedules.stop(before, "a person has changed it since")
+        assert await one.schedules.stop(changed, "the API key key1 was revoked \ud800")
         stopped = await other.schedules.get("anna", "evening")
         assert (stopped.is_enabled, stopped.next_tick, stopped.stopped[:31]) == (
             False,

@@ -1,5 +1,6 @@
 """Schedules: what a tick does, by a clock moved by hand, in a whole gateway; and `/v1/schedules` over HTTP."""
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -11,12 +12,13 @@ from typing import Any
 import httpx
 import pytest
 
-from agent.core.errors import BadRequestError
+from agent.core.errors import BadRequestError, StoreFullError
 from agent.core.events import RunCreated
 from agent.core.models import AgentRequest, Webhook
 from agent.core.principal import Principal
 from agent.core.settings import Settings
 from agent.schedules.model import ScheduleSpec
+from agent.schedules.service import list_next_ticks
 from agent.schedules.ticker import ScheduleTicker, make_run_id
 from agent.storage.api_keys import KeyLimits
 from agent.storage.schedule_store import ScheduleStore, Tick
@@ -233,6 +235,41 @@ async def test_a_task_runs_at_its_ticks_and_not_beside_itself(fleet: Fleet) -> N
     newest = (await fleet.ticks())[0]
     assert newest.outcome == "skipped"
     assert "already in progress, in run run_by_somebody_else" in newest.detail
+
+
+async def test_a_schedule_that_cannot_be_computed_any_more_is_stopped_and_the_others_run(fleet: Fleet) -> None:
+    for name in ("morning", "lost"):
+        await fleet.service.create(DAILY.model_copy(update={"name": name}), Principal())
+    await fleet.store._statements.write("UPDATE schedules SET timezone = 'US/Pacific-New' WHERE name = 'lost'")
+    assert list_next_ticks(await fleet.store.get("local", "lost"), 3) == []
+    fleet.clock.now = SEVEN
+    assert await fleet.ticker().handle_due() == 2
+    assert await fleet.ticker().handle_due() == 0
+    lost = await fleet.store.get("local", "lost")
+    assert (lost.is_enabled, lost.next_tick) == (False, None)
+    assert "'US/Pacific-New' must be an IANA time zone" in lost.stopped
+    assert [tick.outcome for tick in await fleet.ticks()] == ["started"]
+
+
+async def test_a_store_that_takes_nothing_is_not_asked_in_a_loop(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    await fleet.service.create(DAILY, Principal())
+    fleet.clock.now = SEVEN
+    claims = 0
+
+    async def claim(*_: object, **__: object) -> bool:
+        nonlocal claims
+        claims += 1
+        raise StoreFullError("the disk is full", agent_id="store")
+
+    monkeypatch.setattr(fleet.store, "claim", claim)
+    async with fleet.ticker().run():
+        await asyncio.sleep(0.6)
+    assert claims == 1
+    assert [line.getMessage() for line in caplog.records if "disk is full" in line.getMessage()] == [
+        "ticks of schedules cannot be handled: the disk is full"
+    ]
 
 
 async def test_what_cannot_run_is_refused_when_it_is_made(fleet: Fleet) -> None:
