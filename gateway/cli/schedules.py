@@ -182,6 +182,10 @@ def _format_details(item: "ScheduleItem") -> str:
 
 
 def _format_time(item: "ScheduleItem", at: "datetime") -> str:
+    from agent.core.errors import BadRequestError  # noqa: PLC0415 - loaded with the engine
     from agent.schedules.cron import CronTimes  # noqa: PLC0415 - loaded with the engine
 
-    return CronTimes(item.cron, item.timezone).format(at.timestamp())
+    try:
+        return CronTimes(item.cron, item.timezone).format(at.timestamp())
+    except BadRequestError:  # of a schedule that is stopped because its time zone is unknown
+        return at.isoformat(sep=" ", timespec="minutes")
