@@ -1,96 +1,64 @@
-"""The composition root: the only module that chooses adapters from settings and connects them."""
+"""The composition root: builds every part of the gateway from the settings and connects them.
+
+`build_gateway` is the list of steps; each is a function of a `bootstrap_*` module, the only ones that choose
+implementations.
+"""
 
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from agent.core.entry_points import InstalledExtension
-from agent.core.models import AgentRequest, Room
 from agent.core.settings import Settings
-from agent.dispatch.port import RUN_JOB
-from agent.execution.executor import RunExecutor
-from agent.execution.graph import build_langgraph_driver
-from agent.execution.stages.guard import validate_request
-from agent.execution.workflow import drive
 from agent.ingest.collections import Library
 from agent.ingest.corpus_index import CorpusIndexer
 from agent.ingest.job_runner import IngestJobs
-from agent.ingest.jobs import JobStore
 from agent.llm.embedder import Embedder
 from agent.llm.tiers import ModelTiers
 from agent.memory.store import MemoryStore
-from agent.net import SafeClient
 from agent.owners import OwnerDeletion
 from agent.pipeline_builder.conversations import BuilderConversations
-from agent.policy.redaction.requests import redact_request
 from agent.rooms import Rooms
-from agent.run_context.extensions import merge_extensions
-from agent.run_context.ground import GroundSources
-from agent.run_context.run import Engine, Observer, Run
-from agent.run_context.token_estimates import estimate_first_call_tokens
+from agent.run_context.run import Run
 from agent.runs.client_conversations import ClientConversations
-from agent.runs.queue_run_worker import QueueRunWorker
 from agent.runs.recipe_maker import RecipeMaker
 from agent.runs.retention import RunRetention
 from agent.runs.run_intake import RunIntake
-from agent.runs.run_worker import ServiceLimits, worker_name
 from agent.runs.service import AgentService
 from agent.runs.sessions import SessionStore
 from agent.runs.tasks import TaskService
-from agent.runs.usage_recorder import UsageRecorder
 from agent.skills import SkillLibrary
 from agent.storage.api_keys import KeyStore
-from agent.storage.audit import AuditLog, StoredAuditLog
+from agent.storage.audit import StoredAuditLog
 from agent.storage.journal import Journal
-from agent.storage.key_budgets import KeyBudgets
 from agent.storage.usage import UsageLedger
 from agent.studio.generated_tools.service import GeneratedTools
 from agent.studio.room_checks import check_rooms_at_start
 from agent.studio.room_editor import RoomEditor
-from agent.text.language import LanguageDetector
 from agent.tools import ToolRegistry
-from gateway.auth.authentication import CACHE_SECONDS, Authenticator, is_key_required
-from gateway.auth.external_tokens import build_token_verifier
-from gateway.bootstrap_database import Storage, build_statements, open_store
+from gateway.auth.authentication import CACHE_SECONDS, Authenticator
+from gateway.bootstrap_access import build_access
+from gateway.bootstrap_context import open_context
+from gateway.bootstrap_database import Storage
 from gateway.bootstrap_dispatch import Dispatch, build_dispatch
-from gateway.bootstrap_extensions import InstalledExtensions
-from gateway.bootstrap_models import build_models
-from gateway.bootstrap_pipeline_builder import (
-    build_conversations,
-    build_pipeline_builder,
-    build_pipeline_tools,
-    build_ttl_store,
-)
+from gateway.bootstrap_documents import build_documents
+from gateway.bootstrap_models import open_models
+from gateway.bootstrap_pipeline_builder import build_pipeline_builder
 from gateway.bootstrap_recipes import add_recipes
-from gateway.bootstrap_rooms import list_required_rooms, load_rooms_and_skills
+from gateway.bootstrap_rooms import load_rooms_and_skills
+from gateway.bootstrap_runs import build_agent_service, build_engine, build_intakes
 from gateway.bootstrap_schedules import Schedules, build_schedules, build_webhooks
-from gateway.bootstrap_stores import (
-    build_connectors,
-    build_corpus_indexer,
-    build_embedder,
-    build_library,
-    build_rate_limiter,
-    build_subagent_runner,
-    build_task_store,
-    build_vector_index,
-)
-from gateway.bootstrap_studio import Studio, add_room_editor, add_studio
-from gateway.bootstrap_tools import add_generated_tools
-from gateway.foreign_servers import ForeignServers, build_foreign_servers
+from gateway.bootstrap_studio import Studio, build_studio
+from gateway.bootstrap_tools import build_tools
+from gateway.foreign_servers import ForeignServers
 from gateway.idempotency.store import IdempotencyStore
 from gateway.limits.quota_reservations import KeyQuotas
-from gateway.limits.rate_limiter import RateLimiter
 from gateway.limits.run_concurrency import MeteredRunConcurrency
-from gateway.observe.access_log import log_run
 from gateway.observe.metrics import Metrics
-from gateway.observe.traces import RunTraces, build_tracer_provider
-from gateway.packaged_files import PACKAGE_ROOT as PACKAGE_ROOT  # noqa: PLC0414 - re-exported for callers that build a part of the gateway
-from mcp_tools.builtin import BUILTIN_EXTENSIONS, builtin_tools
-from mcp_tools.builtin.schedules import make_schedule_tools
 
 if TYPE_CHECKING:
     from mcp_tools.client.hub import McpServer
@@ -167,190 +135,95 @@ async def build_gateway(
     Raises `ConfigError`, `StoreNewerError` and `StoreError`, each with a one-line message.
     """
     async with AsyncExitStack() as stack:
-        store = storage if storage is not None else await open_store(settings)
-        stack.push_async_callback(store.close)
-        installed = InstalledExtensions.with_parsers()
-        extensions = installed.add_gates(merge_extensions(BUILTIN_EXTENSIONS))
-        room_store, rooms, skills = load_rooms_and_skills(settings, stack, skip_broken=skip_broken_rooms)
-        vectors, embedder = build_vector_index(settings, store), build_embedder(settings)
-        audit = StoredAuditLog(build_statements(store), time.time)
-        memory = MemoryStore(vectors, embedder, time.time, audit)
-        stack.push_async_callback(memory.close)
-        client = SafeClient(settings.fetch_allow_hosts)
-        stack.push_async_callback(client.aclose)
-        connectors = installed.add_connectors(build_connectors(settings, client), client)
-        library = build_library(settings, store, vectors, embedder, client, audit, connectors)
-        builtins = builtin_tools(settings, memory, library)
-        stack.push_async_callback(builtins.aclose)
-        registry = ToolRegistry()
-        jobs = IngestJobs(JobStore(build_statements(store), time.time), library, settings.readable_roots)
-        stack.push_async_callback(jobs.aclose)
-        stack.push_async_callback((ephemeral := build_ttl_store(settings)).aclose)
-        builder = build_pipeline_builder(settings, store, library, jobs, ephemeral, audit)
-        registry.register(
-            *builtins.tools,
-            *build_pipeline_tools(builder),
-            *make_schedule_tools(lambda: gateway.schedules.service),
+        context = await open_context(settings, stack, storage, recover=recover)
+        loaded = load_rooms_and_skills(context, skip_broken=skip_broken_rooms)
+        documents = build_documents(context)
+        builder = build_pipeline_builder(context, documents)
+        # Tools may start runs and runs call tools: the tools ask for the services when they are called.
+        tools = build_tools(
+            context,
+            loaded.rooms,
+            documents,
+            builder,
+            lambda: gateway.schedules.service,
+            with_foreign=foreign != "ignored",
         )
-        installed.add_tools(registry)
-        servers = (
-            _build_servers(settings, registry, store, audit, rooms, client, stack) if foreign != "ignored" else None
-        )
-        models = await _open_models(settings, stack)
-        metrics, worker, languages = Metrics(), worker_name(), LanguageDetector()
-        dispatch = await build_dispatch(settings, store, rooms, skills, metrics, audit, worker, stack, recover=recover)
-        keys = KeyStore(build_statements(store), time.time, audit)
-        room_editor = add_room_editor(
-            settings,
-            rooms,
-            registry,
-            skills,
-            extensions,
-            keys,
-            audit,
-            servers,
-            room_store,
-            required=list_required_rooms(settings),
-        )
-        generated = await add_generated_tools(
-            settings, build_statements(store), registry, rooms, builtins.roots, client, audit, keys, stack
-        )
-        studio = add_studio(
-            settings, room_editor, registry, skills, library, keys, build_statements(store), audit, servers
-        )
-        recipes = add_recipes(build_statements(store), registry, skills, lambda: service)
+        models = await open_models(context)
+        dispatch = await build_dispatch(context, loaded)
+        studio = await build_studio(context, loaded, tools, documents.library)
+        recipes = add_recipes(context, tools.registry, loaded.skills, lambda: gateway.service)
         # Without foreign servers the names of their tools are unknown.
-        check_rooms_at_start(() if foreign == "ignored" or skip_broken_rooms else rooms, room_editor.live.registries)
-        rate_limiter = _open_rate_limiter(settings, stack)
-        run_concurrency = MeteredRunConcurrency(rate_limiter)
-        quotas = KeyQuotas(keys, KeyBudgets(keys, build_statements(store), time.time), rate_limiter=rate_limiter)
-        usage = await stack.enter_async_context(_record_usage(store, recover=recover))
-        webhooks, authenticator = (
-            build_webhooks(settings, build_statements(store), client, lambda: service),
-            _build_authenticator(settings, keys, quotas, rate_limiter),
+        is_unchecked = foreign == "ignored" or skip_broken_rooms
+        check_rooms_at_start(() if is_unchecked else loaded.rooms, studio.room_editor.live.registries)
+        access = await build_access(context)
+        webhooks = build_webhooks(context, lambda: gateway.service)
+        engine = build_engine(
+            context, loaded.skills, documents, builder, tools, models, access, recipes.store, webhooks
         )
-        engine = Engine(
-            settings,
-            store.journal,
-            store.conversations,
-            models,
-            registry,
-            skills,
-            memory,
-            languages,
-            subagents=build_subagent_runner(settings, library, client, languages, builder.find_source, connectors),
-            observers=(
-                metrics.observe_event,
-                log_run,
-                run_concurrency.observe_event,
-                usage.observe_event,
-                webhooks.observe_event,
-                *_build_trace_observers(settings, stack),
-            ),
-            quota_reservations=quotas,
-            extensions=extensions,
-            recipes=recipes.store,
-            ground=GroundSources(builtins.walk_files, library.list_collections, lambda: _list_instructions(servers)),
-        )
-        service = _build_agent_service(engine, rooms, audit, quotas, run_concurrency, worker, dispatch)
-        tasks = _open_tasks(settings, store, service, stack)
-        conversations = build_conversations(settings, builder, service, models, follows=recover)
-        stack.push_async_callback(conversations.aclose)
-        intake = RunIntake(service, tasks, conversations, webhooks)
+        service = build_agent_service(context, engine, loaded.rooms, access, dispatch)
+        intakes = build_intakes(context, service, builder, models, webhooks)
+        statements, ledger = context.statements, access.usage.ledger
         gateway = Stepgate(
-            settings,
-            service,
-            intake,
-            rooms,
-            skills,
-            registry,
-            store.journal,
-            models,
-            servers,
-            memory,
-            library,
-            build_corpus_indexer(settings, store, vectors, embedder),
-            tasks,
-            metrics,
-            keys,
-            authenticator,
-            IdempotencyStore(build_statements(store)),
-            jobs,
-            conversations,
-            audit,
-            SessionStore(build_statements(store)),
-            ClientConversations(build_statements(store), time.time),
-            OwnerDeletion(
-                build_statements(store), service, library, memory, builder.messages, audit, CACHE_SECONDS, room_editor
-            ),
-            embedder,
-            installed.list_all(),
-            room_editor,
-            quotas,
-            generated,
-            studio,
-            recipes,
-            usage.ledger,
-            dispatch,
-            build_schedules(
-                settings,
-                build_statements(store),
+            settings=settings,
+            service=service,
+            intake=intakes.intake,
+            rooms=loaded.rooms,
+            skills=loaded.skills,
+            registry=tools.registry,
+            journal=context.store.journal,
+            models=models,
+            foreign=tools.foreign,
+            memory=documents.memory,
+            library=documents.library,
+            corpus=documents.corpus,
+            tasks=intakes.tasks,
+            metrics=context.metrics,
+            keys=context.keys,
+            authenticator=access.authenticator,
+            idempotency=IdempotencyStore(statements),
+            jobs=documents.jobs,
+            conversations=intakes.conversations,
+            audit=context.audit,
+            sessions=SessionStore(statements),
+            client_conversations=ClientConversations(statements, time.time),
+            owners=OwnerDeletion(
+                statements,
                 service,
-                tasks,
-                intake,
-                webhooks,
-                keys,
-                authenticator,
-                metrics.count_ticks,
+                documents.library,
+                documents.memory,
+                builder.messages,
+                context.audit,
+                CACHE_SECONDS,
+                studio.room_editor,
             ),
-            RunRetention(
-                build_statements(store),
-                usage.ledger,
-                audit,
+            embedder=documents.embedder,
+            extensions=context.installed.list_all(),
+            room_editor=studio.room_editor,
+            quotas=access.quotas,
+            generated_tools=studio.generated_tools,
+            studio=studio,
+            recipes=recipes,
+            usage=ledger,
+            dispatch=dispatch,
+            schedules=build_schedules(context, service, intakes, webhooks, access.authenticator),
+            retention=RunRetention(
+                statements,
+                ledger,
+                context.audit,
                 settings.keep_days,
-                worker_name(),
-                count_pruned=metrics.count_pruned_runs,
+                context.worker,
+                count_pruned=context.metrics.count_pruned_runs,
             ),
         )
-        if servers is not None:
-            await (servers.start() if foreign == "started" else servers.restore_cached_tools())
+        if tools.foreign is not None:
+            await (tools.foreign.start() if foreign == "started" else tools.foreign.restore_cached_tools())
         # At the end no tick begins a run any more, then runs are drained, then the webhooks of their ends are sent.
         async with (
             gateway.schedules.send_webhooks(active=recover),
-            _run_background_work(gateway, run_concurrency, recover=recover),
+            _run_background_work(gateway, access.run_concurrency, recover=recover),
             gateway.schedules.start_ticks(active=recover),
         ):
             yield gateway
-
-
-def _open_rate_limiter(settings: Settings, stack: AsyncExitStack) -> RateLimiter:
-    """Returns the rate limiter, which `stack` closes."""
-    rate_limiter = build_rate_limiter(settings)
-    stack.push_async_callback(rate_limiter.aclose)
-    return rate_limiter
-
-
-def _open_tasks(settings: Settings, store: "Storage", service: AgentService[Run], stack: AsyncExitStack) -> TaskService:
-    """Returns the tasks, which `stack` closes."""
-    tasks = TaskService(build_task_store(store), service, room=settings.task_room, clock=time.time)
-    stack.push_async_callback(tasks.aclose)
-    return tasks
-
-
-async def _open_models(settings: Settings, stack: AsyncExitStack) -> ModelTiers:
-    """Returns the configured models, which `stack` closes."""
-    models = await build_models(settings)
-    if models.client is not None:
-        stack.push_async_callback(models.client.aclose)
-    return models
-
-
-@asynccontextmanager
-async def _record_usage(store: "Storage", *, recover: bool) -> AsyncIterator[UsageRecorder]:
-    """Records the usage of ended runs while entered."""
-    recorder = UsageRecorder(UsageLedger(build_statements(store), time.time))
-    async with recorder.run(catches_up=recover):
-        yield recorder
 
 
 @asynccontextmanager
@@ -392,97 +265,3 @@ async def _forget_old_runs(gateway: Stepgate, *, recover: bool) -> None:
     """Deletes what is older than `AGENT_KEEP_DAYS`, unless this process runs only one command."""
     if recover:
         await gateway.retention.run()
-
-
-def _build_authenticator(
-    settings: Settings, keys: KeyStore, quotas: KeyQuotas, rate_limiter: RateLimiter
-) -> Authenticator:
-    return Authenticator(
-        keys,
-        requires_key=is_key_required(settings),
-        max_streams=settings.max_open_streams,
-        token_verifier=build_token_verifier(settings),
-        token_rates=quotas.token_rates,
-        rate_limiter=rate_limiter,
-    )
-
-
-def _build_trace_observers(settings: Settings, stack: AsyncExitStack) -> tuple[Observer, ...]:
-    """Returns the observer that exports OpenTelemetry spans, if an endpoint is set. Raises `ConfigError` without the
-    extra.
-    """
-    if settings.otel_endpoint is None:
-        return ()
-    made = build_tracer_provider(settings.otel_endpoint)
-    stack.callback(made.shutdown)
-    return (RunTraces(made.get_tracer("stepgate"), content=settings.otel_content).observe_event,)
-
-
-def _build_servers(
-    settings: Settings,
-    registry: ToolRegistry,
-    store: "Storage",
-    audit: AuditLog,
-    rooms: Rooms,
-    client: SafeClient,
-    stack: AsyncExitStack,
-) -> ForeignServers:
-    """Returns the foreign MCP servers, which `stack` closes."""
-    servers = build_foreign_servers(settings, registry, build_statements(store), audit, rooms, client)
-    stack.push_async_callback(servers.aclose)
-    return servers
-
-
-def _list_instructions(foreign: ForeignServers | None) -> Mapping[str, str]:
-    """Returns what the foreign servers say about their use, by name."""
-    return {name: server.instructions for name, server in foreign.servers.items()} if foreign is not None else {}
-
-
-def _choose_workflow_driver(settings: Settings) -> Callable[[Run], Awaitable[None]]:
-    """Returns the function that drives a run through its stages. Raises `ConfigError` if LangGraph is set but not
-    installed.
-    """
-    return build_langgraph_driver() if settings.workflow == "langgraph" else drive
-
-
-def _build_agent_service(
-    engine: Engine,
-    rooms: Rooms,
-    audit: AuditLog,
-    quotas: KeyQuotas,
-    run_concurrency: MeteredRunConcurrency,
-    worker: str,
-    dispatch: Dispatch,
-) -> AgentService[Run]:
-    settings = engine.settings
-
-    secrets = settings.list_secrets()
-
-    def validate(request: AgentRequest, room: Room) -> None:
-        validate_request(request, room, engine.registry, engine.skills, settings)
-
-    def remove_secrets(request: AgentRequest) -> AgentRequest:
-        return redact_request(request, secrets)
-
-    async def check_quota(key: str, request: AgentRequest, room: Room) -> None:
-        if engine.models.is_configured:
-            await quotas.check_token_rate(key, estimate_first_call_tokens(request, room, settings.llm_max_tokens))
-
-    service = AgentService(
-        engine.journal,
-        RunExecutor(engine, worker, _choose_workflow_driver(settings)),
-        rooms,
-        validate,
-        worker=worker,
-        limits=ServiceLimits(settings.max_concurrent_runs, settings.max_queued_runs, settings.lease_seconds),
-        audit=audit,
-        redact_request=remove_secrets,
-        check_quota=check_quota,
-        run_concurrency=run_concurrency,
-        progress=engine.progress,
-        client_requests=engine.client_requests,
-        queue=dispatch.queue,
-    )
-    if isinstance(service.worker, QueueRunWorker):
-        dispatch.dispatcher.register(RUN_JOB, service.worker.execute_job)
-    return service

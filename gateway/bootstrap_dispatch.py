@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Callable
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -14,9 +13,9 @@ from agent.dispatch.queue_state import QueueState
 from agent.rooms import Rooms
 from agent.runs.run_worker import is_dead_worker
 from agent.skills import SkillLibrary
-from agent.storage.audit import AuditLog
-from gateway.bootstrap_database import Storage, build_statements, check_queue_settings
-from gateway.observe.metrics import Metrics
+from gateway.bootstrap_context import BuildContext
+from gateway.bootstrap_database import check_queue_settings
+from gateway.bootstrap_rooms import LoadedRooms
 from gateway.observe.queue_gauges import QueueGauges
 
 if TYPE_CHECKING:
@@ -34,28 +33,17 @@ class Dispatch:
     state: QueueState | None = None
 
 
-async def build_dispatch(
-    settings: Settings,
-    store: Storage,
-    rooms: Rooms,
-    skills: SkillLibrary,
-    metrics: Metrics,
-    audit: AuditLog,
-    name: str,
-    stack: AsyncExitStack,
-    *,
-    recover: bool,
-) -> Dispatch:
-    """Returns the dispatch that AGENT_DISPATCH chooses, which `stack` closes. Without `recover` this process takes no
-    jobs from others.
+async def build_dispatch(context: BuildContext, loaded: LoadedRooms) -> Dispatch:
+    """Returns the dispatch that AGENT_DISPATCH chooses. A command takes no jobs from others.
 
-    `name` is the process's name in the journal. Raises `ConfigError` where the queue cannot be used, and `StoreError`.
+    Raises `ConfigError` where the queue cannot be used, and `StoreError`.
     """
+    settings, name, metrics = context.settings, context.worker, context.metrics
     if settings.dispatch == "local":
         local = LocalDispatcher()
-        stack.push_async_callback(local.aclose)
+        context.stack.push_async_callback(local.aclose)
         return Dispatch(local)
-    postgres = check_queue_settings(settings, store)
+    postgres = check_queue_settings(settings, context.store)
     database = postgres.database
     from agent.dispatch.queue import QueueDispatcher, QueueOptions  # noqa: PLC0415 - its extra may not be installed
     from agent.dispatch.queue_schema import apply_queue_schema  # noqa: PLC0415 - likewise
@@ -64,7 +52,7 @@ async def build_dispatch(
     await apply_queue_schema(database)
     options = QueueOptions(
         name,
-        compute_digest(settings, rooms, skills),
+        compute_digest(settings, loaded.rooms, loaded.skills),
         tuple(root.resolve() for root in settings.readable_roots),
         lanes=cast("tuple[Lane, ...]", settings.queue_lanes),
         slots=settings.queue_slots,
@@ -72,7 +60,7 @@ async def build_dispatch(
     )
     dispatcher = QueueDispatcher(database, options)
     postgres.journal.jobs = dispatcher.runs
-    stack.push_async_callback(dispatcher.aclose)
+    context.stack.push_async_callback(dispatcher.aclose)
     sweeper = QueueSweeper(
         dispatcher,
         database,
@@ -80,9 +68,9 @@ async def build_dispatch(
         count=metrics.count_queue_event,
         adopt_s=settings.queue_adopt_seconds,
     )
-    if recover:
+    if context.recover:
         dispatcher.add_background(sweeper.run)
-    state = QueueState(build_statements(store), audit)
+    state = QueueState(context.statements, context.audit)
     runs = _SharedRuns(dispatcher, metrics.count_queue_event)
     return Dispatch(dispatcher, runs, QueueGauges(metrics.registry, state), state)
 

@@ -13,11 +13,20 @@ from agent.llm.prices import Prices
 from agent.llm.retrying import RetryingClient
 from agent.llm.sdk import LiteLLMClient
 from agent.llm.tiers import ModelTiers
+from gateway.bootstrap_context import BuildContext
 
 if TYPE_CHECKING:
     from agent.llm.http import HttpModelClient
 
 log = logging.getLogger(__name__)
+
+
+async def open_models(context: BuildContext) -> ModelTiers:
+    """Returns the configured models, which the end of the gateway closes. Raises `ConfigError`."""
+    models = await build_models(context.settings)
+    if models.client is not None:
+        context.stack.push_async_callback(models.client.aclose)
+    return models
 
 
 async def build_models(settings: Settings) -> ModelTiers:

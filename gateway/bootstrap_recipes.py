@@ -8,19 +8,19 @@ from agent.run_context.run import Run
 from agent.runs.recipe_maker import RecipeMaker
 from agent.runs.service import AgentService
 from agent.skills import SkillLibrary
-from agent.storage.sql import SqlClient
 from agent.tools import ToolRegistry
+from gateway.bootstrap_context import BuildContext
 from mcp_tools.builtin.recipes import make_recipe_tools
 
 
 def add_recipes(
-    statements: SqlClient, registry: ToolRegistry, skills: SkillLibrary, get_service: Callable[[], AgentService[Run]]
+    context: BuildContext, registry: ToolRegistry, skills: SkillLibrary, get_service: Callable[[], AgentService[Run]]
 ) -> RecipeMaker:
     """Returns the maker of recipes and registers its tools. `get_service` is called when a recipe is made."""
 
     def list_taken_names() -> list[str]:
         return [*(skill.name for skill in skills), *(spec.name for spec in registry.list_specs())]
 
-    maker = RecipeMaker(RecipeStore(statements, time.time), get_service, list_taken_names)
+    maker = RecipeMaker(RecipeStore(context.statements, time.time), get_service, list_taken_names)
     registry.register(*make_recipe_tools(maker))
     return maker

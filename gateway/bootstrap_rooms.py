@@ -1,38 +1,92 @@
-"""The rooms' part of the composition root: rooms and skills from their folders."""
+"""The rooms' part of the composition root: rooms from their store, and skills from their folders."""
 
 import logging
-from contextlib import AsyncExitStack
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from agent.core.errors import ConfigError
 from agent.core.settings import Settings
-from agent.rooms import Rooms
+from agent.rooms import Rooms, load_rooms
 from agent.skills import SkillLibrary, list_skill_roots
+from agent.studio.room_files import FileRoomStore
 from agent.studio.room_store import RoomStore
-from gateway.bootstrap_studio import build_room_store, load_configured_rooms
+from gateway.bootstrap_context import BuildContext
+from gateway.bootstrap_pipeline_builder import allow_room_without_model
 from gateway.packaged_files import PACKAGE_ROOT, SHIPPED_VIEWS
 from mcp_tools.server.views import check_rooms, load_configured_views
+
+SHIPPED_ROOMS = PACKAGE_ROOT / "config" / "rooms"
 
 log = logging.getLogger(__name__)
 
 
-def load_rooms_and_skills(
-    settings: Settings, stack: AsyncExitStack, *, skip_broken: bool = False
-) -> tuple[RoomStore, Rooms, SkillLibrary]:
-    """Loads the rooms from their store, which `stack` closes, and the skills.
+@dataclass(frozen=True, slots=True)
+class LoadedRooms:
+    """The rooms as they are at the start, the operator's store of them, and the skills."""
+
+    store: RoomStore
+    rooms: Rooms
+    skills: SkillLibrary
+
+
+def load_rooms_and_skills(context: BuildContext, *, skip_broken: bool) -> LoadedRooms:
+    """Loads the rooms from their store, and the skills.
 
     Raises `ConfigError` for a room that cannot be read, and for an unknown room of tasks or of an MCP view. What rooms
     name is checked later, when the tools are there.
 
     With `skip_broken` the faults of rooms are left to the editor, which reports them.
     """
+    settings = context.settings
     store = build_room_store(settings)
-    stack.callback(store.close)
-    rooms = load_configured_rooms(settings, store, _log_skipped if skip_broken else None)
+    context.stack.callback(store.close)
+    rooms = _load_configured_rooms(settings, store, _log_skipped if skip_broken else None)
     if settings.task_room not in (known := [room.id for room in rooms]):
         raise ConfigError(f"AGENT_TASK_ROOM: there is no room {settings.task_room!r}; known rooms: {', '.join(known)}")
     check_rooms(load_configured_views(settings, SHIPPED_VIEWS).values(), rooms)
-    return store, rooms, _load_skills(settings)
+    return LoadedRooms(store, rooms, _load_skills(settings))
+
+
+def build_room_store(settings: Settings) -> RoomStore:
+    """Returns the store of the operator's rooms. Raises `ConfigError` if it needs a database that is not set."""
+    if settings.room_store == "files":
+        return FileRoomStore(settings.rooms_path, settings.data_dir / "managed_rooms.json")
+    if settings.database_url is None:
+        raise ConfigError("AGENT_ROOM_STORE: set AGENT_DATABASE_URL to keep rooms in the database, or choose `files`")
+    from agent.studio.room_database import PostgresRoomStore  # noqa: PLC0415 - its driver is not needed for files
+
+    return PostgresRoomStore(settings.database_url.get_secret_value())
+
+
+def _load_configured_rooms(
+    settings: Settings, store: RoomStore, report_fault: Callable[[ConfigError], None] | None
+) -> Rooms:
+    """Returns the rooms as they are at the start. Raises `ConfigError` for a broken room, unless faults are
+    reported, and `StoreError`.
+    """
+    is_in_files = settings.room_store == "files"
+    if settings.rooms_dir is not None and not settings.rooms_dir.is_dir():
+        raise ConfigError(f"AGENT_ROOMS_DIR: {settings.rooms_dir} is not a folder")
+    rooms = load_rooms(
+        SHIPPED_ROOMS,
+        *([settings.rooms_path] if is_in_files and settings.rooms_path.is_dir() else []),
+        default=settings.default_room,
+        texts={} if is_in_files else _read_texts(store),
+        guard_input=get_default_guards(settings)["guard_input"],
+        guard_output=get_default_guards(settings)["guard_output"],
+        report_fault=report_fault,
+    )
+    rooms.replace([allow_room_without_model(room, settings) for room in rooms])
+    return rooms
+
+
+def get_default_guards(settings: Settings) -> dict[str, dict[str, str]]:
+    """Returns what rooms do with findings in prompts and answers if their file does not say so."""
+    return {
+        "guard_input": {"injection": settings.guard_injection, "pii": settings.guard_pii},
+        "guard_output": {"pii": settings.guard_answer_pii},
+    }
 
 
 def list_required_rooms(settings: Settings) -> list[str]:
@@ -52,3 +106,9 @@ def _load_skills(settings: Settings) -> SkillLibrary:
     for diagnostic in skills.diagnostics:
         log.warning("%s", diagnostic)
     return skills
+
+
+def _read_texts(store: RoomStore) -> dict[str, str]:
+    """Returns the texts of a store by id. Raises `StoreError`."""
+    stored = [store.read(room_id) for room_id in sorted(store.list_stamps() or ())]
+    return {room.room_id: room.data.decode("utf-8", "replace") for room in stored if room is not None}

@@ -5,22 +5,18 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from agent.core.settings import Settings
-from agent.net import SafeClient
 from agent.run_context.run import Run
-from agent.runs.run_intake import RunIntake
 from agent.runs.service import AgentService
-from agent.runs.tasks import TaskService
 from agent.schedules.service import ScheduleService
 from agent.schedules.ticker import ScheduleTicker
-from agent.storage.api_keys import KeyStore
 from agent.storage.credentials import Credentials
-from agent.storage.schedule_store import ScheduleStore, TickOutcome
-from agent.storage.sql import SqlClient
+from agent.storage.schedule_store import ScheduleStore
 from agent.storage.webhook_outbox import WebhookOutbox
 from agent.webhooks.sender import WebhookSender
 from gateway.auth.authentication import Authenticator
 from gateway.auth.schedule_callers import ScheduleCallers
+from gateway.bootstrap_context import BuildContext
+from gateway.bootstrap_runs import Intakes
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +51,12 @@ class Schedules:
             yield
 
 
-def build_webhooks(
-    settings: Settings, statements: SqlClient, client: SafeClient, get_service: Callable[[], AgentService[Run]]
-) -> WebhookSender:
+def build_webhooks(context: BuildContext, get_service: Callable[[], AgentService[Run]]) -> WebhookSender:
     """Returns the sender of webhooks. `get_service` is called when one is sent."""
+    settings = context.settings
     return WebhookSender(
-        WebhookOutbox(statements, time.time),
-        client,
+        WebhookOutbox(context.statements, time.time),
+        context.client,
         Credentials(settings.credentials_file),
         get_service,
         run_url=settings.browser_url or "",
@@ -70,20 +65,17 @@ def build_webhooks(
 
 
 def build_schedules(
-    settings: Settings,
-    statements: SqlClient,
+    context: BuildContext,
     service: AgentService[Run],
-    tasks: TaskService,
-    intake: RunIntake,
+    intakes: Intakes,
     webhooks: WebhookSender,
-    keys: KeyStore,
     authenticator: Authenticator,
-    count_ticks: Callable[[TickOutcome, int], None],
 ) -> Schedules:
     """Returns the schedules of the gateway."""
-    store = ScheduleStore(statements, time.time)
-    callers = ScheduleCallers(keys, authenticator)
-    ticker = ScheduleTicker(store, service, tasks, intake, callers.authorize, count=count_ticks)
+    settings, tasks, intake = context.settings, intakes.tasks, intakes.intake
+    store = ScheduleStore(context.statements, time.time)
+    callers = ScheduleCallers(context.keys, authenticator)
+    ticker = ScheduleTicker(store, service, tasks, intake, callers.authorize, count=context.metrics.count_ticks)
     made = ScheduleService(
         store,
         service,

@@ -1,164 +1,101 @@
-"""The studio's part of the composition root: the rooms as they are served, and who may change them."""
+"""The studio's part of the composition root: what people and programs make in a running gateway, and who may."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agent.core.errors import ConfigError, NotFoundError, ToolDeniedError
+from agent.core.errors import NotFoundError, ToolDeniedError
 from agent.core.models import LOCAL_OWNER, Room
-from agent.core.settings import Settings
 from agent.execution.gates import GATES
 from agent.ingest.collections import Library
-from agent.rooms import Rooms, load_rooms, parse_room
-from agent.run_context.extensions import Extensions
-from agent.skills import SkillLibrary
+from agent.rooms import parse_room
 from agent.storage.api_keys import KeyStore
-from agent.storage.audit import AuditLog
 from agent.storage.credentials import Credentials
-from agent.storage.sql import SqlClient
+from agent.studio.generated_tools.service import GeneratedTools
 from agent.studio.graph_builder import GraphBuilder, GraphSources
 from agent.studio.live_rooms import LiveRooms
 from agent.studio.prompt_library import PromptLibrary
 from agent.studio.room_checks import RoomRegistries
 from agent.studio.room_editor import Editor, RoomEditor
-from agent.studio.room_files import FileRoomStore
-from agent.studio.room_store import RoomStore
 from agent.studio.secret_names import SecretNames
-from agent.tools import ToolContext, ToolRegistry
+from agent.tools import ToolContext
+from gateway.bootstrap_context import BuildContext
+from gateway.bootstrap_generated_tools import add_generated_tools
 from gateway.bootstrap_pipeline_builder import allow_room_without_model
-from gateway.foreign_servers import ForeignServers
-from gateway.packaged_files import PACKAGE_ROOT
+from gateway.bootstrap_rooms import SHIPPED_ROOMS, LoadedRooms, get_default_guards, list_required_rooms
+from gateway.bootstrap_tools import Tools
 from mcp_tools.builtin.entity_graph import make_graph_tools
 from mcp_tools.builtin.mcp_servers import make_server_tools
 from mcp_tools.builtin.prompts import make_prompt_tools
 from mcp_tools.builtin.rooms import AuthorizeEditor, make_room_tools
 from mcp_tools.builtin.secrets import ListSecretsTool
 
-SHIPPED_ROOMS = PACKAGE_ROOT / "config" / "rooms"
-
-
-def build_room_store(settings: Settings) -> RoomStore:
-    """Returns the store of the operator's rooms. Raises `ConfigError` if it needs a database that is not set."""
-    if settings.room_store == "files":
-        return FileRoomStore(settings.rooms_path, settings.data_dir / "managed_rooms.json")
-    if settings.database_url is None:
-        raise ConfigError("AGENT_ROOM_STORE: set AGENT_DATABASE_URL to keep rooms in the database, or choose `files`")
-    from agent.studio.room_database import PostgresRoomStore  # noqa: PLC0415 - its driver is not needed for files
-
-    return PostgresRoomStore(settings.database_url.get_secret_value())
-
-
-def load_configured_rooms(
-    settings: Settings, store: RoomStore, report_fault: Callable[[ConfigError], None] | None
-) -> Rooms:
-    """Returns the rooms as they are at the start. Raises `ConfigError` for a broken room, unless faults are
-    reported, and `StoreError`.
-    """
-    is_in_files = settings.room_store == "files"
-    if settings.rooms_dir is not None and not settings.rooms_dir.is_dir():
-        raise ConfigError(f"AGENT_ROOMS_DIR: {settings.rooms_dir} is not a folder")
-    rooms = load_rooms(
-        SHIPPED_ROOMS,
-        *([settings.rooms_path] if is_in_files and settings.rooms_path.is_dir() else []),
-        default=settings.default_room,
-        texts={} if is_in_files else _read_texts(store),
-        guard_input=_default_guards(settings)["guard_input"],
-        guard_output=_default_guards(settings)["guard_output"],
-        report_fault=report_fault,
-    )
-    rooms.replace([allow_room_without_model(room, settings) for room in rooms])
-    return rooms
-
 
 @dataclass(frozen=True, slots=True)
 class Studio:
-    """What people and programs make in a running gateway, beside rooms."""
+    """What people and programs make in a running gateway."""
 
+    room_editor: RoomEditor
+    generated_tools: GeneratedTools
     prompts: PromptLibrary
     graphs: GraphBuilder
     secrets: SecretNames
 
 
-def add_studio(
-    settings: Settings,
-    editor: RoomEditor,
-    registry: ToolRegistry,
-    skills: SkillLibrary,
-    library: Library,
-    keys: KeyStore,
-    statements: SqlClient,
-    audit: AuditLog,
-    foreign: ForeignServers | None,
-) -> Studio:
-    """Returns the prompt library, the graph and the names of secrets, and registers their tools."""
-    rooms = editor.live.rooms
-    prompts = PromptLibrary(statements, audit)
+async def build_studio(context: BuildContext, loaded: LoadedRooms, tools: Tools, library: Library) -> Studio:
+    """Returns the studio and registers its tools."""
+    settings, registry, rooms = context.settings, tools.registry, loaded.rooms
+    authorize = build_room_authorizer(context.keys)
+    editor = _build_room_editor(context, loaded, tools)
+    registry.register(*make_room_tools(editor, authorize))
+    generated = await add_generated_tools(context, tools, rooms, authorize)
+    prompts = PromptLibrary(context.statements, context.audit)
 
     def list_servers(owner: str) -> Mapping[str, str]:
         visible = {room.id for room in rooms.list_visible(owner)}
-        servers = foreign.servers.items() if foreign is not None else ()
+        servers = tools.foreign.servers.items() if tools.foreign is not None else ()
         return {
             name: server.status
             for name, server in servers
             if server.config.room is None or server.config.room in visible
         }
 
-    studio = Studio(
-        prompts,
-        GraphBuilder(GraphSources(rooms, registry, skills, prompts, library.list_collections, list_servers)),
-        SecretNames(settings.list_secret_settings(), Credentials(settings.credentials_file), lambda: rooms),
-    )
-    authorize = build_room_authorizer(keys)
+    graphs = GraphBuilder(GraphSources(rooms, registry, loaded.skills, prompts, library.list_collections, list_servers))
+    secrets = SecretNames(settings.list_secret_settings(), Credentials(settings.credentials_file), lambda: rooms)
     registry.register(
-        *make_graph_tools(studio.graphs),
+        *make_graph_tools(graphs),
         *make_prompt_tools(prompts, editor, authorize),
-        ListSecretsTool(studio.secrets, authorize),
-        *make_server_tools(editor, registry, authorize, foreign),
+        ListSecretsTool(secrets, authorize),
+        *make_server_tools(editor, registry, authorize, tools.foreign),
     )
-    return studio
+    return Studio(editor, generated, prompts, graphs, secrets)
 
 
-def add_room_editor(
-    settings: Settings,
-    rooms: Rooms,
-    registry: ToolRegistry,
-    skills: SkillLibrary,
-    extensions: Extensions,
-    keys: KeyStore,
-    audit: AuditLog,
-    foreign: ForeignServers | None,
-    store: RoomStore,
-    *,
-    required: Sequence[str],
-) -> RoomEditor:
-    """Returns the editor of `rooms`, which changes them while the gateway runs, and registers its tools.
-
-    `foreign` are the foreign MCP servers, None if they are unknown. `required` are the rooms that settings name.
-    """
+def _build_room_editor(context: BuildContext, loaded: LoadedRooms, tools: Tools) -> RoomEditor:
+    """Returns the editor of the rooms, which changes them while the gateway runs."""
+    settings, registry, skills, foreign = context.settings, tools.registry, loaded.skills, tools.foreign
 
     def read(text: str, room_id: str) -> Room:
-        return allow_room_without_model(parse_room(text, room_id, _default_guards(settings)), settings)
+        return allow_room_without_model(parse_room(text, room_id, get_default_guards(settings)), settings)
 
     texts = {path.stem: path.read_text("utf-8") for path in sorted(SHIPPED_ROOMS.glob("*.yaml"))}
     registries = RoomRegistries(
         tools=lambda: {spec.name for spec in registry.list_specs()},
         skills=lambda: [skill.name for skill in skills],
-        gates=lambda: (*GATES, *extensions.gates),
-        topics=lambda: (*extensions.topics,),
+        gates=lambda: (*GATES, *context.extensions.gates),
+        topics=lambda: (*context.extensions.topics,),
         has_skill=lambda name: name in skills,
         server_prefixes=lambda: None if foreign is None else foreign.list_tool_prefixes(),
     )
     live = LiveRooms(
-        rooms,
+        loaded.rooms,
         [read(text, room_id) for room_id, text in texts.items()],
         texts,
-        store,
+        loaded.store,
         read,
         registries,
-        required=required,
+        required=list_required_rooms(settings),
     )
-    editor = RoomEditor(live, audit)
-    registry.register(*make_room_tools(editor, build_room_authorizer(keys)))
-    return editor
+    return RoomEditor(live, context.audit)
 
 
 def build_room_authorizer(keys: KeyStore) -> AuthorizeEditor:
@@ -178,17 +115,3 @@ def build_room_authorizer(keys: KeyStore) -> AuthorizeEditor:
         return Editor(key.owner, f"{key.owner} (key {key.id}, run {context.run_id})", may_connect=False)
 
     return authorize
-
-
-def _read_texts(store: RoomStore) -> dict[str, str]:
-    """Returns the texts of a store by id. Raises `StoreError`."""
-    stored = [store.read(room_id) for room_id in sorted(store.list_stamps() or ())]
-    return {room.room_id: room.data.decode("utf-8", "replace") for room in stored if room is not None}
-
-
-def _default_guards(settings: Settings) -> dict[str, dict[str, str]]:
-    """Returns what rooms do with findings in prompts and answers if their file does not say so."""
-    return {
-        "guard_input": {"injection": settings.guard_injection, "pii": settings.guard_pii},
-        "guard_output": {"pii": settings.guard_answer_pii},
-    }

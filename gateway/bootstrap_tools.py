@@ -1,105 +1,60 @@
-"""The generated tools' part of the composition root."""
+"""The tools' part of the composition root: the registry with our own tools, those of packages, and foreign servers."""
 
-import asyncio
-import os
-import stat
-import time
-from collections.abc import Collection
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from agent.core.errors import ToolInputError
-from agent.core.principal import Principal
-from agent.core.settings import Settings
-from agent.net import SafeClient
+from agent.pipeline_builder.builder import PipelineBuilder
 from agent.rooms import Rooms
-from agent.sandbox.client import Sandbox
-from agent.sandbox.interpreter import InterpreterPool, find_missing_interpreter
-from agent.sandbox.limits import SandboxLimits
-from agent.sandbox.probe import find_missing_feature
-from agent.storage.api_keys import KeyStore
-from agent.storage.audit import AuditLog
-from agent.storage.sql import SqlClient
-from agent.studio.generated_tools.host_functions import HostFunctions, ReadFile
-from agent.studio.generated_tools.service import GeneratedTools
-from agent.studio.generated_tools.tool_runner import ToolRunner
-from agent.studio.generated_tools.version_store import ToolVersionStore
-from agent.tools import ToolContext, ToolRegistry
-from gateway.bootstrap_studio import build_room_authorizer
-from mcp_tools.builtin.file_roots import FileRoots
-from mcp_tools.builtin.generated_tools import AuthorizeToolMaker, make_generated_tool_tools
+from agent.schedules.service import ScheduleService
+from agent.tools import ToolRegistry
+from gateway.bootstrap_context import BuildContext
+from gateway.bootstrap_documents import Documents
+from gateway.bootstrap_pipeline_builder import build_pipeline_tools
+from gateway.foreign_servers import ForeignServers, build_foreign_servers
+from mcp_tools.builtin import Builtins, builtin_tools
+from mcp_tools.builtin.schedules import make_schedule_tools
 
-MAX_FILE_BYTES = 2 * 2**20
-"""The largest file that a generated tool reads."""
+if TYPE_CHECKING:
+    from mcp_tools.client.hub import McpServer
 
 
-async def add_generated_tools(
-    settings: Settings,
-    statements: SqlClient,
-    registry: ToolRegistry,
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The tools of the gateway. The studio and the recipes add theirs to the registry later."""
+
+    registry: ToolRegistry
+    builtins: Builtins
+    foreign: ForeignServers | None
+    """Foreign MCP servers, not yet started; None if they are left out."""
+
+    def list_instructions(self) -> Mapping[str, str]:
+        """Returns what the foreign servers say about their use, by name."""
+        servers: Mapping[str, McpServer] = self.foreign.servers if self.foreign is not None else {}
+        return {name: server.instructions for name, server in servers.items()}
+
+
+def build_tools(
+    context: BuildContext,
     rooms: Rooms,
-    roots: FileRoots,
-    client: SafeClient,
-    audit: AuditLog,
-    keys: KeyStore,
-    stack: AsyncExitStack,
-) -> GeneratedTools:
-    """Returns the service of generated tools, which `stack` closes, and registers the tools that are in use."""
+    documents: Documents,
+    builder: PipelineBuilder,
+    get_schedules: Callable[[], ScheduleService],
+    *,
+    with_foreign: bool,
+) -> Tools:
+    """Returns the tools. `get_schedules` is called when a tool for schedules is."""
+    builtins = builtin_tools(context.settings, documents.memory, documents.library)
+    context.stack.push_async_callback(builtins.aclose)
+    registry = ToolRegistry()
+    registry.register(*builtins.tools, *build_pipeline_tools(builder), *make_schedule_tools(get_schedules))
+    context.installed.add_tools(registry)
+    return Tools(registry, builtins, _build_foreign_servers(context, registry, rooms) if with_foreign else None)
 
-    def list_rooms_with(name: str) -> Collection[str]:
-        return [room.id for room in rooms if name in (*(room.tools or ()), *room.required_tools)]
 
-    tools = GeneratedTools(
-        ToolVersionStore(statements, time.time),
-        registry,
-        build_tool_runner(settings),
-        HostFunctions(client, make_file_reader(roots)),
-        audit,
-        list_rooms_with,
+def _build_foreign_servers(context: BuildContext, registry: ToolRegistry, rooms: Rooms) -> ForeignServers:
+    servers = build_foreign_servers(
+        context.settings, registry, context.statements, context.audit, rooms, context.client
     )
-    stack.push_async_callback(tools.aclose)
-    registry.register(*make_generated_tool_tools(tools, build_maker_authorizer(keys)))
-    await tools.refresh()
-    return tools
-
-
-def build_maker_authorizer(keys: KeyStore) -> AuthorizeToolMaker:
-    """Returns the check of who makes tools by tools: the callers who may edit rooms."""
-    find_editor = build_room_authorizer(keys)
-
-    async def authorize(context: ToolContext) -> Principal:
-        editor = await find_editor(context)
-        if context.api_key_id is None:
-            return Principal(context.owner, display_name=editor.name)
-        key = await keys.get(context.api_key_id)
-        return Principal(key.owner, key.id, key.tools, key.limits.parallel_runs, key.has_scope("approve"), editor.name)
-
-    return authorize
-
-
-def build_tool_runner(settings: Settings) -> ToolRunner:
-    """Returns the sandboxes for generated tools that this machine has; none where they are switched off."""
-    if settings.generated_tools == "off":
-        return ToolRunner(None, None)
-    parallel = settings.run_python_parallel
-    interpreter = InterpreterPool(parallel=parallel) if find_missing_interpreter() is None else None
-    process = Sandbox(SandboxLimits(), parallel=parallel) if find_missing_feature() is None else None
-    return ToolRunner(interpreter, process)
-
-
-def make_file_reader(roots: FileRoots) -> ReadFile:
-    """Returns the function that reads files below the readable folders for generated tools."""
-
-    def read(path: str) -> str:
-        _, descriptor = roots.open(path)
-        with os.fdopen(descriptor, "rb") as file:
-            info = os.fstat(descriptor)
-            if not stat.S_ISREG(info.st_mode):
-                raise ToolInputError(f"{path[:200]!r} is not a file")
-            if info.st_size > MAX_FILE_BYTES:
-                raise ToolInputError(f"{path[:200]!r} has more than {MAX_FILE_BYTES:,} bytes")
-            return file.read(MAX_FILE_BYTES).decode("utf-8", "replace")
-
-    async def read_file(path: str) -> str:
-        return await asyncio.to_thread(read, path)
-
-    return read_file
+    context.stack.push_async_callback(servers.aclose)
+    return servers

@@ -38,7 +38,7 @@ from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.vectors import VectorIndex
 from agent.storage.vectors.exact import ExactIndex
 from agent.storage.vectors.sqlite import SqliteVectorRows
-from gateway.bootstrap_stores import build_embedder
+from gateway.bootstrap_documents import build_embedder
 from tests.bench import retrieval_peers
 from tests.bench.datasets import Dataset, read
 from tests.bench.lsa import LsaEmbedder

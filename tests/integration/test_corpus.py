@@ -19,7 +19,7 @@ from agent.storage.vectors.exact import ExactIndex
 from agent.storage.vectors.sqlite import SqliteVectorRows
 from agent.tools import ToolContext
 from gateway.bootstrap import build_gateway
-from gateway.bootstrap_stores import build_corpus_indexer
+from gateway.bootstrap_documents import build_corpus_indexer
 from mcp_tools.builtin.incident.issues import SearchPreviousIssuesOutput
 from tests.support.engine import Bench, engine_bench
 from tests.support.postgres import fresh_database

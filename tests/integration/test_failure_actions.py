@@ -14,7 +14,7 @@ from agent.rooms import load_rooms
 from agent.runs.response import build_response
 from agent.search.models import ConnectorInput
 from agent.storage.credentials import CredentialError
-from gateway.bootstrap import PACKAGE_ROOT
+from gateway.packaged_files import PACKAGE_ROOT
 from tests.integration.test_knowledge_doors import stepgate
 from tests.support import documents
 from tests.support.documents import Words

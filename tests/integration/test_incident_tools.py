@@ -20,8 +20,8 @@ from agent.search.severity import parse_severity
 from agent.storage.vectors.exact import ExactIndex
 from agent.storage.vectors.sqlite import SqliteVectorRows
 from agent.tools import ToolContext, ToolResult
-from gateway.bootstrap import PACKAGE_ROOT
-from gateway.bootstrap_stores import build_corpus_indexer
+from gateway.bootstrap_documents import build_corpus_indexer
+from gateway.packaged_files import PACKAGE_ROOT
 from mcp_tools.builtin.incident.brief import BuildIncidentBriefOutput
 from mcp_tools.builtin.incident.evidence import extract_snippet
 from mcp_tools.builtin.incident.text import remove_pasted_logs

@@ -12,7 +12,7 @@ from agent.rooms import load_rooms
 from agent.search.errors import MemoryNoResultsError
 from agent.search.models import MemoryQuery
 from agent.tools import ToolContext
-from gateway.bootstrap import PACKAGE_ROOT
+from gateway.packaged_files import PACKAGE_ROOT
 from tests.support.engine import Bench, engine_bench
 from tests.support.script import Script, entails, says, script
 

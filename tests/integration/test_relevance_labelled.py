@@ -19,7 +19,7 @@ from agent.grounded_answers.from_tool_results import read_passages
 from agent.ingest.collections import Library
 from agent.net import SafeClient
 from gateway.bootstrap_database import open_store
-from gateway.bootstrap_stores import build_library, build_vector_index
+from gateway.bootstrap_documents import build_library, build_vector_index
 from mcp_tools.builtin.knowledge import SearchKnowledgeInput, search_collections
 
 LABELLED = Path(__file__).parent / "labelled"

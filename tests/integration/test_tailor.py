@@ -12,7 +12,7 @@ from agent.core.models import AgentResponse, TraceStep
 from agent.rooms import load_rooms
 from agent.runs.response import build_response
 from agent.search.models import NOT_IN_DOCUMENTS
-from gateway.bootstrap import PACKAGE_ROOT
+from gateway.packaged_files import PACKAGE_ROOT
 from gateway.render.openai import OpenAIChunks
 from tests.support.engine import engine_bench
 from tests.support.script import Script, entails, says, script

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 from pydantic import BaseModel
 
-import gateway.bootstrap
+import gateway.bootstrap_tools
 from agent.core.settings import Settings
 from agent.storage.journal_sqlite import SqliteJournal
 from agent.tools import ToolAnnotations, ToolContext, ToolResult, TypedTool
@@ -146,7 +146,7 @@ class Lookup(TypedTool[Matter, Deed]):
 
 def arm(url: str, crash: CrashPoints) -> None:
     """Give this process' gateway the tools, before it takes up what an earlier one has left, and the points."""
-    bootstrap: Any = gateway.bootstrap
+    bootstrap: Any = gateway.bootstrap_tools
     shipped: Callable[..., Builtins] = bootstrap.builtin_tools
     extra = (Send(url, crash), Order(url, crash), Record(url, crash), Lookup())
 

@@ -32,9 +32,9 @@ from agent.subagents.registry import SUBAGENTS, SubAgentClass
 from agent.subagents.spawn import spawn_tools
 from agent.text.language import LanguageDetector
 from agent.tools import Tool, ToolRegistry
-from gateway.bootstrap import PACKAGE_ROOT
 from gateway.bootstrap_database import open_store
-from gateway.bootstrap_stores import build_library, build_subagent_runner, build_vector_index
+from gateway.bootstrap_documents import build_library, build_subagent_runner, build_vector_index
+from gateway.packaged_files import PACKAGE_ROOT
 from mcp_tools.builtin import BUILTIN_EXTENSIONS, builtin_tools
 from tests.support.script import Script
 from tests.support.scripted_client import ScriptedClient

@@ -12,7 +12,7 @@ from agent.net import SafeClient
 from agent.search.errors import MemoryNoResultsError
 from agent.search.models import MemoryQuery, RetrievedContext
 from gateway.bootstrap_database import open_store
-from gateway.bootstrap_stores import build_library, build_vector_index
+from gateway.bootstrap_documents import build_library, build_vector_index
 from tests.bench.json_lines import read_json_lines
 
 HERE = Path(__file__).parent

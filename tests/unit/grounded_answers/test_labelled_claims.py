@@ -6,7 +6,7 @@ model. `make eval-answers` measures it with a configured one.
 
 import pytest
 
-from gateway.bootstrap import PACKAGE_ROOT
+from gateway.packaged_files import PACKAGE_ROOT
 from tests.bench.answers import EXACT_HEAD, format_exact, tabulate
 from tests.support.claims import EXACT_KINDS, HALVES, ClaimOutcome, Half, check_claims, load_claims
 

@@ -1,0 +1,71 @@
+"""The first step of the composition root: what every other step builds on."""
+
+import time
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from agent.core.settings import Settings
+from agent.net import SafeClient
+from agent.run_context.extensions import Extensions, merge_extensions
+from agent.runs.run_worker import worker_name
+from agent.storage.api_keys import KeyStore
+from agent.storage.audit import StoredAuditLog
+from agent.storage.sql import SqlClient
+from gateway.bootstrap_database import Storage, build_statements, open_store
+from gateway.bootstrap_extensions import InstalledExtensions
+from gateway.observe.metrics import Metrics
+from mcp_tools.builtin import BUILTIN_EXTENSIONS
+
+
+@dataclass(frozen=True, slots=True)
+class BuildContext:
+    """What every step of the composition root builds on."""
+
+    settings: Settings
+    stack: AsyncExitStack
+    """Closes what the steps open, the latest first."""
+    store: Storage
+    statements: SqlClient
+    audit: StoredAuditLog
+    keys: KeyStore
+    client: SafeClient
+    """The client for addresses that users or models choose."""
+    installed: InstalledExtensions
+    extensions: Extensions
+    """The gates and topics of all packages."""
+    metrics: Metrics
+    worker: str
+    """This process's name in the journal."""
+    recover: bool
+    """Whether this process takes over the work of others; a command does not."""
+
+
+async def open_context(
+    settings: Settings, stack: AsyncExitStack, storage: "Storage | None", *, recover: bool
+) -> BuildContext:
+    """Opens the store, unless `storage` replaces it, and loads what installed packages add.
+
+    Raises `ConfigError`, `StoreNewerError` and `StoreError`.
+    """
+    store = storage if storage is not None else await open_store(settings)
+    stack.push_async_callback(store.close)
+    installed = InstalledExtensions.with_parsers()
+    extensions = installed.add_gates(merge_extensions(BUILTIN_EXTENSIONS))
+    statements = build_statements(store)
+    audit = StoredAuditLog(statements, time.time)
+    client = SafeClient(settings.fetch_allow_hosts)
+    stack.push_async_callback(client.aclose)
+    return BuildContext(
+        settings,
+        stack,
+        store,
+        statements,
+        audit,
+        KeyStore(statements, time.time, audit),
+        client,
+        installed,
+        extensions,
+        Metrics(),
+        worker_name(),
+        recover,
+    )

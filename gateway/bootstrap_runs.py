@@ -1,0 +1,153 @@
+"""The runs' part of the composition root: the engine, the service that runs it, and what starts runs through it."""
+
+import time
+from dataclasses import dataclass
+
+from agent.core.models import AgentRequest, Room
+from agent.dispatch.port import RUN_JOB
+from agent.execution.executor import RunExecutor
+from agent.execution.graph import build_langgraph_driver
+from agent.execution.stages.guard import validate_request
+from agent.execution.workflow import drive
+from agent.llm.tiers import ModelTiers
+from agent.pipeline_builder.builder import PipelineBuilder
+from agent.pipeline_builder.conversations import BuilderConversations
+from agent.policy.redaction.requests import redact_request
+from agent.recipes import RecipeStore
+from agent.rooms import Rooms
+from agent.run_context.ground import GroundSources
+from agent.run_context.run import Engine, Observer, Run
+from agent.run_context.token_estimates import estimate_first_call_tokens
+from agent.runs.queue_run_worker import QueueRunWorker
+from agent.runs.run_intake import RunIntake
+from agent.runs.run_worker import ServiceLimits
+from agent.runs.service import AgentService
+from agent.runs.tasks import TaskService
+from agent.skills import SkillLibrary
+from agent.storage.task_store import TaskStore
+from agent.text.language import LanguageDetector
+from agent.webhooks.sender import WebhookSender
+from gateway.bootstrap_access import Access
+from gateway.bootstrap_context import BuildContext
+from gateway.bootstrap_dispatch import Dispatch
+from gateway.bootstrap_documents import Documents, build_subagent_runner
+from gateway.bootstrap_pipeline_builder import build_conversations
+from gateway.bootstrap_tools import Tools
+from gateway.observe.access_log import log_run
+from gateway.observe.traces import RunTraces, build_tracer_provider
+
+
+def build_engine(
+    context: BuildContext,
+    skills: SkillLibrary,
+    documents: Documents,
+    builder: PipelineBuilder,
+    tools: Tools,
+    models: ModelTiers,
+    access: Access,
+    recipes: RecipeStore,
+    webhooks: WebhookSender,
+) -> Engine:
+    """Returns what all runs of this process share. Raises `ConfigError`."""
+    settings, languages = context.settings, LanguageDetector()
+    return Engine(
+        settings,
+        context.store.journal,
+        context.store.conversations,
+        models,
+        tools.registry,
+        skills,
+        documents.memory,
+        languages,
+        subagents=build_subagent_runner(
+            settings, documents.library, context.client, languages, builder.find_source, documents.connectors
+        ),
+        observers=(
+            context.metrics.observe_event,
+            log_run,
+            access.run_concurrency.observe_event,
+            access.usage.observe_event,
+            webhooks.observe_event,
+            *_build_trace_observers(context),
+        ),
+        quota_reservations=access.quotas,
+        extensions=context.extensions,
+        recipes=recipes,
+        ground=GroundSources(tools.builtins.walk_files, documents.library.list_collections, tools.list_instructions),
+    )
+
+
+def build_agent_service(
+    context: BuildContext, engine: Engine, rooms: Rooms, access: Access, dispatch: Dispatch
+) -> AgentService[Run]:
+    """Returns the service that accepts runs and executes this process's share. Raises `ConfigError` if LangGraph is set
+    but not installed.
+    """
+    settings = context.settings
+    secrets = settings.list_secrets()
+
+    def validate(request: AgentRequest, room: Room) -> None:
+        validate_request(request, room, engine.registry, engine.skills, settings)
+
+    def remove_secrets(request: AgentRequest) -> AgentRequest:
+        return redact_request(request, secrets)
+
+    async def check_quota(key: str, request: AgentRequest, room: Room) -> None:
+        if engine.models.is_configured:
+            tokens = estimate_first_call_tokens(request, room, settings.llm_max_tokens)
+            await access.quotas.check_token_rate(key, tokens)
+
+    service = AgentService(
+        engine.journal,
+        RunExecutor(engine, context.worker, build_langgraph_driver() if settings.workflow == "langgraph" else drive),
+        rooms,
+        validate,
+        worker=context.worker,
+        limits=ServiceLimits(settings.max_concurrent_runs, settings.max_queued_runs, settings.lease_seconds),
+        audit=context.audit,
+        redact_request=remove_secrets,
+        check_quota=check_quota,
+        run_concurrency=access.run_concurrency,
+        progress=engine.progress,
+        client_requests=engine.client_requests,
+        queue=dispatch.queue,
+    )
+    if isinstance(service.worker, QueueRunWorker):
+        dispatch.dispatcher.register(RUN_JOB, service.worker.execute_job)
+    return service
+
+
+@dataclass(frozen=True, slots=True)
+class Intakes:
+    """What starts runs: tasks, pipeline conversations, and the intake of every door."""
+
+    tasks: TaskService
+    conversations: BuilderConversations
+    intake: RunIntake
+
+
+def build_intakes(
+    context: BuildContext,
+    service: AgentService[Run],
+    builder: PipelineBuilder,
+    models: ModelTiers,
+    webhooks: WebhookSender,
+) -> Intakes:
+    """Returns what starts runs through `service`."""
+    store = TaskStore(context.statements, time.time)
+    tasks = TaskService(store, service, room=context.settings.task_room, clock=time.time)
+    context.stack.push_async_callback(tasks.aclose)
+    conversations = build_conversations(context, builder, service, models)
+    return Intakes(tasks, conversations, RunIntake(service, tasks, conversations, webhooks))
+
+
+def _build_trace_observers(context: BuildContext) -> tuple[Observer, ...]:
+    """Returns the observer that exports OpenTelemetry spans, if an endpoint is set. Raises `ConfigError` without the
+    extra.
+    """
+    endpoint = context.settings.otel_endpoint
+    if endpoint is None:
+        return ()
+    provider = build_tracer_provider(endpoint)
+    context.stack.callback(provider.shutdown)
+    return (RunTraces(provider.get_tracer("stepgate"), content=context.settings.otel_content).observe_event,)
