@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI
 
 from agent.core.settings import Settings
-from agent.core.settings_loading import load_settings
+from agent.core.settings.loading import load_settings
 from gateway import errors
 from gateway.auth.authentication import read_key
 from gateway.bootstrap import Stepgate, build_gateway

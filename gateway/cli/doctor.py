@@ -3,7 +3,7 @@
 import asyncio
 import logging
 
-from agent.core.settings_loading import find_unknown_settings, load_valid_settings
+from agent.core.settings.loading import find_unknown_settings, load_valid_settings
 from gateway.cli import lazy_rich
 from gateway.cli.session import read_provider_keys, set_up_logging
 from gateway.quiet_interrupt import QuietInterrupt

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from dotenv import load_dotenv
 
 from agent.core.settings import Settings
-from agent.core.settings_loading import find_unknown_settings, load_settings
+from agent.core.settings.loading import find_unknown_settings, load_settings
 from gateway.observe.logs import JsonFormatter, RedactingFormatter, TextFormatter
 from gateway.quiet_interrupt import QuietInterrupt
 

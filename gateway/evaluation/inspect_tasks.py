@@ -30,7 +30,7 @@ from inspect_ai.scorer import CORRECT, INCORRECT, Score, Scorer, Target, accurac
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolChoice, ToolInfo
 
-from agent.core.settings_loading import load_settings
+from agent.core.settings.loading import load_settings
 from gateway.evaluation.conversation import ChatTurn, Outcome, SendError, hold_conversation
 from gateway.evaluation.report import TaskResult, build_result
 from gateway.evaluation.scorers import grade_outcome

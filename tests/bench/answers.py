@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 
 from agent.core.models import JsonObject
 from agent.core.settings import Settings
-from agent.core.settings_loading import load_settings
+from agent.core.settings.loading import load_settings
 from agent.grounded_answers.entailment import ENTAILMENT_SCHEMA, AskEntailment
 from agent.llm.http import HttpModelClient
 from agent.llm.port import ModelRequest

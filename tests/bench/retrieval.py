@@ -25,7 +25,7 @@ from typing import get_args
 
 from agent.core.errors import ConfigError
 from agent.core.models import RetrievalMode
-from agent.core.settings_loading import load_settings
+from agent.core.settings.loading import load_settings
 from agent.llm.embedder import Embedded, Embedder, LanguageAwareEmbedder
 from agent.search.errors import MemoryNoResultsError
 from agent.search.lexical import LexicalIndex

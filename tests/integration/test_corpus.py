@@ -9,7 +9,7 @@ import pytest
 
 from agent.core.errors import BadRequestError, ConflictError, EmbedderError
 from agent.core.settings import Settings
-from agent.core.settings_loading import load_settings
+from agent.core.settings.loading import load_settings
 from agent.ingest.collection_lock import lock_collection
 from agent.ingest.corpus import CorpusDocument
 from agent.ingest.corpus_index import CorpusIndexer

@@ -10,7 +10,7 @@ import openai
 import pytest
 
 from agent.core.errors import ConfigError
-from agent.core.settings_loading import load_settings
+from agent.core.settings.loading import load_settings
 from tests.integration.conftest import Serve
 from tests.integration.test_openai_door import ASK, STEPS, sdk, user
 from tests.support.script import Script, plans, says, script

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agent.core.errors import ConfigError
-from agent.core.settings_loading import find_unknown_settings, load_settings, load_valid_settings
+from agent.core.settings.loading import find_unknown_settings, load_settings, load_valid_settings
 from gateway.bootstrap_database import open_store
 
 

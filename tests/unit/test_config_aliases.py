@@ -6,8 +6,8 @@ import pytest
 
 from agent.core.errors import ConfigError
 from agent.core.settings import Settings
-from agent.core.settings_aliases import ALIASES, list_alias_names
-from agent.core.settings_loading import find_unknown_settings, load_settings
+from agent.core.settings.aliases import ALIASES, list_alias_names
+from agent.core.settings.loading import find_unknown_settings, load_settings
 from gateway.reference_pages import build_settings_page
 
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from agent.core.settings import Settings
-from agent.core.settings_secret_files import is_secret
+from agent.core.settings.secret_files import is_secret
 from tests.support.processes import ROOT
 
 DEPLOY = ROOT / "docs" / "deploy"

@@ -14,8 +14,8 @@ from pydantic.fields import FieldInfo
 
 from agent.core.errors import ConfigError
 from agent.core.settings import PREFIX, Settings
-from agent.core.settings_aliases import list_alias_names, list_replaced_names
-from agent.core.settings_secret_files import SUFFIX, is_secret
+from agent.core.settings.aliases import list_alias_names, list_replaced_names
+from agent.core.settings.secret_files import SUFFIX, is_secret
 from agent.core.value_faults import describe_fault
 
 

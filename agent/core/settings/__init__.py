@@ -1,0 +1,122 @@
+"""`Settings`: every option of the gateway, read once from the environment and `.env`, validated and passed down.
+
+The options stand in the modules of this package, one for each subject.
+"""
+
+from functools import cache
+from pathlib import Path
+from typing import get_args
+
+from pydantic import SecretStr, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from agent.core.settings.access import AccessSettings
+from agent.core.settings.aliases import AliasSource
+from agent.core.settings.conversations import ConversationsSettings
+from agent.core.settings.guards import GuardSettings
+from agent.core.settings.limits import LimitSettings
+from agent.core.settings.models import ModelSettings
+from agent.core.settings.observation import ObservationSettings
+from agent.core.settings.planning import PlanningSettings
+from agent.core.settings.rooms import RoomSettings
+from agent.core.settings.search import SearchSettings
+from agent.core.settings.secret_files import SecretFileSource
+from agent.core.settings.server import ServerSettings
+from agent.core.settings.stores import StoreSettings
+from agent.core.settings.tools import ToolSettings
+from agent.core.settings.workers import WorkerSettings
+
+PREFIX = "AGENT_"
+
+
+class Settings(
+    # Pydantic orders fields from the last base to the first: docs/settings.md begins with `ServerSettings`.
+    ConversationsSettings,
+    WorkerSettings,
+    LimitSettings,
+    ToolSettings,
+    RoomSettings,
+    GuardSettings,
+    ObservationSettings,
+    AccessSettings,
+    PlanningSettings,
+    SearchSettings,
+    ModelSettings,
+    StoreSettings,
+    ServerSettings,
+    BaseSettings,
+):
+    """Each field is the setting `AGENT_<FIELD>`. Lists are separated by commas or written as JSON.
+
+    A secret can also be read from a file: `AGENT_<FIELD>_FILE` names it.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_file=".env", env_file_encoding="utf-8", extra="ignore", frozen=True
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Orders the sources: arguments, environment, secret files, `.env`, then the names other orchestrators use."""
+        files = SecretFileSource(settings_cls, PREFIX, env_settings, dotenv_settings)
+        aliases = AliasSource(settings_cls, env_settings, dotenv_settings)
+        return init_settings, env_settings, files, dotenv_settings, file_secret_settings, aliases
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_empty_values(cls, values: dict[str, object]) -> dict[str, object]:
+        """Treats an empty value as unset, so that `AGENT_MODEL_FAST= stepgate ask ...` overrides `.env` with the
+        default.
+        """
+        return {name: value for name, value in values.items() if not isinstance(value, str) or value.strip()}
+
+    def list_secrets(self) -> tuple[str, ...]:
+        """Returns every secret among the settings. None of them may appear in a prompt, an answer or a log."""
+        values = (getattr(self, name) for name in _list_secret_fields())
+        keys = (endpoint.api_key for endpoint in self.model_endpoints.values())
+        return tuple(value.get_secret_value() for value in (*values, *keys) if isinstance(value, SecretStr))
+
+    def list_secret_names(self) -> tuple[str, ...]:
+        """Returns the names of the secrets that are set."""
+        return tuple(name for name in _list_secret_fields() if getattr(self, name) is not None)
+
+    def list_secret_settings(self) -> tuple[tuple[str, bool], ...]:
+        """Returns the name of every setting that holds a secret, and whether it is set."""
+        return tuple((f"{PREFIX}{name.upper()}", getattr(self, name) is not None) for name in _list_secret_fields())
+
+    @property
+    def readable_roots(self) -> tuple[Path, ...]:
+        """The folders that the file tools may read."""
+        return self.file_roots or (self.data_dir / "files",)
+
+    @property
+    def rooms_path(self) -> Path:
+        """The folder of the operator's room files. The one in the data folder is created with its first room."""
+        return self.rooms_dir or self.data_dir / "rooms"
+
+    @property
+    def mcp_servers_path(self) -> Path:
+        """The file that lists foreign MCP servers: the configured one, else the data folder's, else the working
+        folder's. If none exists, the path in the data folder is where to create it.
+        """
+        own, shared = self.data_dir / "mcp_servers.json", Path("config/mcp_servers.json")
+        return self.mcp_servers or (shared if shared.is_file() and not own.exists() else own)
+
+    @property
+    def credentials_file(self) -> Path:
+        """The file of named credentials."""
+        return self.credentials_path or self.data_dir / "credentials.json"
+
+
+@cache
+def _list_secret_fields() -> tuple[str, ...]:
+    """Returns the names of the settings that hold secrets. Cached, because every answer is compared with them."""
+    fields = Settings.model_fields.items()
+    return tuple(name for name, field in fields if SecretStr in (field.annotation, *get_args(field.annotation)))

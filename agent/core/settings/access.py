@@ -1,0 +1,24 @@
+"""Who may call."""
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+
+class AccessSettings(BaseModel):
+    """Who may call."""
+
+    require_key: Literal["auto", "always", "never"] = Field(
+        default="auto", description="whether callers need an API key; auto: unless only this machine can call"
+    )
+    token_verifier: str | None = Field(
+        default=None,
+        description="factory of a verifier for bearer tokens that are not API keys, as package.module:factory",
+    )
+    jwt_issuer: str | None = Field(default=None, description="issuer whose signed tokens are accepted as bearer tokens")
+    jwt_audience: str | None = Field(default=None, description="audience that those tokens must have")
+    jwt_keys_url: str | None = Field(
+        default=None,
+        description="where the issuer publishes its keys (JWKS); unset: /.well-known/jwks.json below the issuer",
+    )
+    jwt_owner_claim: str = Field(default="sub", description="claim of those tokens that names the owner")

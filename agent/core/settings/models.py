@@ -1,0 +1,53 @@
+"""Which models are called, and how."""
+
+from pydantic import BaseModel, Field, NonNegativeFloat, SecretStr, field_validator
+
+from agent.core.model_endpoints import ModelEndpoint, read_endpoint_keys
+from agent.core.settings.field_types import HttpUrl
+
+
+class ModelSettings(BaseModel):
+    """Which models are called, and how."""
+
+    llm_base_url: HttpUrl | None = Field(
+        default=None, description="any OpenAI-compatible endpoint, e.g. http://127.0.0.1:11434/v1"
+    )
+    llm_api_key: SecretStr | None = Field(default=None, description="bearer key of that endpoint")
+    model_fast: str | None = Field(
+        default=None,
+        description=(
+            "model that plans, supervises and runs skills, or a list of models that are tried in order; unset: the "
+            "endpoint's first model; without a URL, a LiteLLM name"
+        ),
+    )
+    model_high: str | None = Field(default=None, description="model for demanding answers; unset: the fast model")
+    model_endpoints: dict[str, ModelEndpoint] = Field(
+        default={},
+        description=(
+            "further endpoints, as JSON: "
+            '{"backup": {"base_url": "https://models.example.org/v1", "key": "BACKUP_API_KEY"}}, where `key` names the '
+            "environment variable with the bearer key; AGENT_MODEL_FAST and AGENT_MODEL_HIGH may be lists such as "
+            "small,large@backup, tried in order; `cache_markers: true` sends `cache_control`"
+        ),
+    )
+    llm_timeout_s: float = Field(default=60, gt=0, description="time limit of a model call, in seconds")
+    model_prices: dict[str, tuple[NonNegativeFloat, NonNegativeFloat]] = Field(
+        default={},
+        description=(
+            "USD per million tokens, of prompts and of replies, for endpoints that report no cost, as "
+            'JSON: {"gpt-5-mini": [0.25, 2]}; * stands for any other model'
+        ),
+    )
+    llm_max_tokens: int | None = Field(
+        default=None, ge=16, description="longest reply requested from a model, in tokens; unset: the model's own limit"
+    )
+
+    @property
+    def is_llm_configured(self) -> bool:
+        """Whether a model is configured. Without one the gateway works in rules mode."""
+        return self.model_fast is not None or self.llm_base_url is not None
+
+    @field_validator("model_endpoints")
+    @classmethod
+    def _read_endpoint_keys(cls, value: dict[str, ModelEndpoint]) -> dict[str, ModelEndpoint]:
+        return read_endpoint_keys(value)

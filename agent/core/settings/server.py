@@ -1,0 +1,35 @@
+"""Where the gateway is reached, and what it serves."""
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from agent.core.settings.field_types import HttpUrl, NameList
+
+
+class ServerSettings(BaseModel):
+    """Where the gateway is reached, and what it serves."""
+
+    host: str = Field(default="127.0.0.1", description="address the gateway binds")
+    port: int = Field(default=8080, ge=0, le=65535, description="port the gateway binds; 0 picks a free one")
+    allowed_hosts: NameList = Field(
+        default=(), description="further host names that /mcp answers to, e.g. stepgate.example.org; others get 421"
+    )
+    public_url: HttpUrl | None = Field(
+        default=None,
+        description=(
+            "address at which browsers reach the gateway, for links to cited documents; unset: this "
+            "machine's, if only this machine can reach the gateway"
+        ),
+    )
+    web: bool = Field(default=True, description="serve the web page at / to browsers, and its files at /web/")
+    open_webui: Literal["auto", "always", "never"] = Field(
+        default="auto", description="who gets the rich view: callers recognised as Open WebUI, all callers, or none"
+    )
+
+    @property
+    def browser_url(self) -> str | None:
+        """The URL at which a browser reaches this gateway, or None if it is unknown."""
+        if self.public_url is not None:
+            return self.public_url
+        return f"http://{self.host}:{self.port}" if self.port and self.host in ("127.0.0.1", "localhost") else None

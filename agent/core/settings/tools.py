@@ -1,0 +1,77 @@
+"""Tools: foreign MCP servers, files, web pages, programs."""
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from agent.core.settings.field_types import HomePath, HttpUrl, NameList, PathList
+
+
+class ToolSettings(BaseModel):
+    """Tools: foreign MCP servers, files, web pages, programs."""
+
+    mcp_views_dir: HomePath | None = Field(
+        default=None, description="folder of view files; each is a choice of tools served at /mcp/NAME"
+    )
+    mcp_servers: HomePath | None = Field(
+        default=None,
+        description=(
+            "file of foreign MCP servers; unset: <data_dir>/mcp_servers.json, or config/mcp_servers.json "
+            "in the working folder if that does not exist"
+        ),
+    )
+    mcp_pin: Literal["first_use", "review", "off"] = Field(
+        default="first_use",
+        description=(
+            "when the tools of foreign MCP servers are accepted: on first use, only after `stepgate "
+            "mcp-servers review`, or off: always as they are offered"
+        ),
+    )
+    credentials_path: HomePath | None = Field(
+        default=None,
+        description="file of named credentials of sources and webhooks, mode 600; unset: <data_dir>/credentials.json",
+    )
+    file_roots: PathList = Field(
+        default=(), description="folders that the file tools may read; unset: <data_dir>/files"
+    )
+    fetcher_url: HttpUrl | None = Field(default=None, description="fetcher service that web_fetch uses")
+    fetch_allow_hosts: NameList = Field(
+        default=(),
+        description="host[:port] names that web_fetch, connectors and webhooks may reach although they are private",
+    )
+    fetch_timeout_s: float = Field(default=20, gt=0, description="time limit of one fetch, in seconds")
+    fetch_max_bytes: int = Field(default=5_000_000, gt=0, description="largest page that is read, in bytes")
+    tool_timeout_s: float = Field(default=60, gt=0, description="time limit of a tool call, in seconds")
+    tool_max_retries: int = Field(
+        default=1, ge=0, le=5, description="further attempts of a tool call without side effects whose connection broke"
+    )
+    tool_retry_backoff_s: float = Field(
+        default=0.2,
+        ge=0,
+        le=60,
+        description="wait before the first of these attempts, in seconds; doubled for each further one",
+    )
+    tool_output_chars: int = Field(
+        default=200_000, ge=1000, description="longest tool result that is stored, in characters"
+    )
+    tool_content_bytes: int = Field(
+        default=5_000_000,
+        ge=0,
+        description=(
+            "most bytes of pictures, sound and files of one tool result that are kept for its caller, counted as base64"
+        ),
+    )
+    run_python: Literal["auto", "off"] = Field(
+        default="auto", description="whether plans may run Python programs: auto: where the machine can sandbox them"
+    )
+    run_python_timeout_s: float = Field(default=10, gt=0, le=60, description="time limit of a program, in seconds")
+    run_python_memory_mb: int = Field(
+        default=512, ge=64, le=65_536, description="memory (address space) of a program, in MB"
+    )
+    run_python_parallel: int = Field(
+        default=2, ge=1, le=64, description="programs that run at the same time; further ones wait"
+    )
+    generated_tools: Literal["auto", "off"] = Field(
+        default="auto",
+        description="whether models may write tools, which people apply: auto: where the machine can sandbox them",
+    )
