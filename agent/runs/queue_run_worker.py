@@ -91,7 +91,9 @@ class QueueRunWorker(RunWorker[Live]):
         """
         lane: Lane = body.lane
         queue = self._queue.get_queue(lane)
-        if lane == "runs" and not self.draining and self._has_free_slot() and await self._queue.is_empty(queue):
+        begins_here = lane == "runs" and not self.draining and self._has_free_slot()
+        # Others may have taken the slot while the database answered. From here to the claim nothing is awaited.
+        if begins_here and await self._queue.is_empty(queue) and self._has_free_slot():
             lease_s = self._limits.lease_s
             await self._claim_and_start(
                 run_id, self._journal.create_run(run_id, body, worker=self._worker, lease_s=lease_s, queue=queue)

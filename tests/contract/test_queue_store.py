@@ -4,6 +4,8 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -13,9 +15,12 @@ from agent.dispatch.queue import QueueDispatcher, QueueOptions
 from agent.dispatch.queue_schema import apply_queue_schema, list_migrations
 from agent.dispatch.queue_state import QueueState
 from agent.dispatch.queue_sweep import QueueSweeper
+from agent.runs.queue_run_worker import QueueRunWorker
+from agent.runs.run_worker import ServiceLimits
 from agent.storage.audit import NO_AUDIT
 from agent.storage.journal_postgres import PostgresStore, open_postgres
 from agent.storage.sql import PostgresClient
+from gateway.bootstrap_dispatch import _SharedRuns
 from tests.contract.journal_stores import make_end, make_run_created
 
 LEASE_S = 0.4
@@ -45,6 +50,25 @@ def sweeper_of(
         is_dead=lambda worker: worker == dead,
         count=lambda event: counts.update([event]),
         adopt_s=adopt_s,
+    )
+
+
+class SlowExecutor:
+    """Executes runs that go on until they are cancelled."""
+
+    def open_run(self, claim: Any) -> Any:
+        return SimpleNamespace(run_id=claim.run_id, epoch=claim.epoch, events=claim.events, state=SimpleNamespace())
+
+    async def execute_run(self, run: Any) -> None:
+        run.state.is_finished = True
+        await asyncio.Event().wait()
+
+
+def run_worker_of(store: PostgresStore, dispatcher: QueueDispatcher, counts: Counter[str]) -> QueueRunWorker[Any]:
+    executor: Any = SlowExecutor()
+    queue = _SharedRuns(dispatcher, lambda event: counts.update([event]))
+    return QueueRunWorker(
+        store.journal, executor, worker=dispatcher.options.name, limits=ServiceLimits(lease_s=LEASE_S), queue=queue
     )
 
 
@@ -104,6 +128,15 @@ async def test_a_run_without_a_worker_has_one_job_and_its_end_needs_none(store: 
     assert not await dispatcher.runs.enqueue_run("r1", queue)
     await journal.append("r1", 1, [make_end()])
     assert await dispatcher.runs.read_readiness("r1") == ("ended", 0)
+
+
+async def test_requests_that_come_at_once_take_no_more_than_the_free_slots(store: PostgresStore) -> None:
+    dispatcher = dispatcher_of(store, slots=2)
+    worker = run_worker_of(store, dispatcher, Counter())
+    await asyncio.gather(*(worker.create_run(f"r{number}", make_run_created()) for number in range(12)))
+    assert worker.live_count == 2
+    assert await read_waiting(store) == ["runs@d"] * 10, "the others wait for any process"
+    await worker.begin_drain(0)
 
 
 async def test_the_sweep_finds_runs_that_nobody_holds_and_that_have_no_job(store: PostgresStore) -> None:
