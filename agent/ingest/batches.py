@@ -179,10 +179,13 @@ class BatchStore:
         )
         return [BatchResult.model_validate_json(row[0]) for row in rows]
 
-    async def remove(self, job_id: str, *, only_open: bool = False) -> None:
-        """Removes the batches of a job, or those that are not done."""
-        what = OPEN if only_open else "status <> 'failed'"
-        await self._statements.write(f"DELETE FROM job_batches WHERE job_id = ? AND {what}", job_id)  # noqa: S608
+    def make_discard(self, job_id: str) -> SqlStatement:
+        """Returns the statement that removes the batches of a job that are not done."""
+        return SqlStatement(f"DELETE FROM job_batches WHERE job_id = ? AND {OPEN}", (job_id,))  # noqa: S608
+
+    async def remove(self, job_id: str) -> None:
+        """Removes the batches of a job that has ended, except those that were given up."""
+        await self._statements.write("DELETE FROM job_batches WHERE job_id = ? AND status <> 'failed'", job_id)
 
 
 def _key(batch: Batch) -> tuple[object, ...]:

@@ -1,5 +1,6 @@
 """`lock_collection`: one writer at a time per collection, across processes, and notes of what a crash left half
-written. A job whose batches several processes read is one writer: they share its id as the holder."""
+written. A job whose batches several processes read is one writer: they share its id as the holder, and only the worker
+that has the job releases the lock."""
 
 import asyncio
 import contextlib
@@ -22,13 +23,22 @@ _POLL_SECONDS = 0.2
 
 
 class CollectionLock:
-    """The right to write into one collection. `claim` distinguishes the writers of one `holder`."""
+    """The right to write into one collection. `claim` distinguishes the writers of one `holder`; if that is a job,
+    `worker` is the one that has it."""
 
     def __init__(
-        self, documents: DocumentStore, owner: str, collection: str, *, holder: str = "", claim: str = ""
+        self,
+        documents: DocumentStore,
+        owner: str,
+        collection: str,
+        *,
+        holder: str = "",
+        claim: str = "",
+        worker: str = "",
     ) -> None:
         self._documents = documents
         self._holder = holder or secrets.token_hex(8)
+        self._worker = worker
         self.claim = claim or self._holder
         self.owner = owner
         self.collection = collection
@@ -50,7 +60,7 @@ class CollectionLock:
     async def release(self) -> None:
         """Releases the lock. If the store fails, the lock expires by itself."""
         try:
-            await self._documents.release_lock(self.owner, self.collection, self._holder)
+            await self._documents.release_lock(self.owner, self.collection, self._holder, self._worker)
         except StoreError as error:
             log.warning("the lock of %r expires in %.0f s: %s", self.collection, LOCK_SECONDS, error.message)
 
@@ -74,10 +84,16 @@ class CollectionLock:
 
 @asynccontextmanager
 async def lock_collection(
-    documents: DocumentStore, owner: str, collection: str, *, patience_s: float = 0, holder: str = ""
+    documents: DocumentStore,
+    owner: str,
+    collection: str,
+    *,
+    patience_s: float = 0,
+    holder: str = "",
+    worker: str = "",
 ) -> AsyncIterator[CollectionLock]:
     """Holds the lock of a collection. Raises `CollectionLockedError` if it is not free within `patience_s` seconds."""
-    lock = CollectionLock(documents, owner, collection, holder=holder)
+    lock = CollectionLock(documents, owner, collection, holder=holder, worker=worker)
     until = monotonic() + patience_s
     while True:
         try:

@@ -74,7 +74,7 @@ class JobIngestion:
         plan, job, resources = await self._plan(), self.job, self.library.resources
         report = IngestReport(job.collection, template=plan.row.pipeline.template)
         async with (
-            lock_collection(resources.documents, job.owner, job.collection, holder=job.id) as lock,
+            lock_collection(resources.documents, job.owner, job.collection, holder=job.id, worker=self.worker) as lock,
             self._open_reader(plan) as reader,
             track_indexing(resources.collections, job.owner, plan.row, lambda: report.embedder) as mark_started,
         ):
@@ -86,7 +86,7 @@ class JobIngestion:
                 if known is not None:
                     await writer.remove_document(known)
             report.removed = len(walk.vanished)
-            await writer.undo_claims("")
+            await writer.undo_claims(f"{job.id}/")
             await writer.remove_stale(await resources.documents.list_with_stale(job.owner, job.collection))
         report.seconds = monotonic() - started
         return report
@@ -168,7 +168,7 @@ class JobIngestion:
         job, resources = self.job, self.library.resources
         if job.place and not await asyncio.to_thread(is_visible, job.place, resources.objects, self.roots):
             log.warning("%s: what another machine has fetched is fetched again", job.id)
-            await self.store.batches.remove(job.id, only_open=True)
+            await self.store.discard_walk(job, self.worker)
             return None
         return job.walk
 

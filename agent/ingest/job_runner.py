@@ -50,7 +50,6 @@ class IngestJobs:
         self._finished_event = asyncio.Event()
         self._loop: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._here: set[str] = set()
 
     def start(self) -> None:
         """Starts to claim jobs, waiting and new ones."""
@@ -99,27 +98,35 @@ class IngestJobs:
 
     async def _start_next(self) -> bool:
         """Starts a job, or helps with one of another process. Returns False if there is nothing to do."""
-        job = await self.store.claim(self._worker, LEASE_SECONDS, self._can_do)
-        work = self._run_job
-        if job is None:
-            job, work = await self._find_job_to_help(), self._help
-        if job is None:
+        if (job := await self.store.claim(self._worker, LEASE_SECONDS, self._can_do)) is not None:
+            task = asyncio.create_task(self._run_job(job), name=job.id)
+        elif (job := await self._find_job_to_help()) is not None:
+            task = asyncio.create_task(self._help(job), name=f"help {job.id}")
+        else:
             return False
-        self._here.add(job.id)
-        task = asyncio.create_task(work(job), name=job.id)
         self._tasks.add(task)
         task.add_done_callback(self._on_done)
         return True
 
-    def _can_do(self, job: Job) -> bool:
-        """Whether this process sees the files of a job that was begun. What is not local can be fetched again."""
-        is_local = job.request.source is not None and job.request.source.source_type == "local"
-        return not is_local or is_visible(job.place, self._library.resources.objects, self._roots)
+    async def _can_do(self, job: Job) -> bool:
+        """Whether this process sees the files of a job. What is not local can be fetched again.
+
+        A job whose lease it has just lost is left to others: a worker has one claim of a job.
+        """
+        if job.id in self._list_tasks():
+            return False
+        return not (job.place and job.is_local) or await self._is_visible(job.place)
+
+    def _list_tasks(self) -> set[str]:
+        return {task.get_name() for task in self._tasks}
+
+    async def _is_visible(self, place: str) -> bool:
+        return await asyncio.to_thread(is_visible, place, self._library.resources.objects, self._roots)
 
     async def _find_job_to_help(self) -> Job | None:
         for owner, job_id, place in await self.store.batches.list_due_jobs(DUE_JOBS):
-            is_new = job_id not in self._here
-            if is_new and await asyncio.to_thread(is_visible, place, self._library.resources.objects, self._roots):
+            is_new = not {job_id, f"help {job_id}"} & self._list_tasks()
+            if is_new and await self._is_visible(place):
                 with contextlib.suppress(NotFoundError):  # deleted just now
                     return await self.store.get(owner, job_id)
         return None
@@ -135,7 +142,6 @@ class IngestJobs:
 
     def _on_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        self._here.discard(task.get_name())
         self._wake.set()
         self._finished_event.set()
         self._finished_event = asyncio.Event()
@@ -164,8 +170,10 @@ class IngestJobs:
         except Exception:  # the border of a task: a defect ends this job, and no other
             log.exception("%s ended by a defect", job.id)
             outcome = JobOutcome(failure=AgentError("a defect of Stepgate ended this job; the log has it").to_failure())
-        await self.store.finish(job, self._worker, latest.progress, outcome)
-        await self._make_ingestion(job).remove_traces()
+        if await self.store.finish(job, self._worker, latest.progress, outcome):
+            await self._make_ingestion(job).remove_traces()
+        else:
+            log.warning("%s goes on in another process", job.id)
 
     async def _run_with_lease(self, job: Job, latest: "_LatestProgress") -> JobOutcome:
         """Runs the job while this process holds its lease."""

@@ -1,9 +1,8 @@
 """`JobStore`: background ingestions and re-indexings. They survive the process that runs them."""
 
-import asyncio
 import json
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
@@ -17,7 +16,7 @@ from agent.ingest.ingest_report import IngestReport
 from agent.ingest.pipeline import PipelineDAG
 from agent.ingest.reindex import ReindexReport
 from agent.search.models import ConnectorInput
-from agent.storage.sql import Row, SqlClient
+from agent.storage.sql import Row, SqlClient, SqlStatement, UnchangedError
 
 JobStatus = Literal["queued", "running", "done", "failed", "interrupted"]
 """`interrupted`: its process ended; the next gateway that looks claims it again."""
@@ -110,6 +109,11 @@ class Job:
         """Whether the job has ended."""
         return self.status in ("done", "failed")
 
+    @property
+    def is_local(self) -> bool:
+        """Whether it reads local files, which only some processes may see."""
+        return self.request.source is not None and self.request.source.source_type == "local"
+
 
 class JobStore:
     """Stores jobs. A worker renews the lease of its job in time, or loses it. Methods raise `StoreError`."""
@@ -157,12 +161,14 @@ class JobStore:
         query = f"SELECT {_COLUMNS} FROM jobs WHERE owner = ? ORDER BY created DESC, id LIMIT ?"  # noqa: S608 - as above
         return [self._job_from_row(row) for row in await self._statements.read(query, owner, limit)]
 
-    async def claim(self, worker: str, seconds: float, can_do: Callable[[Job], bool] = lambda _: True) -> Job | None:
+    async def claim(
+        self, worker: str, seconds: float, can_do: Callable[[Job], Awaitable[bool]] | None = None
+    ) -> Job | None:
         """Claims the oldest free job that this process can do for `seconds`; returns None if there is none."""
         now = self._clock()
         for row in await self._statements.read(_DUE, now):
             due = self._job_from_row(row)
-            if due.place and not await asyncio.to_thread(can_do, due):
+            if can_do is not None and not await can_do(due):
                 continue
             rows = await self._statements.write(
                 _CLAIM,
@@ -204,10 +210,15 @@ class JobStore:
         ((count,),) = await self._statements.read(query, job_id)
         return int(count)
 
-    async def finish(self, job: Job, worker: str, progress: JobProgress, outcome: JobOutcome) -> None:
-        """Stores the end of a job."""
-        await self._statements.write(
-            "UPDATE jobs SET status = ?, progress = ?, outcome = ?, updated = ? WHERE id = ? AND worker = ?",
+    async def discard_walk(self, job: Job, worker: str) -> None:
+        """Forgets a job's walk and the batches that are not done. Raises `BusyError` if another worker has the job."""
+        await self._update(job, worker, "walk = ?", None, self.batches.make_discard(job.id))
+
+    async def finish(self, job: Job, worker: str, progress: JobProgress, outcome: JobOutcome) -> bool:
+        """Stores the end of a job. Returns False if another worker holds the job."""
+        rows = await self._statements.write(
+            "UPDATE jobs SET status = ?, progress = ?, outcome = ?, updated = ? WHERE id = ? AND worker = ? "
+            "AND status = 'running' RETURNING id",
             "failed" if outcome.failure is not None else "done",
             replace_surrogates(progress.model_dump_json()),
             replace_surrogates(outcome.model_dump_json()),
@@ -215,6 +226,7 @@ class JobStore:
             job.id,
             worker,
         )
+        return bool(rows)
 
     async def requeue(self, job: Job, worker: str, status: JobStatus, seconds: float) -> None:
         """Returns the job to the queue, to start after `seconds` at the earliest. The attempt does not count."""
@@ -229,15 +241,12 @@ class JobStore:
             worker,
         )
 
-    async def _update(self, job: Job, worker: str, change: str, value: str) -> None:
-        rows = await self._statements.write(
-            f"UPDATE jobs SET {change} WHERE id = ? AND worker = ? AND status = 'running' RETURNING id",  # noqa: S608
-            value,
-            job.id,
-            worker,
-        )
-        if not rows:
-            raise BusyError(f"{job.id} goes on in another process", agent_id="library")
+    async def _update(self, job: Job, worker: str, change: str, value: str | None, *more: SqlStatement) -> None:
+        update = f"UPDATE jobs SET {change} WHERE id = ? AND worker = ? AND status = 'running'"  # noqa: S608
+        try:
+            await self._statements.write_all(SqlStatement(update, (value, job.id, worker), must_change=True), *more)
+        except UnchangedError as error:
+            raise BusyError(f"{job.id} goes on in another process", agent_id="library") from error
 
     def _job_from_row(self, row: Row) -> Job:
         job_id, owner, collection, status, request, progress, outcome, attempts, until, created, updated = row[:11]

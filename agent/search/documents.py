@@ -265,13 +265,16 @@ class DocumentStore:
         place = (owner, replace_surrogates(collection))
         await self._statements.write_all(*(SqlStatement(forget, (*place, one)) for one in document_ids))
 
-    async def release_lock(self, owner: str, collection: str, holder: str) -> None:
-        """Releases the lock. Pending passages stay recorded for the next holder."""
+    async def release_lock(self, owner: str, collection: str, holder: str, worker: str = "") -> None:
+        """Releases the lock, unless its holder is a job that another worker than `worker` has by now. Pending passages
+        stay recorded for the next holder."""
         await self._statements.write(
-            "DELETE FROM ingestions WHERE owner = ? AND collection = ? AND holder = ?",
+            "DELETE FROM ingestions WHERE owner = ? AND collection = ? AND holder = ? AND NOT EXISTS "
+            "(SELECT 1 FROM jobs WHERE jobs.id = ingestions.holder AND jobs.status = 'running' AND jobs.worker <> ?)",
             owner,
             replace_surrogates(collection),
             holder,
+            worker,
         )
 
 

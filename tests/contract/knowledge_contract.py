@@ -10,7 +10,7 @@ from agent.core.errors import AgentError, BusyError, NotFoundError
 from agent.ingest import jobs as jobs_module
 from agent.ingest.batches import BatchItem, BatchResult
 from agent.ingest.collection_store import Collection, CollectionStore, track_indexing
-from agent.ingest.jobs import Job, JobOutcome, JobProgress, JobRequest, JobStore
+from agent.ingest.jobs import Job, JobOutcome, JobProgress, JobRequest, JobStore, WalkResult
 from agent.ingest.templates import from_template
 from agent.search.documents import Document, DocumentStore, PassageRange, PendingPassages
 from agent.search.models import ConnectorInput
@@ -277,7 +277,7 @@ class KnowledgeContract:
         assert failed.outcome.failure.message == "it broke"
 
     async def test_a_job_whose_process_died_is_interrupted_and_taken_up(
-        self, jobs: JobStore, other_jobs: JobStore, clock: Clock
+        self, documents: DocumentStore, jobs: JobStore, other_jobs: JobStore, clock: Clock
     ) -> None:
         made = await jobs.create("ann", "work", JobRequest(source=FOLDER))
         await jobs.claim("one", 30)
@@ -287,8 +287,22 @@ class KnowledgeContract:
         assert again is not None
         assert again.attempts == 2
         assert not await jobs.renew_lease(made, "one", JobProgress(), 30)
-        await jobs.finish(made, "one", JobProgress(), JobOutcome())
+        assert not await jobs.finish(made, "one", JobProgress(), JobOutcome())
         assert (await jobs.get("ann", made.id)).status == "running", "who lost it cannot finish it"
+        await documents.acquire_lock("ann", "work", made.id, 30)
+        await documents.release_lock("ann", "work", made.id, "one")
+        assert not await documents.acquire_lock("ann", "work", "upload", 30), "nor release the lock that they share"
+        item = BatchItem(source="/docs/1", name="x", file_type="md", file="x", size=1, checksum="c")
+        await jobs.batches.add(made.id, "two", "/docs#1", [item])
+        await jobs.set_walk(made, "two", WalkResult())
+        with pytest.raises(BusyError):
+            await jobs.discard_walk(made, "one")
+        assert (await jobs.batches.count_open(made.id), (await jobs.get("ann", made.id)).walk) == (1, WalkResult())
+        await jobs.discard_walk(made, "two")
+        assert (await jobs.batches.count_open(made.id), (await jobs.get("ann", made.id)).walk) == (0, None)
+        assert await jobs.finish(made, "two", JobProgress(), JobOutcome())
+        await documents.release_lock("ann", "work", made.id, "one")
+        assert await documents.acquire_lock("ann", "work", "upload", 30), "nobody needs it any more"
 
     async def test_a_job_that_is_put_back_waits_its_time_and_counts_no_attempt(
         self, jobs: JobStore, clock: Clock

@@ -206,6 +206,54 @@ async def test_who_has_lost_a_job_stops(tmp_path: Path) -> None:
         assert await made.bench.library.list_documents("local", "work") == []
 
 
+async def test_a_suspended_process_that_wakes_removes_nothing_of_the_one_that_has_its_job_now(tmp_path: Path) -> None:
+    async with house(tmp_path, pages=20) as made:
+        statements = SqliteClient(made.bench.store.database)
+        first, second = (IngestJobs(JobStore(statements, time.time), made.bench.library, []) for _ in range(2))
+        suspended, woken = asyncio.Event(), asyncio.Event()
+
+        async def suspend(*_: Any, **__: Any) -> None:
+            walked = (await statements.read("SELECT walk FROM jobs"))[0][0]
+            if walked and not woken.is_set():
+                suspended.set()
+                await woken.wait()
+                raise ConnectorError("its connection was ended")
+            await asyncio.sleep(0.01)
+
+        async def notice_late(*_: Any, **__: Any) -> None:
+            if suspended.is_set():
+                await woken.wait()
+                await asyncio.sleep(0.5)
+
+        async def read_slowly(*_: Any, **__: Any) -> None:
+            await asyncio.sleep(0.02)
+
+        with (
+            disturbed(first.store.batches, "claim", before=suspend),
+            disturbed(first.store, "renew_lease", before=notice_late),
+            disturbed(second.store.batches, "claim", before=read_slowly),
+        ):
+            async with asyncio.timeout(DEADLINE_S):
+                first.start()
+                job = await first.submit("local", "work", WANTED)
+                await suspended.wait()
+                (zombie,) = first._tasks
+                await statements.write("UPDATE jobs SET until = 1")
+                await statements.write("UPDATE job_batches SET until = 1 WHERE status = 'running'")
+                second.start()
+                while not second._tasks:  # noqa: ASYNC110 - it looks for jobs of others now and then
+                    await asyncio.sleep(0.01)
+                woken.set()
+                await asyncio.wait([zombie])
+                locked = await statements.read("SELECT holder FROM ingestions")
+                assert locked == [(job.id,)], "the lock of the collection is not released either"
+                done = await second.wait("local", job.id, DEADLINE_S)
+        there = len(await made.bench.library.list_documents("local", "work"))
+        assert (done.status, there, (done.outcome.report or {})["read"]) == ("done", 20, 20)
+        await first.aclose()
+        await second.aclose()
+
+
 async def test_a_defect_ends_one_job_and_no_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with house(tmp_path) as made:
 
