@@ -95,6 +95,7 @@ def create_app(
         title="Stepgate",
         version=version("stepgate"),
         lifespan=lifespan,
+        servers=[{"url": settings.public_url}] if settings.public_url else None,
         # FastAPI's pages load scripts from other hosts; any local viewer can read /openapi.json.
         docs_url=None,
         redoc_url=None,

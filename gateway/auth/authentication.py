@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from agent.core.errors import AuthError, RateLimitError, ScopeError
 from agent.core.models import LOCAL_OWNER
@@ -211,12 +212,16 @@ def read_key(headers: Mapping[str, str]) -> str | None:
 
 
 def is_key_required(settings: Settings) -> bool:
-    """Returns whether callers need a key: `AGENT_REQUIRE_KEY`, or with `auto`, whether other machines can reach the
-    address.
-    """
+    """Returns whether callers need a key: `AGENT_REQUIRE_KEY`, or with `auto`, whether other machines can call."""
     if settings.require_key != "auto":
         return settings.require_key == "always"
-    return not is_loopback(settings.host)
+    return can_others_call(settings)
+
+
+def can_others_call(settings: Settings) -> bool:
+    """Returns whether other machines can reach the gateway: at its address, or at its public one through a proxy."""
+    public_host = urlsplit(settings.public_url or "").hostname
+    return not is_loopback(settings.host) or (public_host is not None and not is_loopback(public_host))
 
 
 def is_loopback(host: str) -> bool:

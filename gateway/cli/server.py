@@ -15,7 +15,7 @@ import uvicorn
 from agent.core.errors import ConfigError
 from agent.core.settings import Settings
 from gateway.app import create_app
-from gateway.auth.authentication import is_loopback
+from gateway.auth.authentication import can_others_call
 from gateway.bootstrap import Stepgate, build_gateway
 from gateway.cli.bind_address import bind_socket
 from gateway.limits.http_protocol import protocol_with_limits
@@ -65,13 +65,15 @@ def _freeze_garbage_collector() -> None:
 
 async def _check_keys(settings: Settings, stepgate: Stepgate) -> None:
     """Refuses to serve the network without authentication. Raises `ConfigError` if no key could admit anybody."""
-    if is_loopback(settings.host):
+    if not can_others_call(settings):
         return
+    address = settings.public_url or settings.host
     if settings.require_key == "never":
-        log.warning("AGENT_REQUIRE_KEY is never: anybody who can reach %s may use this gateway", settings.host)
+        log.warning("AGENT_REQUIRE_KEY is never: anybody who can reach %s may use this gateway", address)
     elif settings.jwt_issuer is None and settings.token_verifier is None and not await stepgate.keys.has_valid_key():
+        name = "AGENT_PUBLIC_URL" if settings.public_url else "AGENT_HOST"
         raise ConfigError(
-            f"AGENT_HOST: others can reach {settings.host}, and there is no API key yet; create one first: "
+            f"{name}: others can reach {address}, and there is no API key yet; create one first: "
             "`stepgate keys create NAME`, or set an issuer of tokens (AGENT_JWT_ISSUER)"
         )
 

@@ -113,7 +113,8 @@ async def _start_in_background(body: AgentRequest, http: Request, stepgate: Step
         raise BadRequestError("stream: a run in the background is followed at /v1/runs/ID/events", param="stream")
     run = await accept_run(http, stepgate, caller, body.to_request(), webhook=body.webhook)
     row = await stepgate.service.get_run(run.run_id, owner=run.owner)
-    started = BackgroundRun(run_id=run.run_id, status=row.status, url=f"/v1/runs/{run.run_id}")
+    url = f"{stepgate.settings.public_path}/v1/runs/{run.run_id}"
+    started = BackgroundRun(run_id=run.run_id, status=row.status, url=url)
     headers = {RUN_ID_HEADER: run.run_id}
     return Response(started.model_dump_json(), 202, headers, media_type="application/json")
 

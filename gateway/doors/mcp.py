@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from urllib.parse import urlsplit
 
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
 from mcp.server.transport_security import TransportSecuritySettings
@@ -77,7 +78,9 @@ def build_served(stepgate: Stepgate) -> ServerDependencies:
 
 def _transport_security(settings: Settings) -> TransportSecuritySettings:
     """Allows only named hosts and origins: a web page must not reach a local gateway by DNS rebinding."""
-    hosts = ("127.0.0.1", "localhost", "[::1]", settings.host, *settings.allowed_hosts)
+    public_host = urlsplit(settings.public_url or "").hostname
+    own_hosts = ("127.0.0.1", "localhost", "[::1]", settings.host, *([public_host] if public_host else ()))
+    hosts = (*own_hosts, *settings.allowed_hosts)
     return TransportSecuritySettings(
         enable_dns_rebinding_protection=True,
         allowed_hosts=[name for host in hosts for name in (host, f"{host}:*")],

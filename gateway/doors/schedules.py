@@ -148,7 +148,8 @@ async def run_schedule(schedule: str, http: Request, stepgate: Gateway, caller: 
     )
     http.state.run_started, http.state.run_id = True, accepted.run_id
     row = await stepgate.service.get_run(accepted.run_id, owner=accepted.owner)
-    return BackgroundRun(run_id=row.run_id, status=row.status, url=f"/v1/runs/{row.run_id}")
+    url = f"{stepgate.settings.public_path}/v1/runs/{row.run_id}"
+    return BackgroundRun(run_id=row.run_id, status=row.status, url=url)
 
 
 @router.get("/v1/schedules/{schedule}/ticks", responses=ERRORS)

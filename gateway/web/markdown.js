@@ -185,7 +185,8 @@ function special(text, at, missing, cite, depth) {
 /** Returns an image of an artifact. It is fetched with the caller's key, which an image's address cannot carry. */
 function picture(alt, path) {
   const image = el("img", { alt });
-  const load = async () => URL.createObjectURL(await (await request(path, { accept: "image/*" })).blob());
+  const below = path.slice(1); // relative, because a proxy may serve the gateway below a path
+  const load = async () => URL.createObjectURL(await (await request(below, { accept: "image/*" })).blob());
   if (!pictures.has(path)) pictures.set(path, load());
   pictures.get(path).then((url) => (image.src = url), () => pictures.delete(path)); // without it, the text is shown
   return image;

@@ -95,7 +95,10 @@ def careful(tmp_path: Path) -> Path:
 
 
 async def test_the_card_describes_the_agent_for_both_protocols(serve: Serve) -> None:
-    async with serve(MODEL, public_url="https://agent.example.org") as url, httpx.AsyncClient() as http:
+    async with (
+        serve(MODEL, public_url="https://agent.example.org", require_key="never") as url,
+        httpx.AsyncClient() as http,
+    ):
         card = (await http.get(f"{url}/.well-known/agent-card.json")).json()
     assert [one["protocolVersion"] for one in card["supportedInterfaces"]] == ["1.0", "0.3"]
     assert {one["url"] for one in card["supportedInterfaces"]} == {"https://agent.example.org/a2a"}

@@ -81,7 +81,7 @@ async def test_a_message_is_answered_with_its_plan(serve: Serve) -> None:
 
 async def test_a_citation_is_shown_and_proved_at_its_page(serve: Serve) -> None:
     async with (
-        serve(public_url="https://stepgate.example.org") as url,
+        serve(public_url="https://stepgate.example.org", require_key="never") as url,
         httpx.AsyncClient(base_url=url, timeout=30) as client,
     ):
         document = await upload(client, "rules.pdf", TWO_PAGES)
@@ -208,7 +208,10 @@ async def test_the_tool_called_by_name_answers_in_exactly_the_form_that_was_aske
 
 async def test_open_webui_gets_name_page_quote_and_address(serve: Serve) -> None:
     model = script(says("Train tickets are booked by the travel department [1]. It is 99 [1].", to="completion"))
-    async with serve(model, public_url="http://gate") as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+    async with (
+        serve(model, public_url="http://gate", require_key="never") as url,
+        httpx.AsyncClient(base_url=url, timeout=30) as client,
+    ):
         document = await upload(client, "rules.pdf", TWO_PAGES)
         body = {"model": "knowledge", "stream": True, "messages": [{"role": "user", "content": WHO_BOOKS}]}
         headers = {"X-OpenWebUI-Chat-Id": "c", "X-OpenWebUI-User-Id": "u"}

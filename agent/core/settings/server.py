@@ -1,6 +1,7 @@
 """Where the gateway is reached, and what it serves."""
 
 from typing import Literal
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field
 
@@ -18,14 +19,20 @@ class ServerSettings(BaseModel):
     public_url: HttpUrl | None = Field(
         default=None,
         description=(
-            "address at which browsers reach the gateway, for links to cited documents; unset: this "
-            "machine's, if only this machine can reach the gateway"
+            "address at which others reach the gateway, with the path that a reverse proxy serves it at; for links to "
+            "cited documents and runs, and in the A2A card; unset: this machine's, if only this machine can reach the "
+            "gateway"
         ),
     )
     web: bool = Field(default=True, description="serve the web page at / to browsers, and its files at /web/")
     open_webui: Literal["auto", "always", "never"] = Field(
         default="auto", description="who gets the rich view: callers recognised as Open WebUI, all callers, or none"
     )
+
+    @property
+    def public_path(self) -> str:
+        """The path below which a reverse proxy serves this gateway, such as `/stepgate`; "" without one."""
+        return urlsplit(self.public_url or "").path
 
     @property
     def browser_url(self) -> str | None:
