@@ -21,7 +21,7 @@ SOAK_MINUTES ?= 30
 SOAK_KILLS ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev test format lint type unit bench check-clients check-open-webui check-image check-long check-sandbox eval eval-answers eval-degraded eval-retrieval fuzz soak soak-cluster soak-ingest docs lock clean
+.PHONY: help run dev test format lint type unit bench check-clients check-open-webui check-image check-long check-sandbox eval eval-answers eval-degraded eval-relevance eval-retrieval fuzz soak soak-cluster soak-ingest docs lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -58,6 +58,9 @@ eval: $(DEV_STAMP) ## Run the evaluation's tasks against the configured model (E
 
 eval-degraded: $(DEV_STAMP) ## Print right answers against the rate of damage, with a scripted model; ten minutes
 	@$(BIN)/python -m tests.bench.degraded
+
+eval-relevance: $(DEV_STAMP) ## Print how many labelled questions with and without an answer find passages, without a model
+	@$(BIN)/python -m pytest -n0 -q -s tests/integration/test_relevance_labelled.py
 
 eval-retrieval: $(DEV_STAMP) ## Print nDCG, recall and times of each retrieval mode (RETRIEVAL_MODE, EVAL_DATASET)
 	@$(BIN)/python -m tests.bench.retrieval

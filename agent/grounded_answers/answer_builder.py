@@ -18,6 +18,7 @@ from agent.grounded_answers.formats import (
 )
 from agent.grounded_answers.models import TailorInput
 from agent.grounded_answers.no_answer_text import (
+    get_closest_text,
     get_left_out_text,
     get_no_answer_text,
     get_unchecked_text,
@@ -29,6 +30,11 @@ from agent.grounded_answers.render import Rendered, render
 EXECUTIVE_SENTENCES = 3
 NOTICE_BLOCK = 1_000_000_000
 """The block of sentences about the answer, which stand at its end."""
+OPENING_BLOCK = -1
+"""The block of the sentence that introduces doubtful quotations."""
+CERTAIN_RELEVANCE = 0.6
+"""With less, half of a question's words are missing in the best passage, and it is about as often beside the question
+as it answers it (the labelled company questions)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +67,12 @@ class AnswerBuilder:
         by_sentence = by_sentence or (self.format.max_sentences is not None and self.request.persona != "Executive")
         limit = self.format.max_sentences or (1 if self.format.max_words is not None else None)
         units = list_quotations(self.request, self.checker, by_sentence=by_sentence, limit=limit)
-        return self.build(units) if units else self.say_not_in_documents()
+        if not units:
+            return self.say_not_in_documents()
+        if max(chunk.relevance_score for chunk in self.request.context_chunks) < CERTAIN_RELEVANCE:
+            closest = Unit("sentence", OPENING_BLOCK, (Segment(get_closest_text(self.request.user_query)),))
+            units = [CheckedUnit(closest, is_notice=True), *units]
+        return self.build(units)
 
     def build(
         self, units: Sequence[CheckedUnit], *, left_out: int = 0, written: int = 0, is_unchecked: bool = False

@@ -25,6 +25,11 @@ def get_left_out_text(question: str, count: int) -> str:
     return _translate("left_out", question).format(count=count)
 
 
+def get_closest_text(question: str) -> str:
+    """Returns the sentence that introduces passages which may be beside the question."""
+    return _translate("closest", question)
+
+
 def get_unchecked_text(question: str) -> str:
     """Returns the sentence that says that the meaning of the answer was not checked."""
     return _translate("unchecked", question)

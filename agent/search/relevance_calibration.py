@@ -17,12 +17,15 @@ from agent.search.lexical import LexicalIndex, Passage
 from agent.search.models import MemoryQuery
 from agent.search.retriever import Retriever
 from agent.text.stop_words import detect_language, detect_question_language
-from agent.text.terms import map_query_terms
+from agent.text.terms import is_keywords, map_query_terms
 
 log = logging.getLogger(__name__)
 
 DEFAULT_THRESHOLD = 0.4
 """Keeps 96 to 100 % of the answerable questions of three labelled sets, and refuses two thirds of foreign ones."""
+KEYWORDS_EASE = 0.1
+"""How much lower the threshold of a query without small words is: "hotel price limit" is a search, whose words are
+alternatives, so that a passage with a third of them is worth showing."""
 MIN_THRESHOLD, MAX_THRESHOLD = DEFAULT_THRESHOLD, 0.5
 QUANTILE = 0.9
 PRIOR_SAMPLES = 8.0
@@ -47,23 +50,24 @@ class RelevanceCalibration:
         self._measuring = asyncio.Lock()
 
     async def get_threshold(self, owner: str, collection: str, query: str, mode: RetrievalMode) -> float:
-        """Returns the least relevance for a query; the default if too few passages are in its language.
+        """Returns the least relevance for a query; the default if too few passages are in its language, if it has one.
 
         Raises `BadRequestError` and `StoreError` as a search does."""
         key = (owner, collection, detect_question_language(query), mode)
+        ease = KEYWORDS_EASE if is_keywords(query) else 0.0
         async with self._measuring:  # concurrent first searches measure once
             cached = self._known.get(key)
             if cached is not None and self._clock() - cached[0] < VALID_SECONDS:
-                return cached[1]
+                return cached[1] - ease
             threshold = compute_threshold(await self._measure(*key))
             self._known[key] = (self._clock(), threshold)
         log.info("relevance threshold of %s, language %r, %s: %.2f", collection, key[2], mode, threshold)
-        return threshold
+        return threshold - ease
 
     async def _measure(self, owner: str, collection: str, language: str, mode: RetrievalMode) -> list[float]:
         """Returns for each sampled passage the best relevance of its words in another document."""
         passages = await self._lexical.sample(collection, owner=owner, limit=20 * MAX_SAMPLES)
-        alike = [one for one in passages if detect_language(one.text) == language]
+        alike = [one for one in passages if not language or detect_language(one.text) == language]
         chance: list[float] = []
         for passage in alike[:: max(1, len(alike) // MAX_SAMPLES)][:MAX_SAMPLES]:
             query = _make_query(passage)

@@ -100,6 +100,12 @@ def has_content_words(query: str) -> bool:
     return bool(_split_query(query)[1])
 
 
+def is_keywords(query: str) -> bool:
+    """Returns whether a query has no stop words, as a list of keywords has none and a question has some."""
+    words, content = _split_query(query)
+    return words == content
+
+
 def _split_query(query: str) -> tuple[list[str], list[str]]:
     """Returns the folded words of a query, and those of them that are no stop words."""
     words = [word[:MAX_TERM_CHARS] for word in _WORD.findall(fold(query))]

@@ -2,7 +2,8 @@
 
 Without a model the passages are the answer, so that a question that has nothing to do with the documents must find
 none. `near_misses.tsv`, questions about the right subject without an answer, do find passages: these are quoted and do
-not pretend to answer. Run it with `-s` to see the shares.
+not pretend to answer. `company` has the policies of three companies, with as many questions without an answer as with
+one. `make eval-relevance` prints the shares.
 """
 
 import shutil
@@ -16,6 +17,7 @@ import pytest
 from agent.core.settings import Settings
 from agent.grounded_answers import TailorInput, quote_passages
 from agent.grounded_answers.from_tool_results import read_passages
+from agent.grounded_answers.no_answer_text import get_closest_text
 from agent.ingest.collections import Library
 from agent.net import SafeClient
 from gateway.bootstrap_database import open_store
@@ -120,6 +122,59 @@ async def test_most_questions_without_an_answer_find_nothing(tmp_path: Path) -> 
     assert sum(right for _, right in refused) / len(refused) >= REFUSED_UNANSWERABLE, refused
 
 
+class Question(NamedTuple):
+    """A line of `company/questions.tsv`; `expected` is empty if the policies do not answer it.
+
+    The questions were split before any was asked. The half `held_out` chose no rule and no figure."""
+
+    half: str
+    language: str
+    text: str
+    expected: str
+
+
+class Shares(NamedTuple):
+    """The shares of some questions whose answer quotes: at all, without doubt, and with the expected words."""
+
+    quoted: float
+    certain: float
+    right: float
+
+
+def measure_shares(answers: Sequence[tuple[Question, str]]) -> Shares:
+    """The shares of these questions and their answers."""
+    quoted = [(question, content) for question, content in answers if content]
+    certain = [one for one in quoted if get_closest_text(one[0].text) not in one[1]]
+    right = [one for one in quoted if one[0].expected and one[0].expected.casefold() in one[1].casefold()]
+    return Shares(*(len(some) / len(answers) for some in (quoted, certain, right)))
+
+
+@pytest.mark.row("S003-29")
+async def test_quotations_of_half_the_words_of_a_question_are_introduced_as_doubtful(tmp_path: Path) -> None:
+    lines = (LABELLED / "company/questions.tsv").read_text("utf-8").splitlines()
+    questions = [Question(*line.split("\t")) for line in lines]
+    answers: list[tuple[Question, str]] = []
+    for language in ("en", "sv", "de"):
+        (tmp_path / language).mkdir()
+        async with open_library(tmp_path / language, sorted((LABELLED / "company" / language).glob("*.md"))) as library:
+            answers += [(one, await answer(library, one.text)) for one in questions if one.language == language]
+    shares = {}
+    for half in ("development", "held_out"):
+        for name, has_answer in (("with an answer", True), ("without one", False)):
+            some = [one for one in answers if one[0].half == half and bool(one[0].expected) == has_answer]
+            found = shares[half, has_answer] = measure_shares(some)
+            print(f"company, {half}, {len(some)} {name}: quoted {found.quoted:.2f}", end=", ")
+            print(f"certain {found.certain:.2f}, right {found.right:.2f}")
+            for language in ("en", "sv", "de"):
+                own = measure_shares([one for one in some if one[0].language == language])
+                print(f"  {language}: quoted {own.quoted:.2f}, certain {own.certain:.2f}, right {own.right:.2f}")
+    for half, right in (("development", 0.8), ("held_out", 0.6)):
+        assert shares[half, True].right >= right
+        assert shares[half, False].quoted <= 0.45
+        assert shares[half, False].certain <= 0.16
+        assert shares[half, True].certain >= 0.48
+
+
 HOTELS = """# Hotel policy
 
 Hotels may cost up to 140 euros a night. Bookings of more than 5 days need the approval of a manager. Receipts are
@@ -145,3 +200,12 @@ async def test_a_unit_in_common_is_no_subject_in_common(tmp_path: Path, text: st
         assert (
             await answer(library, "What may a hotel cost?" if text == HOTELS else text.split("\n", maxsplit=1)[0]) != ""
         )
+
+
+async def test_keywords_of_which_one_is_in_the_documents_find_the_closest_passages(tmp_path: Path) -> None:
+    (tmp_path / "hotels.md").write_text(HOTELS)
+    async with open_library(tmp_path, [tmp_path / "hotels.md"]) as library:
+        found = await answer(library, "hotel price limit")
+        assert found.startswith("The closest passages, which may not answer the question:\n\n**hotels.md")
+        assert "> Hotels may cost up to 140 euros a night." in found
+        assert (await answer(library, "What may a hotel cost?")).startswith("**hotels.md")

@@ -1,6 +1,7 @@
 """Answers without a model: passages in their own words, for three personas, in the requested form."""
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -68,6 +69,32 @@ def test_passages_much_less_relevant_than_the_best_are_left_out() -> None:
     assert len(quote(HOW_MANY, *BEST, *others).citations) == 1
     same = [one.model_copy(update={"relevance_score": 0.9}) for one in others]
     assert len(quote(HOW_MANY, *BEST, *same).citations) == 3
+
+
+CLOSEST = "The closest passages, which may not answer the question:"
+
+
+@pytest.mark.parametrize(("score", "is_doubtful"), [(0.59, True), (0.6, False)])
+@pytest.mark.parametrize("persona", PERSONAS)
+def test_passages_of_little_relevance_are_introduced_as_doubtful(score: float, is_doubtful: bool, persona: str) -> None:
+    doubtful = [one.model_copy(update={"relevance_score": min(score, one.relevance_score)}) for one in HANDBOOK]
+    certain = quote(HOW_MANY, persona=persona).content
+    content = quote(HOW_MANY, *doubtful, persona=persona).content
+    assert content.startswith(f"{CLOSEST}\n\n") == is_doubtful
+    assert "28 days of paid holiday" in content
+    assert CLOSEST not in certain
+
+
+@pytest.mark.parametrize("form", ["as JSON", "as bullet points", "as a table", "in one sentence"])
+def test_every_form_says_that_quotations_are_doubtful(form: str) -> None:
+    output = quote(HOW_MANY, passage(HANDBOOK[0].content, score=0.5), formatting_instructions=form)
+    told: dict[str, Any] = {"answer": output.content, "statements": []}
+    if form == "as JSON":
+        told = json.loads(output.content)
+    assert told["answer"].startswith(f"{CLOSEST}\n\n")
+    assert "28 days of paid holiday" in told["answer"]
+    assert all(CLOSEST not in one["text"] for one in told["statements"])
+    assert len(output.citations) >= 1
 
 
 @pytest.mark.row("S003-29")

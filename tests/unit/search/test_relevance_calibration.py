@@ -6,6 +6,7 @@ import pytest
 
 from agent.search.relevance_calibration import (
     DEFAULT_THRESHOLD,
+    KEYWORDS_EASE,
     MAX_THRESHOLD,
     MIN_SAMPLES,
     MIN_THRESHOLD,
@@ -27,7 +28,9 @@ def test_the_threshold_follows_the_measurement_within_its_bounds(chance: list[fl
     assert compute_threshold(chance) == pytest.approx(threshold)
 
 
-async def test_a_collection_whose_documents_share_their_words_has_a_higher_threshold(tmp_path: Path) -> None:
+async def test_a_collection_that_shares_its_words_has_a_higher_threshold_and_keywords_a_lower_one(
+    tmp_path: Path,
+) -> None:
     alike, apart = [], []
     for number, subject in enumerate(
         ("ferry", "bakery", "garden", "library", "harbour", "theatre", "clinic", "museum", "quarry", "school")
@@ -43,5 +46,10 @@ async def test_a_collection_whose_documents_share_their_words_has_a_higher_thres
     for folder, documents in (("a", alike), ("b", apart)):
         (tmp_path / folder).mkdir()
         async with open_library(tmp_path / folder, documents) as library:
-            thresholds.append(await library.get_relevance_threshold("local", "work", "What does the report describe?"))
+            question, keywords = [
+                await library.get_relevance_threshold("local", "work", one)
+                for one in ("What does the report describe?", "annual report")
+            ]
+            thresholds.append(question)
+            assert question - keywords == pytest.approx(KEYWORDS_EASE)
     assert thresholds[0] > thresholds[1] == MIN_THRESHOLD
