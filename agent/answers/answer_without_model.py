@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable
+from difflib import get_close_matches
 
 from agent.core.events import StepOutput
 from agent.core.models import JsonObject, Outcome, PlanStep
@@ -14,6 +15,7 @@ from agent.planning.wire import describe_requested_call
 from agent.run_context.outputs import cut_text, list_results
 from agent.run_context.run import Run
 from agent.run_context.run_tools import allowed_tools
+from agent.skills import Skill
 from agent.text.plurals import format_count
 from agent.tools import PlanHints
 
@@ -82,11 +84,9 @@ def format_listing(run: Run) -> str:
     """Returns the skills, the recipes and the tools of this room for `/help`, `/skills` and `/tools`."""
     command = run.state.prompt.strip().split()[0].lower()
     lines: list[str] = []
-    if command.removeprefix("/") not in LISTINGS:
-        lines += [f"There is no skill or recipe `{command}`.", ""]
     if command != "/tools":
         lines += ["**Skills** (call one with `/name what to do`)", ""]
-        skills = [skill for skill in run.engine.skills.list_visible(run.room.skills) if skill.user_invocable]
+        skills = _list_commands(run)
         lines += [f"- `/{skill.name}`: {_get_first_sentence(skill.description)}" for skill in skills] or ["- none"]
         if run.recipes:
             lines += ["", "**Recipes**", ""]
@@ -96,6 +96,20 @@ def format_listing(run: Run) -> str:
         lines += ["", "**Tools**", ""] if command != "/tools" else ["**Tools**", ""]
         lines += [f"- `{spec.name}`: {_get_first_sentence(spec.description)}" for spec in specs] or ["- none"]
     return "\n".join(lines)
+
+
+def describe_unknown_command(run: Run) -> str:
+    """Returns what to say about a `/name` that nobody knows, with the nearest names; "" for `/help` and the like."""
+    name = run.state.prompt.strip().split()[0].lower().removeprefix("/")
+    if name in LISTINGS:
+        return ""
+    known = [*LISTINGS, *(skill.name for skill in _list_commands(run)), *(one.name for one in run.recipes)]
+    near = " or ".join(f"`/{one}`" for one in get_close_matches(name, known))
+    return f"There is no command `/{name}`.{f' Did you mean {near}?' if near else ''} `/help` lists the commands."
+
+
+def _list_commands(run: Run) -> list[Skill]:
+    return [skill for skill in run.engine.skills.list_visible(run.room.skills) if skill.user_invocable]
 
 
 def _get_first_sentence(text: str) -> str:

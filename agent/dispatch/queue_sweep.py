@@ -42,7 +42,9 @@ _SELECT_LOST = (
     "AND NOT EXISTS (SELECT 1 FROM procrastinate_jobs WHERE queueing_lock = run_id AND status IN ('doing', 'failed')) "
     "ORDER BY created_at LIMIT %s"
 )
-_FREE_RUNS = "UPDATE runs SET worker = NULL, lease_until = 0 WHERE NOT terminal AND worker = ANY(%s) RETURNING run_id"
+_FREE_RUNS = (
+    "UPDATE runs SET lease_until = 0 WHERE NOT terminal AND worker = ANY(%s) AND lease_until > 0 RETURNING run_id"
+)
 _LIST_PROCESSES = (
     "SELECT worker FROM runs WHERE NOT terminal AND worker IS NOT NULL UNION SELECT name FROM queue_workers"
 )

@@ -63,13 +63,17 @@ async def plan_recipe(run: Run, name: str, rest: str) -> Planned:
     if parsed.values is None and not parsed.problems:
         parsed = await _extract_arguments(run, recipe, rest)
     if parsed.values is None or parsed.problems:
-        question = describe_problems(recipe, parsed.problems)
-        if not run.state.request.interactive:
-            raise BadRequestError(question, param="prompt")
-        return Planned(plan_completion_only(run, question), "rules", "rules", question=question)
+        return ask_user(run, describe_problems(recipe, parsed.problems))
     catalogue = drop_recipes(build_catalogue(run))
     plan = build_recipe_plan(recipe, parsed.values, catalogue, max_steps=run.room.budgets.max_steps)
     return Planned(plan, "rules", "rules", recipes=(recipe,))
+
+
+def ask_user(run: Run, question: str) -> Planned:
+    """Returns a question instead of a plan. Raises `BadRequestError` with its words if nobody can be asked."""
+    if not run.state.request.interactive:
+        raise BadRequestError(question, param="prompt")
+    return Planned(plan_completion_only(run, question), "rules", "rules", question=question)
 
 
 async def _extract_arguments(run: Run, recipe: Recipe, text: str) -> Arguments:

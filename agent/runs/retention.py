@@ -1,7 +1,7 @@
 """`RunRetention`: forgets what is older than `AGENT_KEEP_DAYS`, in small batches beside the work of the gateway.
 
 What is forgotten: ended runs with their logs, turns and blobs; tasks without runs; conversations of clients; archived
-pipeline conversations; ticks of schedules; the ledger's rows of single runs.
+pipeline conversations; ticks of schedules; ended deliveries of webhooks; the ledger's rows of single runs.
 
 What stays: unfinished runs, also parked ones; the runs of a conversation in which something happened since; runs that a
 recipe names or that an unfinished fork reads; the sums of usage by day; the audit record; memories, documents and
@@ -42,6 +42,7 @@ _CONVERSATION_TABLES: Final = (
     ("client_items", "at >= ?"),
 )
 """What makes a conversation one that is in use."""
+_OLD_DELIVERIES: Final = "FROM webhook_deliveries WHERE state <> 'open' AND updated < ?"
 Conversation = tuple[str, str]
 """The owner and the id."""
 
@@ -53,17 +54,19 @@ class PruneReport:
     runs: int = 0
     tasks: int = 0
     conversations: int = 0
+    deliveries: int = 0
+    """Of webhooks, ended. A pass counts those whose runs stay; `count_old` all."""
     usage_rows: int = 0
 
     @property
     def is_empty(self) -> bool:
         """Whether there was nothing to forget."""
-        return not (self.runs or self.tasks or self.conversations or self.usage_rows)
+        return not (self.runs or self.tasks or self.conversations or self.deliveries or self.usage_rows)
 
     def __str__(self) -> str:
         return (
             f"{self.runs:,} runs, {self.tasks:,} tasks without runs, {self.conversations:,} conversations, "
-            f"{self.usage_rows:,} usage rows"
+            f"{self.deliveries:,} webhook deliveries, {self.usage_rows:,} usage rows"
         )
 
 
@@ -139,6 +142,8 @@ class RunRetention:
                 report.conversations += len(conversations)
             ((count,),) = await self.statements.read("SELECT count(*) FROM model_usage WHERE at < ?", cutoff)
             report.usage_rows = int(count)
+            ((count,),) = await self.statements.read(f"SELECT count(*) {_OLD_DELIVERIES}", cutoff)
+            report.deliveries = int(count)
         return report
 
     async def _prune(self, report: PruneReport, cutoff: float) -> None:
@@ -162,6 +167,12 @@ class RunRetention:
             async with self._paced():
                 query = "DELETE FROM schedule_ticks WHERE schedule_id = ? AND tick < ?"
                 await self.statements.write(query, schedule_id, cutoff)
+        count = 1
+        while count:
+            async with self._paced():
+                query = f"DELETE FROM webhook_deliveries WHERE id IN (SELECT id {_OLD_DELIVERIES} LIMIT ?)"  # noqa: S608 - constants
+                (count,) = await self.statements.write_all(SqlStatement(query, (cutoff, PAGE)))
+            report.deliveries += count
         count = 1
         while count:
             async with self._paced():

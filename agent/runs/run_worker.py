@@ -285,6 +285,8 @@ class RunWorker(Generic[Live]):
         claim = await claiming
         if claim is None:
             return False
+        if (former := claim.former_worker) is not None:
+            log.warning("run %s is taken over from %s, which has ended or fallen silent", claim.run_id, former)
         live = self._executor.open_run(claim)
         if self.draining:  # accepted just before draining: it is on disk and continues after the restart
             await self._executor.release_run(live)

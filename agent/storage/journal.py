@@ -48,11 +48,15 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The right to append to a run. `events` is its whole log at the time of the claim."""
+    """The right to append to a run. `events` is its whole log at the time of the claim.
+
+    `former_worker` held the run until then without releasing it: it has ended, or was silent for longer than its lease.
+    """
 
     run_id: str
     epoch: int
     events: tuple[Event, ...]
+    former_worker: str | None = None
 
 
 class Journal(Protocol):

@@ -134,9 +134,9 @@ class PostgresJournal:
         async with self._database.transaction() as db:
             now = await self._get_time(db)
             cursor = await db.execute(
-                "SELECT epoch FROM runs WHERE run_id = %s AND NOT terminal "
+                "SELECT epoch, NULLIF(worker, %s) FROM runs WHERE run_id = %s AND NOT terminal "
                 "AND (worker IS NULL OR worker = %s OR lease_until < %s) FOR UPDATE",
-                (run_id, worker, now),
+                (worker, run_id, worker, now),
             )
             free = await cursor.fetchone()
             if free is None:
@@ -147,14 +147,14 @@ class PostgresJournal:
                 "UPDATE runs SET epoch = %s, worker = %s, lease_until = %s, updated_at = %s WHERE run_id = %s",
                 (epoch, worker, now + lease_s, now, run_id),
             )
-            return Claim(run_id, epoch, events)
+            return Claim(run_id, epoch, events, free[1])
 
     async def list_claimable_runs(self, *, dead_workers: Sequence[str] = (), limit: int = 100) -> list[str]:
         """See `Journal.claimable`."""
         async with self._database.transaction() as db:
             if dead_workers:
                 await db.execute(
-                    "UPDATE runs SET worker = NULL, lease_until = 0 WHERE NOT terminal AND worker = ANY(%s)",
+                    "UPDATE runs SET lease_until = 0 WHERE NOT terminal AND worker = ANY(%s) AND lease_until > 0",
                     (list(dead_workers),),
                 )
             now = await self._get_time(db)

@@ -117,9 +117,9 @@ class SqliteJournal:
         def unit(db: sqlite3.Connection) -> Claim | None:
             now = self._clock()
             free = db.execute(
-                "SELECT epoch FROM runs WHERE run_id = ? AND terminal = 0 "
+                "SELECT epoch, NULLIF(worker, ?) FROM runs WHERE run_id = ? AND terminal = 0 "
                 "AND (worker IS NULL OR worker = ? OR lease_until < ?)",
-                (run_id, worker, now),
+                (worker, run_id, worker, now),
             ).fetchone()
             if free is None:
                 return None
@@ -129,7 +129,7 @@ class SqliteJournal:
                 "UPDATE runs SET epoch = ?, worker = ?, lease_until = ?, updated_at = ? WHERE run_id = ?",
                 (epoch, worker, now + lease_s, now, run_id),
             )
-            return Claim(run_id, epoch, events)
+            return Claim(run_id, epoch, events, free[1])
 
         return await self._database.write(unit)
 
@@ -139,7 +139,7 @@ class SqliteJournal:
         def unit(db: sqlite3.Connection) -> list[str]:
             for worker in dead_workers:
                 db.execute(
-                    "UPDATE runs SET worker = NULL, lease_until = 0 WHERE terminal = 0 AND worker = ?", (worker,)
+                    "UPDATE runs SET lease_until = 0 WHERE terminal = 0 AND worker = ? AND lease_until > 0", (worker,)
                 )
             now = self._clock()
             rows = db.execute(

@@ -23,7 +23,8 @@ def prune(
     if not kept:
         from agent.core.errors import BadRequestError  # noqa: PLC0415 - `--help` needs none
 
-        raise BadRequestError("everything is kept for ever; set AGENT_KEEP_DAYS, or name days: --days 90", param="days")
+        what = "--days 0 names no age" if days is not None else "AGENT_KEEP_DAYS is not set, so nothing is ever deleted"
+        raise BadRequestError(f"{what}; say how many days to keep, such as `stepgate prune --days 90`", param="days")
     report = asyncio.run(_prune(settings, kept, dry_run=dry_run))
     typer.echo(f"older than {kept:g} days and {'to be deleted' if dry_run else 'deleted'}: {report}")
 

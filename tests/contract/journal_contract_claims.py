@@ -83,7 +83,7 @@ class ClaimsContract(StoreFixtures):
         run_id = await new_run(journal)
         claim = await journal.claim(run_id, worker="a", lease_s=LEASE_S)
         assert claim is not None
-        assert claim.epoch == 2
+        assert (claim.epoch, claim.former_worker) == (2, None)
 
     async def test_two_claims_at_once_give_one_owner(self, journal: Journal, other: Journal, stores: Stores) -> None:
         run_id = await new_run(journal)
@@ -107,7 +107,9 @@ class ClaimsContract(StoreFixtures):
         await new_run(journal, "run_2", worker="alive")
         assert sorted(await journal.list_workers()) == ["alive", "dead"]
         assert await journal.list_claimable_runs(dead_workers=["dead"]) == ["run_1"]
-        assert await journal.claim("run_1", worker="alive", lease_s=LEASE_S) is not None
+        claim = await journal.claim("run_1", worker="alive", lease_s=LEASE_S)
+        assert claim is not None
+        assert claim.former_worker == "dead"
         assert await journal.list_workers() == ["alive"]
 
     async def test_claimable_runs_come_oldest_first_and_limited(self, journal: Journal, stores: Stores) -> None:

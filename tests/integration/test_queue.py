@@ -97,6 +97,11 @@ async def test_workers_execute_what_a_gateway_accepts_and_a_killed_one_loses_and
         assert {response.json()["response"] for response in responses} == {"It is 42."}
         fleet.check_ended_once(18)
         fleet.wait_until("SELECT count(*) = 0 FROM procrastinate_jobs")
+        lines = [
+            line for one in (*workers[1:], fleet.gateway.process) for line in one.output if "is taken over from" in line
+        ]
+        assert lines
+        assert all(f":{workers[0].pid}:" in line for line in lines)
         workers[1].signal(signal.SIGTERM)
         assert workers[1].wait() == 0
 

@@ -147,11 +147,24 @@ async def test_old_runs_go_with_all_of_theirs_and_what_is_in_use_stays(store: St
     )
     await store.run("run_forked", OLD)
     await store.run("run_fork", NOW, ends=False, given=GivenPlan(plan=Plan(goal="g", steps=()), from_run="run_forked"))
+    for state, run_id, at in (
+        ("delivered", "awake", OLD),
+        ("failed", "gone", OLD),
+        ("failed", "young", YOUNG),
+        ("open", "parked", OLD),
+    ):
+        await store.db.write(
+            "INSERT INTO webhook_deliveries (id, owner, run_id, url, state, next_attempt, last_error, created, "
+            "updated) VALUES (?, 'local', ?, 'https://example.org', ?, 0, '', ?, ?)",
+            f"msg_{run_id}", f"run_{run_id}", state, OLD, at,
+        )  # fmt: skip
     retention = store.retention()
     foreseen = await retention.count_old()
     report = await retention.prune(by="test")
     assert report is not None
     assert (foreseen.runs, report.runs) == (2, 2)
+    assert (foreseen.deliveries, report.deliveries) == (2, 2)
+    assert await store.db.read("SELECT id FROM webhook_deliveries ORDER BY id") == [("msg_parked",), ("msg_young",)]
     assert await store.list_runs() == {
         "run_young", "run_parked", "run_of_awake", "run_awake", "run_of_recipe", "run_forked", "run_fork"
     }  # fmt: skip

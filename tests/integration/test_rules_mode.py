@@ -123,3 +123,14 @@ async def test_a_skill_that_is_called_by_its_name_does_what_the_rules_understand
     assert "17 * 3 = 51" in done.response
     assert half.metadata["tool_results"] == []
     assert "no rule of skill 'calculate' fits this task" in half.response
+
+
+async def test_an_unknown_command_is_asked_back_in_one_line_with_the_nearest_names(tmp_path: Path) -> None:
+    async with engine_bench(tmp_path / "data", None, room=default_room()) as bench:
+        typo = await bench.run("/tols")
+        other = await bench.run("/xyzzy everything")
+        listed = await bench.run("/tools")
+    assert typo.response.startswith("There is no command `/tols`. Did you mean `/tools`")
+    assert other.response == "There is no command `/xyzzy`. `/help` lists the commands."
+    assert (typo.metadata["status"], listed.metadata["status"]) == ("awaiting_input", "complete")
+    assert "calculator" in listed.response

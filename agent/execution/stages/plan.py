@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from time import monotonic
 
+from agent.answers.answer_without_model import describe_unknown_command
 from agent.core.errors import ConflictError, ModelRequestError, PlanInvalidError
 from agent.core.events import (
     AnswerStarted,
@@ -26,7 +27,7 @@ from agent.execution.given_plan import build_given_plan
 from agent.execution.ground import build_ground, quotes_ground
 from agent.execution.intent_routing import WITHHELD_QUESTION, build_doors_output, route_by_intent
 from agent.execution.planner_call import PlannerCall, answer_started, build_answer_output, choose_answer_form
-from agent.execution.recipe_run import expand_planned, plan_recipe
+from agent.execution.recipe_run import ask_user, expand_planned, plan_recipe
 from agent.execution.repeated_calls import LASTING_ERRORS, only_repeats_failures
 from agent.execution.stages.guard import explicit_tool_calls
 from agent.execution.static_plans import (
@@ -203,8 +204,14 @@ async def _make_first_plan(run: Run) -> Planned:
         if routed is not None:
             return routed
     if route == "command" and not _requires_tools(run):
-        return _build_rules_plan(RulePlanner().plan(request).model_copy(update={"origin_reason": why}))
+        return _plan_command(run, request, why)
     return await _make_plan(run, request)
+
+
+def _plan_command(run: Run, request: PlanningRequest, why: str) -> Planned:
+    if unknown := describe_unknown_command(run):
+        return ask_user(run, unknown)
+    return _build_rules_plan(RulePlanner().plan(request).model_copy(update={"origin_reason": why}))
 
 
 async def _plan_recipe(run: Run, name: str) -> Planned:
