@@ -79,6 +79,18 @@ class PostgresDatabase:
         except (psycopg.Error, PoolTimeout) as error:
             raise to_store_error(error, self.location) from error
 
+    @contextlib.asynccontextmanager
+    async def separate_connection(self) -> AsyncIterator[Connection]:
+        """Yields a connection of its own, for statements that take minutes: those of the pool are for brief ones.
+
+        Raises `StoreError` as `transaction` does.
+        """
+        try:
+            async with await AsyncConnection.connect(self.url, autocommit=True) as connection:
+                yield connection
+        except psycopg.Error as error:
+            raise to_store_error(error, self.location) from error
+
     async def open(self, wake: Callable[[str], None], wake_all: Callable[[], None]) -> None:
         """Connects, updates the schema and starts listening. `wake` is called with the id of a run that has grown."""
         logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # its failures show as the errors below

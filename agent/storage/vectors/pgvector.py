@@ -9,7 +9,9 @@ are compared again with the stored vectors, so that scores are exact.
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +25,8 @@ from agent.storage.vectors.port import Entry, Hit
 from agent.storage.vectors.postgres import PostgresVectorRows
 from agent.storage.vectors.rows import ITEM_COLUMNS, parse_item
 
+log = logging.getLogger(__name__)
+
 EXACT_UNTIL = 20_000
 """Vectors of a set that are compared one by one: within 2 ms, and without a second copy."""
 MIN_VERSION = (0, 8)
@@ -35,6 +39,10 @@ MIN_CANDIDATES = 100
 BATCH_ROWS = 2_000
 WAIT_SECONDS = 10.0
 """How long a search waits for the table to follow the rows. Afterwards it is refused, and words are searched."""
+LOCK_POLL_SECONDS = 0.2
+"""How often a process asks for a table that another one writes. It holds no connection meanwhile."""
+INDEX_POLL_SECONDS = 2.0
+"""How often a process looks for an index that another one makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +60,11 @@ class _LargeSet:
         digest = hashlib.blake2b(f"{self.name}\n{self.generation}".encode(), digest_size=8).hexdigest()
         return f"vectors_hnsw_{digest}"
 
+    @property
+    def index(self) -> str:
+        """The name of the HNSW index of its table."""
+        return f"{self.table}_hnsw"
+
 
 class PgvectorIndex(ExactIndex):
     """Implements `VectorIndex`."""
@@ -61,7 +74,10 @@ class PgvectorIndex(ExactIndex):
         self._database = database
         self._is_available: bool | None = None
         self._followed: dict[tuple[str, str], int] = {}
-        self._following: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._wanted: dict[str, set[str]] = {}
+        """The owners whose rows a table lacks."""
+        self._following: dict[str, asyncio.Task[None]] = {}
+        """The task that writes a table."""
 
     async def put(self, name: str, entries: Sequence[Entry]) -> None:
         """See `VectorIndex.put`. The table of a large set follows in the background."""
@@ -104,9 +120,12 @@ class PgvectorIndex(ExactIndex):
         large = await self._read_large_set(name, more_than=-1)
         await super().drop(name)
         if large is not None:
-            await self._cancel([key for key in self._following if key[0] == large.table])
-            async with self._database.transaction() as db:
-                await db.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(large.table)))
+            await self._cancel([large.table])
+            try:
+                async with asyncio.timeout(WAIT_SECONDS):
+                    await self._drop_table(large)
+            except TimeoutError:
+                log.info("%s is dropped by the process that makes its index", large.table)
 
     async def close(self) -> None:
         """See `VectorIndex.close`. What was not copied yet is copied later."""
@@ -168,32 +187,41 @@ class PgvectorIndex(ExactIndex):
             ) from None
 
     def _follow_in_background(self, large: _LargeSet, owner: str) -> asyncio.Task[None]:
-        key = (large.table, owner)
-        running = self._following.get(key)
+        self._wanted.setdefault(large.table, set()).add(owner)
+        running = self._following.get(large.table)
         if running is None or running.done():
-            running = self._following[key] = asyncio.create_task(self._follow(large, owner), name=f"follow {key[0]}")
+            running = asyncio.create_task(self._follow(large), name=f"follow {large.table}")
+            self._following[large.table] = running
             # A search reports a failure; nobody may be waiting when there is one after a put.
             running.add_done_callback(lambda task: None if task.cancelled() else task.exception() and None)
         return running
 
-    async def _follow(self, large: _LargeSet, owner: str) -> None:
-        """Copies what the table lacks of an owner's rows, and makes the index once there are enough."""
-        current = await self._read_large_set(large.name) or large
+    async def _follow(self, large: _LargeSet) -> None:
+        """Copies what the table lacks of the rows of owners, then makes the index."""
         await self._create_table(large)
-        copied = 0
-        while (count := await self._copy_batch(large, owner)) > 0:
-            copied += count
+        wanted, followed, copied = self._wanted[large.table], {}, 0
+        while wanted:
+            owner = wanted.pop()
+            current = await self._read_large_set(large.name) or large
+            while (count := await self._copy_batch(large, owner)) > 0:
+                copied += count
+            followed[large.table, owner] = current.added
         if large.dimension <= MAX_INDEXED_DIMENSION:
-            await self._create_hnsw_index(large)
+            while not await self._has_hnsw_index(large):
+                await self._create_hnsw_index(large)
         if copied > BATCH_ROWS:
-            async with self._database.transaction() as db:
+            async with self._lock_table(large.table) as db:
                 await db.execute(sql.SQL("ANALYZE {}").format(sql.Identifier(large.table)))
-        if current.generation == large.generation:
-            self._followed[large.table, owner] = current.added
+        now = await self._read_large_set(large.name, more_than=-1)
+        if now is not None and now.generation == large.generation:
+            self._followed |= followed
+        else:  # it was dropped meanwhile
+            await self._drop_table(large)
 
     async def _create_table(self, large: _LargeSet) -> None:
-        if await self._has_relation(large.table):
-            return
+        async with self._database.single_query() as db:
+            if await _fetch_one(db, "SELECT to_regclass(%s)", large.table) != (None,):
+                return
         create = sql.SQL(
             "CREATE TABLE IF NOT EXISTS {table} (name text NOT NULL, id text NOT NULL, owner text NOT NULL, "
             "scope text NOT NULL, seq bigint NOT NULL, embedding halfvec({dimension}) NOT NULL, "
@@ -202,27 +230,41 @@ class PgvectorIndex(ExactIndex):
         index = sql.SQL("CREATE INDEX IF NOT EXISTS {} ON {} (owner, seq)").format(
             sql.Identifier(f"{large.table}_by_owner"), sql.Identifier(large.table)
         )
-        async with self._database.transaction() as db:
-            await _lock(db, large.table)
+        async with self._lock_table(large.table) as db:
             await db.execute(create)
             await db.execute(index)
 
     async def _create_hnsw_index(self, large: _LargeSet) -> None:
-        name = f"{large.table}_hnsw"
-        if await self._has_relation(name):
-            return
-        create = sql.SQL("CREATE INDEX IF NOT EXISTS {} ON {} USING hnsw (embedding halfvec_ip_ops)").format(
-            sql.Identifier(name), sql.Identifier(large.table)
-        )
-        async with self._database.transaction() as db:
-            await _lock(db, large.table)
-            await db.execute("SET LOCAL maintenance_work_mem = '512MB'")
-            await db.execute(create)
+        """Makes the index, or waits a moment while another process does. Rows can be deleted meanwhile."""
+        name, table = sql.Identifier(large.index), sql.Identifier(large.table)
+        async with self._database.separate_connection() as db:
+            if await _try_lock(db, "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", large.table):
+                if not await _is_valid_index(db, large.index):  # nobody else has made it just now
+                    await db.execute("SET maintenance_work_mem = '512MB'")
+                    # What a process that ended in the middle has left is not valid, and is not used.
+                    await db.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(name))
+                    create = sql.SQL("CREATE INDEX CONCURRENTLY {} ON {} USING hnsw (embedding halfvec_ip_ops)")
+                    await db.execute(create.format(name, table))
+                return
+        await asyncio.sleep(INDEX_POLL_SECONDS)
 
-    async def _has_relation(self, name: str) -> bool:
+    async def _has_hnsw_index(self, large: _LargeSet) -> bool:
         async with self._database.single_query() as db:
-            row = await _fetch_one(db, "SELECT to_regclass(%s)", name)
-        return row is not None and row[0] is not None
+            return await _is_valid_index(db, large.index)
+
+    async def _drop_table(self, large: _LargeSet) -> None:
+        async with self._lock_table(large.table) as db:
+            await db.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(large.table)))
+
+    @asynccontextmanager
+    async def _lock_table(self, table: str) -> AsyncIterator[AsyncConnection[TupleRow]]:
+        """Yields a transaction in which no other process writes a table."""
+        while True:
+            async with self._database.transaction() as db:
+                if await _try_lock(db, "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))", table):
+                    yield db
+                    return
+            await asyncio.sleep(LOCK_POLL_SECONDS)
 
     async def _copy_batch(self, large: _LargeSet, owner: str) -> int:
         """Copies the next rows into the table. Returns how many there were."""
@@ -230,8 +272,7 @@ class PgvectorIndex(ExactIndex):
         last = sql.SQL("SELECT coalesce(max(seq), 0) FROM {} WHERE owner = %s").format(table)
         copy = sql.SQL("COPY {} (name, id, owner, scope, seq, embedding) FROM STDIN (FORMAT BINARY)").format(table)
         replaced = sql.SQL("DELETE FROM {} WHERE name = %s AND id = ANY(%s)").format(table)
-        async with self._database.transaction() as db:
-            await _lock(db, large.table)
+        async with self._lock_table(large.table) as db:
             row = await (await db.execute(last, (owner,))).fetchone()
             cursor = await db.execute(
                 # Locked, so that none is deleted before the foreign key sees it.
@@ -249,8 +290,8 @@ class PgvectorIndex(ExactIndex):
                     await stream.write_row((large.name, identity, owner, scope, seq, _to_halfvec(vector)))
             return len(rows)
 
-    async def _cancel(self, keys: Sequence[tuple[str, str]]) -> None:
-        tasks = [self._following.pop(key) for key in keys]
+    async def _cancel(self, tables: Sequence[str]) -> None:
+        tasks = [self._following.pop(table) for table in tables if table in self._following]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -266,9 +307,13 @@ def _parse_version(version: str) -> tuple[int, ...]:
     return tuple(int(one) for one in version.split(".")[:2] if one.isdigit())
 
 
-async def _lock(db: AsyncConnection[TupleRow], table: str) -> None:
-    """Lets one process at a time write a table, until the end of the transaction."""
-    await db.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (table,))
+async def _try_lock(db: AsyncConnection[TupleRow], query: str, table: str) -> bool:
+    """Returns whether this process may write a table, until the end of the transaction or session."""
+    return await _fetch_one(db, query, table) == (True,)
+
+
+async def _is_valid_index(db: AsyncConnection[TupleRow], name: str) -> bool:
+    return await _fetch_one(db, "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)", name) == (True,)
 
 
 async def _fetch_one(db: AsyncConnection[TupleRow], query: str, *values: object) -> TupleRow | None:
