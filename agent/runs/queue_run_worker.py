@@ -5,9 +5,10 @@ process takes. A job wakes a run up; the journal's claim decides who executes it
 """
 
 import asyncio
+import logging
 from typing import Final, Literal, Protocol
 
-from agent.core.errors import AgentFailure, BusyError
+from agent.core.errors import AgentFailure, BusyError, LogDamagedError, StoreNewerError
 from agent.core.events import (
     ApprovalDecided,
     ModelReturned,
@@ -24,11 +25,16 @@ from agent.dispatch.port import DeadJobError, Lane, PostponeJobError
 from agent.runs.run_worker import Executor, Live, RunWorker, ServiceLimits
 from agent.storage.journal import Journal
 
+log = logging.getLogger(__name__)
+
 MAX_IDLE_CLAIMS: Final = 5
 """How often a run may be claimed without getting further before it is given up: it probably ends its processes."""
 _PROGRESS = (ToolReturned, ModelReturned, StepFinished, StepJudged, PlanProposed, ApprovalDecided, RunWaiting)
 FENCED_SECONDS = 1.0
 """How soon the job of a run that another process has claimed looks again whether that one has ended it."""
+NEWER_SECONDS = 10.0
+"""How long the job of a run that a newer version has written waits before a process takes it again, in the hope that it
+is a newer one."""
 
 CANCEL_SECONDS: Final = 5.0
 """How long a caller waits for the end of a run that nobody had begun. It ends later where all slots are taken."""
@@ -144,7 +150,7 @@ class QueueRunWorker(RunWorker[Live]):
                 raise PostponeJobError(f"run {run_id} is held by another process", seconds)
             if readiness != "free":
                 return
-            await self._claim_run(run_id)
+            await self._claim_job_run(run_id)
         if (task := self._tasks.get(run_id)) is not None:
             self._job_runs.add(run_id)
             try:
@@ -161,6 +167,16 @@ class QueueRunWorker(RunWorker[Live]):
             self._queue.count("fenced")
             raise PostponeJobError(f"run {run_id} goes on in another process", FENCED_SECONDS)
         raise PostponeJobError(f"run {run_id} was left unfinished")
+
+    async def _claim_job_run(self, run_id: str) -> None:
+        try:
+            await self._claim_run(run_id)
+        except LogDamagedError as error:  # no process can read it, however often it tries
+            self._queue.count("dead")
+            raise DeadJobError(error.message) from error
+        except StoreNewerError as error:
+            log.warning("run %s is left to a process of a newer version: %s", run_id, error.message)
+            raise PostponeJobError(error.message, NEWER_SECONDS) from error
 
     def begin_drain(self, seconds: float) -> asyncio.Task[int]:
         """See `RunWorker.begin_drain`; also takes no further jobs."""
