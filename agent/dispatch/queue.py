@@ -7,7 +7,6 @@ only wakes it up. For the four precautions without which jobs were lost, see doc
 import asyncio
 import contextlib
 import logging
-import time
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -15,8 +14,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import procrastinate
-from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
+from procrastinate.exceptions import AlreadyEnqueued, ConnectorException, UniqueViolation
 from procrastinate.jobs import Job as StoredJob
+from procrastinate.jobs import Status
 from procrastinate.retry import BaseRetryStrategy, RetryDecision
 from procrastinate.worker import Worker
 
@@ -46,8 +46,22 @@ CLOSE_SECONDS = 3.0
 INGEST_SLOTS = 2
 """Ingestion jobs that a process does at the same time; each has parsers of its own."""
 
-_REGISTER = (
-    "INSERT INTO queue_workers (worker_id, name, queue, slots, started) VALUES (%s,%s,%s,%s,%s) ON CONFLICT DO NOTHING"
+STORE_SECONDS = 10.0
+"""The longest pause before the end of a job that could not be stored is stored again."""
+
+_REGISTER: Final = (
+    "INSERT INTO queue_workers (worker_id, name, queue, slots, started) VALUES (%(worker_id)s, %(name)s, %(queue)s, "
+    "%(slots)s, extract(epoch FROM now()))"
+)
+# Only while the job is still that worker's: another process may have taken it over.
+_OF_WORKER: Final = (
+    "WHERE id = %(job_id)s AND status = 'doing' AND worker_id IS NOT DISTINCT FROM %(worker_id)s RETURNING id"
+)
+_REMOVE: Final = f"DELETE FROM procrastinate_jobs {_OF_WORKER}"  # noqa: S608 - constants only
+_GIVE_UP: Final = f"UPDATE procrastinate_jobs SET status = 'failed', attempts = attempts + 1 {_OF_WORKER}"  # noqa: S608
+_REPEAT: Final = (
+    "UPDATE procrastinate_jobs SET status = 'todo', attempts = attempts + %(failures)s, "  # noqa: S608 - constants only
+    f"scheduled_at = %(begin)s {_OF_WORKER}"
 )
 _ANY_WAITING: Final = (
     "SELECT 1 FROM procrastinate_jobs WHERE queue_name = ANY(%(queues)s) AND status = 'todo' "
@@ -82,7 +96,7 @@ class QueueDispatcher:
         # It logs a line for each job, as our own log does for each run.
         logging.getLogger("procrastinate").setLevel(logging.ERROR)
         self._app = procrastinate.App(connector=_build_connector(database.url, options.lease_s / 2))
-        self._app.job_manager = _LaneJobs(self._app.connector)
+        self.manager = self._app.job_manager = LaneJobs(self._app.connector)
         self.runs = QueuedRunJobs(self._app, database)
         self._handlers: dict[str, JobHandler] = {}
         self._lanes: list[asyncio.Task[None]] = []
@@ -91,11 +105,6 @@ class QueueDispatcher:
         self._running: set[asyncio.Task[None]] = set()
         self._is_draining = False
         self._background: list[Callable[[], Coroutine[Any, Any, None]]] = []
-
-    @property
-    def manager(self) -> procrastinate.manager.JobManager:
-        """procrastinate's manager of jobs."""
-        return self._app.job_manager
 
     def get_run_queue(self, lane: Lane) -> str:
         """Returns the queue of runs that any process like this one may execute."""
@@ -187,16 +196,12 @@ class QueueDispatcher:
         trouble = ThrottledLog(log, f"the lane {lane} has lost the database and begins again")
         while not self._is_draining:
             worker = self._workers[lane] = self._build_worker(lane)
-            registering = asyncio.create_task(self._register_worker(worker, lane), name=f"lane {lane} registering")
             try:
                 await worker.run()  # type: ignore[no-untyped-call]
             except (ConnectorException, OSError) as error:
                 trouble.record_failure(str(error.__cause__ or error))
             else:
                 trouble.record_recovery()
-            finally:
-                registering.cancel()
-                await asyncio.wait([registering])
             if not self._is_draining:
                 await asyncio.sleep(RESTART_SECONDS)
 
@@ -204,6 +209,8 @@ class QueueDispatcher:
         lease_s = self.options.lease_s
         return _LaneWorker(
             self._app,
+            jobs=self.manager,
+            process=self.options.name,
             queues=list_queues(lane, self.options.digest, self.options.roots),
             name=f"{self.options.name} {lane}",
             concurrency=INGEST_SLOTS if lane == "ingest" else self.options.slots,
@@ -217,18 +224,6 @@ class QueueDispatcher:
             shutdown_graceful_timeout=ABORT_SECONDS,
             install_signal_handlers=False,
         )
-
-    async def _register_worker(self, worker: Worker, lane: Lane) -> None:
-        """Records which queues a worker takes jobs from, once it has its number."""
-        while worker.worker_id is None:  # noqa: ASYNC110 - it tells nobody
-            await asyncio.sleep(0.05)
-        queue = list_queues(lane, self.options.digest, self.options.roots)[0]
-        values = (worker.worker_id, self.options.name, queue, worker.concurrency, time.time())
-        try:
-            async with self._database.transaction() as db:
-                await db.execute(_REGISTER, values)
-        except StoreError as error:  # the worker works all the same, only the list lacks it
-            log.warning("the worker of lane %s is not listed: %s", lane, error.message)
 
     async def _do(self, kind: str, job: StoredJob, arguments: JsonObject) -> None:
         """Calls a handler. What ends this call does not end the handler's own work, such as a run.
@@ -265,11 +260,12 @@ class QueueDispatcher:
             return False
 
 
-class _LaneJobs(procrastinate.manager.JobManager):
-    """procrastinate's manager of jobs, which does not search for a job where none waits.
+class LaneJobs(procrastinate.manager.JobManager):
+    """procrastinate's manager of jobs, which does not search for a job where none waits, counts only failures as
+    attempts, and ends a job only for the worker that has it.
 
-    Its fetch reads the waiting jobs of all queues in order of priority: an empty lane beside a million jobs of another
-    would cost a second of the server at each poll.
+    procrastinate's fetch reads the waiting jobs of all queues in order of priority: an empty lane beside a million jobs
+    of another would cost a second of the server at each poll.
     """
 
     async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> StoredJob | None:
@@ -279,16 +275,66 @@ class _LaneJobs(procrastinate.manager.JobManager):
             return None
         return await super().fetch_job(names, worker_id)
 
+    async def end_job(self, job: StoredJob, status: Status, decision: RetryDecision | None) -> bool:
+        """Has the job done again as decided; else removes it if it succeeded, or keeps it as a dead letter. Returns
+        False if it is no longer `job.worker_id`'s. Raises `ConnectorException`.
+        """
+        values: dict[str, Any] = {"job_id": job.id, "worker_id": job.worker_id}
+        statement = _REMOVE if status == Status.SUCCEEDED else _GIVE_UP
+        if decision is not None:
+            statement = _REPEAT
+            values |= {"failures": int(not isinstance(decision, Postponement)), "begin": decision.retry_at}
+        try:
+            return bool(await self.connector.execute_query_all_async(statement, **values))
+        except UniqueViolation:  # another job with its key waits already
+            return bool(await self.connector.execute_query_all_async(_REMOVE, **values))
+
 
 class _LaneWorker(Worker):
-    """procrastinate's worker, which does not end in a traceback when a job is no longer its own."""
+    """procrastinate's worker, which is listed before it takes jobs, and stores the end of a job until that succeeds."""
 
-    async def _persist_job_status(self, job: StoredJob, *args: Any, **kwargs: Any) -> None:
-        try:
-            await super()._persist_job_status(job, *args, **kwargs)
-        except ConnectorException as error:  # taken over and ended by another process, or the database is away
-            reason = str(error.__cause__ or error).partition("\n")[0]
-            log.info("the end of job %s is not stored; the sweep sees to it: %s", job.id, reason)
+    def __init__(self, app: procrastinate.App, *, jobs: LaneJobs, process: str, **options: Any) -> None:
+        super().__init__(app, **options)
+        self._jobs = jobs
+        self._process = process
+
+    async def _run_loop(self) -> None:
+        # A worker that takes jobs without being listed would have them adopted by processes with other rooms.
+        queue = next(iter(self.queues or ()))
+        values = {"worker_id": self.worker_id, "name": self._process, "queue": queue, "slots": self.concurrency}
+        await self.app.connector.execute_query_async(_REGISTER, **values)
+        await super()._run_loop()  # type: ignore[no-untyped-call]
+
+    async def _shutdown(self, side_tasks: list[asyncio.Task[Any]]) -> None:
+        self.stop()  # type: ignore[no-untyped-call]
+        await super()._shutdown(side_tasks)
+
+    async def _persist_job_status(
+        self, job: StoredJob, status: Status, retry_decision: RetryDecision | None, *args: object, **kwargs: object
+    ) -> None:
+        """Repeats it until it is stored, because no sweep takes the jobs of a worker that lives; or until this one
+        stops: then the sweep takes them.
+        """
+        pause = RETRY_SECONDS
+        while True:
+            try:
+                if not await self._jobs.end_job(job, status, retry_decision):
+                    log.info("job %s is no longer of this worker", job.id)
+                return
+            except ConnectorException as error:
+                reason = str(error.__cause__ or error).partition("\n")[0]
+            if self._stop_event.is_set():
+                log.warning("the end of job %s is not stored, the sweep gives it to another worker: %s", job.id, reason)
+                return
+            log.warning("the end of job %s is not stored, next attempt in %.0f s: %s", job.id, pause, reason)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._stop_event.wait()
+            pause = min(2 * pause, STORE_SECONDS)
+
+
+class Postponement(RetryDecision):
+    """Has a job done again that did not fail."""
 
 
 class _Retry(BaseRetryStrategy):
@@ -300,9 +346,10 @@ class _Retry(BaseRetryStrategy):
             case DeadJobError():
                 return None
             case PostponeJobError(seconds=seconds):
-                return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=seconds))
-            case StoreError():  # of no use to count: the database is away
-                return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=RETRY_SECONDS))
+                return Postponement(retry_at=datetime.now(UTC) + timedelta(seconds=seconds))
+            case StoreError(message=message):  # of no use to count: the database is away
+                log.warning("job %s is done again in %.0f s: %s", job.id, RETRY_SECONDS, message)
+                return Postponement(retry_at=datetime.now(UTC) + timedelta(seconds=RETRY_SECONDS))
         if job.attempts + 1 >= MAX_ATTEMPTS:
             return None
         return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=RETRY_SECONDS * 2**job.attempts))

@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Literal
 
-from procrastinate.exceptions import ConnectorException, UniqueViolation
+from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Status
 
 from agent.core.errors import StoreError
 from agent.core.throttled_log import ThrottledLog
 from agent.dispatch.fair_queueing import restart_tags
-from agent.dispatch.queue import QueueDispatcher
+from agent.dispatch.queue import Postponement, QueueDispatcher
 from agent.dispatch.queue_names import RUN_LANES, get_lane
 from agent.dispatch.run_jobs import IS_RUN_READY
 from agent.storage.postgres import NOW_SQL, Connection, PostgresDatabase
@@ -129,14 +129,8 @@ class QueueSweeper:
         manager, lease_s = self._dispatcher.manager, self._dispatcher.options.lease_s
         await manager.prune_stalled_workers(4 * lease_s)
         for job in await manager.get_stalled_jobs(seconds_since_heartbeat=lease_s):
-            try:
-                await manager.retry_job(job)
-            except UniqueViolation:  # another job with its key waits already
-                await manager.finish_job(job, Status.FAILED, delete_job=True)
-            except ConnectorException as error:  # its worker was only slow, and has finished it meanwhile
-                log.info("job %s is not taken over: %s", job.id, error.__cause__ or error)
-                continue
-            self._count("taken_over")
+            if await manager.end_job(job, Status.ABORTED, Postponement()):  # else its worker was only slow
+                self._count("taken_over")
 
     async def _adopt_unserved_runs(self, db: Connection) -> None:
         """Takes over the runs of queues that no process has served for `adopt_s`."""

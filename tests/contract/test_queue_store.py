@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from agent.core.errors import ConflictError, NotFoundError
-from agent.dispatch.port import DeadJobError, Job, PostponeJobError
+from agent.core.errors import ConflictError, NotFoundError, StoreError
+from agent.core.models import JsonObject
+from agent.dispatch import queue
+from agent.dispatch.port import MAX_ATTEMPTS, RUN_JOB, DeadJobError, Job, PostponeJobError
 from agent.dispatch.queue import QueueDispatcher, QueueOptions
 from agent.dispatch.queue_schema import apply_queue_schema, list_migrations
 from agent.dispatch.queue_state import QueueState
@@ -66,10 +68,21 @@ class SlowExecutor:
 
 def run_worker_of(store: PostgresStore, dispatcher: QueueDispatcher, counts: Counter[str]) -> QueueRunWorker[Any]:
     executor: Any = SlowExecutor()
-    queue = _SharedRuns(dispatcher, lambda event: counts.update([event]))
+    runs = _SharedRuns(dispatcher, lambda event: counts.update([event]))
     return QueueRunWorker(
-        store.journal, executor, worker=dispatcher.options.name, limits=ServiceLimits(lease_s=LEASE_S), queue=queue
+        store.journal, executor, worker=dispatcher.options.name, limits=ServiceLimits(lease_s=LEASE_S), queue=runs
     )
+
+
+async def refuse_once(store: PostgresStore, change: str) -> None:
+    """Has the database refuse the first such change, as in `INSERT ON queue_workers`."""
+    for statement in (
+        "CREATE SEQUENCE changes",
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF nextval('changes') = 1 THEN "
+        "RAISE 'refused' USING ERRCODE = '40P01'; END IF; RETURN COALESCE(NEW, OLD); END $$",
+        f"CREATE TRIGGER refuse BEFORE {change} FOR EACH ROW EXECUTE FUNCTION refuse()",
+    ):
+        await PostgresClient(store.database).write(statement)
 
 
 async def read_waiting(store: PostgresStore) -> list[str]:
@@ -114,18 +127,18 @@ async def test_owners_take_turns_and_an_urgent_lane_stands_before_the_others(sto
 
 async def test_a_run_without_a_worker_has_one_job_and_its_end_needs_none(store: PostgresStore) -> None:
     dispatcher, journal = dispatcher_of(store), store.journal
-    queue = dispatcher.get_run_queue("runs")
-    await journal.create_run("r1", make_run_created(), worker=None, lease_s=0, queue=queue)
+    own = dispatcher.get_run_queue("runs")
+    await journal.create_run("r1", make_run_created(), worker=None, lease_s=0, queue=own)
     await journal.send_signal("r1", "cancel", {})
-    assert await dispatcher.runs.enqueue_run("r1", queue)
-    assert await read_waiting(store) == [queue]
+    assert await dispatcher.runs.enqueue_run("r1", own)
+    assert await read_waiting(store) == [own]
     claim = await journal.claim("r1", worker="w", lease_s=60)
     assert claim is not None
     assert claim.epoch == 1
     readiness, seconds_left = await dispatcher.runs.read_readiness("r1")
     assert readiness == "held"
     assert 50 < seconds_left <= 60
-    assert not await dispatcher.runs.enqueue_run("r1", queue)
+    assert not await dispatcher.runs.enqueue_run("r1", own)
     await journal.append("r1", 1, [make_end()])
     assert await dispatcher.runs.read_readiness("r1") == ("ended", 0)
 
@@ -232,3 +245,133 @@ async def test_a_dead_letter_of_a_run_that_has_ended_is_not_done_again(store: Po
     await QueueState(statements, NO_AUDIT).discard(letter.id, by="anna")
     assert await QueueState(statements, NO_AUDIT).list_dead_letters() == []
     assert dispatcher.options.name == "w"
+
+
+@pytest.mark.parametrize("end", ["DELETE", "UPDATE"])
+async def test_the_end_of_a_job_is_stored_although_the_database_refused_it_once(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    monkeypatch.setattr(queue, "RETRY_SECONDS", 0.1)
+    dispatcher, state = dispatcher_of(store), QueueState(PostgresClient(store.database), NO_AUDIT)
+    calls, begun = 0, asyncio.Event()
+
+    async def handle(_: object) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            await refuse_once(store, f"{end} ON procrastinate_jobs")
+            begun.set()
+            if end == "UPDATE":
+                raise PostponeJobError("left unfinished")
+
+    dispatcher.register("x", handle)
+    await dispatcher.defer(Job("x", {}, "anna", lane="runs", key="r1"))
+    await dispatcher.start()
+    async with asyncio.timeout(30):
+        await begun.wait()
+        while await has_open_jobs(state):  # noqa: ASYNC110 - nobody is told of the end of a job
+            await asyncio.sleep(0.02)
+    assert calls == (1 if end == "DELETE" else 2)
+    await dispatcher.drain(1)
+    await dispatcher.aclose()
+
+
+async def test_the_end_of_a_job_that_another_worker_has_taken_over_is_not_stored(store: PostgresStore) -> None:
+    dispatcher, statements = dispatcher_of(store), PostgresClient(store.database)
+    begun, ended, goes_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def handle(_: object) -> None:
+        begun.set()
+        await goes_on.wait()
+        ended.set()
+
+    dispatcher.register("x", handle)
+    await dispatcher.defer(Job("x", {}, "anna", lane="runs"))
+    await dispatcher.start()
+    async with asyncio.timeout(30):
+        await begun.wait()
+        await statements.write(
+            "WITH other AS (INSERT INTO procrastinate_workers DEFAULT VALUES RETURNING id) "
+            "UPDATE procrastinate_jobs SET worker_id = other.id FROM other"
+        )
+        goes_on.set()
+        await ended.wait()
+    await dispatcher.drain(5)
+    await dispatcher.aclose()
+    assert await statements.read("SELECT status FROM procrastinate_jobs") == [("doing",)]
+
+
+async def test_only_failures_count_as_attempts(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue, "RETRY_SECONDS", 0.05)
+    dispatcher, statements = dispatcher_of(store), PostgresClient(store.database)
+    calls = 0
+
+    async def handle(_: object) -> None:
+        nonlocal calls
+        calls += 1
+        if calls <= MAX_ATTEMPTS:
+            raise PostponeJobError("held by another process")
+        if calls <= 2 * MAX_ATTEMPTS:
+            raise StoreError("the database is away")
+        raise RuntimeError("a defect")
+
+    dispatcher.register("x", handle)
+    await dispatcher.defer(Job("x", {}, "anna", lane="runs"))
+    await dispatcher.start()
+    async with asyncio.timeout(60):
+        while not await QueueState(statements, NO_AUDIT).list_dead_letters():  # noqa: ASYNC110 - see above
+            await asyncio.sleep(0.05)
+    assert calls == 3 * MAX_ATTEMPTS
+    await dispatcher.drain(1)
+    await dispatcher.aclose()
+
+
+async def test_a_worker_is_listed_before_it_takes_jobs(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue, "RESTART_SECONDS", 0.1)
+    await refuse_once(store, "INSERT ON queue_workers")
+    dispatcher, state = dispatcher_of(store), QueueState(PostgresClient(store.database), NO_AUDIT)
+    listed, done = list[str](), asyncio.Event()
+
+    async def handle(_: object) -> None:
+        listed.extend(worker.queue for worker in await state.list_workers())
+        done.set()
+
+    dispatcher.register("x", handle)
+    await dispatcher.defer(Job("x", {}, "anna", lane="runs"))
+    await dispatcher.start()
+    async with asyncio.timeout(30):
+        await done.wait()
+    assert listed == ["runs@d"]
+    await dispatcher.drain(1)
+    await dispatcher.aclose()
+
+
+async def test_a_run_whose_log_is_damaged_is_a_dead_letter_and_a_newer_one_is_left_to_others(
+    store: PostgresStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    dispatcher, counts, statements = dispatcher_of(store), Counter[str](), PostgresClient(store.database)
+    worker = run_worker_of(store, dispatcher, counts)
+    for run_id in ("damaged", "newer"):
+        await store.journal.create_run(run_id, make_run_created(), worker=None, lease_s=0, queue="runs@d")
+    await statements.write("UPDATE events SET data = '{}' WHERE run_id = 'damaged'")
+    await statements.write("UPDATE events SET v = 999 WHERE run_id = 'newer'")
+    calls = Counter[str]()
+
+    async def handle(arguments: JsonObject) -> None:
+        calls[str(arguments["run_id"])] += 1
+        await worker.execute_job(arguments)
+
+    dispatcher.register(RUN_JOB, handle)
+    await dispatcher.start()
+    state = QueueState(statements, NO_AUDIT)
+    async with asyncio.timeout(30):
+        while not (calls["newer"] and await state.list_dead_letters()):  # noqa: ASYNC110 - see above
+            await asyncio.sleep(0.02)
+    await asyncio.sleep(3 * queue.POLL_SECONDS)
+    assert calls == {"damaged": 1, "newer": 1}
+    assert [letter.run_id for letter in await state.list_dead_letters()] == ["damaged"]
+    assert await read_waiting(store) == ["runs@d"]
+    assert counts == {"dead": 1}
+    assert "run newer is left to a process of a newer version" in caplog.text
+    await dispatcher.drain(1)
+    await dispatcher.aclose()
