@@ -5,8 +5,10 @@ dies, the delivery is due again at that time.
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from agent.core.errors import ConflictError, NotFoundError
@@ -19,7 +21,7 @@ ORPHAN_SECONDS: Final = 60.0
 """Time after which a delivery without a run is given up: its process died before the run was stored, or the run was
 deleted."""
 MAX_PER_OWNER: Final = 4
-"""Deliveries of one owner that are taken at once, so that slow receivers of one do not delay those of another."""
+"""Deliveries of one owner that a process sends at once, so that slow receivers of one do not delay those of another."""
 _COLUMNS = (
     "id, owner, run_id, url, secret_name, state, attempts, next_attempt, last_status, last_error, created, updated"
 )
@@ -57,12 +59,19 @@ class WebhookOutbox:
         self._clock = clock
 
     async def register(self, owner: str, run_id: str, webhook: Webhook) -> bool:
-        """Stores the delivery of a run that is about to start. Returns False if it was stored before."""
+        """Stores the delivery of a run that is about to start. Returns False if it was stored before.
+
+        One that was given up, or is about to be, because its process died before the run was stored, begins anew.
+        """
         now, url = self._clock(), to_storable_text(webhook.url)
         rows = await self._statements.write(
-            "INSERT INTO webhook_deliveries (id, owner, run_id, url, secret_name, state, next_attempt, "
-            "last_error, created, updated) VALUES (?,?,?,?,?,'open',?,'',?,?) ON CONFLICT (id) DO NOTHING RETURNING id",
+            "INSERT INTO webhook_deliveries AS d (id, owner, run_id, url, secret_name, state, next_attempt, "
+            "last_error, created, updated) VALUES (?,?,?,?,?,'open',?,'',?,?) ON CONFLICT (id) DO UPDATE SET "
+            "state = 'open', secret_name = excluded.secret_name, next_attempt = excluded.next_attempt, "
+            "last_error = '', updated = excluded.updated "
+            "WHERE d.attempts = 0 AND (d.state = 'failed' OR d.updated < ?) RETURNING id",
             make_delivery_id(run_id, url), owner, run_id, url, webhook.secret_name, now, now, now,
+            now - ORPHAN_SECONDS,
         )  # fmt: skip
         return bool(rows)
 
@@ -74,16 +83,22 @@ class WebhookOutbox:
             run_id,
         )
 
-    async def take_due(self, limit: int, *, hold_s: float) -> list[WebhookDelivery]:
-        """Takes deliveries that are due, at most `MAX_PER_OWNER` of each owner. Nobody else gets them for `hold_s`."""
+    async def take_due(
+        self, limit: int, *, hold_s: float, in_flight: Mapping[str, int] = MappingProxyType({})
+    ) -> list[WebhookDelivery]:
+        """Takes deliveries that are due. Nobody else gets them for `hold_s`.
+
+        No owner has more than `MAX_PER_OWNER` at once, with those that the caller has `in_flight`, by owner.
+        """
         now = self._clock()
+        busy = f"CASE owner {'WHEN ? THEN ? ' * len(in_flight)}ELSE 0 END" if in_flight else "0"
         ranked = (
-            f"SELECT {_COLUMNS}, ROW_NUMBER() OVER (PARTITION BY owner ORDER BY next_attempt, id) AS place "  # noqa: S608 - constants only
+            f"SELECT {_COLUMNS}, {busy} + ROW_NUMBER() OVER (PARTITION BY owner ORDER BY next_attempt, id) AS place "  # noqa: S608 - constants only
             f"FROM webhook_deliveries d WHERE state = 'open' AND next_attempt <= ? AND {_ENDED}"
         )
         rows = await self._statements.read(
             f"SELECT {_COLUMNS} FROM ({ranked}) ranked WHERE place <= ? ORDER BY next_attempt, id LIMIT ?",  # noqa: S608 - constants only
-            now, MAX_PER_OWNER, limit,
+            *chain.from_iterable(in_flight.items()), now, MAX_PER_OWNER, limit,
         )  # fmt: skip
         taken = []
         for found in map(_parse_row, rows):
@@ -111,7 +126,7 @@ class WebhookOutbox:
         now = self._clock()
         await self._statements.write(
             "UPDATE webhook_deliveries SET state = 'failed', last_error = 'the run was never started, or deleted', "
-            "updated = ? WHERE state = 'open' AND created < ? "
+            "updated = ? WHERE state = 'open' AND updated < ? "
             "AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.run_id = webhook_deliveries.run_id)",
             now, now - ORPHAN_SECONDS,
         )  # fmt: skip

@@ -9,6 +9,7 @@ import contextlib
 import logging
 import random
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -94,7 +95,8 @@ class WebhookSender:
         self._clock = clock
         self._wake = asyncio.Event()
         self._awaited_runs: set[str] = set()
-        self._sending: set[asyncio.Task[None]] = set()
+        self._sending: dict[asyncio.Task[None], str] = {}
+        """The attempts in flight, with their owners."""
         self._orphans_at = 0.0
 
     async def register(self, owner: str, run_id: str, webhook: Webhook) -> bool:
@@ -163,18 +165,18 @@ class WebhookSender:
                     await self._wake.wait()
 
     async def _start_attempts(self) -> None:
-        free = MAX_PARALLEL - len(self._sending)
-        # The hold outlasts the attempt, so that it needs no renewal.
-        for delivery in await self.outbox.take_due(free, hold_s=self._timeout_s + 30) if free > 0 else ():
+        free, in_flight = MAX_PARALLEL - len(self._sending), Counter(self._sending.values())
+        hold_s = self._timeout_s + 30  # longer than the attempt, so that the hold needs no renewal
+        for delivery in await self.outbox.take_due(free, hold_s=hold_s, in_flight=in_flight) if free > 0 else ():
             task = asyncio.create_task(self._attempt(delivery), name=f"webhook {delivery.id}")
-            self._sending.add(task)
+            self._sending[task] = delivery.owner
             task.add_done_callback(self._end_attempt)
         if self._clock() >= self._orphans_at:
             self._orphans_at = self._clock() + ORPHANS_EVERY_SECONDS
             await self.outbox.give_up_orphans()
 
     def _end_attempt(self, task: asyncio.Task[None]) -> None:
-        self._sending.discard(task)
+        del self._sending[task]
         self._wake.set()
 
     async def _attempt(self, delivery: WebhookDelivery) -> None:

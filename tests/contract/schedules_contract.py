@@ -180,6 +180,23 @@ class ScheduleContract:
         with pytest.raises(ConflictError, match="deleted"):
             await one.outbox.retry(make_delivery_id("run_3", HOOK.url), "anna")
 
+    async def test_a_delivery_whose_process_died_before_its_run_begins_anew(self, stores: Stores, clock: Clock) -> None:
+        one, other = stores
+        for run_id in ("run_1", "run_2"):
+            await one.outbox.register("anna", run_id, HOOK)
+        clock.now += ORPHAN_SECONDS + 1
+        assert await other.outbox.register("anna", "run_2", HOOK)  # before anybody has given it up
+        await other.outbox.give_up_orphans()
+        assert {row.state for row in await other.outbox.list_newest("anna", limit=9, run_id="run_2")} == {"open"}
+        assert await other.outbox.register("anna", "run_1", HOOK)
+        assert not await one.outbox.register("anna", "run_1", HOOK)
+        for run_id in ("run_1", "run_2"):
+            await start_run(other, run_id)
+        taken = await other.outbox.take_due(9, hold_s=30)
+        assert {(row.run_id, row.last_error) for row in taken} == {("run_1", ""), ("run_2", "")}
+        await other.outbox.record_attempt(taken[0], "failed", next_attempt=clock(), status=410, error="no")
+        assert not await one.outbox.register("anna", taken[0].run_id, HOOK), "a receiver has refused it"
+
     async def test_one_owner_does_not_delay_another(self, stores: Stores, clock: Clock) -> None:
         one, _ = stores
         for number in range(MAX_PER_OWNER + 3):
@@ -190,6 +207,9 @@ class ScheduleContract:
         await start_run(one, "run_b", "ben")
         taken = await one.outbox.take_due(16, hold_s=30)
         assert [row.owner for row in taken] == ["anna"] * MAX_PER_OWNER + ["ben"]
+        assert await one.outbox.take_due(16, hold_s=30, in_flight={"anna": MAX_PER_OWNER, "ben": 1}) == []
+        more = await one.outbox.take_due(16, hold_s=30, in_flight={"ben": 1, "anna": MAX_PER_OWNER - 1})
+        assert [row.owner for row in more] == ["anna"]
         pages = await one.outbox.list_newest("anna", limit=4)
         rest = await one.outbox.list_newest("anna", limit=9, before=pages[-1].id)
         assert len({row.id for row in [*pages, *rest]}) == MAX_PER_OWNER + 3
