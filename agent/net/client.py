@@ -60,8 +60,8 @@ class Answer:
     url: str
     status: int
     headers: httpx.Headers
-    redirect: str | None
-    """Where it sends on to, checked as far as its form goes; None when it does not."""
+    location: str | None
+    """Where it sends on to, as the server says it; None when it does not. See `SafeClient.resolve_redirect`."""
     body: AsyncIterator[bytes]
     """In pieces, decompressed; ends only where the server said that it would. `ToolError` otherwise."""
 
@@ -127,14 +127,22 @@ class SafeClient:
             async with self._client.stream(
                 method, target, headers=headers, content=content, timeout=limits
             ) as response:
-                redirect = str(self._resolve_redirect(target, response)) if response.has_redirect_location else None
-                coding = parse_content_encoding(response.headers.get("content-encoding"), url)
+                location = response.headers["location"] if response.has_redirect_location else None
+                coding = response.headers.get("content-encoding")
                 async with aclosing(iter_decoded(response.aiter_raw(), coding, url)) as body:
-                    yield Answer(url, response.status_code, response.headers, redirect, body)
+                    yield Answer(url, response.status_code, response.headers, location, body)
         except httpx.TimeoutException as error:
             raise ToolTimeoutError(f"{url} was silent for longer than {silence_s:g} s") from error
         except FAULTS as error:
             raise ToolError(f"{url} cannot be fetched: {str(error) or type(error).__name__}") from error
+
+    def resolve_redirect(self, answer: Answer) -> str | None:
+        """Returns where an answer sends on to, checked as far as its form goes; None when it does not. Raises
+        `ToolDeniedError` for what would be refused as an address, and for a downgrade.
+        """
+        if answer.location is None:
+            return None
+        return str(self._resolve_redirect(self.parse_url(answer.url), answer.location))
 
     async def check_url(self, url: str) -> None:
         """Raises what `get` would raise for the address itself, without fetching it."""
@@ -175,12 +183,12 @@ class SafeClient:
             async with self._client.stream("GET", target) as response:
                 if not response.has_redirect_location:
                     return await _read(response, max_bytes)
-                target = self._resolve_redirect(target, response)
+                target = self._resolve_redirect(target, response.headers["location"])
         raise ToolError(f"{url} redirects more than {MAX_REDIRECTS} times")
 
-    def _resolve_redirect(self, target: httpx.URL, response: httpx.Response) -> httpx.URL:
+    def _resolve_redirect(self, target: httpx.URL, location: str) -> httpx.URL:
         """Where a redirect leads; `ToolDeniedError` for what would be refused as an address, and for a downgrade."""
-        following = self.parse_url(str(target.join(response.headers["location"])))
+        following = self.parse_url(str(target.join(location)))
         if target.scheme == "https" and following.scheme == "http":
             raise ToolDeniedError(f"{target} redirects from https to http ({following}); that is refused")
         return following

@@ -21,8 +21,11 @@ def parse_content_encoding(header: str | None, url: str) -> str:
     return coding
 
 
-async def iter_decoded(raw: AsyncIterator[bytes], coding: str, url: str) -> AsyncGenerator[bytes, None]:
-    """The body itself, in pieces of at most `PIECE` bytes. `ToolError` when it is damaged or ends too early."""
+async def iter_decoded(raw: AsyncIterator[bytes], header: str | None, url: str) -> AsyncGenerator[bytes, None]:
+    """The body itself, in pieces of at most `PIECE` bytes. `ToolError` when it is damaged or ends too early, and what
+    `parse_content_encoding` raises for its header.
+    """
+    coding = parse_content_encoding(header, url)
     if coding == "identity":
         async for piece in raw:
             yield piece

@@ -14,6 +14,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+import httpx
+
 from agent.core.errors import (
     BadRequestError,
     NotFoundError,
@@ -222,10 +224,10 @@ class WebhookSender:
                 return await self._post(delivery, body, keys)
         except NotFoundError:
             return SendResult("failed", error="the run was deleted")
-        except ToolDeniedError as error:
-            return SendResult("failed", error=error.message)
         except (ToolError, CredentialError) as error:
-            return SendResult("open", error=error.message)
+            # The path and query of an address may be the receiver's secret: they are in no error and no log.
+            message = error.message.replace(delivery.url, httpx.URL(delivery.url).host)
+            return SendResult("failed" if isinstance(error, ToolDeniedError) else "open", error=message)
         except TimeoutError:
             return SendResult("open", error=f"no answer within {self._timeout_s:g} s (AGENT_WEBHOOK_TIMEOUT_S)")
 

@@ -266,12 +266,13 @@ class SourceClient:
                     ) as answer,
                 ):
                     answered = True
-                    if answer.redirect is None or method != "GET":
+                    following = self.client.resolve_redirect(answer) if method == "GET" else None
+                    if following is None:
                         if not (answer.status == OUT_OF_RANGE and "range" in more):
                             await self._raise_for_status(answer)
                         yield answer
                         return
-                    hop = answer.redirect
+                    hop = following
         except HostNotFoundError as error:
             raise ConnectorNotFoundError(error.message, url=url) from error
         except ToolDeniedError as error:

@@ -44,8 +44,8 @@ class HostFunctions:
         for _ in range(MAX_REDIRECTS + 1):
             self._check_host(manifest, self._client.parse_url(url))
             async with self._client.open(url, silence_s=PAGE_SECONDS) as answer:
-                if answer.redirect is not None:
-                    url = answer.redirect
+                if (following := self._client.resolve_redirect(answer)) is not None:
+                    url = following
                     continue
                 if answer.status >= 400:
                     raise ToolError(f"{url} answered with HTTP status {answer.status}")
