@@ -123,8 +123,7 @@ async def test_a_worker_that_slept_through_its_lease_is_fenced_and_a_run_that_en
         await asyncio.to_thread(server.wait_for, "completion")
         zombie.signal(signal.SIGSTOP)
         fleet.start_worker()
-        while server.purposes().count("completion") < 2:  # noqa: ASYNC110 - the server tells nobody
-            await asyncio.sleep(0.05)
+        await asyncio.to_thread(server.wait_for, "completion", times=2)
         zombie.signal(signal.SIGCONT)
         (response,) = await asked
         # It lost either the claim, or its connection to the server, which ends transactions that stand still.

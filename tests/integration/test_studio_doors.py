@@ -10,7 +10,7 @@ from mcp import Client
 
 from tests.integration.conftest import Serve
 from tests.integration.test_ag_ui import read, text_of, turn, verify
-from tests.integration.test_cli import from_cold
+from tests.integration.test_cli import from_cold, stepgate
 from tests.integration.test_keys import bearer, created_key
 from tests.integration.test_studio_routing import approve
 from tests.support.script import answers, script
@@ -154,10 +154,10 @@ def test_the_command_line_talks_to_the_studio(tmp_path: Path, model_server: Scri
     code, output = from_cold(tmp_path, "studio", "which", "rooms", "are", "there?", **model)
     assert (code, "knowledge (shipped)" in output) == (0, True), output
     model_server.load(script(routes(MAKE)))
-    code, output = from_cold(tmp_path, "studio", "make a room called Support Team", "--json", **model)
+    code, output = stepgate(tmp_path, "studio", "make a room called Support Team", "--json", **model)
     asked = json.loads(output[output.index("{") : output.rindex("}") + 1])
     assert asked["metadata"]["status"] == "awaiting_approval"
-    assert from_cold(tmp_path, "runs", "approve", asked["metadata"]["run_id"], **model)[0] == 0
+    assert stepgate(tmp_path, "runs", "approve", asked["metadata"]["run_id"], **model)[0] == 0
     assert (tmp_path / "data" / "rooms" / "support-team.yaml").exists()
 
 

@@ -7,7 +7,7 @@
 import asyncio
 import json
 import sys
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, Self
 
 import httpx
@@ -54,10 +54,11 @@ class ScriptedServer:
         asked: list[dict[str, Any]] = httpx.get(f"{self.root}/_requests", timeout=10).json()
         return asked
 
-    def wait_for(self, purpose: str) -> None:
-        """Return once a request of this purpose has arrived; AssertionError when none does in time."""
+    def wait_for(self, purpose: str, times: int = 1) -> None:
+        """Return once so many requests of this purpose have arrived; AssertionError when they do not in time."""
         until = monotonic() + DEADLINE_S
-        while purpose not in self.purposes():
+        while self.purposes().count(purpose) < times:
+            sleep(0.005)
             assert monotonic() < until, f"no {purpose} request arrived; there were {self.purposes()}"
 
     def purposes(self) -> list[str]:

@@ -5,6 +5,7 @@ says how they look). It has one thread, no event loop and nothing open, so that 
 when its standard input does, and what it forked with it.
 """
 
+import atexit
 import gc
 import importlib
 import io
@@ -15,6 +16,7 @@ import shutil
 import signal
 import socket
 import sys
+import threading
 import time
 from functools import cache
 from pathlib import Path
@@ -42,7 +44,25 @@ def main() -> None:
     module = _Forks(address).serve()
     if module is not None:
         pool.WORKER = (*warm_client.command(address), _PARSERS)
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        try:
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+        except SystemExit as ending:
+            if not isinstance(ending.code, int | None):
+                raise
+            _end(ending.code or 0)
+    _end(0)
+
+
+def _end(code: int) -> None:
+    """End as the interpreter does, but for taking every module apart: that would copy all memory shared with others."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):  # nobody reads it: the interpreter has words and a code for that
+        sys.exit(code)
+    os._exit(code)
 
 
 @cache

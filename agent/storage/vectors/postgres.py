@@ -47,16 +47,18 @@ class PostgresVectorRows:
             if replaced:
                 await db.execute("UPDATE vector_sets SET removed = removed + %s WHERE name = %s", (replaced, name))
             first = (row[0] if row else len(entries)) - len(entries) + 1
-            async with db.cursor() as batch:
-                await batch.executemany(
-                    "INSERT INTO vectors (name, id, owner, scope, seq, at, vector, payload) "
-                    "VALUES (%s,%s,%s,%s,%s,%s,%s,%s) ON CONFLICT (name, id) DO UPDATE SET scope = excluded.scope, "
-                    "seq = excluded.seq, at = excluded.at, vector = excluded.vector, payload = excluded.payload",
-                    [
-                        (name, e.id, e.owner, e.scope, first + index, e.at, vector, encode_payload(e))
-                        for index, (e, vector) in enumerate(entries)
-                    ],
-                )
+            rows = {
+                e.id: (e.id, e.owner, e.scope, first + index, e.at, vector, encode_payload(e))
+                for index, (e, vector) in enumerate(entries)
+            }
+            # One statement, as in the journal: a process that is stopped within a pipeline keeps its locks.
+            await db.execute(
+                "INSERT INTO vectors (name, id, owner, scope, seq, at, vector, payload) SELECT %s, * FROM "
+                "unnest(%s::text[], %s::text[], %s::text[], %s::bigint[], %s::float8[], %s::bytea[], %s::text[]) "
+                "ON CONFLICT (name, id) DO UPDATE SET scope = excluded.scope, "
+                "seq = excluded.seq, at = excluded.at, vector = excluded.vector, payload = excluded.payload",
+                [name, *(list(column) for column in zip(*rows.values(), strict=True))],
+            )
 
     async def read_changes(self, name: str, owner: str, since: SetVersion | None) -> VectorChanges | None:
         """See `VectorRows.changes`."""
