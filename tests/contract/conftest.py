@@ -1,11 +1,11 @@
-"""Fixtures of the contract tests: a clock that stands still, and an own PostgreSQL database."""
+"""Fixtures of the contract tests: a clock that stands still, and a PostgreSQL database."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from tests.contract.journal_stores import Clock
-from tests.support.postgres import fresh_database
+from tests.support.postgres import database_with_tables, fresh_database
 
 
 @pytest.fixture
@@ -15,5 +15,13 @@ def clock() -> Clock:
 
 @pytest.fixture
 def url() -> Iterator[str]:
+    """A database with our tables."""
+    with database_with_tables() as address:
+        yield address
+
+
+@pytest.fixture
+def empty_url() -> Iterator[str]:
+    """A database without any."""
     with fresh_database() as address:
         yield address

@@ -59,8 +59,8 @@ class TestPostgresConversations(ConversationsContract):
         await store.close()
 
 
-async def test_two_processes_may_open_an_empty_database_at_once(url: str) -> None:
-    stores = await asyncio.gather(*(open_postgres(url) for _ in range(3)))
+async def test_two_processes_may_open_an_empty_database_at_once(empty_url: str) -> None:
+    stores = await asyncio.gather(*(open_postgres(empty_url) for _ in range(3)))
     for store in stores:
         await store.journal.check_writable()
         await store.close()
@@ -184,9 +184,9 @@ async def test_a_server_that_is_not_there_is_told_without_the_password() -> None
     assert "s3cret" not in redact_password("postgresql://ada:s3cret@host/db")
 
 
-def test_the_tables_are_made_as_they_are_defined(url: str) -> None:
-    create_tables(create_postgres_engine(url))
-    engine = create_postgres_engine(url)
+def test_the_tables_are_made_as_they_are_defined(empty_url: str) -> None:
+    create_tables(create_postgres_engine(empty_url))
+    engine = create_postgres_engine(empty_url)
     with engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
     engine.dispose()

@@ -69,9 +69,9 @@ class TestSqlite(OldStoreContract):
 
 class TestPostgres(OldStoreContract):
     @pytest.fixture
-    def url(self, url: str) -> str:
-        load_postgres(url)
-        return url
+    def url(self, empty_url: str) -> str:
+        load_postgres(empty_url)
+        return empty_url
 
     @pytest.fixture
     def settings(self, url: str, tmp_path: Path) -> Settings:

@@ -29,8 +29,8 @@ LEASE_S = 0.4
 
 
 @pytest.fixture
-async def store(url: str) -> AsyncIterator[PostgresStore]:
-    store = await open_postgres(url)
+async def store(empty_url: str) -> AsyncIterator[PostgresStore]:
+    store = await open_postgres(empty_url)
     await asyncio.gather(*(apply_queue_schema(store.database) for _ in range(3)))
     yield store
     await store.close()
