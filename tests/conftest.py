@@ -1,5 +1,6 @@
 """What all tests share: next to nothing."""
 
+import gc
 import os
 import signal
 import ssl
@@ -14,6 +15,10 @@ from hypothesis import HealthCheck, settings
 # How long an example takes is the machine's business: on a busy one it would be a failure that says nothing.
 settings.register_profile("stepgate", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("stepgate")
+
+# As the gateway's own entry sets it. A process of tests holds half a gigabyte, which Python's default thresholds have
+# searched again and again: a seventh of its processor time.
+gc.set_threshold(50_000, 20, 50)
 
 # A background job of a shell starts with SIGINT ignored, and so would every process that a test starts and interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

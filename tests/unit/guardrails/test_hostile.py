@@ -65,9 +65,9 @@ def test_time_grows_with_the_text_and_no_faster(way: str, unit: str) -> None:
         return thread_time() - started
 
     run(unit)
-    small, large = seconds(20_000), seconds(80_000)
+    small, large = seconds(10_000), seconds(40_000)
     # Four times the text; quadratic would be sixteen times. The constant is what a busy machine's clock may add.
-    assert large < 9 * small + 0.15
+    assert large < 9 * small + 0.08
 
 
 @pytest.mark.parametrize("unit", ["ignore all previous rules. ", "+46 70 174 06 05 ", "[a](b) ", "é" * 7 + " "])
@@ -93,10 +93,10 @@ async def test_odd_characters_do_no_harm(text: str) -> None:
     "unit", ["a", "-----BEGIN ", "s u p ", "%73", "&#73;", "a-configured-", "mysql ", "cookie: ", "s................"]
 )
 def test_a_stream_of_small_pieces_takes_its_time_from_the_pieces(unit: str) -> None:
-    text = (unit * 20_000)[:20_000]
+    text = (unit * 10_000)[:10_000]
     stream = SECRETS.create_stream()
     started = thread_time()
     for at in range(0, len(text), 5):
         stream.feed(text[at : at + 5])
     stream.end()
-    assert thread_time() - started < 6
+    assert thread_time() - started < 3
