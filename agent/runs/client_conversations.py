@@ -13,10 +13,18 @@ from typing import Final
 from agent.core.errors import BadRequestError, NotFoundError
 from agent.core.models import JsonObject
 from agent.runs.sessions import unknown_conversation_error
-from agent.storage.sql import SqlClient, SqlStatement
+from agent.storage.sql import Row, SqlClient, SqlStatement
 
 MAX_ITEMS: Final = 10_000
-"""Most items of a conversation, and most turns of runs that are listed with them."""
+"""Most items that a client adds to a conversation."""
+_ITEMS: Final = (
+    "SELECT at, 0 AS kind, id, item_id AS name, '' AS role, data AS text FROM client_items "
+    "WHERE owner = ? AND conversation_id = ? UNION ALL "
+    # A message that the client added is also a turn.
+    "SELECT at, 1, id, run_id, role, text FROM turns t WHERE owner = ? AND conversation_id = ? AND NOT EXISTS ("
+    "SELECT 1 FROM client_items c WHERE c.owner = t.owner AND c.conversation_id = t.conversation_id "
+    "AND c.item_id = t.run_id)"
+)
 _ID_PREFIXES: Final = {"message": "msg", "function_call": "fc", "function_call_output": "fco", "reasoning": "rs"}
 
 
@@ -95,32 +103,42 @@ class ClientConversations:
         await self._statements.write_all(*self._insert_items(owner, conversation_id, named))
         return named
 
-    async def list_items(self, owner: str, conversation_id: str) -> list[JsonObject]:
-        """Returns the items, oldest first: those that the client added, and the messages of runs."""
+    async def list_items(
+        self, owner: str, conversation_id: str, *, limit: int, newest_first: bool = False, after: str | None = None
+    ) -> tuple[list[JsonObject], bool]:
+        """Returns a page of the items, and whether there are more: those that the client added, and the messages of
+        runs. The page begins after the item `after`; `BadRequestError` if there is none.
+        """
         await self.get(owner, conversation_id)
-        values = (owner, conversation_id, MAX_ITEMS)
-        added = await self._statements.read(
-            "SELECT at, id, data, item_id FROM client_items WHERE owner = ? AND conversation_id = ? "
-            "ORDER BY id DESC LIMIT ?",
-            *values,
-        )
-        turns = await self._statements.read(
-            "SELECT at, id, role, text, run_id FROM turns WHERE owner = ? AND conversation_id = ? "
-            "ORDER BY id DESC LIMIT ?",
-            *values,
-        )
-        own = {item_id for *_, item_id in added}
-        found = [(float(at), int(number), json.loads(data)) for at, number, data, _ in added]
-        found += [
-            (float(at), int(number), _turn_to_item(str(role), str(text), str(run_id)))
-            for at, number, role, text, run_id in turns
-            if run_id not in own
-        ]
-        return [item for *_, item in sorted(found, key=lambda entry: entry[:2])]
+        sign, direction = ("<", "DESC") if newest_first else (">", "ASC")
+        condition, values = "TRUE", list[object]()
+        if after is not None:
+            place = await self._read_items(owner, conversation_id, *_match_item(after))
+            if not place:
+                raise BadRequestError(f"after: there is no item {after[:100]!r}.", param="after")
+            condition, values = f"(at, kind, id) {sign} (?, ?, ?)", list(place[0][:3])
+        order = f"ORDER BY at {direction}, kind {direction}, id {direction} LIMIT ?"
+        rows = await self._read_items(owner, conversation_id, f"{condition} {order}", *values, limit + 1)
+        return [_row_to_item(row) for row in rows[:limit]], len(rows) > limit
+
+    async def get_item(self, owner: str, conversation_id: str, item_id: str) -> JsonObject:
+        """Returns an item. Raises `NotFoundError` for an unknown one."""
+        await self.get(owner, conversation_id)
+        rows = await self._read_items(owner, conversation_id, *_match_item(item_id))
+        if not rows:
+            raise unknown_item_error(item_id)
+        return _row_to_item(rows[0])
+
+    async def _read_items(self, owner: str, conversation_id: str, condition: str, *values: object) -> list[Row]:
+        named = (owner, conversation_id)
+        return await self._statements.read(
+            f"SELECT at, kind, id, name, role, text FROM ({_ITEMS}) AS items WHERE {condition}",  # noqa: S608 - constants
+            *named, *named, *values,
+        )  # fmt: skip
 
     async def delete_item(self, owner: str, conversation_id: str, item_id: str) -> None:
         """Deletes an item; a run no longer finds it. Raises `NotFoundError` for an unknown one."""
-        run_id, _, role = item_id.removeprefix("msg_").rpartition("-")
+        run_id, role = _split_item_id(item_id)
         values = (owner, conversation_id)
         counts = await self._statements.write_all(
             SqlStatement(
@@ -182,6 +200,25 @@ def _with_ids(items: Sequence[JsonObject]) -> list[JsonObject]:
         {**item, "id": f"{_ID_PREFIXES.get(str(item.get('type', 'message')), 'item')}_{secrets.token_hex(16)}"}
         for item in items
     ]
+
+
+def _split_item_id(item_id: str) -> tuple[str, str]:
+    """Returns the run and the role of the message that this item is, if it is one of a run."""
+    run_id, _, role = item_id.removeprefix("msg_").rpartition("-")
+    return run_id, role
+
+
+def _match_item(item_id: str) -> tuple[str, str, str, str]:
+    """Returns the condition on `_ITEMS` for one item, with its values."""
+    return "(kind = 0 AND name = ?) OR (kind = 1 AND name = ? AND role = ?)", item_id, *_split_item_id(item_id)
+
+
+def _row_to_item(row: Row) -> JsonObject:
+    _, kind, _, name, role, text = row
+    if kind:
+        return _turn_to_item(str(role), str(text), str(name))
+    item: JsonObject = json.loads(text)
+    return item
 
 
 def _turn_to_item(role: str, text: str, run_id: str) -> JsonObject:

@@ -12,11 +12,11 @@ from pydantic import BaseModel, Field
 
 from agent.core.models import JsonObject
 from agent.policy.redaction.secrets import make_secret_finder
-from agent.runs.client_conversations import ClientConversation, unknown_item_error
+from agent.runs.client_conversations import ClientConversation
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.dependencies import Gateway
-from gateway.doors.item_pages import MAX_ITEMS, ItemPage, PageQuery, cut_page
+from gateway.doors.item_pages import ItemPage, format_page
 from gateway.doors.json_body import JsonRoute
 from gateway.doors.openai import OPENAI_ERRORS
 from gateway.doors.response_input import convert_input, list_input_items
@@ -83,23 +83,22 @@ async def add_items(conversation_id: str, body: NewItems, stepgate: Gateway, cal
     """Add items. Messages are found by the next run of the conversation; other items are kept for the client."""
     items = _read_items(stepgate, body.items)
     added = await stepgate.client_conversations.add_items(caller.owner, conversation_id, items)
-    return cut_page(added, PageQuery(limit=MAX_ITEMS, order="asc"))
+    return format_page(added, has_more=False)
 
 
 @router.get("/{conversation_id}/items", responses=OPENAI_ERRORS)
 async def list_items(conversation_id: str, stepgate: Gateway, caller: CurrentCaller, page: ItemPage) -> dict[str, Any]:
     """List the items, newest first unless `order` is `asc`."""
-    items = await stepgate.client_conversations.list_items(caller.owner, conversation_id)
-    return cut_page(items, page)
+    items, has_more = await stepgate.client_conversations.list_items(
+        caller.owner, conversation_id, limit=page.limit, newest_first=page.order == "desc", after=page.after
+    )
+    return format_page(items, has_more=has_more)
 
 
 @router.get("/{conversation_id}/items/{item_id}", responses=OPENAI_ERRORS)
 async def get_item(conversation_id: str, item_id: str, stepgate: Gateway, caller: CurrentCaller) -> JsonObject:
     """Return an item."""
-    for item in await stepgate.client_conversations.list_items(caller.owner, conversation_id):
-        if item["id"] == item_id:
-            return item
-    raise unknown_item_error(item_id)
+    return await stepgate.client_conversations.get_item(caller.owner, conversation_id, item_id)
 
 
 @router.delete("/{conversation_id}/items/{item_id}", responses=OPENAI_ERRORS)

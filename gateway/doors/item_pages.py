@@ -30,11 +30,15 @@ def cut_page(items: Sequence[JsonObject], query: PageQuery) -> dict[str, Any]:
     if query.after is not None and query.after not in ids:
         raise RequestFormatError(f"after: there is no item {query.after[:100]!r}.", "after", "invalid_value")
     begin = ids.index(query.after) + 1 if query.after is not None else 0
-    page = ordered[begin : begin + query.limit]
+    return format_page(ordered[begin : begin + query.limit], has_more=begin + query.limit < len(ordered))
+
+
+def format_page(page: Sequence[JsonObject], *, has_more: bool) -> dict[str, Any]:
+    """Returns a page in OpenAI's form."""
     return {
         "object": "list",
-        "data": page,
+        "data": list(page),
         "first_id": page[0]["id"] if page else "",
         "last_id": page[-1]["id"] if page else "",
-        "has_more": begin + query.limit < len(ordered),
+        "has_more": has_more,
     }

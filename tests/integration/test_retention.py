@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from agent.core.errors import NotFoundError
+from agent.core.errors import BadRequestError, NotFoundError
 from agent.core.events import EventBody, EventDraft, GivenPlan, RunCreated, RunSucceeded, StepFinished, StepOutput
-from agent.core.models import AgentRequest, Plan, Room
+from agent.core.models import AgentRequest, JsonObject, Plan, Room
 from agent.runs.client_conversations import ClientConversations
 from agent.runs.retention import RunRetention
 from agent.storage.audit import StoredAuditLog
@@ -203,7 +203,7 @@ async def test_tasks_and_conversations_of_clients_are_forgotten_whole(store: Sto
     assert [run.run_id for run in await tasks.list_runs("task_3", "local", limit=9)] == ["run_3"]
     with pytest.raises(NotFoundError):
         await talks.get("local", idle.id)
-    assert len(await talks.list_items("local", busy.id)) == 1
+    assert len((await talks.list_items("local", busy.id, limit=9))[0]) == 1
     assert set((await store.count_orphans()).values()) == {0}
 
 
@@ -292,3 +292,20 @@ def test_the_command_counts_and_asks_for_days(tmp_path: Path) -> None:
     assert "AGENT_KEEP_DAYS" in output
     code, output = stepgate(tmp_path, "prune", "--dry-run", keep_days="30")
     assert (code, "0 runs" in output) == (0, True), output
+
+
+async def test_items_of_a_conversation_are_paged_in_both_directions(store: Store) -> None:
+    talks = ClientConversations(store.db, store.clock)
+    made = await talks.create("local", {}, [{"type": "message", "role": "user", "content": f"{n}"} for n in range(5)])
+    await store.run("run_1", NOW + 1, conversation=made.id)
+    for newest_first in (False, True):
+        whole, _ = await talks.list_items("local", made.id, limit=100, newest_first=newest_first)
+        assert len(whole) == 7
+        paged, after, more = list[JsonObject](), None, True
+        while more:
+            page, more = await talks.list_items("local", made.id, limit=3, newest_first=newest_first, after=after)
+            paged, after = [*paged, *page], str(page[-1]["id"])
+        assert paged == whole
+    assert await talks.get_item("local", made.id, str(paged[0]["id"])) == paged[0]
+    with pytest.raises(BadRequestError, match="after"):
+        await talks.list_items("local", made.id, limit=3, after="msg_unknown")
