@@ -177,6 +177,25 @@ async def test_a_database_of_a_newer_version_is_refused(url: str) -> None:
         await open_postgres(url)
 
 
+async def test_an_older_process_goes_on_while_and_after_a_newer_one_migrates(url: str) -> None:
+    store = await open_postgres(url)
+    run_id = await new_run(store.journal)
+    async with await psycopg.AsyncConnection.connect(url) as newer:
+        await newer.execute("ALTER TABLE runs ADD COLUMN later TEXT DEFAULT '' NOT NULL")
+        await newer.execute("ALTER TABLE events ADD COLUMN later TEXT")
+        await newer.execute("UPDATE alembic_version SET version_num = 'r999'")
+        appended = asyncio.create_task(store.journal.append(run_id, 1, [make_note("during the migration")]))
+        _, waiting = await asyncio.wait([appended], timeout=0.3)
+        assert waiting, "it waits for the tables"
+    await appended
+    await store.journal.append(run_id, 1, [make_note("afterwards")])
+    await new_run(store.journal, "run_2")
+    assert await read_seqs(store.journal, run_id) == [1, 2, 3]
+    with pytest.raises(StoreNewerError, match=r"schema r999, this one knows .*; upgrade Stepgate"):
+        await open_postgres(url)
+    await store.close()
+
+
 async def test_a_server_that_is_not_there_is_told_without_the_password() -> None:
     with pytest.raises(StoreError, match="AGENT_DATABASE_URL") as caught:
         await open_postgres("postgresql://ada:s3cret@127.0.0.1:9/db?connect_timeout=2")

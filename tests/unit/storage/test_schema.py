@@ -1,6 +1,7 @@
 """`tables.py` is the only definition of the schema: migrations and the generated script make exactly its tables."""
 
 import asyncio
+import re
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -154,6 +155,16 @@ def test_the_known_revisions_are_those_of_the_scripts() -> None:
     scripts = ScriptDirectory.from_config(config)
     assert tuple(script.revision for script in reversed(list(scripts.walk_revisions()))) == migrations.REVISIONS
     assert scripts.get_heads() == [migrations.HEAD]
+
+
+@pytest.mark.parametrize("revision", migrations.REVISIONS[migrations.REVISIONS.index("r009") :])
+def test_a_migration_only_adds_so_that_processes_of_the_version_before_go_on(revision: str) -> None:
+    (script,) = (SCRIPTS / "versions").glob(f"{revision}_*.py")
+    statements = script.read_text("utf-8")
+    taken_away = re.findall(r"(?i)\bDROP\b|\bRENAME\b|SET NOT NULL|drop_\w+|rename_\w+|alter_column", statements)
+    assert taken_away == [], "two versions share a database while it is upgraded: see docs/deploy"
+    for added in re.findall(r"ADD COLUMN .*", statements):
+        assert "NOT NULL" not in added or "DEFAULT" in added, "an older process leaves the column out"
 
 
 async def test_a_file_of_an_earlier_revision_is_migrated_with_what_it_holds(
