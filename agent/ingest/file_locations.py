@@ -1,9 +1,11 @@
 """Where the files of a job lie, so that a process takes part only where it sees the same ones.
 
-A place is the location of a shared store of objects, or a folder with its inode: the same folder, however it is mounted
-and whatever the machine is called, has the same number on every machine that sees it.
+A place is the location of a shared store of objects, or a folder with the numbers of its inode and of its file system:
+a folder of a shared file system has the same ones on every machine that mounts it. Under the same path, the empty
+folder of a machine that does not mount it, or a volume of another machine, has others.
 """
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,7 +16,7 @@ def describe_folder(path: Path) -> str:
     """Returns the place of a folder, or of the folder that holds a file. Raises `OSError` if there is none."""
     folder = path.resolve(strict=True)
     folder = folder if folder.is_dir() else folder.parent
-    return f"{folder}#{folder.stat().st_ino}"
+    return f"{folder}#{folder.stat().st_ino}@{os.statvfs(folder).f_fsid:x}"
 
 
 def describe_objects(objects: ObjectStore) -> str:

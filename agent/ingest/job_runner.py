@@ -17,7 +17,7 @@ from agent.core.errors import AgentError, BusyError, CollectionLockedError, NotF
 from agent.core.models import JsonObject
 from agent.core.throttled_log import ThrottledLog
 from agent.ingest.collections import Library
-from agent.ingest.file_locations import is_visible
+from agent.ingest.file_locations import describe_folder, is_visible
 from agent.ingest.job_ingestion import BatchesFailedError, JobIngestion
 from agent.ingest.jobs import Job, JobOutcome, JobProgress, JobRequest, JobStore, reindex_report_to_json, report_to_json
 from agent.storage.leases import LeaseLostError, hold_lease, keep_renewed
@@ -65,7 +65,8 @@ class IngestJobs:
 
     async def submit(self, owner: str, collection: str, request: JobRequest) -> Job:
         """Creates a job; it starts when there is room. Raises `BusyError`."""
-        job = await self.store.create(owner, collection, request)
+        place = await asyncio.to_thread(self._find_place, request)
+        job = await self.store.create(owner, collection, request, place)
         self._wake.set()
         return job
 
@@ -115,7 +116,20 @@ class IngestJobs:
         """
         if job.id in self._list_tasks():
             return False
-        return not (job.place and job.is_local) or await self._is_visible(job.place)
+        return not (job.place and job.request.is_local) or await self._is_visible(job.place)
+
+    def _find_place(self, request: JobRequest) -> str:
+        """Returns where the local files of a request lie, so that only processes that see the same ones take the job.
+
+        Empty if this process does not see them: whoever takes the job reports why it cannot be done.
+        """
+        if request.source is None or not request.is_local:
+            return ""
+        try:
+            place = describe_folder(Path(request.source.source_identifier).expanduser())
+        except (OSError, ValueError):  # nothing is there, or a NUL is in the name
+            return ""
+        return place if is_visible(place, self._library.resources.objects, self._roots) else ""
 
     def _list_tasks(self) -> set[str]:
         return {task.get_name() for task in self._tasks}

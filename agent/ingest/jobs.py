@@ -32,7 +32,7 @@ _COLUMNS = (
 # Made of constants only.
 _INSERT = (
     "INSERT INTO jobs (id, owner, collection, status, request, progress, outcome, attempts, worker, until, created, "  # noqa: S608
-    f"updated) VALUES (?,?,?,'queued',?,?,?,0,'',0,?,?) RETURNING {_COLUMNS}"
+    f"updated, place) VALUES (?,?,?,'queued',?,?,?,0,'',0,?,?,?) RETURNING {_COLUMNS}"
 )
 _DUE = f"SELECT {_COLUMNS} FROM jobs WHERE {UNFINISHED} AND until < ? ORDER BY created, id LIMIT {MAX_WAITING}"  # noqa: S608
 _CLAIM = (
@@ -47,6 +47,11 @@ class JobRequest(FrozenModel):
 
     source: ConnectorInput | None = None
     pipeline: PipelineDAG | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it reads local files, which only some processes may see."""
+        return self.source is not None and self.source.source_type == "local"
 
 
 class JobProgress(FrozenModel):
@@ -109,11 +114,6 @@ class Job:
         """Whether the job has ended."""
         return self.status in ("done", "failed")
 
-    @property
-    def is_local(self) -> bool:
-        """Whether it reads local files, which only some processes may see."""
-        return self.request.source is not None and self.request.source.source_type == "local"
-
 
 class JobStore:
     """Stores jobs. A worker renews the lease of its job in time, or loses it. Methods raise `StoreError`."""
@@ -123,8 +123,11 @@ class JobStore:
         self._clock = clock
         self.batches = BatchStore(statements, clock)
 
-    async def create(self, owner: str, collection: str, request: JobRequest) -> Job:
-        """Creates a job with status `queued`. Raises `BusyError` if the owner has too many waiting."""
+    async def create(self, owner: str, collection: str, request: JobRequest, place: str = "") -> Job:
+        """Creates a job with status `queued`; `place` is where its files lie, if that is known.
+
+        Raises `BusyError` if the owner has too many waiting.
+        """
         now = self._clock()
         await self._statements.write(
             "DELETE FROM jobs WHERE owner = ? AND status IN ('done', 'failed') AND updated < ?",
@@ -145,6 +148,7 @@ class JobStore:
             JobOutcome().model_dump_json(),
             now,
             now,
+            place,
         )
         return self._job_from_row(rows[0])
 

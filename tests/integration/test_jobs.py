@@ -341,6 +341,33 @@ async def test_what_a_machine_that_is_gone_had_fetched_is_fetched_again(tmp_path
         assert (done.progress.done, done.progress.total) == (2, 2)
 
 
+async def test_a_new_job_is_left_to_processes_that_see_its_folder(tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "a.md").write_text("# A\n\nApples.")
+    request = JobRequest(source=ConnectorInput(source_type="local", source_identifier=str(docs), recursive=True))
+    async with house(tmp_path) as made:
+        seeing = IngestJobs(made.store, made.bench.library, [docs])
+        first = await seeing.submit("local", "work", request)
+        blind = made.process()
+        assert (await made.ended(await blind.submit("local", "other", WANTED))).status == "done"
+        assert (await made.store.get("local", first.id)).status == "queued", "it is older, and was passed over"
+        seeing.start()
+        assert (await made.ended(first)).status == "done"
+        await seeing.aclose()
+
+        # A process with another, empty folder at the path does not take the documents for removed.
+        second = await seeing.submit("local", "work", request)
+        docs.rename(tmp_path / "mounted elsewhere")
+        docs.mkdir()
+        empty = IngestJobs(made.store, made.bench.library, [docs])
+        empty.start()
+        assert (await made.ended(await empty.submit("local", "third", WANTED))).status == "done"
+        await empty.aclose()
+        assert (await made.store.get("local", second.id)).status == "queued"
+        assert len(await made.bench.library.list_documents("local", "work")) == 1
+
+
 async def test_a_folder_that_this_machine_does_not_see_is_left_to_others(tmp_path: Path) -> None:
     async with house(tmp_path) as made:
         local = ConnectorInput(source_type="local", source_identifier="/elsewhere", recursive=True)
