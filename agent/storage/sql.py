@@ -5,7 +5,6 @@ Statements use `?` for parameters and only what SQLite and PostgreSQL have in co
 
 import sqlite3
 from collections.abc import Sized
-from math import inf
 from time import monotonic, thread_time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -55,7 +54,7 @@ class SqlClient(Protocol):
 BRIEF_SECONDS: Final = 0.001
 """CPU time of a statement that may run on the caller's thread."""
 LONG_PAUSE_SECONDS: Final = 60.0
-"""How long a statement uses the database's thread after it took longer than that."""
+"""How long a statement uses the database's thread after it took longer than that; and until it was brief there."""
 MAX_STATEMENTS: Final = 1000
 """How many statements' times are remembered. Lists of values make new statements."""
 
@@ -72,8 +71,8 @@ class SqliteClient:
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
-        self._brief_from: dict[str, float] = {}
-        """The monotonic time from which a measured statement counts as brief."""
+        self._thread_until: dict[str, float] = {}
+        """The monotonic time from which a measurement of a statement decides; 0 if it was brief."""
 
     async def read(self, statement: str, *values: object) -> list[Row]:
         """See `SqlClient.read`."""
@@ -95,7 +94,7 @@ class SqliteClient:
         )
 
     def _is_brief(self, statement: str) -> bool:
-        return monotonic() >= self._brief_from.get(statement, inf)
+        return self._thread_until.get(statement) == 0
 
     def _execute(self, db: sqlite3.Connection, statement: str, values: tuple[Any, ...]) -> tuple[list[Row], int]:
         """Returns the rows of a statement and how many it has changed. Measures its CPU time, because on a busy machine
@@ -104,11 +103,11 @@ class SqliteClient:
         cursor = db.execute(statement, values)
         rows = cursor.fetchall()
         if thread_time() - started > BRIEF_SECONDS:
-            self._brief_from[statement] = monotonic() + LONG_PAUSE_SECONDS
-        elif statement not in self._brief_from:
-            if len(self._brief_from) >= MAX_STATEMENTS:
-                self._brief_from.clear()
-            self._brief_from[statement] = 0.0
+            self._thread_until[statement] = monotonic() + LONG_PAUSE_SECONDS
+        elif self._thread_until.get(statement, 0.0) <= monotonic():
+            if len(self._thread_until) >= MAX_STATEMENTS:
+                self._thread_until.clear()
+            self._thread_until[statement] = 0.0
         return rows, cursor.rowcount
 
 

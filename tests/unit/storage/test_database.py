@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 import threading
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from agent.core.errors import ConflictError, NotFoundError, StoreError, StoreFul
 from agent.core.events import Event
 from agent.storage.journal import Journal
 from agent.storage.journal_sqlite import SqliteStore, open_sqlite
-from agent.storage.sql import SqliteClient
+from agent.storage.sql import LONG_PAUSE_SECONDS, SqliteClient
 from agent.storage.sqlite import SqliteDatabase, open_database
 from tests.contract.journal_stores import DEADLINE_S, LEASE_S, make_end, make_note, new_run, read_seqs
 
@@ -322,4 +323,11 @@ async def test_a_statement_that_was_brief_runs_on_the_callers_thread_until_it_ta
     monkeypatch.setattr("agent.storage.sql.BRIEF_SECONDS", 0.0)
     assert await client.read(statement) == [(1,)]
     assert await client.read(statement) == [(1,)]
-    assert [thread == threading.get_ident() for thread in threads] == [False, True, True, False]
+    monkeypatch.setattr("agent.storage.sql.monotonic", lambda: time.monotonic() + LONG_PAUSE_SECONDS)
+    assert await client.read(statement) == [(1,)], "it is measured again where nobody waits for it"
+    monkeypatch.setattr("agent.storage.sql.BRIEF_SECONDS", 1.0)
+    monkeypatch.setattr("agent.storage.sql.monotonic", lambda: time.monotonic() + 2 * LONG_PAUSE_SECONDS + 1)
+    assert await client.read(statement) == [(1,)]
+    assert await client.read(statement) == [(1,)]
+    on_loop = [thread == threading.get_ident() for thread in threads]
+    assert on_loop == [False, True, True, False, False, False, True]
