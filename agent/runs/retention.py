@@ -20,8 +20,8 @@ from typing import Final
 from agent.core.errors import StoreError
 from agent.storage.audit import AuditEvent, AuditLog
 from agent.storage.leases import HousekeepingLease
-from agent.storage.run_deletion import BATCH, delete_idle_tasks, delete_runs
-from agent.storage.sql import Row, SqlClient, SqlStatement
+from agent.storage.run_deletion import BATCH, SqlCondition, delete_idle_tasks, delete_runs
+from agent.storage.sql import Row, SqlClient, SqlStatement, UnchangedError
 from agent.storage.usage import DAY_SECONDS, UsageLedger
 
 log = logging.getLogger(__name__)
@@ -43,6 +43,14 @@ _CONVERSATION_TABLES: Final = (
 )
 """What makes a conversation one that is in use."""
 _OLD_DELIVERIES: Final = "FROM webhook_deliveries WHERE state <> 'open' AND updated < ?"
+_NAMED_IN_NEW_FORK: Final = (
+    "SELECT 1 FROM runs AS fork JOIN events AS e ON e.run_id = fork.run_id AND e.seq = 1 "
+    "WHERE NOT fork.terminal AND fork.created_at >= ? AND e.data LIKE ? || runs.run_id || ?"
+)
+_NAMED_IN_NEW_RECIPE: Final = (
+    "SELECT 1 FROM recipes WHERE updated >= ? "
+    "AND (staged LIKE ? || runs.run_id || ? OR applied LIKE ? || runs.run_id || ?)"
+)
 Conversation = tuple[str, str]
 """The owner and the id."""
 
@@ -147,10 +155,11 @@ class RunRetention:
         return report
 
     async def _prune(self, report: PruneReport, cutoff: float) -> None:
+        condition = _build_unneeded_condition(self.clock() - LEASE_SECONDS, cutoff)
         async for run_ids in self._list_old_runs(cutoff):
             for batch in (run_ids[start : start + BATCH] for start in range(0, len(run_ids), BATCH)):
                 async with self._paced():
-                    count = await delete_runs(self.statements, batch, idle_since=cutoff)
+                    count = await delete_runs(self.statements, batch, idle_since=cutoff, condition=condition)
                 report.runs += count
                 self.count_pruned(count)
         async for tasks in self._list_old_tasks(cutoff):
@@ -160,8 +169,7 @@ class RunRetention:
         async for conversations in self._list_old_conversations(cutoff):
             for conversation in conversations:
                 async with self._paced():
-                    await self._delete_conversation(conversation)
-                report.conversations += 1
+                    report.conversations += await self._delete_conversation(conversation, cutoff)
         await self.statements.write("DELETE FROM agent_conversations WHERE archived < ?", cutoff)
         for (schedule_id,) in await self.statements.read("SELECT id FROM schedules"):
             async with self._paced():
@@ -266,13 +274,41 @@ class RunRetention:
             last = str(rows[-1][0])
             yield rows
 
-    async def _delete_conversation(self, conversation: Conversation) -> None:
-        values = tuple(conversation)
-        await self.statements.write_all(
-            SqlStatement("DELETE FROM client_items WHERE owner = ? AND conversation_id = ?", values),
-            SqlStatement("DELETE FROM turns WHERE owner = ? AND conversation_id = ?", values),
-            SqlStatement("DELETE FROM client_conversations WHERE owner = ? AND id = ?", values),
-        )
+    async def _delete_conversation(self, conversation: Conversation, cutoff: float) -> bool:
+        """Deletes a conversation. Returns False if something has happened in it since it was found."""
+        unused = _build_unused_condition("client_conversations.id", "client_conversations.owner", cutoff)
+        query = f"DELETE FROM client_conversations WHERE owner = ? AND id = ? AND {unused.text}"  # noqa: S608 - constants
+        try:
+            await self.statements.write_all(
+                SqlStatement(query, (*conversation, *unused.values), must_change=True),
+                SqlStatement("DELETE FROM client_items WHERE owner = ? AND conversation_id = ?", conversation),
+                SqlStatement("DELETE FROM turns WHERE owner = ? AND conversation_id = ?", conversation),
+            )
+        except UnchangedError:
+            return False
+        return True
+
+
+def _build_unused_condition(conversation_id: str, owner: str, cutoff: float) -> SqlCondition:
+    """Returns the condition that a conversation, which these columns name, is not in use."""
+    parts = [
+        f"NOT EXISTS (SELECT 1 FROM {table} AS other WHERE other.owner = {owner} "  # noqa: S608 - constants
+        f"AND other.conversation_id = {conversation_id} AND ({condition}))"
+        for table, condition in _CONVERSATION_TABLES
+    ]
+    return SqlCondition(" AND ".join(parts), (cutoff,) * len(parts))
+
+
+def _build_unneeded_condition(since: float, cutoff: float) -> SqlCondition:
+    """Returns the condition that a run is not needed by what has begun since a pass looked: work in its conversation,
+    a fork, a recipe. It is part of the deletion, because a pass takes hours.
+    """
+    unused = _build_unused_condition("runs.conversation_id", "runs.owner", cutoff)
+    name = ('%"', '"%')
+    return SqlCondition(
+        f"{unused.text} AND NOT EXISTS ({_NAMED_IN_NEW_FORK}) AND NOT EXISTS ({_NAMED_IN_NEW_RECIPE})",
+        (*unused.values, since, '%"from_run":"', '"%', since, *name, *name),
+    )
 
 
 def _list_recipe_runs(recipe: Mapping[str, object]) -> list[str]:

@@ -6,12 +6,22 @@ that are stored.
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from agent.storage.sql import SqlClient, SqlStatement, format_marks
 
 BATCH: Final = 50
 """Runs in one transaction. On SQLite other work waits for it: some milliseconds."""
+
+
+class SqlCondition(NamedTuple):
+    """A condition on the columns of `runs`, with the values of its marks."""
+
+    text: str
+    values: tuple[object, ...] = ()
+
+
+ALWAYS: Final = SqlCondition("1 = 1")
 
 
 async def delete_run(statements: SqlClient, run_id: str) -> None:
@@ -20,9 +30,16 @@ async def delete_run(statements: SqlClient, run_id: str) -> None:
     await statements.write_all(*_delete_with_turns([run_id]), *_delete_unused_blobs(checksums))
 
 
-async def delete_runs(statements: SqlClient, run_ids: Sequence[str], *, idle_since: float | None = None) -> int:
-    """Deletes runs, also with what tasks keep of them. Tasks that have no runs left and did not change since
-    `idle_since` (UTC seconds) go too. Returns the number of runs. Raises `StoreError`; then nothing was deleted.
+async def delete_runs(
+    statements: SqlClient,
+    run_ids: Sequence[str],
+    *,
+    idle_since: float | None = None,
+    condition: SqlCondition = ALWAYS,
+) -> int:
+    """Deletes those of the runs for which the condition is true, also with what tasks keep of them. Tasks that have no
+    runs left and did not change since `idle_since` (UTC seconds) go too. Returns the number of runs. Raises
+    `StoreError`; then nothing was deleted.
 
     The caller makes sure that nobody executes them.
     """
@@ -32,9 +49,9 @@ async def delete_runs(statements: SqlClient, run_ids: Sequence[str], *, idle_sin
     marks = format_marks(run_ids)
     rows = await statements.read(f"SELECT DISTINCT task_id FROM task_runs WHERE run_id IN ({marks})", *run_ids)  # noqa: S608 - marks
     tasks = [str(task_id) for (task_id,) in rows]
-    _, _, count, *_ = await statements.write_all(
-        *_delete_with_turns(run_ids),
-        SqlStatement(f"DELETE FROM task_runs WHERE run_id IN ({marks})", tuple(run_ids)),  # noqa: S608 - marks
+    count, *_ = await statements.write_all(
+        *_delete_with_turns(run_ids, condition),
+        _delete_without_run("task_runs", run_ids),
         *([delete_idle_tasks(tasks, idle_since)] if tasks and idle_since is not None else []),
         *_delete_unused_blobs(checksums),
     )
@@ -50,14 +67,23 @@ def delete_idle_tasks(task_ids: Sequence[str], idle_since: float) -> SqlStatemen
     )
 
 
-def _delete_with_turns(run_ids: Sequence[str]) -> list[SqlStatement]:
+def _delete_with_turns(run_ids: Sequence[str], condition: SqlCondition = ALWAYS) -> list[SqlStatement]:
     """Returns the statements that delete runs, and with them by cascade their events, signals and references."""
-    of_runs, values = f"WHERE run_id IN ({format_marks(run_ids)})", tuple(run_ids)
+    query = f"DELETE FROM runs WHERE run_id IN ({format_marks(run_ids)}) AND {condition.text}"  # noqa: S608 - constants
     return [
-        SqlStatement(f"DELETE FROM turns {of_runs}", values),  # noqa: S608 - marks
-        SqlStatement(f"DELETE FROM webhook_deliveries {of_runs}", values),  # noqa: S608 - marks
-        SqlStatement(f"DELETE FROM runs {of_runs}", values),  # noqa: S608 - marks
+        SqlStatement(query, (*run_ids, *condition.values)),
+        _delete_without_run("turns", run_ids),
+        _delete_without_run("webhook_deliveries", run_ids),
     ]
+
+
+def _delete_without_run(table: str, run_ids: Sequence[str]) -> SqlStatement:
+    """Returns the statement that deletes the rows of those of the runs that are gone."""
+    return SqlStatement(
+        f"DELETE FROM {table} WHERE run_id IN ({format_marks(run_ids)}) "  # noqa: S608 - constants
+        f"AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.run_id = {table}.run_id)",
+        tuple(run_ids),
+    )
 
 
 async def _list_blobs(statements: SqlClient, run_ids: Sequence[str]) -> list[str]:

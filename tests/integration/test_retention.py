@@ -7,8 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from agent.runs.retention import RunRetention
 from agent.storage.audit import StoredAuditLog
 from agent.storage.journal import Journal
 from agent.storage.run_deletion import delete_runs
-from agent.storage.sql import SqlClient
+from agent.storage.sql import Row, SqlClient, SqlStatement
 from agent.storage.task_store import TaskDocuments, TaskStore
 from agent.storage.usage import DAY_SECONDS, UsageLedger
 from gateway.bootstrap_database import build_statements
@@ -178,6 +178,62 @@ async def test_old_runs_go_with_all_of_theirs_and_what_is_in_use_stays(store: St
     again = await retention.prune(by="test")
     assert again is not None
     assert again.is_empty
+
+
+@dataclass
+class InterruptedClient:
+    """A client that calls `interrupt` before the transaction that first deletes from the table."""
+
+    db: SqlClient
+    table: str
+    interrupt: Callable[[], Awaitable[object]] | None
+
+    async def read(self, statement: str, *values: object) -> list[Row]:
+        return await self.db.read(statement, *values)
+
+    async def write(self, statement: str, *values: object) -> list[Row]:
+        return await self.db.write(statement, *values)
+
+    async def write_all(self, *changes: SqlStatement) -> list[int]:
+        interrupt = self.interrupt
+        if interrupt is not None and any(f"DELETE FROM {self.table} " in change.statement for change in changes):
+            self.interrupt = None
+            await interrupt()
+        return await self.db.write_all(*changes)
+
+
+async def test_what_begins_in_the_middle_of_a_pass_keeps_the_runs_that_it_needs(store: Store) -> None:
+    for run_id, conversation in (("run_old", None), ("run_forked", None), ("run_in_recipe", None), ("run_said", "c")):
+        await store.run(run_id, OLD, conversation=conversation)
+
+    async def begin() -> None:
+        given = GivenPlan(plan=Plan(goal="g", steps=()), from_run="run_forked")
+        await store.run("run_fork", NOW, ends=False, given=given)
+        await store.run("run_answer", NOW, conversation="c", ends=False)
+        await store.db.write(
+            "INSERT INTO recipes (owner, name, applied, created, updated) VALUES ('local', 'r', ?, ?, ?)",
+            json.dumps({"from_run": "run_in_recipe", "trials": []}), NOW, NOW,
+        )  # fmt: skip
+
+    retention = replace(store.retention(), statements=InterruptedClient(store.db, "runs", begin))
+    report = await retention.prune(by="test")
+    assert report is not None
+    assert report.runs == 1
+    assert await store.list_runs() == {"run_forked", "run_in_recipe", "run_said", "run_fork", "run_answer"}
+    assert len(await store.conversations.list_turns("local", "c")) == 4
+
+
+async def test_a_conversation_that_goes_on_in_the_middle_of_a_pass_stays(store: Store) -> None:
+    talks = ClientConversations(store.db, store.clock)
+    store.clock.now = OLD
+    said: list[JsonObject] = [{"type": "message", "role": "user", "content": "hello"}]
+    busy = await talks.create("local", {}, said)
+    store.clock.now = NOW
+    client = InterruptedClient(store.db, "client_conversations", lambda: talks.add_items("local", busy.id, said))
+    report = await replace(store.retention(), statements=client).prune(by="test")
+    assert report is not None
+    assert report.conversations == 0
+    assert len(await talks.list_items("local", busy.id)) == 2
 
 
 async def test_tasks_and_conversations_of_clients_are_forgotten_whole(store: Store) -> None:
