@@ -171,7 +171,8 @@ class ScheduleStore:
         changes nothing, but a run is never recorded over.
         """
         started = [SqlStatement(
-            "UPDATE schedules SET last_tick = ?, last_run_id = ? WHERE id = ?", (tick.tick, tick.run_id, schedule.id)
+            "UPDATE schedules SET last_tick = ?, last_run_id = ? WHERE id = ? AND COALESCE(last_tick, 0) <= ?",
+            (tick.tick, tick.run_id, schedule.id, tick.tick),
         )] if tick.outcome == "started" else []  # fmt: skip
         moved = [SqlStatement(
             "UPDATE schedules SET next_tick = ?, held_until = 0 WHERE id = ? AND next_tick = ?",

@@ -114,11 +114,14 @@ class WebhookOutbox:
     async def record_attempt(
         self, delivery: WebhookDelivery, state: DeliveryState, *, next_attempt: float, status: int | None, error: str
     ) -> None:
-        """Stores the result of an attempt, unless another one has meanwhile ended the delivery."""
+        """Stores the result of an attempt, unless another one has meanwhile ended the delivery.
+
+        An attempt that was held up until another one began may still report success, and nothing else.
+        """
         await self._statements.write(
             "UPDATE webhook_deliveries SET state = ?, next_attempt = ?, last_status = ?, last_error = ?, updated = ? "
-            "WHERE id = ? AND state = 'open'",
-            state, next_attempt, status, to_storable_text(error), self._clock(), delivery.id,
+            "WHERE id = ? AND state = 'open' AND (attempts = ? OR ? = 'delivered')",
+            state, next_attempt, status, to_storable_text(error), self._clock(), delivery.id, delivery.attempts, state,
         )  # fmt: skip
 
     async def give_up_orphans(self) -> None:
@@ -150,7 +153,7 @@ class WebhookOutbox:
         rows = await self._statements.read(
             f"SELECT {_COLUMNS} FROM webhook_deliveries WHERE owner = ? AND run_id = COALESCE(?, run_id) "  # noqa: S608 - constants only
             "AND (created, id) < (?, ?) ORDER BY created DESC, id DESC LIMIT ?",
-            owner, run_id, at, last, limit,
+            owner, None if run_id is None else to_storable_text(run_id), at, last, limit,
         )  # fmt: skip
         return [_parse_row(row) for row in rows]
 

@@ -162,6 +162,8 @@ class WebhookSender:
                 trouble.record_recovery()
             except StoreError as error:
                 trouble.record_failure(error.message, error.code)
+            except Exception:  # the next look must come in any case
+                log.exception("looking for due webhooks failed")
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(POLL_SECONDS):
                     await self._wake.wait()

@@ -102,6 +102,9 @@ class ScheduleContract:
         assert (kept.outcome, kept.run_id, kept.missed, kept.run_status) == ("started", "run_1", 3, None)
         now = await other.schedules.get("anna", "morning")
         assert (now.next_tick, now.held_until, now.last_tick, now.last_run_id) == (tick + 86_400, 0, tick, "run_1")
+        # A run that was started before the last one is recorded late.
+        await other.schedules.record(due, Tick(tick - 60, "cron", "started", "run_0"), next_tick=None)
+        assert (await one.schedules.get("anna", "morning")).last_run_id == "run_1"
         # The other way round: what another process has really started stays.
         await other.schedules.record(due, Tick(5.0, "cron", "refused", None, "no"), next_tick=None)
         await one.schedules.record(due, replace(started, tick=5.0), next_tick=None)
@@ -156,6 +159,8 @@ class ScheduleContract:
         clock.now += 31  # its process died amid the attempt
         (again,) = await other.outbox.take_due(9, hold_s=30)
         assert (again.id, again.attempts) == (taken.id, 2)
+        await one.outbox.record_attempt(taken, "failed", next_attempt=clock(), status=410, error="late")
+        assert await one.outbox.take_due(9, hold_s=30) == []
         await other.outbox.record_attempt(again, "delivered", next_attempt=clock(), status=204, error="")
         await one.outbox.record_attempt(taken, "open", next_attempt=clock(), status=500, error="late")
         assert (await one.outbox.get(taken.id, "anna")).state == "delivered"
@@ -210,6 +215,7 @@ class ScheduleContract:
         assert await one.outbox.take_due(16, hold_s=30, in_flight={"anna": MAX_PER_OWNER, "ben": 1}) == []
         more = await one.outbox.take_due(16, hold_s=30, in_flight={"ben": 1, "anna": MAX_PER_OWNER - 1})
         assert [row.owner for row in more] == ["anna"]
+        assert await one.outbox.list_newest("anna", limit=9, run_id="\x00") == []
         pages = await one.outbox.list_newest("anna", limit=4)
         rest = await one.outbox.list_newest("anna", limit=9, before=pages[-1].id)
         assert len({row.id for row in [*pages, *rest]}) == MAX_PER_OWNER + 3
