@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from agent.core.settings import Settings
 from agent.net import SafeClient
 from agent.run_context.extensions import Extensions, merge_extensions
-from agent.runs.run_worker import worker_name
+from agent.runs.run_worker import make_worker_name
 from agent.storage.api_keys import KeyStore
 from agent.storage.audit import StoredAuditLog
 from agent.storage.sql import SqlClient
@@ -66,6 +66,6 @@ async def open_context(
         installed,
         extensions,
         Metrics(),
-        worker_name(),
+        make_worker_name(),
         recover,
     )

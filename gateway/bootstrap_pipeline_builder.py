@@ -19,7 +19,7 @@ from agent.subagents.spawn import spawn_tools
 from agent.tools import Tool
 from gateway.bootstrap_context import BuildContext
 from gateway.bootstrap_documents import Documents
-from mcp_tools.builtin.pipelines import pipeline_tools
+from mcp_tools.builtin.pipelines import make_pipeline_tools
 from mcp_tools.builtin.pipelines_by_rule import SuggestPipelineTool
 
 PIPELINES_ROOM = "pipelines"
@@ -46,7 +46,11 @@ def build_pipeline_builder(context: BuildContext, documents: Documents) -> Pipel
 
 def build_pipeline_tools(builder: PipelineBuilder) -> list[Tool]:
     """Returns the tools of conversations and of sub-agents, whose findings are stored in the conversation."""
-    return [*pipeline_tools(builder), SuggestPipelineTool(builder), *spawn_tools(keeper=builder.result_keeper)]
+    return [
+        *make_pipeline_tools(builder),
+        SuggestPipelineTool(builder),
+        *spawn_tools(keeper=builder.make_result_keeper),
+    ]
 
 
 def build_conversations(

@@ -12,7 +12,7 @@ from gateway.bootstrap_context import BuildContext
 from gateway.bootstrap_documents import Documents
 from gateway.bootstrap_pipeline_builder import build_pipeline_tools
 from gateway.foreign_servers import ForeignServers, build_foreign_servers
-from mcp_tools.builtin import Builtins, builtin_tools
+from mcp_tools.builtin import Builtins, make_builtin_tools
 from mcp_tools.builtin.schedules import make_schedule_tools
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def build_tools(
     with_foreign: bool,
 ) -> Tools:
     """Returns the tools. `get_schedules` is called when a tool for schedules is."""
-    builtins = builtin_tools(context.settings, documents.memory, documents.library)
+    builtins = make_builtin_tools(context.settings, documents.memory, documents.library)
     context.stack.push_async_callback(builtins.aclose)
     registry = ToolRegistry()
     registry.register(*builtins.tools, *build_pipeline_tools(builder), *make_schedule_tools(get_schedules))

@@ -11,7 +11,7 @@ from fastapi.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent.core.errors import AgentError
-from gateway.errors import agent_error_response
+from gateway.errors import build_agent_error_response
 
 BuildResponse = Callable[[Request], Awaitable[Response]]
 
@@ -58,5 +58,5 @@ class DeferredResponseMiddleware:
         try:
             response = await make(request)
         except AgentError as error:
-            response = agent_error_response(request, error)
+            response = build_agent_error_response(request, error)
         await response(scope, receive, send)

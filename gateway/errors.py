@@ -86,12 +86,12 @@ class HostError(RequestFormatError):
     code = "ERR_HOST"
 
 
-def new_request_id() -> str:
+def make_request_id() -> str:
     """Returns an id for a request that brings none."""
     return f"req_{secrets.token_hex(12)}"
 
 
-def error_response(
+def build_error_response(
     error: AgentError,
     path: str,
     *,
@@ -136,16 +136,16 @@ def install_error_handlers(app: FastAPI, routes: Sequence[BaseRoute]) -> None:
 async def _handle_agent_error(request: Request, error: Exception) -> Response:
     if not isinstance(error, AgentError):
         raise error
-    return agent_error_response(request, error)
+    return build_agent_error_response(request, error)
 
 
-def agent_error_response(request: Request, error: AgentError) -> Response:
+def build_agent_error_response(request: Request, error: AgentError) -> Response:
     """Returns the response for a request that failed with an `AgentError`, whether its run continues or not."""
     error = _hide_store_details(request, error)
     started = bool(getattr(request.state, "run_started", False))
     run_id = getattr(request.state, "run_id", None)
     headers = {"x-stepgate-run-id": str(run_id)} if run_id else {}
-    return error_response(error, request.url.path, run_started=started, headers=headers)
+    return build_error_response(error, request.url.path, run_started=started, headers=headers)
 
 
 def _hide_store_details(request: Request, error: AgentError) -> AgentError:
@@ -163,10 +163,10 @@ def _hide_store_details(request: Request, error: AgentError) -> AgentError:
 async def _handle_validation_error(request: Request, error: Exception) -> Response:
     """Turns FastAPI's 422 into a 400 that names the first fault."""
     faults = error.errors() if isinstance(error, RequestValidationError) else []
-    return error_response(validation_error(faults), request.url.path)
+    return build_error_response(build_validation_error(faults), request.url.path)
 
 
-def validation_error(faults: Sequence[Any]) -> RequestFormatError:
+def build_validation_error(faults: Sequence[Any]) -> RequestFormatError:
     """Returns the first fault of a validation, in the words of OpenAI's API."""
     fault = faults[0] if faults else {"type": "value_error", "loc": (), "msg": "the request is not valid"}
     location = [part for part in fault["loc"] if part != "body"]
@@ -215,17 +215,17 @@ def _handle_http_exception(request: Request, error: Exception, routes: Sequence[
     status = error.status_code if isinstance(error, HTTPException) else 500
     method, path = request.method, request.url.path
     if status == 404:
-        return error_response(
+        return build_error_response(
             NotFoundError(f"there is nothing at {method} {path}{_suggest_path(request, routes)}"), path
         )
     if status == 405:
         found = _routes_at(routes, request.scope, path)
         allowed = ", ".join(sorted({name for route in found for name in route.methods or ()}))
         refused = MethodError(f"{method} is not allowed at {path}; use {allowed}")
-        return error_response(refused, path, headers={"allow": allowed})
+        return build_error_response(refused, path, headers={"allow": allowed})
     message = str(getattr(error, "detail", "")) or "the request failed"
     failure = RequestFormatError(message) if status < 500 else AgentError(message)
-    return error_response(failure, path, status=status, headers=getattr(error, "headers", None))
+    return build_error_response(failure, path, status=status, headers=getattr(error, "headers", None))
 
 
 def _suggest_path(request: Request, routes: Sequence[BaseRoute]) -> str:
@@ -247,13 +247,13 @@ def _routes_at(routes: Sequence[BaseRoute], scope: Scope, path: str) -> list[Rou
 
 
 async def _handle_defect(request: Request, error: Exception) -> Response:
-    return defect_response(request.scope, error)
+    return build_defect_response(request.scope, error)
 
 
-def defect_response(scope: Scope, error: Exception) -> Response:
+def build_defect_response(scope: Scope, error: Exception) -> Response:
     """Logs a defect with its traceback and returns the response without it."""
     request_id = scope.get("state", {}).get("request_id", "unknown")
     log.error("request %s: %s %s failed", request_id, scope["method"], scope["path"], exc_info=error)
     message = f"a defect of Stepgate ended this request; the log has the details under request id {request_id}"
     headers = {"x-should-retry": "false", "x-request-id": str(request_id)}
-    return error_response(AgentError(message), scope["path"], headers=headers)
+    return build_error_response(AgentError(message), scope["path"], headers=headers)

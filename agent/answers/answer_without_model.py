@@ -14,7 +14,7 @@ from agent.planning.rules import find_unknown_part
 from agent.planning.wire import describe_requested_call
 from agent.run_context.outputs import cut_text, list_results
 from agent.run_context.run import Run
-from agent.run_context.run_tools import allowed_tools
+from agent.run_context.run_tools import list_allowed_tools
 from agent.skills import Skill
 from agent.text.plurals import format_count
 from agent.tools import PlanHints
@@ -92,7 +92,7 @@ def format_listing(run: Run) -> str:
             lines += ["", "**Recipes**", ""]
             lines += [f"- `{one.usage}`: {_get_first_sentence(one.description)}" for one in run.recipes]
     if command != "/skills":
-        specs = run.engine.registry.list_specs(allowed_tools(run))
+        specs = run.engine.registry.list_specs(list_allowed_tools(run))
         lines += ["", "**Tools**", ""] if command != "/tools" else ["**Tools**", ""]
         lines += [f"- `{spec.name}`: {_get_first_sentence(spec.description)}" for spec in specs] or ["- none"]
     return "\n".join(lines)
@@ -118,7 +118,7 @@ def _get_first_sentence(text: str) -> str:
 
 def _describe_capabilities(run: Run) -> str:
     state = run.state
-    names = allowed_tools(run)
+    names = list_allowed_tools(run)
     opening, unknown = "", ""
     if state.understanding is not None and state.understanding.route == "greeting":
         opening = "You are welcome. " if _THANKS.match(state.prompt) else "Hello! "

@@ -15,7 +15,7 @@ from agent.answers.structured_answer import read_json_answer, wants_json
 from agent.core.errors import ModelError, ModelOutputError
 from agent.core.events import AnswerStarted, FinishReason, Purpose, StepOutput
 from agent.core.models import ChatMessage, JsonObject, PlanStep, Source, Tier
-from agent.core.plan_outcome import abandoned_steps, failure_reason
+from agent.core.plan_outcome import find_failure_reason, list_abandoned_steps
 from agent.grounded_answers.answer_tailor import AnswerTailor
 from agent.grounded_answers.brief import build_brief
 from agent.llm.port import ModelChunk, ModelReply
@@ -33,8 +33,8 @@ from agent.run_context.model_calls import MeteredModels
 from agent.run_context.outputs import (
     JUDGE_CHARS,
     SKILL_CHARS,
-    data_block,
     format_args,
+    format_data_block,
     list_results,
     number_sources,
 )
@@ -192,10 +192,10 @@ class CompletionWriter:
         kept = take_newest_messages(spoken, HISTORY_MESSAGES) if run.room.planning else spoken
         messages += [message.to_openai() for message in kept]
         question = run.state.question
-        failed = abandoned_steps(run.state)
+        failed = list_abandoned_steps(run.state)
         if outcomes or failed:
             blocks = [
-                data_block(
+                format_data_block(
                     "result",
                     output.text,
                     limit=SKILL_CHARS,
@@ -207,23 +207,23 @@ class CompletionWriter:
                 for step, output in outcomes
             ]
             blocks += [
-                data_block(
-                    "failed", failure_reason(run.state, step), limit=JUDGE_CHARS, step=step.id, tool=step.tool,
+                format_data_block(
+                    "failed", find_failure_reason(run.state, step), limit=JUDGE_CHARS, step=step.id, tool=step.tool,
                     intent=step.intent,
                 )
                 for step in failed
             ]  # fmt: skip
-            question = data_block("user_request", question, limit=SKILL_CHARS) + "\n" + "\n".join(blocks)
+            question = format_data_block("user_request", question, limit=SKILL_CHARS) + "\n" + "\n".join(blocks)
         earlier = run.state.retrieval.earlier_results if run.state.retrieval else ()
         found = [
-            data_block("earlier_results", one.text, limit=SKILL_CHARS, tool=one.tool, intent=one.intent)
+            format_data_block("earlier_results", one.text, limit=SKILL_CHARS, tool=one.tool, intent=one.intent)
             for one in earlier
         ]
         question = "\n".join((*found, question))
         memories = run.state.retrieval.items if run.state.retrieval else ()
         if memories:
             remembered = "\n".join(f"- {item.text}" for item in memories)
-            question = data_block("memory", remembered, limit=MEMORY_CHARS) + "\n" + question
+            question = format_data_block("memory", remembered, limit=MEMORY_CHARS) + "\n" + question
         if feedback:
             question += f"\n\nAn earlier answer was not accepted: {feedback}"
         request = run.state.request
@@ -248,7 +248,7 @@ class CompletionWriter:
         """Returns the operator's instructions, followed by the caller's own system messages."""
         room = self._run.room
         operator = build_instructions(self._run, history)
-        failed = abandoned_steps(self._run.state)
+        failed = list_abandoned_steps(self._run.state)
         earlier = self._run.state.retrieval.earlier_results if self._run.state.retrieval else ()
         if not outcomes and not failed and not earlier:
             return "\n\n".join(part for part in (operator, room.persona) if part)

@@ -8,7 +8,7 @@ from agent.answers.unexplained import mark_figures
 from agent.core.events import AnswerDelta, AnswerFinished, AnswerStarted, ClientToolCall
 from agent.core.languages import ENGLISH, get_language_name
 from agent.core.models import Citation, JsonObject, Outcome, Source, TailorOutput, Uncertainty
-from agent.core.plan_outcome import abandoned_steps, failure_reason, is_answer_step, is_complete
+from agent.core.plan_outcome import find_failure_reason, is_answer_step, is_complete, list_abandoned_steps
 from agent.core.run_state import RunState
 from agent.run_context.outputs import list_results, number_sources, parse_cited_ids
 from agent.run_context.run import Run
@@ -113,10 +113,12 @@ def _collect_uncertainties(state: RunState) -> tuple[Uncertainty, ...]:
         found += [
             Uncertainty(
                 level="notable",
-                message=f"given up: {step.intent or step.title} ({step.title} failed: {failure_reason(state, step)})",
+                message=(
+                    f"given up: {step.intent or step.title} ({step.title} failed: {find_failure_reason(state, step)})"
+                ),
                 step_id=step.id,
             )
-            for step in abandoned_steps(state)
+            for step in list_abandoned_steps(state)
         ]
     for step_id, step in state.steps.items():
         for attempt in step.attempts:

@@ -18,7 +18,7 @@ from agent.grounded_answers.no_answer_text import contains_no_answer_text
 from agent.llm.port import ModelReply
 from agent.prompts import render
 from agent.run_context.model_calls import MeteredModels
-from agent.run_context.outputs import data_block
+from agent.run_context.outputs import format_data_block
 
 TRIES = 2
 ANSWER_CHARS = 32_000
@@ -95,8 +95,8 @@ class SchemaForm:
 
     def _build_messages(self, answer: TailorOutput, schema: JsonObject) -> tuple[JsonObject, ...]:
         shown = json.dumps(schema, ensure_ascii=False, indent=1)
-        question = data_block("user_request", self._question, limit=ANSWER_CHARS)
-        shown_answer = data_block("answer", answer.content, limit=ANSWER_CHARS)
+        question = format_data_block("user_request", self._question, limit=ANSWER_CHARS)
+        shown_answer = format_data_block("answer", answer.content, limit=ANSWER_CHARS)
         return (
             {"role": "system", "content": render("tailor_schema", schema=shown)},
             {"role": "user", "content": f"{question}\n{shown_answer}"},

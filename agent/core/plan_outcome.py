@@ -18,7 +18,7 @@ def find_unprovided(state: RunState) -> PlanStep | None:
     return step if output is not None and output.error_code == "ERR_TOOL_SETUP" else None
 
 
-def abandoned_steps(state: RunState) -> tuple[PlanStep, ...]:
+def list_abandoned_steps(state: RunState) -> tuple[PlanStep, ...]:
     """Returns the failed steps for which no later plan found another way.
 
     A later plan finds another way if it has new steps and a planner made it. Steps that a person replaced do not count.
@@ -35,7 +35,7 @@ def abandoned_steps(state: RunState) -> tuple[PlanStep, ...]:
     return tuple(lost)
 
 
-def failure_reason(state: RunState, step: PlanStep) -> str:
+def find_failure_reason(state: RunState, step: PlanStep) -> str:
     """Returns why a step failed, as its verdict says."""
     verdict = get_last_verdict(state.get_step(step.id))
     return verdict.reason if verdict else "it did not finish"

@@ -26,7 +26,7 @@ from agent.core.throttled_log import ThrottledLog
 from agent.dispatch.fair_queueing import take_priority
 from agent.dispatch.port import LANES, MAX_ATTEMPTS, DeadJobError, Job, JobHandler, Lane, PostponeJobError
 from agent.dispatch.queue_names import list_queues, name_ingest_queue, name_run_queue
-from agent.dispatch.run_jobs import QueuedRunJobs, task_name
+from agent.dispatch.run_jobs import QueuedRunJobs, name_task
 from agent.storage.postgres import IDLE_SECONDS, PostgresDatabase, add_options
 
 log = logging.getLogger(__name__)
@@ -122,7 +122,7 @@ class QueueDispatcher:
         async def do(context: procrastinate.JobContext, /, **arguments: Any) -> None:
             await self._do(kind, context.job, arguments)
 
-        self._app.task(name=task_name(kind), pass_context=True, retry=_Retry())(do)
+        self._app.task(name=name_task(kind), pass_context=True, retry=_Retry())(do)
 
     def add_background(self, loop: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Adds a loop that runs from `start` to `aclose`, such as the sweep."""
@@ -135,7 +135,7 @@ class QueueDispatcher:
                 queue = name_ingest_queue(job.root) if job.lane == "ingest" else self.get_run_queue(job.lane)
                 begin = datetime.now(UTC) + timedelta(seconds=job.delay_s) if job.delay_s else None
                 deferrer = self._app.configure_task(
-                    task_name(job.kind),
+                    name_task(job.kind),
                     queue=queue,
                     queueing_lock=job.key,
                     schedule_at=begin,

@@ -31,7 +31,7 @@ _REMOVE_ENDED = (
 )
 
 
-def task_name(kind: str) -> str:
+def name_task(kind: str) -> str:
     """Returns the name of a kind of jobs in procrastinate's tables."""
     return f"stepgate.{kind}"
 
@@ -50,7 +50,7 @@ class QueuedRunJobs:
         else:
             priority = await take_priority(db, queue, owner, 1.0)
         job = self.app.configure_task(
-            task_name(RUN_JOB),
+            name_task(RUN_JOB),
             allow_unknown=True,
             queue=queue,
             priority=priority,

@@ -25,7 +25,7 @@ class ApprovalPendingError(Exception):
     """Raised when a call waits for a person. The attempt resumes after the decision."""
 
 
-def tool_pin(run: Run) -> ToolFingerprint:
+def make_tool_fingerprinter(run: Run) -> ToolFingerprint:
     """Returns a function that describes a tool or skill of this process; an approval is bound to the description."""
     engine = run.engine
 
@@ -40,7 +40,7 @@ def tool_pin(run: Run) -> ToolFingerprint:
     return pin
 
 
-def approval_deadline(run: Run) -> float:
+def compute_approval_deadline(run: Run) -> float:
     """Returns when a question asked now expires, in UTC seconds since 1970."""
     return time.time() + run.engine.settings.approval_seconds
 
@@ -97,8 +97,8 @@ async def check_approval(
         (item.model_copy(update=shown),),
         reason,
         plan_version=version,
-        pin=tool_pin(run),
-        expires_at=approval_deadline(run),
+        pin=make_tool_fingerprinter(run),
+        expires_at=compute_approval_deadline(run),
         call_id=site.call_id,
     )
     await run.emit(*before, EventDraft(asked, site.step_id, site.attempt))
@@ -111,7 +111,7 @@ def _get_recorded_decision(run: Run, site: CallSite, item: ApprovalItem) -> tupl
     The decision is `waiting` if it is pending, and "" if nobody was asked.
     """
     found = get_call_decision(run.state, run.state.get_step(site.step_id).find_attempt(site.attempt), site.call_id)
-    if found is None or found[0].digest != compute_digest((item,), found[0].plan_version, tool_pin(run)):
+    if found is None or found[0].digest != compute_digest((item,), found[0].plan_version, make_tool_fingerprinter(run)):
         return "", None
     asked, decision = found
     if decision == "rejected" or (decision == "answered" and site.origin != "rules"):

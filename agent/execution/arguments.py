@@ -28,7 +28,7 @@ def drop_unknown_args(spec: ToolSpec, args: JsonObject) -> tuple[JsonObject, tup
     return {name: value for name, value in args.items() if name in named} if dropped else args, dropped
 
 
-def text_arg_names(spec: ToolSpec) -> frozenset[str]:
+def list_text_arg_names(spec: ToolSpec) -> frozenset[str]:
     """Returns the names of the arguments that accept text, but neither an object nor a list."""
     properties = spec.input_schema.get("properties")
     named = properties if isinstance(properties, dict) else {}

@@ -7,7 +7,7 @@ from agent.core.models import Effect
 from agent.planning.recipe_plans import RECIPE_ORIGIN, list_recipe_specs
 from agent.policy.redaction.requests import redact_client_tools
 from agent.run_context.run import Run
-from agent.run_context.run_tools import allowed_tools
+from agent.run_context.run_tools import list_allowed_tools
 from agent.tools import ToolSpec
 from agent.tools.catalogue import Catalogue, SkillCard
 from agent.tools.client_tools import build_client_specs
@@ -20,7 +20,7 @@ _WORST: tuple[Effect, ...] = ("read", "idempotent", "effect")
 def build_catalogue(run: Run) -> Catalogue:
     """Returns the skills, then the tools, each sorted by name: the same text for the same room, for prompt caches."""
     wanted = run.state.request.metadata.get("skills")
-    names = allowed_tools(run)
+    names = list_allowed_tools(run)
     registry, skills = run.engine.registry, run.room.skills
     key = (registry.version, *names, "/", *(skills or ()), skills is None, repr(wanted), run.recipes.digest)
     catalogues = run.engine.catalogues
@@ -54,7 +54,7 @@ def _make_catalogue(run: Run, specs: Sequence[ToolSpec], wanted: Sequence[object
                     name=skill.name,
                     description=skill.description,
                     argument_hint=skill.argument_hint or "",
-                    effect=worst_effect(effects[name] for name in tools),
+                    effect=find_worst_effect(effects[name] for name in tools),
                     tools=tools,
                 )
             )
@@ -71,6 +71,6 @@ def drop_recipes(catalogue: Catalogue) -> Catalogue:
     return replace(catalogue, tools=tuple(spec for spec in catalogue.tools if spec.origin != RECIPE_ORIGIN))
 
 
-def worst_effect(effects: Iterable[Effect]) -> Effect:
+def find_worst_effect(effects: Iterable[Effect]) -> Effect:
     """Returns the effect class of something that may have any of `effects`."""
     return max(effects, key=_WORST.index, default="read")

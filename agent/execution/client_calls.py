@@ -96,7 +96,7 @@ async def _prepare_call(run: Run, start: Start, number: int) -> ClientToolCall |
     step = start.step
     try:
         args, tainted = await resolve_args(run, start)
-        spec = build_catalogue(run).tool(step.tool)
+        spec = build_catalogue(run).get_tool(step.tool)
         problem = find_argument_problem(spec, args) if spec is not None else None
         if problem is not None:
             raise ToolInputError(problem, agent_id=step.tool)

@@ -82,7 +82,7 @@ def find_client_steps(state: RunState) -> tuple[Start, ...]:
     return tuple(command for command in found if isinstance(command, Start) and not command.waiting_for)
 
 
-def dependencies_succeeded(state: RunState, step: PlanStep, attempts: Mapping[str, int]) -> bool:
+def have_dependencies_succeeded(state: RunState, step: PlanStep, attempts: Mapping[str, int]) -> bool:
     """Returns whether every dependency succeeded, in the attempt that `attempts` gives for it.
 
     For a dependency without an entry, any attempt counts.
@@ -119,7 +119,7 @@ def needs_replan(state: RunState) -> bool:
     return "replan" in statuses or any(not gate.passed for gate in state.gates)
 
 
-def replan_reason(state: RunState) -> str:
+def find_replan_reason(state: RunState) -> str:
     """Returns why the plan must change, for the planner and the trace."""
     feedback = get_plan_feedback(state)
     if feedback:
@@ -153,12 +153,12 @@ def _get_next_command(
     if busy or own.status in ("succeeded", "replan", "aborted", "unknown"):
         return None
     if own.status == "executed" and last is not None:
-        return Judge(step, last.number) if dependencies_succeeded(state, step, last.depends_on_attempts) else None
+        return Judge(step, last.number) if have_dependencies_succeeded(state, step, last.depends_on_attempts) else None
     if halted or (last is not None and last.pending_approvals):
         return None
     number, feedback = _get_next_attempt(own)
     attempts = {one.step_id: one.last.number for one in dependencies if one.last is not None}
-    if dependencies_succeeded(state, step, {}):
+    if have_dependencies_succeeded(state, step, {}):
         return Start(step, number, feedback, depends_on_attempts=attempts)
     waiting = _list_unjudged_dependencies(state, step, dependencies)
     return Start(step, number, feedback, waiting, attempts) if waiting else None

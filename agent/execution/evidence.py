@@ -7,10 +7,17 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from agent.answers.figures import asks_to_invent
 from agent.core.events import StepOutput
 from agent.core.models import PlanStep
-from agent.core.plan_outcome import abandoned_steps, failure_reason
+from agent.core.plan_outcome import find_failure_reason, list_abandoned_steps
 from agent.core.run_state import AttemptState
 from agent.prompts.blocks import block
-from agent.run_context.outputs import JUDGE_CHARS, data_block, format_args, list_results, load_output, to_step_output
+from agent.run_context.outputs import (
+    JUDGE_CHARS,
+    format_args,
+    format_data_block,
+    list_results,
+    load_output,
+    to_step_output,
+)
 from agent.run_context.run import Run
 
 EVIDENCE_CHARS = 16_000
@@ -40,7 +47,7 @@ async def collect_figure_evidence(run: Run, step: PlanStep, attempt: AttemptStat
     parts += [m.content for m in (*(state.request.messages or ()), *(recalled.history if recalled else ()))]
     parts += [item.text for item in (recalled.items if recalled else ())]
     parts += [item.text for item in (recalled.earlier_results if recalled else ())]
-    parts += [failure_reason(state, failed) for failed in abandoned_steps(state)]
+    parts += [find_failure_reason(state, failed) for failed in list_abandoned_steps(state)]
     for done, output in results:
         parts += [done.intent, format_args(dict(done.args)), _join_output_texts(output)]
     return "\n".join(parts)
@@ -54,11 +61,11 @@ async def judge_blocks(
     Cuts a long output, but keeps the text around the doubtful `figures`."""
     intent = step.intent or run.state.question
     blocks = [
-        data_block("intent", intent, limit=JUDGE_CHARS),
-        data_block("input", format_args(dict(step.args)), limit=JUDGE_CHARS),
+        format_data_block("intent", intent, limit=JUDGE_CHARS),
+        format_data_block("input", format_args(dict(step.args)), limit=JUDGE_CHARS),
     ]
     if run.state.question != intent:
-        blocks.append(data_block("evidence", run.state.question, limit=JUDGE_CHARS, source="the user's request"))
+        blocks.append(format_data_block("evidence", run.state.question, limit=JUDGE_CHARS, source="the user's request"))
     read = [(source, found.text) async for source, found in _iter_read_outputs(run, step, attempt)]
     left = EVIDENCE_CHARS
     for source, text in read:

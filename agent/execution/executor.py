@@ -8,7 +8,7 @@ from agent.core.errors import AgentError, AgentFailure, ConflictError, StaleEpoc
 from agent.core.events import CancelRequested, RunClaimed, RunFailed, RunSuspended, RunWaiting
 from agent.core.models import JsonObject, Plan
 from agent.execution.signals import apply_signal, expire_approvals, revise_plan, validate_open_steps
-from agent.execution.workflow import drive, next_stage
+from agent.execution.workflow import choose_next_stage, drive
 from agent.planning.validate import finish_plan
 from agent.run_context.run import Engine, Run
 from agent.storage.journal import Claim
@@ -138,7 +138,7 @@ class RunExecutor:
         return run.parked
 
     async def _record_failure(self, run: Run, failure: AgentFailure) -> None:
-        failure = failure.model_copy(update={"stage": failure.stage or next_stage(run.state) or ""})
+        failure = failure.model_copy(update={"stage": failure.stage or choose_next_stage(run.state) or ""})
         try:
             await run.emit(RunFailed(failure=failure))
         except AgentError as error:

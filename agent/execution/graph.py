@@ -1,7 +1,7 @@
 """The workflow as a LangGraph `StateGraph` (`AGENT_WORKFLOW=langgraph`, the extra `langgraph`).
 
-The stages, `next_stage` and the log are the same; only the loop that calls the stages differs. The graph's state holds
-only the position in the workflow. The run's state is in its log, so the graph needs no checkpointer.
+The stages, `choose_next_stage` and the log are the same; only the loop that calls the stages differs. The graph's state
+holds only the position in the workflow. The run's state is in its log, so the graph needs no checkpointer.
 """
 
 from collections.abc import Awaitable, Callable
@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 
 from agent.core.errors import ConfigError
 from agent.core.extras import format_install_hint
-from agent.execution.workflow import ROUTES, StageName, next_stage, run_stage
+from agent.execution.workflow import ROUTES, StageName, choose_next_stage, run_stage
 from agent.run_context.run import Run
 
 MAX_STAGES = 200
@@ -36,7 +36,7 @@ def build_langgraph_driver() -> Callable[[Run], Awaitable[None]]:
     graph = compile_graph()
 
     async def drive(run: Run) -> None:
-        start: GraphState = {"passed": [], "next": next_stage(run.state)}
+        start: GraphState = {"passed": [], "next": choose_next_stage(run.state)}
         await graph.ainvoke(start, context=GraphContext(run), config={"recursion_limit": MAX_STAGES})
 
     return drive
@@ -63,7 +63,7 @@ def _build_node(stage: StageName) -> Any:
     async def node(state: GraphState, runtime: Any) -> GraphState:
         run: Run = runtime.context.run
         await run_stage(run, stage)
-        return {"passed": [*state["passed"], stage], "next": next_stage(run.state)}
+        return {"passed": [*state["passed"], stage], "next": choose_next_stage(run.state)}
 
     return node
 

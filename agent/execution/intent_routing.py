@@ -13,7 +13,7 @@ from agent.planning.planner import Planned
 from agent.planning.request import PlanningRequest
 from agent.run_context.model_calls import MeteredModels
 from agent.run_context.run import Run
-from agent.run_context.run_tools import allowed_tools
+from agent.run_context.run_tools import list_allowed_tools
 
 WITHHELD_QUESTION = "Something is to be asked, but this room's output policy withholds the question."
 
@@ -48,7 +48,7 @@ def build_doors_output(run: Run, reason: str) -> StepOutput:
     lines = [
         f"I cannot read free text now: {reason}. Nothing was done. The same without a model:",
         "",
-        describe_doors(allowed_tools(run)),
+        describe_doors(list_allowed_tools(run)),
     ]
     return StepOutput(text="\n".join(lines), value="\n".join(lines), effective="rules", fallback_reason=reason)
 

@@ -12,7 +12,7 @@ from agent.execution.arguments import drop_unknown_args
 from agent.execution.schema_problems import find_argument_problem
 from agent.run_context.call_site import CallSite
 from agent.run_context.run import Run
-from agent.run_context.run_tools import allowed_tools
+from agent.run_context.run_tools import list_allowed_tools
 from agent.tools import ExplainingTool, ToolContext, ToolResult
 
 
@@ -27,7 +27,7 @@ class NestedCalls:
     async def __call__(self, name: str, args: JsonObject, suffix: str = "") -> ToolResult:
         """See `CallOtherTool`."""
         registry = self.run.engine.registry
-        if name not in parent_tools(self.run, self.site) or name not in registry:
+        if name not in list_parent_tools(self.run, self.site) or name not in registry:
             raise ToolDeniedError(f"{name!r} is not allowed in this run", agent_id=name)
         tool = registry.get(name)
         if isinstance(tool, ExplainingTool):
@@ -41,7 +41,7 @@ class NestedCalls:
         return await tool.call(args, inner)
 
 
-def parent_tools(run: Run, site: CallSite) -> frozenset[str]:
+def list_parent_tools(run: Run, site: CallSite) -> frozenset[str]:
     """Returns the names of the tools that the caller at `site` has.
 
     A sub-agent has its own tools, a skill those of its scope, a plan those of the room.
@@ -49,7 +49,7 @@ def parent_tools(run: Run, site: CallSite) -> frozenset[str]:
     parent = run.state.subagents.get(site.span)
     if parent is not None:
         return frozenset(parent.start.tools)
-    available = allowed_tools(run)
+    available = list_allowed_tools(run)
     steps = run.state.plan.steps if run.state.plan else ()
     step = next((one for one in steps if one.id == site.step_id), None)
     if step is not None and step.action == "skill":

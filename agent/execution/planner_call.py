@@ -89,7 +89,7 @@ class _AnswerStream:
         if self._writer is None:
             if not text and not chunk.refusal:
                 return
-            await self._run.note(answer_started(self._run), step_id=ANSWER_STEP, attempt=1)
+            await self._run.note(note_answer_started(self._run), step_id=ANSWER_STEP, attempt=1)
             self._writer = DeltaWriter(self._run, ANSWER_STEP, 1)
         reasoning = "".join(self._reasoning)
         self._reasoning.clear()
@@ -106,7 +106,7 @@ class _AnswerStream:
             await self._writer.end()
 
 
-def answer_started(run: Run) -> AnswerStarted:
+def note_answer_started(run: Run) -> AnswerStarted:
     """Returns the event that begins a planner's answer."""
     model = run.engine.models.get_model_name("fast", run.room)
     return AnswerStarted(tier="fast", model=model, reason=REASON, restarted=run.state.answer_start is not None)

@@ -23,7 +23,7 @@ from agent.planning.recipe_plans import (
 from agent.prompts import render
 from agent.recipes import Recipe
 from agent.run_context.model_calls import MeteredModels
-from agent.run_context.outputs import SKILL_CHARS, data_block
+from agent.run_context.outputs import SKILL_CHARS, format_data_block
 from agent.run_context.run import Run
 
 
@@ -88,7 +88,7 @@ async def _extract_arguments(run: Run, recipe: Recipe, text: str) -> Arguments:
     system = render("recipe_arguments", description=recipe.description, parameters=shown)
     messages: tuple[JsonObject, ...] = (
         {"role": "system", "content": system},
-        {"role": "user", "content": data_block("request", text, limit=SKILL_CHARS)},
+        {"role": "user", "content": format_data_block("request", text, limit=SKILL_CHARS)},
     )
     try:
         reply = await MeteredModels(run).complete("recipe", messages, schema=_build_schema(recipe), formed=False)

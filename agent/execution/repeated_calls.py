@@ -21,7 +21,7 @@ REPEATED = "not called again, because the same call failed before: "
 """Precedes the reason of a call that is not made."""
 
 
-def only_repeats_failures(state: RunState, plan: Plan) -> bool:
+def is_only_repeating_failures(state: RunState, plan: Plan) -> bool:
     """Returns whether all that a new plan adds are calls that failed permanently before."""
     known = {step.id for proposed in state.plans for step in proposed.plan.steps}
     added = [step for step in plan.steps if step.id not in known and not step.is_completion]

@@ -7,7 +7,7 @@ from typing import Literal
 from agent.core.errors import BadRequestError, PlanInvalidError
 from agent.core.events import ApprovalDecided, ApprovalRequested, CancelRequested, EventDraft, PlanProposed
 from agent.core.models import JsonObject, Plan
-from agent.execution.approvals import tool_pin
+from agent.execution.approvals import make_tool_fingerprinter
 from agent.execution.catalogue import build_catalogue
 from agent.planning.normalise import normalise_plan
 from agent.planning.validate import finish_plan, validate_plan
@@ -36,7 +36,7 @@ async def apply_signal(run: Run, signal: Signal) -> bool:
                 [CancelRequested(reason=_get_rejection_reason(reason))] if rejected and asked.call_id is None else []
             )
             await run.emit(_place_decision(run, asked, decided), *ending)
-        elif compute_digest(asked.items, asked.plan_version, tool_pin(run)) != asked.digest:
+        elif compute_digest(asked.items, asked.plan_version, make_tool_fingerprinter(run)) != asked.digest:
             changed = _build_decision_event(asked, "expired", by, "a tool has changed since it was shown")
             await run.emit(_place_decision(run, asked, changed))
         elif isinstance(edited := signal.payload.get("plan"), dict) and asked.call_id is None:

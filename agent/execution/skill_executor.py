@@ -13,14 +13,14 @@ from agent.core.models import JsonObject, PlanStep, Tier
 from agent.core.plan_outcome import is_answer_step
 from agent.execution.rules_skill import run_by_rules
 from agent.execution.skill_files import SkillFileTool
-from agent.execution.tool_turns import ToolTurns, assistant_message
+from agent.execution.tool_turns import ToolTurns, build_assistant_message
 from agent.prompts import render
 from agent.run_context.answer_stream import SkillReplyStream
 from agent.run_context.call_site import CallSite
 from agent.run_context.model_calls import MeteredModels, to_assistant_turn
-from agent.run_context.outputs import SKILL_CHARS, cut_text, data_block, format_args
+from agent.run_context.outputs import SKILL_CHARS, cut_text, format_args, format_data_block
 from agent.run_context.run import Run
-from agent.run_context.run_tools import allowed_tools
+from agent.run_context.run_tools import list_allowed_tools
 from agent.skills import Skill
 from agent.tools import Tool
 
@@ -33,7 +33,7 @@ class SkillExecutor:
         self._step = step
         self._attempt = attempt
         self._skill: Skill = run.engine.skills.get(step.tool)
-        self._tools = scoped_tools(run, self._skill)
+        self._tools = list_scoped_tools(run, self._skill)
         self._turns = ToolTurns(run, self._tools, self._call_site, caller_kind="skill", tainted=False)
 
     async def execute(self, args: JsonObject, feedback: str | None, *, tainted: bool) -> StepOutput:
@@ -79,7 +79,7 @@ class SkillExecutor:
                 if turn < len(recorded) and self._is_answer:  # a crashed process may have streamed a part of it
                     await self._reply_stream().discard("the answer is told again, from the log")
                 return reply.text
-            messages.append(assistant_message(reply, calls))
+            messages.append(build_assistant_message(reply, calls))
             messages += await self._turns.execute_calls(calls)
         raise SkillTurnsError(
             f"skill {self._skill.name!r} used its {self._skill.max_turns} turns without an answer",
@@ -134,7 +134,7 @@ class SkillExecutor:
 
     async def _run_by_rules(self, args: JsonObject, reason: str | None) -> StepOutput:
         tainted = self._turns.tainted
-        tools = scoped_tools_by_rules(self._run, self._skill)
+        tools = list_scoped_tools_by_rules(self._run, self._skill)
         # Rules read only the task; tools that work without a model look up further facts themselves.
         task = str(args.get("task") or "")
         output = await run_by_rules(self._run, self._step, self._attempt, tools, task, tainted=tainted)
@@ -153,7 +153,9 @@ class SkillExecutor:
     def _task_message(self, args: JsonObject, feedback: str | None) -> JsonObject:
         task = str(args.get("task") or self._step.intent)
         others = {key: value for key, value in args.items() if key != "task"}
-        inputs = data_block("data", format_args(others), limit=SKILL_CHARS, name="inputs") + "\n" if others else ""
+        inputs = (
+            format_data_block("data", format_args(others), limit=SKILL_CHARS, name="inputs") + "\n" if others else ""
+        )
         told = f"\nAn earlier attempt was not accepted: {feedback}\nDo it better this time." if feedback else ""
         content = render("skill_task", task=cut_text(task, SKILL_CHARS), inputs=inputs, feedback=told)
         return {"role": "user", "content": content.strip()}
@@ -166,15 +168,15 @@ class SkillExecutor:
         return attempt.turns if attempt else ()
 
 
-def scoped_tools(run: Run, skill: Skill) -> dict[str, Tool]:
+def list_scoped_tools(run: Run, skill: Skill) -> dict[str, Tool]:
     """Returns the tools a skill may call: its declared tools that room and caller allow, and its file reader."""
-    available = allowed_tools(run)
+    available = list_allowed_tools(run)
     tools: dict[str, Tool] = {name: run.engine.registry.get(name) for name in skill.select_tools(available)}
     if skill.list_files():
         tools["read_skill_file"] = SkillFileTool(skill)
     return tools
 
 
-def scoped_tools_by_rules(run: Run, skill: Skill) -> dict[str, Tool]:
+def list_scoped_tools_by_rules(run: Run, skill: Skill) -> dict[str, Tool]:
     """Returns the tools that rules may call for a skill."""
-    return {name: run.engine.registry.get(name) for name in skill.select_rules_tools(allowed_tools(run))}
+    return {name: run.engine.registry.get(name) for name in skill.select_rules_tools(list_allowed_tools(run))}

@@ -1,9 +1,9 @@
 """Plans without a planner call, for requests whose route or room determines the plan."""
 
 from agent.core.models import JsonObject, Plan, PlanStep
-from agent.execution.catalogue import worst_effect
-from agent.execution.skill_executor import scoped_tools
-from agent.execution.stages.guard import explicit_tool_calls
+from agent.execution.catalogue import find_worst_effect
+from agent.execution.skill_executor import list_scoped_tools
+from agent.execution.stages.guard import read_explicit_tool_calls
 from agent.planning.compare import build_search_args, parse_comparison
 from agent.planning.references import quote_literal
 from agent.planning.wire import describe_requested_call, get_step_action
@@ -76,7 +76,7 @@ def _plan_room_skill(run: Run, skill: Skill, task: str, why: str) -> Plan:
         args={"task": quote_literal(task), **told},
         depends_on=tuple(step.id for step in before),
         intent=cut_text(task, 200),
-        effect=worst_effect(tool.spec.effect for tool in scoped_tools(run, skill).values()),
+        effect=find_worst_effect(tool.spec.effect for tool in list_scoped_tools(run, skill).values()),
     )
     return Plan(goal=_make_goal(run), steps=(*before, last), origin="rules", origin_reason=why)
 
@@ -93,7 +93,7 @@ def plan_skill(run: Run, name: str, task: str, why: str) -> Plan:
         tool=skill.name,
         args={"task": task},
         intent=cut_text(task, 200) or skill.description[:200],
-        effect=worst_effect(tool.spec.effect for tool in scoped_tools(run, skill).values()),
+        effect=find_worst_effect(tool.spec.effect for tool in list_scoped_tools(run, skill).values()),
     )
     return Plan(goal=_make_goal(run), steps=_append_completion(run, (step,)), origin="request", origin_reason=why)
 
@@ -110,7 +110,7 @@ def plan_explicit_calls(run: Run, why: str) -> Plan:
             intent=describe_requested_call(call.tool),
             effect=run.engine.registry.get(call.tool).spec.effect,
         )
-        for number, call in enumerate(explicit_tool_calls(run.state.request), start=1)
+        for number, call in enumerate(read_explicit_tool_calls(run.state.request), start=1)
     )
     answered = bool(run.state.prompt.strip())
     return Plan(

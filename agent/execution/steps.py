@@ -8,8 +8,8 @@ from agent.core.errors import AgentError, ModelError, StaleEpochError, StoreErro
 from agent.core.events import EventDraft, StepOutput, StepSpeculative, StepStarted
 from agent.core.models import JsonObject, PlanStep
 from agent.execution.approvals import ApprovalPendingError
-from agent.execution.arguments import text_arg_names
-from agent.execution.decide import Start, dependencies_succeeded
+from agent.execution.arguments import list_text_arg_names
+from agent.execution.decide import Start, have_dependencies_succeeded
 from agent.execution.repeated_calls import REPEATED, find_lasting_failure
 from agent.execution.result_refining import refine_result
 from agent.execution.skill_executor import SkillExecutor
@@ -25,7 +25,7 @@ from agent.run_context.outputs import (
     to_step_output,
 )
 from agent.run_context.run import Run
-from agent.run_context.run_tools import allowed_tools
+from agent.run_context.run_tools import list_allowed_tools
 
 
 async def run_attempt(run: Run, start: Start) -> None:
@@ -104,7 +104,7 @@ class StepExecutorAgent:
         self, args: JsonObject, begin: tuple[EventDraft, ...], *, tainted: bool
     ) -> tuple[list[EventDraft], StepOutput]:
         """Returns the draft of the tool's return, for the transaction of the attempt's end, and the output."""
-        if self._step.tool not in allowed_tools(self._run):
+        if self._step.tool not in list_allowed_tools(self._run):
             await self._run.emit(*begin)
             lost = await report_lost_effect(self._run, self._site)
             if lost is not None:
@@ -141,7 +141,7 @@ async def resolve_args(run: Run, start: Start) -> tuple[JsonObject, bool]:
             # What leaves the run, such as a file or a mail, has no list of sources to which [1] could refer.
             outputs[dependency] = loaded if step.effect == "read" else remove_citations(loaded)
     tools = run.engine.registry
-    texts = text_arg_names(tools.get(step.tool).spec) if step.action != "skill" and step.tool in tools else ()
+    texts = list_text_arg_names(tools.get(step.tool).spec) if step.action != "skill" and step.tool in tools else ()
     resolved = resolve_references(dict(step.args), outputs.__getitem__, texts=texts)
     tainted = resolved.tainted or (step.action == "skill" and has_tainted_inputs(run.state, step))
     return resolved.args, tainted or run.state.tainted
@@ -164,13 +164,13 @@ async def build_start_events(run: Run, start: Start, args: JsonObject, *, tainte
 async def _build_rule_verdict(run: Run, start: Start, output: StepOutput) -> list[EventDraft]:
     """Returns the verdict if the rules decide and every dependency has a verdict."""
     step = start.step
-    if not dependencies_succeeded(run.state, step, start.depends_on_attempts):
+    if not have_dependencies_succeeded(run.state, step, start.depends_on_attempts):
         return []
     supervisor = StepSupervisorAgent(run)
     checked = await supervisor.check_by_rule(step, await load_output(run, output), start.attempt)
     if supervisor.needs_judge(step, checked):
         return []
-    return [EventDraft(supervisor.by_rule(step, checked), step.id, start.attempt)]
+    return [EventDraft(supervisor.judge_by_rules(step, checked), step.id, start.attempt)]
 
 
 def _has_unknown_outcome(run: Run, step: PlanStep, number: int) -> bool:

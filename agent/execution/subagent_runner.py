@@ -17,13 +17,13 @@ from agent.core.events import SubAgentFinished, SubAgentStarted
 from agent.core.models import JsonObject
 from agent.core.subagent_result import SubAgentResult
 from agent.core.value_faults import describe_first_fault
-from agent.execution.nested_calls import parent_tools
+from agent.execution.nested_calls import list_parent_tools
 from agent.execution.subagent_work import SubAgentWork
 from agent.run_context.call_site import CallSite
 from agent.run_context.outputs import shorten_args
 from agent.run_context.run import Run
 from agent.subagents.base import Caller, SubAgent, SubAgentResources
-from agent.subagents.registry import SUBAGENTS, SubAgentClass, subagents_by_id
+from agent.subagents.registry import SUBAGENTS, SubAgentClass, index_subagents
 from agent.tools import SubAgentSpawner, Tool
 
 
@@ -32,10 +32,10 @@ class SubAgentRunner:
 
     def __init__(self, materials: SubAgentResources, kinds: Iterable[SubAgentClass] = SUBAGENTS) -> None:
         self.materials = materials
-        self.kinds = subagents_by_id(kinds)
+        self.kinds = index_subagents(kinds)
 
-    def spawner_for(self, run: Run, site: CallSite, *, tainted: bool) -> SubAgentSpawner:
-        """See `SubAgentSpawners.spawner_for`."""
+    def find_spawner(self, run: Run, site: CallSite, *, tainted: bool) -> SubAgentSpawner:
+        """See `SubAgentSpawners.find_spawner`."""
         return CallSpawner(self, run, site, tainted=tainted)
 
 
@@ -166,7 +166,7 @@ class CallSpawner:
             if tool.spec.effect != "read":
                 raise ValueError(f"{tool.spec.name} of {kind.AGENT_ID} changes something; sub-agents only read")
         registry = self._run.engine.registry
-        parents = parent_tools(self._run, self._site)
+        parents = list_parent_tools(self._run, self._site)
         deepest = self._depth >= self._run.room.subagent_depth
         withheld = []
         for name in kind.BORROWS:

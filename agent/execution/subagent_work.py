@@ -24,7 +24,7 @@ from agent.execution.approvals import ApprovalPendingError
 from agent.execution.arguments import parse_text_args
 from agent.execution.schema_problems import find_argument_problem
 from agent.execution.tool_gateway import BLOB_CHARS, call_tool
-from agent.execution.tool_turns import RequestedCall, ToolTurns, assistant_message, is_recorded
+from agent.execution.tool_turns import RequestedCall, ToolTurns, build_assistant_message, is_recorded
 from agent.llm.port import ResponseSchema
 from agent.prompts import render
 from agent.run_context.call_site import CallSite
@@ -144,7 +144,10 @@ class SubAgentWork:
 
     async def _run_turns(self) -> _WorkEnd:
         """Runs the loop: asks the model and executes its tool calls, until the model returns a valid result."""
-        messages: list[JsonObject] = [self._system_message(), {"role": "user", "content": self._agent.first_message()}]
+        messages: list[JsonObject] = [
+            self._system_message(),
+            {"role": "user", "content": self._agent.build_first_message()},
+        ]
         if (done := await self._make_opening_call(messages)) is not None:
             return _WorkEnd("done", done)
         asked_again = False
@@ -154,7 +157,7 @@ class SubAgentWork:
             self._turn_count = turn + 1
             calls = self._turns.parse_calls(said)
             if calls and not last:
-                messages.append(assistant_message(said, calls))
+                messages.append(build_assistant_message(said, calls))
                 messages += await self._turns.execute_calls(calls)
                 continue
             final = parse_final(self._agent.Final, said.text)
@@ -174,13 +177,13 @@ class SubAgentWork:
     async def _make_opening_call(self, messages: list[JsonObject]) -> SubAgentResult | None:
         """Makes the call that the agent begins with, if its arguments fit the tool. Returns the result if that is all;
         else `messages` has the call and what it returned."""
-        opening = self._agent.opening_call()
+        opening = self._agent.build_opening_call()
         tool = self._tools.get(opening.tool) if opening is not None else None
         args = parse_text_args(tool.spec, opening.values) if opening is not None and tool is not None else None
         if tool is None or args is None or find_argument_problem(tool.spec, args) is not None:
             return None
         call = RequestedCall("opening", tool.spec.name, args, json.dumps(args, ensure_ascii=False))
-        messages.append(assistant_message(AssistantTurn(), [call]))
+        messages.append(build_assistant_message(AssistantTurn(), [call]))
         messages += await self._turns.execute_calls([call])
         return self._agent.conclude_opening()
 
@@ -216,7 +219,9 @@ class SubAgentWork:
         """Returns a failed end with the known findings and an uncertainty about them."""
         message = f"{self._agent.AGENT_ID} did not come to its end: {summary}"
         doubt = Uncertainty(severity="notable", message=message)
-        result = SubAgentResult(success=False, data=self._agent.partial_data(), uncertainties=(doubt,), summary=summary)
+        result = SubAgentResult(
+            success=False, data=self._agent.build_partial_data(), uncertainties=(doubt,), summary=summary
+        )
         return _WorkEnd(outcome, result)
 
     def _call_by_rule(self, tool: str, args: JsonObject) -> Awaitable[CallResult]:

@@ -91,7 +91,7 @@ class StepSupervisorAgent:
             return verdict
         return verdict.model_copy(update={"outcome": Outcome.REPLAN, "reason": f"{verdict.reason} ({why})"})
 
-    def by_rule(self, step: PlanStep, checked: CheckResult, *, judge_error: str = "") -> StepJudged:
+    def judge_by_rules(self, step: PlanStep, checked: CheckResult, *, judge_error: str = "") -> StepJudged:
         """Returns the rules' verdict. `judge_error` says why a required judge gave none."""
         verdict = self.limit_retries(step, checked.verdict)
         return StepJudged(
@@ -109,12 +109,12 @@ class StepSupervisorAgent:
         output = await load_output(self._run, output)
         checked = await self.check_by_rule(step, output, number)
         if not self.needs_judge(step, checked):
-            return self.by_rule(step, checked)
+            return self.judge_by_rules(step, checked)
         started = monotonic()
         try:
             verdict = await self._ask_judge(step, attempt, output, checked)
         except JudgeUnreachableError as error:
-            unjudged = self.by_rule(step, checked, judge_error=str(error))
+            unjudged = self.judge_by_rules(step, checked, judge_error=str(error))
             return unjudged.model_copy(update={"duration": monotonic() - started})
         return StepJudged(
             verdict=self.limit_retries(step, verdict),

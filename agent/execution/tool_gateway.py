@@ -34,7 +34,7 @@ from agent.execution.arguments import drop_unknown_args
 from agent.execution.nested_calls import NestedCalls
 from agent.execution.repeated_calls import call_once
 from agent.execution.schema_problems import find_argument_problem, find_output_problem
-from agent.execution.tool_models import tool_model_for
+from agent.execution.tool_models import choose_tool_model
 from agent.policy.redaction.inbound import restore_args
 from agent.run_context.call_site import CallSite
 from agent.run_context.run import Run
@@ -168,7 +168,7 @@ def _get_recorded_call(run: Run, site: CallSite) -> CallState | None:
 def _build_tool_context(run: Run, site: CallSite, key: str, *, tainted: bool = False) -> ToolContext:
     conversation = run.state.request.conversation_id
     subagents = (
-        run.engine.subagents.spawner_for(run, site, tainted=tainted) if run.engine.subagents is not None else None
+        run.engine.subagents.find_spawner(run, site, tainted=tainted) if run.engine.subagents is not None else None
     )
     context = ToolContext(
         run.run_id,
@@ -177,7 +177,7 @@ def _build_tool_context(run: Run, site: CallSite, key: str, *, tainted: bool = F
         conversation,
         tainted,
         subagents,
-        model=tool_model_for(run, site),
+        model=choose_tool_model(run, site),
         retrieval_mode=run.room.retrieval_mode,
         collections=run.room.collections,
         api_key_id=run.state.api_key_id,

@@ -24,6 +24,6 @@ class RunModel:
         return (await models.complete("tool", messages, tier=tier, schema=schema)).text
 
 
-def tool_model_for(run: Run, site: CallSite) -> RunModel | None:
+def choose_tool_model(run: Run, site: CallSite) -> RunModel | None:
     """Returns the model for a call, or None in a run by rules."""
     return RunModel(run, site) if run.works_with_model else None

@@ -17,7 +17,7 @@ from agent.execution.repeated_calls import LASTING_ERRORS
 from agent.execution.tool_gateway import call_tool, report_lost_effect
 from agent.llm.tool_calls import parse_written_call, to_openai_call
 from agent.run_context.call_site import CallSite
-from agent.run_context.outputs import SKILL_CHARS, cut_text, data_block, load_output, to_step_output
+from agent.run_context.outputs import SKILL_CHARS, cut_text, format_data_block, load_output, to_step_output
 from agent.run_context.run import Run
 from agent.tools import Tool
 
@@ -158,7 +158,7 @@ class ToolTurns:
         self.sources += output.sources
         if not output.tainted:
             return ignored + cut_text(output.text, SKILL_CHARS)
-        return ignored + data_block("data", output.text, limit=SKILL_CHARS, source=returned.tool)
+        return ignored + format_data_block("data", output.text, limit=SKILL_CHARS, source=returned.tool)
 
     async def _emit(self, body: ToolRefused | ToolReturned, site: CallSite) -> None:
         await self._run.emit(EventDraft(body, site.step_id, site.attempt))
@@ -183,7 +183,7 @@ def _build_call_key(call: RequestedCall) -> tuple[str, str]:
     return call.name, json.dumps(call.args, sort_keys=True, ensure_ascii=False)
 
 
-def assistant_message(said: AssistantTurn, calls: list[RequestedCall]) -> JsonObject:
+def build_assistant_message(said: AssistantTurn, calls: list[RequestedCall]) -> JsonObject:
     """Returns the turn as a message of the conversation."""
     return {
         "role": "assistant",

@@ -4,7 +4,7 @@ import logging
 
 from agent.core.errors import AgentError
 from agent.run_context.run import Run
-from agent.run_context.run_tools import allowed_tools
+from agent.run_context.run_tools import list_allowed_tools
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ async def list_unasked_sources(run: Run, tool: str) -> tuple[str, ...]:
     if tool not in registry or not registry.get(tool).spec.hints.is_search:
         return ()
     searches = {
-        spec.hints.source: spec.name for spec in registry.list_specs(allowed_tools(run)) if spec.hints.is_search
+        spec.hints.source: spec.name for spec in registry.list_specs(list_allowed_tools(run)) if spec.hints.is_search
     }
     asked = registry.list_sources(
         set().union(*(_list_step_tools(run, step.tool) for step in state.plans[0].plan.steps))
@@ -43,5 +43,7 @@ async def list_unasked_sources(run: Run, tool: str) -> tuple[str, ...]:
 def _list_step_tools(run: Run, name: str) -> set[str]:
     """Returns the tool of a step, or the tools of its skill."""
     return (
-        {name, *run.engine.skills.get(name).select_tools(allowed_tools(run))} if name in run.engine.skills else {name}
+        {name, *run.engine.skills.get(name).select_tools(list_allowed_tools(run))}
+        if name in run.engine.skills
+        else {name}
     )

@@ -1,6 +1,7 @@
 """The workflow: the next stage of a run, and the loop that drives a run through its stages.
 
-Resuming after a crash, a restart or a long wait is the same as starting: fold the log, ask `next_stage`, continue.
+Resuming after a crash, a restart or a long wait is the same as starting: fold the log, ask `choose_next_stage`,
+continue.
 """
 
 import asyncio
@@ -43,7 +44,7 @@ ROUTES: Mapping[StageName, tuple[StageName | None, ...]] = {
     "translate": ("finalize",),
     "finalize": (None,),
 }
-"""The stages that `next_stage` may return after each stage; None is the end, or a wait for a person.
+"""The stages that `choose_next_stage` may return after each stage; None is the end, or a wait for a person.
 
 Used to draw and to compile the workflow."""
 
@@ -51,7 +52,7 @@ _INTERRUPTIBLE = frozenset({"understand", "plan", "execute", "translate"})
 """Stages that wait for models and tools. A stop request interrupts only these."""
 
 
-def next_stage(state: RunState) -> StageName | None:
+def choose_next_stage(state: RunState) -> StageName | None:
     """Returns the next stage of this run; None if it is finished or waits for a person. Pure."""
     if state.is_finished:
         return None
@@ -94,7 +95,7 @@ async def drive(run: Run) -> None:
 
     A person's cancellation or the end of the time budget interrupts a stage; the answer says so.
     """
-    while (stage := next_stage(run.state)) is not None:
+    while (stage := choose_next_stage(run.state)) is not None:
         await run_stage(run, stage)
 
 
@@ -107,7 +108,7 @@ async def run_stage(run: Run, stage: StageName) -> None:
 
 
 def render_mermaid() -> str:
-    """Returns the workflow as a Mermaid flow chart. A resumed run enters at the stage that `next_stage` returns."""
+    """Returns the workflow as a Mermaid flow chart. A resumed run enters at the stage of `choose_next_stage`."""
     lines = ["flowchart TD", "    start([request]) --> guard"]
     for stage, followers in ROUTES.items():
         end = "done([answer])" if stage == "finalize" else "wait([a person decides])"

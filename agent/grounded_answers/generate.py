@@ -10,7 +10,7 @@ from agent.grounded_answers.entailment import PASSAGE_CHARS, AskEntailment
 from agent.grounded_answers.formats import Format
 from agent.grounded_answers.models import Persona, TailorInput, format_place
 from agent.prompts import render
-from agent.run_context.outputs import data_block
+from agent.run_context.outputs import format_data_block
 
 QUESTION_CHARS = 8_000
 KNOWN_CHARS = 4_000
@@ -60,13 +60,15 @@ def build_messages(
         tone=TONES[request.persona],
         form=_describe_format(request, form),
     )
-    parts = [data_block("memory", memories, limit=MEMORY_CHARS)] if memories else []
-    parts.append(data_block("user_request", request.user_query, limit=QUESTION_CHARS))
+    parts = [format_data_block("memory", memories, limit=MEMORY_CHARS)] if memories else []
+    parts.append(format_data_block("user_request", request.user_query, limit=QUESTION_CHARS))
     parts += [
-        data_block("result", chunk.content, limit=PASSAGE_CHARS, number=f"[{number}]", source=format_place(chunk))
+        format_data_block(
+            "result", chunk.content, limit=PASSAGE_CHARS, number=f"[{number}]", source=format_place(chunk)
+        )
         for number, chunk in enumerate(request.context_chunks, start=1)
     ]
-    parts += [data_block("result", text, limit=KNOWN_CHARS) for text in known]
+    parts += [format_data_block("result", text, limit=KNOWN_CHARS) for text in known]
     if feedback:
         parts.append(f"\nAn earlier answer was not accepted: {feedback}")
     asked = ChatMessage(role="user", content="\n".join(parts), images=images).to_openai()

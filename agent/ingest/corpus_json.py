@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from agent.core.errors import BadRequestError
 from agent.core.models import JsonObject
 from agent.ingest.corpus import LINE_CHARS, Faults, Progress
-from agent.ingest.corpus_lines import Lines, Row, decode_cell, open_text, unreadable_error
+from agent.ingest.corpus_lines import Lines, Row, build_unreadable_error, decode_cell, open_text
 
 JSON_BYTES = 64_000_000
 """The largest JSON file, which is read into memory; JSON Lines may have any size."""
@@ -17,7 +17,7 @@ PROGRESS_ROWS = 2_000
 """Rows between two progress reports."""
 
 
-def json_lines(path: Path, encoding: str, faults: Faults, progress: Progress) -> Iterator[Row]:
+def iter_json_lines(path: Path, encoding: str, faults: Faults, progress: Progress) -> Iterator[Row]:
     """Yields the objects of JSON Lines; an invalid line is a fault."""
     try:
         with path.open("rb") as raw, open_text(raw, encoding, newline="\n") as file:
@@ -36,7 +36,7 @@ def json_lines(path: Path, encoding: str, faults: Faults, progress: Progress) ->
                     progress(path.name, raw.tell(), size)
             progress(path.name, size, size)
     except OSError as error:
-        raise unreadable_error(path, error) from error
+        raise build_unreadable_error(path, error) from error
 
 
 def _parse_row(text: str) -> JsonObject | str:
@@ -50,7 +50,7 @@ def _parse_row(text: str) -> JsonObject | str:
     return found if isinstance(found, dict) else "no JSON object"
 
 
-def json_rows(path: Path, encoding: str, where: str, faults: Faults) -> Iterator[Row]:
+def iter_json_rows(path: Path, encoding: str, where: str, faults: Faults) -> Iterator[Row]:
     """Yields the rows of a JSON file: its top-level list, or the list at `where`."""
     try:
         size = path.stat().st_size
@@ -61,7 +61,7 @@ def json_rows(path: Path, encoding: str, where: str, faults: Faults) -> Iterator
             )
         data: JsonValue = json.loads(path.read_bytes().decode(encoding, "replace").lstrip("\ufeff"))
     except OSError as error:
-        raise unreadable_error(path, error) from error
+        raise build_unreadable_error(path, error) from error
     except (ValueError, RecursionError) as error:
         raise BadRequestError(f"{path}: no JSON: {str(error)[:200]}", agent_id="corpus") from error
     for part in where.split(".") if where else ():

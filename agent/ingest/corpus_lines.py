@@ -91,6 +91,6 @@ def decode_cell(cell: str) -> str:
     return cell.encode("utf-8", "surrogateescape").decode("cp1252", "replace")
 
 
-def unreadable_error(path: Path, error: OSError) -> BadRequestError:
+def build_unreadable_error(path: Path, error: OSError) -> BadRequestError:
     """Returns the error for a file that cannot be opened or read."""
     return BadRequestError(f"{path}: cannot be read: {error.strerror}", agent_id="corpus")

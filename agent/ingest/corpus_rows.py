@@ -11,15 +11,15 @@ from pathlib import Path
 
 from agent.core.errors import BadRequestError
 from agent.ingest.corpus import LINE_CHARS, Faults, Progress
-from agent.ingest.corpus_json import PROGRESS_ROWS, json_lines, json_rows
+from agent.ingest.corpus_json import PROGRESS_ROWS, iter_json_lines, iter_json_rows
 from agent.ingest.corpus_lines import (
     RECORD_CHARS,
     Lines,
     RecordTooLongError,
     Row,
+    build_unreadable_error,
     decode_cell,
     open_text,
-    unreadable_error,
 )
 from agent.ingest.corpus_mapping import CorpusMapping
 from agent.ingest.parsers.plain import decode
@@ -45,15 +45,15 @@ def open_table(path: Path, mapping: CorpusMapping, faults: Faults, *, progress: 
         with path.open("rb") as file:
             sample = file.read(SAMPLE_BYTES)
     except OSError as error:
-        raise unreadable_error(path, error) from error
+        raise build_unreadable_error(path, error) from error
     if not sample.strip(b"\x00\t\r\n \xef\xbb\xbf"):
         raise BadRequestError(f"{path}: is empty", agent_id="corpus")
     encoding = _find_encoding(mapping.encoding or _guess_encoding(sample), path)
     start = sample.decode(encoding, errors="replace").lstrip("\ufeff \t\r\n")
     if path.suffix.lower() in _JSON_LINES:
-        return Table(None, json_lines(path, encoding, faults, progress), "JSON Lines")
+        return Table(None, iter_json_lines(path, encoding, faults, progress), "JSON Lines")
     if path.suffix.lower() == ".json" or (start.startswith(("[{", '{"')) and path.suffix.lower() != ".csv"):
-        return Table(None, json_rows(path, encoding, mapping.rows, faults), "JSON")
+        return Table(None, iter_json_rows(path, encoding, mapping.rows, faults), "JSON")
     delimiter = mapping.delimiter or _guess_delimiter(start, tab_first=path.suffix.lower() in (".tsv", ".tab"))
     shown = {"\t": "tabs", ",": "commas", ";": "semicolons"}.get(delimiter, repr(delimiter))
     reader = _DelimitedReader(path, encoding, delimiter, faults, progress)
@@ -88,7 +88,7 @@ class _DelimitedReader:
                 yield from self._cells(lines, lambda: self._progress(self._path.name, raw.tell(), size))
                 self._progress(self._path.name, size, size)
         except OSError as error:
-            raise unreadable_error(self._path, error) from error
+            raise build_unreadable_error(self._path, error) from error
 
     def _cells(self, lines: Lines, report: Callable[[], None]) -> Iterator[tuple[int, list[str], bool]]:
         # The limit is the module's own, for all readers: it may be raised, and must not be lowered.

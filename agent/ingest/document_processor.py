@@ -14,7 +14,7 @@ from agent.ingest.parsers import ParserLimits, ParserPool
 from agent.ingest.pipeline import PipelineDAG, PipelineNode, Route
 from agent.ingest.pipeline_check import find_route, route_fingerprint
 from agent.ingest.plugins import AUTO, ParserOptions, make_chunker, parse_options
-from agent.ingest.templates import default_fingerprint
+from agent.ingest.templates import compute_default_fingerprint
 from agent.search.documents import Document, make_document_id
 from agent.search.models import Chunk, FileType, ParserInput, ParserOutput, SourceType
 
@@ -101,7 +101,7 @@ class DocumentProcessor:
     def is_current(self, known: Document, *, embedder: bool) -> bool:
         """Returns whether this pipeline would produce the same passages, and vectors if there is an `embedder`."""
         route = self.find_route(known.file_type)
-        was = known.fingerprint or default_fingerprint(known.file_type)
+        was = known.fingerprint or compute_default_fingerprint(known.file_type)
         if route is None or was != self.fingerprint(known.file_type):
             return False
         lacks_vectors = route.wants_vectors and bool(known.chunk_ids) and not known.embedder

@@ -20,10 +20,10 @@ from agent.ingest.errors import ConnectorError, ParserUnsupportedError
 from agent.ingest.parser_fallbacks import ParserFallback, suggest_fallbacks
 from agent.ingest.parsers import ocr
 from agent.ingest.pipeline import FILE_TYPES, PipelineDAG
-from agent.ingest.pipeline_check import parser_types, source_options
+from agent.ingest.pipeline_check import get_source_options, list_parser_types
 from agent.ingest.pipeline_diff import diff_pipelines
 from agent.ingest.plugins import ParserOptions, parse_options
-from agent.ingest.walk import closing_walk
+from agent.ingest.walk import close_walk
 from agent.llm.embedder import Embedder
 from agent.search.models import Chunk, ConnectorInput, FileType
 from agent.text.plurals import format_count
@@ -108,7 +108,7 @@ class DryRun:
         for folder in (downloads, kept):
             folder.mkdir()
         walk = self._connector.fetch(request, downloads, {})
-        async with closing_walk(walk):
+        async with close_walk(walk):
             async for found in walk:
                 if not self._counts(found) or not self._sampler.would_keep(found):
                     continue
@@ -125,7 +125,7 @@ class DryRun:
         self._sampler.seen_count += 1
         file_type = found.file_type if isinstance(found, FetchedDocument) else None
         kind = file_type or Path(found.name).suffix.lower() or "no extension"
-        if source_options(self._processor.pipeline).excludes(found.name, file_type):
+        if get_source_options(self._processor.pipeline).excludes(found.name, file_type):
             self._excluded[kind] += 1
             return False
         if isinstance(found, MissedDocument):
@@ -208,9 +208,9 @@ class DryRun:
         if "pdf" not in self._file_types:
             return []
         pipeline = self._processor.pipeline
-        parsers = [node for node in pipeline.nodes_of_kind("parser") if "pdf" in parser_types(pipeline, node)]
+        parsers = [node for node in pipeline.list_nodes("parser") if "pdf" in list_parser_types(pipeline, node)]
         options = [parse_options(ParserOptions, node.options) for node in parsers]
-        installed = await asyncio.to_thread(ocr.installed_languages)
+        installed = await asyncio.to_thread(ocr.list_installed_languages)
         return [
             f"OCR is asked for and not installed: {ocr.install_hint(one.ocr_languages)}"
             for one in options

@@ -13,7 +13,7 @@ from agent.core.errors import AgentError, StoreError
 from agent.ingest.document_processor import DocumentProcessor, ProcessedDocument
 from agent.ingest.index_writer import IndexWriter, PreparedDocument
 from agent.ingest.ingest_report import IngestReport
-from agent.ingest.walk import ChangedDocument, SourceWalk, closing_walk
+from agent.ingest.walk import ChangedDocument, SourceWalk, close_walk
 from agent.search.documents import Document
 
 READ_AHEAD = 3
@@ -47,7 +47,7 @@ class Ingestion:
         """Walks to the end. Raises `ConnectorError` if the source cannot be read, and `StoreError`; finished documents
         stay."""
         try:
-            async with closing_walk(found := self.walk.find_changed(known)):
+            async with close_walk(found := self.walk.find_changed(known)):
                 async for changed in found:
                     await self._ingest(changed)
             await self._write_finished(0)

@@ -28,7 +28,7 @@ from agent.ingest.index_writer import IndexWriter
 from agent.ingest.ingest_report import IngestReport, Progress, SkippedDocument
 from agent.ingest.jobs import Job, JobStore, WalkResult
 from agent.ingest.uploads import Uploads
-from agent.ingest.walk import ChangedDocument, SourceWalk, closing_walk
+from agent.ingest.walk import ChangedDocument, SourceWalk, close_walk
 from agent.search.documents import Document
 from agent.search.models import ConnectorInput
 
@@ -101,7 +101,7 @@ class JobIngestion:
     async def remove_traces(self) -> None:
         """Removes what is needed only until the end of the job is stored."""
         await self.store.batches.remove(self.job.id)
-        name = Uploads.fetched_name(self.job.owner, self.job.id)
+        name = Uploads.get_fetched_name(self.job.owner, self.job.id)
         await asyncio.to_thread(self.library.resources.objects.delete_all, name)
 
     async def _plan(self) -> IngestPlan:
@@ -201,7 +201,7 @@ class JobIngestion:
             lambda: resources.embedder is not None and not reader.vector_failure,
             progress,
         )
-        async with closing_walk(found := walk.find_changed(known, given)):
+        async with close_walk(found := walk.find_changed(known, given)):
             adder = _BatchAdder(self, readers, reader.workspace)
             async for changed in found:
                 await adder.add(changed)
@@ -344,7 +344,7 @@ class _BatchAdder:
     def _keep_fetched(self, path: Path) -> str:
         """Puts a fetched file, which the connector may delete or overwrite, into the store of objects."""
         job = self._ingestion.job
-        name = f"{Uploads.fetched_name(job.owner, job.id)}/{secrets.token_hex(8)}"
+        name = f"{Uploads.get_fetched_name(job.owner, job.id)}/{secrets.token_hex(8)}"
         copy = path.with_name(f"kept-{secrets.token_hex(8)}")
         try:
             shutil.copyfile(path, copy)

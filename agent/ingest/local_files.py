@@ -42,7 +42,7 @@ class LocalFile:
     @property
     def source(self) -> str:
         """The id that identifies this file among all sources."""
-        return path_source(self.path)
+        return make_path_source(self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +71,14 @@ def list_files(root: Path, *, recursive: bool = True) -> Iterator[LocalFile | Un
     """
     top = root.resolve(strict=True)
     if top.is_file():
-        yield LocalFile(top, printable_name(top.name), _file_type(top))
+        yield LocalFile(top, make_printable_name(top.name), _file_type(top))
         return
     os.scandir(top).close()
     ignored = (*IGNORED, *_read_ignore_file(top))
     waiting = [top]
     while waiting:
         path = waiting.pop()
-        name = printable_name(path.relative_to(top).as_posix())
+        name = make_printable_name(path.relative_to(top).as_posix())
         try:
             mode = path.lstat().st_mode
             if stat.S_ISREG(mode):
@@ -108,7 +108,7 @@ def _file_type(path: Path) -> FileType | None:
     return "txt" if head.strip() and detect_kind(head) in ("text", "html") else None
 
 
-def printable_name(name: str) -> str:
+def make_printable_name(name: str) -> str:
     """Returns a file name as valid text: bytes that are no UTF-8 become `\\xff`."""
     try:
         name.encode()
@@ -117,14 +117,14 @@ def printable_name(name: str) -> str:
     return name
 
 
-def path_source(path: Path) -> str:
+def make_path_source(path: Path) -> str:
     """Returns the source id of an absolute path.
 
     A path that is no valid text gets a second leading slash, which no other path has; otherwise it could be confused
     with a file that is really called `\\xff`.
     """
     text = path.as_posix()
-    shown = printable_name(text)
+    shown = make_printable_name(text)
     return shown if shown == text else f"/{shown}"
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from agent.ingest.dry_run_report import FileResult
 from agent.ingest.pipeline import PipelineDAG, PipelineNode
-from agent.ingest.pipeline_check import find_route, parser_types
+from agent.ingest.pipeline_check import find_route, list_parser_types
 from agent.ingest.plugins import AUTO, ParserOptions, parse_options
 
 MAX_TIMEOUT_S = 1800.0
@@ -69,7 +69,7 @@ def _with_options(pipeline: PipelineDAG, node: PipelineNode, description: str, *
 
 def _with_parser(pipeline: PipelineDAG, node: PipelineNode, plugin: str) -> ParserFallback:
     """Uses another parser for the same types, which are listed now because it may read more."""
-    changed = node.model_copy(update={"plugin": plugin, "file_types": parser_types(pipeline, node)})
+    changed = node.model_copy(update={"plugin": plugin, "file_types": list_parser_types(pipeline, node)})
     return ParserFallback(
         f"Read the files of {node.id} by the parser {plugin}", pipeline.with_node(changed).model_dump_json()
     )

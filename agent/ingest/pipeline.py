@@ -67,7 +67,7 @@ class PipelineDAG(FrozenModel):
     edges: tuple[PipelineEdge, ...] = Field(max_length=500)
     template: str = Field(default="", max_length=100, description="name of the template it was made from, if any")
 
-    def nodes_of_kind(self, kind: NodeKind) -> list[PipelineNode]:
+    def list_nodes(self, kind: NodeKind) -> list[PipelineNode]:
         """Returns the nodes of a kind, in order."""
         return [node for node in self.nodes if node.kind == kind]
 
@@ -78,7 +78,7 @@ class PipelineDAG(FrozenModel):
                 return node
         raise KeyError(node_id)
 
-    def successors(self, node_id: str) -> list[PipelineNode]:
+    def list_successors(self, node_id: str) -> list[PipelineNode]:
         """Returns the nodes that follow a node."""
         following = {edge.to_node for edge in self.edges if edge.from_node == node_id}
         return [node for node in self.nodes if node.id in following]

@@ -12,10 +12,10 @@ from agent.core.value_faults import describe_faults
 from agent.ingest.pipeline import FILE_TYPES, STAGES, NodeKind, PipelineDAG, PipelineNode, Route, fingerprint
 from agent.ingest.plugins import (
     SourceOptions,
-    effective_options,
+    compute_effective_options,
     find_option_problems,
+    list_types_read_by,
     parse_options,
-    types_read_by,
 )
 from agent.search.models import FileType, SourceType
 
@@ -65,31 +65,31 @@ def find_problems(pipeline: PipelineDAG) -> list[str]:
     return list(dict.fromkeys([*found, *_check_types(pipeline), *_check_vectors(pipeline)]))
 
 
-def included_types(pipeline: PipelineDAG) -> tuple[FileType, ...]:
+def list_included_types(pipeline: PipelineDAG) -> tuple[FileType, ...]:
     """Returns the file types that a checked pipeline includes."""
-    return source_options(pipeline).included
+    return get_source_options(pipeline).included
 
 
-def source_options(pipeline: PipelineDAG) -> SourceOptions:
+def get_source_options(pipeline: PipelineDAG) -> SourceOptions:
     """Returns which files a checked pipeline includes and excludes."""
-    (source,) = pipeline.nodes_of_kind("source")
+    (source,) = pipeline.list_nodes("source")
     return parse_options(SourceOptions, source.options)
 
 
 def accepts_source(pipeline: PipelineDAG, source: SourceType) -> bool:
     """Returns whether a checked pipeline accepts this kind of source."""
-    return pipeline.nodes_of_kind("source")[0].plugin in ("any", source)
+    return pipeline.list_nodes("source")[0].plugin in ("any", source)
 
 
 def find_route(pipeline: PipelineDAG, file_type: FileType) -> Route | None:
     """Returns the route of a file type through a checked pipeline, or None if it does not include the type."""
-    if file_type not in included_types(pipeline):
+    if file_type not in list_included_types(pipeline):
         return None
-    for parser in pipeline.nodes_of_kind("parser"):
-        if file_type in parser_types(pipeline, parser):
-            (chunker,) = pipeline.successors(parser.id)
-            (embedder,) = pipeline.successors(chunker.id)
-            (index,) = pipeline.successors(embedder.id)
+    for parser in pipeline.list_nodes("parser"):
+        if file_type in list_parser_types(pipeline, parser):
+            (chunker,) = pipeline.list_successors(parser.id)
+            (embedder,) = pipeline.list_successors(chunker.id)
+            (index,) = pipeline.list_successors(embedder.id)
             return Route(parser, chunker, embedder, index)
     return None
 
@@ -100,7 +100,7 @@ def route_fingerprint(route: Route) -> str:
     Limits do not count, nor which other types the same parser reads.
     """
     return fingerprint(
-        *([node.plugin, effective_options(node.kind, node.plugin, node.options)] for node in route.nodes)
+        *([node.plugin, compute_effective_options(node.kind, node.plugin, node.options)] for node in route.nodes)
     )
 
 
@@ -112,7 +112,7 @@ def _check_names(pipeline: PipelineDAG) -> Iterator[str]:
 
 def _check_counts(pipeline: PipelineDAG) -> Iterator[str]:
     for kind in STAGES:
-        found = pipeline.nodes_of_kind(kind)
+        found = pipeline.list_nodes(kind)
         if not found:
             yield f"there is no {kind}"
         elif len(found) > 1 and kind not in ("parser", "chunker"):
@@ -162,15 +162,15 @@ def _check_types(pipeline: PipelineDAG) -> Iterator[str]:
     for node in pipeline.nodes:
         if node.file_types and node.kind != "parser":
             yield f"node {node.id}: only parsers are given file_types; a source has an option of that name"
-        if node.kind == "parser" and (reads := types_read_by(node.plugin)):
+        if node.kind == "parser" and (reads := list_types_read_by(node.plugin)):
             for file_type in node.file_types:
                 if file_type not in reads:
                     yield f"node {node.id}: the parser {node.plugin} does not read {file_type}, only {', '.join(reads)}"
-    sources = pipeline.nodes_of_kind("source")
+    sources = pipeline.list_nodes("source")
     if len(sources) != 1 or find_option_problems("source", sources[0].plugin, sources[0].options):
         return
     for file_type in parse_options(SourceOptions, sources[0].options).included:
-        parsers = [node for node in pipeline.nodes_of_kind("parser") if file_type in parser_types(pipeline, node)]
+        parsers = [node for node in pipeline.list_nodes("parser") if file_type in list_parser_types(pipeline, node)]
         if not parsers:
             yield f"no parser takes {file_type}: add one, or leave it out of the source's file_types"
         if len(parsers) > 1:
@@ -178,18 +178,18 @@ def _check_types(pipeline: PipelineDAG) -> Iterator[str]:
 
 
 def _check_vectors(pipeline: PipelineDAG) -> Iterator[str]:
-    for index in pipeline.nodes_of_kind("index"):
-        for embedder in pipeline.nodes_of_kind("embedder"):
+    for index in pipeline.list_nodes("index"):
+        for embedder in pipeline.list_nodes("embedder"):
             if index.plugin == "lexical" and embedder.plugin == "configured":
                 yield f"the index {index.id} takes no vectors, and the embedder {embedder.id} makes some: use none"
 
 
-def parser_types(pipeline: PipelineDAG, parser: PipelineNode) -> tuple[FileType, ...]:
+def list_parser_types(pipeline: PipelineDAG, parser: PipelineNode) -> tuple[FileType, ...]:
     """Returns the types a parser node is given: those it names, else those it reads that no other node names."""
     if parser.file_types:
         return parser.file_types
-    named = {file_type for node in pipeline.nodes_of_kind("parser") for file_type in node.file_types}
-    return tuple(one for one in FILE_TYPES if one in types_read_by(parser.plugin) and one not in named)
+    named = {file_type for node in pipeline.list_nodes("parser") for file_type in node.file_types}
+    return tuple(one for one in FILE_TYPES if one in list_types_read_by(parser.plugin) and one not in named)
 
 
 def _next_stage(kind: NodeKind) -> NodeKind | None:

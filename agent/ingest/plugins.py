@@ -198,7 +198,7 @@ def register_parser(reader: Reader) -> None:
     _PLUGINS[reader.name] = _describe_parser(reader)
 
 
-def plugins(kind: NodeKind | None = None) -> list[PluginInfo]:
+def list_plugins(kind: NodeKind | None = None) -> list[PluginInfo]:
     """Returns every plugin, or those of one kind."""
     return [
         PluginInfo(
@@ -214,9 +214,9 @@ def plugins(kind: NodeKind | None = None) -> list[PluginInfo]:
     ]
 
 
-def plugin(name: str) -> PluginInfo:
+def get_plugin(name: str) -> PluginInfo:
     """Returns one plugin. Raises `NotFoundError` that names the existing ones."""
-    for info in plugins():
+    for info in list_plugins():
         if info.name == name:
             return info
     raise NotFoundError(f"no plugin {name!r}; there are {', '.join(_PLUGINS)}", agent_id="pipeline")
@@ -234,7 +234,7 @@ def find_option_problems(kind: NodeKind, name: str, options: JsonObject) -> list
     return []
 
 
-def types_read_by(parser: str) -> tuple[FileType, ...]:
+def list_types_read_by(parser: str) -> tuple[FileType, ...]:
     """Returns the types a parser reads; empty for an unknown parser."""
     known = _PLUGINS.get(parser)
     return known.file_types if known is not None and known.kind == "parser" else ()
@@ -245,7 +245,7 @@ def parse_options(model: type[Options], given: JsonObject) -> Options:
     return model.model_validate(given)
 
 
-def effective_options(kind: NodeKind, name: str, given: JsonObject) -> JsonObject:
+def compute_effective_options(kind: NodeKind, name: str, given: JsonObject) -> JsonObject:
     """Returns the options of a checked node with defaults, without those that only limit a parser."""
     options = _PLUGINS[name].options.model_validate(given)
     return options.content_options if isinstance(options, ParserOptions) else options.model_dump(mode="json")

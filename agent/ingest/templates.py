@@ -15,7 +15,7 @@ from agent.ingest.pipeline_check import (
     parse_pipeline,
     route_fingerprint,
 )
-from agent.ingest.plugins import plugin
+from agent.ingest.plugins import get_plugin
 from agent.search.models import FileType
 
 DEFAULT_TEMPLATE = "documents"
@@ -74,7 +74,7 @@ def from_template(name: str = DEFAULT_TEMPLATE, parameters: JsonObject | None = 
     return check_pipeline(pipeline)
 
 
-def requested_pipeline(
+def build_requested_pipeline(
     name: str | None = None, parameters: JsonObject | None = None, pipeline: JsonObject | str | None = None
 ) -> PipelineDAG | None:
     """Returns the requested pipeline, by template or in full; None if none is requested.
@@ -91,7 +91,7 @@ def requested_pipeline(
 
 
 @cache
-def default_fingerprint(file_type: FileType) -> str:
+def compute_default_fingerprint(file_type: FileType) -> str:
     """Returns the fingerprint of documents that were read before pipelines were stored: that of the default
     pipeline."""
     route = find_route(_templates()[DEFAULT_TEMPLATE].pipeline, file_type)
@@ -105,7 +105,7 @@ def _node(
 
 
 def _parameter(name: str, node: PipelineNode, option: str, description: str) -> TemplateParameter:
-    schema = plugin(node.plugin).options["properties"]
+    schema = get_plugin(node.plugin).options["properties"]
     assert isinstance(schema, dict)
     shape = schema[option]
     assert isinstance(shape, dict)

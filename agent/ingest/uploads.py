@@ -99,7 +99,7 @@ class Uploads:
             self.objects.delete_all(f"{top}/{_owner_folder(owner)}")
 
     @staticmethod
-    def fetched_name(owner: str, job_id: str) -> str:
+    def get_fetched_name(owner: str, job_id: str) -> str:
         """Returns the first parts of the names of files that a job has fetched and not read yet."""
         return f"{FETCHED}/{_owner_folder(owner)}/{job_id}"
 

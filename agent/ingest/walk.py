@@ -14,7 +14,7 @@ from agent.core.errors import AgentError
 from agent.ingest.connectors.port import Connector, FetchedDocument, MissedDocument
 from agent.ingest.document_processor import DocumentProcessor
 from agent.ingest.ingest_report import IngestReport, Progress, SkippedDocument
-from agent.ingest.pipeline_check import source_options
+from agent.ingest.pipeline_check import get_source_options
 from agent.search.documents import Document
 from agent.search.models import ConnectorInput, ConnectorOutput, FileType
 
@@ -56,7 +56,7 @@ class SourceWalk:
             source: document.version if self._is_current(document) else "" for source, document in known.items()
         }
         walk = self.connector.fetch(self.request, self.workspace, versions)
-        async with closing_walk(walk):
+        async with close_walk(walk):
             async for found in walk:
                 await self.mark_started()
                 if isinstance(found, MissedDocument):
@@ -84,7 +84,7 @@ class SourceWalk:
 
     def _on_missed(self, missed: MissedDocument) -> None:
         """Handles a document that could not be fetched: it keeps its passages unless it is gone."""
-        if source_options(self.processor.pipeline).excludes(missed.name, None):
+        if get_source_options(self.processor.pipeline).excludes(missed.name, None):
             self.report.left_out += 1
             return
         if not missed.gone:
@@ -96,7 +96,7 @@ class SourceWalk:
 
     async def _compare(self, found: FetchedDocument, known: Document | None) -> ChangedDocument | None:
         """Returns the document if it must be read; reports it otherwise."""
-        if source_options(self.processor.pipeline).excludes(found.name, found.file_type):
+        if get_source_options(self.processor.pipeline).excludes(found.name, found.file_type):
             self.report.left_out += 1
             return None
         if found.file_type is None:
@@ -130,7 +130,7 @@ class SourceWalk:
 
 
 @asynccontextmanager
-async def closing_walk(walk: AsyncIterator[object]) -> AsyncIterator[None]:
+async def close_walk(walk: AsyncIterator[object]) -> AsyncIterator[None]:
     """Closes an async generator that is left early at once instead of at garbage collection."""
     try:
         yield

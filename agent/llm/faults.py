@@ -59,7 +59,7 @@ class ProviderError:
     """An HTTP status within the body: gateways and streams send errors with a 200."""
 
 
-def error_from_status(status: int, headers: Mapping[str, str], body: bytes, where: str) -> ModelError:
+def build_status_error(status: int, headers: Mapping[str, str], body: bytes, where: str) -> ModelError:
     """Returns the model error for an HTTP status of 400 or more."""
     error = read_error(body)
     message = f"{where} answered {status}: {error.message}" if error.message else f"{where} answered {status}"
@@ -81,14 +81,14 @@ def error_from_status(status: int, headers: Mapping[str, str], body: bytes, wher
     return kind(message, agent_id="models", status=status, param=error.param, code=error.code)
 
 
-def error_from_body(error: object, where: str) -> ModelError:
+def build_body_error(error: object, where: str) -> ModelError:
     """Returns the model error for an error body that came with status 200, in a reply or a stream.
 
     An error without a status counts as a provider that is down.
     """
     body = json.dumps({"error": error}).encode()
     status = read_error(body).status
-    return error_from_status(status if status is not None else 502, {}, body, where)
+    return build_status_error(status if status is not None else 502, {}, body, where)
 
 
 def hide_endpoint_details(error: ModelError, where: str | None) -> str:

@@ -18,7 +18,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from agent.core.errors import ModelDownError, ModelError, ModelOutputError, ModelRequestError, ModelTimeoutError
 from agent.core.models import JsonObject
 from agent.llm.cache_markers import mark_instructions
-from agent.llm.faults import describe_connection_error, error_from_status
+from agent.llm.faults import build_status_error, describe_connection_error
 from agent.llm.parameters import ParameterSupport
 from agent.llm.port import ModelChunk, ModelReply, ModelRequest
 from agent.llm.replies import read_chunks, read_reply
@@ -86,13 +86,13 @@ class HttpModelClient:
         """
         status, headers, body = await self._list()
         if status >= 300 and status not in (404, 405):
-            raise error_from_status(status, headers, body, self._where)
+            raise build_status_error(status, headers, body, self._where)
 
     async def list_models(self) -> list[str]:
         """Returns the ids of the endpoint's models, in its order. Raises `ModelError`."""
         status, headers, body = await self._list()
         if status >= 300:
-            raise error_from_status(status, headers, body, self._where)
+            raise build_status_error(status, headers, body, self._where)
         try:
             data = json.loads(body).get("data")
         except (ValueError, AttributeError) as error:
@@ -135,7 +135,7 @@ class HttpModelClient:
         except _FAULTS as error:
             raise self._translated(error, request.timeout_s) from error
         if response.status >= 300:
-            raise error_from_status(response.status, response.headers, answer, self._where)
+            raise build_status_error(response.status, response.headers, answer, self._where)
         return read_reply(answer, self._where)
 
     async def _open_stream(self, request: ModelRequest) -> tuple[aiohttp.ClientResponse, int]:
@@ -149,7 +149,7 @@ class HttpModelClient:
                 if response.status < 300:
                     return response, requests
                 async with response:
-                    error = error_from_status(response.status, response.headers, await _bounded(response), self._where)
+                    error = build_status_error(response.status, response.headers, await _bounded(response), self._where)
             error.requests = requests
             if not self._support.learn(request, body, error):
                 raise error

@@ -12,7 +12,7 @@ _TEXTS = ("reasoning_content", "reasoning")
 _DETAIL_TEXTS = ("text", "summary")
 
 
-def reasoning_texts(fields: JsonObject) -> Iterator[str]:
+def iter_reasoning_texts(fields: JsonObject) -> Iterator[str]:
     """Yields every text of a model's reasoning."""
     yield from (text for key in _TEXTS if isinstance(text := fields.get(key), str))
     for detail in _details(fields):

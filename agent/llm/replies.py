@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from agent.core.errors import ModelOutputError
 from agent.core.models import PROVIDER_FIELDS, JsonObject, Usage
-from agent.llm.faults import error_from_body
+from agent.llm.faults import build_body_error
 from agent.llm.port import ModelChunk, ModelReply, ModelToolCall
 
 
@@ -24,7 +24,7 @@ def read_reply(body: bytes, where: str) -> ModelReply:
     except (ValueError, RecursionError) as error:
         raise ModelOutputError(f"{where} answered 200 without JSON: {body[:100]!r}", agent_id="models") from error
     if isinstance(data, dict) and data.get("error") and not data.get("choices"):
-        raise error_from_body(data["error"], where)
+        raise build_body_error(data["error"], where)
     return read_completion(data, where)
 
 
@@ -65,7 +65,7 @@ def read_chunks(events: Iterable[Mapping[str, Any]], where: str) -> Iterator[Mod
             yield ModelChunk(text="".join(texts))
             texts.clear()
         if "error" in event:
-            raise error_from_body(event["error"], where)
+            raise build_body_error(event["error"], where)
         yield read_chunk(event)
     if texts:
         yield ModelChunk(text="".join(texts))

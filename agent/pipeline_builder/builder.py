@@ -17,7 +17,7 @@ from agent.ingest.pipeline import PipelineDAG
 from agent.ingest.pipeline_check import parse_pipeline
 from agent.pipeline_builder.conversation_store import BuilderConversationStore
 from agent.pipeline_builder.errors import BlockingUncertaintyError, ConversationNotActiveError, PipelineMissingError
-from agent.pipeline_builder.messages import MessageLog, chat_history
+from agent.pipeline_builder.messages import MessageLog, list_chat_history
 from agent.pipeline_builder.records import Conversation, ConversationUncertainty
 from agent.pipeline_builder.source_store import PREFIX, NamedSource, SourceStore
 from agent.pipeline_builder.subagent_findings import SubAgentFindings, has_report, is_validated
@@ -64,7 +64,7 @@ class PipelineBuilder:
             raise NotFoundError(f"there is no conversation {conversation_id[:100]!r}", agent_id="builder")
         return found
 
-    async def conversation_for_call(self, context: ToolContext) -> Conversation:
+    async def find_conversation_for_call(self, context: ToolContext) -> Conversation:
         """Returns the conversation that a tool call belongs to. The first call of a chat, or of a run without one,
         creates it."""
         name = context.conversation_id or context.run_id
@@ -95,7 +95,7 @@ class PipelineBuilder:
                 return source.request
         return await self._find_by_name(source_id, caller)
 
-    async def briefing(self, conversation: Conversation) -> tuple[str, bool]:
+    async def build_briefing(self, conversation: Conversation) -> tuple[str, bool]:
         """Returns the briefing for a new turn, and whether the earlier messages have expired."""
         expired = conversation.turns > 0 and not await self._has_earlier_messages(conversation)
         source, uncertainties = await self.get_source(conversation), await self.store.list_uncertainties(conversation)
@@ -121,7 +121,7 @@ class PipelineBuilder:
         await self._findings.name_source(conversation, words)
         return await self.get(conversation.id, conversation.owner)
 
-    def result_keeper(self, agent_id: str) -> KeepResult:
+    def make_result_keeper(self, agent_id: str) -> KeepResult:
         """Returns the callback that stores this sub-agent's results, see `KeepResult`. It does nothing outside
         conversations."""
 
@@ -290,7 +290,7 @@ class PipelineBuilder:
 
     async def _has_earlier_messages(self, conversation: Conversation) -> bool:
         """Returns whether messages other than the current one are still stored."""
-        return len(chat_history(await self.messages.read(conversation.id))) > 1
+        return len(list_chat_history(await self.messages.read(conversation.id))) > 1
 
     def _current_pipeline(self, conversation: Conversation) -> PipelineDAG:
         if conversation.pipeline is None:

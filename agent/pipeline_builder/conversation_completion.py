@@ -11,7 +11,7 @@ from agent.core.errors import NotFoundError, StoreError
 from agent.core.run_state import fold
 from agent.pipeline_builder.builder import PipelineBuilder
 from agent.pipeline_builder.records import Conversation
-from agent.pipeline_builder.run_messages import messages_from_events
+from agent.pipeline_builder.run_messages import build_run_messages
 from agent.pipeline_builder.summary import append_request
 from agent.runs.run_end import RunEndWatcher
 from agent.runs.service import AgentService
@@ -104,8 +104,8 @@ class ConversationCompletion:
             return
         try:
             messages = self._builder.messages
-            found = messages_from_events(events, state, messages.new_message)
-            asking = messages.new_message("user", state.request.prompt)
+            found = build_run_messages(events, state, messages.make_message)
+            asking = messages.make_message("user", state.request.prompt)
             known = await messages.read(conversation.id)
             if not known or (known[-1].role, known[-1].content) != ("user", asking.content):
                 found.insert(0, asking)  # it is not here, but in the memory of the process that was asked

@@ -17,8 +17,8 @@ from agent.pipeline_builder.records import (
     ConversationStatus,
     ConversationUncertainty,
     Origin,
-    conversation_from_row,
-    uncertainty_from_row,
+    read_conversation_row,
+    read_uncertainty_row,
 )
 from agent.storage.sql import SqlClient
 
@@ -70,7 +70,7 @@ class BuilderConversationStore:
         wanted = to_storable_text(conversation_id)
         query = f"SELECT {_SELECTED} FROM agent_conversations WHERE owner = ? AND (id = ? OR chat_id = ?)"  # noqa: S608
         rows = await self._statements.read(query, owner, wanted, wanted)
-        return conversation_from_row(rows[0]) if rows else None
+        return read_conversation_row(rows[0]) if rows else None
 
     async def list_newest(
         self,
@@ -89,9 +89,9 @@ class BuilderConversationStore:
         )
         created, last = (before.created, before.id) if before is not None else (float("1e18"), "")
         rows = await self._statements.read(query, owner, status or "", status or "", created, created, last, limit)
-        return [conversation_from_row(row) for row in rows]
+        return [read_conversation_row(row) for row in rows]
 
-    async def total_usage(self, owner: str) -> Usage:
+    async def sum_usage(self, owner: str) -> Usage:
         """Returns what all conversations of an owner used."""
         ((calls, prompt, completion, cost),) = await self._statements.read(
             "SELECT COALESCE(SUM(model_calls), 0), COALESCE(SUM(prompt_tokens), 0), "
@@ -134,7 +134,7 @@ class BuilderConversationStore:
     async def list_unfinished(self) -> list[Conversation]:
         """Returns every owner's conversations with a run. Checked after a restart."""
         query = f"SELECT {_SELECTED} FROM agent_conversations WHERE run_id IS NOT NULL ORDER BY claimed"  # noqa: S608
-        return [conversation_from_row(row) for row in await self._statements.read(query)]
+        return [read_conversation_row(row) for row in await self._statements.read(query)]
 
     async def list_half_applied(self) -> list[Conversation]:
         """Returns every owner's applied conversations without a recorded job."""
@@ -142,7 +142,7 @@ class BuilderConversationStore:
             f"SELECT {_SELECTED} FROM agent_conversations WHERE status = 'applied' AND archived IS NULL "  # noqa: S608
             "AND job_id IS NULL"
         )
-        return [conversation_from_row(row) for row in await self._statements.read(query)]
+        return [read_conversation_row(row) for row in await self._statements.read(query)]
 
     async def set_source(self, conversation: Conversation, source_id: str) -> None:
         """Sets the source if there is none, and drops findings about a source that was removed."""
@@ -231,7 +231,7 @@ class BuilderConversationStore:
             f"SELECT {UNCERTAINTY_COLUMNS} FROM conversation_uncertainties WHERE conversation_id = ? "  # noqa: S608
             "ORDER BY created, id"
         )
-        return [uncertainty_from_row(row) for row in await self._statements.read(query, conversation.id)]
+        return [read_uncertainty_row(row) for row in await self._statements.read(query, conversation.id)]
 
     async def list_blocking(self, conversation: Conversation) -> list[ConversationUncertainty]:
         """Returns the uncertainties that keep its pipeline from being applied."""
@@ -239,7 +239,7 @@ class BuilderConversationStore:
             f"SELECT {UNCERTAINTY_COLUMNS} FROM conversation_uncertainties "  # noqa: S608
             f"WHERE conversation_id = ? AND {_BLOCKING} ORDER BY created, id"
         )
-        return [uncertainty_from_row(row) for row in await self._statements.read(query, conversation.id)]
+        return [read_uncertainty_row(row) for row in await self._statements.read(query, conversation.id)]
 
     async def record_uncertainties(
         self, conversation: Conversation, origin: Origin, found: Iterable[Uncertainty], *, settled_by: str | None

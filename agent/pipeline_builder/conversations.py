@@ -19,11 +19,11 @@ from agent.core.run_state import RunState, fold
 from agent.pipeline_builder.builder import PipelineBuilder
 from agent.pipeline_builder.conversation_completion import ConversationCompletion
 from agent.pipeline_builder.errors import LLMNotConfiguredError
-from agent.pipeline_builder.messages import WINDOW_SECONDS, ConversationMessage, chat_history
+from agent.pipeline_builder.messages import WINDOW_SECONDS, ConversationMessage, list_chat_history
 from agent.pipeline_builder.records import Conversation
 from agent.policy.approval import format_approval_question, parse_decision
 from agent.runs.approval_replies import DECISIONS
-from agent.runs.service import AcceptedRun, AgentService, new_run_id
+from agent.runs.service import AcceptedRun, AgentService, make_run_id
 
 MESSAGE_CHARS = 20_000
 HISTORY_MESSAGES = 40
@@ -103,11 +103,11 @@ class BuilderConversations:
         """Returns a conversation including the results of its last run. Raises `NotFoundError`."""
         return await self._completion.get_completed(conversation_id, owner)
 
-    async def messages(self, conversation: Conversation) -> list[ConversationMessage]:
+    async def list_messages(self, conversation: Conversation) -> list[ConversationMessage]:
         """Returns the messages that have not expired."""
         return await self.builder.messages.read(conversation.id)
 
-    async def pending_question(self, conversation: Conversation) -> str:
+    async def get_pending_question(self, conversation: Conversation) -> str:
         """Returns the question that its run asks a person; empty if it waits for nobody."""
         run_id = conversation.run_id
         row = await self._completion.get_run_row(conversation, run_id) if run_id is not None else None
@@ -229,14 +229,14 @@ class BuilderConversations:
             prompt=text,
             room=self._settings.room,
             conversation_id=conversation.id,
-            messages=chat_history(earlier)[-HISTORY_MESSAGES:],
+            messages=list_chat_history(earlier)[-HISTORY_MESSAGES:],
             metadata={"builder_conversation": conversation.id},
         )
 
     async def _count_message(self, owner: str) -> None:
         """Counts a message of this user. Raises `RateLimitError` above the limit."""
         if await self.builder.messages.count_message(owner) > self._settings.messages_per_minute:
-            left = await self.builder.messages.seconds_until_reset(owner)
+            left = await self.builder.messages.get_seconds_until_reset(owner)
             raise RateLimitError(
                 f"more than {self._settings.messages_per_minute} messages in {WINDOW_SECONDS:.0f} s; try again in "
                 f"{ceil(left)} s",
@@ -254,12 +254,12 @@ class BuilderConversations:
     ) -> AcceptedRun:
         """Starts the run that answers this message."""
         request = self._service.redact_request(request)
-        run_id = run_id or new_run_id()
+        run_id = run_id or make_run_id()
         if not await self.builder.store.claim(conversation, run_id):
             raise self._busy_error(conversation)
         messages = self.builder.messages
         try:
-            await messages.add(conversation.id, messages.new_message("user", request.prompt))
+            await messages.add(conversation.id, messages.make_message("user", request.prompt))
         except StoreError:
             await self.builder.store.release_claim(conversation, run_id)
             raise

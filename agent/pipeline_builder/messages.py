@@ -41,7 +41,7 @@ class MessageLog:
         self._ttl_s = ttl_s
         self._clock = clock
 
-    def new_message(self, role: MessageRole, content: str, metadata: JsonObject | None = None) -> ConversationMessage:
+    def make_message(self, role: MessageRole, content: str, metadata: JsonObject | None = None) -> ConversationMessage:
         """Returns a message with the current time."""
         return ConversationMessage(
             role=role,
@@ -89,12 +89,12 @@ class MessageLog:
         """Counts a message of this user; returns how many were sent in the current window."""
         return await self._ephemeral.increment(_rate_key(owner), WINDOW_SECONDS)
 
-    async def seconds_until_reset(self, owner: str) -> float:
+    async def get_seconds_until_reset(self, owner: str) -> float:
         """Returns the seconds until this user's count starts again."""
         return await self._ephemeral.get_ttl(_rate_key(owner))
 
 
-def chat_history(messages: Sequence[ConversationMessage]) -> tuple[ChatMessage, ...]:
+def list_chat_history(messages: Sequence[ConversationMessage]) -> tuple[ChatMessage, ...]:
     """Returns what user and assistant said, in the form that models read."""
     return tuple(
         ChatMessage(role="user" if one.role == "user" else "assistant", content=one.content)

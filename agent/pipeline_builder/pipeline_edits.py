@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from agent.core.models import JsonObject
 from agent.ingest.pipeline import FILE_TYPES, PipelineDAG, PipelineNode
-from agent.ingest.pipeline_check import PipelineInvalidError, included_types, parser_types, source_options
+from agent.ingest.pipeline_check import PipelineInvalidError, get_source_options, list_included_types, list_parser_types
 from agent.ingest.plugins import (
     ParserOptions,
-    effective_options,
+    compute_effective_options,
     find_option_problems,
     parse_options,
 )
@@ -25,7 +25,7 @@ def find_template(pipeline: PipelineDAG) -> PipelineTemplate | None:
     return next((one for one in list_templates() if one.name == pipeline.template), None)
 
 
-def changed_parameters(pipeline: PipelineDAG) -> JsonObject:
+def list_changed_parameters(pipeline: PipelineDAG) -> JsonObject:
     """Returns the parameters of a pipeline that differ from its template's defaults."""
     found: JsonObject = {}
     chosen = find_template(pipeline)
@@ -41,11 +41,11 @@ def switch_template(pipeline: PipelineDAG, name: str) -> PipelineDAG:
     """Returns the pipeline of another template. Parameters the new template also has, excluded files and forced OCR are
     kept."""
     known = {parameter.name for one in list_templates() if one.name == name for parameter in one.parameters}
-    made = from_template(name, {key: value for key, value in changed_parameters(pipeline).items() if key in known})
-    out = [one for one in source_options(pipeline).left_out if one in included_types(made)]
+    made = from_template(name, {key: value for key, value in list_changed_parameters(pipeline).items() if key in known})
+    out = [one for one in get_source_options(pipeline).left_out if one in list_included_types(made)]
     if out:
         made = exclude(made, out)
-    return force_ocr(made) if has_forced_ocr(pipeline) and "pdf" in included_types(made) else made
+    return force_ocr(made) if has_forced_ocr(pipeline) and "pdf" in list_included_types(made) else made
 
 
 def set_parameter(pipeline: PipelineDAG, name: str, value: int) -> PipelineDAG:
@@ -56,7 +56,7 @@ def set_parameter(pipeline: PipelineDAG, name: str, value: int) -> PipelineDAG:
     if parameter is not None and parameter.node in nodes and nodes[parameter.node].kind != "chunker":
         return pipeline.with_options(parameter.node, **{parameter.option: value})
     option = parameter.option if parameter is not None else {"chunk_size": "size"}.get(name, name)
-    chunkers = pipeline.nodes_of_kind("chunker")
+    chunkers = pipeline.list_nodes("chunker")
     matching = [one for one in chunkers if option in _options(one)]
     if not matching:
         has = ", ".join(dict.fromkeys(key for one in chunkers for key in _options(one)))
@@ -73,7 +73,7 @@ def use_chunker(pipeline: PipelineDAG, plugin: str) -> PipelineDAG:
     problems = find_option_problems("chunker", plugin, {})
     if problems:
         raise PipelineInvalidError(problems)
-    for node in pipeline.nodes_of_kind("chunker"):
+    for node in pipeline.list_nodes("chunker"):
         if node.plugin != plugin:
             size = _options(node).get("size")
             fresh = node.model_copy(update={"plugin": plugin, "options": {}})
@@ -85,14 +85,14 @@ def use_chunker(pipeline: PipelineDAG, plugin: str) -> PipelineDAG:
 
 def exclude(pipeline: PipelineDAG, names: Sequence[str]) -> PipelineDAG:
     """Returns the pipeline that also excludes these files: by type (`docx`), extension (`.png`) or pattern."""
-    options = source_options(pipeline)
+    options = get_source_options(pipeline)
     return _with_excluded(pipeline, [*options.left_out, *options.exclude, *names])
 
 
 def include(pipeline: PipelineDAG, names: Sequence[str]) -> PipelineDAG:
     """Returns the pipeline that includes files of these types, and no longer excludes these extensions and patterns."""
-    (source,) = pipeline.nodes_of_kind("source")
-    options = source_options(pipeline)
+    (source,) = pipeline.list_nodes("source")
+    options = get_source_options(pipeline)
     excluded = [*options.left_out, *options.exclude]
     missing = [one for one in FILE_TYPES if one in names and one not in options.file_types]
     unknown = [one for one in names if one not in excluded and one not in FILE_TYPES]
@@ -134,14 +134,14 @@ def describe_deviations(pipeline: PipelineDAG) -> Iterator[str]:
     """Yields, in words, how a pipeline differs from its template apart from numeric parameters."""
     chosen = find_template(pipeline)
     original = chosen.pipeline if chosen is not None else None
-    options = source_options(pipeline)
+    options = get_source_options(pipeline)
     if options.left_out:
         few = len(options.included) < len(options.left_out)
         yield f"only {', '.join(options.included)} files" if few else f"without {', '.join(options.left_out)} files"
     if options.exclude:
         yield f"without {', '.join(options.exclude)}"
-    chunkers = [node.plugin for node in pipeline.nodes_of_kind("chunker")]
-    if original is not None and chunkers != [node.plugin for node in original.nodes_of_kind("chunker")]:
+    chunkers = [node.plugin for node in pipeline.list_nodes("chunker")]
+    if original is not None and chunkers != [node.plugin for node in original.list_nodes("chunker")]:
         yield f"split by the chunker {', '.join(chunkers)}"
     if has_forced_ocr(pipeline) and not (original is not None and has_forced_ocr(original)):
         yield "every PDF page by OCR"
@@ -152,7 +152,7 @@ def describe_deviations(pipeline: PipelineDAG) -> Iterator[str]:
 
 def _with_excluded(pipeline: PipelineDAG, names: Sequence[str]) -> PipelineDAG:
     """Returns the pipeline that excludes exactly these types, extensions and patterns."""
-    (source,) = pipeline.nodes_of_kind("source")
+    (source,) = pipeline.list_nodes("source")
     types = [one for one in FILE_TYPES if one in names]
     patterns = list(dict.fromkeys(one for one in names if one not in FILE_TYPES))
     kept = {key: value for key, value in source.options.items() if key not in ("left_out", "exclude")}
@@ -166,12 +166,12 @@ def _languages(pipeline: PipelineDAG) -> set[str]:
 
 def _pdf_parsers(pipeline: PipelineDAG) -> list[PipelineNode]:
     """Returns the parser nodes that read PDFs."""
-    return [node for node in pipeline.nodes_of_kind("parser") if "pdf" in parser_types(pipeline, node)]
+    return [node for node in pipeline.list_nodes("parser") if "pdf" in list_parser_types(pipeline, node)]
 
 
 def _parsers_with(pipeline: PipelineDAG, **options: object) -> PipelineDAG:
     """Returns the pipeline with these options on its PDF parsers. Raises `PipelineInvalidError` if it reads no PDFs."""
-    if "pdf" not in included_types(pipeline):
+    if "pdf" not in list_included_types(pipeline):
         raise PipelineInvalidError(["OCR is for PDFs, and this pipeline includes none"])
     for node in _pdf_parsers(pipeline):
         pipeline = pipeline.with_options(node.id, **options)
@@ -196,4 +196,4 @@ def _dependent_options(node: PipelineNode, option: str, value: int) -> JsonObjec
 
 def _options(node: PipelineNode) -> JsonObject:
     """Returns the options of a checked chunker including defaults."""
-    return effective_options(node.kind, node.plugin, node.options)
+    return compute_effective_options(node.kind, node.plugin, node.options)

@@ -9,12 +9,12 @@ from agent.core.models import JsonObject
 from agent.ingest.dry_run_report import FailureCategory
 from agent.ingest.local_files import TYPES
 from agent.ingest.pipeline import NodeKind, PipelineDAG
-from agent.ingest.pipeline_check import check_pipeline, included_types
-from agent.ingest.plugins import plugins
+from agent.ingest.pipeline_check import check_pipeline, list_included_types
+from agent.ingest.plugins import list_plugins
 from agent.ingest.templates import DEFAULT_TEMPLATE, from_template, list_templates
 from agent.pipeline_builder.pipeline_edits import describe_deviations, include
 from agent.pipeline_builder.records import ConversationUncertainty, number_open
-from agent.pipeline_builder.summary import pipeline_label
+from agent.pipeline_builder.summary import format_pipeline_label
 
 _SHEETS = frozenset((".xlsx", ".csv"))
 _MAIL = frozenset((".eml", ".txt"))
@@ -53,7 +53,7 @@ def propose_pipeline(analysis: JsonObject, source_type: str) -> tuple[PipelineDA
     name, why = choose_template(analysis, source_type)
     pipeline = from_template(name)
     found = {TYPES[extension] for extension in _extension_counts(analysis) if extension in TYPES}
-    return check_pipeline(include(pipeline, sorted(found - set(included_types(pipeline))))), why
+    return check_pipeline(include(pipeline, sorted(found - set(list_included_types(pipeline))))), why
 
 
 def is_number(schema: JsonObject) -> bool:
@@ -79,7 +79,7 @@ def describe_proposal(
     uncertainties: Sequence[ConversationUncertainty],
 ) -> str:
     """Describes a proposal: findings, pipeline, validation, uncertainties and next steps."""
-    name, numbers = pipeline_label(pipeline.model_dump(mode="json")), ", ".join(list_parameters(pipeline))
+    name, numbers = format_pipeline_label(pipeline.model_dump(mode="json")), ", ".join(list_parameters(pipeline))
     details = "".join((f" with {numbers}" if numbers else "", *(f", {one}" for one in describe_deviations(pipeline))))
     reason = f", because {why}" if why else ""
     lines = [f"**Found**: {analysis.get('summary')}", "", f"**Proposed**: {name}{details}{reason}."]
@@ -120,7 +120,7 @@ def describe_templates() -> str:
 def describe_plugins(kind: NodeKind | None = None) -> str:
     """Lists the plugins, or those of one kind."""
     return "\n".join(
-        f"- {one.name} ({one.kind}): {one.description}. Good for: {one.good_for}." for one in plugins(kind)
+        f"- {one.name} ({one.kind}): {one.description}. Good for: {one.good_for}." for one in list_plugins(kind)
     )
 
 

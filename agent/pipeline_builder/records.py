@@ -94,7 +94,7 @@ def number_open(uncertainties: Sequence[ConversationUncertainty]) -> list[Number
     return list(shown.values())
 
 
-def conversation_from_row(row: Row) -> Conversation:
+def read_conversation_row(row: Row) -> Conversation:
     """Reads a row of `CONVERSATION_COLUMNS`."""
     (
         conversation_id, owner, chat_id, source_id, collection, status, pipeline, analysis, validation, applied,
@@ -128,7 +128,7 @@ def conversation_from_row(row: Row) -> Conversation:
     )
 
 
-def uncertainty_from_row(row: Row) -> ConversationUncertainty:
+def read_uncertainty_row(row: Row) -> ConversationUncertainty:
     """Reads a row of `UNCERTAINTY_COLUMNS`."""
     (
         uncertainty_id, conversation_id, origin, severity, message, context, resolved, how, resolver, note, at, created,

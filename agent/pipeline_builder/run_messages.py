@@ -15,19 +15,17 @@ SHOWN_CHARS = 1_000
 MessageFactory = Callable[[MessageRole, str, JsonObject | None], ConversationMessage]
 
 
-def messages_from_events(
-    events: Sequence[ev.Event], state: RunState, make: MessageFactory
-) -> list[ConversationMessage]:
+def build_run_messages(events: Sequence[ev.Event], state: RunState, make: MessageFactory) -> list[ConversationMessage]:
     """Returns the messages for tools, sub-agents, decisions and the answer, in order.
 
     The user's message is stored already.
     """
     found = [make(role, text, metadata) for role, text, metadata in _steps(events)]
-    found.append(make("assistant", answer_of(state), {"run_id": state.run_id, "status": state.status}))
+    found.append(make("assistant", find_answer(state), {"run_id": state.run_id, "status": state.status}))
     return found
 
 
-def answer_of(state: RunState) -> str:
+def find_answer(state: RunState) -> str:
     """Returns the answer, the reason why there is none, or the question the run asks a person."""
     if state.answer is not None:
         return state.answer.text

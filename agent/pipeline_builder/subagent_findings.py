@@ -11,10 +11,10 @@ from pydantic import ValidationError
 from agent.core.errors import AgentError
 from agent.core.models import JsonObject
 from agent.core.subagent_result import SubAgentResult, Uncertainty
-from agent.ingest.connectors.content_types import suffix
+from agent.ingest.connectors.content_types import get_suffix
 from agent.ingest.local_files import TYPES
 from agent.ingest.pipeline import PipelineDAG, fingerprint
-from agent.ingest.pipeline_check import PipelineInvalidError, parse_pipeline, source_options
+from agent.ingest.pipeline_check import PipelineInvalidError, get_source_options, parse_pipeline
 from agent.ingest.plugins import SourceOptions
 from agent.pipeline_builder.conversation_store import BuilderConversationStore
 from agent.pipeline_builder.pipeline_edits import has_forced_ocr
@@ -87,11 +87,11 @@ class SubAgentFindings:
     async def restore_validation(self, conversation: Conversation, pipeline: PipelineDAG) -> None:
         """Restores the uncertainties of the stored validation when its pipeline is proposed again."""
         if is_validated(conversation, pipeline) and conversation.validation is not None:
-            await self._record(conversation, VALIDATOR, uncertainties_in(conversation.validation))
+            await self._record(conversation, VALIDATOR, find_uncertainties_in(conversation.validation))
 
     async def resolve_handled(self, conversation: Conversation, pipeline: PipelineDAG) -> None:
         """Resolves what the analysis reported and this pipeline handles: files it excludes, scans it reads by OCR."""
-        options, reads_scans = source_options(pipeline), has_forced_ocr(pipeline)
+        options, reads_scans = get_source_options(pipeline), has_forced_ocr(pipeline)
         for one in await self._store.list_uncertainties(conversation):
             if one.origin != ANALYZER or one.resolved:
                 continue
@@ -151,16 +151,16 @@ class SubAgentFindings:
         if result.data:
             said: JsonObject = {"uncertainties": [one.model_dump(mode="json") for one in _uncertainties_of(result)]}
             of: JsonObject = {
-                "pipeline": pipeline_digest(pipeline),
+                "pipeline": compute_pipeline_digest(pipeline),
                 "source_id": source_id,
                 "sample_count": _sample_count(task),
             }
             report: JsonObject = {**result.data, **said, "success": result.success, "of": of}
             await self._store.set_validation(conversation, report)
         # A report on another pipeline resolves nothing of the proposed one.
-        if conversation.pipeline is None or pipeline_digest(parse_pipeline(conversation.pipeline)) == pipeline_digest(
-            pipeline
-        ):
+        if conversation.pipeline is None or compute_pipeline_digest(
+            parse_pipeline(conversation.pipeline)
+        ) == compute_pipeline_digest(pipeline):
             await self._record_result(conversation, VALIDATOR, result, settles=_is_full_sample(task, result))
 
     async def _record_result(
@@ -186,10 +186,10 @@ def _is_about_excluded(context: JsonObject, options: SourceOptions) -> bool:
         names = [str(one) for one in examples]
     else:
         return False
-    return all(options.excludes(name, TYPES.get(suffix(name))) for name in names)
+    return all(options.excludes(name, TYPES.get(get_suffix(name))) for name in names)
 
 
-def pipeline_digest(pipeline: PipelineDAG) -> str:
+def compute_pipeline_digest(pipeline: PipelineDAG) -> str:
     """Returns a digest that identifies a pipeline, whatever its template is called."""
     return fingerprint(pipeline.model_dump(mode="json", exclude={"template"}))
 
@@ -204,10 +204,10 @@ def has_report(conversation: Conversation, pipeline: PipelineDAG) -> bool:
     of = (conversation.validation or {}).get("of")
     if not isinstance(of, dict):
         return False
-    return of.get("pipeline") == pipeline_digest(pipeline) and of.get("source_id") == conversation.source_id
+    return of.get("pipeline") == compute_pipeline_digest(pipeline) and of.get("source_id") == conversation.source_id
 
 
-def uncertainties_in(report: JsonObject) -> list[Uncertainty]:
+def find_uncertainties_in(report: JsonObject) -> list[Uncertainty]:
     """Returns the uncertainties of a report; skips those that cannot be parsed."""
     found, listed = [], report.get("uncertainties")
     for one in listed if isinstance(listed, list) else []:
@@ -226,7 +226,7 @@ def _uncertainties_of(result: SubAgentResult) -> list[Uncertainty]:
     ended = result.uncertainties or (
         Uncertainty(severity="notable", message=f"it did not come to its end: {result.summary}"),
     )
-    return list({(one.severity, one.message): one for one in (*uncertainties_in(result.data), *ended)}.values())
+    return list({(one.severity, one.message): one for one in (*find_uncertainties_in(result.data), *ended)}.values())
 
 
 def _sample_count(task: JsonObject) -> int:

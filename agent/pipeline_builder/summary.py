@@ -65,7 +65,7 @@ def build_briefing(
     return "\n".join(lines)[:BRIEFING_CHARS]
 
 
-def pipeline_label(pipeline: JsonObject) -> str:
+def format_pipeline_label(pipeline: JsonObject) -> str:
     """Returns a display name for a pipeline: its template, or its plugins."""
     template = pipeline.get("template")
     if isinstance(template, str) and template:
@@ -106,7 +106,8 @@ def _known(
     if conversation.pipeline is None:
         yield "No pipeline was proposed yet."
     else:
-        yield f"Proposed pipeline: {', '.join((pipeline_label(conversation.pipeline), *_deviations(conversation)))}."
+        label = format_pipeline_label(conversation.pipeline)
+        yield f"Proposed pipeline: {', '.join((label, *_deviations(conversation)))}."
     if conversation.validation is not None:
         yield f"Validation{_unfinished_suffix(conversation.validation)}: {conversation.validation.get('summary')}"
     elif conversation.pipeline is not None:

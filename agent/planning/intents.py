@@ -21,7 +21,7 @@ from agent.planning.request import PlanningRequest
 from agent.prompts import render
 from agent.prompts.blocks import block
 from agent.run_context.outputs import cut_text
-from agent.subagents.studio import StudioAgent, studio_agents
+from agent.subagents.studio import StudioAgent, make_studio_agents
 from agent.tools import build_flat_schema
 from agent.tools.catalogue import Catalogue, format_tool
 
@@ -130,7 +130,7 @@ class Dispatch:
 
 def build_router_messages(request: PlanningRequest) -> tuple[JsonObject, ...]:
     """Returns the messages of the router's call: trusted text first, everything else in data blocks."""
-    kinds = studio_agents(request.catalogue.names())
+    kinds = make_studio_agents(request.catalogue.list_names())
     operator = "\n\n".join(part for part in (request.room.system_prompt, request.instructions) if part)
     system = render(
         "router",
@@ -171,7 +171,7 @@ def read_dispatch(reply: ModelReply, request: PlanningRequest) -> Dispatch:
         if not request.may_ask or not intents:
             raise PlanInvalidError([reason if intents else NOTHING_TO_DO])
         return Dispatch(intents, question=_ask_for_category(intents, request.catalogue), reason=reason)
-    agents = {kind.CATEGORY: kind for kind in studio_agents(request.catalogue.names())}
+    agents = {kind.CATEGORY: kind for kind in make_studio_agents(request.catalogue.list_names())}
     if missing := [one.category for one in intents if one.category not in agents]:
         raise PlanInvalidError([f"no sub-agent of this room handles {missing[0]}"])
     try:
@@ -183,7 +183,7 @@ def read_dispatch(reply: ModelReply, request: PlanningRequest) -> Dispatch:
 
 def describe_doors(tools: Sequence[str]) -> str:
     """Returns where people do without a model what the sub-agents of a room with these tools do."""
-    return "\n".join(f"- {kind.HANDLES.partition(':')[0]}: {kind.DOORS}" for kind in studio_agents(tools))
+    return "\n".join(f"- {kind.HANDLES.partition(':')[0]}: {kind.DOORS}" for kind in make_studio_agents(tools))
 
 
 def _read_reply(text: str, finish_reason: str) -> RouterReply:
@@ -201,13 +201,13 @@ def _read_reply(text: str, finish_reason: str) -> RouterReply:
 
 
 def _describe_category(kind: type[StudioAgent], catalogue: Catalogue) -> str:
-    specs = [spec for name in kind.BORROWS if (spec := catalogue.tool(name)) is not None]
+    specs = [spec for name in kind.BORROWS if (spec := catalogue.get_tool(name)) is not None]
     return "\n".join([f"{kind.CATEGORY}: {kind.HANDLES}", *map(format_tool, specs)])
 
 
 def _ask_for_category(intents: Sequence[UserIntent], catalogue: Catalogue) -> str:
     """Returns the question of a router that is not sure: its guess, and what else there is."""
-    kinds = studio_agents(catalogue.names())
+    kinds = make_studio_agents(catalogue.list_names())
     guessed = dict.fromkeys(one.category for one in intents)
     likely = [kind for kind in kinds if kind.CATEGORY in guessed]
     others = [kind for kind in kinds if kind.CATEGORY not in guessed]
@@ -228,7 +228,7 @@ def _build_tasks(
         )
         for one in read.intents
     )
-    named = [step.action for step in steps if request.catalogue.tool(step.action) is not None]
+    named = [step.action for step in steps if request.catalogue.get_tool(step.action) is not None]
     spawned = [f"spawn_{step.target}" for step in steps]
     goal = read.goal.strip() or request.question
     return TaskPlan(goal=goal[:300], steps=steps, estimated_tools=tuple(dict.fromkeys((*spawned, *named))))

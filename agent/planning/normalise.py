@@ -121,7 +121,7 @@ def _normalise_tool(value: JsonValue, action: JsonValue, catalogue: Catalogue) -
     if plain in COMPLETION_NAMES or (not text and action == COMPLETION):
         return COMPLETION
     wanted = plain.replace("-", "_")
-    names = {name: name.lower().replace("-", "_") for name in catalogue.names()}
+    names = {name: name.lower().replace("-", "_") for name in catalogue.list_names()}
     same = [name for name, spelled in names.items() if spelled == wanted]
     # Lists of a server's tools omit the server's prefix, so a model may omit it too.
     same = same or [name for name, spelled in names.items() if spelled.partition("__")[2] == wanted]
@@ -133,7 +133,7 @@ def _normalise_args(value: JsonValue, tool: str, catalogue: Catalogue, label: st
     if value is None or value in ("", [], {}):
         return {}
     if isinstance(value, str):
-        return {"task": value} if catalogue.skill(tool) else _parse_args_text(value, label, problems)
+        return {"task": value} if catalogue.get_skill(tool) else _parse_args_text(value, label, problems)
     if isinstance(value, dict):
         pairs = list(value.items())
         if set(value) == {"name", "value"}:
@@ -143,7 +143,7 @@ def _normalise_args(value: JsonValue, tool: str, catalogue: Catalogue, label: st
     else:
         problems.append(f"{label}: inputs must be a list of name/value pairs, not {json.dumps(value)}")
         return {}
-    spec = catalogue.tool(tool)
+    spec = catalogue.get_tool(tool)
     properties = spec.input_schema.get("properties") if spec else None
     args: JsonObject = {}
     for name, item in pairs:

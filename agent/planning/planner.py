@@ -23,7 +23,7 @@ from agent.planning.request import PlanningRequest
 from agent.planning.required import fit_arguments
 from agent.planning.rules import RulePlanner
 from agent.planning.validate import finish_plan, validate_plan
-from agent.planning.wire import COMPLETION, build_reply_schema, plan_schema
+from agent.planning.wire import COMPLETION, build_plan_schema, build_reply_schema
 from agent.recipes import Recipe
 from agent.tools.catalogue import CatalogueView
 
@@ -127,7 +127,7 @@ class PlannerAgent:
             case Answer(tier=tier) if request.answer_form != "none":
                 return Planned(_build_completion_plan(request, tier), "llm", "llm")
         notes: list[str] = []
-        plan = plan_of_reply(reply.text, reply.finish_reason, request, has_writer=self._has_writer, notes=notes)
+        plan = read_plan_of_reply(reply.text, reply.finish_reason, request, has_writer=self._has_writer, notes=notes)
         return Planned(plan, "llm", "llm", adjusted=tuple(notes), is_embedded=not starts_with_object(reply.text))
 
 
@@ -153,10 +153,10 @@ def _select_schema(request: PlanningRequest, view: CatalogueView) -> ResponseSch
     if request.answer_form == "text":
         return None
     kinds = list_kinds(request, view)
-    return plan_schema(view.names, steps) if kinds == ["plan"] else build_reply_schema(view.names, steps, kinds)
+    return build_plan_schema(view.names, steps) if kinds == ["plan"] else build_reply_schema(view.names, steps, kinds)
 
 
-def plan_of_reply(
+def read_plan_of_reply(
     text: str,
     finish_reason: str,
     request: PlanningRequest,

@@ -34,7 +34,7 @@ class Arguments:
 
 def list_recipe_specs(recipes: Sequence[Recipe], catalogue: Catalogue) -> list[ToolSpec]:
     """Returns the recipes that a planner may use, as tools: those whose tools the run may call."""
-    known = {*catalogue.names()}
+    known = {*catalogue.list_names()}
     return [_describe_recipe(recipe) for recipe in recipes if known.issuperset(recipe.tools)]
 
 
@@ -215,7 +215,7 @@ def expand_recipes(
     """Replaces every step that names a recipe by the recipe's steps, and validates the result against `catalogue`.
 
     `kept` are completed steps of earlier plans. Raises `PlanInvalidError`."""
-    by_name = {recipe.name: recipe for recipe in recipes if catalogue.tool(recipe.name) is None}
+    by_name = {recipe.name: recipe for recipe in recipes if catalogue.get_tool(recipe.name) is None}
     done = {step.id for step in kept}
     expansion = _Expansion({step.id for step in plan.steps})
     steps: list[JsonObject] = []

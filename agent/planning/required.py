@@ -61,7 +61,7 @@ def fit_arguments(raw: RawPlan, request: PlanningRequest) -> tuple[RawPlan, tupl
     notes: list[str] = []
     steps = []
     for step in raw.steps:
-        spec = request.catalogue.tool(step.tool)
+        spec = request.catalogue.get_tool(step.tool)
         if spec is not None:
             step = replace(step, args=_fit_step_args(spec, step.args, request, step.id, notes))  # noqa: PLW2901
         steps.append(step)
@@ -80,7 +80,7 @@ def add_required_tools(
     notes: list[str] = []
     names = _iterate_free_ids({*(step.id for step in plan.steps), *request.used_ids, *done})
     for tool in list_required_tools(request.room, request.topics):
-        spec = request.catalogue.tool(tool)
+        spec = request.catalogue.get_tool(tool)
         if spec is None or any(step.tool == tool for step in steps.values()):
             continue
         added = _build_step(spec, next(names), request)
@@ -116,11 +116,11 @@ def _order_after_prerequisites(
 ) -> None:
     """Makes every new step depend on the steps whose results it uses (`PlanHints.runs_after`)."""
     for step in [step for step in steps.values() if step.id not in done]:
-        spec = request.catalogue.tool(step.tool)
+        spec = request.catalogue.get_tool(step.tool)
         sources = spec.hints.runs_after if spec is not None else ()
         searches = [other for other in steps.values() if other.tool in sources]
         for search in searches:
-            search_spec = request.catalogue.tool(search.tool)
+            search_spec = request.catalogue.get_tool(search.tool)
             waits = search.id not in done and step.id in _find_transitive_dependencies(search, steps)
             if search_spec is not None and waits:
                 own = {name: value for name, value in search.args.items() if not find_references(value)}
@@ -141,7 +141,7 @@ def _use_request_text(
     last = {step.tool: step for step in steps.values() if step.action != "skill"}
     readers = set()
     for tool, step in last.items():
-        spec = request.catalogue.tool(tool)
+        spec = request.catalogue.get_tool(tool)
         if spec is None or not spec.hints.reads_request or step.id in done or tool in named:
             continue
         own = {name: value for name, value in _get_default_args(spec, request).items() if name in _TEXTS}

@@ -67,17 +67,17 @@ def _build_step(
             "intent": raw.intent,
         }
         return step.model_copy(update=update)
-    if (card := catalogue.skill(raw.tool)) is not None:
+    if (card := catalogue.get_skill(raw.tool)) is not None:
         args = raw.args if str(raw.args.get("task") or "").strip() else {**raw.args, "task": raw.intent or plan.goal}
         if not str(args["task"]).strip():
             problems.append(f'{label}: the skill {raw.tool!r} needs an input "task" that says what to do')
         tier = raw.tier or plan.answer_tier  # holds if the skill's text is the answer
         update = {"executor": "skill", "action": "skill", "args": args, "effect": card.effect, "tier": tier}
         return step.model_copy(update=update)
-    if (spec := catalogue.tool(raw.tool)) is not None:
+    if (spec := catalogue.get_tool(raw.tool)) is not None:
         problems += [f"{label}: {problem}" for problem in find_argument_problems(spec.input_schema, raw.args)]
         return step.model_copy(update={"action": get_step_action(raw.tool), "effect": spec.effect})
-    near = difflib.get_close_matches(raw.tool, catalogue.names(), n=1)
+    near = difflib.get_close_matches(raw.tool, catalogue.list_names(), n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     problems.append(f"{label} names {raw.tool!r}, which is no skill or tool here{hint}")
     return step

@@ -14,7 +14,7 @@ _TEXT: JsonObject = {"type": "string"}
 _TEXT_OF_KIND = {"answer": "answer", "ask": "question", "find_tools": "query"}
 
 
-def plan_schema(names: Iterable[str], max_steps: int) -> ResponseSchema:
+def build_plan_schema(names: Iterable[str], max_steps: int) -> ResponseSchema:
     """Returns the schema of a plan whose steps use tools and skills of these names."""
     return ResponseSchema("plan", _build_object_schema(_build_plan_properties(names, max_steps, least=1)))
 

@@ -20,7 +20,7 @@ def render(prompt: str, /, **values: str) -> str:
     return _FIELD.sub(lambda match: values[match[1]], text)
 
 
-def names() -> list[str]:
+def list_names() -> list[str]:
     """Every prompt there is."""
     return sorted(path.stem for path in _FOLDER.glob("*.md"))
 

@@ -24,13 +24,13 @@ class GateContext:
     topics: frozenset[str] = frozenset()
     """The topics of the request."""
 
-    def tool_values(self, tool: str) -> list[JsonObject]:
+    def list_tool_values(self, tool: str) -> list[JsonObject]:
         """Returns the objects that a tool returned in this plan; [] if it did not succeed."""
         return [output.value for output in self.outputs.get(tool, ()) if isinstance(output.value, dict)]
 
-    def tool_items(self, tool: str, name: str) -> list[JsonObject]:
+    def list_tool_items(self, tool: str, name: str) -> list[JsonObject]:
         """Returns the objects in the list `name` of a tool's results."""
-        lists = [value.get(name) for value in self.tool_values(tool)]
+        lists = [value.get(name) for value in self.list_tool_values(tool)]
         return [item for found in lists if isinstance(found, list) for item in found if isinstance(item, dict)]
 
 
@@ -50,12 +50,12 @@ Gate = Callable[[GateContext], GateResult | None]
 """Returns None if it does not apply to this run. Must be pure and fast, because it runs between steps and answer."""
 
 
-def gate_passed(reason: str) -> GateResult:
+def pass_gate(reason: str) -> GateResult:
     """Returns a passed gate."""
     return GateResult(True, reason)
 
 
-def gate_failed(*failures: str, redo: tuple[str, ...] = ()) -> GateResult:
+def fail_gate(*failures: str, redo: tuple[str, ...] = ()) -> GateResult:
     """Returns a failed gate with its reasons."""
     return GateResult(False, "; ".join(failures), failures, redo)
 

@@ -62,7 +62,7 @@ class MeteredModels:
             try:
                 reply = await self._run.engine.models.require().complete(request)
             except (ModelError, asyncio.CancelledError) as error:
-                await self._record_call(request, tier, meter.usage_after_error(error), started, error=error)
+                await self._record_call(request, tier, meter.estimate_usage_after_error(error), started, error=error)
                 raise self._redact_error(error) from error.__cause__
             meter.add_reply(reply)
             reply = replace(self._run.redaction.redact_reply(reply), usage=meter.usage)
@@ -132,12 +132,12 @@ class MeteredModels:
                     streamed.add_chunk(chunk)
                     yield chunk
             except (ModelError, asyncio.CancelledError) as error:
-                usage = meter.usage_after_error(error)
+                usage = meter.estimate_usage_after_error(error)
                 await self._record_call(request, tier, usage, started, error=error, streamed=streamed)
                 raise self._redact_error(error) from error.__cause__
             except GeneratorExit:  # the consumer closed the stream, but the provider charges for the call
                 cut = asyncio.CancelledError()
-                usage = meter.usage_after_error(cut)
+                usage = meter.estimate_usage_after_error(cut)
                 await self._record_call(request, tier, usage, started, error=cut, streamed=streamed)
                 raise
             streamed.usage = meter.usage

@@ -65,7 +65,7 @@ def cut_text(text: str, limit: int) -> str:
     return f"{text[: cut if cut > 0 else limit]}\n[cut: {len(text) - limit:,} more characters]"
 
 
-def data_block(tag: str, text: str, /, *, limit: int, **attributes: str) -> str:
+def format_data_block(tag: str, text: str, /, *, limit: int, **attributes: str) -> str:
     """Returns external text as a delimited block, which a model reads as data and not as instructions."""
     return block(tag, cut_text(text, limit), **attributes)
 

@@ -73,19 +73,19 @@ class RunRedaction:
         parts = ResultParts(text, value, sources)
         if not self._events.may_hold_secret(parts):
             return parts
-        return await asyncio.to_thread(self._events.result, parts)
+        return await asyncio.to_thread(self._events.redact_result, parts)
 
     async def redact_content_blocks(self, blocks: Sequence[JsonObject]) -> list[JsonObject]:
         """Returns a tool's content blocks, redacted."""
-        return await asyncio.to_thread(self._events.content_blocks, blocks)
+        return await asyncio.to_thread(self._events.redact_content_blocks, blocks)
 
     def redact_text(self, text: str) -> str:
         """Returns a short text of a tool, such as a line of progress, redacted."""
-        return self._events.text(text)
+        return self._events.redact_text(text)
 
     def redact_error(self, message: str) -> str:
         """Returns an error message without secrets."""
-        return self._events.error_message(message)
+        return self._events.redact_error_message(message)
 
     async def finish_step(
         self, step: PlanStep, attempt: int, output: StepOutput, duration: float
@@ -108,7 +108,7 @@ class RunRedaction:
             strict = refused.model_copy(update={"action": "retry_strict"}) if attempt == 1 else refused
             unsafe = StepFinished(output=_build_unsafe_output(refused, output), duration=duration)
             return [EventDraft(strict, step.id, attempt)], self.mark_redacted(unsafe)
-        shown = self._events.output(output, checked[0].text)
+        shown = self._events.replace_output_text(output, checked[0].text)
         drafts = [EventDraft(event, step.id, attempt) for event in found]
         return drafts, self.mark_redacted(StepFinished(output=shown, duration=duration))
 
@@ -117,12 +117,12 @@ class RunRedaction:
 
         Returns None if the room blocks the text and the turn has no calls: after a crash the model is called again. A
         tool call written as text stays unchanged, because the run resumes with these arguments from the log."""
-        fields = self._events.provider_fields(turn.provider_fields)
+        fields = self._events.redact_provider_fields(turn.provider_fields)
         turn = turn.model_copy(update={"provider_fields": fields})
         if not turn.text or (not turn.tool_calls and _is_tool_call_text(turn.text, tools)):
             return turn
         if not self._run.room.guard_output.requires_whole_answer:
-            return turn.model_copy(update={"text": self._events.answer_text(turn.text)})
+            return turn.model_copy(update={"text": self._events.redact_answer_text(turn.text)})
         answer = await self.check_answer(turn.text)
         if answer.failure is None:
             return turn.model_copy(update={"text": answer.text})

@@ -50,7 +50,7 @@ NOTE_SECONDS = 0.01
 class SubAgentSpawners(Protocol):
     """The sub-agents of this process, for the tools that the tool gateway calls."""
 
-    def spawner_for(self, run: "Run", site: CallSite, *, tainted: bool) -> SubAgentSpawner:
+    def find_spawner(self, run: "Run", site: CallSite, *, tainted: bool) -> SubAgentSpawner:
         """Returns the spawner for the call at `site`. `tainted` is whether the call's arguments are."""
         ...
 

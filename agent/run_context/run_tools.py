@@ -3,7 +3,7 @@
 from agent.run_context.run import Run
 
 
-def allowed_tools(run: Run) -> list[str]:
+def list_allowed_tools(run: Run) -> list[str]:
     """Returns the names of the owner's registered tools that the room and the caller's `metadata.tools` allow.
 
     If neither lists tools, omits opt-in tools, except those in `metadata.tool_calls`.

@@ -73,7 +73,7 @@ class UsageMeter:
         calls = sum(len(json.dumps(delta.get("function") or {}, ensure_ascii=False)) for delta in chunk.tool_calls)
         self._said += len(chunk.text) + len(chunk.reasoning) + calls
 
-    def usage_after_error(self, error: BaseException) -> Usage:
+    def estimate_usage_after_error(self, error: BaseException) -> Usage:
         """Returns the usage of a call that failed or was interrupted.
 
         A call that failed before any text is free. An interrupted call is not, because the provider charges for it.

@@ -12,7 +12,7 @@ from typing import Final
 
 from agent.core.errors import BadRequestError, NotFoundError
 from agent.core.models import JsonObject
-from agent.runs.sessions import unknown_conversation_error
+from agent.runs.sessions import build_unknown_conversation_error
 from agent.storage.sql import Row, SqlClient, SqlStatement
 
 MAX_ITEMS: Final = 10_000
@@ -67,7 +67,7 @@ class ClientConversations:
             "SELECT min(at) FROM turns WHERE owner = ? AND conversation_id = ?", owner, conversation_id
         )
         if first is None:
-            raise unknown_conversation_error(conversation_id)
+            raise build_unknown_conversation_error(conversation_id)
         return ClientConversation(conversation_id, {}, float(first))
 
     async def set_metadata(self, owner: str, conversation_id: str, metadata: dict[str, str]) -> ClientConversation:
@@ -126,7 +126,7 @@ class ClientConversations:
         await self.get(owner, conversation_id)
         rows = await self._read_items(owner, conversation_id, *_match_item(item_id))
         if not rows:
-            raise unknown_item_error(item_id)
+            raise build_unknown_item_error(item_id)
         return _row_to_item(rows[0])
 
     async def _read_items(self, owner: str, conversation_id: str, condition: str, *values: object) -> list[Row]:
@@ -153,7 +153,7 @@ class ClientConversations:
             ),
         )
         if not any(counts):
-            raise unknown_item_error(item_id)
+            raise build_unknown_item_error(item_id)
 
     def _insert_items(self, owner: str, conversation_id: str, items: Sequence[JsonObject]) -> list[SqlStatement]:
         now = self._clock()
@@ -177,7 +177,7 @@ class ClientConversations:
         return statements
 
 
-def unknown_item_error(item_id: str) -> NotFoundError:
+def build_unknown_item_error(item_id: str) -> NotFoundError:
     """Returns the error for an item that the conversation does not have."""
     return NotFoundError(f"there is no item {item_id[:100]!r} in this conversation")
 

@@ -10,7 +10,7 @@ from agent.core.principal import Principal
 from agent.runs.approval_replies import submit_replies, submit_reply, submit_text
 from agent.runs.client_results import find_client_results, start_continuation
 from agent.runs.forks import ForkRequest, start_fork
-from agent.runs.service import AcceptedRun, AgentService, new_run_id
+from agent.runs.service import AcceptedRun, AgentService, make_run_id
 from agent.runs.tasks import TaskService
 
 
@@ -157,7 +157,7 @@ class RunIntake:
             webhook = await self._tasks.get_webhook(request.task_id, owner=caller.owner)
         if webhook is None:
             return await self._accept(caller, request, run_id)
-        return await self._accept_with_webhook(caller, request, run_id or new_run_id(), webhook)
+        return await self._accept_with_webhook(caller, request, run_id or make_run_id(), webhook)
 
     async def _accept_with_webhook(
         self, caller: Principal, request: RunRequest, run_id: str, webhook: Webhook

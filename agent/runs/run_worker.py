@@ -103,7 +103,7 @@ class ServiceLimits:
     lease_s: float = 15.0
 
 
-def worker_name() -> str:
+def make_worker_name() -> str:
     """Returns this process's worker name: host, pid and a nonce, because a pid can be reused."""
     return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
 

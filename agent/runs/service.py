@@ -69,7 +69,7 @@ class AcceptedRun:
     last_seq: int = 0
 
 
-def new_run_id() -> str:
+def make_run_id() -> str:
     """Returns a new run id."""
     return f"run_{secrets.token_hex(16)}"
 
@@ -158,7 +158,7 @@ class AgentService(Generic[Live]):
     ) -> str:
         """Stores and starts a run for the request, and returns its id.
 
-        `room` is the result of `admit`, if the caller has called it. `run_id` is an id from `new_run_id` that was
+        `room` is the result of `admit`, if the caller has called it. `run_id` is an id from `make_run_id` that was
         recorded before. `hidden` keeps the run out of lists. `wire_request` is stored for the door that shows the run.
         `tainted` means that the conversation relies on untrusted content. `one_off` adds nothing to the conversation.
         `given` is the plan to carry out, if the run does not make one.
@@ -170,7 +170,7 @@ class AgentService(Generic[Live]):
         request = self.redact_request(principal.restrict_request(request))
         if principal.key_id is not None:
             await self._check_quota(principal.key_id, request, room)
-        run_id = run_id or new_run_id()
+        run_id = run_id or make_run_id()
         if wire_request:  # redacted as metadata is: no text of a request is stored with this gateway's secrets
             wire_request = self._redact_json(wire_request)
         if given is not None:

@@ -79,7 +79,7 @@ class SessionStore:
             *values,
         )
         if not runs and not await self.list_turns(owner, names):
-            raise unknown_conversation_error(names[0])
+            raise build_unknown_conversation_error(names[0])
         if open_runs:
             raise ConflictError(f"a run of {names[0][:100]!r} is in progress; wait for its end, or cancel it")
         await self._statements.write_all(
@@ -91,7 +91,7 @@ class SessionStore:
 _MATCHES_NAME = "conversation_id IN (?, ?)"
 
 
-def unknown_conversation_error(name: str) -> NotFoundError:
+def build_unknown_conversation_error(name: str) -> NotFoundError:
     """Returns the error for a conversation that does not exist or has another owner."""
     return NotFoundError(f"there is no conversation {name[:100]!r}")
 

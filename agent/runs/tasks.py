@@ -19,7 +19,7 @@ from agent.core.trace.gate_summary import build_gate_summary
 from agent.core.trace.task_trace import build_task_trace
 from agent.runs.response import build_response
 from agent.runs.run_end import RunEndWatcher
-from agent.runs.service import AgentService, new_run_id
+from agent.runs.service import AgentService, make_run_id
 from agent.storage.task_store import MAX_RUN_NUMBER, Task, TaskDocuments, TaskRun, TaskStatus, TaskStore
 
 FetchBlob = Callable[[str], Awaitable[dict[str, object] | None]]
@@ -108,7 +108,7 @@ class TaskService:
         """
         owner = principal.owner
         task, _ = await self.get_task(task_id, owner=owner)
-        run_id = run_id or new_run_id()
+        run_id = run_id or make_run_id()
         run = await self._store.start_run(task, run_id)
         if run is None:
             latest = await self._store.get_latest_run(task_id, owner)
@@ -205,7 +205,7 @@ async def build_documents(events: Sequence[ev.Event], state: RunState, blob: Fet
         "ended_at": state.updated_at,
     }
     return TaskDocuments(
-        status=task_status(state),
+        status=get_task_status(state),
         at=state.updated_at,
         state=kept,
         plan=state.plan.to_public_json() if state.plan is not None else None,
@@ -214,7 +214,7 @@ async def build_documents(events: Sequence[ev.Event], state: RunState, blob: Fet
     )
 
 
-def task_status(state: RunState) -> TaskStatus:
+def get_task_status(state: RunState) -> TaskStatus:
     """Returns the task's status for a run: only a complete, verified answer completes the task."""
     if not state.is_finished:
         return "running"

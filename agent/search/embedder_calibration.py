@@ -100,9 +100,9 @@ class EmbedderCalibration:
         if not isinstance(self._embedder, LanguageAwareEmbedder):
             return True
         if not same_script:
-            return detect_script(query) == "LATIN" or self._embedder.tokens_per_word(query) <= MAX_PIECES_PER_WORD
+            return detect_script(query) == "LATIN" or self._embedder.count_tokens_per_word(query) <= MAX_PIECES_PER_WORD
         return (
-            self._embedder.tokens_per_word(" ".join(passage.text[:200] for passage in same_script[:16]))
+            self._embedder.count_tokens_per_word(" ".join(passage.text[:200] for passage in same_script[:16]))
             <= MAX_PIECES_PER_WORD
         )
 

@@ -65,26 +65,26 @@ class PostgresLexicalRows:
 
     async def get_version(self, owner: str, collection: str) -> CollectionVersion | None:
         """See `LexicalRows.get_version`."""
-        async with self._database.single_query() as db:
+        async with self._database.begin_single_query() as db:
             return await _read_version(db, owner, collection)
 
     async def list_names(self) -> frozenset[str]:
         """See `LexicalRows.list_names`."""
-        async with self._database.single_query() as db:
+        async with self._database.begin_single_query() as db:
             rows = await _fetch_all(db, "SELECT id, changes FROM chunk_sets", ())
         return frozenset(CollectionVersion(int(row[0]), int(row[1]), 0).name for row in rows)
 
     async def read_after(self, collection_id: int, number: int, limit: int) -> Mapping[int, IndexedPassage]:
         """See `LexicalRows.read_after`."""
         query = f"SELECT seq, {PASSAGE_COLUMNS} FROM chunks WHERE set_id = %s AND seq > %s ORDER BY seq LIMIT %s"  # noqa: S608 - constants
-        async with self._database.single_query() as db:
+        async with self._database.begin_single_query() as db:
             rows = await _fetch_all(db, query, (collection_id, number, limit))
         return await asyncio.to_thread(_by_number, rows)
 
     async def get_by_number(self, collection_id: int, numbers: Sequence[int]) -> Mapping[int, IndexedPassage]:
         """See `LexicalRows.get_by_number`."""
         query = f"SELECT seq, {PASSAGE_COLUMNS} FROM chunks WHERE set_id = %s AND seq = ANY(%s)"  # noqa: S608 - constants
-        async with self._database.single_query() as db:
+        async with self._database.begin_single_query() as db:
             rows = await _fetch_all(db, query, (collection_id, list(numbers)))
         if len(rows) <= INLINE_PASSAGES:
             async with self._turns.take():
@@ -94,14 +94,14 @@ class PostgresLexicalRows:
     async def get_by_chunk_id(self, collection_id: int, chunk_ids: Sequence[str]) -> Mapping[str, IndexedPassage]:
         """See `LexicalRows.get_by_chunk_id`."""
         query = f"SELECT {PASSAGE_COLUMNS} FROM chunks WHERE set_id = %s AND chunk_id = ANY(%s)"  # noqa: S608 - constants
-        async with self._database.single_query() as db:
+        async with self._database.begin_single_query() as db:
             rows = await _fetch_all(db, query, (collection_id, list(chunk_ids)))
         return {str(row[0]): from_row(row) for row in rows}
 
     async def get_documents(self, collection_id: int, numbers: Sequence[int]) -> Mapping[str, str]:
         """See `LexicalRows.get_documents`."""
         query = "SELECT chunk_id, document_id FROM chunks WHERE set_id = %s AND seq = ANY(%s)"
-        async with self._database.single_query() as db:
+        async with self._database.begin_single_query() as db:
             rows = await _fetch_all(db, query, (collection_id, list(numbers)))
         return {str(row[0]): str(row[1]) for row in rows}
 

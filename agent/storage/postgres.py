@@ -68,7 +68,7 @@ class PostgresDatabase:
             raise to_store_error(error, self.location) from error
 
     @contextlib.asynccontextmanager
-    async def single_query(self) -> AsyncIterator[Connection]:
+    async def begin_single_query(self) -> AsyncIterator[Connection]:
         """Yields a connection for one query, which is a transaction of its own: one round trip instead of three.
 
         Raises `StoreError` as `transaction` does.

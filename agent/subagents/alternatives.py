@@ -2,7 +2,13 @@
 
 from agent.core.models import JsonObject
 from agent.ingest.pipeline import PipelineDAG, PipelineEdge, PipelineNode
-from agent.ingest.pipeline_check import check_pipeline, find_route, included_types, parser_types, source_options
+from agent.ingest.pipeline_check import (
+    check_pipeline,
+    find_route,
+    get_source_options,
+    list_included_types,
+    list_parser_types,
+)
 from agent.search.models import FileType
 
 
@@ -13,20 +19,22 @@ def with_parser_for_type(
 
     Includes a type that was excluded. Raises `PipelineInvalidError` if the result is invalid.
     """
-    if file_type not in included_types(pipeline):
-        (source,) = pipeline.nodes_of_kind("source")
-        excluded = source_options(pipeline).left_out
+    if file_type not in list_included_types(pipeline):
+        (source,) = pipeline.list_nodes("source")
+        excluded = get_source_options(pipeline).left_out
         others = [one for one in excluded if one != file_type]
         kept_out = {"left_out": others} if excluded else {}
-        types = [*included_types(pipeline), *others, file_type]
+        types = [*list_included_types(pipeline), *others, file_type]
         pipeline = pipeline.with_options(source.id, file_types=types, **kept_out)
         if not parser and not options:
             return check_pipeline(pipeline)
-    owner = next((node for node in pipeline.nodes_of_kind("parser") if file_type in parser_types(pipeline, node)), None)
-    base = owner or pipeline.nodes_of_kind("parser")[0]
+    owner = next(
+        (node for node in pipeline.list_nodes("parser") if file_type in list_parser_types(pipeline, node)), None
+    )
+    base = owner or pipeline.list_nodes("parser")[0]
     merged = {**(base.options if parser in ("", base.plugin) else {}), **(options or {})}
     plugin = parser or base.plugin
-    if owner is not None and parser_types(pipeline, owner) == (file_type,):
+    if owner is not None and list_parser_types(pipeline, owner) == (file_type,):
         changed = owner.model_copy(update={"plugin": plugin, "options": merged})
         return check_pipeline(pipeline.with_node(changed))
     own = PipelineNode(
@@ -39,8 +47,8 @@ def with_parser_for_type(
     if owner is not None and owner.file_types:
         left = tuple(one for one in owner.file_types if one != file_type)
         pipeline = pipeline.with_node(owner.model_copy(update={"file_types": left}))
-    (source,) = pipeline.nodes_of_kind("source")
-    (chunker,) = pipeline.successors(base.id)
+    (source,) = pipeline.list_nodes("source")
+    (chunker,) = pipeline.list_successors(base.id)
     edges = (PipelineEdge(from_node=source.id, to_node=own.id), PipelineEdge(from_node=own.id, to_node=chunker.id))
     return check_pipeline(
         PipelineDAG(nodes=(*pipeline.nodes, own), edges=(*pipeline.edges, *edges), template=pipeline.template)

@@ -135,10 +135,10 @@ class SubAgent(ABC, Generic[In, Out]):
         """Returns its own tools, which must be read-only."""
 
     @abstractmethod
-    def first_message(self) -> str:
+    def build_first_message(self) -> str:
         """Returns the one message its model is asked; there is no other history."""
 
-    def opening_call(self) -> OpeningCall | None:
+    def build_opening_call(self) -> OpeningCall | None:
         """Returns a call to make before the model's first turn, or None. It must depend on the task only."""
         return None
 
@@ -163,7 +163,7 @@ class SubAgent(ABC, Generic[In, Out]):
         """Records what a tool returned. May raise Pydantic's `ValidationError`; nothing is recorded then."""
 
     @abstractmethod
-    def partial_data(self) -> JsonObject:
+    def build_partial_data(self) -> JsonObject:
         """Returns what is known so far as result data, for a sub-agent that is cut short."""
 
     @abstractmethod

@@ -67,7 +67,7 @@ _SIGNS: tuple[tuple[str, int, re.Pattern[str]], ...] = (
 _OF_TYPE: dict[FileType, str] = {"pptx": "presentation", "xlsx": "spreadsheet", "csv": "table", "eml": "mail"}
 
 
-def code_share(text: str) -> float:
+def compute_code_share(text: str) -> float:
     """Returns the share of non-blank lines that look like code, from 0 to 1."""
     lines = [line[:400] for line in text[:_READ_CHARS].splitlines() if line.strip()]
     return sum(bool(_CODE_LINE.match(line)) for line in lines) / len(lines) if lines else 0.0
@@ -82,7 +82,7 @@ def detect_document_types(samples: Sequence[str], file_type: FileType | None, ex
     text = "\n".join(samples)[:_READ_CHARS]
     if not text.strip():
         return []
-    if code_share(text) >= MOSTLY_CODE:
+    if compute_code_share(text) >= MOSTLY_CODE:
         return ["code"]
     if len(_LOG_LINE.findall(text)) >= 5:
         return ["log"]

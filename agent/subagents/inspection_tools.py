@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from agent.core.errors import ToolInputError
 from agent.ingest.errors import ParserError
-from agent.ingest.plugins import AUTO, types_read_by
+from agent.ingest.plugins import AUTO, list_types_read_by
 from agent.search.models import ParserOutput
 from agent.subagents.validation_session import ValidationSession
 from agent.subagents.validation_tools import FILE, FILE_SECONDS
@@ -87,7 +87,7 @@ class CompareParserOutputTool(TypedTool[CompareInput, Comparison]):
         )
 
     async def _parse_with(self, name: str, parser: str) -> tuple[ParsedBy, str]:
-        if not types_read_by(parser):
+        if not list_types_read_by(parser):
             raise ToolInputError(f"there is no parser {parser!r}; {AUTO} takes the best one of the type")
         try:
             output, seconds = await self._session.readings.parse(name, parser)

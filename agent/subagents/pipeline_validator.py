@@ -100,14 +100,14 @@ class PipelineValidator(SubAgent[ValidationTask, ValidationFinal]):
             InspectChunksTool(bench),
         )
 
-    def first_message(self) -> str:
+    def build_first_message(self) -> str:
         """Returns the pipeline and the sample size."""
         return (
             f"Validate this pipeline on a sample of {self.task.sample_count} files of its source and report on its "
             f"quality.\n\n{block('data', _pipeline_text(self._prepared.pipeline), name='pipeline')}"
         )
 
-    def partial_data(self) -> JsonObject:
+    def build_partial_data(self) -> JsonObject:
         """Returns the report of the dry run, if there is one."""
         base = self._prepared.base_report
         return base.model_dump(mode="json") if base is not None else {}

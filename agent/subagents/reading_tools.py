@@ -8,8 +8,8 @@ from agent.core.errors import ToolInputError
 from agent.core.languages import get_language_name
 from agent.ingest.errors import ParserError
 from agent.ingest.parsers.sniff import detect_kind as looks_like
-from agent.ingest.plugins import AUTO, types_read_by
-from agent.subagents.document_kinds import CODE, code_share, detect_document_types
+from agent.ingest.plugins import AUTO, list_types_read_by
+from agent.subagents.document_kinds import CODE, compute_code_share, detect_document_types
 from agent.subagents.parsed_files import ParsedFiles
 from agent.subagents.source_files import SourceFiles
 from agent.text.language import LanguageDetector
@@ -74,7 +74,7 @@ class TryParserTool(TypedTool[TryParserInput, ParserTrial]):
     async def run(self, args: TryParserInput, context: ToolContext) -> ParserTrial:
         """Makes one trial. Raises `ToolInputError` for an unknown file or parser."""
         file = await self._files.file(args.file)
-        if not types_read_by(args.parser):
+        if not list_types_read_by(args.parser):
             raise ToolInputError(f"there is no parser {args.parser!r}; auto takes the best one of the type")
         trial = ParserTrial(file=file.name, extension=file.extension, parser=args.parser, success=False)
         try:
@@ -103,7 +103,7 @@ class TryParserTool(TypedTool[TryParserInput, ParserTrial]):
             headings=read.headings,
             scanned=read.scanned,
             document_types=detect_document_types(read.samples, file.file_type, file.extension),
-            code_share=round(code_share("\n".join(read.samples)), 2),
+            code_share=round(compute_code_share("\n".join(read.samples)), 2),
             uncertainties=list(read.uncertainties[:5]),
             seconds=round(read.seconds, 3),
             excerpt=read.samples[0][:EXCERPT_CHARS] if read.samples else "",

@@ -14,7 +14,7 @@ SubAgentClass = type[SubAgent[Any, Any]]
 SUBAGENTS: tuple[SubAgentClass, ...] = (SourceAnalyzer, PipelineValidator, Researcher, *STUDIO_AGENTS)
 
 
-def subagents_by_id(kinds: Iterable[SubAgentClass] = SUBAGENTS) -> dict[str, SubAgentClass]:
+def index_subagents(kinds: Iterable[SubAgentClass] = SUBAGENTS) -> dict[str, SubAgentClass]:
     """Returns the sub-agents by id. Raises ValueError if two have the same id."""
     found: dict[str, SubAgentClass] = {}
     for kind in kinds:

@@ -86,7 +86,7 @@ class Researcher(SubAgent[ResearchTask, ResearchFinal]):
         """Returns nothing: all tools are borrowed."""
         return ()
 
-    def first_message(self) -> str:
+    def build_first_message(self) -> str:
         """Returns the question, and where to look."""
         where = [f"Collection: {self.task.collection}"] if self.task.collection else []
         where += [f"Page: {url}" for url in self.task.urls]
@@ -97,7 +97,7 @@ class Researcher(SubAgent[ResearchTask, ResearchFinal]):
         if output.error_code is None:
             self._read += [one for one in _passages(output) if one not in self._read]
 
-    def partial_data(self) -> JsonObject:
+    def build_partial_data(self) -> JsonObject:
         """Returns what was read as verbatim findings."""
         return self._data(self._passage_findings())
 

@@ -13,7 +13,7 @@ from agent.core.languages import LANGUAGE_NAMES, get_language_name
 from agent.core.models import FrozenModel, JsonObject
 from agent.core.subagent_result import Severity, Uncertainty
 from agent.ingest.local_files import TYPES
-from agent.ingest.plugins import AUTO, types_read_by
+from agent.ingest.plugins import AUTO, list_types_read_by
 from agent.subagents.reading_tools import LanguageResult, ParserTrial, PreviewOutput
 from agent.subagents.source_tools import EnumerateOutput
 from agent.subagents.source_uncertainties import find_quality_issues, find_uncertainties
@@ -108,7 +108,7 @@ class SourceEvidence:
     languages: dict[str, LanguageResult] = field(default_factory=dict)
     previews: dict[str, PreviewOutput] = field(default_factory=dict)
 
-    def trials_of_extension(self, extension: str) -> list[ParserTrial]:
+    def list_trials(self, extension: str) -> list[ParserTrial]:
         """Returns the trials of files with this extension, by name."""
         return [trial for _, trial in sorted(self.trials.items()) if trial.extension == extension]
 
@@ -129,9 +129,7 @@ def build_analysis(evidence: SourceEvidence, final: AnalysisFinal | None = None)
             extension: FileTypeStats(
                 count=one.count,
                 total_size_bytes=one.total_size_bytes,
-                sample_results=tuple(
-                    _trial_summary(trial) for trial in evidence.trials_of_extension(extension)[:SHOWN_TRIALS]
-                ),
+                sample_results=tuple(_trial_summary(trial) for trial in evidence.list_trials(extension)[:SHOWN_TRIALS]),
             )
             for extension, one in counts.by_extension.items()
         },
@@ -172,12 +170,12 @@ def _recommendations(
         if not count.readable:
             continue
         file_type = TYPES.get(extension, "txt")
-        own = _recommend_from_trials(extension, evidence.trials_of_extension(extension))
+        own = _recommend_from_trials(extension, evidence.list_trials(extension))
         wanted = said.get(extension)
-        if wanted is None or file_type not in types_read_by(wanted.parser_id):
+        if wanted is None or file_type not in list_types_read_by(wanted.parser_id):
             yield own
             continue
-        tried = evidence.trials_of_extension(extension)
+        tried = evidence.list_trials(extension)
         if wanted.parser_id != AUTO:  # where `auto` failed, all the parsers of the type did
             tried = [one for one in tried if one.parser in (AUTO, wanted.parser_id)]
         yield ParserRecommendation(

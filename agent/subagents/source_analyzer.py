@@ -77,7 +77,7 @@ class SourceAnalyzer(SubAgent[SourceTask, AnalysisFinal]):
             PreviewTool(self._files),
         )
 
-    def first_message(self) -> str:
+    def build_first_message(self) -> str:
         """Returns source and purpose."""
         intent = self.task.user_intent.strip() or "Not specified; infer it from the content."
         return (
@@ -86,7 +86,7 @@ class SourceAnalyzer(SubAgent[SourceTask, AnalysisFinal]):
             + "\n\nProduce an analysis that a pipeline can be recommended by."
         )
 
-    def partial_data(self) -> JsonObject:
+    def build_partial_data(self) -> JsonObject:
         """Returns the analysis so far."""
         return build_analysis(self._evidence).model_dump(mode="json")
 

@@ -14,12 +14,12 @@ from pathlib import Path
 from time import monotonic
 
 from agent.core.errors import ToolInputError
-from agent.ingest.connectors.content_types import suffix
+from agent.ingest.connectors.content_types import get_suffix
 from agent.ingest.connectors.port import Connector, FetchedDocument, MissedDocument
 from agent.ingest.connectors.workspace import open_workspace
 from agent.ingest.errors import ConnectorError, ConnectorNotFoundError, ParserError
 from agent.ingest.local_files import LocalFile, NonFileEntry, list_files
-from agent.ingest.walk import closing_walk
+from agent.ingest.walk import close_walk
 from agent.search.models import ConnectorInput, FileType
 
 MAX_NAMED = 100_000
@@ -206,7 +206,7 @@ class SourceFiles:
         self._root = kept
         listing, until = Listing(), monotonic() + REMOTE_SECONDS
         fetching = self._connector.fetch(self.request, downloads, {})
-        async with closing_walk(fetching):
+        async with close_walk(fetching):
             async for found in fetching:
                 if isinstance(found, MissedDocument):
                     listing.add_unreadable(found.name)
@@ -269,7 +269,7 @@ def open_beneath(root: Path, place: Path) -> BufferedReader:
 
 
 def _extension(name: str) -> str:
-    return suffix(name)[:20] or NO_EXTENSION
+    return get_suffix(name)[:20] or NO_EXTENSION
 
 
 def _magnitude(size: int) -> str:

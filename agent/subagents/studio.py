@@ -70,7 +70,7 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         """Returns nothing: all tools are those of the room."""
         return ()
 
-    def first_message(self) -> str:
+    def build_first_message(self) -> str:
         """Returns the conversation so far, the results of earlier tasks, and the request."""
         spoken = [one for one in self.caller.history if one.role in ("user", "assistant") and one.content]
         parts = []
@@ -84,7 +84,7 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         parts.append(block("user_request", self.task.request))
         return "\n".join(parts)
 
-    def opening_call(self) -> OpeningCall | None:
+    def build_opening_call(self) -> OpeningCall | None:
         """Returns the call that the router named, if it named a tool. One call then does it all, without a model."""
         return OpeningCall(self.task.action, self.task.entities) if self.task.action in self.granted else None
 
@@ -102,7 +102,7 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         """Returns prose without any JSON as the answer: small models forget the form."""
         return StudioFinal(answer=text.strip()) if text.strip() and "{" not in text else None
 
-    def partial_data(self) -> JsonObject:
+    def build_partial_data(self) -> JsonObject:
         """Returns what was changed so far."""
         changes = [f"{one.tool}: {_cut(one.output.text, 300)}" for one in self._changes()]
         return {"intent": self.CATEGORY, "changes": [*changes]}
@@ -128,7 +128,9 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         lines += [f"The last call failed: {failed[-1]}"] if failed else []
         lines.append(f"Without a model: {self.DOORS}.")
         doubt = Uncertainty(severity="notable", message="the model failed before this was finished")
-        return SubAgentResult(success=False, data=self.partial_data(), uncertainties=(doubt,), summary=" ".join(lines))
+        return SubAgentResult(
+            success=False, data=self.build_partial_data(), uncertainties=(doubt,), summary=" ".join(lines)
+        )
 
     def _changes(self) -> list[_Call]:
         """Returns the calls that changed something."""
@@ -142,7 +144,7 @@ class StudioAgent(SubAgent[StudioTask, StudioFinal]):
         return tool in self.granted and self.granted[tool].spec.effect != "read"
 
     def _result(self, summary: str, question: str = "") -> SubAgentResult:
-        return SubAgentResult(success=True, data=self.partial_data(), summary=summary, question=question)
+        return SubAgentResult(success=True, data=self.build_partial_data(), summary=summary, question=question)
 
 
 class RoomAgent(StudioAgent):
@@ -214,7 +216,7 @@ class ConfigAgent(StudioAgent):
 STUDIO_AGENTS: tuple[type[StudioAgent], ...] = (RoomAgent, ToolAgent, QueryAgent, ConfigAgent)
 
 
-def studio_agents(tools: Container[str]) -> list[type[StudioAgent]]:
+def make_studio_agents(tools: Container[str]) -> list[type[StudioAgent]]:
     """Returns the sub-agents that a run with these tools may start."""
     return [kind for kind in STUDIO_AGENTS if f"spawn_{kind.AGENT_ID}" in tools]
 

@@ -60,15 +60,15 @@ class Catalogue:
     skills: tuple[SkillCard, ...] = ()
     tools: tuple[ToolSpec, ...] = ()
 
-    def names(self) -> list[str]:
+    def list_names(self) -> list[str]:
         """Returns every name, skills first."""
         return [card.name for card in self.skills] + [spec.name for spec in self.tools]
 
-    def skill(self, name: str) -> SkillCard | None:
+    def get_skill(self, name: str) -> SkillCard | None:
         """Returns the skill of this name, or None."""
         return next((card for card in self.skills if card.name == name), None)
 
-    def tool(self, name: str) -> ToolSpec | None:
+    def get_tool(self, name: str) -> ToolSpec | None:
         """Returns the tool of this name, or None."""
         return next((spec for spec in self.tools if spec.name == name), None)
 
@@ -77,7 +77,7 @@ class Catalogue:
         best match the question, with the names of the others. Matches of `query`, the planner's search, come first.
         """
         if len(self._whole_text) <= max_chars:
-            return CatalogueView(self._whole_text, tuple(self.names()), is_whole=True)
+            return CatalogueView(self._whole_text, tuple(self.list_names()), is_whole=True)
         foreign = [spec for spec in self.tools if is_foreign(spec)]
         lines = self._choose_lines(foreign, question, query, max_chars - len(self._own_text))
         text = [self._own_text] if self._own_text else []
@@ -112,8 +112,8 @@ class Catalogue:
         """Returns the tools that the request names, then matches of the search, then matches of the question. Ties
         alternate between servers, so that alphabetical order favours none.
         """
-        searched = self.index.scores(query) if query else {}
-        scores = self.index.scores(question)
+        searched = self.index.compute_scores(query) if query else {}
+        scores = self.index.compute_scores(question)
         asked = f"{question}\n{query}".lower()
         turns = {spec.name: place for place, spec in enumerate(_take_turns(foreign))}
 
@@ -155,7 +155,7 @@ class CatalogueIndex:
         spread = Counter(term for text in self._texts.values() for term in text)
         self._weights = {term: math.log(1 + len(self._texts) / count) for term, count in spread.items()}
 
-    def scores(self, question: str) -> dict[str, float]:
+    def compute_scores(self, question: str) -> dict[str, float]:
         """Returns the relevance of each tool to the question, from 0."""
         asked = frozenset(extract_query_terms(split_name(question)))
         return {

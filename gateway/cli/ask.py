@@ -16,7 +16,7 @@ from gateway.cli import lazy_rich
 from gateway.cli.ingestion_progress import follow_ingestion
 from gateway.cli.interrupts import Interrupts
 from gateway.cli.progress import follow_run
-from gateway.cli.session import operator_name, run_with_gateway
+from gateway.cli.session import get_operator_name, run_with_gateway
 from gateway.quiet_interrupt import INTERRUPTED_EXIT_CODE
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def ask(
         option = {"conversation_id": "--conversation"}.get(str(fault["loc"][0]), str(fault["loc"][0]))
         raise BadRequestError(f"{option}: {describe_fault(fault)}", param=option) from error
 
-    principal = Principal(display_name=operator_name())
+    principal = Principal(display_name=get_operator_name())
 
     async def work(stepgate: "Stepgate") -> int:
         with Interrupts() as interrupts:

@@ -230,7 +230,7 @@ def _check_port(settings: Settings) -> Finding:
 def _check_ocr() -> Finding:
     from agent.ingest.parsers import ocr  # noqa: PLC0415 - only here
 
-    languages = ocr.installed_languages()
+    languages = ocr.list_installed_languages()
     if not languages:
         return Finding(
             "ocr", False, "tesseract is not installed: scanned pages are not read", ocr.install_hint("eng"), fatal=False

@@ -13,7 +13,7 @@ from agent.core.errors import AgentError
 from agent.core.models import LOCAL_OWNER
 from agent.core.principal import Principal
 from gateway.cli import lazy_rich
-from gateway.cli.session import operator_name, run_with_gateway
+from gateway.cli.session import get_operator_name, run_with_gateway
 
 if TYPE_CHECKING:
     from agent.studio.generated_tools.models import Manifest, ToolVersion
@@ -172,7 +172,7 @@ def list_generated(owner: str) -> None:
 
 def _run(work: "Callable[[Stepgate, Principal], Awaitable[None]]", owner: str) -> None:
     """Runs a command for an owner. Errors are printed on stderr; the exit code is 1 then."""
-    principal = Principal(owner, display_name=operator_name())
+    principal = Principal(owner, display_name=get_operator_name())
 
     async def run(stepgate: "Stepgate") -> int:
         try:

@@ -12,7 +12,7 @@ from agent.text.plurals import format_count
 from gateway.cli import lazy_rich
 from gateway.cli.dry_run_report import print_dry_run
 from gateway.cli.groups import HelpfulGroup
-from gateway.cli.session import operator_name, run_with_gateway
+from gateway.cli.session import get_operator_name, run_with_gateway
 
 if TYPE_CHECKING:
     from agent.ingest.collections import IngestReport
@@ -50,18 +50,18 @@ def ingest(
 
     async def work(stepgate: "Stepgate") -> int:
         from agent.ingest.source_specs import parse_source_address  # noqa: PLC0415 - not needed for `--help`
-        from agent.ingest.templates import from_template, requested_pipeline  # noqa: PLC0415
+        from agent.ingest.templates import build_requested_pipeline, from_template  # noqa: PLC0415
         from agent.storage.credentials import read_password_file  # noqa: PLC0415
 
         limits = {"max_depth": max_depth, "max_pages": max_pages}
         wanted = parse_source_address(source, recursive, credentials).model_copy(update=limits)
         password = read_password_file(password_file) if password_file is not None else None
-        chosen = requested_pipeline(template, None, _read_pipeline_file(pipeline))
+        chosen = build_requested_pipeline(template, None, _read_pipeline_file(pipeline))
         if dry_run:
             tried = await stepgate.library.dry_run(wanted, chosen or from_template(), sample_count=sample)
             print_dry_run(tried)
             return 0 if tried.assessment != "blocking_issues" else 1
-        with file_progress_bar() as bar:
+        with make_file_progress_bar() as bar:
             task = bar.add_task("Reading", total=None, file="")
 
             def progress(name: str, done: int, total: int | None) -> None:
@@ -149,7 +149,7 @@ def delete(collection: Annotated[str, typer.Argument(help="The collection.")]) -
     """Remove a collection with its passages, vectors and uploads; your files stay."""
 
     async def work(stepgate: "Stepgate") -> None:
-        count = await stepgate.library.drop_collection(LOCAL_OWNER, collection, by=operator_name())
+        count = await stepgate.library.drop_collection(LOCAL_OWNER, collection, by=get_operator_name())
         print(f"removed {collection!r}: {count} document{'s' if count != 1 else ''}")
 
     run_with_gateway(work)
@@ -162,7 +162,7 @@ def reindex(collection: Annotated[str, typer.Argument(help="The collection.")]) 
     """
 
     async def work(stepgate: "Stepgate") -> None:
-        with file_progress_bar() as bar:
+        with make_file_progress_bar() as bar:
             task = bar.add_task("Embedding", total=None, file="")
 
             def progress(name: str, done: int, total: int | None) -> None:
@@ -191,7 +191,7 @@ def _read_pipeline_file(pipeline: Path | None) -> str | None:
         raise BadRequestError(f"the pipeline file {pipeline} cannot be read: {error}", param="pipeline") from error
 
 
-def file_progress_bar() -> "lazy_rich.Progress":
+def make_file_progress_bar() -> "lazy_rich.Progress":
     """Returns a progress bar on stderr that counts files. Its tasks have a field `file`."""
     return lazy_rich.Progress(
         lazy_rich.TextColumn("{task.description}"),

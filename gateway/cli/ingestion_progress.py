@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agent.core.models import LOCAL_OWNER
 from gateway.cli import lazy_rich
-from gateway.cli.ingest import file_progress_bar
+from gateway.cli.ingest import make_file_progress_bar
 
 if TYPE_CHECKING:
     from agent.ingest.jobs import Job
@@ -31,7 +31,7 @@ async def follow_ingestion(
     if job.is_finished:
         return True  # its result was printed when it ended
     stepgate.jobs.start()
-    with file_progress_bar() as bar:
+    with make_file_progress_bar() as bar:
         task = bar.add_task("Reading", total=None, file="")
         while True:
             job = await stepgate.jobs.wait(owner, job.id, POLL_SECONDS)

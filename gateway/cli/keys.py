@@ -10,7 +10,7 @@ import typer
 from agent.core.models import LOCAL_OWNER
 from gateway.cli import lazy_rich
 from gateway.cli.groups import HelpfulGroup
-from gateway.cli.session import operator_name, run_with_gateway
+from gateway.cli.session import get_operator_name, run_with_gateway
 
 if TYPE_CHECKING:
     from agent.storage.api_keys import ApiKey
@@ -55,7 +55,7 @@ def create(
             tools=_split_names(tools),
             limits=limits,
             expires_at=None if days is None else time.time() + days * DAY_SECONDS,
-            by=operator_name(),
+            by=get_operator_name(),
         )
         for warning in _find_useless_limits(key, stepgate):
             typer.echo(f"warning: {warning}", err=True)
@@ -106,7 +106,7 @@ def revoke(key_id: Annotated[str, typer.Argument(help="The key's id, the part af
     """Revoke a key; it stops working within seconds."""
 
     async def work(stepgate: "Stepgate") -> None:
-        key = await stepgate.keys.revoke(key_id.removeprefix("sg_").partition("_")[0], by=operator_name())
+        key = await stepgate.keys.revoke(key_id.removeprefix("sg_").partition("_")[0], by=get_operator_name())
         typer.echo(f"revoked {key.id} ({key.name} of {key.owner})")
 
     run_with_gateway(work)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.core.errors import BadRequestError, NotFoundError
-from gateway.cli.session import load_command_settings, operator_name
+from gateway.cli.session import get_operator_name, load_command_settings
 
 if TYPE_CHECKING:
     from agent.core.models import JsonObject
@@ -60,7 +60,7 @@ def review(
                 summary = f"there is no MCP server {server!r} in {settings.mcp_servers_path}"
                 raise NotFoundError(f"{summary}; known: {', '.join(known) or 'none'}")
             if server is not None and reset:
-                await store.reset(server, by=operator_name())
+                await store.reset(server, by=get_operator_name())
                 print(f"{server}: reset; what it offers next needs review")
                 return
             for name in names:
@@ -136,12 +136,12 @@ async def _review_server(
         chosen += [(name, name) for name in pins.quarantined]
     for tool, word in chosen:
         digest = word.rpartition("@")[2] if "@" in word and word != tool else (_offered_digest(pins.tools[tool]) or "")
-        await store.accept(server, tool, by=operator_name(), digest=digest)
+        await store.accept(server, tool, by=get_operator_name(), digest=digest)
         _print_tool(server, tool, pins.tools[tool])
         print(f"accepted {server}/{_escape(tool)}")
     for word in reject:
         tool = _find_tool(pins, word)
-        await store.reject(server, tool, by=operator_name())
+        await store.reject(server, tool, by=get_operator_name())
         print(f"rejected {server}/{_escape(tool)}: it is not used")
     if not chosen and not list(reject):
         _print_waiting(server, pins)

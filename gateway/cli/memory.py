@@ -9,7 +9,7 @@ import typer
 from agent.core.models import LOCAL_OWNER
 from gateway.cli import lazy_rich
 from gateway.cli.groups import HelpfulGroup
-from gateway.cli.session import operator_name, run_with_gateway
+from gateway.cli.session import get_operator_name, run_with_gateway
 
 if TYPE_CHECKING:
     from agent.memory.store import Kind
@@ -50,7 +50,7 @@ def delete(memory_id: Annotated[str, typer.Argument(help="The memory's id.")]) -
     """Delete one memory."""
 
     async def work(stepgate: "Stepgate") -> None:
-        await stepgate.memory.delete(LOCAL_OWNER, memory_id, by=operator_name())
+        await stepgate.memory.delete(LOCAL_OWNER, memory_id, by=get_operator_name())
         print(f"forgot {memory_id}")
 
     run_with_gateway(work)

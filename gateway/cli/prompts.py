@@ -12,7 +12,7 @@ import typer
 from agent.core.models import LOCAL_OWNER
 from gateway.cli import lazy_rich
 from gateway.cli.groups import HelpfulGroup
-from gateway.cli.session import operator_name, run_with_gateway
+from gateway.cli.session import get_operator_name, run_with_gateway
 
 if TYPE_CHECKING:
     from agent.studio.prompt_library import Prompt
@@ -88,7 +88,7 @@ def save(
 
     async def work(stepgate: "Stepgate") -> None:
         saved = await stepgate.studio.prompts.save_prompt(
-            owner, name, given or "", by=operator_name(), description=description
+            owner, name, given or "", by=get_operator_name(), description=description
         )
         if as_json:
             print(json.dumps(_to_row(saved), indent=2, ensure_ascii=False))
@@ -112,7 +112,7 @@ def apply_prompt(
 
         prompt = await stepgate.studio.prompts.get_prompt(owner, name, version)
         changes = {"system_prompt": prompt.text}
-        view = await stepgate.room_editor.edit_room(room_id, changes, Editor(None, operator_name()), version=None)
+        view = await stepgate.room_editor.edit_room(room_id, changes, Editor(None, get_operator_name()), version=None)
         print(f"the room {view.room_id} has the prompt {prompt.name}, version {prompt.version}, now")
 
     _run(work)
@@ -123,7 +123,7 @@ def remove(name: Name, owner: Owner = LOCAL_OWNER) -> None:
     """Remove a prompt with its versions. Rooms that use its text keep it."""
 
     async def work(stepgate: "Stepgate") -> None:
-        count = await stepgate.studio.prompts.remove_prompt(owner, name, by=operator_name())
+        count = await stepgate.studio.prompts.remove_prompt(owner, name, by=get_operator_name())
         print(f"removed {name} with {count} {'version' if count == 1 else 'versions'}")
 
     _run(work)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gateway.cli.session import load_command_settings, operator_name
+from gateway.cli.session import get_operator_name, load_command_settings
 
 if TYPE_CHECKING:
     from agent.core.settings import Settings
@@ -32,7 +32,7 @@ def prune(
 async def _prune(settings: "Settings", days: float, *, dry_run: bool) -> "PruneReport":
     from agent.core.errors import ConflictError  # noqa: PLC0415 - the store; `--help` needs none
     from agent.runs.retention import RunRetention  # noqa: PLC0415
-    from agent.runs.run_worker import worker_name  # noqa: PLC0415
+    from agent.runs.run_worker import make_worker_name  # noqa: PLC0415
     from agent.storage.audit import StoredAuditLog  # noqa: PLC0415
     from agent.storage.usage import UsageLedger  # noqa: PLC0415
     from gateway.bootstrap_database import build_statements, open_store  # noqa: PLC0415
@@ -42,12 +42,12 @@ async def _prune(settings: "Settings", days: float, *, dry_run: bool) -> "PruneR
         statements = build_statements(store)
         clock = time.time
         ledger, audit = UsageLedger(statements, clock), StoredAuditLog(statements, clock)
-        retention = RunRetention(statements, ledger, audit, days, worker_name(), clock)
+        retention = RunRetention(statements, ledger, audit, days, make_worker_name(), clock)
         if dry_run:
             return await retention.count_old()
         while await ledger.sum_up():
             pass
-        report = await retention.prune(by=operator_name())
+        report = await retention.prune(by=get_operator_name())
     finally:
         await store.close()
     if report is None:

@@ -10,7 +10,7 @@ import typer
 
 from agent.core.errors import ConfigError
 from gateway.cli import lazy_rich
-from gateway.cli.session import load_command_settings, operator_name
+from gateway.cli.session import get_operator_name, load_command_settings
 
 if TYPE_CHECKING:
     from agent.core.settings import Settings
@@ -84,14 +84,14 @@ def list_dead(limit: Annotated[int, typer.Option(min=1, help="How many.")] = 50)
 @app.command("requeue")
 def requeue(job_id: Annotated[int, typer.Argument(help="Id of a dead letter.")]) -> None:
     """Have a dead letter done again."""
-    _read_state(lambda state: state.requeue(job_id, by=operator_name()))
+    _read_state(lambda state: state.requeue(job_id, by=get_operator_name()))
     print(f"Job {job_id} is queued again.")
 
 
 @app.command("discard")
 def discard(job_id: Annotated[int, typer.Argument(help="Id of a dead letter.")]) -> None:
     """Delete a dead letter. Its run, if it has one, stays."""
-    _read_state(lambda state: state.discard(job_id, by=operator_name()))
+    _read_state(lambda state: state.discard(job_id, by=get_operator_name()))
     print(f"Job {job_id} is deleted.")
 
 

@@ -11,7 +11,7 @@ import typer
 from agent.core.models import LOCAL_OWNER, JsonObject
 from agent.core.principal import Principal
 from gateway.cli.groups import HelpfulGroup
-from gateway.cli.session import operator_name, run_with_gateway
+from gateway.cli.session import get_operator_name, run_with_gateway
 
 if TYPE_CHECKING:
     from agent.recipes import RecipeStore, StoredRecipe
@@ -114,7 +114,7 @@ async def save_run(
     await stepgate.recipes.check_request(run_id, owner, name)
     args: JsonObject = {"run_id": run_id, "name": name, "description": description, "try_values": values}
     request = HiddenRequest(AgentRequest(metadata={"tool_calls": [{"tool": SAVE_TOOL, "args": args}]}))
-    caller = Principal(owner, display_name=operator_name())
+    caller = Principal(owner, display_name=get_operator_name())
     accepted = await stepgate.intake.accept(caller, request)
     response = await follow_run(stepgate.service, accepted)
     events = await stepgate.service.read_events(accepted.run_id, owner=owner)

@@ -10,7 +10,7 @@ import typer
 
 from gateway.cli import lazy_rich
 from gateway.cli.groups import HelpfulGroup
-from gateway.cli.session import operator_name, run_with_gateway
+from gateway.cli.session import get_operator_name, run_with_gateway
 
 if TYPE_CHECKING:
     from agent.studio.room_editor import Editor, RoomEditor, RoomView
@@ -196,7 +196,7 @@ def _run(work: "Callable[[RoomEditor, Editor], Awaitable[T]]") -> T:
     async def call(stepgate: Any) -> T:
         from agent.studio.room_editor import Editor  # noqa: PLC0415 - loaded with the engine
 
-        return await work(stepgate.room_editor, Editor(None, operator_name()))
+        return await work(stepgate.room_editor, Editor(None, get_operator_name()))
 
     return run_with_gateway(call, foreign="remembered", skip_broken_rooms=True)
 

@@ -21,7 +21,7 @@ from gateway.cli.groups import HelpfulGroup
 from gateway.cli.ingestion_progress import follow_ingestion
 from gateway.cli.progress import follow_run
 from gateway.cli.recipes import save_run
-from gateway.cli.session import operator_name, run_with_gateway
+from gateway.cli.session import get_operator_name, run_with_gateway
 
 if TYPE_CHECKING:
     from agent.runs.forks import RepeatedEffects
@@ -105,7 +105,7 @@ def cancel(run_id: RunId, owner: Owner = None) -> None:
 
     async def work(stepgate: "Stepgate") -> None:
         row = await _find_run(stepgate, run_id, owner)
-        await stepgate.service.cancel_run(row.run_id, owner=row.owner, reason=f"cancelled by {operator_name()}")
+        await stepgate.service.cancel_run(row.run_id, owner=row.owner, reason=f"cancelled by {get_operator_name()}")
         status = (await stepgate.service.get_run(row.run_id, owner=row.owner)).status
         print(f"{row.run_id}  {status if status in ENDED_STATUSES else 'is being cancelled'}")
 
@@ -155,7 +155,7 @@ def fork(
 
         row = await _find_run(stepgate, run_id, owner)
         request = ForkRequest(row.run_id, step, edited, args, outputs, cast("RepeatedEffects", effects))
-        accepted = await stepgate.intake.accept(Principal(row.owner, display_name=operator_name()), request)
+        accepted = await stepgate.intake.accept(Principal(row.owner, display_name=get_operator_name()), request)
         print(accepted.run_id, file=sys.stderr)
         print((await follow_run(stepgate.service, accepted)).response)
 
@@ -212,7 +212,7 @@ def _read_plan(path: Path) -> JsonObject:
 def _submit_decision(run_id: str, decision: "Decision", owner: str | None, reason: str = "") -> None:
     async def work(stepgate: "Stepgate") -> int:
         row = await _find_run(stepgate, run_id, owner)
-        principal = Principal(row.owner, display_name=operator_name())
+        principal = Principal(row.owner, display_name=get_operator_name())
         decided = await stepgate.service.submit_decision(row.run_id, decision, principal=principal, reason=reason)
         print((await follow_run(stepgate.service, decided)).response)
         return 0 if await follow_ingestion(stepgate, row.conversation_id or row.run_id, owner=row.owner) else 1

@@ -8,7 +8,7 @@ import typer
 from agent.core.models import LOCAL_OWNER
 from agent.core.principal import Principal
 from gateway.cli.groups import HelpfulGroup
-from gateway.cli.session import operator_name, run_with_gateway
+from gateway.cli.session import get_operator_name, run_with_gateway
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -128,7 +128,7 @@ def run(name: Name, owner: Owner = LOCAL_OWNER) -> None:
     async def work(stepgate: "Stepgate") -> None:
         from gateway.cli.progress import follow_run  # noqa: PLC0415 - loaded with the engine
 
-        caller = Principal(owner, display_name=operator_name())
+        caller = Principal(owner, display_name=get_operator_name())
         response = await follow_run(stepgate.service, await stepgate.schedules.service.run_now(name, caller))
         print(response.response)
 

@@ -18,7 +18,7 @@ from gateway.app import create_app
 from gateway.auth.authentication import can_others_call
 from gateway.bootstrap import Stepgate, build_gateway
 from gateway.cli.bind_address import bind_socket
-from gateway.limits.http_protocol import protocol_with_limits
+from gateway.limits.http_protocol import make_protocol_with_limits
 from gateway.serve_workers.worker_process import WorkerProcess
 
 log = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ class _Server(uvicorn.Server):
                 create_app(settings, stepgate, worker=worker),
                 host=settings.host,
                 port=settings.port,
-                http=protocol_with_limits(settings),
+                http=make_protocol_with_limits(settings),
                 log_config=None,
                 log_level="warning",
                 access_log=False,

@@ -51,7 +51,7 @@ def set_up_logging(settings: Settings, least: int = logging.NOTSET) -> None:
     logging.getLogger().setLevel(level)
 
 
-def operator_name() -> str:
+def get_operator_name() -> str:
     """Returns who types this command, for the audit record: their account on this machine."""
     try:
         return f"{getpass.getuser()} (command line)"

@@ -10,7 +10,7 @@ import typer
 from agent.core.models import LOCAL_OWNER
 from gateway.cli import lazy_rich
 from gateway.cli.groups import HelpfulGroup
-from gateway.cli.session import operator_name, run_with_gateway
+from gateway.cli.session import get_operator_name, run_with_gateway
 
 if TYPE_CHECKING:
     from agent.pipeline_builder.source_store import NamedSource
@@ -86,7 +86,7 @@ def delete(
     """Delete a source. Its conversations stay, without it; collections and files are not changed."""
 
     async def work(stepgate: "Stepgate") -> None:
-        await stepgate.conversations.builder.sources.remove(source_id, owner, by=operator_name())
+        await stepgate.conversations.builder.sources.remove(source_id, owner, by=get_operator_name())
         print(f"deleted {source_id}; collections read from it are unchanged")
 
     run_with_gateway(work)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gateway.cli.groups import HelpfulGroup
-from gateway.cli.session import operator_name, run_with_gateway
+from gateway.cli.session import get_operator_name, run_with_gateway
 
 if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate
@@ -30,7 +30,7 @@ def delete(
         if not yes:
             typer.echo(f"{owner} has {format_counts(found)}.", err=True)
             typer.confirm("Delete all of it permanently?", abort=True, err=True)
-        await stepgate.owners.delete(owner, by=operator_name())
+        await stepgate.owners.delete(owner, by=get_operator_name())
         typer.echo(f"removed {owner}: {format_counts(found)}")
 
     run_with_gateway(work)

@@ -15,7 +15,7 @@ from a2a.utils import errors as a2a_errors
 from google.protobuf.json_format import MessageToDict
 
 from agent.core.surrogates import replace_surrogates
-from agent.ingest.connectors.content_types import detect_file_type, media_type
+from agent.ingest.connectors.content_types import detect_file_type, read_media_type
 from agent.ingest.errors import ParserError
 from agent.ingest.parsers import ParserLimits, ParserPool
 from agent.policy.guardrails import quote_untrusted
@@ -83,7 +83,7 @@ def _get_file(part: Part, number: int) -> _File:
     name = replace_surrogates(part.filename)[:NAME_CHARS] or f"file {number}"
     file_type = detect_file_type(part.media_type, name)
     if file_type is None:
-        told = f"a file of type {(media_type(part.media_type) or name)[:80]!r} is not read"
+        told = f"a file of type {(read_media_type(part.media_type) or name)[:80]!r} is not read"
         raise a2a_errors.ContentTypeNotSupportedError(f"{told}: send text, PDF, HTML, Office files, CSV or mail")
     return _File(name, file_type, part.raw)
 

@@ -23,7 +23,7 @@ from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute, refuse_unknown_fields
 from gateway.doors.run_intake import RUN_ID_HEADER, accept_run
 from gateway.render.errors import FailureBody
-from gateway.render.native import event_frame, failure_frame, response_frame
+from gateway.render.native import build_event_frame, build_failure_frame, build_response_frame
 
 router = APIRouter(tags=["agent"], route_class=JsonRoute, dependencies=[require_scope("agent")])
 
@@ -104,7 +104,9 @@ async def run_agent(
     with stream.hold_slot(body.stream):
         run = await accept_run(http, stepgate, caller, body.to_request())
         if body.stream:
-            return stream.build_response(_stream_events(stepgate, run), failure_frame, {RUN_ID_HEADER: run.run_id})
+            return stream.build_response(
+                _stream_events(stepgate, run), build_failure_frame, {RUN_ID_HEADER: run.run_id}
+            )
     return DeferredResponse(partial(_respond, stepgate, run))
 
 
@@ -134,8 +136,8 @@ async def _stream_events(stepgate: Stepgate, run: AcceptedRun) -> AsyncGenerator
         async for event in followed:
             events.append(event)
             if event.seq > run.last_seq:
-                yield event_frame(event)
+                yield build_event_frame(event)
     if events and isinstance(events[-1].body, RunFailed):
-        yield failure_frame(events[-1].body.failure)
+        yield build_failure_frame(events[-1].body.failure)
     elif events and (events[-1].body.terminal or isinstance(events[-1].body, RunWaiting)):
-        yield response_frame(events)
+        yield build_response_frame(events)

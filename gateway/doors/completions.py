@@ -31,9 +31,9 @@ from gateway.doors.openai_parameters import list_unknown_fields
 from gateway.doors.openai_wire import ChatCompletionRequest, StreamOptions, WireModel
 from gateway.doors.run_intake import RUN_ID_HEADER, accept_run
 from gateway.errors import RequestFormatError
-from gateway.render.errors import openai_error
+from gateway.render.errors import build_openai_error
 from gateway.render.errors import to_json as error_to_json
-from gateway.render.openai import RESTARTED_NOTE, build_trace, usage_body
+from gateway.render.openai import RESTARTED_NOTE, build_trace, build_usage_body
 from gateway.sse import format_frame
 
 router = APIRouter(tags=["OpenAI"], route_class=JsonRoute, dependencies=[require_scope("chat")])
@@ -164,12 +164,12 @@ class CompletionChunks:
         """Returns the whole completion."""
         response = build_response(self._events)
         body = self._chunk(response.response, self._finish_reason())
-        return {**body, "usage": usage_body(response.metadata["usage"]), "stepgate": self._build_trace()}
+        return {**body, "usage": build_usage_body(response.metadata["usage"]), "stepgate": self._build_trace()}
 
     def _end(self) -> Iterator[JsonObject]:
         yield {**self._chunk("", self._finish_reason()), "stepgate": self._build_trace()}
         if self._include_usage:
-            usage = usage_body(build_response(self._events).metadata["usage"])
+            usage = build_usage_body(build_response(self._events).metadata["usage"])
             yield {**self._base, "choices": [], "usage": usage}
 
     def _build_trace(self) -> dict[str, Any]:
@@ -215,4 +215,4 @@ async def _stream_frames(
 
 
 def _error_frame(failure: AgentFailure) -> str:
-    return format_frame(error_to_json(openai_error(failure, input_name="prompt")))
+    return format_frame(error_to_json(build_openai_error(failure, input_name="prompt")))

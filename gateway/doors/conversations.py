@@ -13,7 +13,7 @@ from agent.core.models import JsonObject
 from agent.core.run_state import fold
 from agent.pipeline_builder.messages import MAX_MESSAGES
 from agent.pipeline_builder.records import Conversation, ConversationStatus
-from agent.pipeline_builder.run_messages import answer_of
+from agent.pipeline_builder.run_messages import find_answer
 from agent.runs.run_failed import RunFailedError
 from agent.runs.run_intake import ConversationMessage
 from agent.runs.service import AcceptedRun
@@ -40,13 +40,13 @@ from gateway.doors.conversation_models import (
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute
 from gateway.doors.run_intake import RUN_ID_HEADER, accept_run
-from gateway.errors import error_response
+from gateway.errors import build_error_response
 from gateway.render.conversation import (
     ConversationEncoder,
-    conversation_frame,
-    error_object,
+    build_conversation_frame,
+    build_error_object,
+    build_uncertainty_object,
     may_change_state,
-    uncertainty_object,
 )
 
 router = APIRouter(
@@ -95,7 +95,7 @@ async def list_conversations(
     return ConversationList(
         data=[to_conversation_item(one) for one in found],
         next=found[-1].id if len(found) == limit else None,
-        usage=to_usage_totals(await store.total_usage(caller.owner)),
+        usage=to_usage_totals(await store.sum_usage(caller.owner)),
     )
 
 
@@ -135,13 +135,13 @@ async def send_message(
         code = state.failure.error_code
         status = 502 if code.startswith("ERR_MODEL") and code != "ERR_MODEL_RATE_LIMIT" else None
         failed = RunFailedError(state.failure)
-        return error_response(failed, http.url.path, run_started=True, status=status, headers=headers)
+        return build_error_response(failed, http.url.path, run_started=True, status=status, headers=headers)
     conversation = await stepgate.conversations.get(conversation_id, owner=caller.owner)
     uncertainties = await stepgate.conversations.builder.store.list_uncertainties(conversation)
     answered = MessageAnswer(
         run_id=sent.run_id,
         status=state.completeness or state.status,
-        response=answer_of(state),
+        response=find_answer(state),
         approvals=[asked.approval_id for asked in state.pending_approvals] if not state.is_finished else [],
         current_pipeline=conversation.pipeline,
         uncertainties=[to_uncertainty_item(one) for one in uncertainties],
@@ -207,22 +207,22 @@ async def _stream_answer(stepgate: Stepgate, conversation_id: str, sent: Accepte
             async for event in following:
                 events.append(event)
                 if event.seq > sent.last_seq:
-                    async for text in frames.frames_for(event):
+                    async for text in frames.build_frames(event):
                         yield text
         state = fold(sent.run_id, events)
         if events and isinstance(events[-1].body, RunWaiting):
-            yield conversation_frame(frames.encoder.encode_question(state))
+            yield build_conversation_frame(frames.encoder.encode_question(state))
         # A client that has read `done` must find the answer in the conversation.
         await stepgate.conversations.get(conversation_id, owner=sent.owner)
         status = state.completeness or state.status
     except AgentError as error:
-        yield conversation_frame(error_object(error.to_failure()))
+        yield build_conversation_frame(build_error_object(error.to_failure()))
         status = "failed"
-    yield conversation_frame({"type": "done", "run_id": sent.run_id, "status": status})
+    yield build_conversation_frame({"type": "done", "run_id": sent.run_id, "status": status})
 
 
 def _error_frame(failure: AgentFailure) -> str:
-    return conversation_frame(error_object(failure))
+    return build_conversation_frame(build_error_object(failure))
 
 
 class _ConversationFrames:
@@ -236,25 +236,25 @@ class _ConversationFrames:
         self._uncertainties: set[tuple[str, bool]] = set()
         self._pipeline: JsonObject | None = None
 
-    async def frames_for(self, event: Event) -> AsyncIterator[str]:
+    async def build_frames(self, event: Event) -> AsyncIterator[str]:
         """Yields the frames of an event, then those of what the conversation has stored since."""
         for body in self.encoder.encode(event):
-            yield conversation_frame(body)
+            yield build_conversation_frame(body)
         if not may_change_state(event):
             return
         conversation = await self._stepgate.conversations.builder.get(self._id, self._owner)
         for uncertainty in await self._stepgate.conversations.builder.store.list_uncertainties(conversation):
             if (uncertainty.id, uncertainty.resolved) not in self._uncertainties:
                 self._uncertainties.add((uncertainty.id, uncertainty.resolved))
-                yield conversation_frame(uncertainty_object(uncertainty))
+                yield build_conversation_frame(build_uncertainty_object(uncertainty))
         if conversation.pipeline is not None and conversation.pipeline != self._pipeline:
             self._pipeline = conversation.pipeline
-            yield conversation_frame({"type": "pipeline", "pipeline": conversation.pipeline})
+            yield build_conversation_frame({"type": "pipeline", "pipeline": conversation.pipeline})
 
 
 async def _build_detail(stepgate: Stepgate, conversation: Conversation) -> ConversationDetail:
     try:
-        messages = await stepgate.conversations.messages(conversation)
+        messages = await stepgate.conversations.list_messages(conversation)
     except StoreError as error:  # the rest is in the store and useful without them
         messages, note = [], error.message
     else:
@@ -270,7 +270,7 @@ async def _build_detail(stepgate: Stepgate, conversation: Conversation) -> Conve
         uncertainties=[to_uncertainty_item(one) for one in uncertainties],
         messages=[to_message_item(one) for one in messages],
         messages_note=note,
-        question=await stepgate.conversations.pending_question(conversation),
+        question=await stepgate.conversations.get_pending_question(conversation),
         summary=conversation.summary,
         usage=to_usage_totals(conversation.usage),
         applied=conversation.applied,

@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect
 
 from agent.core.errors import StoreFullError
 from agent.core.models import JsonObject
-from agent.ingest.templates import requested_pipeline
+from agent.ingest.templates import build_requested_pipeline
 from agent.ingest.uploads import SOURCE_PREFIX
 from agent.search.documents import Document
 from agent.search.lexical import Passage
@@ -167,7 +167,7 @@ async def upload_document(
             fields.get("collection", "documents"),
             file.filename,
             file.file,
-            pipeline=requested_pipeline(fields.get("template")),
+            pipeline=build_requested_pipeline(fields.get("template")),
         )
         entry = to_document_entry(fields.get("collection", "documents"), added.document)
     if not added.is_new:

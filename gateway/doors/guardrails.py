@@ -14,7 +14,7 @@ from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import KNOWN_ONLY, JsonRoute, refuse_unknown_fields
-from gateway.errors import FieldError, error_response
+from gateway.errors import FieldError, build_error_response
 from gateway.render.errors import FailureBody
 
 router = APIRouter(tags=["guardrails"], route_class=JsonRoute, dependencies=[require_scope("agent")])
@@ -64,7 +64,7 @@ async def check_guardrails(
     room = stepgate.rooms.get(body.room, caller.owner)
     found = await check_text(_to_guardrails_input(body), room, stepgate.settings.list_secrets())
     if found.action == "block":
-        return error_response(BlockedTextError(found), http.url.path, status=422)
+        return build_error_response(BlockedTextError(found), http.url.path, status=422)
     return found
 
 

@@ -8,12 +8,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agent.core.errors import AgentFailure
 from agent.core.models import JsonObject
+from agent.ingest import plugins
 from agent.ingest.allowed_paths import resolve_allowed
 from agent.ingest.dry_run_report import ValidationReport
 from agent.ingest.jobs import Job, JobProgress, JobRequest, JobStatus
 from agent.ingest.pipeline import NodeKind, PipelineDAG
-from agent.ingest.plugins import PluginInfo, plugin, plugins
-from agent.ingest.templates import PipelineTemplate, from_template, list_templates, requested_pipeline
+from agent.ingest.plugins import PluginInfo
+from agent.ingest.templates import PipelineTemplate, build_requested_pipeline, from_template, list_templates
 from agent.search.models import ConnectorInput, SourceType
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
@@ -61,7 +62,7 @@ class SourceBody(BaseModel):
 
     def build_pipeline(self) -> PipelineDAG | None:
         """Returns the requested pipeline. Raises `PipelineInvalidError` with every reason, and `NotFoundError`."""
-        return requested_pipeline(self.template, self.parameters, self.pipeline)
+        return build_requested_pipeline(self.template, self.parameters, self.pipeline)
 
 
 class DryRunBody(SourceBody):
@@ -173,13 +174,13 @@ async def get_templates() -> TemplateEntries:
 @router.get("/v1/plugins", responses=ERRORS)
 async def list_plugins(kind: NodeKind | None = None) -> PluginEntries:
     """List the components of pipelines, with their options."""
-    return PluginEntries(data=plugins(kind))
+    return PluginEntries(data=plugins.list_plugins(kind))
 
 
 @router.get("/v1/plugins/{name}", responses=ERRORS)
 async def get_plugin(name: str) -> PluginInfo:
     """Return one component."""
-    return plugin(name)
+    return plugins.get_plugin(name)
 
 
 def _to_job_entry(job: Job) -> JobEntry:

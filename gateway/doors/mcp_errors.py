@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gateway.errors import HostError, MediaTypeError, RequestFormatError, error_response
+from gateway.errors import HostError, MediaTypeError, RequestFormatError, build_error_response
 from gateway.render.errors import MCP_PATH
 
 _REFUSALS: Mapping[int, str] = {421: "host", 403: "origin"}
@@ -35,7 +35,7 @@ class McpErrorMiddleware:
         await self._app(scope, receive, send_unless_refused)
         if refused:
             error = _explain_refusal(refused, sdk_text.decode("utf-8", "replace"), Headers(scope=scope))
-            await error_response(error, MCP_PATH, status=refused)(scope, receive, send)
+            await build_error_response(error, MCP_PATH, status=refused)(scope, receive, send)
 
 
 def _is_plain_text_refusal(start: Message) -> bool:

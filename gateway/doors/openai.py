@@ -39,8 +39,8 @@ from gateway.doors.openwebui import (
 )
 from gateway.doors.run_intake import RUN_ID_HEADER, accept_run
 from gateway.errors import ClientDisconnectedError
-from gateway.render.errors import OpenAIErrorBody, openai_error, to_json
-from gateway.render.openai import OpenAIChunks, completion_body
+from gateway.render.errors import OpenAIErrorBody, build_openai_error, to_json
+from gateway.render.openai import OpenAIChunks, build_completion_body
 from gateway.sse import format_frame
 
 router = APIRouter(tags=["OpenAI"], route_class=JsonRoute, dependencies=[require_scope("chat")])
@@ -132,7 +132,7 @@ async def _respond(
         if is_background:  # No list shows this run, so nobody would see its result.
             await stepgate.service.cancel_run(run.run_id, owner=run.owner, reason="the caller disconnected")
         raise
-    data = completion_body(events, ignored)
+    data = build_completion_body(events, ignored)
     return Response(data, media_type="application/json", headers={RUN_ID_HEADER: run.run_id})
 
 
@@ -171,7 +171,7 @@ async def _stream_chunks(stepgate: Stepgate, run: AcceptedRun, chunks: OpenAIChu
 
 
 def _error_frame(failure: AgentFailure) -> str:
-    return format_frame(to_json(openai_error(failure)))
+    return format_frame(to_json(build_openai_error(failure)))
 
 
 def _to_model_card(room: Room) -> ModelCard:

@@ -43,7 +43,7 @@ from gateway.doors.response_requests import (
 from gateway.doors.run_intake import RUN_ID_HEADER, accept_run
 from gateway.doors.stored_responses import StoredResponse, load_response, resolve_references
 from gateway.errors import RequestFormatError
-from gateway.render.errors import openai_error
+from gateway.render.errors import build_openai_error
 from gateway.render.responses import ResponseProjection, cut_frames
 from gateway.sse import format_frame
 
@@ -67,7 +67,7 @@ async def create_response(
         except ConflictError as error:
             if isinstance(request, ChatRequest):
                 raise
-            raise approval_decided_error() from error  # not a 409, which SDKs repeat
+            raise build_approval_decided_error() from error  # not a 409, which SDKs repeat
         start = await _find_start(stepgate, run) if not isinstance(request, ChatRequest) or run.last_seq else 0
         headers = {RUN_ID_HEADER: run.run_id}
         if body.stream:
@@ -227,14 +227,14 @@ async def _check_replies(
         raise unknown
     open_ids = {asked.approval_id for asked in state.pending_approvals}
     if state.is_finished or not open_ids.issuperset(decisions):
-        raise approval_decided_error()
+        raise build_approval_decided_error()
     if body.model != state.room.id:
         message = f"model: the response that waits is of the model '{state.room.id}'."
         raise RequestFormatError(message, "model", "invalid_value")
     return ApprovalReplies(run_id, decisions)
 
 
-def approval_decided_error() -> RequestFormatError:
+def build_approval_decided_error() -> RequestFormatError:
     """Returns the error for a decision that comes too late."""
     return RequestFormatError("input: the approval request is decided already.", "input", "approval_decided")
 
@@ -324,7 +324,7 @@ def _format(frame: JsonObject) -> str:
 
 
 def _error_frame(failure: AgentFailure) -> str:
-    error = openai_error(failure, input_name="input").error
+    error = build_openai_error(failure, input_name="input").error
     return _format({
         "type": "error", "code": error.code, "message": error.message, "param": error.param, "sequence_number": 0,
     })  # fmt: skip

@@ -26,7 +26,7 @@ from gateway.doors.agent import ERRORS, STREAM
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import KNOWN_ONLY, JsonRoute, refuse_unknown_fields
 from gateway.doors.run_intake import accept_run
-from gateway.render.native import event_frame, failure_frame
+from gateway.render.native import build_event_frame, build_failure_frame
 
 router = APIRouter(tags=["runs"], route_class=JsonRoute, dependencies=[require_scope("agent")])
 
@@ -143,7 +143,7 @@ async def get_run_events(
     if row.status in ENDED_STATUSES and position == row.last_seq:
         return Response(status_code=204)
     with stream.hold_slot():
-        return stream.build_response(_stream_events(stepgate, run_id, caller.owner, position), failure_frame)
+        return stream.build_response(_stream_events(stepgate, run_id, caller.owner, position), build_failure_frame)
 
 
 @router.get(
@@ -270,7 +270,7 @@ async def _submit_decision(
 async def _stream_events(stepgate: Stepgate, run_id: str, owner: str, after: int) -> AsyncGenerator[str, None]:
     async with contextlib.aclosing(stepgate.service.follow_events(run_id, owner=owner, after=after)) as events:
         async for event in events:
-            yield event_frame(event)
+            yield build_event_frame(event)
 
 
 def _build_artifact_response(name: str, content: bytes) -> Response:

@@ -16,7 +16,7 @@ from agent.core.errors import ConflictError, StoreError
 from agent.core.models import FrozenModel
 from agent.core.run_state import RunState, fold
 from agent.run_context.outputs import cut_text
-from agent.runs.sessions import unknown_conversation_error
+from agent.runs.sessions import build_unknown_conversation_error
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
@@ -69,7 +69,7 @@ async def get_state(
     turns = await stepgate.sessions.list_turns(caller.owner, names)
     run_id = await stepgate.sessions.find_newest_run(caller.owner, names)
     if not turns and run_id is None:
-        raise unknown_conversation_error(session_id)
+        raise build_unknown_conversation_error(session_id)
     events = await stepgate.service.read_events(run_id, owner=caller.owner) if run_id is not None else []
     state = fold(run_id or "", events)
     facts = await stepgate.memory.list_newest(caller.owner, limit=PREFERENCES)

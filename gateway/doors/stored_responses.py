@@ -13,7 +13,7 @@ from gateway.auth.authentication import Caller
 from gateway.bootstrap import Stepgate
 from gateway.doors.response_input import list_input_items
 from gateway.errors import RequestFormatError
-from gateway.render.responses import ResponseProjection, find_previous_start, parse_response_id, response_id
+from gateway.render.responses import ResponseProjection, find_previous_start, make_response_id, parse_response_id
 
 _ITEM_ID = re.compile(r"[a-z]+_([0-9a-f]{32}(?:_[0-9]+)?)_(?:[0-9]+|apr_[0-9a-f]+)")
 """The id of an item; it contains that of its response."""
@@ -44,7 +44,7 @@ class StoredResponse:
         if self.start:
             return self._list_decisions()
         stored = self.wire_request.get("input")
-        key = response_id(self.run_id).removeprefix("resp_")
+        key = make_response_id(self.run_id).removeprefix("resp_")
         return list_input_items(stored if isinstance(stored, list) else [], key)
 
     @property
@@ -64,8 +64,8 @@ class StoredResponse:
         return projection
 
     def _list_decisions(self) -> list[JsonObject]:
-        key = response_id(self.run_id, self.start).removeprefix("resp_")
-        asked_key = response_id(self.run_id, find_previous_start(self.events, self.start)).removeprefix("resp_")
+        key = make_response_id(self.run_id, self.start).removeprefix("resp_")
+        asked_key = make_response_id(self.run_id, find_previous_start(self.events, self.start)).removeprefix("resp_")
         items: list[JsonObject] = []
         for event in self.events:
             if event.seq <= self.start:

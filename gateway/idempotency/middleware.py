@@ -19,7 +19,7 @@ from agent.core.errors import AgentError, BadRequestError, StoreError
 from agent.core.models import LOCAL_OWNER
 from agent.runs.service import AcceptedRun
 from gateway.auth.authentication import Caller
-from gateway.errors import error_response
+from gateway.errors import build_error_response
 from gateway.idempotency.store import RUN_HEADER, IdempotencyStore, StartedRequest, StoredResponse
 
 HEADER_NAME = b"idempotency-key"
@@ -80,11 +80,11 @@ class IdempotencyMiddleware:
         try:
             if len(key) > MAX_KEY_CHARS or not key.isprintable():
                 raise BadRequestError(f"Idempotency-Key: at most {MAX_KEY_CHARS} printable characters")
-            who = caller_hash(await self._authenticate(Headers(scope=scope)))
+            who = hash_caller(await self._authenticate(Headers(scope=scope)))
             begun = await store.begin_request(who, key, digest)
         except AgentError as error:  # an unusable key, an unauthorised caller, or a store that is down
             headers = {} if isinstance(error, StoreError) else {"x-should-retry": "false"}
-            await error_response(error, scope["path"], headers=headers)(scope, receive, send)
+            await build_error_response(error, scope["path"], headers=headers)(scope, receive, send)
             return
         if isinstance(begun, StoredResponse):
             await _send_stored_response(begun, send)
@@ -103,7 +103,7 @@ class IdempotencyMiddleware:
             await store.store_response(who, key, kept.status, kept.headers, kept.body)
 
 
-def caller_hash(caller: Caller) -> str:
+def hash_caller(caller: Caller) -> str:
     """Returns a request's sender as it is stored: the id of its key (or `local`), a slash, and a hash of its owner.
 
     The same however the key was sent. Deleting an owner finds its rows by the part before the slash.

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from agent.core.errors import AgentError, ConflictError
 from agent.core.models import ENDED_STATUSES
-from agent.runs.run_worker import is_dead_worker, worker_name
-from agent.runs.service import new_run_id
+from agent.runs.run_worker import is_dead_worker, make_worker_name
+from agent.runs.service import make_run_id
 from agent.storage.sql import SqlClient
 
 RETENTION_SECONDS = 86_400.0
@@ -55,7 +55,7 @@ class IdempotencyStore:
     def __init__(self, statements: SqlClient, clock: Callable[[], float] = time.time) -> None:
         self._statements = statements
         self._clock = clock
-        self._worker = worker_name()
+        self._worker = make_worker_name()
 
     async def begin_request(self, who: str, key: str, digest: str) -> StoredResponse | StartedRequest:
         """Records a request with the id of its run, so that the id is known even if this process dies.
@@ -63,7 +63,7 @@ class IdempotencyStore:
         Returns the stored response of an earlier request with this key. Raises `ReusedKeyError` if the body differs,
         and `ConflictError` while the first request is in progress.
         """
-        now, begun = self._clock(), StartedRequest(new_run_id())
+        now, begun = self._clock(), StartedRequest(make_run_id())
         await self._statements.write("DELETE FROM idempotency WHERE at < ?", now - RETENTION_SECONDS)
         made = await self._statements.write(
             "INSERT INTO idempotency (owner, key, digest, status, headers, body, at) VALUES (?,?,?,0,?,'',?) "

@@ -14,9 +14,9 @@ from gateway.errors import (
     ClientSlowError,
     HeadersError,
     RequestFormatError,
-    defect_response,
-    error_response,
-    new_request_id,
+    build_defect_response,
+    build_error_response,
+    make_request_id,
 )
 from gateway.observe.logs import request_id as current_request
 
@@ -46,7 +46,7 @@ class RequestIdMiddleware:
             return
         given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
         text = given.decode("latin-1")
-        request_id = text if _REQUEST_ID.match(text) else new_request_id()
+        request_id = text if _REQUEST_ID.match(text) else make_request_id()
         scope.setdefault("state", {})["request_id"] = request_id
         current_request.set(request_id)
         started = False
@@ -66,7 +66,7 @@ class RequestIdMiddleware:
         except Exception as error:
             if started:
                 raise
-            await defect_response(scope, error)(scope, receive, send_with_id)
+            await build_defect_response(scope, error)(scope, receive, send_with_id)
 
 
 class HeaderLimitMiddleware:
@@ -81,7 +81,7 @@ class HeaderLimitMiddleware:
         refused = self._find_fault(scope) if scope["type"] == "http" else None
         if refused is None:
             return self._app(scope, receive, send)
-        return error_response(refused, scope["path"], headers={"connection": "close"})(scope, receive, send)
+        return build_error_response(refused, scope["path"], headers={"connection": "close"})(scope, receive, send)
 
     def _find_fault(self, scope: Scope) -> AgentError | None:
         if _count_header_bytes(scope) > self._max_bytes:
@@ -219,7 +219,7 @@ async def _send_refusal(
     """
     if not complete and isinstance(error, TooLargeError) and not await _discard_body(receive):
         return
-    await error_response(error, scope["path"], headers={"connection": "close"})(scope, receive, send)
+    await build_error_response(error, scope["path"], headers={"connection": "close"})(scope, receive, send)
 
 
 async def _discard_body(receive: Receive) -> bool:

@@ -11,7 +11,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from agent.core.errors import AgentError
 from agent.core.settings import Settings
-from gateway.errors import ClientSlowError, HeadersError, RequestFormatError, error_response, new_request_id
+from gateway.errors import ClientSlowError, HeadersError, RequestFormatError, build_error_response, make_request_id
 
 log = logging.getLogger(__name__)
 
@@ -142,7 +142,9 @@ class BoundedConnection(HttpToolsProtocol):
         last = self._current_response
         if last is None or last.response_complete or not last.response_started:
             path = bytes(getattr(self, "url", b"")).decode("latin-1").partition("?")[0]
-            answer = error_response(error, path, headers={"connection": "close", "x-request-id": new_request_id()})
+            answer = build_error_response(
+                error, path, headers={"connection": "close", "x-request-id": make_request_id()}
+            )
             lines = b"".join(b"%s: %s\r\n" % pair for pair in answer.raw_headers)
             self.transport.write(STATUS_LINE[answer.status_code] + lines + b"\r\n" + bytes(answer.body))
         self.transport.close()  # after a half-written response nothing more can be sent
@@ -156,7 +158,7 @@ class BoundedConnection(HttpToolsProtocol):
         self.transport.abort()
 
 
-def protocol_with_limits(settings: Settings) -> type[BoundedConnection]:
+def make_protocol_with_limits(settings: Settings) -> type[BoundedConnection]:
     """Returns the protocol class for `uvicorn.Config(http=...)`, with the limits of these settings."""
 
     class Connection(BoundedConnection):

@@ -17,7 +17,7 @@ MAX_RESULT_CHARS = 1_000
 PIPELINE_TOOLS = frozenset({"build_pipeline", "suggest_pipeline"})
 
 
-def conversation_frame(body: Mapping[str, object]) -> str:
+def build_conversation_frame(body: Mapping[str, object]) -> str:
     """Returns one object of the stream as a frame."""
     return format_frame(json.dumps(body, ensure_ascii=False))
 
@@ -64,7 +64,7 @@ class ConversationEncoder:
             case ev.AnswerFinished() if not self._has_text and body.text:
                 yield {"type": "text", "content": body.text}
             case ev.RunFailed():
-                yield error_object(body.failure)
+                yield build_error_object(body.failure)
             case _:
                 return
 
@@ -96,12 +96,12 @@ def may_change_state(event: ev.Event) -> bool:
     )
 
 
-def error_object(failure: AgentFailure) -> JsonObject:
+def build_error_object(failure: AgentFailure) -> JsonObject:
     """Returns a failure as an object of the stream."""
     return {"type": "error", "code": failure.error_code, "content": failure.message, "recoverable": failure.recoverable}
 
 
-def uncertainty_object(doubt: ConversationUncertainty) -> JsonObject:
+def build_uncertainty_object(doubt: ConversationUncertainty) -> JsonObject:
     """Returns an uncertainty as an object of the stream."""
     return {
         "type": "uncertainty",

@@ -123,8 +123,10 @@ def get_http_status(code: str) -> int:
 def render_failure(failure: AgentFailure, path: str, named: str | None = None) -> str:
     """Returns a failure as JSON, in the shape of the door at `path`."""
     if is_openai_path(path):
-        return to_json(openai_error(failure, named, _INPUT_NAMES.get("/".join(path.split("/")[:3]), "messages")))
-    return to_json(rpc_error(failure) if path == MCP_PATH or path.startswith(f"{MCP_PATH}/") else native_error(failure))
+        return to_json(build_openai_error(failure, named, _INPUT_NAMES.get("/".join(path.split("/")[:3]), "messages")))
+    return to_json(
+        build_rpc_error(failure) if path == MCP_PATH or path.startswith(f"{MCP_PATH}/") else build_native_error(failure)
+    )
 
 
 def to_json(body: BaseModel) -> str:
@@ -132,7 +134,9 @@ def to_json(body: BaseModel) -> str:
     return json.dumps(body.model_dump(mode="json"))
 
 
-def openai_error(failure: AgentFailure, named: str | None = None, input_name: str = "messages") -> OpenAIErrorBody:
+def build_openai_error(
+    failure: AgentFailure, named: str | None = None, input_name: str = "messages"
+) -> OpenAIErrorBody:
     """Returns a failure in OpenAI's shape. `named` overrides the OpenAI code; `input_name` is the endpoint's parameter
     for what the engine calls prompt and messages.
     """
@@ -160,18 +164,18 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def native_error(failure: AgentFailure) -> FailureBody:
+def build_native_error(failure: AgentFailure) -> FailureBody:
     """Returns a failure in Stepgate's own shape, with its stage and without details that are None."""
     details = {key: value for key, value in failure.details.items() if value is not None}
     return FailureBody(error=failure.model_copy(update={"details": details, "stage": get_stage(failure)}))
 
 
-def rpc_error(failure: AgentFailure) -> RpcErrorBody:
+def build_rpc_error(failure: AgentFailure) -> RpcErrorBody:
     """Returns a failure in JSON-RPC's shape: -32600 for a caller's fault, -32603 for ours (JSON-RPC 2.0,
     section 5.1).
     """
     code = -32600 if get_http_status(failure.error_code) < 500 else -32603
-    data = native_error(failure).error
+    data = build_native_error(failure).error
     return RpcErrorBody(error=RpcErrorDetail(code=code, message=failure.message, data=data))
 
 

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from agent.core.errors import AgentFailure
 from agent.core.events import Event
 from agent.runs.response import build_response
-from gateway.render.errors import native_error, to_json
+from gateway.render.errors import build_native_error, to_json
 from gateway.sse import format_frame
 
 
-def event_frame(event: Event) -> str:
+def build_event_frame(event: Event) -> str:
     """Returns an event's frame. A client that reconnects sends its id as `Last-Event-ID`."""
     return format_frame(json.dumps(event.to_public_json(), ensure_ascii=False), event=event.type, event_id=event.seq)
 
 
-def response_frame(events: Sequence[Event]) -> str:
+def build_response_frame(events: Sequence[Event]) -> str:
     """Returns the whole response, sent after the terminal event."""
     return format_frame(build_response(events).model_dump_json(), event="response")
 
 
-def failure_frame(failure: AgentFailure) -> str:
+def build_failure_frame(failure: AgentFailure) -> str:
     """Returns the frame of a failure, sent in place of the response."""
-    return format_frame(to_json(native_error(failure)), event="error")
+    return format_frame(to_json(build_native_error(failure)), event="error")

@@ -30,19 +30,19 @@ _STREAMED_FIELDS = frozenset({"reasoning_content", "reasoning"})
 """Provider fields whose text is streamed in deltas."""
 
 
-def completion_id(run_id: str) -> str:
+def make_completion_id(run_id: str) -> str:
     """Returns the completion's id. It contains the run's id."""
     return f"chatcmpl-{run_id}"
 
 
-def completion_body(events: Sequence[ev.Event], ignored: Sequence[str] = ()) -> bytes:
+def build_completion_body(events: Sequence[ev.Event], ignored: Sequence[str] = ()) -> bytes:
     """Returns a `chat.completion` object as JSON in UTF-8. `ignored` are parameters of the request without effect."""
     response = build_response(events)
     answer = next((event.body for event in reversed(events) if isinstance(event.body, ev.AnswerFinished)), None)
     trace = build_trace(response.steps, response.metadata, ignored)
     message: dict[str, Any] = {"role": "assistant", "content": response.response, "metadata": trace}
     if answer is not None:
-        message |= provider_fields(answer)
+        message |= list_provider_fields(answer)
         if answer.refused:
             message |= {"content": None, "refusal": response.response}
     finish = answer.finish_reason if answer else "stop"
@@ -53,18 +53,18 @@ def completion_body(events: Sequence[ev.Event], ignored: Sequence[str] = ()) -> 
         finish = "tool_calls"
     created = events[0].body
     body = {
-        "id": completion_id(events[0].run_id),
+        "id": make_completion_id(events[0].run_id),
         "object": "chat.completion",
         "created": int(events[0].at),
         "model": created.room.id if isinstance(created, ev.RunCreated) else "",
         "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": finish}],
-        "usage": usage_body(response.metadata["usage"]),
-        **trace_fields(trace),
+        "usage": build_usage_body(response.metadata["usage"]),
+        **build_trace_fields(trace),
     }
     return to_json(body)
 
 
-def provider_fields(answer: ev.AnswerFinished) -> JsonObject:
+def list_provider_fields(answer: ev.AnswerFinished) -> JsonObject:
     """Returns the fields that the provider expects back with the answer.
 
     Reasoning is given as `reasoning_content` too, as in streams.
@@ -75,7 +75,7 @@ def provider_fields(answer: ev.AnswerFinished) -> JsonObject:
     return fields
 
 
-def trace_fields(trace: Mapping[str, Any]) -> dict[str, Any]:
+def build_trace_fields(trace: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the top-level fields of a completion, or of a stream's last chunk, that hold the run's trace."""
     return {
         "steps": trace["steps"],
@@ -92,7 +92,7 @@ def build_trace(steps: Sequence[Any], metadata: Mapping[str, Any], ignored: Sequ
     return trace
 
 
-def usage_body(usage: dict[str, Any]) -> JsonObject:
+def build_usage_body(usage: dict[str, Any]) -> JsonObject:
     """Returns the token counts under OpenAI's names. The parts of a total are named where a provider reports them."""
     body: JsonObject = {
         "prompt_tokens": usage["prompt_tokens"],
@@ -116,7 +116,7 @@ class OpenAIChunks:
         self, run_id: str, model: str, *, include_usage: bool, rich: bool, ignored: Sequence[str] = ()
     ) -> None:
         self._base: dict[str, Any] = {
-            "id": completion_id(run_id),
+            "id": make_completion_id(run_id),
             "object": "chat.completion.chunk",
             "created": 0,
             "model": model,
@@ -138,8 +138,8 @@ class OpenAIChunks:
             yield self._encode_delta({"role": "assistant", "content": ""})
         line = self._status.format_event(event)
         if self._rich is not None:
-            yield from (json.dumps(extra, ensure_ascii=False) for extra in self._rich.card_events(event))
-            yield from (self._encode_progress(rider) for rider in self._rich.task_events(event))
+            yield from (json.dumps(extra, ensure_ascii=False) for extra in self._rich.build_card_events(event))
+            yield from (self._encode_progress(rider) for rider in self._rich.build_task_events(event))
         if line is not None:
             self._has_status = True
             yield self._encode_progress({"type": "status", "data": {"description": line, "done": False}})
@@ -201,7 +201,7 @@ class OpenAIChunks:
             new = tuple(quote for quote in source.quotes if sent is None or quote not in sent)
             if sent is None or new:
                 yield self._encode_progress(
-                    {"type": "source", "data": source_event(source.model_copy(update={"quotes": new}))}
+                    {"type": "source", "data": build_source_event(source.model_copy(update={"quotes": new}))}
                 )
             self._quotes_sent.setdefault(source.id, set()).update(source.quotes)
 
@@ -251,8 +251,8 @@ class OpenAIChunks:
         trace = build_trace(shown["steps"], shown["metadata"], self._ignored)
         answer = next((e.body for e in reversed(self._events) if isinstance(e.body, ev.AnswerFinished)), None)
         finish = finish or (answer.finish_reason if answer else "stop")
-        usage = usage_body(response.metadata["usage"])
-        last = self._build_chunk({"metadata": trace}, finish) | trace_fields(trace)
+        usage = build_usage_body(response.metadata["usage"])
+        last = self._build_chunk({"metadata": trace}, finish) | build_trace_fields(trace)
         if self._rich is not None:
             last["usage"] = usage
         yield json.dumps(last, ensure_ascii=False)
@@ -318,7 +318,7 @@ def list_step_sources(events: Sequence[ev.Event]) -> tuple[Source, ...]:
     return number_sources((step, output) for step, output in outputs if output is not None)
 
 
-def source_event(source: Source) -> dict[str, Any]:
+def build_source_event(source: Source) -> dict[str, Any]:
     """Returns a citation in Open WebUI's form: the name on the chip, the quotes and the link.
 
     Open WebUI uses `metadata.source` to distinguish sources and shows it instead of the name if it is a URL, so it is

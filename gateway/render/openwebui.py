@@ -39,7 +39,7 @@ class RichView:
     _cards: dict[tuple[str | None, int | None], _StepCard] = field(default_factory=dict)
     _states: dict[str, str] = field(default_factory=dict)
 
-    def card_events(self, event: ev.Event) -> Iterator[dict[str, Any]]:
+    def build_card_events(self, event: ev.Event) -> Iterator[dict[str, Any]]:
         """Yields the card frames for an event: pairs of `response.output_item.*`, one card for each step but
         completions.
         """
@@ -63,7 +63,7 @@ class RichView:
         for key in [key for key, card in self._cards.items() if not card.is_closed]:
             yield from self._close_card(key, ev.StepOutput(text="Stopped."))
 
-    def task_events(self, event: ev.Event) -> Iterator[dict[str, Any]]:
+    def build_task_events(self, event: ev.Event) -> Iterator[dict[str, Any]]:
         """Yields the task list above the input box, as `event` fields on empty chunks."""
         match event.body:
             case ev.PlanProposed(plan=plan):

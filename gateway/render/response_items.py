@@ -16,7 +16,7 @@ _APPROVAL_ID: Final = re.compile(r"mcpr_([0-9a-f]{32})(?:_[0-9]+)?_(apr_[0-9a-f]
 _MARK: Final = re.compile(r"\[(\d{1,4})\]")
 
 
-def plan_summary(proposed: ev.PlanProposed) -> str:
+def format_plan_summary(proposed: ev.PlanProposed) -> str:
     """Returns a plan as the text of a reasoning summary."""
     plan = proposed.plan
     head = f"New plan, because {proposed.replan_reason}:" if proposed.replan_reason else "Plan:"
@@ -27,7 +27,7 @@ def plan_summary(proposed: ev.PlanProposed) -> str:
     return "\n".join([head, *lines])
 
 
-def approval_request_item(key: str, asked: ev.ApprovalRequested) -> JsonObject:
+def build_approval_request_item(key: str, asked: ev.ApprovalRequested) -> JsonObject:
     """Returns an open approval request. A request about several steps is shown as one call named `plan`."""
     if len(asked.items) == 1:
         name, arguments = asked.items[0].tool, asked.items[0].args
@@ -51,7 +51,7 @@ def parse_approval_item_id(text: str) -> tuple[str, str] | None:
     return (f"run_{found[1]}", found[2]) if found else None
 
 
-def function_call_item(item_id: str, call: JsonObject) -> JsonObject:
+def build_function_call_item(item_id: str, call: JsonObject) -> JsonObject:
     """Returns a call of a client's tool, from OpenAI's form in chat completions."""
     function = call.get("function")
     named = function if isinstance(function, dict) else {}

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from agent.core.models import JsonObject, Source
 from agent.core.trace import shorten
-from gateway.render.response_items import SERVER_LABEL, annotate, function_call_item
+from gateway.render.response_items import SERVER_LABEL, annotate, build_function_call_item
 
 MAX_OUTPUT_CHARS: Final = 20_000
 """Longest output of a step within a response; the trace has all of it."""
@@ -204,7 +204,7 @@ class ResponseOutput:
     def add_call(self, call: JsonObject) -> list[JsonObject]:
         """Returns the frames of a call of one of the client's own tools."""
         index = len(self.items)
-        item = function_call_item(f"fc_{self._key}_{index}", call)
+        item = build_function_call_item(f"fc_{self._key}_{index}", call)
         frames = self._open_item({**item, "arguments": "", "status": "in_progress"})
         self.items[index] = item
         where = self._place(index)

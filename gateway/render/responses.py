@@ -20,7 +20,7 @@ from agent.core.run_state import fold
 from agent.policy.approval import format_approval_question
 from agent.runs.response import build_response
 from gateway.render.openai import build_trace
-from gateway.render.response_items import approval_request_item, plan_summary
+from gateway.render.response_items import build_approval_request_item, format_plan_summary
 from gateway.render.response_output import STREAMED, ResponseOutput, StepKey
 
 RESPONSE_ID: Final = re.compile(r"resp_([0-9a-f]{32})(?:_([1-9][0-9]{0,15}))?")
@@ -28,7 +28,7 @@ _CUT_SHORT: Final = {"length": "max_output_tokens", "content_filter": "content_f
 _ERROR_CODES: Final = (("RATE_LIMIT", "rate_limit_exceeded"), ("QUOTA", "rate_limit_exceeded"))
 
 
-def response_id(run_id: str, start: int = 0) -> str:
+def make_response_id(run_id: str, start: int = 0) -> str:
     """Returns the id of the response that begins after the event `start` of a run."""
     return f"resp_{run_id.removeprefix('run_')}" + (f"_{start}" if start else "")
 
@@ -55,7 +55,7 @@ class ResponseProjection:
     """Encodes the events of a run, from its first on, as those of the response that begins after seq `start`."""
 
     def __init__(self, run_id: str, start: int = 0) -> None:
-        self.id = response_id(run_id, start)
+        self.id = make_response_id(run_id, start)
         self.is_finished = False
         self.is_waiting = False
         """Whether the run waits for a person, as far as the events go."""
@@ -94,7 +94,7 @@ class ResponseProjection:
         frames = [*self._output.close_items("incomplete"), *self._output.add_text(format_approval_question(state))]
         frames += self._output.close_message()
         for asked in state.pending_approvals:
-            frames += self._output.add_item(approval_request_item(self._key, asked))
+            frames += self._output.add_item(build_approval_request_item(self._key, asked))
         return [*frames, *self._finish("response.completed")]
 
     def build(self) -> JsonObject:
@@ -149,7 +149,7 @@ class ResponseProjection:
         """Returns the id of the response before this one: the part of the run before the decision, or another run."""
         if not self._start:
             return self._created.wire_request.get("previous_response_id")
-        return response_id(self._events[0].run_id, find_previous_start(self._events, self._start))
+        return make_response_id(self._events[0].run_id, find_previous_start(self._events, self._start))
 
     def _status(self) -> str:
         if not self.is_finished:
@@ -195,7 +195,7 @@ class ResponseProjection:
         key = (event.step_id, event.attempt)
         match event.body:
             case ev.PlanProposed(plan=plan) if any(not step.is_completion for step in plan.steps):
-                return self._output.add_summary(plan_summary(event.body))
+                return self._output.add_summary(format_plan_summary(event.body))
             case ev.StepStarted(taken_from=taken_from) if taken_from:  # an item of an earlier response, or its output
                 self._taken_over.add(key)
             case _ if key in self._taken_over:

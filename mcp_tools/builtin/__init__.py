@@ -1,4 +1,4 @@
-"""The built-in tools, one file for each family; `builtin_tools` creates them from the settings."""
+"""The built-in tools, one file for each family; `make_builtin_tools` creates them from the settings."""
 
 from dataclasses import dataclass
 from itertools import islice
@@ -51,7 +51,7 @@ class Builtins:
         await self.client.aclose()
 
 
-def builtin_tools(settings: Settings, memory: MemoryStore, library: Library) -> Builtins:
+def make_builtin_tools(settings: Settings, memory: MemoryStore, library: Library) -> Builtins:
     """Returns every tool of the product. Creates the default files folder if it is used."""
     if not settings.file_roots:
         settings.readable_roots[0].mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ from agent.ingest.collections import IngestReport, Library
 from agent.ingest.errors import ConnectorAuthError
 from agent.ingest.ingest_report import REMEDIES
 from agent.ingest.source_specs import parse_source_address
-from agent.ingest.templates import requested_pipeline
+from agent.ingest.templates import build_requested_pipeline
 from agent.search.models import ConnectorInput, SourceType
 from agent.text.plurals import format_count
 from agent.tools import ToolAnnotations, ToolContext, TypedTool
@@ -93,7 +93,11 @@ class IngestTool(TypedTool[IngestInput, IngestOutput]):
         try:
             source = resolve_allowed(_make_source(args), self._roots)
             report = await self._library.ingest(
-                context.owner, args.collection, source, pipeline=requested_pipeline(args.template), roots=self._roots
+                context.owner,
+                args.collection,
+                source,
+                pipeline=build_requested_pipeline(args.template),
+                roots=self._roots,
             )
         except ConnectorAuthError as error:
             raise ToolDeniedError(f"{error.message} ({error.code}: {REMEDIES[error.code]})") from error

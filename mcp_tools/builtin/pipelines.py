@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool
 from agent.core.errors import AgentError, ToolDeniedError, ToolError, ToolInputError
 from agent.core.models import JsonObject
 from agent.ingest.pipeline import NodeKind
-from agent.ingest.plugins import PluginInfo, plugin, plugins
-from agent.ingest.templates import PipelineTemplate, list_templates, requested_pipeline
+from agent.ingest.plugins import PluginInfo, get_plugin, list_plugins
+from agent.ingest.templates import PipelineTemplate, build_requested_pipeline, list_templates
 from agent.pipeline_builder.builder import PipelineBuilder
 from agent.pipeline_builder.errors import BlockingUncertaintyError
 from agent.tools import Tool, ToolAnnotations, ToolContext, TypedTool
@@ -61,7 +61,7 @@ class ListPluginsTool(TypedTool[PluginsInput, PluginsOutput]):
 
     async def run(self, args: PluginsInput, context: ToolContext) -> PluginsOutput:
         """Reads the registry."""
-        return PluginsOutput(plugins=[_describe_plugin(one) for one in plugins(args.kind)])
+        return PluginsOutput(plugins=[_describe_plugin(one) for one in list_plugins(args.kind)])
 
     def format_text(self, output: PluginsOutput) -> str:
         """Returns one line for each plugin."""
@@ -89,7 +89,7 @@ class PluginDetailsTool(TypedTool[PluginInput, PluginInfo]):
     async def run(self, args: PluginInput, context: ToolContext) -> PluginInfo:
         """Reads the registry. Raises `ToolInputError` with the known names."""
         try:
-            return plugin(args.name)
+            return get_plugin(args.name)
         except AgentError as error:
             raise ToolInputError(error.message, agent_id=self.name) from error
 
@@ -149,8 +149,8 @@ class PipelineStateTool(TypedTool[NoInput, StateOutput]):
 
     async def run(self, args: NoInput, context: ToolContext) -> StateOutput:
         """Reads the stored conversation."""
-        conversation = await self._builder.conversation_for_call(context)
-        briefing, expired = await self._builder.briefing(conversation)
+        conversation = await self._builder.find_conversation_for_call(context)
+        briefing, expired = await self._builder.build_briefing(conversation)
         return StateOutput(
             conversation_id=conversation.id,
             status=conversation.status,
@@ -210,10 +210,10 @@ class BuildPipelineTool(TypedTool[BuildInput, BuildOutput]):
     async def run(self, args: BuildInput, context: ToolContext) -> BuildOutput:
         """Validates and stores the pipeline. Raises `ToolInputError` with what is wrong."""
         try:
-            pipeline = requested_pipeline(args.template, args.parameters, args.pipeline)
+            pipeline = build_requested_pipeline(args.template, args.parameters, args.pipeline)
             if pipeline is None:
                 raise ToolInputError("give a template or a pipeline", agent_id=self.name)
-            conversation = await self._builder.conversation_for_call(context)
+            conversation = await self._builder.find_conversation_for_call(context)
             await self._builder.propose_pipeline(conversation, pipeline)
         except AgentError as error:
             raise _convert_error(error, self.name) from error
@@ -264,7 +264,7 @@ class ApplyPipelineTool(TypedTool[ApplyInput, ApplyOutput]):
         """Raises `ToolInputError` if the pipeline, an open uncertainty or the name forbids it."""
         parsed = ApplyInput.model_validate(args)
         try:
-            conversation = await self._builder.conversation_for_call(context)
+            conversation = await self._builder.find_conversation_for_call(context)
             await self._builder.check_can_apply(conversation, parsed.collection_name, force=parsed.force)
         except AgentError as error:
             raise _convert_error(error, self.name, by_rules=context.model is None) from error
@@ -272,7 +272,7 @@ class ApplyPipelineTool(TypedTool[ApplyInput, ApplyOutput]):
     async def run(self, args: ApplyInput, context: ToolContext) -> ApplyOutput:
         """Applies the pipeline."""
         try:
-            conversation = await self._builder.conversation_for_call(context)
+            conversation = await self._builder.find_conversation_for_call(context)
             applied = await self._builder.apply(conversation, args.collection_name, force=args.force, by=context.owner)
         except AgentError as error:
             raise _convert_error(error, self.name, by_rules=context.model is None) from error
@@ -291,7 +291,7 @@ class ApplyPipelineTool(TypedTool[ApplyInput, ApplyOutput]):
         )
 
 
-def pipeline_tools(builder: PipelineBuilder) -> Sequence[Tool]:
+def make_pipeline_tools(builder: PipelineBuilder) -> Sequence[Tool]:
     """Returns the pipeline builder's tools, except those that start sub-agents."""
     return (
         ListPluginsTool(),

@@ -111,7 +111,7 @@ class SuggestPipelineTool(TypedTool[SuggestInput, SuggestOutput]):
         return output.tainted
 
     async def _suggest(self, request: str, context: ToolContext) -> SuggestOutput:
-        conversation = await self._builder.conversation_for_call(context)
+        conversation = await self._builder.find_conversation_for_call(context)
         source = await self._builder.get_source(conversation)
         is_analysed = source is not None and _is_analysed(conversation)
         commands = parse_commands(request)
@@ -229,7 +229,7 @@ class SuggestPipelineTool(TypedTool[SuggestInput, SuggestOutput]):
     async def _propose(self, conversation: Conversation, pipeline: PipelineDAG, context: ToolContext) -> Conversation:
         """Proposes and validates a pipeline; returns the conversation with both."""
         await self._builder.propose_pipeline(conversation, pipeline)
-        conversation = await self._builder.conversation_for_call(context)
+        conversation = await self._builder.find_conversation_for_call(context)
         if is_validated(conversation, pipeline):
             return conversation
         task: JsonObject = {"pipeline": pipeline.model_dump(mode="json"), "source_id": conversation.source_id or ""}
@@ -259,7 +259,7 @@ class SuggestPipelineTool(TypedTool[SuggestInput, SuggestOutput]):
         """Runs a sub-agent; returns the conversation with its results. Raises `SubAgentFailedError`."""
         if context.subagents is None:
             raise ToolError(f"{self.name} works only within a run", agent_id=self.name)
-        keep = self._builder.result_keeper(agent_id)
+        keep = self._builder.make_result_keeper(agent_id)
         try:
             result = await context.subagents.spawn(agent_id, task)
         except SubAgentFailedError as error:

@@ -46,7 +46,7 @@ def _read_no_secrets(_: McpServerConfig) -> Mapping[str, str]:
 
 
 @asynccontextmanager
-async def stdio_transport(
+async def open_stdio_transport(
     name: str,
     config: McpServerConfig,
     ended: Callable[[], None] = lambda: None,

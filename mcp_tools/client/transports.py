@@ -22,7 +22,7 @@ from mcp_tools.client.remote_tool import RemoteCall
 from mcp_tools.client.resources import call_resource_tool, is_resource_tool
 from mcp_tools.client.response_defaults import fill_missing_fields
 from mcp_tools.client.server_requests import ServerRequests
-from mcp_tools.client.stdio import stdio_transport
+from mcp_tools.client.stdio import open_stdio_transport
 
 CONNECT_TIMEOUT_S = 15.0
 """Time limit of the connection, in seconds; it is tried again later."""
@@ -63,7 +63,7 @@ def make_client(
 
     access = access or ServerAuthentication()
     if config.transport == "stdio":
-        return client(stdio_transport(name, config, ended, access.read_secret_env))
+        return client(open_stdio_transport(name, config, ended, access.read_secret_env))
     auth = access.make_auth(name, config)
     headers = dict(config.headers)
     if config.transport == "sse":

@@ -14,7 +14,7 @@ from agent.core.models import ENDED_STATUSES, AgentRequest, JsonObject
 from agent.runs.response import build_response
 from agent.runs.run_intake import RunIntake
 from agent.tools import ToolAnnotations, build_flat_schema
-from mcp_tools.server.current_principal import current_owner, current_principal
+from mcp_tools.server.current_principal import get_current_owner, get_current_principal
 from mcp_tools.server.progress import HEARTBEAT_SECONDS, RequestRaisedError, StepProgress, finish_despite_cancellation
 from mcp_tools.server.user_input import MAX_ANSWER_CHARS, start_reply_run
 
@@ -189,24 +189,24 @@ class AgentToolCall:
         if args.approve_plan:
             metadata["approve_plan"] = True
         request = AgentRequest(prompt=args.task, room=args.room or None, metadata=metadata)
-        run = await self._intake.accept(current_principal(), request)
+        run = await self._intake.accept(get_current_principal(), request)
         await self.follow_or_cancel(run.run_id)
         return run.run_id
 
     async def get(self, args: RunGetInput) -> str:
         """Waits for the end of a run, at most `wait_s` seconds. Returns the run's id."""
-        await self._service.get_run(args.run_id, owner=current_owner())
+        await self._service.get_run(args.run_id, owner=get_current_owner())
         await self._report_until_done(args.run_id, 0)
         return args.run_id
 
     async def respond(self, args: RunRespondInput) -> str:
         """Passes the user's decision to a waiting run, then follows it as `run` does; or the answer to a question."""
-        row = await self._service.get_run(args.run_id, owner=current_owner())
+        row = await self._service.get_run(args.run_id, owner=get_current_owner())
         if row.status == "awaiting_input":
             return await self.answer(args.run_id, args.words)
         plan: JsonObject | None = dict(args.plan) or None
         decided = await self._service.submit_decision(
-            args.run_id, args.decision, principal=current_principal(), reason=args.words, plan=plan
+            args.run_id, args.decision, principal=get_current_principal(), reason=args.words, plan=plan
         )
         await self.follow_or_cancel(args.run_id, decided.last_seq)
         return args.run_id
@@ -222,9 +222,9 @@ class AgentToolCall:
 
     async def cancel(self, args: RunCancelInput) -> str:
         """Stops a run. Does nothing if it has ended."""
-        row = await self._service.get_run(args.run_id, owner=current_owner())
+        row = await self._service.get_run(args.run_id, owner=get_current_owner())
         if row.status not in ENDED_STATUSES:
-            await self._service.cancel_run(args.run_id, owner=current_owner(), reason="cancelled by the MCP client")
+            await self._service.cancel_run(args.run_id, owner=get_current_owner(), reason="cancelled by the MCP client")
             await self._report_until_done(args.run_id, row.last_seq)
         return args.run_id
 
@@ -234,13 +234,13 @@ class AgentToolCall:
             await self._report_until_done(run_id, last_seq)
         except asyncio.CancelledError:
             await finish_despite_cancellation(
-                self._service.cancel_run(run_id, owner=current_owner(), reason="cancelled by the MCP client")
+                self._service.cancel_run(run_id, owner=get_current_owner(), reason="cancelled by the MCP client")
             )
             raise
 
     async def build_report(self, run_id: str) -> RunReport:
         """Returns the current state of the run."""
-        response = build_response(await self._service.read_events(run_id, owner=current_owner()))
+        response = build_response(await self._service.read_events(run_id, owner=get_current_owner()))
         status = str(response.metadata["status"])
         approvals = response.metadata.get("approvals", [])
         return RunReport(
@@ -259,7 +259,7 @@ class AgentToolCall:
             return
         began = time.monotonic()
         following_it = contextlib.aclosing(
-            self._service.follow_events(run_id, owner=current_owner(), waits=False, seen_seq=last_seq)
+            self._service.follow_events(run_id, owner=get_current_owner(), waits=False, seen_seq=last_seq)
         )
         with (
             contextlib.suppress(TimeoutError, RequestRaisedError),

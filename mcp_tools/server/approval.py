@@ -18,7 +18,7 @@ from agent.policy.approval import format_approval_question
 from agent.run_context.run import Run
 from agent.runs.service import AgentService
 from mcp_tools.server.agent_tools import MAX_REPLY_CHARS, Decision
-from mcp_tools.server.current_principal import current_owner, current_principal
+from mcp_tools.server.current_principal import get_current_owner, get_current_principal
 from mcp_tools.server.sessions import Context
 
 log = logging.getLogger(__name__)
@@ -129,7 +129,7 @@ def can_elicit(context: Context) -> bool:
 
 async def get_open_question(service: AgentService[Run], run_id: str) -> Question | None:
     """Returns the question a run waits with, or None if it does not wait. Raises `NotFoundError`."""
-    state = fold(run_id, await service.read_events(run_id, owner=current_owner()))
+    state = fold(run_id, await service.read_events(run_id, owner=get_current_owner()))
     if state.is_finished or state.status != "awaiting_approval" or not state.pending_approvals:
         return None
     return Question(
@@ -146,7 +146,7 @@ async def submit_decision(service: AgentService[Run], run_id: str, question: Que
         decided = await service.submit_decision(
             run_id,
             decision.decision,
-            principal=current_principal(),
+            principal=get_current_principal(),
             reason=decision.text,
             approvals=question.approval_ids,
         )
@@ -161,7 +161,7 @@ async def submit_decision(service: AgentService[Run], run_id: str, question: Que
 
 async def wait_until_decided(service: AgentService[Run], run_id: str, after: int, approvals: set[str]) -> bool:
     """Waits until all approvals are decided. Returns False if the gateway stops first."""
-    async with contextlib.aclosing(service.follow_events(run_id, owner=current_owner(), after=after)) as events:
+    async with contextlib.aclosing(service.follow_events(run_id, owner=get_current_owner(), after=after)) as events:
         async for event in events:
             if isinstance(event.body, ApprovalDecided):
                 approvals.discard(event.body.approval_id)

@@ -7,14 +7,14 @@ from agent.core.principal import LOCAL, Principal
 _current_principal: ContextVar[Principal | None] = ContextVar("principal", default=None)
 
 
-def current_principal() -> Principal:
+def get_current_principal() -> Principal:
     """Returns the principal of the request that is being handled; tasks started by a handler inherit it."""
     return _current_principal.get() or LOCAL
 
 
-def current_owner() -> str:
+def get_current_owner() -> str:
     """Returns the owner whose data the current request reads and writes."""
-    return current_principal().owner
+    return get_current_principal().owner
 
 
 def set_current_principal(principal: Principal | None) -> Token[Principal | None]:

@@ -28,7 +28,7 @@ from mcp_tools.server.agent_tools import AGENT_TOOLS
 from mcp_tools.server.approval import can_elicit
 from mcp_tools.server.caller import set_principal
 from mcp_tools.server.client_call import ClientCall
-from mcp_tools.server.current_principal import current_owner
+from mcp_tools.server.current_principal import get_current_owner
 from mcp_tools.server.extras import CallResult, ExtrasFactory, make_no_extras
 from mcp_tools.server.log_messages import set_level
 from mcp_tools.server.pagination import paginate
@@ -300,7 +300,7 @@ class _Handlers:
         store = self._get_dependencies().recipes
         if store is None or self._view.skills is not None:
             return NO_RECIPES
-        return await store.list_applied(current_owner())
+        return await store.list_applied(get_current_owner())
 
     def _make_task_methods(self, context: Context) -> TaskMethods:
         return TaskMethods(
@@ -312,10 +312,10 @@ class _Handlers:
         """The registered tools that may be called: those allowed by the view and by its room."""
         dependencies = self._get_dependencies()
         try:
-            room = dependencies.service.rooms.get(self._view.room, current_owner())
+            room = dependencies.service.rooms.get(self._view.room, get_current_owner())
         except RoomUnknownError as error:
             raise MCPError(types.INVALID_PARAMS, error.message) from error
-        specs = dependencies.registry.list_room_specs(room, current_owner())
+        specs = dependencies.registry.list_room_specs(room, get_current_owner())
         return [spec for spec in specs if self._view.permits_tool(spec.name)]
 
     @property

@@ -11,7 +11,7 @@ from agent.run_context.run import Run
 from agent.runs.service import AgentService
 from agent.text.plurals import format_count
 from agent.tools import Tool
-from mcp_tools.server.current_principal import current_owner
+from mcp_tools.server.current_principal import get_current_owner
 
 HEARTBEAT_SECONDS = 15.0
 """The longest silence: clients reset their time-out on progress, and some give up after half a minute."""
@@ -142,7 +142,7 @@ class ToolCallRun:
 
         Raises what `AgentService.finished` raises. The client that cancels the call cancels the run."""
         ending = asyncio.ensure_future(
-            self._service.wait_for_events(self._run_id, owner=current_owner(), seen_seq=last_seq)
+            self._service.wait_for_events(self._run_id, owner=get_current_owner(), seen_seq=last_seq)
         )
         try:
             with self._steps.relay_tool_progress(self._service, self._run_id, f"{self._name} is working") as relay:
@@ -151,7 +151,7 @@ class ToolCallRun:
             return
         except asyncio.CancelledError:
             await finish_despite_cancellation(
-                self._service.cancel_run(self._run_id, owner=current_owner(), reason="cancelled by the MCP client")
+                self._service.cancel_run(self._run_id, owner=get_current_owner(), reason="cancelled by the MCP client")
             )
             raise
         finally:

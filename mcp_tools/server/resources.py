@@ -13,7 +13,7 @@ from agent.core.trace import build_trace, shorten
 from agent.run_context.run import Run
 from agent.runs.response import build_response
 from agent.runs.service import AgentService
-from mcp_tools.server.current_principal import current_owner
+from mcp_tools.server.current_principal import get_current_owner
 from mcp_tools.server.extras import Extras
 from mcp_tools.server.sessions import Context
 from mcp_tools.server.skills import SkillViews
@@ -40,7 +40,7 @@ class Resources:
 
     async def list(self) -> list[types.Resource]:
         """Returns the reports of the newest runs, then the skills, then the extras."""
-        rows = await self._service.list_runs(owner=current_owner(), limit=MAX_LISTED_RUNS)
+        rows = await self._service.list_runs(owner=get_current_owner(), limit=MAX_LISTED_RUNS)
         reports = [
             types.Resource(uri=f"run://{row.run_id}/report", name=row.title or row.run_id, mime_type="text/markdown")
             for row in rows
@@ -70,7 +70,7 @@ class Resources:
                 await self.read(context, uri)
             return
         try:
-            await self._service.get_run(run_id, owner=current_owner())
+            await self._service.get_run(run_id, owner=get_current_owner())
         except NotFoundError as error:
             raise make_not_found_error(context, uri, error.message) from error
 
@@ -79,7 +79,7 @@ class Resources:
         values: list[str] = []
         of_run = isinstance(params.ref, types.ResourceTemplateReference) and params.argument.name == "run_id"
         if of_run and any(template.uri_template == params.ref.uri for template in TEMPLATES):  # type: ignore[union-attr]
-            rows = await self._service.list_runs(owner=current_owner(), limit=100)
+            rows = await self._service.list_runs(owner=get_current_owner(), limit=100)
             values = [row.run_id for row in rows if row.run_id.startswith(params.argument.value)]
         shown = values[:MAX_COMPLETIONS]
         return types.CompleteResult(
@@ -88,8 +88,8 @@ class Resources:
 
     async def _read_run(self, context: Context, uri: str, run_id: str) -> types.ReadResourceResult:
         try:
-            row = await self._service.get_run(run_id, owner=current_owner())
-            events = await self._service.read_events(run_id, owner=current_owner())
+            row = await self._service.get_run(run_id, owner=get_current_owner())
+            events = await self._service.read_events(run_id, owner=get_current_owner())
         except NotFoundError as error:
             raise make_not_found_error(context, uri, error.message) from error
         if uri.endswith("/steps"):

@@ -7,7 +7,7 @@ import mcp_types as types
 from agent.core.errors import NotFoundError
 from agent.core.trace import shorten
 from agent.studio.prompt_library import PromptLibrary
-from mcp_tools.server.current_principal import current_owner
+from mcp_tools.server.current_principal import get_current_owner
 
 
 class SavedPrompts:
@@ -18,7 +18,7 @@ class SavedPrompts:
 
     async def list_prompts(self, exclude: Collection[str]) -> list[types.Prompt]:
         """Returns the newest version of each prompt, but those with the names in `exclude`. Raises `StoreError`."""
-        stored = await self._library.list_prompts(current_owner()) if self._library is not None else []
+        stored = await self._library.list_prompts(get_current_owner()) if self._library is not None else []
         task = types.PromptArgument(name="task", description="what to do", required=False)
         return [
             types.Prompt(name=one.name, description=shorten(one.description, 1024), arguments=[task])
@@ -31,7 +31,7 @@ class SavedPrompts:
         if self._library is None:
             return None
         try:
-            found = await self._library.get_prompt(current_owner(), name)
+            found = await self._library.get_prompt(get_current_owner(), name)
         except NotFoundError:
             return None
         text = f"{found.text}\n\nTask: {task}" if task else found.text

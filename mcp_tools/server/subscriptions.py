@@ -30,7 +30,7 @@ from agent.core.errors import AgentError
 from agent.run_context.run import Run
 from agent.runs.service import AgentService
 from agent.tools import ToolRegistry
-from mcp_tools.server.current_principal import current_owner
+from mcp_tools.server.current_principal import get_current_owner
 from mcp_tools.server.sessions import Context, get_connection
 
 log = logging.getLogger(__name__)
@@ -124,9 +124,9 @@ class ChangeNotifier:
 
     async def _follow_run(self, run_id: str) -> None:
         try:
-            row = await self._service().get_run(run_id, owner=current_owner())
+            row = await self._service().get_run(run_id, owner=get_current_owner())
             async with contextlib.aclosing(
-                self._service().follow_events(run_id, owner=current_owner(), after=row.last_seq)
+                self._service().follow_events(run_id, owner=get_current_owner(), after=row.last_seq)
             ) as events:
                 async for event in events:
                     if _changes_run_view(event):
@@ -154,7 +154,7 @@ class ChangeNotifier:
                 newest = None
                 continue
             try:
-                rows = await self._service().list_runs(owner=current_owner(), limit=1)
+                rows = await self._service().list_runs(owner=get_current_owner(), limit=1)
             except AgentError as error:
                 log.debug("the runs cannot be listed: %s", error.message)
                 continue

@@ -29,7 +29,7 @@ from mcp_tools.server.approval import (
     parse_reply,
     submit_decision,
 )
-from mcp_tools.server.current_principal import current_owner
+from mcp_tools.server.current_principal import get_current_owner
 from mcp_tools.server.sessions import Context
 from mcp_tools.server.user_input import (
     build_input_request,
@@ -130,7 +130,7 @@ class RunTasks:
         """
         try:
             run_id = await find_last_reply(self._service, task_id)
-            row = await self._service.get_run(run_id, owner=current_owner())
+            row = await self._service.get_run(run_id, owner=get_current_owner())
         except NotFoundError:
             return None
         if row.status == "cancelled":
@@ -144,7 +144,7 @@ class RunTasks:
         if row.status == "awaiting_approval" or row.status in ENDED_STATUSES:
             details = {"result": _to_wire(await self._get_result(run_id))}
             return TaskState(task_id, "completed", row.created_at, row.updated_at, details=details)
-        steps = build_trace(await self._service.read_events(run_id, owner=current_owner()))
+        steps = build_trace(await self._service.read_events(run_id, owner=get_current_owner()))
         return TaskState(task_id, "working", row.created_at, row.updated_at, steps[-1].title if steps else row.status)
 
     async def _list_requests(self, run_id: str) -> JsonObject:
@@ -162,7 +162,7 @@ class RunTasks:
         """Cancels the run."""
         try:
             run_id = await find_last_reply(self._service, task_id)
-            await self._service.cancel_run(run_id, owner=current_owner(), reason="cancelled by the MCP client")
+            await self._service.cancel_run(run_id, owner=get_current_owner(), reason="cancelled by the MCP client")
         except NotFoundError:
             return False
         except ConflictError:  # it has ended

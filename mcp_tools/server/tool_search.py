@@ -114,7 +114,7 @@ async def call_search_tool(
 
 
 def _find_tools(foreign: list[ToolSpec], wanted: FindInput) -> FoundTools:
-    scores = CatalogueIndex(foreign).scores(wanted.query)
+    scores = CatalogueIndex(foreign).compute_scores(wanted.query)
     for spec in foreign:  # a matching name counts more than a matching description
         scores[spec.name] += 100.0 if wanted.query.lower() in spec.name else 0.0
     ranked = [spec for spec in sorted(foreign, key=lambda spec: (-scores[spec.name], spec.name)) if scores[spec.name]]

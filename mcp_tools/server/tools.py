@@ -19,7 +19,7 @@ from mcp_tools.server.agent_tools import AGENT_TOOLS, AgentTool, AgentToolCall, 
 from mcp_tools.server.approval import get_open_question
 from mcp_tools.server.client_call import ClientCall
 from mcp_tools.server.content import convert_blocks, make_text_content
-from mcp_tools.server.current_principal import current_owner, current_principal
+from mcp_tools.server.current_principal import get_current_owner, get_current_principal
 from mcp_tools.server.extras import CallResult
 from mcp_tools.server.log_messages import log_to_client
 from mcp_tools.server.progress import SendProgress, StepProgress, ToolCallRun
@@ -105,7 +105,7 @@ async def call_registered_tool(
     try:
         run_id = client_call.resumed_run_id
         if run_id is None:
-            run_id = (await intake.accept(current_principal(), HiddenRequest(request))).run_id
+            run_id = (await intake.accept(get_current_principal(), HiddenRequest(request))).run_id
         else:
             client_call.answer_open_request(run_id)
         call = ToolCallRun(intake.service, run_id, client_call.steps, tool)
@@ -114,7 +114,7 @@ async def call_registered_tool(
             question = await client_call.resolve_questions(run_id, call.wait_until_finished)
         if question is not None:
             return question
-        events = await intake.service.read_events(run_id, owner=current_owner())
+        events = await intake.service.read_events(run_id, owner=get_current_owner())
     except ToolUnknownError as error:
         raise MCPError(types.INVALID_PARAMS, error.message) from error
     except AgentError as error:

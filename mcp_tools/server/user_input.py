@@ -13,7 +13,7 @@ from agent.run_context.run import Run
 from agent.runs.input_replies import build_reply_request, derive_reply_id
 from agent.runs.run_intake import RunIntake
 from agent.runs.service import AgentService
-from mcp_tools.server.current_principal import current_owner, current_principal
+from mcp_tools.server.current_principal import get_current_owner, get_current_principal
 
 MAX_ANSWER_CHARS = 20_000
 """The longest answer of a user, as for `POST /v1/runs/{id}/reply`."""
@@ -26,10 +26,10 @@ ANSWER_FORM: JsonObject = {
 
 async def get_input_question(service: AgentService[Run], run_id: str) -> str | None:
     """Returns the question that a run ended with, or None. Raises `NotFoundError`."""
-    row = await service.get_run(run_id, owner=current_owner())
+    row = await service.get_run(run_id, owner=get_current_owner())
     if row.status != "awaiting_input":
         return None
-    state = fold(run_id, await service.read_events(run_id, owner=current_owner()))
+    state = fold(run_id, await service.read_events(run_id, owner=get_current_owner()))
     return state.answer.text if state.answer is not None else None
 
 
@@ -54,10 +54,10 @@ async def start_reply_run(intake: RunIntake, run_id: str, words: str, *, is_form
 
     Answers to a form (`is_form`) arrive again if a client repeats a round; then it returns the run of the first.
     """
-    asked = fold(run_id, await intake.service.read_events(run_id, owner=current_owner()))
+    asked = fold(run_id, await intake.service.read_events(run_id, owner=get_current_owner()))
     reply_id = derive_reply_id(run_id) if is_form else None
     try:
-        accepted = await intake.accept(current_principal(), build_reply_request(asked, words), run_id=reply_id)
+        accepted = await intake.accept(get_current_principal(), build_reply_request(asked, words), run_id=reply_id)
     except ConflictError:
         if reply_id is None:
             raise
@@ -67,9 +67,9 @@ async def start_reply_run(intake: RunIntake, run_id: str, words: str, *, is_form
 
 async def find_last_reply(service: AgentService[Run], run_id: str) -> str:
     """Returns the newest run in the row of questions and answers that starts with `run_id`. Raises `NotFoundError`."""
-    while (await service.get_run(run_id, owner=current_owner())).status == "awaiting_input":
+    while (await service.get_run(run_id, owner=get_current_owner())).status == "awaiting_input":
         try:
-            await service.get_run(derive_reply_id(run_id), owner=current_owner())
+            await service.get_run(derive_reply_id(run_id), owner=get_current_owner())
         except NotFoundError:
             break
         run_id = derive_reply_id(run_id)

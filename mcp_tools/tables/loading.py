@@ -75,20 +75,20 @@ _TYPES = (
 def load_file(connection: Connection, file: dict[str, Any], taken: Collection[str]) -> Iterator[str]:
     """Loads the tables of one file and yields their names."""
     descriptor, path, kind = int(file["descriptor"]), str(file["path"]), str(file["format"])
-    stem = table_name(PurePosixPath(path).stem)
-    if stem in reserved_words(connection):
+    stem = make_table_name(PurePosixPath(path).stem)
+    if stem in list_reserved_words(connection):
         stem += "_table"
     source = f"/dev/fd/{descriptor}"
     try:
         if kind == "xlsx":
             for number, (sheet, text) in enumerate(read_sheets(descriptor)):
-                name = stem if number == 0 else f"{stem}_{table_name(sheet)}"
-                yield load_text(connection, unique(name, taken), text, ",", has_header=True)
+                name = stem if number == 0 else f"{stem}_{make_table_name(sheet)}"
+                yield load_text(connection, make_unique(name, taken), text, ",", has_header=True)
         elif kind in ("csv", "tsv"):
             text = to_utf8(descriptor)
-            yield load_text(connection, unique(stem, taken), text, "\t" if kind == "tsv" else None)
+            yield load_text(connection, make_unique(stem, taken), text, "\t" if kind == "tsv" else None)
         else:
-            name = unique(stem, taken)
+            name = make_unique(stem, taken)
             reader = (
                 f"read_parquet('{source}')"
                 if kind == "parquet"
@@ -117,9 +117,9 @@ def load_text(
         f"SELECT Delimiter, Quote, Escape, SkipRows FROM sniff_csv('{source}', all_varchar = true{given})"
     ).fetchone()
     delimiter = delimiter or str(found[0])
-    dialect = f"delim = {literal(delimiter)}, skip = {int(found[3])}, null_padding = true, strict_mode = false"
+    dialect = f"delim = {quote_literal(delimiter)}, skip = {int(found[3])}, null_padding = true, strict_mode = false"
     for option, value in (("quote", found[1]), ("escape", found[2])):
-        dialect += f", {option} = {literal('' if value == '(empty)' else str(value))}"
+        dialect += f", {option} = {quote_literal('' if value == '(empty)' else str(value))}"
     reader = f"read_csv('{source}', all_varchar = true, parallel = false, {dialect}"
     if has_header is None:
         first = connection.execute(f"SELECT * FROM {reader}, header = false) LIMIT 1").fetchone()
@@ -139,7 +139,7 @@ def convert_columns(connection: Connection, source: str, target: str, *, decimal
     candidates = dict.fromkeys(columns, types)
     # First a sample, so that the whole is checked against the few types that are possible.
     for rows in (f"(FROM {quote(source)} LIMIT {SAMPLE_ROWS})", quote(source)):
-        candidates = fitting_types(connection, rows, candidates)
+        candidates = find_fitting_types(connection, rows, candidates)
     parts = []
     for column, fitting in candidates.items():
         convert = quote(column)
@@ -153,7 +153,7 @@ def convert_columns(connection: Connection, source: str, target: str, *, decimal
     connection.execute(f"CREATE TABLE {quote(target)} AS SELECT {', '.join(parts)} FROM {quote(source)}")
 
 
-def fitting_types(
+def find_fitting_types(
     connection: Connection, rows: str, candidates: dict[str, list[ColumnType]]
 ) -> dict[str, list[ColumnType]]:
     """Returns the types that all values of a column fit. A column without any value stays text."""
@@ -161,7 +161,7 @@ def fitting_types(
     for column, types in candidates.items():
         text = f"nullif(trim({quote(column)}), '')"
         parts.append(f"count({text})")
-        parts += [f"count(*) FILTER (NOT regexp_full_match({text}, {literal(one.pattern)}))" for one in types]
+        parts += [f"count(*) FILTER (NOT regexp_full_match({text}, {quote_literal(one.pattern)}))" for one in types]
     figures = iter(connection.execute(f"SELECT {', '.join(parts)} FROM {rows}").fetchone()[1:])
     fitting: dict[str, list[ColumnType]] = {}
     for column, types in candidates.items():
@@ -180,7 +180,7 @@ def make_doubles_exact(connection: Connection, table: str) -> None:
     for column in doubles:
         text = f"rtrim(rtrim(CAST({quote(column)} AS VARCHAR), '0'), '.')"
         misfits, scale = connection.execute(
-            f"SELECT count(*) FILTER (NOT regexp_full_match({text}, {literal(exact.pattern)})), "
+            f"SELECT count(*) FILTER (NOT regexp_full_match({text}, {quote_literal(exact.pattern)})), "
             f"coalesce(max(length(split_part({text}, '.', 2))), 0) FROM {quote(table)}"
         ).fetchone()
         if misfits == 0:
@@ -215,12 +215,12 @@ def read_sheets(descriptor: int) -> list[tuple[str, int]]:
         try:
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
             for sheet in book.worksheets[:MAX_SHEETS]:
-                text = temporary_file()
+                text = open_temporary_file()
                 is_empty = True
                 with os.fdopen(os.dup(text), "w", encoding="utf-8", newline="") as output:
                     writer = csv.writer(output)
                     for row in sheet.iter_rows(values_only=True):
-                        cells = [cell_text(value) for value in row]
+                        cells = [format_cell(value) for value in row]
                         if any(cells):
                             is_empty = False
                             writer.writerow(cells)
@@ -233,7 +233,7 @@ def read_sheets(descriptor: int) -> list[tuple[str, int]]:
     return sheets
 
 
-def cell_text(value: object) -> str:
+def format_cell(value: object) -> str:
     """Returns a cell of a workbook as text that `convert_columns` reads back."""
     if value is None:
         return ""
@@ -252,7 +252,7 @@ def to_utf8(descriptor: int) -> int:
         encoding = detect_encoding(file)
         if encoding == "utf-8":
             return descriptor
-        text = temporary_file()
+        text = open_temporary_file()
         file.seek(0)
         decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
         with os.fdopen(os.dup(text), "wb") as output:
@@ -279,7 +279,7 @@ def detect_encoding(file: BinaryIO) -> str:
     return "utf-8-sig" if start.startswith(codecs.BOM_UTF8) else "utf-8"
 
 
-def temporary_file() -> int:
+def open_temporary_file() -> int:
     """Returns a descriptor of a new file that has no name."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create("table")
@@ -287,19 +287,19 @@ def temporary_file() -> int:
         return os.dup(file.fileno())
 
 
-def table_name(text: str) -> str:
+def make_table_name(text: str) -> str:
     """Returns a name that needs no quotes in SQL: `2026 Q1-orders` becomes `t2026_q1_orders`."""
     name = re.sub(r"\W+", "_", text.lower()).strip("_") or "table"
     return f"t{name}" if name[0].isdigit() else name
 
 
-def reserved_words(connection: Connection) -> set[str]:
+def list_reserved_words(connection: Connection) -> set[str]:
     """Returns the words that SQL takes as no name without quotes."""
     rows = connection.execute("SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'")
     return {str(row[0]) for row in rows.fetchall()}
 
 
-def unique(name: str, taken: Collection[str]) -> str:
+def make_unique(name: str, taken: Collection[str]) -> str:
     """Returns the name, with a number where it is taken."""
     return next(one for one in chain((name,), (f"{name}_{number}" for number in count(2))) if one not in taken)
 
@@ -314,6 +314,6 @@ def quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def literal(text: str) -> str:
+def quote_literal(text: str) -> str:
     """Returns an SQL string."""
     return "'" + text.replace("'", "''") + "'"

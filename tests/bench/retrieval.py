@@ -75,9 +75,9 @@ class TimedEmbedder:
         finally:
             self.seconds += perf_counter() - start
 
-    def tokens_per_word(self, text: str) -> float:
-        """See `LanguageAwareEmbedder.tokens_per_word`."""
-        return self._inner.tokens_per_word(text) if isinstance(self._inner, LanguageAwareEmbedder) else 1.0
+    def count_tokens_per_word(self, text: str) -> float:
+        """See `LanguageAwareEmbedder.count_tokens_per_word`."""
+        return self._inner.count_tokens_per_word(text) if isinstance(self._inner, LanguageAwareEmbedder) else 1.0
 
     async def aclose(self) -> None:
         """See `Embedder.aclose`."""

@@ -53,9 +53,9 @@ class RememberingEmbedder:
             self._known |= dict(zip(missing, made.vectors, strict=True))
         return Embedded(self._space, tuple(self._known[text] for text in texts))
 
-    def tokens_per_word(self, text: str) -> float:
-        """See `LanguageAwareEmbedder.tokens_per_word`."""
-        return self._inner.tokens_per_word(text)
+    def count_tokens_per_word(self, text: str) -> float:
+        """See `LanguageAwareEmbedder.count_tokens_per_word`."""
+        return self._inner.count_tokens_per_word(text)
 
     async def aclose(self) -> None:
         """See `Embedder.aclose`."""

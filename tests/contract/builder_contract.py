@@ -73,8 +73,8 @@ class BuilderContract:
         assert await stores[0].claim(made, "run_y")
         assert await stores[0].complete_run(made, "run_y", ("x", "y"), Usage(prompt_tokens=1))
         assert (await self.reread(stores, made)).usage.cost_usd == 0.5
-        assert (await stores[1].total_usage("anna")).prompt_tokens == 6
-        assert await stores[1].total_usage("bert") == Usage()
+        assert (await stores[1].sum_usage("anna")).prompt_tokens == 6
+        assert await stores[1].sum_usage("bert") == Usage()
 
     async def test_states_only_go_forward(self, stores: Pair, clock: Clock) -> None:
         one, other = stores

@@ -94,14 +94,14 @@ async def test_the_index_finds_nearly_all_of_the_nearest_also_in_a_scope(
         own = np.arange(7, 3_000, 50)
         assert [hit.item.id for hit in scoped] == [f"e{at}" for at in own[np.argsort(-(vectors[own] @ query))[:10]]]
     assert found >= 380, "at least 0.95 of the ten nearest of forty queries"
-    async with stores[0].database.single_query() as db:
+    async with stores[0].database.begin_single_query() as db:
         names = await (await db.execute("SELECT indexname FROM pg_indexes WHERE indexdef LIKE '%hnsw %'")).fetchall()
     assert len(names) == 1
     assert await index.list_outgrown() == {}
 
 
 async def test_a_database_without_the_extension_is_searched_exactly(indexes: Pair, stores: list[PostgresStore]) -> None:
-    async with stores[0].database.single_query() as db:
+    async with stores[0].database.begin_single_query() as db:
         await db.execute("DROP EXTENSION vector CASCADE")
     index = indexes[0]
     await index.open(SET, SPACE)

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from agent.pipeline_builder.messages import MessageLog, chat_history
+from agent.pipeline_builder.messages import MessageLog, list_chat_history
 from agent.storage.ttl_store import LocalTtlStore
 from tests.contract.journal_stores import Clock
 from tests.integration.conftest import Serve
@@ -168,12 +168,12 @@ async def test_another_door_uses_the_conversation_of_its_chat(serve: Serve, tmp_
 async def test_messages_live_a_day_after_the_last_one() -> None:
     clock = Clock()
     log = MessageLog(LocalTtlStore(clock), DAY, clock)
-    await log.add("c", log.new_message("user", "one"), log.new_message("tool", "did it"))
+    await log.add("c", log.make_message("user", "one"), log.make_message("tool", "did it"))
     for _ in range(3):
         clock.now += DAY - 1
         assert len(await log.read("c", active=True)) == 2
     clock.now += DAY - 1
-    assert [one.role for one in chat_history(await log.read("c"))] == ["user"], "looking alone is no activity"
+    assert [one.role for one in list_chat_history(await log.read("c"))] == ["user"], "looking alone is no activity"
     clock.now += 2
     assert await log.read("c") == []
 

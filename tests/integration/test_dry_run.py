@@ -247,7 +247,7 @@ async def test_excluded_files_and_unread_kinds_do_not_count_and_are_listed(tmp_p
 async def test_ocr_that_is_asked_for_and_not_installed_blocks_with_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, template: str, blocks: bool
 ) -> None:
-    monkeypatch.setattr(ocr, "installed_languages", frozenset)
+    monkeypatch.setattr(ocr, "list_installed_languages", frozenset)
     request = folder_of(tmp_path, a__pdf=pdf([Words("A page of words.")]))
     async with library(tmp_path) as bench:
         told = await bench.library.dry_run(request, from_template(template))

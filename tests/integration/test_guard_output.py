@@ -17,7 +17,7 @@ from agent.core.models import JsonObject, OutputGuards, Room, RoomGuards, Source
 from agent.runs.response import build_response
 from agent.tools import ToolContext, ToolResult, ToolSpec
 from gateway.observe.logs import JsonFormatter, RedactingFormatter
-from gateway.render.openai import OpenAIChunks, completion_body
+from gateway.render.openai import OpenAIChunks, build_completion_body
 from tests.integration.conftest import Serve
 from tests.support.engine import engine_bench
 from tests.support.script import answers, plans, says, script
@@ -35,12 +35,12 @@ def room(**guards: str) -> Room:
     return Room(id="test", supervision="checks", guard_output=OutputGuards.model_validate(guards))
 
 
-def visible_text(events: Sequence[Event]) -> str:
+def extract_visible_text(events: Sequence[Event]) -> str:
     """All that anybody is shown of a run: the events, the response, and both forms of a completion."""
     chunks = OpenAIChunks(events[0].run_id, "m", include_usage=True, rich=True)
     frames = [frame for event in events for frame in chunks.encode_event(event)]
     wire = [json.dumps(event.to_public_json(), ensure_ascii=False) for event in events]
-    return "\n".join([*wire, *frames, build_response(events).model_dump_json(), completion_body(events).decode()])
+    return "\n".join([*wire, *frames, build_response(events).model_dump_json(), build_completion_body(events).decode()])
 
 
 class Leaky(FunctionTool):
@@ -65,7 +65,7 @@ async def test_a_key_that_a_tool_returns_is_shown_to_nobody(tmp_path: Path, secr
     async with engine_bench(tmp_path, model, tools=[Leaky(secret)], room=chosen, llm_api_key=OWN) as bench:
         events = await bench.events("please search the page and report the key")
         asked = str([request["body"] for request in bench.client.requests[:2]])
-    whole = visible_text(events)
+    whole = extract_visible_text(events)
     for part in (FOREIGN, OWN, CODED[4:-4]):
         assert part not in whole
         assert part not in asked, "nor to a model"
@@ -81,7 +81,7 @@ async def test_a_key_in_a_failure_is_shown_to_nobody(tmp_path: Path) -> None:
     async with engine_bench(tmp_path, model, tools=[tool], room=room(), qdrant_api_key="invalid key",
                             llm_api_key=OWN, tool_max_retries=0) as bench:  # fmt: skip
         events = await bench.events("please search the page and report")
-    whole = visible_text(events)
+    whole = extract_visible_text(events)
     assert "failed: [removed: CONFIGURED_SECRET]" in whole
     for part in (FOREIGN, OWN, "invalid key"):
         assert part not in whole
@@ -93,7 +93,7 @@ async def test_a_key_that_a_model_writes_into_its_plan_is_shown_to_nobody(tmp_pa
     model = script(plans(step, {"tool": "completion", "depends_on": ["s1"]}), says("Done.", to="completion"))
     async with engine_bench(tmp_path, model, tools=[tool], room=room(), llm_api_key=OWN) as bench:
         events = await bench.events("please search the page and report")
-    assert OWN not in visible_text(events)
+    assert OWN not in extract_visible_text(events)
     assert tool.calls == [{"x": "k=[removed: CONFIGURED_SECRET]"}]
 
 
@@ -103,7 +103,7 @@ async def test_a_room_may_leave_foreign_keys_in_and_never_its_own(tmp_path: Path
         async with engine_bench(tmp_path / action, model, room=room(secret=action), llm_api_key=OWN) as bench:
             events = await bench.events("hm?")
         assert build_response(events).response == f"Foreign {FOREIGN}, own [removed: CONFIGURED_SECRET]."
-        assert OWN not in visible_text(events)
+        assert OWN not in extract_visible_text(events)
         assert any("GITHUB_TOKEN" in str(step.detail) for step in build_response(events).steps) is (action == "flag")
 
 
@@ -123,7 +123,7 @@ async def test_an_unsafe_answer_is_written_once_more_and_shown_when_it_is_safe(t
         second = str(bench.client.requests[-1]["body"])
     response = build_response(events)
     assert response.response == "Ask the office."
-    assert bad not in visible_text(events)
+    assert bad not in extract_visible_text(events)
     assert "was not accepted" in second
     assert "This is strict" in second
     guards = [step for step in response.steps if step.type == "guard"]
@@ -148,7 +148,7 @@ async def test_an_answer_that_stays_unsafe_is_refused(tmp_path: Path) -> None:
     assert [(step.status, step.detail["action"]) for step in steps] == [
         ("retried", "retry_strict"), ("refused", "block")
     ]  # fmt: skip
-    assert BOB not in visible_text(events)
+    assert BOB not in extract_visible_text(events)
     assert stored == []
 
 
@@ -173,7 +173,7 @@ async def test_personal_data_of_others_is_taken_out_and_the_callers_own_is_not(t
             events = await bench.events(f"please search the page for {ann} and report", conversation_id="c")
             stored = await bench.store.conversations.list_turns("local", "c")
         assert build_response(events).response == f"[removed: EMAIL] wrote to {ann}."
-        assert BOB not in visible_text(events)
+        assert BOB not in extract_visible_text(events)
         assert stored[-1][1] == f"[removed: EMAIL] wrote to {ann}."
 
 

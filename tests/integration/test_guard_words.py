@@ -11,7 +11,7 @@ from agent.core import events as ev
 from agent.core.models import AgentRequest, Room, RoomGuards
 from agent.runs.response import build_response
 from tests.integration.test_engine import write_skill
-from tests.integration.test_guard_output import BOB, CODED, FOREIGN, OWN, room, visible_text
+from tests.integration.test_guard_output import BOB, CODED, FOREIGN, OWN, extract_visible_text, room
 from tests.support.engine import engine_bench
 from tests.support.script import Call, plans, says, script
 from tests.support.tools import EFFECT, returning
@@ -53,7 +53,7 @@ async def test_what_a_plan_a_skill_and_a_verdict_quote_is_shown_to_nobody(
         purposes = bench.client.purposes()
     assert purposes == ["planner", "skill", "supervisor", "completion"]
     assert build_response(events).response == "Ask the office."
-    whole = visible_text(events)
+    whole = extract_visible_text(events)
     assert [part for part in stored_words(guards) if part in whole] == []
     assert "sum up: Ask" in whole, "the rest of the plan's words stays"
 
@@ -72,7 +72,7 @@ async def test_the_words_of_a_skill_that_is_the_answer_are_not_in_its_log(
     )
     async with engine_bench(tmp_path, model, room=room(**guards), llm_api_key=OWN) as bench:
         events = await bench.events("please sum it up, then report")
-    response, whole = build_response(events), visible_text(events)
+    response, whole = build_response(events), extract_visible_text(events)
     assert [part for part in (*stored_words(guards), hate) if part in whole] == []
     blocks = "block" in guards.values()
     assert (response.response == "Ask the office.") is blocks
@@ -113,7 +113,7 @@ async def test_a_plan_that_is_refused_is_quoted_without_keys(tmp_path: Path) -> 
     async with engine_bench(tmp_path, model, room=room(pii="redact"), llm_api_key=OWN) as bench:
         events = await bench.events("please search the page and report")
     assert [event.type for event in events].count("plan.rejected") == 2
-    assert [part for part in stored_words({"pii": "redact"}) if part in visible_text(events)] == []
+    assert [part for part in stored_words({"pii": "redact"}) if part in extract_visible_text(events)] == []
 
 
 @pytest.mark.row("S003-02")
@@ -127,7 +127,7 @@ async def test_what_a_planner_answers_is_shown_without_keys_and_personal_data(
         events = await bench.events("whom do I ask?")
         # An answer that the room refuses is written again by a completion, under a stricter instruction.
         assert bench.client.purposes() == ["planner"] + ["completion"] * ("secret" in guards)
-    whole = visible_text(events)
+    whole = extract_visible_text(events)
     assert [part for part in stored_words(guards) if part in whole] == []
     assert build_response(events).response.startswith("Ask ")
 
@@ -149,7 +149,7 @@ async def test_a_call_of_a_clients_tool_carries_no_key(tmp_path: Path, guards: d
     model = script(says("Sending.", calls=(call,)))
     async with engine_bench(tmp_path, model, room=plain(**guards), llm_api_key=OWN) as bench:
         events = await bench.events("send it", client_tools=(SEND,))
-    assert [part for part in stored_words(guards) if part in visible_text(events)] == []
+    assert [part for part in stored_words(guards) if part in extract_visible_text(events)] == []
     (finished,) = [event.body for event in events if isinstance(event.body, ev.AnswerFinished)]
     (function,) = [told["function"] for told in finished.tool_calls]
     assert isinstance(function, dict)
@@ -181,7 +181,7 @@ async def test_a_call_that_a_room_refuses_is_made_anew_and_then_refused(tmp_path
             second = str(bench.client.requests[-1]["body"])
             assert bench.client.purposes() == ["completion", "completion"]
         assert "This is strict" in second
-        assert [part for part in (BOB, FOREIGN) if part in visible_text(events)] == []
+        assert [part for part in (BOB, FOREIGN) if part in extract_visible_text(events)] == []
         last = events[-1].body
         if again:
             assert isinstance(last, ev.RunFailed)

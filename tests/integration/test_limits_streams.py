@@ -14,8 +14,8 @@ from starlette.types import Receive, Scope, Send
 from agent.core.models import JsonObject
 from agent.core.settings import Settings
 from gateway.deferred_response import DeferredResponseMiddleware
-from gateway.limits.http_protocol import protocol_with_limits
-from gateway.render.native import failure_frame
+from gateway.limits.http_protocol import make_protocol_with_limits
+from gateway.render.native import build_failure_frame
 from gateway.sse import EventStream, format_frame
 from tests.integration.conftest import Serve
 from tests.integration.test_http_streaming import gateway
@@ -37,13 +37,13 @@ async def test_a_reader_that_does_not_read_is_dropped(tmp_path: Path) -> None:
             ended.set()
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        await DeferredResponseMiddleware(EventStream(nullcontext).build_response(frames(), failure_frame))(
+        await DeferredResponseMiddleware(EventStream(nullcontext).build_response(frames(), build_failure_frame))(
             scope, receive, send
         )
 
     settings = Settings(_env_file=None, data_dir=tmp_path, stall_seconds=0.3)
     config = uvicorn.Config(
-        app, host="127.0.0.1", port=0, http=protocol_with_limits(settings), log_config=None, lifespan="off"
+        app, host="127.0.0.1", port=0, http=make_protocol_with_limits(settings), log_config=None, lifespan="off"
     )
     server = uvicorn.Server(config)
     running = asyncio.create_task(server._serve())

@@ -16,7 +16,7 @@ from agent.core.errors import ToolDeniedError, ToolError, ToolTimeoutError
 from agent.core.settings import Settings
 from agent.net import Address, client
 from agent.tools import ToolContext, ToolResult
-from mcp_tools.builtin import builtin_tools
+from mcp_tools.builtin import make_builtin_tools
 from tests.integration.conftest import Serve
 from tests.support.engine import engine_bench
 
@@ -114,7 +114,7 @@ async def fetch(tmp_path: Path, url: str, *, fetcher: str | None = None, allow: 
         fetcher_url=fetcher,
     )
     async with engine_bench(tmp_path / "engine", None) as bench:
-        tools = builtin_tools(settings, bench.engine.memory, bench.library)
+        tools = make_builtin_tools(settings, bench.engine.memory, bench.library)
         try:
             return await tools.web_fetch.call({"url": url, **args}, CONTEXT)
         finally:

@@ -147,14 +147,14 @@ class Lookup(TypedTool[Matter, Deed]):
 def arm(url: str, crash: CrashPoints) -> None:
     """Give this process' gateway the tools, before it takes up what an earlier one has left, and the points."""
     bootstrap: Any = gateway.bootstrap_tools
-    shipped: Callable[..., Builtins] = bootstrap.builtin_tools
+    shipped: Callable[..., Builtins] = bootstrap.make_builtin_tools
     extra = (Send(url, crash), Order(url, crash), Record(url, crash), Lookup())
 
     def with_ours(*args: Any, **kwargs: Any) -> Builtins:
         builtins = shipped(*args, **kwargs)
         return replace(builtins, tools=(*builtins.tools, *extra))
 
-    bootstrap.builtin_tools = with_ours
+    bootstrap.make_builtin_tools = with_ours
     for method, name in (("create_run", "create"), ("append", "append"), ("claim", "claim"), ("put_blob", "blob")):
         crash.around(SqliteJournal, method, name)
     journal: Any = SqliteJournal

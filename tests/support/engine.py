@@ -24,7 +24,7 @@ from agent.run_context.extensions import merge_extensions
 from agent.run_context.ground import GroundSources
 from agent.run_context.run import Engine, Observer, Run
 from agent.runs.response import build_response
-from agent.runs.run_worker import ServiceLimits, worker_name
+from agent.runs.run_worker import ServiceLimits, make_worker_name
 from agent.runs.service import AgentService
 from agent.skills import SkillLibrary, SkillRoot
 from agent.storage.journal_sqlite import SqliteStore
@@ -35,7 +35,7 @@ from agent.tools import Tool, ToolRegistry
 from gateway.bootstrap_database import open_store
 from gateway.bootstrap_documents import build_library, build_subagent_runner, build_vector_index
 from gateway.packaged_files import PACKAGE_ROOT
-from mcp_tools.builtin import BUILTIN_EXTENSIONS, builtin_tools
+from mcp_tools.builtin import BUILTIN_EXTENSIONS, make_builtin_tools
 from tests.support.script import Script
 from tests.support.scripted_client import ScriptedClient
 
@@ -83,7 +83,7 @@ async def engine_bench(
     memory = MemoryStore(vectors, embedder, time.time)
     client_of_sources = SafeClient(configured.fetch_allow_hosts)
     library = build_library(configured, store, vectors, embedder, client_of_sources)
-    builtins = builtin_tools(configured, memory, library)
+    builtins = make_builtin_tools(configured, memory, library)
     registry = ToolRegistry()
     registry.register(*builtins.tools, *spawn_tools(kinds), *tools)
     roots = [SkillRoot(path, "test") for path in skill_roots] + [SkillRoot(PACKAGE_ROOT / "skills", "shipped")]
@@ -108,7 +108,7 @@ async def engine_bench(
     )
     chosen = room or Room(id="test")
     rooms = Rooms([chosen, replace_planning(chosen)], chosen.id)
-    name = worker or worker_name()
+    name = worker or make_worker_name()
 
     def validate(request: AgentRequest, wanted: Room) -> None:
         validate_request(request, wanted, registry, engine.skills, configured)

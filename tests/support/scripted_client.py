@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from agent.core.errors import ModelDownError, ModelError, ModelOutputError, ModelTimeoutError
 from agent.core.models import Usage
-from agent.llm.faults import error_from_status
+from agent.llm.faults import build_status_error
 from agent.llm.port import ModelChunk, ModelReply, ModelRequest, ModelToolCall
 from tests.support.script import WIRE_FAULTS, Reply, Script
 
@@ -92,7 +92,7 @@ class ScriptedClient:
         if reply.fault in STATUS:
             status, message = STATUS[reply.fault]
             headers = {} if reply.retry_after is None else {"retry-after": str(reply.retry_after)}
-            error: ModelError = error_from_status(status, headers, message.encode(), "the script")
+            error: ModelError = build_status_error(status, headers, message.encode(), "the script")
             raise error
         if reply.fault is not None:
             raise ModelOutputError(f"the reply is no completion ({reply.fault})", agent_id="models")

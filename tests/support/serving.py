@@ -11,7 +11,7 @@ import uvicorn
 from agent.core.settings import Settings
 from gateway.app import create_app
 from gateway.bootstrap import Stepgate
-from gateway.limits.http_protocol import protocol_with_limits
+from gateway.limits.http_protocol import make_protocol_with_limits
 
 DEADLINE_S = 20
 """How long its start and its end may take, in seconds."""
@@ -53,7 +53,7 @@ async def serving(settings: Settings, stepgate: Stepgate | None = None) -> Async
     """The URL of the gateway these settings make, or of one that is wired already."""
     app = create_app(settings, stepgate)
     config = uvicorn.Config(
-        app, host="127.0.0.1", port=0, http=protocol_with_limits(settings), log_config=None, lifespan="on"
+        app, host="127.0.0.1", port=0, http=make_protocol_with_limits(settings), log_config=None, lifespan="on"
     )
     async with running(config) as url:
         yield url

@@ -45,7 +45,7 @@ class Scout(SubAgent[ScoutTask, ScoutFinal]):
         """`look` alone."""
         return (FunctionTool("look", type(self).WORK, **self.OPTIONS),)
 
-    def first_message(self) -> str:
+    def build_first_message(self) -> str:
         """The goal."""
         return f"Look for {self.task.goal}."
 
@@ -53,18 +53,20 @@ class Scout(SubAgent[ScoutTask, ScoutFinal]):
         """Keep the text."""
         self.known = [*self._known, output.text or f"error: {output.error}"]
 
-    def partial_data(self) -> JsonObject:
+    def build_partial_data(self) -> JsonObject:
         """What was seen so far."""
         return {"goal": self.task.goal, "seen": [*self._known]}
 
     async def conclude(self, final: ScoutFinal, calls: ToolCalls) -> SubAgentResult:
         """The model's answer with what was seen."""
-        return SubAgentResult(success=True, data={**self.partial_data(), "answer": final.answer}, summary=final.answer)
+        return SubAgentResult(
+            success=True, data={**self.build_partial_data(), "answer": final.answer}, summary=final.answer
+        )
 
     async def run_by_rules(self, calls: ToolCalls) -> SubAgentResult:
         """One look."""
         await calls("look", {"x": self.task.goal})
-        return SubAgentResult(success=True, data=self.partial_data(), summary="Looked once.")
+        return SubAgentResult(success=True, data=self.build_partial_data(), summary="Looked once.")
 
     @property
     def _known(self) -> list[str]:

@@ -8,10 +8,18 @@ from hypothesis import strategies as st
 
 from agent.core import events as ev
 from agent.core.models import AgentRequest, Budgets, Effect, Outcome, Plan, PlanStep, Room, StepOutcome
-from agent.core.plan_outcome import abandoned_steps, is_complete
+from agent.core.plan_outcome import is_complete, list_abandoned_steps
 from agent.core.run_state import RunState, fold
-from agent.execution.decide import Discard, Judge, Start, decide, dependencies_succeeded, needs_replan, replan_reason
-from agent.execution.workflow import next_stage
+from agent.execution.decide import (
+    Discard,
+    Judge,
+    Start,
+    decide,
+    find_replan_reason,
+    have_dependencies_succeeded,
+    needs_replan,
+)
+from agent.execution.workflow import choose_next_stage
 
 Body = tuple[ev.EventBody, str | None, int | None]
 
@@ -143,14 +151,14 @@ def test_an_attempt_is_confirmed_by_success_of_the_very_attempts_it_rests_on() -
     steps = (step("s1"), step("s2", "s1"))
     done = (started("s1"), finished("s1"))
     again = (judged("s1", Outcome.RETRY), started("s1", 2), finished("s1", 2))
-    assert not dependencies_succeeded(log(steps, *done), steps[1], {"s1": 1}), "not judged yet"
-    assert dependencies_succeeded(log(steps, *done, judged("s1", Outcome.SUCCESS)), steps[1], {"s1": 1})
-    assert not dependencies_succeeded(log(steps, *done, judged("s1", Outcome.REPLAN)), steps[1], {"s1": 1})
+    assert not have_dependencies_succeeded(log(steps, *done), steps[1], {"s1": 1}), "not judged yet"
+    assert have_dependencies_succeeded(log(steps, *done, judged("s1", Outcome.SUCCESS)), steps[1], {"s1": 1})
+    assert not have_dependencies_succeeded(log(steps, *done, judged("s1", Outcome.REPLAN)), steps[1], {"s1": 1})
     repeated = log(steps, *done, *again, judged("s1", Outcome.SUCCESS, 2))
-    assert not dependencies_succeeded(repeated, steps[1], {"s1": 1})
-    assert dependencies_succeeded(repeated, steps[1], {"s1": 2})
-    assert dependencies_succeeded(repeated, steps[1], {}), "logs of earlier versions name no grounds"
-    assert dependencies_succeeded(log(steps), steps[0], {}), "there is nothing to wait for"
+    assert not have_dependencies_succeeded(repeated, steps[1], {"s1": 1})
+    assert have_dependencies_succeeded(repeated, steps[1], {"s1": 2})
+    assert have_dependencies_succeeded(repeated, steps[1], {}), "logs of earlier versions name no grounds"
+    assert have_dependencies_succeeded(log(steps), steps[0], {}), "there is nothing to wait for"
 
 
 @pytest.mark.row("S001-28")
@@ -173,7 +181,7 @@ def test_nothing_new_starts_once_a_step_has_halted_the_plan(outcome: Outcome) ->
     state = log(steps, started("s1"), finished("s1"), judged("s1", outcome), started("s2"), finished("s2"))
     assert decide(state) == (Judge(steps[1], 1),), "what has ended is still judged, s3 is not started"
     assert needs_replan(state) is (outcome is Outcome.REPLAN)
-    assert "because" in replan_reason(state)
+    assert "because" in find_replan_reason(state)
 
 
 @pytest.mark.row("S002-29")
@@ -182,10 +190,10 @@ def test_without_another_plan_only_what_depends_on_a_failed_step_is_left_out() -
     failed = (started("s1"), finished("s1"), judged("s1", Outcome.REPLAN))
     state = log(steps, *failed, replans=0)
     assert decide(state) == (Start(steps[2], 1),)
-    assert next_stage(state) == "execute"
+    assert choose_next_stage(state) == "execute"
     state = log(steps, *failed, started("s3"), finished("s3"), judged("s3", Outcome.SUCCESS), replans=0)
     assert decide(state) == ()
-    assert next_stage(state) == "finalize"
+    assert choose_next_stage(state) == "finalize"
 
 
 def test_a_side_effect_of_unknown_outcome_halts_the_plan_and_is_not_planned_around() -> None:
@@ -194,7 +202,7 @@ def test_a_side_effect_of_unknown_outcome_halts_the_plan_and_is_not_planned_arou
     state = log(steps, started("s1"), (unknown, "s1", 1))
     assert decide(state) == ()
     assert not needs_replan(state)
-    assert next_stage(state) == "finalize"
+    assert choose_next_stage(state) == "finalize"
 
 
 @pytest.mark.row("S001-29")
@@ -214,9 +222,9 @@ def test_what_was_given_up_stays_so_when_the_answer_is_planned_anew(second: dict
     failed = (started("s1"), finished("s1"), judged("s1", Outcome.REPLAN))
     doubted = (started("a1"), finished("a1"), judged("a1", Outcome.REPLAN))
     state = log((step("s1"), answer(0)), *failed, planned(1, answer(1), **second), *doubted, planned(2, answer(2)))
-    assert [one.id for one in abandoned_steps(state)] == lost
+    assert [one.id for one in list_abandoned_steps(state)] == lost
     state = log((step("s1"),), *failed, planned(1, step("s2"), answer(1)), *doubted, planned(2, answer(2)))
-    assert abandoned_steps(state) == (), "another way was found"
+    assert list_abandoned_steps(state) == (), "another way was found"
 
 
 @pytest.mark.row("S001-31")
@@ -228,14 +236,14 @@ def test_replans_are_bounded() -> None:
         plan = Plan(goal="g", steps=(step(f"r{version}"),), version=version)
         again.append((ev.PlanProposed(plan=plan, requested="rules", effective="rules"), None, None))
         again += [started(f"r{version}"), finished(f"r{version}"), judged(f"r{version}", Outcome.REPLAN)]
-    assert next_stage(log(steps, *failed, *again[:-4])) == "plan"
-    assert next_stage(log(steps, *failed, *again)) == "finalize"
+    assert choose_next_stage(log(steps, *failed, *again[:-4])) == "plan"
+    assert choose_next_stage(log(steps, *failed, *again)) == "finalize"
 
 
 def test_a_cancelled_run_starts_nothing_and_goes_to_its_end() -> None:
     state = log((step("s1"),), (ev.CancelRequested(), None, None))
     assert decide(state) == ()
-    assert next_stage(state) == "finalize"
+    assert choose_next_stage(state) == "finalize"
 
 
 @st.composite

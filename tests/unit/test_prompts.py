@@ -5,7 +5,7 @@ import re
 import pytest
 
 from agent.core.models import Outcome
-from agent.prompts import names, render
+from agent.prompts import list_names, render
 from tests.support.processes import ROOT
 
 FOLDER = ROOT / "agent" / "prompts"
@@ -19,8 +19,8 @@ def values(prompt: str) -> dict[str, str]:
 
 
 def test_the_names_are_those_of_the_files() -> None:
-    assert names() == sorted(FIELDS)
-    assert {"planner", "planner_reask", "supervisor", "skill", "skill_task", "completion"} <= set(names())
+    assert list_names() == sorted(FIELDS)
+    assert {"planner", "planner_reask", "supervisor", "skill", "skill_task", "completion"} <= set(list_names())
 
 
 @pytest.mark.parametrize("prompt", sorted(FIELDS))

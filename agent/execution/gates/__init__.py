@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from agent.core.events import GateChecked, StepOutput
 from agent.core.models import Source
 from agent.core.run_state import RunState
-from agent.execution.gates.answer import answer_present, citations_resolve, evidence_found
+from agent.execution.gates.answer import check_answer_present, check_citations_resolve, check_evidence_found
 from agent.execution.gates.tools import required_tools
 from agent.planning.required import extract_context
 from agent.run_context.extensions import NO_EXTENSIONS, Extensions, Gate, GateContext, GateResult
@@ -25,10 +25,10 @@ __all__ = [
 ]
 
 GATES: Mapping[str, Gate] = {
-    "answer_present": answer_present,
+    "answer_present": check_answer_present,
     "required_tools": required_tools,
-    "citations_resolve": citations_resolve,
-    "evidence_found": evidence_found,
+    "citations_resolve": check_citations_resolve,
+    "evidence_found": check_evidence_found,
 }
 
 _DEFAULT_GATES = ("answer_present", "required_tools", "citations_resolve", "evidence_found")

@@ -1,16 +1,16 @@
 """Gates over the answer: it exists, has evidence, and cites only existing sources."""
 
 from agent.grounded_answers.no_answer_text import contains_no_answer_text
-from agent.run_context.extensions import GateContext, GateResult, gate_failed, gate_passed
+from agent.run_context.extensions import GateContext, GateResult, fail_gate, pass_gate
 from agent.run_context.outputs import parse_cited_ids
 
 
-def answer_present(context: GateContext) -> GateResult:
+def check_answer_present(context: GateContext) -> GateResult:
     """Passes if there is an answer."""
-    return gate_passed("there is an answer") if context.answer.strip() else gate_failed("no answer")
+    return pass_gate("there is an answer") if context.answer.strip() else fail_gate("no answer")
 
 
-def evidence_found(context: GateContext) -> GateResult | None:
+def check_evidence_found(context: GateContext) -> GateResult | None:
     """In a room with citations, passes if an answer of several steps has a source or says that there is none."""
     state = context.state
     if not state.room.citations or state.plan is None or len(state.plan.steps) <= 1:
@@ -19,14 +19,14 @@ def evidence_found(context: GateContext) -> GateResult | None:
     if state.room.required_tools and not context.topics:
         return None
     if context.sources:
-        return gate_passed(f"{len(context.sources)} sources stand behind the answer")
+        return pass_gate(f"{len(context.sources)} sources stand behind the answer")
     # Matches the sentence alone, or within the requested form.
     if state.room.knowledge and contains_no_answer_text(context.answer):
-        return gate_passed("the documents were searched and hold nothing of it, and the answer says so")
-    return gate_failed("no step brought any evidence")
+        return pass_gate("the documents were searched and hold nothing of it, and the answer says so")
+    return fail_gate("no step brought any evidence")
 
 
-def citations_resolve(context: GateContext) -> GateResult | None:
+def check_citations_resolve(context: GateContext) -> GateResult | None:
     """Passes if every `[n]` of the answer is the number of a source.
 
     Applies only if the room has citations or lists this gate. Elsewhere "[3]" may be a list index or a footnote.
@@ -38,5 +38,5 @@ def citations_resolve(context: GateContext) -> GateResult | None:
     quoted = set(parse_cited_ids(context.state.prompt))  # the answer may repeat "[12]" from a log in the prompt
     unknown = [number for number in parse_cited_ids(context.answer) if number not in known | quoted]
     if not unknown:
-        return gate_passed("every citation resolves")
-    return gate_failed("no source stands behind " + ", ".join(f"[{number}]" for number in unknown))
+        return pass_gate("every citation resolves")
+    return fail_gate("no source stands behind " + ", ".join(f"[{number}]" for number in unknown))

@@ -2,7 +2,7 @@
 
 from agent.core.models import Outcome
 from agent.core.run_state import AttemptState, RunState
-from agent.run_context.extensions import GateContext, GateResult, gate_failed, gate_passed, list_required_tools
+from agent.run_context.extensions import GateContext, GateResult, fail_gate, list_required_tools, pass_gate
 
 
 def required_tools(context: GateContext) -> GateResult | None:
@@ -18,8 +18,8 @@ def required_tools(context: GateContext) -> GateResult | None:
     faults = ["never ran: " + ", ".join(missing)] if missing else []
     faults += [f"{name} failed: {ran[name]}" for name in broken]
     if faults:
-        return gate_failed(*faults)
-    return gate_passed("every requested tool ran" if not wanted else "every required tool ran and succeeded")
+        return fail_gate(*faults)
+    return pass_gate("every requested tool ran" if not wanted else "every required tool ran and succeeded")
 
 
 def _list_requested_tools(state: RunState) -> set[str]:

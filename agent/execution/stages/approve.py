@@ -1,6 +1,6 @@
 """Approve: asks a person about the current plan. The run waits for the decision."""
 
-from agent.execution.approvals import approval_deadline, tool_pin
+from agent.execution.approvals import compute_approval_deadline, make_tool_fingerprinter
 from agent.policy.approval import build_approval_request, find_approval_reason, get_plan_feedback, list_plan_items
 from agent.run_context.run import Run
 
@@ -22,7 +22,7 @@ async def approve(run: Run) -> None:
         list_plan_items(state),
         reason,
         plan_version=state.plan.version,
-        pin=tool_pin(run),
-        expires_at=approval_deadline(run),
+        pin=make_tool_fingerprinter(run),
+        expires_at=compute_approval_deadline(run),
     )
     await run.emit(asked)

@@ -31,7 +31,7 @@ def validate_request(
 ) -> None:
     """Raises `BadRequestError` or `TooLargeError` for a request that this room cannot serve."""
     handed_on = not room.planning and room.skill is None and bool(request.messages)
-    if not request.prompt.strip() and not request.images and not handed_on and not explicit_tool_calls(request):
+    if not request.prompt.strip() and not request.images and not handed_on and not read_explicit_tool_calls(request):
         raise BadRequestError("the request is empty: send a prompt", param="prompt")
     _check_sizes(request, settings)
     has_images = bool(request.images) or any(message.images for message in request.messages or ())
@@ -47,7 +47,7 @@ def validate_request(
     if request.client_tools and room.offers_client_tools:
         shared = {tool.spec.name for tool in registry if tool.spec.owner == LOCAL_OWNER}
         check_client_tools(request, room, shared | {skill.name for skill in skills} | COMPLETION_NAMES)
-    calls = explicit_tool_calls(request)
+    calls = read_explicit_tool_calls(request)
     _check_call_fields(request)
     if len(calls) > room.budgets.max_steps:
         raise BadRequestError(
@@ -128,7 +128,7 @@ def _check_call_fields(request: AgentRequest) -> None:
             )
 
 
-def explicit_tool_calls(request: AgentRequest) -> tuple[ToolCallRequest, ...]:
+def read_explicit_tool_calls(request: AgentRequest) -> tuple[ToolCallRequest, ...]:
     """Returns `metadata.tool_calls`, each `{"tool": ..., "args": {...}}`. Accepts `name` and `arguments` too."""
     calls = request.metadata.get("tool_calls")
     if calls is None:

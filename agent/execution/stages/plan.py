@@ -22,14 +22,14 @@ from agent.core.models import Outcome, Plan, PlanStep
 from agent.core.run_state import AttemptState, RunState
 from agent.execution.catalogue import build_catalogue, drop_recipes
 from agent.execution.client_calls import continue_with_results
-from agent.execution.decide import Start, replan_reason
+from agent.execution.decide import Start, find_replan_reason
 from agent.execution.given_plan import build_given_plan
 from agent.execution.ground import build_ground, quotes_ground
 from agent.execution.intent_routing import WITHHELD_QUESTION, build_doors_output, route_by_intent
-from agent.execution.planner_call import PlannerCall, answer_started, build_answer_output, choose_answer_form
+from agent.execution.planner_call import PlannerCall, build_answer_output, choose_answer_form, note_answer_started
 from agent.execution.recipe_run import ask_user, expand_planned, plan_recipe
-from agent.execution.repeated_calls import LASTING_ERRORS, only_repeats_failures
-from agent.execution.stages.guard import explicit_tool_calls
+from agent.execution.repeated_calls import LASTING_ERRORS, is_only_repeating_failures
+from agent.execution.stages.guard import read_explicit_tool_calls
 from agent.execution.static_plans import (
     KNOWLEDGE_TOOL,
     LISTING_TOOL,
@@ -47,7 +47,7 @@ from agent.planning.rules import RulePlanner, asks_for_listing
 from agent.policy.approval import get_plan_feedback, has_side_effect
 from agent.run_context.outputs import load_output
 from agent.run_context.run import Run
-from agent.run_context.run_tools import allowed_tools
+from agent.run_context.run_tools import list_allowed_tools
 from agent.tools.catalogue import Catalogue
 
 PLANNER_REFUSED = "the provider refused the planner's request before; it is not asked again"
@@ -65,7 +65,7 @@ async def plan(run: Run) -> None:
         await run.emit(given, *taken)
         return
     shown = run.state.answer_start
-    reason = replan_reason(run.state) if run.state.plan is not None else None
+    reason = find_replan_reason(run.state) if run.state.plan is not None else None
     planned = await _make_next_plan(run, reason) if reason is not None else await _make_first_plan(run)
     if planned.answer is None and run.state.answer_start is not shown:
         void = AnswerStarted(tier=None, model=None, reason="what was shown was not the answer", restarted=True)
@@ -99,7 +99,7 @@ async def plan(run: Run) -> None:
     duration = monotonic() - started
     if planned.answer is not None:
         was_streamed = run.state.answer_start is not shown
-        begin = () if was_streamed else (answer_started(run),)
+        begin = () if was_streamed else (note_answer_started(run),)
         await _record_answer(run, proposed.plan, build_answer_output(run, planned.answer), begin, duration=duration)
     elif run.room.routing == "intents" and planned.fallback_reason and _writes_only(proposed.plan):
         await _record_answer(
@@ -132,7 +132,7 @@ def _is_final_plan(run: Run, proposed: Plan, reason: str | None) -> bool:
     """Returns whether a replan would give the same plan. In a room with required tools the rules replan once, with
     broader arguments. If that fails because of the request itself (such as an unknown collection), the plan is
     final."""
-    if reason is not None and not get_plan_feedback(run.state) and only_repeats_failures(run.state, proposed):
+    if reason is not None and not get_plan_feedback(run.state) and is_only_repeating_failures(run.state, proposed):
         return True  # the planner was told of the failure, and has no other way
     if not _requires_tools(run):
         only_written = _writes_only(proposed) and not run.room.gates
@@ -156,7 +156,7 @@ async def _add_required_tools(run: Run, planned: Planned, reason: str | None) ->
     failed calls and searches with broader arguments."""
     if not _requires_tools(run):
         return planned
-    named = {call.tool for call in explicit_tool_calls(run.state.request)}
+    named = {call.tool for call in read_explicit_tool_calls(run.state.request)}
     asked = await _build_planning_request(run, reason)
     adjusted = add_required_tools(planned.plan, asked, has_model=run.works_with_model, named=named)
     return replace(planned, plan=adjusted.plan, adjusted=(*planned.adjusted, *adjusted.notes))
@@ -192,7 +192,7 @@ async def _make_first_plan(run: Run) -> Planned:
         return _build_rules_plan(plan_skill(run, understood.skill, understood.question, why))
     if route == "recipe" and understood is not None and understood.skill is not None:
         return await _plan_recipe(run, understood.skill)
-    if run.room.knowledge and asks_for_listing(run.state.question) and LISTING_TOOL in allowed_tools(run):
+    if run.room.knowledge and asks_for_listing(run.state.question) and LISTING_TOOL in list_allowed_tools(run):
         return _build_rules_plan(plan_document_listing(run))
     if run.room.knowledge and route in ("plan", "direct") and KNOWLEDGE_TOOL in run.engine.registry:
         return _build_rules_plan(plan_knowledge_lookup(run))

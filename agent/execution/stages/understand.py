@@ -12,7 +12,7 @@ from agent.core.events import RequestUnderstood
 from agent.core.languages import ENGLISH
 from agent.execution.catalogue import build_catalogue
 from agent.execution.recipe_run import describe_request
-from agent.execution.stages.guard import explicit_tool_calls
+from agent.execution.stages.guard import read_explicit_tool_calls
 from agent.planning.routing import Route, route_request
 from agent.run_context.run import Run
 
@@ -58,7 +58,7 @@ def _choose_route(run: Run, question: str) -> Route:
         question,
         room=run.room,
         catalogue=build_catalogue(run),
-        tool_calls=bool(explicit_tool_calls(run.state.request)),
+        tool_calls=bool(read_explicit_tool_calls(run.state.request)),
         has_model=run.has_model,
         recipes=run.recipes.names,
     )

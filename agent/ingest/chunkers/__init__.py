@@ -3,7 +3,7 @@ options."""
 
 from typing import Protocol
 
-from agent.ingest.chunkers.document_layout import document_text
+from agent.ingest.chunkers.document_layout import join_document_text
 from agent.ingest.chunkers.fixed import FixedChunker, FixedOptions
 from agent.ingest.chunkers.sentence import SentenceChunker, SentenceOptions
 from agent.ingest.chunkers.structure import StructureChunker, StructureOptions
@@ -11,7 +11,7 @@ from agent.search.models import Chunk, ParserOutput
 
 
 class Chunker(Protocol):
-    """Splits a document. Every chunk `c` equals `document_text(output)[c.start:c.end]`, and every word is in
+    """Splits a document. Every chunk `c` equals `join_document_text(output)[c.start:c.end]`, and every word is in
     a chunk."""
 
     def chunk(self, output: ParserOutput) -> list[Chunk]:
@@ -27,5 +27,5 @@ __all__ = [
     "SentenceOptions",
     "StructureChunker",
     "StructureOptions",
-    "document_text",
+    "join_document_text",
 ]

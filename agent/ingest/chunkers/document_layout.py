@@ -26,7 +26,7 @@ class PlacedBlock(NamedTuple):
     end: int
 
 
-def document_text(output: ParserOutput) -> str:
+def join_document_text(output: ParserOutput) -> str:
     """Returns the text that chunk offsets refer to: the blocks in order, joined by blank lines."""
     return SEPARATOR.join(block.content for block in output.chunks)
 
@@ -36,7 +36,7 @@ class Document:
 
     def __init__(self, output: ParserOutput) -> None:
         self.document_id = output.document_id
-        self.text = document_text(output)
+        self.text = join_document_text(output)
         self.blocks = tuple(_place_blocks(output.chunks))
         self._starts = [placed.start for placed in self.blocks]
 
@@ -51,7 +51,7 @@ class Document:
                 found.append(self._chunk(len(found), span))
         return found
 
-    def blocks_in(self, span: Span) -> list[PlacedBlock]:
+    def find_blocks(self, span: Span) -> list[PlacedBlock]:
         """Returns the blocks that lie, wholly or in part, in a span."""
         first = max(bisect_right(self._starts, span.start) - 1, 0)
         found = []
@@ -69,7 +69,7 @@ class Document:
 
     def _chunk(self, index: int, span: Span) -> Chunk:
         text = self.text[span.start : span.end]
-        overlapping = self.blocks_in(span)
+        overlapping = self.find_blocks(span)
         blocks = [placed.block for placed in overlapping]
         checksum = hashlib.sha256(text.encode()).hexdigest()
         identity = hashlib.sha256(f"{self.document_id}:{span.start}:{span.end}:{checksum}".encode()).hexdigest()

@@ -33,12 +33,12 @@ _TEXT_TYPES = frozenset({
 """Source code and data as text, besides every `text/...`."""
 
 
-def media_type(header: str | None) -> str:
+def read_media_type(header: str | None) -> str:
     """Returns the media type of a `content-type` header in lower case, without parameters."""
     return (header or "").split(";")[0].strip().lower()
 
 
-def charset(header: str | None) -> str | None:
+def read_charset(header: str | None) -> str | None:
     """Returns the charset of a `content-type` header."""
     message = Message()
     message["content-type"] = header or ""
@@ -47,15 +47,15 @@ def charset(header: str | None) -> str | None:
 
 def detect_file_type(content_type: str | None, name: str) -> FileType | None:
     """Returns a document's file type by its `content-type` header and its name or URL; None if no parser reads it."""
-    kind = media_type(content_type)
+    kind = read_media_type(content_type)
     if kind in MEDIA_TYPES:
         return MEDIA_TYPES[kind]
     if kind not in _UNSPECIFIC_TYPES:
         return "txt" if kind.startswith("text/") or kind in _TEXT_TYPES else None
-    return TYPES.get(suffix(name)) or ("txt" if kind == "text/plain" else None)
+    return TYPES.get(get_suffix(name)) or ("txt" if kind == "text/plain" else None)
 
 
-def suffix(name: str) -> str:
+def get_suffix(name: str) -> str:
     """Returns the suffix of a file name or URL path in lower case with its dot; empty if there is none."""
     path = urlsplit(name).path if "://" in name else name
     return PurePosixPath(unquote(path)).suffix.lower()

@@ -10,14 +10,14 @@ from pathlib import Path
 import httpx
 
 from agent.core.models import JsonObject
-from agent.ingest.connectors.content_types import charset, detect_file_type, media_type
-from agent.ingest.connectors.page_links import PageInfo, RobotsDirectives, directives_from_headers, parse_page
+from agent.ingest.connectors.content_types import detect_file_type, read_charset, read_media_type
+from agent.ingest.connectors.page_links import PageInfo, RobotsDirectives, parse_page, read_directives_from_headers
 from agent.ingest.connectors.page_version import PageVersion
 from agent.ingest.connectors.port import FetchedDocument, MissedDocument
 from agent.ingest.connectors.robots import RequestPacer, RobotsCache
 from agent.ingest.connectors.sitemaps import list_sitemap_pages
 from agent.ingest.connectors.source_client import NOT_MODIFIED, Download, Reply, SourceClient
-from agent.ingest.connectors.urls import display_url, host_url, normalise_url, site_of, url_key
+from agent.ingest.connectors.urls import build_host_url, display_url, get_site, make_url_key, normalise_url
 from agent.ingest.connectors.web_account import WebAccount
 from agent.ingest.errors import ConnectorError, ConnectorNotFoundError, ConnectorRefusedError, ConnectorTooLargeError
 from agent.search.models import ConnectorOutput, FileType
@@ -71,8 +71,8 @@ class Crawl:
         self._clock = clock
         self._deadline = clock() + limits.seconds
         self._waiting: deque[tuple[str, int]] = deque()
-        self._seen = {url_key(start)}
-        self._known_urls = {url_key(source): source for source in known if self._is_same_site(source)}
+        self._seen = {make_url_key(start)}
+        self._known_urls = {make_url_key(source): source for source in known if self._is_same_site(source)}
         self._contents: set[str] = set()
         self._request_count = 0
         self._bytes = 0
@@ -123,7 +123,7 @@ class Crawl:
 
     async def _visit(self, url: str, depth: int) -> FetchedDocument | MissedDocument | None:
         """Requests a page and queues its links. Returns None for a page that was seen before, by address or content."""
-        (await self._robots.rules(url)).check_allowed(url)
+        (await self._robots.get_rules(url)).check_allowed(url)
         self._request_count += 1
 
         async def headers(hop: str) -> Mapping[str, str]:
@@ -140,7 +140,7 @@ class Crawl:
         except _AlreadyVisitedError:
             return None
         final = normalise_url(answer.url) or answer.url
-        self._seen.add(url_key(final))
+        self._seen.add(make_url_key(final))
         if isinstance(answer, Download):
             return await self._on_download(final, depth, answer)
         if answer.status == NOT_MODIFIED:
@@ -149,16 +149,16 @@ class Crawl:
 
     async def _prepare_request(self, hop: str, url: str, depth: int) -> Mapping[str, str]:
         """Checks, before each request, whether it is allowed; waits for its turn; returns the conditional headers."""
-        if url_key(hop) != url_key(url):
-            if self._recursive and site_of(hop) != site_of(self._start):
+        if make_url_key(hop) != make_url_key(url):
+            if self._recursive and get_site(hop) != get_site(self._start):
                 raise ConnectorRefusedError(
                     f"{url} leads to another site, which is not followed: {hop}", url=url, to=hop
                 )
-            if url_key(hop) in self._seen:
+            if make_url_key(hop) in self._seen:
                 raise _AlreadyVisitedError
-        rules = await self._robots.rules(hop)
+        rules = await self._robots.get_rules(hop)
         rules.check_allowed(hop)
-        await self._pacer.wait(site_of(hop), rules.pause_s)
+        await self._pacer.wait(get_site(hop), rules.pause_s)
         version = self._version(hop)
         usable = version is not None and (version.links is not None or not self._may_follow(depth))
         conditions = version.request_headers if version is not None and usable else {}
@@ -172,7 +172,7 @@ class Crawl:
         self._bytes += answer.size
         kind = _file_type(final, answer.headers)
         page = await self._read_page(final, kind, answer)
-        directives = page.directives & directives_from_headers(answer.headers)
+        directives = page.directives & read_directives_from_headers(answer.headers)
         is_repeated = answer.checksum in self._contents
         if directives.may_index:
             self._contents.add(answer.checksum)
@@ -199,7 +199,7 @@ class Crawl:
         version = self._version(final)
         if version is None:
             raise ConnectorError(f"{final} says that it has not changed, but it was never read", url=final)
-        directives = directives_from_headers(answer.headers)
+        directives = read_directives_from_headers(answer.headers)
         self._contents.add(version.checksum)
         if directives.may_follow:
             self._follow(version.links or (), depth)
@@ -211,7 +211,7 @@ class Crawl:
     async def _read_page(self, final: str, kind: FileType | None, answer: Download) -> PageInfo:
         if kind != "html":
             return PageInfo((), RobotsDirectives())
-        charset_ = charset(answer.headers.get("content-type"))
+        charset_ = read_charset(answer.headers.get("content-type"))
         return await asyncio.to_thread(
             lambda: parse_page(answer.path.read_bytes(), final, charset_, most_links=self._limits.links)
         )
@@ -226,29 +226,29 @@ class Crawl:
     async def _queue_sitemaps(self) -> None:
         if not self._may_follow(0):
             return
-        rules = await self._robots.rules(self._start)
-        named = rules.sitemaps or (host_url(self._start, "/sitemap.xml"),)
+        rules = await self._robots.get_rules(self._start)
+        named = rules.sitemaps or (build_host_url(self._start, "/sitemap.xml"),)
 
         async def headers(hop: str) -> Mapping[str, str]:
-            if site_of(hop) != site_of(self._start):
+            if get_site(hop) != get_site(self._start):
                 raise ConnectorRefusedError(f"the sitemap leads to another site: {hop}", url=hop)
             rules.check_allowed(hop)
-            await self._pacer.wait(site_of(hop), rules.pause_s)
+            await self._pacer.wait(get_site(hop), rules.pause_s)
             return await self._authenticate(hop)
 
         most = self._limits.pages
-        self._queue(await list_sitemap_pages(self._client, named, site_of(self._start), headers, most=most), 1)
+        self._queue(await list_sitemap_pages(self._client, named, get_site(self._start), headers, most=most), 1)
 
     def _follow(self, links: Iterable[str], depth: int) -> None:
         """Queues the links of a page, or notes that they lie too deep."""
         if self._may_follow(depth):
             self._queue(links, depth + 1)
         elif self._recursive:
-            self._too_deep |= {url_key(link): link for link in links}
+            self._too_deep |= {make_url_key(link): link for link in links}
 
     def _queue(self, links: Iterable[str], depth: int) -> None:
         for link in links:
-            name = url_key(link)
+            name = make_url_key(link)
             if name not in self._seen:
                 self._seen.add(name)
                 self._waiting.append((self._known_urls.get(name, link), depth))
@@ -280,7 +280,7 @@ class Crawl:
                 f"asked for, the first is {deeper[0]} (max_depth)",
             )
         if self._forbidden:
-            file = host_url(self._start, "/robots.txt")
+            file = build_host_url(self._start, "/robots.txt")
             count, first = len(self._forbidden), self._forbidden[0]
             message = f"{file} asks robots not to read {count} of the addresses, the first is {first}"
             yield MissedDocument(file, display_url(file), ConnectorRefusedError(message, count=count, robots=True))
@@ -301,7 +301,7 @@ class Crawl:
         return self._recursive and depth < self._limits.depth
 
     def _is_same_site(self, source: str) -> bool:
-        return normalise_url(source) == source and site_of(source) == site_of(self._start)
+        return normalise_url(source) == source and get_site(source) == get_site(self._start)
 
     def _version(self, url: str) -> PageVersion | None:
         return PageVersion.loads(self._known.get(url, ""), url)
@@ -310,7 +310,7 @@ class Crawl:
 def _file_type(url: str, headers: httpx.Headers) -> FileType | None:
     """Returns the file type of a response. Without a content type it is HTML, as in browsers."""
     header = headers.get("content-type")
-    return detect_file_type(header, url) or ("html" if not media_type(header) else None)
+    return detect_file_type(header, url) or ("html" if not read_media_type(header) else None)
 
 
 def _report_limit(urls: Sequence[str], message: str) -> MissedDocument:

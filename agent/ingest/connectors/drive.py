@@ -65,9 +65,9 @@ class DriveConnector:
         api = DriveApi(self._client, await self._account(request.credentials_id), self._base_url)
         folder = await asyncio.to_thread(workspace.absolute)
         failures = 0
-        root = await api.file(top)
+        root = await api.get_file(top)
         if root.target is not None:
-            root = await api.file(root.target)
+            root = await api.get_file(root.target)
         async for entry in _walk(api, top.id, root, recursive=request.recursive):
             found = await self._fetch_entry(api, entry, known.get(entry.source, ""), folder)
             if isinstance(found, MissedDocument) and isinstance(found.error, ConnectorTransientError):
@@ -131,7 +131,7 @@ class DriveConnector:
         changed: FileChangedError | None = None
         for _ in range(FETCH_TIMES):
             if changed is not None:
-                file = await api.file(file.reference)
+                file = await api.get_file(file.reference)
             if file.trashed:
                 raise ConnectorNotFoundError("it is in the trash of Google Drive")
             if file.file_type is None or (known and file.version == known):
@@ -149,7 +149,7 @@ class DriveConnector:
         if file.export is not None:
             got = await api.export(file, file.export.mime, target, max_bytes=self._max_bytes)
         else:
-            got = await api.content(file, target, max_bytes=self._max_bytes)
+            got = await api.download_content(file, target, max_bytes=self._max_bytes)
         return ConnectorOutput(
             file_path=str(target),
             file_size_bytes=got.size,
@@ -169,7 +169,7 @@ async def _walk(api: DriveApi, top: str, root: DriveFile, *, recursive: bool) ->
     while waiting:
         folder, sources, path = waiting.popleft()
         found: list[_WalkEntry] = []
-        for child in await api.children(folder):
+        for child in await api.list_children(folder):
             id_ = child.target.id if child.target else child.id
             if id_ in seen or (child.target_is_folder and not recursive):
                 continue
@@ -190,7 +190,7 @@ async def _resolve_shortcut(api: DriveApi, child: DriveFile) -> DriveFile | Conn
     if child.target is None:
         return child
     try:
-        file = await api.file(child.target)
+        file = await api.get_file(child.target)
     except ConnectorNotFoundError as error:
         return error
     except AccountError:

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 from agent.core.models import JsonObject
 from agent.ingest.connectors.drive_address import Reference
-from agent.ingest.connectors.drive_auth import SCOPE, Account, AccountError, printable_line
+from agent.ingest.connectors.drive_auth import SCOPE, Account, AccountError, make_printable_line
 from agent.ingest.connectors.drive_files import FIELDS, DriveFile, parse_file
 from agent.ingest.connectors.partial_download import PartialDownload
 from agent.ingest.connectors.source_client import (
@@ -20,7 +20,7 @@ from agent.ingest.connectors.source_client import (
     Headers,
     Reply,
     SourceClient,
-    error_for_status,
+    build_status_error,
 )
 from agent.ingest.errors import ConnectorAuthError, ConnectorError, ConnectorNotFoundError
 
@@ -94,12 +94,12 @@ class DriveApi:
         self._account = account
         self._files = f"{base_url.rstrip('/')}/drive/v3/files"
 
-    async def file(self, reference: Reference) -> DriveFile:
+    async def get_file(self, reference: Reference) -> DriveFile:
         """Returns Drive's metadata of a file or folder."""
         url = self._url(reference.id, fields=FIELDS)
         return parse_file(await self._json(url, reference))
 
-    async def children(self, folder: DriveFile) -> list[DriveFile]:
+    async def list_children(self, folder: DriveFile) -> list[DriveFile]:
         """Returns everything in a folder outside the trash, by name, without opening subfolders."""
         query = {
             "q": f"'{folder.id}' in parents and trashed = false",
@@ -125,7 +125,7 @@ class DriveApi:
             pages.add(following)
             query["pageToken"] = following
 
-    async def content(self, file: DriveFile, target: Path, *, max_bytes: int) -> Download:
+    async def download_content(self, file: DriveFile, target: Path, *, max_bytes: int) -> Download:
         """Downloads a file's bytes. Raises `FileChangedError` if they do not match its checksum."""
         if file.size is not None and file.size > max_bytes:
             raise ConnectorError(f"it has {file.size} bytes; the most that is fetched is {max_bytes}", limit=max_bytes)
@@ -174,13 +174,13 @@ class DriveApi:
 
     async def _with_token(self, reference: Reference, call: Callable[[Headers], Awaitable[T]]) -> T:
         """Returns the result of the call; repeats it once with a new token if the token was refused."""
-        used = await self._account.token()
+        used = await self._account.get_token()
 
         async def headers(url: str) -> Mapping[str, str]:
             nonlocal used
             if not url.startswith(self._files):
                 return {}
-            used = await self._account.token()
+            used = await self._account.get_token()
             keys = {"x-goog-drive-resource-keys": f"{reference.id}/{reference.resource_key}"}
             return {"authorization": f"Bearer {used}", **(keys if reference.resource_key else {})}
 
@@ -196,7 +196,7 @@ class DriveApi:
     def _api_error(self, url: str, status: int, headers: Mapping[str, str], body: bytes) -> ConnectorError:
         """Returns the error for an API response; for other addresses, the error of the status."""
         if not url.startswith(self._files):
-            return error_for_status(url, status, headers, body)
+            return build_status_error(url, status, headers, body)
         reasons, message = _parse_error(body)
         problem = f"Google Drive: {message or f'HTTP status {status}'}"
         if status == 401:
@@ -211,7 +211,7 @@ class DriveApi:
             return self._forbidden_error(reasons, problem)
         if status == 429 or status >= 500:
             return ConnectorTransientError(f"{problem} (HTTP status {status}); try again later", status=status)
-        return error_for_status(url, status, headers, body) if not message else ConnectorError(problem, status=status)
+        return build_status_error(url, status, headers, body) if not message else ConnectorError(problem, status=status)
 
     def _forbidden_error(self, reasons: list[str], problem: str) -> ConnectorError:
         for reason in reasons:
@@ -232,9 +232,9 @@ def _parse_error(body: bytes) -> tuple[list[str], str]:
         error = json.loads(body)["error"]
         entries = [*(error.get("errors") or []), *(error.get("details") or [])]
         reasons = [
-            printable_line(entry["reason"]) for entry in entries if isinstance(entry, dict) and "reason" in entry
+            make_printable_line(entry["reason"]) for entry in entries if isinstance(entry, dict) and "reason" in entry
         ]
-        message = printable_line(error.get("message") or "")
+        message = make_printable_line(error.get("message") or "")
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
         return [], ""
     return reasons, message if message.endswith(".") or not message else f"{message}."

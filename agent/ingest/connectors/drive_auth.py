@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from agent.ingest.connectors.oauth_token import EARLY_SECONDS, parse_object, request_token
-from agent.ingest.connectors.source_client import SourceClient, error_for_status
+from agent.ingest.connectors.source_client import SourceClient, build_status_error
 from agent.ingest.errors import ConnectorAuthError, ConnectorError
 from agent.storage.credentials import Bearer, GoogleOAuth, GoogleServiceAccount, SourceCredential
 
@@ -50,7 +50,7 @@ class Account:
         whose = "made the refresh token" if isinstance(self.credential, GoogleOAuth) else "the token belongs to"
         return f"the account that {whose} of the credential {self._name!r}"
 
-    async def token(self) -> str:
+    async def get_token(self) -> str:
         """Returns a token that is valid for at least a minute. Raises `AccountError` if Google issues none."""
         async with self._lock:
             if self._clock() >= self._until - EARLY_SECONDS:
@@ -112,10 +112,10 @@ class Account:
         reply_data = parse_object(body)
         code = reply_data.get("error")
         if status not in (400, 401, 403) or not isinstance(code, str):
-            return error_for_status(url, status, headers, body)
-        problem = f"Google gives no token for the credential {self._name!r} ({printable_line(code)}"
+            return build_status_error(url, status, headers, body)
+        problem = f"Google gives no token for the credential {self._name!r} ({make_printable_line(code)}"
         problem += (
-            f": {printable_line(reply_data['error_description'])})" if reply_data.get("error_description") else ")"
+            f": {make_printable_line(reply_data['error_description'])})" if reply_data.get("error_description") else ")"
         )
         if isinstance(self.credential, GoogleServiceAccount):
             remedy = "make a new key for the service account, and check this machine's clock"
@@ -128,6 +128,6 @@ class Account:
         return AccountError(f"{problem}: {remedy} (docs/connectors.md)", status=status)
 
 
-def printable_line(reply_data: object) -> str:
+def make_printable_line(reply_data: object) -> str:
     """Returns external text as one printable line of at most 200 characters."""
     return " ".join("".join(c if c.isprintable() else " " for c in str(reply_data)).split())[:200]

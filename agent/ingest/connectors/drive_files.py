@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from agent.core.models import JsonObject
-from agent.ingest.connectors.content_types import detect_file_type, suffix
+from agent.ingest.connectors.content_types import detect_file_type, get_suffix
 from agent.ingest.connectors.drive_address import Reference, is_id
-from agent.ingest.connectors.drive_auth import printable_line
+from agent.ingest.connectors.drive_auth import make_printable_line
 from agent.ingest.errors import ConnectorError
 from agent.search.models import FileType
 
@@ -84,7 +84,9 @@ class DriveFile:
     @property
     def local_name(self) -> str:
         """The file name in the workspace. Never the original name, which may be anything."""
-        return f"{self.id}.{self.export.file_type}" if self.export else f"{self.id}{_safe_suffix(suffix(self.name))}"
+        return (
+            f"{self.id}.{self.export.file_type}" if self.export else f"{self.id}{_safe_suffix(get_suffix(self.name))}"
+        )
 
 
 def parse_file(data: object) -> DriveFile:
@@ -97,7 +99,7 @@ def parse_file(data: object) -> DriveFile:
     link = _text(data, "webViewLink")
     return DriveFile(
         reference=Reference(data["id"], _text(data, "resourceKey")),
-        name=printable_line(data.get("name") or data["id"]),
+        name=make_printable_line(data.get("name") or data["id"]),
         mime=data["mimeType"],
         version=_text(data, "md5Checksum") or _text(data, "headRevisionId") or _text(data, "version"),
         size=int(size) if size.isascii() and size.isdigit() else None,

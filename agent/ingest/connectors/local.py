@@ -16,7 +16,14 @@ from pathlib import Path
 from agent.core.errors import AgentError, StoreError, StoreFullError
 from agent.ingest.connectors.port import FetchedDocument, MissedDocument
 from agent.ingest.errors import ConnectorAuthError, ConnectorError, ConnectorNotFoundError, ParserUnsupportedError
-from agent.ingest.local_files import LocalFile, NonFileEntry, UnreadableEntry, list_files, path_source, printable_name
+from agent.ingest.local_files import (
+    LocalFile,
+    NonFileEntry,
+    UnreadableEntry,
+    list_files,
+    make_path_source,
+    make_printable_name,
+)
 from agent.search.models import ConnectorInput, ConnectorOutput, SourceType
 
 MAX_READS = 3
@@ -50,7 +57,7 @@ class LocalConnector:
         for one in found:
             if isinstance(one, NonFileEntry):
                 error = ParserUnsupportedError(f"it is {one.description}", found=one.description)
-                yield MissedDocument(path_source(one.path), one.name, error, gone=True)
+                yield MissedDocument(make_path_source(one.path), one.name, error, gone=True)
                 continue
             if isinstance(one, UnreadableEntry):
                 for missed in _missed_below(one, known):
@@ -61,7 +68,7 @@ class LocalConnector:
 
     def covers(self, request: ConnectorInput, source: str) -> bool:
         """Implements `Connector.covers`. Ignored files are covered too, so that they are removed."""
-        root = f"/{path_source(_path(request).resolve()).strip('/')}"
+        root = f"/{make_path_source(_path(request).resolve()).strip('/')}"
         path = f"/{source.lstrip('/')}"
         if path == root:
             return True
@@ -70,7 +77,7 @@ class LocalConnector:
 
     def _list_files(self, request: ConnectorInput) -> list[LocalFile | UnreadableEntry | NonFileEntry]:
         path = _path(request)
-        shown = printable_name(str(path))
+        shown = make_printable_name(str(path))
         try:
             top = path.resolve(strict=True)
             if self._roots is not None and not any(top.is_relative_to(root) for root in self._roots):
@@ -103,7 +110,7 @@ class LocalConnector:
         try:
             if known and _version(path.lstat()) == known:
                 return None, known
-            is_text = printable_name(str(path)) == str(path)
+            is_text = make_printable_name(str(path)) == str(path)
             copy = None if is_text else workspace / f"named-in-bytes{path.suffix.lower()}"
             read = _read_stable(path, copy)
         except FileNotFoundError as error:
@@ -120,7 +127,7 @@ class LocalConnector:
             file_path=str(copy or path),
             file_size_bytes=read.status.st_size,
             source_metadata={
-                "path": printable_name(path.as_posix()),
+                "path": make_printable_name(path.as_posix()),
                 "modified": datetime.fromtimestamp(read.status.st_mtime, UTC).isoformat(),
             },
             checksum=read.checksum,
@@ -141,11 +148,11 @@ def _path(request: ConnectorInput) -> Path:
 
 def _missed_below(one: UnreadableEntry, known: Mapping[str, str]) -> list[MissedDocument]:
     """Returns the unreadable folder and every known document in it as missed, so they are not removed."""
-    shown = one.name if one.name != "." else printable_name(str(one.path))
+    shown = one.name if one.name != "." else make_printable_name(str(one.path))
     error: ConnectorError = ConnectorAuthError(f"{shown} may not be read by this process: {one.error.strerror}")
     if not isinstance(one.error, PermissionError):
         error = ConnectorError(f"{shown} cannot be read: {one.error.strerror}")
-    folder = path_source(one.path)
+    folder = make_path_source(one.path)
     below = f"/{folder.strip('/')}/"
     inside = sorted(source for source in known if f"/{source.lstrip('/')}".startswith(below))
     return [MissedDocument(folder, one.name, error), *(MissedDocument(source, source, error) for source in inside)]

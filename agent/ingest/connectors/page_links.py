@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from agent.ingest.connectors.urls import may_be_page, normalise_url, site_of, url_key
+from agent.ingest.connectors.urls import get_site, make_url_key, may_be_page, normalise_url
 
 if TYPE_CHECKING:
     from lxml import etree  # type: ignore[import-untyped]
@@ -37,7 +37,7 @@ class PageInfo:
     directives: RobotsDirectives
 
 
-def directives_from_headers(headers: httpx.Headers) -> RobotsDirectives:
+def read_directives_from_headers(headers: httpx.Headers) -> RobotsDirectives:
     """Parses `X-Robots-Tag`: `noindex, nofollow`, or for one robot, `stepgate: none`."""
     found = RobotsDirectives()
     for line in headers.get_list("x-robots-tag"):
@@ -96,7 +96,7 @@ def _link_targets(tree: "etree._Element") -> Iterator[str]:
 
 def _same_site_links(targets: Iterable[str], url: str, base: str, most: int) -> Iterator[str]:
     """Yields the targets that lead to other pages of the same site."""
-    own, seen, spellings = site_of(url), {url_key(url)}, set[str]()
+    own, seen, spellings = get_site(url), {make_url_key(url)}, set[str]()
     for target in targets:
         spelling = target.partition("#")[0]
         if spelling in spellings:
@@ -105,7 +105,7 @@ def _same_site_links(targets: Iterable[str], url: str, base: str, most: int) -> 
         if len(spellings) > 4 * most or len(seen) > most:
             return
         link = normalise_url(spelling, base)
-        if link is None or site_of(link) != own or url_key(link) in seen or not may_be_page(link):
+        if link is None or get_site(link) != own or make_url_key(link) in seen or not may_be_page(link):
             continue
-        seen.add(url_key(link))
+        seen.add(make_url_key(link))
         yield link

@@ -6,7 +6,7 @@ from typing import Self
 
 import httpx
 
-from agent.ingest.connectors.urls import host_url, normalise_url
+from agent.ingest.connectors.urls import build_host_url, normalise_url
 
 _MAX_LINK_CHARS = 16_000
 """Characters of stored links. A page with more links is downloaded each time, which is cheaper."""
@@ -39,7 +39,7 @@ class PageVersion:
 
     def dumps(self, url: str) -> str:
         """Returns the text stored in `FetchedDocument.version`."""
-        here = host_url(url, "")
+        here = build_host_url(url, "")
         links = None if self.links is None else [link.removeprefix(here) for link in self.links]
         return json.dumps({"sha256": self.checksum, "etag": self.etag, "modified": self.modified, "links": links})
 

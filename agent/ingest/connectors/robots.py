@@ -7,7 +7,7 @@ from protego import Protego
 
 from agent.ingest.connectors.page_links import ROBOT_NAME
 from agent.ingest.connectors.source_client import ConnectorTransientError, Sleep, SourceClient
-from agent.ingest.connectors.urls import host_url, normalise_url
+from agent.ingest.connectors.urls import build_host_url, normalise_url
 from agent.ingest.errors import ConnectorError, ConnectorRefusedError
 
 MAX_BYTES = 512_000
@@ -62,9 +62,9 @@ class RobotsCache:
         self._client = client
         self._known: dict[str, HostRules] = {}
 
-    async def rules(self, url: str) -> HostRules:
+    async def get_rules(self, url: str) -> HostRules:
         """Returns the rules of the host of `url`."""
-        where = host_url(url, "/robots.txt")
+        where = build_host_url(url, "/robots.txt")
         if where not in self._known:
             self._known[where] = await self._read(where)
         return self._known[where]

@@ -22,7 +22,7 @@ def select_connector(
     Raises `BadRequestError` if there is no connector for it, or the pipeline is for another kind of source.
     """
     if not accepts_source(pipeline, request.source_type):
-        (source,) = pipeline.nodes_of_kind("source")
+        (source,) = pipeline.list_nodes("source")
         raise BadRequestError(
             f"the pipeline reads {source.plugin} sources, not {request.source_type}; choose another template",
             param="source_type",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from io import BytesIO
 
 from agent.ingest.connectors.source_client import Headers, SourceClient
-from agent.ingest.connectors.urls import may_be_page, normalise_url, site_of, url_key
+from agent.ingest.connectors.urls import get_site, make_url_key, may_be_page, normalise_url
 from agent.ingest.errors import ConnectorError
 
 MAX_BYTES = 10_000_000
@@ -36,7 +36,7 @@ async def list_sitemap_pages(
     pages: dict[str, str] = {}
     while waiting and len(asked) < MAX_FILES and len(pages) < most:
         url = waiting.popleft()
-        if url in asked or site_of(url) != own:
+        if url in asked or get_site(url) != own:
             continue
         asked.add(url)
         try:
@@ -47,8 +47,8 @@ async def list_sitemap_pages(
         waiting.extend(found for one in named.sitemaps[:MAX_FILES] if (found := normalise_url(one, reply.url)))
         for one in named.pages:
             page = normalise_url(one, reply.url)
-            if page is not None and site_of(page) == own and may_be_page(page) and len(pages) < most:
-                pages.setdefault(url_key(page), page)
+            if page is not None and get_site(page) == own and may_be_page(page) and len(pages) < most:
+                pages.setdefault(make_url_key(page), page)
     return tuple(pages.values())
 
 

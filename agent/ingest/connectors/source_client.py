@@ -100,7 +100,7 @@ class RetryPolicy:
         wait: float = min(self.longest_s, self.first_s * 2.0**number)
         return wait * (0.75 + self.chance() / 2)
 
-    def retry_after_s(self, header: str | None) -> float | None:
+    def read_retry_after(self, header: str | None) -> float | None:
         """Returns the seconds of a `Retry-After` header (seconds or a date), or None if it is missing or invalid."""
         text = (header or "").strip()
         if text.isascii() and text.isdigit():
@@ -112,7 +112,7 @@ class RetryPolicy:
         return max(0.0, (at.replace(tzinfo=at.tzinfo or UTC) - self.now()).total_seconds())
 
 
-def error_for_status(url: str, status: int, headers: Mapping[str, str], body: bytes) -> ConnectorError:
+def build_status_error(url: str, status: int, headers: Mapping[str, str], body: bytes) -> ConnectorError:
     """Returns the error for a status, by the status alone."""
     if status in (401, 403):
         return ConnectorAuthError(
@@ -147,7 +147,7 @@ class Download:
     resumed: int = 0
 
 
-async def no_headers(_: str) -> Mapping[str, str]:
+async def add_no_headers(_: str) -> Mapping[str, str]:
     """Adds no headers."""
     return {}
 
@@ -166,14 +166,14 @@ class SourceClient:
     back_off: RetryPolicy = field(default_factory=RetryPolicy)
     timeout_s: float = 300.0
     silence_s: float = 30.0
-    error_for_status: ErrorForStatus = error_for_status
+    error_for_status: ErrorForStatus = build_status_error
 
     async def read(
         self,
         url: str,
         *,
         max_bytes: int,
-        headers: Headers = no_headers,
+        headers: Headers = add_no_headers,
         method: str = "GET",
         content: bytes | None = None,
         cut: bool = False,
@@ -197,7 +197,7 @@ class SourceClient:
         target: Path,
         *,
         max_bytes: int,
-        headers: Headers = no_headers,
+        headers: Headers = add_no_headers,
         wanted: Callable[[str, httpx.Headers], bool] = accept_all,
     ) -> Download | Reply:
         """Downloads the body of a GET to the file `target`, which appears only when it is complete.
@@ -299,7 +299,7 @@ class SourceClient:
         said = await self._read_all(answer, _ERROR_BODY_BYTES, cut=True)
         error = self.error_for_status(answer.url, answer.status, answer.headers, said)
         if isinstance(error, ConnectorTransientError) and error.retry_after_s is None:
-            error.retry_after_s = self.back_off.retry_after_s(answer.headers.get("retry-after"))
+            error.retry_after_s = self.back_off.read_retry_after(answer.headers.get("retry-after"))
         raise error
 
     @staticmethod

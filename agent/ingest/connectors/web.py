@@ -10,7 +10,7 @@ from agent.ingest.connectors.crawl import Crawl, WebLimits
 from agent.ingest.connectors.port import FetchedDocument, MissedDocument
 from agent.ingest.connectors.robots import RequestPacer
 from agent.ingest.connectors.source_client import SourceClient
-from agent.ingest.connectors.urls import normalise_url, site_of, url_key
+from agent.ingest.connectors.urls import get_site, make_url_key, normalise_url
 from agent.ingest.connectors.web_account import WebAccount
 from agent.ingest.errors import ConnectorAuthError, ConnectorNotFoundError
 from agent.search.models import ConnectorInput, SourceType
@@ -68,7 +68,7 @@ class WebConnector:
         start, page = _start(request), normalise_url(source)
         if page is None:
             return False
-        return site_of(page) == site_of(start) if request.recursive else url_key(page) == url_key(start)
+        return get_site(page) == get_site(start) if request.recursive else make_url_key(page) == make_url_key(start)
 
     async def _open_account(self, name: str | None, start: str) -> WebAccount | None:
         """Returns the named credential in use. Raises `ConnectorAuthError` if it does not exist or does not fit."""

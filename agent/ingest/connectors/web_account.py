@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from agent.ingest.connectors.oauth_token import EARLY_SECONDS, request_token
 from agent.ingest.connectors.source_client import SourceClient
-from agent.ingest.connectors.urls import site_of
+from agent.ingest.connectors.urls import get_site
 from agent.ingest.errors import ConnectorAuthError
 from agent.storage.credentials import BasicLogin, Bearer, HeaderSecret, OAuthClient, WebCredential
 
@@ -31,7 +31,7 @@ class WebAccount:
             raise ConnectorAuthError(f"the credential {name!r} is sent by https only; give an https address")
         self._name = name
         self._credential = credential
-        self._site = site_of(start)
+        self._site = get_site(start)
         self._client = client
         self._clock = clock
         self._lock = asyncio.Lock()
@@ -43,7 +43,7 @@ class WebAccount:
 
         Raises `ConnectorError` if an OAuth client gets no token.
         """
-        if site_of(url) != self._site or not _is_private(url):
+        if get_site(url) != self._site or not _is_private(url):
             return {}
         match self._credential:
             case HeaderSecret(name=name, value=value):

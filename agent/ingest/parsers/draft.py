@@ -61,7 +61,7 @@ class Draft:
 
     def add_table(self, rows: Sequence[Sequence[str]], page: int | None = None, bbox: Box | None = None) -> None:
         """Adds a table whose first row is the header, as one Markdown table or several if it is very long."""
-        self.blocks.extend(Block(text, "table", page, bbox) for text in markdown_tables(rows))
+        self.blocks.extend(Block(text, "table", page, bbox) for text in find_markdown_tables(rows))
 
     def add_image(self, description: str, page: int | None = None, bbox: Box | None = None) -> None:
         """Adds a picture by its description; without one it only marks its place on the page."""
@@ -69,12 +69,12 @@ class Draft:
         self.blocks.append(Block(f"[image: {text}]" if text else "[image]", "image", page, bbox))
 
 
-def document_id(data: bytes) -> str:
+def compute_document_id(data: bytes) -> str:
     """Returns the SHA-256 of a file's bytes, hex: the same file is the same document wherever it came from."""
     return hashlib.sha256(data).hexdigest()
 
 
-def parsed_chunks(document: str, blocks: Iterable[Block]) -> tuple[ParsedChunk, ...]:
+def make_parsed_chunks(document: str, blocks: Iterable[Block]) -> tuple[ParsedChunk, ...]:
     """Returns the blocks that have text, numbered, with their heading paths.
 
     Ids depend on document, position and text only, so reading the same file again gives the same ids.
@@ -102,7 +102,7 @@ def clean_text(text: str) -> str:
     return _UNWANTED.sub("", text.replace("\r\n", "\n").replace("\r", "\n")).strip()
 
 
-def markdown_tables(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def find_markdown_tables(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yields rows as Markdown tables, first row the header; long ones are split with the header repeated."""
     grid = _drop_empty([[_cell(cell) for cell in row] for row in rows])
     if not grid:

@@ -93,7 +93,7 @@ def find_tesseract(languages: str) -> Tesseract | None:
     return Tesseract(program, languages, detects_orientation=_ORIENTATION_DATA in installed)
 
 
-def installed_languages() -> frozenset[str]:
+def list_installed_languages() -> frozenset[str]:
     """Returns the OCR languages installed here; none without tesseract."""
     program = shutil.which("tesseract")
     return frozenset() if program is None else frozenset(_installed(program) - {_ORIENTATION_DATA})

@@ -23,7 +23,7 @@ from agent.ingest.errors import (
     ParserError,
     ParserTimeoutError,
     ParserTooLargeError,
-    parser_error,
+    build_parser_error,
 )
 from agent.ingest.parsers.limits import ParserLimits
 from agent.ingest.parsers.registry import READERS
@@ -244,7 +244,7 @@ def _resident(pid: int) -> int:
 
 def _reply_error(reply: Reply) -> ParserError:
     assert reply.problem is not None
-    return parser_error(reply.problem.code, reply.problem.message, reply.problem.details)
+    return build_parser_error(reply.problem.code, reply.problem.message, reply.problem.details)
 
 
 def _environment(own: Mapping[str, str]) -> dict[str, str]:

@@ -7,9 +7,9 @@ from math import inf
 
 from agent.core.errors import AgentError
 from agent.ingest.errors import ParserCorruptError, ParserEmptyError, ParserError
-from agent.ingest.parsers.draft import Draft, document_id, parsed_chunks
+from agent.ingest.parsers.draft import Draft, compute_document_id, make_parsed_chunks
 from agent.ingest.parsers.file_input import InputFile, open_input_file
-from agent.ingest.parsers.registry import Reader, readers_of
+from agent.ingest.parsers.registry import Reader, list_readers
 from agent.ingest.parsers.sniff import check_input_file
 from agent.search.models import ParserInput, ParserOutput
 
@@ -28,15 +28,15 @@ def read_file(
     `password` opens a protected PDF. Raises the narrowest `ParserError`, and `MemoryError` at the memory limit.
     """
     began = time.perf_counter()
-    readers = readers_of(wanted.file_type, parser)
+    readers = list_readers(wanted.file_type, parser)
     source = open_input_file(
         wanted, max_bytes=max_bytes, ocr_languages=ocr_languages, deadline=time.monotonic() + seconds
     )
     source = replace(source, password=password)
     check_input_file(source)
     draft, reader = _first_success(readers, source)
-    document = document_id(source.data)
-    chunks = parsed_chunks(document, draft.blocks)
+    document = compute_document_id(source.data)
+    chunks = make_parsed_chunks(document, draft.blocks)
     if not chunks:
         raise ParserEmptyError(f"{source.name} holds no text", reason="no text")
     return ParserOutput(

@@ -102,7 +102,7 @@ def register_reader(reader: Reader) -> None:
         READERS.append(reader)
 
 
-def readers_of(file_type: FileType, name: str | None = None) -> tuple[Reader, ...]:
+def list_readers(file_type: FileType, name: str | None = None) -> tuple[Reader, ...]:
     """Returns the readers of a type, best first, or the named one. Raises `ParserUnsupportedError` if there is none."""
     readers = tuple(reader for reader in READERS if file_type in reader.file_types)
     if name is not None:

@@ -14,7 +14,7 @@ from agent.ingest.errors import ParserCorruptError
 from agent.ingest.parsers.draft import Draft
 from agent.ingest.parsers.file_input import InputFile
 from agent.ingest.parsers.plain import decode, draft_from_decoded
-from agent.ingest.parsers.web_tables import Element, is_data_table, nested_tables, table_rows
+from agent.ingest.parsers.web_tables import Element, is_data_table, list_nested_tables, table_rows
 
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _HIDDEN = frozenset(
@@ -109,7 +109,7 @@ class _Walk:
 
     def _block(self, element: Element, tag: str) -> None:
         if tag in HEADINGS:
-            self._draft.add_heading(visible_text(element), int(tag[1]))
+            self._draft.add_heading(extract_visible_text(element), int(tag[1]))
         elif tag == "pre":
             self._draft.add_text(element.text_content())
         elif tag == "table" and is_data_table(element):
@@ -132,7 +132,7 @@ class _Walk:
 
     def _table(self, element: Element) -> None:
         self._draft.add_table(table_rows(element))
-        for inner in nested_tables(element):
+        for inner in list_nested_tables(element):
             self._table(inner)
 
     def _next_marker(self) -> str:
@@ -153,7 +153,7 @@ class _Walk:
         self._images.clear()
 
 
-def visible_text(element: Element) -> str:
+def extract_visible_text(element: Element) -> str:
     """Returns the visible text of an element in one line."""
     return " ".join("".join(_visible(element)).split())
 

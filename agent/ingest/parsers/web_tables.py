@@ -26,7 +26,7 @@ def is_data_table(table: Element) -> bool:
     return len(cells) > 1 and not any(inner.tag in _LAYOUT_TAGS for cell in cells for inner in cell.iter("*"))
 
 
-def nested_tables(table: Element) -> Iterator[Element]:
+def list_nested_tables(table: Element) -> Iterator[Element]:
     """Yields the tables directly inside this one's cells."""
     for inner in table.iterdescendants("table"):
         if next(inner.iterancestors("table")) is table:

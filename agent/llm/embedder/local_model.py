@@ -84,8 +84,8 @@ class OnnxEmbedder:
         await asyncio.to_thread(self._thread.shutdown, wait=True, cancel_futures=True)
         self._model = None
 
-    def tokens_per_word(self, text: str) -> float:
-        """See `LanguageAwareEmbedder.tokens_per_word`. Returns 1.0 before the first text is embedded."""
+    def count_tokens_per_word(self, text: str) -> float:
+        """See `LanguageAwareEmbedder.count_tokens_per_word`. Returns 1.0 before the first text is embedded."""
         if self._model is None:
             return 1.0
         encoding = self._model.tokenizer.encode(_clean(text), add_special_tokens=False)

@@ -34,7 +34,7 @@ class Embedder(Protocol):
 class LanguageAwareEmbedder(Protocol):
     """An embedder that knows which languages its model was trained for."""
 
-    def tokens_per_word(self, text: str) -> float:
+    def count_tokens_per_word(self, text: str) -> float:
         """Returns the average number of vocabulary tokens per word of the text.
 
         Below two for the model's languages, about the number of letters for a script it only knows letters of, infinity

@@ -85,7 +85,7 @@ def find_suspicions(text: str, model: InjectionModel, *, carrier: bool | None = 
         if from_outside
         else (model.thresholds.attack, model.thresholds.addressed)
     )
-    attack_scores, order_scores = hashed.scores((model.attack, model.addressed), spans[:, 0], spans[:, 1])
+    attack_scores, order_scores = hashed.compute_scores((model.attack, model.addressed), spans[:, 0], spans[:, 1])
     order_spans = select_order_spans(hashed, spans, parts)
     attack_spans = order_spans if from_outside else np.arange(len(spans))
     if not from_outside and '"' in text:

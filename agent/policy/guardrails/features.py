@@ -132,9 +132,9 @@ class HashedText:
 
     def score(self, weights: Weights, starts: Ints, ends: Ints) -> Floats:
         """Returns the model's log-odds for each span `text[start:end]`."""
-        return self.scores((weights,), starts, ends)[0]
+        return self.compute_scores((weights,), starts, ends)[0]
 
-    def scores(self, models: Sequence[Weights], starts: Ints, ends: Ints) -> list[Floats]:
+    def compute_scores(self, models: Sequence[Weights], starts: Ints, ends: Ints) -> list[Floats]:
         """Returns the scores by several models, which is cheaper than one call for each."""
         first, last = np.searchsorted(self.kept, starts), np.searchsorted(self.kept, ends)
         until = {length: np.maximum(last - length + 1, first) for length in NGRAM_LENGTHS}

@@ -54,11 +54,11 @@ class EventRedactor:
         redacted: ev.EventBody = rule(self, body)
         return redacted
 
-    def text(self, text: str) -> str:
+    def redact_text(self, text: str) -> str:
         """Returns a text without secrets and, where the room keeps it from its answers, others' personal data."""
         return self._without_personal(self._scanner.redact(text)) if text else text
 
-    def answer_text(self, text: str) -> str:
+    def redact_answer_text(self, text: str) -> str:
         """Returns a model's text as an answer may hold it: also what is called a password is removed."""
         if not text:
             return text
@@ -67,17 +67,17 @@ class EventRedactor:
             return remove_personal_data(text, collect_caller_text(self._state))
         return self._without_personal(text)
 
-    def error_message(self, text: str) -> str:
+    def redact_error_message(self, text: str) -> str:
         """Returns a message about a failure; providers and libraries quote the key they refuse."""
         return self._errors.redact(text)
 
-    def provider_fields(self, fields: JsonObject) -> JsonObject:
+    def redact_provider_fields(self, fields: JsonObject) -> JsonObject:
         """Returns a reply's provider fields: no reasoning at all in a room that looks at its answers as a whole."""
         if self._guards.requires_whole_answer:
             return {key: value for key, value in fields.items() if key == "extra_content"}
         return map_reasoning(fields, self._answers.redact)
 
-    def output(self, output: ev.StepOutput, text: str) -> ev.StepOutput:
+    def replace_output_text(self, output: ev.StepOutput, text: str) -> ev.StepOutput:
         """Returns what a model wrote for a step, with its text replaced by the redacted `text`."""
         value, tailored, fields = output.value, output.tailored, output.provider_fields
         calls = value.get("tool_calls") if isinstance(value, dict) else None
@@ -87,11 +87,11 @@ class EventRedactor:
             value = {**value, "text": text} if isinstance(value, dict) else text
             tailored = tailored.model_copy(update={"content": text}) if tailored is not None else None
         if isinstance(value, dict) and isinstance(calls, list):
-            value = {**value, "tool_calls": self.tool_calls(calls)}
-        fields = self.provider_fields(fields) if fields else fields
+            value = {**value, "tool_calls": self.redact_tool_calls(calls)}
+        fields = self.redact_provider_fields(fields) if fields else fields
         return output.model_copy(update={"text": text, "value": value, "tailored": tailored, "provider_fields": fields})
 
-    def tool_calls(self, calls: Iterable[JsonValue]) -> list[JsonValue]:
+    def redact_tool_calls(self, calls: Iterable[JsonValue]) -> list[JsonValue]:
         """Returns the calls of a client's tools with their arguments redacted, and still JSON."""
         return [self._tool_call(call) for call in calls]
 
@@ -100,29 +100,29 @@ class EventRedactor:
         quotes = (part for s in parts.sources for part in (s.name, s.url or "", *s.quotes))
         return self._suspects((parts.text, json.dumps(parts.value, ensure_ascii=False, default=str), *quotes))
 
-    def result(self, parts: ResultParts) -> ResultParts:
+    def redact_result(self, parts: ResultParts) -> ResultParts:
         """Returns a tool's result redacted, names and numbers in its value too."""
         from agent.policy.guardrails.spans import map_json_texts  # noqa: PLC0415 - loaded with the first request
 
         sources = tuple(
             source.model_copy(
                 update={
-                    "name": self.text(source.name),
-                    "url": self.text(source.url) if source.url is not None else None,
-                    "quotes": tuple(map(self.text, source.quotes)),
+                    "name": self.redact_text(source.name),
+                    "url": self.redact_text(source.url) if source.url is not None else None,
+                    "quotes": tuple(map(self.redact_text, source.quotes)),
                 }
             )
             for source in parts.sources
         )
-        value = map_json_texts(parts.value, lambda text, _: self.text(text))
-        return ResultParts(self.text(parts.text), value, sources)
+        value = map_json_texts(parts.value, lambda text, _: self.redact_text(text))
+        return ResultParts(self.redact_text(parts.text), value, sources)
 
-    def content_blocks(self, blocks: Iterable[JsonObject]) -> list[JsonObject]:
+    def redact_content_blocks(self, blocks: Iterable[JsonObject]) -> list[JsonObject]:
         """Returns a tool's content blocks. A block whose bytes hold a secret of this gateway is left out."""
         bare, parts = strip_bytes(list(blocks))
         words: JsonValue = [*bare]
         clean = ResultParts("", words, ())
-        clean = self.result(clean) if self.may_hold_secret(clean) else clean
+        clean = self.redact_result(clean) if self.may_hold_secret(clean) else clean
         kept = [block for block in clean.value if isinstance(block, dict)] if isinstance(clean.value, list) else []
         whole = restore_bytes(kept, parts)
         if not self._own:
@@ -158,24 +158,24 @@ class EventRedactor:
         from agent.policy.guardrails.spans import map_json_texts  # noqa: PLC0415 - as above
 
         def number(digits: str) -> int | str:
-            return int(digits) if self.text(digits) == digits else self.text(digits)
+            return int(digits) if self.redact_text(digits) == digits else self.redact_text(digits)
 
         try:
             arguments: JsonValue = json.loads(written, parse_int=number)
         except (ValueError, RecursionError):  # no JSON: the client will say so
-            return self.text(written)
-        kept = map_json_texts(arguments, lambda text, _: self.text(text))
+            return self.redact_text(written)
+        kept = map_json_texts(arguments, lambda text, _: self.redact_text(text))
         return written if kept == json.loads(written) else json.dumps(kept, ensure_ascii=False)
 
     # The rules, in the order of a run.
 
     def _plan_rejected(self, body: ev.PlanRejected) -> ev.PlanRejected:
         return body.model_copy(
-            update={"problems": tuple(map(self.text, body.problems)), "excerpt": self.text(body.excerpt)}
+            update={"problems": tuple(map(self.redact_text, body.problems)), "excerpt": self.redact_text(body.excerpt)}
         )
 
     def _input_requested(self, body: ev.InputRequested) -> ev.InputRequested:
-        return body.model_copy(update={"question": self.answer_text(body.question)})
+        return body.model_copy(update={"question": self.redact_answer_text(body.question)})
 
     def _intent_classified(self, body: ev.IntentClassified) -> ev.IntentClassified:
         from agent.policy.guardrails.spans import map_json_texts  # noqa: PLC0415 - loaded with the first request
@@ -183,7 +183,7 @@ class EventRedactor:
         found: JsonValue = body.model_dump(mode="json")
         if not self._suspects(iter_texts(found)):
             return body
-        return type(body).model_validate(map_json_texts(found, lambda text, _: self.text(text)))
+        return type(body).model_validate(map_json_texts(found, lambda text, _: self.redact_text(text)))
 
     def _plan_proposed(self, body: ev.PlanProposed) -> ev.PlanProposed:
         plan = body.plan
@@ -191,14 +191,16 @@ class EventRedactor:
         reasons = (plan.origin_reason or "", body.fallback_reason or "", body.replan_reason or "")
         if not self._suspects((plan.goal, plan.reasoning, *reasons, *intents)):
             return body
-        steps = tuple(step.model_copy(update={"intent": self.text(step.intent)}) for step in plan.steps)
-        words = {"goal": self.text(plan.goal), "reasoning": self.text(plan.reasoning)}
-        origin = self.text(plan.origin_reason) if plan.origin_reason else plan.origin_reason
+        steps = tuple(step.model_copy(update={"intent": self.redact_text(step.intent)}) for step in plan.steps)
+        words = {"goal": self.redact_text(plan.goal), "reasoning": self.redact_text(plan.reasoning)}
+        origin = self.redact_text(plan.origin_reason) if plan.origin_reason else plan.origin_reason
         return body.model_copy(
             update={
                 "plan": plan.model_copy(update={**words, "origin_reason": origin, "steps": steps}),
-                "fallback_reason": self.text(body.fallback_reason) if body.fallback_reason else body.fallback_reason,
-                "replan_reason": self.text(body.replan_reason) if body.replan_reason else body.replan_reason,
+                "fallback_reason": self.redact_text(body.fallback_reason)
+                if body.fallback_reason
+                else body.fallback_reason,
+                "replan_reason": self.redact_text(body.replan_reason) if body.replan_reason else body.replan_reason,
             }
         )
 
@@ -206,15 +208,18 @@ class EventRedactor:
         turn = body.message
         if turn is None:
             return body
-        update = {"text": self.answer_text(turn.text), "provider_fields": self.provider_fields(turn.provider_fields)}
+        update = {
+            "text": self.redact_answer_text(turn.text),
+            "provider_fields": self.redact_provider_fields(turn.provider_fields),
+        }
         return body.model_copy(update={"message": turn.model_copy(update=update)})
 
     def _tool_returned(self, body: ev.ToolReturned) -> ev.ToolReturned:
-        error = self.error_message(body.error) if body.error else body.error
+        error = self.redact_error_message(body.error) if body.error else body.error
         parts = ResultParts(body.text, body.output, body.sources)
         if not self.may_hold_secret(parts):
             return body if error == body.error else body.model_copy(update={"error": error})
-        text, value, sources = self.result(parts)
+        text, value, sources = self.redact_result(parts)
         return body.model_copy(update={"text": text, "output": value, "sources": sources, "error": error})
 
     def _subagent_finished(self, body: ev.SubAgentFinished) -> ev.SubAgentFinished:
@@ -223,23 +228,27 @@ class EventRedactor:
         found: JsonValue = body.result.model_dump(mode="json")
         if not self._suspects(iter_texts(found)):
             return body
-        clean = map_json_texts(found, lambda text, _: self.text(text))
+        clean = map_json_texts(found, lambda text, _: self.redact_text(text))
         return body.model_copy(update={"result": type(body.result).model_validate(clean)})
 
     def _step_finished(self, body: ev.StepFinished) -> ev.StepFinished:
         output = body.output
         if output.error is not None:
-            error = self.error_message(output.error)
+            error = self.redact_error_message(output.error)
             return body.model_copy(update={"output": output.model_copy(update={"error": error})})
-        shown = self.output(output, self.answer_text(output.text))
+        shown = self.replace_output_text(output, self.redact_answer_text(output.text))
         return body if shown is output else body.model_copy(update={"output": shown})
 
     def _step_judged(self, body: ev.StepJudged) -> ev.StepJudged:
         verdict = body.verdict
         if verdict.by != "model" or not self._suspects((verdict.reason, verdict.evidence, verdict.suggested_fix or "")):
             return body  # what a rule says is taken from results, which were redacted before
-        fix = self.text(verdict.suggested_fix) if verdict.suggested_fix else verdict.suggested_fix
-        words = {"reason": self.text(verdict.reason), "evidence": self.text(verdict.evidence), "suggested_fix": fix}
+        fix = self.redact_text(verdict.suggested_fix) if verdict.suggested_fix else verdict.suggested_fix
+        words = {
+            "reason": self.redact_text(verdict.reason),
+            "evidence": self.redact_text(verdict.evidence),
+            "suggested_fix": fix,
+        }
         return body.model_copy(update={"verdict": verdict.model_copy(update=words)})
 
     def _answer_text(self, body: Any) -> Any:
@@ -248,14 +257,17 @@ class EventRedactor:
     def _answer_checked(self, body: ev.AnswerChecked) -> ev.AnswerChecked:
         problems = tuple(
             problem.model_copy(
-                update={"text": self.answer_text(problem.text), "reason": self.answer_text(problem.reason)}
+                update={
+                    "text": self.redact_answer_text(problem.text),
+                    "reason": self.redact_answer_text(problem.reason),
+                }
             )
             for problem in body.problems
         )
         return body.model_copy(update={"problems": problems})
 
     def _run_failed(self, body: ev.RunFailed) -> ev.RunFailed:
-        message = self.error_message(body.failure.message)
+        message = self.redact_error_message(body.failure.message)
         return body.model_copy(update={"failure": body.failure.model_copy(update={"message": message})})
 
 

@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from agent.core.models import ChatMessage, JsonObject, RoomGuards
 from agent.core.run_state import RunState
 from agent.llm.port import ModelReply
-from agent.llm.provider_fields import OPAQUE_FIELDS, map_reasoning, reasoning_texts
+from agent.llm.provider_fields import OPAQUE_FIELDS, iter_reasoning_texts, map_reasoning
 from agent.policy.redaction.requests import make_input_guardrails
 from agent.policy.redaction.secrets import make_secret_finder
 
@@ -104,7 +104,7 @@ class HistoryRedactor:
                 calls.append({**call, "function": function})
             else:
                 calls.append(call)
-        changed = {text: await self.redact_text(text) for text in reasoning_texts(message.provider_fields)}
+        changed = {text: await self.redact_text(text) for text in iter_reasoning_texts(message.provider_fields)}
         fields = map_reasoning(message.provider_fields, lambda text: changed.get(text, text))
         # A placeholder is no valid name for providers: a name that is personal data is left out.
         name = message.name if message.name and await self.redact_text(message.name) == message.name else None
@@ -141,7 +141,7 @@ def redact_reply(reply: ModelReply, secrets: tuple[str, ...]) -> ModelReply:
     """Returns a model's reply without this gateway's secrets: plans, arguments and verdicts are made from it."""
     own = make_secret_finder(secrets, "known")
     texts = (reply.text, reply.reasoning, *(call.arguments for call in reply.tool_calls))
-    if not any(own.may_contain_secret(text) for text in (*texts, *reasoning_texts(reply.provider_fields))):
+    if not any(own.may_contain_secret(text) for text in (*texts, *iter_reasoning_texts(reply.provider_fields))):
         return reply
     calls = tuple(replace(call, arguments=own.redact(call.arguments)) for call in reply.tool_calls)
     fields = map_reasoning(reply.provider_fields, own.redact)

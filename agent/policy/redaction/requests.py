@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from agent.core.errors import AgentFailure
 from agent.core.json_walk import iter_texts
 from agent.core.models import AgentRequest, ChatMessage, JsonObject, RoomGuards
-from agent.llm.provider_fields import OPAQUE_FIELDS, map_reasoning, reasoning_texts
+from agent.llm.provider_fields import OPAQUE_FIELDS, iter_reasoning_texts, map_reasoning
 from agent.policy.redaction.secrets import make_secret_finder
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def _iter_texts(request: AgentRequest) -> Iterator[_RequestText]:
     """Yields every text of a request but its prompt."""
     for number, message in enumerate(request.messages or ()):
         yield _RequestText(f"messages[{number}]", message.content, message.role in ("system", "developer", "assistant"))
-        if reasoning := "\n".join(reasoning_texts(message.provider_fields)):
+        if reasoning := "\n".join(iter_reasoning_texts(message.provider_fields)):
             yield _RequestText(f"messages[{number}].reasoning", reasoning, is_instruction=True)
         for call in message.tool_calls:
             read = {key: value for key, value in call.items() if key not in OPAQUE_FIELDS}

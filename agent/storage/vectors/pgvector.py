@@ -135,13 +135,13 @@ class PgvectorIndex(ExactIndex):
     async def _read_large_set(self, name: str, *, more_than: int | None = None) -> _LargeSet | None:
         """Returns the set if pgvector serves it, else None. `more_than` stands in for `EXACT_UNTIL`."""
         if self._is_available is None:
-            async with self._database.single_query() as db:
+            async with self._database.begin_single_query() as db:
                 row = await _fetch_one(db, "SELECT extversion FROM pg_extension WHERE extname = 'vector'")
             self._is_available = row is not None and _parse_version(str(row[0])) >= MIN_VERSION
         if not self._is_available:
             return None
         query = "SELECT generation, added, dimension FROM vector_sets WHERE name = %s AND added - removed > %s"
-        async with self._database.single_query() as db:
+        async with self._database.begin_single_query() as db:
             row = await _fetch_one(db, query, name, EXACT_UNTIL if more_than is None else more_than)
         return None if row is None else _LargeSet(name, str(row[0]), int(row[1]), int(row[2]))
 
@@ -219,7 +219,7 @@ class PgvectorIndex(ExactIndex):
             await self._drop_table(large)
 
     async def _create_table(self, large: _LargeSet) -> None:
-        async with self._database.single_query() as db:
+        async with self._database.begin_single_query() as db:
             if await _fetch_one(db, "SELECT to_regclass(%s)", large.table) != (None,):
                 return
         create = sql.SQL(
@@ -249,7 +249,7 @@ class PgvectorIndex(ExactIndex):
         await asyncio.sleep(INDEX_POLL_SECONDS)
 
     async def _has_hnsw_index(self, large: _LargeSet) -> bool:
-        async with self._database.single_query() as db:
+        async with self._database.begin_single_query() as db:
             return await _is_valid_index(db, large.index)
 
     async def _drop_table(self, large: _LargeSet) -> None:

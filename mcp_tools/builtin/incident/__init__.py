@@ -9,7 +9,7 @@ from mcp_tools.builtin.incident.actions import ExtractActionItemsTool
 from mcp_tools.builtin.incident.brief import BuildIncidentBriefTool
 from mcp_tools.builtin.incident.deadlines import ExtractDeadlinesTool
 from mcp_tools.builtin.incident.entities import ExtractEntitiesTool
-from mcp_tools.builtin.incident.gates import incident_evidence, summary_consistent
+from mcp_tools.builtin.incident.gates import check_incident_evidence, check_summary_consistent
 from mcp_tools.builtin.incident.issues import SearchPreviousIssuesTool
 from mcp_tools.builtin.incident.knowledge import SearchIncidentKnowledgeTool
 from mcp_tools.builtin.incident.priority import ClassifyPriorityTool
@@ -18,7 +18,7 @@ from mcp_tools.builtin.incident.topic import TOPIC, is_incident
 
 INCIDENT_EXTENSION = Extension(
     "incident",
-    gates={"summary_consistent": summary_consistent, "incident_evidence": incident_evidence},
+    gates={"summary_consistent": check_summary_consistent, "incident_evidence": check_incident_evidence},
     topics={TOPIC: is_incident},
 )
 """What incident rooms need of the engine."""

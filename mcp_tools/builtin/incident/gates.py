@@ -1,7 +1,7 @@
 """Gates of incident rooms: the summary names what the text names, and an incident answer rests on evidence."""
 
 from agent.core.models import JsonObject
-from agent.run_context.extensions import GateContext, GateResult, gate_failed, gate_passed
+from agent.run_context.extensions import GateContext, GateResult, fail_gate, pass_gate
 from mcp_tools.builtin.incident.brief import BuildIncidentBriefTool
 from mcp_tools.builtin.incident.entities import ExtractEntitiesTool
 from mcp_tools.builtin.incident.evidence import classify_name
@@ -14,35 +14,37 @@ MAX_ENTITIES = 20
 """Entities by which a summary is measured, the most frequent first: no summary of a long log names all of them."""
 
 
-def summary_consistent(context: GateContext) -> GateResult | None:
+def check_summary_consistent(context: GateContext) -> GateResult | None:
     """The summary leaves out at most half of the text's entities."""
-    summaries = [str(value.get("summary") or "") for value in context.tool_values(SummarizeTool.name)]
-    names = _rank_by_frequency(context.tool_items(ExtractEntitiesTool.name, "entities"))
+    summaries = [str(value.get("summary") or "") for value in context.list_tool_values(SummarizeTool.name)]
+    names = _rank_by_frequency(context.list_tool_items(ExtractEntitiesTool.name, "entities"))
     if not summaries or not names:
         return None
     summary = _normalize(summaries[-1])
     missing = [name for name in names if _normalize(name) not in summary]
     if 2 * len(missing) <= len(names):
-        return gate_passed(f"the summary names {len(names) - len(missing)} of {len(names)} entities")
+        return pass_gate(f"the summary names {len(names) - len(missing)} of {len(names)} entities")
     shown = ", ".join(missing[:5])
     problem = f"the summary leaves out {len(missing)} of {len(names)} entities: {shown}"
-    return gate_failed(problem, redo=(SummarizeTool.name,))
+    return fail_gate(problem, redo=(SummarizeTool.name,))
 
 
-def incident_evidence(context: GateContext) -> GateResult | None:
+def check_incident_evidence(context: GateContext) -> GateResult | None:
     """Both searches found something, and a policy or a runbook is cited. Applies to requests about incidents."""
     if TOPIC not in context.topics:
         return None
     knowledge, issues = SearchIncidentKnowledgeTool.name, SearchPreviousIssuesTool.name
-    redo = [tool for tool in (knowledge, issues) if not context.tool_items(tool, "results")]
+    redo = [tool for tool in (knowledge, issues) if not context.list_tool_items(tool, "results")]
     problems = [f"{tool} found nothing" for tool in redo]
-    cited = context.tool_items(knowledge, "results") + context.tool_items(BuildIncidentBriefTool.name, "citations")
+    cited = context.list_tool_items(knowledge, "results") + context.list_tool_items(
+        BuildIncidentBriefTool.name, "citations"
+    )
     if not any(_is_policy(hit) for hit in cited):
         problems.append("no policy or runbook is cited")
         redo.append(knowledge)
     if problems:
-        return gate_failed(*problems, redo=tuple(dict.fromkeys(redo)))
-    return gate_passed("policies and earlier issues are cited")
+        return fail_gate(*problems, redo=tuple(dict.fromkeys(redo)))
+    return pass_gate("policies and earlier issues are cited")
 
 
 def _rank_by_frequency(entities: list[JsonObject]) -> list[str]:

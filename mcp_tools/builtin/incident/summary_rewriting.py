@@ -6,7 +6,7 @@ from agent.answers.figures import find_unexplained_figures
 from agent.core.errors import BudgetError, ModelError
 from agent.core.models import JsonObject
 from agent.prompts import render
-from agent.run_context.outputs import CITATION, SKILL_CHARS, data_block
+from agent.run_context.outputs import CITATION, SKILL_CHARS, format_data_block
 from agent.tools import CompleteMessages
 
 FIELD = "summary"
@@ -41,7 +41,11 @@ async def rewrite_summary(
 
 
 async def _ask_model(complete: CompleteMessages, report: str, summary: str, words: int) -> str:
-    user = data_block("report", report, limit=SKILL_CHARS) + "\n" + data_block("summary", summary, limit=SKILL_CHARS)
+    user = (
+        format_data_block("report", report, limit=SKILL_CHARS)
+        + "\n"
+        + format_data_block("summary", summary, limit=SKILL_CHARS)
+    )
     messages: tuple[JsonObject, ...] = (
         {"role": "system", "content": render("rewrite", max_words=str(words))},
         {"role": "user", "content": user},

@@ -4,7 +4,7 @@ import pytest
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject
-from agent.execution.arguments import text_arg_names
+from agent.execution.arguments import list_text_arg_names
 from agent.tools import READ_ONLY, ToolSpec
 
 
@@ -33,8 +33,8 @@ def test_an_argument_takes_text_where_its_schema_takes_a_string_and_nothing_of_m
     schema: JsonValue, *, is_text: bool
 ) -> None:
     spec = spec_of({"type": "object", "properties": {"x": schema}})
-    assert text_arg_names(spec) == ({"x"} if is_text else set())
+    assert list_text_arg_names(spec) == ({"x"} if is_text else set())
 
 
 def test_a_tool_without_named_arguments_has_none_that_take_text() -> None:
-    assert text_arg_names(spec_of({"type": "object"})) == frozenset()
+    assert list_text_arg_names(spec_of({"type": "object"})) == frozenset()

@@ -10,10 +10,10 @@ from agent.run_context.extensions import (
     Extension,
     GateContext,
     GateResult,
-    gate_failed,
-    gate_passed,
+    fail_gate,
     list_required_tools,
     merge_extensions,
+    pass_gate,
 )
 from tests.support.builders import RUN_ID, created, log, planned, tool_step
 
@@ -23,7 +23,7 @@ ROOM = Room(id="r", gates=("polite",), required_tools=("calculator",), topic_too
 def polite(context: GateContext) -> GateResult | None:
     if "weather" not in context.topics:
         return None
-    return gate_passed("it says please") if "please" in context.answer else gate_failed("it says no please")
+    return pass_gate("it says please") if "please" in context.answer else fail_gate("it says no please")
 
 
 WEATHER = Extension(

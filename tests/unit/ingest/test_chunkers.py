@@ -16,18 +16,18 @@ from agent.ingest.chunkers import (
     SentenceOptions,
     StructureChunker,
     StructureOptions,
-    document_text,
+    join_document_text,
 )
 from agent.ingest.chunkers.document_layout import Document
-from agent.ingest.parsers.draft import Block, markdown_tables, parsed_chunks
-from agent.ingest.plugins import make_chunker, plugins
+from agent.ingest.parsers.draft import Block, find_markdown_tables, make_parsed_chunks
+from agent.ingest.plugins import list_plugins, make_chunker
 from agent.search.models import Chunk, LayoutType, ParserOutput
 
 DOCUMENT_ID = hashlib.sha256(b"file").hexdigest()
 
 
 def output_of(*blocks: Block) -> ParserOutput:
-    chunks = parsed_chunks(DOCUMENT_ID, blocks)
+    chunks = make_parsed_chunks(DOCUMENT_ID, blocks)
     return ParserOutput(document_id=DOCUMENT_ID, metadata={}, chunks=chunks, total_pages=3, processing_time_ms=1)
 
 
@@ -37,7 +37,7 @@ def heading(text: str, level: int = 1, page: int = 1) -> Block:
 
 def table(rows: int) -> Block:
     grid = [["name", "value"], *([f"row {number}", f"{number * 7}"] for number in range(rows))]
-    return Block(next(markdown_tables(grid)), "table", 2, (10, 20, 30, 40))
+    return Block(next(find_markdown_tables(grid)), "table", 2, (10, 20, 30, 40))
 
 
 def texts(chunks: list[Chunk]) -> list[str]:
@@ -57,7 +57,7 @@ _sizes = st.integers(1, 300)
 
 def check(cutter: Chunker, output: ParserOutput) -> list[Chunk]:
     """What holds for every chunker: the place is exact, no word is lost, the order is that of the text."""
-    text, chunks = document_text(output), cutter.chunk(output)
+    text, chunks = join_document_text(output), cutter.chunk(output)
     covered = [False] * len(text)
     for index, chunk in enumerate(chunks):
         assert text[chunk.start : chunk.end] == chunk.text
@@ -192,7 +192,7 @@ def test_ids_change_with_the_text_alone() -> None:
 
 
 def test_every_plugin_is_described() -> None:
-    known = plugins()
+    known = list_plugins()
     assert {plugin.name for plugin in known if plugin.kind == "chunker"} == {"structure", "fixed", "sentence"}
     assert {kind for plugin in known for kind in plugin.file_types} == {
         "pdf", "html", "docx", "pptx", "xlsx", "csv", "md", "txt", "eml",

@@ -16,7 +16,7 @@ import pytest
 from aiohttp import web
 
 from agent.core.errors import StoreFullError
-from agent.ingest.connectors.content_types import charset, detect_file_type
+from agent.ingest.connectors.content_types import detect_file_type, read_charset
 from agent.ingest.connectors.source_client import ConnectorTransientError, Download, Reply, RetryPolicy, SourceClient
 from agent.ingest.connectors.workspace import open_workspace
 from agent.ingest.errors import ConnectorAuthError, ConnectorError, ConnectorNotFoundError
@@ -96,7 +96,7 @@ async def test_retry_after_is_obeyed(
 
 @pytest.mark.parametrize("header", ["soon", "-5", "", "Thu, 99 Xxx 2026", "1e9", "٣"])
 def test_an_odd_retry_after_is_none(header: str) -> None:
-    assert RetryPolicy(now=lambda: NOW).retry_after_s(header) is None
+    assert RetryPolicy(now=lambda: NOW).read_retry_after(header) is None
 
 
 @pytest.mark.parametrize("header", ["3600", "9" * 500, "Fri, 01 Jan 2100 00:00:00 GMT"])
@@ -403,9 +403,9 @@ def test_the_type_of_a_document(header: str | None, name: str, kind: str | None)
 
 
 def test_the_charset_of_a_document() -> None:
-    assert charset('text/html; Charset="ISO-8859-1"') == "iso-8859-1"
-    assert charset("text/html") is None
-    assert charset(None) is None
+    assert read_charset('text/html; Charset="ISO-8859-1"') == "iso-8859-1"
+    assert read_charset("text/html") is None
+    assert read_charset(None) is None
 
 
 # Workspaces

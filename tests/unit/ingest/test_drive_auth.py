@@ -47,7 +47,7 @@ async def test_a_service_account_signs_for_its_token(case: DriveCase) -> None:
 async def test_an_account_may_act_for_a_person(case: DriveCase) -> None:
     credential = _credential(case, case.account() | {"subject": "ann@example.org"})
     account = Account("named", credential, case.wire)
-    await account.token()
+    await account.get_token()
     assertion = case.server.forms[-1]["assertion"]
     assert jwt.get_unverified_header(assertion)["kid"] == "key-1"
     said = jwt.decode(assertion, options={"verify_signature": False})
@@ -69,11 +69,11 @@ async def test_a_refresh_token_is_exchanged_for_an_access_token(case: DriveCase)
 async def test_a_token_is_kept_until_just_before_its_end(case: DriveCase) -> None:
     now = 1000.0
     account = Account("named", _credential(case, case.oauth()), case.wire, clock=lambda: now)
-    first = await account.token()
+    first = await account.get_token()
     now += 3599 - 61
-    assert await account.token() == first
+    assert await account.get_token() == first
     now += 2
-    assert await account.token() != first
+    assert await account.get_token() != first
     assert len(case.server.tokens) == 2
 
 
@@ -155,7 +155,7 @@ async def test_what_google_has_against_a_service_account_is_told_with_the_remedy
 async def test_a_clock_that_is_wrong_is_told(case: DriveCase) -> None:
     account = Account("named", _credential(case, case.account()), case.wire, now=lambda: 1_000_000_000.0)
     with pytest.raises(AccountError, match=r"Signature has expired.*check this machine's clock"):
-        await account.token()
+        await account.get_token()
 
 
 @pytest.mark.parametrize("key", ["no key at all", "-----BEGIN PRIVATE KEY-----\nQUJD\n-----END PRIVATE KEY-----"])

@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from agent.core.errors import BusyError
-from agent.ingest.errors import ParserError, parser_error
+from agent.ingest.errors import ParserError, build_parser_error
 from agent.ingest.parsers import ParserLimits, ParserPool
 from agent.ingest.parsers import pool as parser_pool
 from agent.ingest.parsers.pool import _environment
@@ -239,4 +239,4 @@ async def test_the_next_reader_takes_over_and_says_so(tmp_path: Path, monkeypatc
 
 
 async def test_an_unknown_code_on_the_wire_is_a_damaged_file() -> None:
-    assert parser_error("ERR_NEW", "what", {}).code == "ERR_PARSER_CORRUPT"
+    assert build_parser_error("ERR_NEW", "what", {}).code == "ERR_PARSER_CORRUPT"

@@ -20,8 +20,8 @@ from agent.ingest.pipeline_check import (
     route_fingerprint,
 )
 from agent.ingest.pipeline_diff import PipelineDiff, apply_diff, diff_pipelines
-from agent.ingest.plugins import plugin, plugins
-from agent.ingest.templates import default_fingerprint, from_template, list_templates, requested_pipeline
+from agent.ingest.plugins import get_plugin, list_plugins
+from agent.ingest.templates import build_requested_pipeline, compute_default_fingerprint, from_template, list_templates
 from agent.search.models import FileType
 
 NODES = ("source", "parser", "chunker", "embedder", "index")
@@ -75,20 +75,20 @@ def test_there_are_templates_enough_and_their_knobs_are_checked() -> None:
 
 
 def test_one_asks_by_template_or_whole_or_not_at_all() -> None:
-    assert requested_pipeline() is None
-    assert requested_pipeline("notes") == from_template("notes")
-    assert requested_pipeline(None, {"chunk_size": 500}) == from_template("documents", {"chunk_size": 500})
-    assert requested_pipeline(None, None, pipeline().model_dump(mode="json")) == pipeline()
+    assert build_requested_pipeline() is None
+    assert build_requested_pipeline("notes") == from_template("notes")
+    assert build_requested_pipeline(None, {"chunk_size": 500}) == from_template("documents", {"chunk_size": 500})
+    assert build_requested_pipeline(None, None, pipeline().model_dump(mode="json")) == pipeline()
     with pytest.raises(PipelineInvalidError, match="give one of them"):
-        requested_pipeline("notes", None, pipeline().model_dump(mode="json"))
+        build_requested_pipeline("notes", None, pipeline().model_dump(mode="json"))
 
 
 def test_every_kind_of_node_has_plugins_and_a_schema_of_their_options() -> None:
-    assert {info.kind for info in plugins()} == set(NODES)
-    assert [info.name for info in plugins("embedder")] == ["configured", "none"]
-    assert plugin("structure").options["properties"]
+    assert {info.kind for info in list_plugins()} == set(NODES)
+    assert [info.name for info in list_plugins("embedder")] == ["configured", "none"]
+    assert get_plugin("structure").options["properties"]
     with pytest.raises(NotFoundError, match="there are any, local"):
-        plugin("magic")
+        get_plugin("magic")
 
 
 @pytest.mark.row("S000-28")
@@ -198,7 +198,7 @@ def finger(dag: PipelineDAG, file_type: FileType = "pdf") -> str:
 
 def test_the_fingerprint_counts_what_changes_passages_and_nothing_else() -> None:
     base = from_template()
-    assert finger(base) == default_fingerprint("pdf")
+    assert finger(base) == compute_default_fingerprint("pdf")
     assert finger(base.with_options("parser", timeout_s=5, file_bytes=10)) == finger(base)
     assert finger(base.with_options("parser", force_ocr=True)) != finger(base)
     assert finger(base.with_options("chunker", size=901)) != finger(base)
@@ -239,7 +239,7 @@ DAGS = st.builds(
             PipelineNode,
             id=NAMES,
             kind=st.sampled_from(NODES),
-            plugin=st.sampled_from([*(info.name for info in plugins()), "?"]),
+            plugin=st.sampled_from([*(info.name for info in list_plugins()), "?"]),
             options=st.dictionaries(st.sampled_from(["size", "overlap", "file_types"]), st.integers(0, 2000)),
             file_types=st.lists(st.sampled_from(FILE_TYPES), max_size=2).map(tuple),
         ),

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from agent.core.errors import ModelEndpointError, ModelError, ModelRequestError
-from agent.llm.faults import error_from_body, error_from_status, list_refused_parameters, read_error
+from agent.llm.faults import build_body_error, build_status_error, list_refused_parameters, read_error
 from agent.llm.parameters import ParameterSupport
 from agent.llm.port import ModelRequest, ResponseSchema
 
 
 def fault(body: Any, status: int = 400) -> ModelError:
-    return error_from_status(status, {}, json.dumps(body).encode(), "http://here")
+    return build_status_error(status, {}, json.dumps(body).encode(), "http://here")
 
 
 def request(**options: Any) -> ModelRequest:
@@ -44,8 +44,8 @@ def test_an_error_within_an_error_is_told() -> None:
 
 
 def test_an_error_in_a_body_has_the_status_it_names() -> None:
-    assert isinstance(error_from_body({"message": "no", "code": 400}, "here"), ModelRequestError)
-    assert error_from_body({"message": "no"}, "here").code == "ERR_MODEL_DOWN"
+    assert isinstance(build_body_error({"message": "no", "code": 400}, "here"), ModelRequestError)
+    assert build_body_error({"message": "no"}, "here").code == "ERR_MODEL_DOWN"
 
 
 def test_an_unknown_model_is_a_matter_of_the_settings() -> None:

@@ -135,12 +135,12 @@ async def test_graphs_that_others_export_are_pooled_here(source: Path, tmp_path:
 
 async def test_it_tells_the_languages_it_was_made_for(model: OnnxEmbedder) -> None:
     assert isinstance(model, LanguageAwareEmbedder)
-    assert model.tokens_per_word("a red boat") == 1.0, "nothing is known before the first text"
+    assert model.count_tokens_per_word("a red boat") == 1.0, "nothing is known before the first text"
     await model.embed(["a boat"])
-    assert model.tokens_per_word("a red boat") == 1.0
-    assert model.tokens_per_word("boats cars") == 2.0
-    assert model.tokens_per_word("سفينة في البحر") == math.inf
-    assert model.tokens_per_word("") == 1.0
+    assert model.count_tokens_per_word("a red boat") == 1.0
+    assert model.count_tokens_per_word("boats cars") == 2.0
+    assert model.count_tokens_per_word("سفينة في البحر") == math.inf
+    assert model.count_tokens_per_word("") == 1.0
 
 
 def damaged(source: Path, case: str) -> Path:

@@ -3,7 +3,7 @@
 import pytest
 
 from agent.ingest.pipeline import PipelineDAG
-from agent.ingest.pipeline_check import PipelineInvalidError, source_options
+from agent.ingest.pipeline_check import PipelineInvalidError, get_source_options
 from agent.ingest.templates import from_template
 from agent.pipeline_builder.commands import USAGE, Command, describe_commands, edit_pipeline, parse_commands
 from agent.pipeline_builder.pipeline_edits import describe_deviations
@@ -17,7 +17,7 @@ def edited(*lines: str, template: str = "reports") -> PipelineDAG:
 
 
 def chunker(pipeline: PipelineDAG) -> tuple[str, dict[str, object]]:
-    (node,) = pipeline.nodes_of_kind("chunker")
+    (node,) = pipeline.list_nodes("chunker")
     return node.plugin, dict(node.options)
 
 
@@ -49,12 +49,12 @@ def test_numbers_templates_and_chunkers() -> None:
     assert chunker(edited("chunker sentence", "set overlap 50"))[1] == {"size": 1600, "overlap": 50}
     notes = edited("set chunk_size 500", "exclude .png", "template notes")
     assert (notes.template, chunker(notes)[1]["size"]) == ("notes", 500), "what was changed before stays"
-    assert source_options(notes).exclude == (".png",)
+    assert get_source_options(notes).exclude == (".png",)
 
 
 def test_files_are_excluded_by_type_extension_and_pattern_and_included_again() -> None:
     pipeline = edited("exclude docx, .PNG drafts/*")
-    options = source_options(pipeline)
+    options = get_source_options(pipeline)
     assert (options.left_out, options.exclude) == (("docx",), (".PNG", "drafts/*"))
     assert options.excludes("photo.png", None)
     assert options.excludes("drafts/old/plan.md", "md")
@@ -62,8 +62,8 @@ def test_files_are_excluded_by_type_extension_and_pattern_and_included_again() -
     assert not options.excludes("plan.md", "md")
     assert list(describe_deviations(pipeline)) == ["without docx files", "without .PNG, drafts/*"]
     again = edit_pipeline(pipeline, [Command("include", "docx drafts/*")])
-    assert (source_options(again).left_out, source_options(again).exclude) == ((), (".PNG",))
-    assert "md" in source_options(edited("include md", template="tables")).included
+    assert (get_source_options(again).left_out, get_source_options(again).exclude) == ((), (".PNG",))
+    assert "md" in get_source_options(edited("include md", template="tables")).included
 
 
 def test_ocr_of_every_page_and_its_languages() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from agent.core.models import JsonObject
-from agent.ingest.pipeline_check import included_types
+from agent.ingest.pipeline_check import list_included_types
 from agent.pipeline_builder.proposals import choose_template, propose_pipeline
 from agent.planning.rules import find_tool_calls
 from agent.tools import ToolSpec
@@ -42,7 +42,7 @@ def test_the_template_that_fits(analysis: JsonObject, source: str, expected: str
 def test_a_proposal_includes_every_type_that_was_found() -> None:
     pipeline, _ = propose_pipeline(analysis_of({".xlsx": 8, ".md": 2, ".png": 1}), "local")
     assert pipeline.template == "tables"
-    assert set(included_types(pipeline)) == {"xlsx", "csv", "md"}
+    assert set(list_included_types(pipeline)) == {"xlsx", "csv", "md"}
 
 
 def test_one_scan_among_many_is_no_folder_of_scans() -> None:

@@ -16,11 +16,11 @@ MANY = Catalogue(
 
 
 def test_entries_are_found_by_their_exact_names() -> None:
-    assert CATALOGUE.names()[:3] == ["deep_research", "summarise-text", "calculator"], "skills first"
-    skill, tool = CATALOGUE.skill("deep_research"), CATALOGUE.tool("calculator")
+    assert CATALOGUE.list_names()[:3] == ["deep_research", "summarise-text", "calculator"], "skills first"
+    skill, tool = CATALOGUE.get_skill("deep_research"), CATALOGUE.get_tool("calculator")
     assert (skill is not None, tool is not None) == (True, True)
-    assert CATALOGUE.skill("calculator") is None
-    assert CATALOGUE.tool("Calculator") is None
+    assert CATALOGUE.get_skill("calculator") is None
+    assert CATALOGUE.get_tool("Calculator") is None
 
 
 @pytest.mark.parametrize(
@@ -33,18 +33,18 @@ def test_entries_are_found_by_their_exact_names() -> None:
     ],
 )
 def test_the_tool_with_most_to_do_with_a_question_scores_highest(question: str, best: str) -> None:
-    scores = MANY.index.scores(question)
+    scores = MANY.index.compute_scores(question)
     assert max(scores, key=lambda name: scores[name]) == best
 
 
 def test_a_rare_word_counts_more_than_a_common_one() -> None:
-    scores = MANY.index.scores("serves invoice")
+    scores = MANY.index.compute_scores("serves invoice")
     assert scores["invoice_search"] > scores["tool_03"] > 0
 
 
 def test_a_question_with_nothing_in_common_scores_nothing() -> None:
-    assert set(MANY.index.scores("zebra").values()) == {0}
-    assert Catalogue().index.scores("anything") == {}
+    assert set(MANY.index.compute_scores("zebra").values()) == {0}
+    assert Catalogue().index.compute_scores("anything") == {}
 
 
 def test_the_catalogue_as_text() -> None:
@@ -78,7 +78,7 @@ def test_the_catalogue_as_text() -> None:
         "Tools of the server tracker:",
         "- tracker__add(): Add a ticket.",
     ]
-    assert (view.is_whole, list(view.names)) == (True, small.names())
+    assert (view.is_whole, list(view.names)) == (True, small.list_names())
 
 
 def test_sections_without_entries_are_left_out() -> None:
@@ -108,7 +108,7 @@ def test_of_a_large_catalogue_our_own_stays_and_what_fits_is_spelled_out() -> No
     assert not view.is_whole
     assert list(view.names[:2]) == ["tidy", "calculator"]
     assert "- zeta__umbrella_advice(town?: string): Whether it rains." in view.text
-    assert len(view.names) < len(LARGE.names())
+    assert len(view.names) < len(LARGE.list_names())
     assert len(view.text) <= 2_700 + 400, "the limit is for the tools, not for the sentences around them"
 
 
@@ -146,7 +146,7 @@ def test_without_any_hint_the_servers_take_turns() -> None:
 
 def test_every_tool_has_its_required_inputs_before_any_further_one_has_a_description() -> None:
     view = LARGE.show("Does it rain in Bergen?", max_chars=3_500)
-    assert set(view.names) == set(LARGE.names())
+    assert set(view.names) == set(LARGE.list_names())
     assert "- zeta__drop_14(id)" in view.text.splitlines()
     assert "(id): " in view.text
 
@@ -158,5 +158,5 @@ def test_descriptions_match_in_the_language_they_are_written_in(asked: str) -> N
         spec("wetter", {}, description="Ob es regnet und man einen Regenschirm braucht."),
         spec("tenki", {}, description="雨が降るかどうか。"),
     )
-    scores = Catalogue(tools=tools).index.scores(asked)
+    scores = Catalogue(tools=tools).index.compute_scores(asked)
     assert max(scores, key=lambda name: scores[name]) == ("wetter" if asked.isascii() else "tenki")

@@ -8,11 +8,11 @@ from jsonschema import Draft202012Validator
 from pydantic import JsonValue
 
 from agent.core.models import JsonObject
-from agent.planning.wire import build_reply_schema, plan_schema
+from agent.planning.wire import build_plan_schema, build_reply_schema
 from agent.tools.catalogue import Catalogue, SkillCard
 from tests.unit.planning.kitchen import CALCULATOR, CATALOGUE, wire_plan, wire_step
 
-SCHEMA = plan_schema(CATALOGUE.names(), 4)
+SCHEMA = build_plan_schema(CATALOGUE.list_names(), 4)
 
 
 def objects(node: JsonValue) -> Iterator[JsonObject]:
@@ -70,12 +70,12 @@ def test_any_other_plan_does_not(plan: JsonObject) -> None:
 
 
 def tool_enum(catalogue: Catalogue) -> Any:
-    schema: dict[str, Any] = plan_schema(catalogue.names(), 3).schema
+    schema: dict[str, Any] = build_plan_schema(catalogue.list_names(), 3).schema
     return schema["properties"]["steps"]["items"]["properties"]["tool"]["enum"]
 
 
 def test_a_tool_is_one_of_the_catalogue_or_the_completion() -> None:
-    assert tool_enum(CATALOGUE) == [*CATALOGUE.names(), "completion"]
+    assert tool_enum(CATALOGUE) == [*CATALOGUE.list_names(), "completion"]
     assert tool_enum(Catalogue()) == ["completion"]
 
 

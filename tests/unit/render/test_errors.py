@@ -3,7 +3,7 @@
 import pytest
 
 from agent.core.errors import FAILURES, AgentFailure, ConflictError
-from gateway.render.errors import get_http_status, is_openai_path, openai_error
+from gateway.render.errors import build_openai_error, get_http_status, is_openai_path
 
 OWN_TYPES = {"requests", "tokens", "insufficient_quota", "idempotency_error"}
 
@@ -11,13 +11,13 @@ OWN_TYPES = {"requests", "tokens", "insufficient_quota", "idempotency_error"}
 @pytest.mark.parametrize("code", sorted(FAILURES))
 def test_the_type_of_an_error_says_whose_fault_it_is(code: str) -> None:
     failure = AgentFailure(agent_id="gateway", error_code=code, message="m", recoverable=False)
-    kind = openai_error(failure).error.type
+    kind = build_openai_error(failure).error.type
     meant = "invalid_request_error" if 400 <= get_http_status(code) < 500 else "server_error"
     assert kind in OWN_TYPES | {meant}
 
 
 def test_a_conflict_and_a_prompt_are_told_in_openais_words() -> None:
-    error = openai_error(ConflictError("it has ended", param="prompt").to_failure()).error
+    error = build_openai_error(ConflictError("it has ended", param="prompt").to_failure()).error
     assert (error.type, error.code, error.param) == ("invalid_request_error", "conflict", "messages")
 
 

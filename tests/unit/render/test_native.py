@@ -4,7 +4,7 @@ import json
 
 from agent.core import events as ev
 from agent.core.errors import BusyError
-from gateway.render.native import event_frame, failure_frame, response_frame
+from gateway.render.native import build_event_frame, build_failure_frame, build_response_frame
 from tests.support.builders import RUN_ID, created, log
 
 
@@ -15,7 +15,7 @@ def parts(frame: str) -> dict[str, str]:
 
 def test_an_event_is_sent_under_its_type_with_its_seq_as_id() -> None:
     event = log(created("line one\nline two"))[0]
-    frame = parts(event_frame(event))
+    frame = parts(build_event_frame(event))
     assert (frame["event"], frame["id"]) == ("run.created", "1")
     data = json.loads(frame["data"])
     assert data == event.to_public_json()
@@ -23,7 +23,7 @@ def test_an_event_is_sent_under_its_type_with_its_seq_as_id() -> None:
 
 
 def test_the_response_comes_under_its_own_name_and_has_no_place_in_the_log() -> None:
-    frame = parts(response_frame(log(created(), ev.AnswerFinished(text="42"), ev.RunSucceeded())))
+    frame = parts(build_response_frame(log(created(), ev.AnswerFinished(text="42"), ev.RunSucceeded())))
     assert frame["event"] == "response"
     assert "id" not in frame
     data = json.loads(frame["data"])
@@ -32,6 +32,6 @@ def test_the_response_comes_under_its_own_name_and_has_no_place_in_the_log() -> 
 
 
 def test_a_failure_is_an_event_of_its_own() -> None:
-    frame = parts(failure_frame(BusyError("the gateway is stopping").to_failure()))
+    frame = parts(build_failure_frame(BusyError("the gateway is stopping").to_failure()))
     assert frame["event"] == "error"
     assert json.loads(frame["data"])["error"]["error_code"] == "ERR_BUSY"

@@ -9,13 +9,13 @@ from pydantic import JsonValue
 
 from agent.core import events as ev
 from agent.core.models import Room
-from gateway.render.openai import completion_body
+from gateway.render.openai import build_completion_body
 from tests.support.builders import RUN_ID, Placed, created, done_step, log, make_model_call, planned, tool_step
 
 
 def body_of(*middle: ev.EventBody | Placed, **request: Any) -> dict[str, Any]:
     events = log(created(room=Room(id="helper"), **request), planned(tool_step("s1")), *middle, ev.RunSucceeded())
-    body: dict[str, Any] = json.loads(completion_body(events))
+    body: dict[str, Any] = json.loads(build_completion_body(events))
     return body
 
 
@@ -62,4 +62,4 @@ def test_calls_of_the_clients_tools_are_passed_on_and_an_empty_text_is_null() ->
 
 def test_a_text_in_any_language_stays_readable_on_the_wire() -> None:
     events = log(created(), ev.AnswerFinished(text="räksmörgås 🦐"), ev.RunSucceeded())
-    assert "räksmörgås 🦐".encode() in completion_body(events)
+    assert "räksmörgås 🦐".encode() in build_completion_body(events)

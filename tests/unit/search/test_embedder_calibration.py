@@ -74,7 +74,7 @@ class BlindModel(CountingModel):
 class EnglishModel(CountingModel):
     """Says of itself that it breaks other scripts into letters."""
 
-    def tokens_per_word(self, text: str) -> float:
+    def count_tokens_per_word(self, text: str) -> float:
         return 1.1 if text.isascii() else 4.0
 
 

@@ -7,15 +7,15 @@ import pytest
 from pydantic import BaseModel
 
 from agent.execution.subagent_work import parse_final
-from agent.ingest.pipeline_check import PipelineInvalidError, find_problems, find_route, parser_types
+from agent.ingest.pipeline_check import PipelineInvalidError, find_problems, find_route, list_parser_types
 from agent.ingest.pipeline_diff import apply_diff, diff_pipelines
 from agent.ingest.templates import from_template, list_templates
 from agent.prompts import render
 from agent.run_context.call_site import CallSite
 from agent.search.models import FileType
 from agent.subagents.alternatives import with_chunker_for_type, with_parser_for_type
-from agent.subagents.document_kinds import code_share, detect_document_types
-from agent.subagents.registry import SUBAGENTS, SubAgentClass, subagents_by_id
+from agent.subagents.document_kinds import compute_code_share, detect_document_types
+from agent.subagents.registry import SUBAGENTS, SubAgentClass, index_subagents
 from agent.subagents.spawn import spawn_tools
 
 PROSE = "The committee met on Monday. It decided to postpone the matter, and to ask for a further report.\n" * 5
@@ -71,7 +71,7 @@ def test_every_sub_agent_has_its_tool_and_ids_are_unique() -> None:
         tool.spec.effect == "read" and tool.spec.uses_subagents and tool.spec.is_opt_in for tool in spawn_tools()
     )
     with pytest.raises(ValueError, match="two sub-agents are called 'researcher'"):
-        subagents_by_id([*SUBAGENTS, SUBAGENTS[2]])
+        index_subagents([*SUBAGENTS, SUBAGENTS[2]])
 
 
 @pytest.mark.row("S000-21", "S000-22")
@@ -118,7 +118,7 @@ def test_one_type_can_be_read_otherwise_and_the_others_stay(template: str, file_
 
 def test_a_type_that_was_left_out_is_taken_when_it_is_read_otherwise() -> None:
     pipeline = from_template("documents")
-    (source,) = pipeline.nodes_of_kind("source")
+    (source,) = pipeline.list_nodes("source")
     without = pipeline.with_options(source.id, left_out=["docx", "eml"])
     assert (find_route(without, "docx"), find_route(without, "eml")) == (None, None)
     taken = with_parser_for_type(without, "docx")
@@ -135,7 +135,7 @@ def test_another_parser_takes_its_own_options() -> None:
     way = find_route(again, "docx")
     assert way is not None
     assert (way.parser.id, way.parser.plugin, way.parser.options) == ("docx-parser", "kreuzberg", {})
-    assert "docx" not in parser_types(again, again.node("parser"))
+    assert "docx" not in list_parser_types(again, again.node("parser"))
     with pytest.raises(PipelineInvalidError, match="does not read docx"):
         with_parser_for_type(pipeline, "docx", parser="liteparse")
     with pytest.raises(PipelineInvalidError, match="does not take the option 'speed'"):
@@ -153,9 +153,9 @@ def test_another_chunker_may_cut() -> None:
 
 @pytest.mark.row("S000-36")
 def test_code_is_told_from_prose() -> None:
-    assert code_share(CODE) >= 0.8
-    assert code_share(PROSE) < 0.1
-    assert code_share("") == 0
+    assert compute_code_share(CODE) >= 0.8
+    assert compute_code_share(PROSE) < 0.1
+    assert compute_code_share("") == 0
     assert detect_document_types([PROSE], "txt", ".txt") == ["prose"]
     assert detect_document_types([CODE], "txt", ".txt") == ["code"]
     assert detect_document_types([], None, ".py") == ["code"]
@@ -179,5 +179,5 @@ def test_kinds_of_documents_show_themselves(text: str, kind: str) -> None:
 
 
 def test_a_hostile_text_costs_no_time() -> None:
-    assert code_share("a" * 20_000) == 0
+    assert compute_code_share("a" * 20_000) == 0
     assert detect_document_types(["(" * 20_000], "txt", ".txt")
