@@ -16,6 +16,8 @@ class MarkdownFence:
     def __init__(self) -> None:
         self._state: _State = "start"
         self._held = ""
+        self._is_in_line = False
+        """Whether the beginning of the line was returned already: what follows in it is no fence."""
 
     def feed(self, piece: str) -> str:
         """Returns what the answer shows of everything up to this piece and was not returned before."""
@@ -61,11 +63,14 @@ class MarkdownFence:
         shown = ""
         while self._state != "outside":
             line, ended, rest = self._held.partition("\n")
-            if not ended:
-                return shown if line.strip()[:1] in ("", "`") else shown + self._release()
+            if not ended and not self._is_in_line and line.strip()[:1] in ("", "`"):
+                return shown
             self._held = rest
-            if not self._is_closing(line):
-                shown += f"{line}\n"
+            if self._is_in_line or not ended or not self._is_closing(line):
+                shown += line + ended
+            self._is_in_line = not ended
+            if not ended:
+                return shown
         return shown + self._release()
 
     def _is_closing(self, line: str) -> bool:

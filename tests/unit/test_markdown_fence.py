@@ -1,7 +1,7 @@
 """A fence around a whole Markdown answer is removed, whole or streamed in any pieces; other fences stay."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent.answers.markdown_fence import MarkdownFence, remove_markdown_fence
@@ -51,6 +51,7 @@ def test_the_pieces_of_a_stream_change_nothing(text: str, size: int) -> None:
 
 
 @given(st.lists(st.sampled_from(["```", "```\n", "```md\n", "`", "\n", "| a |\n", "text", " "]), max_size=12))
+@example(["```md\n", "text", "```"])
 def test_of_any_text_only_fences_are_lost(parts: list[str]) -> None:
     text = "".join(parts)
     fence = MarkdownFence()
