@@ -5,7 +5,8 @@ left to do. `agent/dispatch/local.py` does jobs in this process; `agent/dispatch
 through PostgreSQL. Runs are jobs too, but their state is in the journal: see `agent/dispatch/run_jobs.py`.
 """
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, Protocol
@@ -81,3 +82,14 @@ class Dispatcher(Protocol):
     async def aclose(self) -> None:
         """Releases what it holds. Call `drain` before."""
         ...
+
+
+async def drain_tasks(tasks: Iterable[asyncio.Task[None]], seconds: float) -> None:
+    """Waits for the tasks, and cancels those that are not done after `seconds`."""
+    waiting = set(tasks)
+    if waiting:
+        _, waiting = await asyncio.wait(waiting, timeout=seconds)
+    for task in waiting:
+        task.cancel()
+    if waiting:
+        await asyncio.wait(waiting)

@@ -24,7 +24,7 @@ from agent.core.errors import StoreError
 from agent.core.models import JsonObject
 from agent.core.throttled_log import ThrottledLog
 from agent.dispatch.fair_queueing import take_priority
-from agent.dispatch.port import LANES, MAX_ATTEMPTS, DeadJobError, Job, JobHandler, Lane, PostponeJobError
+from agent.dispatch.port import LANES, MAX_ATTEMPTS, DeadJobError, Job, JobHandler, Lane, PostponeJobError, drain_tasks
 from agent.dispatch.queue_names import list_queues, name_ingest_queue, name_run_queue
 from agent.dispatch.run_jobs import QueuedRunJobs, name_task
 from agent.storage.postgres import IDLE_SECONDS, PostgresDatabase, add_options
@@ -170,12 +170,7 @@ class QueueDispatcher:
     async def drain(self, seconds: float) -> None:
         """See `Dispatcher.drain`."""
         self.stop_fetching()
-        if self._running:
-            _, rest = await asyncio.wait(self._running, timeout=seconds)
-            for task in rest:
-                task.cancel()
-            if rest:
-                await asyncio.wait(rest)
+        await drain_tasks(self._running, seconds)
 
     async def aclose(self) -> None:
         """See `Dispatcher.aclose`."""

@@ -57,6 +57,24 @@ class RoomView:
     text: str = ""
     error: str = ""
 
+    @property
+    def title(self) -> str:
+        """The room's name, or else its id."""
+        return (self.room.name if self.room is not None else "") or self.room_id
+
+    def describe(self) -> dict[str, str | None]:
+        """Returns the fields that lists of rooms show."""
+        room = self.room
+        return {
+            "id": self.room_id,
+            "name": self.title,
+            "description": room.description if room is not None else "",
+            "origin": self.origin,
+            "owner": room.owner if room is not None else "",
+            "version": self.version,
+            "error": self.error or None,
+        }
+
 
 class RoomEditor:
     """Changes the rooms of the store, and what the gateway serves with them. Changes are recorded for audits.
@@ -129,7 +147,7 @@ class RoomEditor:
     ) -> tuple[str, str]:
         """Returns the id and the text of a copy."""
         source = await self.get_room(source_id, editor)
-        title = check_name(name if name is not None else f"{_get_title(source)} copy")
+        title = check_name(name if name is not None else f"{source.title} copy")
         room_id = make_room_id(title) if room_id is None else check_room_id(room_id)
         owner = None if editor.new_owner == LOCAL_OWNER else editor.new_owner
         changes: dict[str, Any] = {"name": title, "id": None, "owner": owner}
@@ -367,10 +385,6 @@ def _read_owner(data: bytes) -> str:
         return str(read_fields(decode_room(data)).get("owner", LOCAL_OWNER))
     except ValidationError:
         return ""
-
-
-def _get_title(view: RoomView) -> str:
-    return (view.room.name if view.room is not None else "") or view.room_id
 
 
 def _make_event(

@@ -38,11 +38,11 @@ def list_rooms(as_json: AsJson = False) -> None:
     async def work(rooms: "RoomEditor", operator: "Editor") -> None:
         views = await rooms.list_rooms(operator)
         if as_json:
-            print(json.dumps([_to_row(view) for view in views], indent=2, ensure_ascii=False))
+            print(json.dumps([view.describe() for view in views], indent=2, ensure_ascii=False))
             return
         table = lazy_rich.Table("room", "origin", "owner", "name", "description", box=None, pad_edge=False)
         for view in views:
-            row = _to_row(view)
+            row = view.describe()
             about = f"ERROR: {view.error}" if view.error else row["description"]
             cells = [*(row[name] for name in ("id", "origin", "owner", "name")), about]
             table.add_row(*(lazy_rich.escape(str(cell)) for cell in cells))
@@ -246,22 +246,9 @@ def _parse_value(field: str, text: str) -> Any:
 def _print_room(view: "RoomView", *, as_json: bool) -> None:
     if as_json:
         room = None if view.room is None else view.room.model_dump(mode="json")
-        print(json.dumps({**_to_row(view), "yaml": view.text, "room": room}, indent=2, ensure_ascii=False))
+        print(json.dumps({**view.describe(), "yaml": view.text, "room": room}, indent=2, ensure_ascii=False))
         return
     print(f"# {view.room_id}: {view.origin}{f', version {view.version}' if view.version else ''}", file=sys.stderr)
     if view.error:
         print(f"# ERROR: {view.error}", file=sys.stderr)
     print(view.text.rstrip("\n"))
-
-
-def _to_row(view: "RoomView") -> dict[str, str | None]:
-    room = view.room
-    return {
-        "id": view.room_id,
-        "name": (room.name if room is not None else "") or view.room_id,
-        "description": room.description if room is not None else "",
-        "origin": view.origin,
-        "owner": room.owner if room is not None else "",
-        "version": view.version,
-        "error": view.error or None,
-    }

@@ -187,14 +187,4 @@ def to_detail(view: RoomView) -> RoomDetail:
 
 
 def _describe(view: RoomView) -> dict[str, Any]:
-    room = view.room
-    return {
-        "id": view.room_id,
-        "name": (room.name if room is not None else "") or view.room_id,
-        "description": room.description if room is not None else "",
-        "origin": view.origin,
-        "owner": room.owner if room is not None else "",
-        "suggestions": list(room.suggestions) if room is not None else [],
-        "version": view.version,
-        "error": view.error or None,
-    }
+    return {**view.describe(), "suggestions": list(view.room.suggestions) if view.room is not None else []}

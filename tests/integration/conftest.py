@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from agent.core.settings import Settings
@@ -45,3 +46,11 @@ def serve(tmp_path: Path, model_server: ScriptedServer) -> Serve:
             yield url
 
     return running
+
+
+@asynccontextmanager
+async def client_of(serve: Serve, **options: Any) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of a gateway without a model, in which rules lead the conversations."""
+    options = {"conversations_require_llm": False, **options}
+    async with serve(None, **options) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        yield client

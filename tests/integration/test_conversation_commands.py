@@ -1,25 +1,15 @@
 """Conversations without a model: exact commands change a proposal, and the next dry run shows it."""
 
-import contextlib
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
-from tests.integration.conftest import Serve
+from tests.integration.conftest import Serve, client_of
 from tests.support.documents import encrypted_pdf, scanned_pdf, word
 from tests.support.talks import Talk, kinds, papers, read_answer, talk
 
 INDEX = "Help me index these research papers"
-
-
-@contextlib.asynccontextmanager
-async def client_of(serve: Serve, **options: Any) -> AsyncIterator[httpx.AsyncClient]:
-    options = {"conversations_require_llm": False, **options}
-    async with serve(None, **options) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
-        yield client
 
 
 async def chunker(mine: Talk) -> tuple[str, dict[str, Any]]:

@@ -1,25 +1,14 @@
 """Conversations that rules carry, message after message: what a person has said stays said."""
 
-import contextlib
-from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
 
-from tests.integration.conftest import Serve
+from tests.integration.conftest import Serve, client_of
 from tests.support.documents import encrypted_pdf
 from tests.support.talks import API, Talk, papers, read_answer, talk
 
 INDEX = "Help me index these research papers"
-
-
-@contextlib.asynccontextmanager
-async def client_of(serve: Serve, **options: Any) -> AsyncIterator[httpx.AsyncClient]:
-    options = {"conversations_require_llm": False, **options}
-    async with serve(None, **options) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
-        yield client
 
 
 async def proposed(mine: Talk, message: str) -> tuple[str, int]:

@@ -1,13 +1,9 @@
 """Conversations about pipelines over HTTP without a model: the rules carry the whole flow."""
 
 import asyncio
-import contextlib
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
 
 from agent.ingest.dry_run_report import ValidationReport
@@ -17,18 +13,11 @@ from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.sql import SqliteClient
 from agent.subagents.pipeline_validator import PipelineValidator
 from agent.subagents.validation_session import ValidationSession
-from tests.integration.conftest import Serve
+from tests.integration.conftest import Serve, client_of
 from tests.support.documents import encrypted_pdf
 from tests.support.talks import API, kinds, papers, read_answer, talk
 
 INDEX = "Help me index these research papers"
-
-
-@contextlib.asynccontextmanager
-async def client_of(serve: Serve, **options: Any) -> AsyncIterator[httpx.AsyncClient]:
-    options = {"conversations_require_llm": False, **options}
-    async with serve(None, **options) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
-        yield client
 
 
 @pytest.mark.row("S000-01", "S000-04", "S000-06", "S000-07", "S000-15", "S000-24", "S000-26", "S000-27", "S000-52")

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -46,15 +46,21 @@ class CannedServer:
 @asynccontextmanager
 async def canned_server() -> AsyncIterator[CannedServer]:
     """A running one, in this process."""
-    server, app = CannedServer(), web.Application()
-    app.router.add_route("*", "/{path:.*}", server.answer)
+    server = CannedServer()
+    async with serve_requests(server.answer) as server.url:
+        yield server
+
+
+@asynccontextmanager
+async def serve_requests(answer: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> AsyncIterator[str]:
+    """The address of a server on a free port, in this process, all of whose requests get an `answer`."""
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
     host, port = runner.addresses[0][:2]
-    server.url = f"http://{host}:{port}"
     try:
-        yield server
+        yield f"http://{host}:{port}"
     finally:
         await runner.cleanup()

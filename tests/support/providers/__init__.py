@@ -10,6 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.support.canned import serve_requests
 from tests.support.providers.rules import Refusal, Rules
 
 Message = dict[str, Any]
@@ -90,15 +91,7 @@ def _deltas(message: Message) -> list[Message]:
 @asynccontextmanager
 async def provider(rules: Rules) -> AsyncIterator[ProviderServer]:
     """A running one, in this process."""
-    server, app = ProviderServer(rules), web.Application()
-    app.router.add_route("*", "/{path:.*}", server.answer)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    host, port = runner.addresses[0][:2]
-    server.url = f"http://{host}:{port}/v1"
-    try:
+    server = ProviderServer(rules)
+    async with serve_requests(server.answer) as url:
+        server.url = f"{url}/v1"
         yield server
-    finally:
-        await runner.cleanup()
