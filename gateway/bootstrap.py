@@ -42,7 +42,7 @@ from agent.studio.room_editor import RoomEditor
 from agent.tools import ToolRegistry
 from gateway.auth.authentication import CACHE_SECONDS, Authenticator
 from gateway.bootstrap_access import build_access
-from gateway.bootstrap_context import open_context
+from gateway.bootstrap_context import BuildContext, open_context
 from gateway.bootstrap_database import Storage
 from gateway.bootstrap_dispatch import Dispatch, build_dispatch
 from gateway.bootstrap_documents import build_documents
@@ -136,94 +136,102 @@ async def build_gateway(
     """
     async with AsyncExitStack() as stack:
         context = await open_context(settings, stack, storage, recover=recover)
-        loaded = load_rooms_and_skills(context, skip_broken=skip_broken_rooms)
-        documents = build_documents(context)
-        builder = build_pipeline_builder(context, documents)
-        # Tools may start runs and runs call tools: the tools ask for the services when they are called.
-        tools = build_tools(
-            context,
-            loaded.rooms,
-            documents,
-            builder,
-            lambda: gateway.schedules.service,
-            with_foreign=foreign != "ignored",
+        gateway, run_concurrency = await _assemble(
+            context, with_foreign=foreign != "ignored", skip_broken_rooms=skip_broken_rooms
         )
-        models = await open_models(context)
-        dispatch = await build_dispatch(context, loaded)
-        studio = await build_studio(context, loaded, tools, documents.library)
-        recipes = add_recipes(context, tools.registry, loaded.skills, lambda: gateway.service)
-        # Without foreign servers the names of their tools are unknown.
-        is_unchecked = foreign == "ignored" or skip_broken_rooms
-        check_rooms_at_start(() if is_unchecked else loaded.rooms, studio.room_editor.live.registries)
-        access = await build_access(context)
-        webhooks = build_webhooks(context, lambda: gateway.service)
-        engine = build_engine(
-            context, loaded.skills, documents, builder, tools, models, access, recipes.store, webhooks
-        )
-        service = build_agent_service(context, engine, loaded.rooms, access, dispatch)
-        intakes = build_intakes(context, service, builder, models, webhooks)
-        statements, ledger = context.statements, access.usage.ledger
-        gateway = Stepgate(
-            settings=settings,
-            service=service,
-            intake=intakes.intake,
-            rooms=loaded.rooms,
-            skills=loaded.skills,
-            registry=tools.registry,
-            journal=context.store.journal,
-            models=models,
-            foreign=tools.foreign,
-            memory=documents.memory,
-            library=documents.library,
-            corpus=documents.corpus,
-            tasks=intakes.tasks,
-            metrics=context.metrics,
-            keys=context.keys,
-            authenticator=access.authenticator,
-            idempotency=IdempotencyStore(statements),
-            jobs=documents.jobs,
-            conversations=intakes.conversations,
-            audit=context.audit,
-            sessions=SessionStore(statements),
-            client_conversations=ClientConversations(statements, time.time),
-            owners=OwnerDeletion(
-                statements,
-                service,
-                documents.library,
-                documents.memory,
-                builder.messages,
-                context.audit,
-                CACHE_SECONDS,
-                studio.room_editor,
-            ),
-            embedder=documents.embedder,
-            extensions=context.installed.list_all(),
-            room_editor=studio.room_editor,
-            quotas=access.quotas,
-            generated_tools=studio.generated_tools,
-            studio=studio,
-            recipes=recipes,
-            usage=ledger,
-            dispatch=dispatch,
-            schedules=build_schedules(context, service, intakes, webhooks, access.authenticator),
-            retention=RunRetention(
-                statements,
-                ledger,
-                context.audit,
-                settings.keep_days,
-                context.worker,
-                count_pruned=context.metrics.count_pruned_runs,
-            ),
-        )
-        if tools.foreign is not None:
-            await (tools.foreign.start() if foreign == "started" else tools.foreign.restore_cached_tools())
+        if gateway.foreign is not None:
+            await (gateway.foreign.start() if foreign == "started" else gateway.foreign.restore_cached_tools())
         # At the end no tick begins a run any more, then runs are drained, then the webhooks of their ends are sent.
         async with (
             gateway.schedules.send_webhooks(active=recover),
-            _run_background_work(gateway, access.run_concurrency, recover=recover),
+            _run_background_work(gateway, run_concurrency, recover=recover),
             gateway.schedules.start_ticks(active=recover),
         ):
             yield gateway
+
+
+async def _assemble(
+    context: BuildContext, *, with_foreign: bool, skip_broken_rooms: bool
+) -> tuple[Stepgate, MeteredRunConcurrency]:
+    """Returns the gateway, in which nothing runs yet, and its counter of parallel runs."""
+    loaded = load_rooms_and_skills(context, skip_broken=skip_broken_rooms)
+    documents = build_documents(context)
+    builder = build_pipeline_builder(context, documents)
+    # Tools may start runs and runs call tools: the tools ask for the services when they are called.
+    tools = build_tools(
+        context,
+        loaded.rooms,
+        documents,
+        builder,
+        lambda: gateway.schedules.service,
+        with_foreign=with_foreign,
+    )
+    models = await open_models(context)
+    dispatch = await build_dispatch(context, loaded)
+    studio = await build_studio(context, loaded, tools, documents.library)
+    recipes = add_recipes(context, tools.registry, loaded.skills, lambda: gateway.service)
+    # Without foreign servers the names of their tools are unknown.
+    is_unchecked = skip_broken_rooms or not with_foreign
+    check_rooms_at_start(() if is_unchecked else loaded.rooms, studio.room_editor.live.registries)
+    access = await build_access(context)
+    webhooks = build_webhooks(context, lambda: gateway.service)
+    engine = build_engine(context, loaded.skills, documents, builder, tools, models, access, recipes.store, webhooks)
+    service = build_agent_service(context, engine, loaded.rooms, access, dispatch)
+    intakes = build_intakes(context, service, builder, models, webhooks)
+    statements, ledger = context.statements, access.usage.ledger
+    gateway = Stepgate(
+        settings=context.settings,
+        service=service,
+        intake=intakes.intake,
+        rooms=loaded.rooms,
+        skills=loaded.skills,
+        registry=tools.registry,
+        journal=context.store.journal,
+        models=models,
+        foreign=tools.foreign,
+        memory=documents.memory,
+        library=documents.library,
+        corpus=documents.corpus,
+        tasks=intakes.tasks,
+        metrics=context.metrics,
+        keys=context.keys,
+        authenticator=access.authenticator,
+        idempotency=IdempotencyStore(statements),
+        jobs=documents.jobs,
+        conversations=intakes.conversations,
+        audit=context.audit,
+        sessions=SessionStore(statements),
+        client_conversations=ClientConversations(statements, time.time),
+        owners=OwnerDeletion(
+            statements,
+            service,
+            documents.library,
+            documents.memory,
+            builder.messages,
+            context.audit,
+            CACHE_SECONDS,
+            studio.room_editor,
+        ),
+        embedder=documents.embedder,
+        extensions=context.installed.list_all(),
+        room_editor=studio.room_editor,
+        quotas=access.quotas,
+        generated_tools=studio.generated_tools,
+        studio=studio,
+        recipes=recipes,
+        usage=ledger,
+        dispatch=dispatch,
+        schedules=build_schedules(context, service, intakes, webhooks, access.authenticator),
+        retention=RunRetention(
+            statements,
+            ledger,
+            context.audit,
+            context.settings.keep_days,
+            context.worker,
+            count_pruned=context.metrics.count_pruned_runs,
+        ),
+    )
+    return gateway, access.run_concurrency
 
 
 @asynccontextmanager
