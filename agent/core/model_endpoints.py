@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
 from dotenv import dotenv_values
@@ -39,9 +38,7 @@ class ModelEndpoint(BaseModel):
         return value.rstrip("/")
 
 
-def read_endpoint_keys(
-    endpoints: Mapping[str, ModelEndpoint], env_file: Path = Path(".env")
-) -> dict[str, ModelEndpoint]:
+def read_endpoint_keys(endpoints: Mapping[str, ModelEndpoint]) -> dict[str, ModelEndpoint]:
     """Returns the endpoints with their keys, from the environment or else from `.env`.
 
     Raises `ValueError` for a name that cannot follow an `@`, and for a key that is not set.
@@ -51,7 +48,7 @@ def read_endpoint_keys(
         if not NAME.fullmatch(name):
             raise ValueError(f"the name {name[:40]!r} must consist of a-z, 0-9, _ and -, and begin with a letter")
         key = endpoint.key
-        value = os.environ.get(key) or dotenv_values(env_file).get(key) if key is not None else None
+        value = os.environ.get(key) or dotenv_values(".env").get(key) if key is not None else None
         if key is not None and not value:
             raise ValueError(f"the key of {name!r} is not set (the variable {key[:80]})")
         found[name] = endpoint.model_copy(update={"api_key": SecretStr(value) if value else None})

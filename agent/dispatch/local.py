@@ -8,7 +8,7 @@ import logging
 from collections.abc import Mapping
 from time import monotonic
 
-from agent.dispatch.port import MAX_ATTEMPTS, DeadJobError, Job, JobHandler, Lane, PostponeJobError
+from agent.dispatch.port import MAX_ATTEMPTS, DeadJobError, Job, JobHandler, Lane, PostponeJobError, drain_tasks
 
 log = logging.getLogger(__name__)
 
@@ -22,10 +22,9 @@ class LocalDispatcher:
 
     is_shared = False
 
-    def __init__(self, slots: Mapping[Lane, int] = SLOTS) -> None:
-        self._slots = slots
+    def __init__(self) -> None:
         self._handlers: dict[str, JobHandler] = {}
-        self._waiting: dict[Lane, list[tuple[float, int, int, Job]]] = {lane: [] for lane in slots}
+        self._waiting: dict[Lane, list[tuple[float, int, int, Job]]] = {lane: [] for lane in SLOTS}
         """Heaps by the time at which a job may begin; the numbers are its place in line and its attempts so far."""
         self._numbers = itertools.count()
         self._changed = asyncio.Event()
@@ -51,12 +50,7 @@ class LocalDispatcher:
         if self._loop is not None:
             self._loop.cancel()
             await asyncio.wait([self._loop])
-        if self._running:
-            _, rest = await asyncio.wait(self._running, timeout=seconds)
-            for task in rest:
-                task.cancel()
-            if rest:
-                await asyncio.wait(rest)
+        await drain_tasks(self._running, seconds)
 
     async def aclose(self) -> None:
         """See `Dispatcher.aclose`."""
@@ -77,7 +71,7 @@ class LocalDispatcher:
     def _begin_lane(self, lane: Lane) -> float:
         """Begins what may begin. Returns the seconds until the next job may; infinity if that depends on others."""
         waiting = self._waiting[lane]
-        while waiting and list(self._running.values()).count(lane) < self._slots[lane]:
+        while waiting and list(self._running.values()).count(lane) < SLOTS[lane]:
             left = waiting[0][0] - monotonic()
             if left > 0:
                 return left

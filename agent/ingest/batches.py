@@ -7,7 +7,6 @@ transaction, so that a batch is counted exactly once.
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from agent.core.errors import AgentFailure, BusyError
 from agent.core.models import FrozenModel
@@ -15,7 +14,6 @@ from agent.core.surrogates import replace_surrogates
 from agent.search.models import FileType
 from agent.storage.sql import Row, SqlClient, SqlStatement
 
-BatchStatus = Literal["queued", "running", "done", "failed"]
 OPEN = "status IN ('queued', 'running')"
 """The condition of the partial index, which a query must repeat in these words."""
 _CANDIDATES = 8

@@ -7,7 +7,7 @@ A request that is refused (400) or too long is not repeated elsewhere, and neith
 
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -58,12 +58,11 @@ class FallbackClient:
         named: Mapping[str, ModelClient] | None = None,
         *,
         checks_default: bool = True,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._default = default
         self._checks_default = checks_default
         self._named = dict(named or {})
-        self._breakers: defaultdict[str, CircuitBreaker] = defaultdict(lambda: CircuitBreaker(clock))
+        self._breakers: defaultdict[str, CircuitBreaker] = defaultdict(lambda: CircuitBreaker(time.monotonic))
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """See `ModelClient.complete`."""

@@ -160,9 +160,9 @@ def list_refused_parameters(error: ModelError) -> tuple[str, ...]:
     return tuple(name.rsplit(".", 1)[-1].strip("[]") for name in names)  # `messages[2].reasoning` names a field
 
 
-def extract_provider_message(body: bytes, limit: int = 300) -> str:
+def extract_provider_message(body: bytes) -> str:
     """Returns the provider's own message from the usual error shapes, in one line."""
-    return read_error(body, limit).message
+    return read_error(body).message
 
 
 def read_error(body: bytes, limit: int = 300) -> ProviderError:

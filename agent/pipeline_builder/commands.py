@@ -3,7 +3,7 @@
 With a model this module is not used: the model understands requests in any language.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from agent.core.errors import NotFoundError
@@ -69,10 +69,10 @@ def parse_commands(message: str) -> list[Command] | None:
     return found if 0 < len(found) <= MAX_COMMANDS else None
 
 
-def describe_commands(names: Iterable[str] = USAGE) -> str:
+def describe_commands() -> str:
     """Returns the list of commands."""
     templates = ", ".join(one.name for one in list_templates())
-    return "\n".join(f"- {USAGE[name].format(templates=templates)}" for name in names)
+    return "\n".join(f"- {usage.format(templates=templates)}" for usage in USAGE.values())
 
 
 def edit_pipeline(pipeline: PipelineDAG, commands: Sequence[Command]) -> PipelineDAG:

@@ -70,17 +70,17 @@ def format_data_block(tag: str, text: str, /, *, limit: int, **attributes: str) 
     return block(tag, cut_text(text, limit), **attributes)
 
 
-def format_args(args: JsonObject, limit: int = SKILL_CHARS) -> str:
+def format_args(args: JsonObject) -> str:
     """Returns arguments as lines of text for a model."""
     lines = []
     for key, value in args.items():
         lines.append(f"{key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
-    return cut_text("\n".join(lines), limit)
+    return cut_text("\n".join(lines), SKILL_CHARS)
 
 
-def shorten_args(args: JsonObject, limit: int = SHOWN_ARG_CHARS) -> JsonObject:
+def shorten_args(args: JsonObject) -> JsonObject:
     """Returns arguments for the trace, with long texts shortened."""
-    return {key: cut_text(value, limit) if isinstance(value, str) else value for key, value in args.items()}
+    return {key: cut_text(value, SHOWN_ARG_CHARS) if isinstance(value, str) else value for key, value in args.items()}
 
 
 def number_sources(outputs: Iterable[tuple[PlanStep, StepOutput]]) -> tuple[Source, ...]:

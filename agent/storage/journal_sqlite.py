@@ -68,9 +68,9 @@ async def open_sqlite(path: Path, clock: Callable[[], float] = time.time) -> Sql
     return _build_store(await asyncio.to_thread(open_database, path), clock)
 
 
-def open_in_memory(clock: Callable[[], float] = time.time) -> SqliteStore:
+def open_in_memory() -> SqliteStore:
     """Returns an empty store in memory. Nothing of it is kept, and no other process sees it."""
-    return _build_store(open_memory_database(), clock)
+    return _build_store(open_memory_database(), time.time)
 
 
 def _build_store(database: SqliteDatabase, clock: Callable[[], float]) -> SqliteStore:

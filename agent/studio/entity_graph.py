@@ -8,13 +8,12 @@ import difflib
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from agent.text.terms import extract_query_terms, extract_terms
 from agent.tools.catalogue import split_name
 
 EntityType = Literal["room", "tool", "skill", "server", "collection", "prompt"]
-ENTITY_TYPES: tuple[EntityType, ...] = get_args(EntityType)
 LinkKind = Literal["uses", "requires", "may use", "is handled by", "has", "offers", "reads", "may read", "prompts"]
 """What a link says of its source: a room `uses` the tools and skills it names and `may use` all if it names none;
 `requires` tools; `is handled by` a skill; `has` servers of its own; `reads` collections. A server `offers` tools, a

@@ -7,7 +7,7 @@ another verifier.
 import asyncio
 import importlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -121,9 +121,9 @@ def build_token_verifier(settings: Settings) -> TokenVerifier | None:
     return JwtVerifier(settings.jwt_issuer, settings.jwt_audience, keys_url, owner_claim=settings.jwt_owner_claim)
 
 
-def is_expired(grant: TokenGrant, clock: Callable[[], float] = time.time) -> bool:
+def is_expired(grant: TokenGrant) -> bool:
     """Returns whether the grant has expired."""
-    return grant.expires_at is not None and grant.expires_at <= clock()
+    return grant.expires_at is not None and grant.expires_at <= time.time()
 
 
 def _load_verifier(name: str, settings: Settings) -> TokenVerifier:

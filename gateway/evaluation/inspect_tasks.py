@@ -153,11 +153,9 @@ def check_outcome() -> Scorer:
     return score
 
 
-def run_evaluation(
-    tasks: Sequence[EvalTask], settings: dict[str, str], *, log_dir: Path, parallel: int, display: str = "none"
-) -> EvalLog:
+def run_evaluation(tasks: Sequence[EvalTask], settings: dict[str, str], *, log_dir: Path, parallel: int) -> EvalLog:
     """Runs the tasks, `parallel` at a time, and writes Inspect's log below `log_dir`. Returns the log."""
-    options: dict[str, Any] = {"display": display, "log_dir": str(log_dir), "max_samples": parallel}
+    options: dict[str, Any] = {"display": "none", "log_dir": str(log_dir), "max_samples": parallel}
     [log] = eval(
         stepgate(settings=settings, ids=[one.id for one in tasks]),
         model=None,

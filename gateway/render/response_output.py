@@ -84,12 +84,12 @@ class ResponseOutput:
         kind = "failed" if error is not None else "completed"
         return [self.frame(f"response.mcp_call.{kind}", **self._place(index)), *self._item_done(index)]
 
-    def close_items(self, status: str) -> list[JsonObject]:
-        """Returns the frames that end what is open, because the run ends or waits."""
-        frames = [*self.close_message(status), *self.close_reasoning()]
+    def close_items(self) -> list[JsonObject]:
+        """Returns the frames that end what is open as incomplete, because the run ends or waits."""
+        frames = [*self.close_message("incomplete"), *self.close_reasoning()]
         for index in self._steps.values():
             if self.items[index]["status"] == "in_progress":
-                self.items[index]["status"] = status
+                self.items[index]["status"] = "incomplete"
                 frames += self._item_done(index)
         return frames
 

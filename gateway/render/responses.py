@@ -91,7 +91,7 @@ class ResponseProjection:
     def finish_waiting(self) -> list[JsonObject]:
         """Returns the frames that end the response with the run's open question."""
         state = fold(self._events[0].run_id, self._events)
-        frames = [*self._output.close_items("incomplete"), *self._output.add_text(format_approval_question(state))]
+        frames = [*self._output.close_items(), *self._output.add_text(format_approval_question(state))]
         frames += self._output.close_message()
         for asked in state.pending_approvals:
             frames += self._output.add_item(build_approval_request_item(self._key, asked))
@@ -219,9 +219,9 @@ class ResponseProjection:
             case ev.RunWaiting():
                 self.is_waiting = True
             case ev.RunFailed():
-                return [*self._output.close_items("incomplete"), *self._finish("response.failed")]
+                return [*self._output.close_items(), *self._finish("response.failed")]
             case body if body.terminal:
-                closed = self._output.close_items("incomplete")
+                closed = self._output.close_items()
                 self.is_finished = True
                 done = self._status() == "completed"
                 return [*closed, *self._finish("response.completed" if done else "response.incomplete")]

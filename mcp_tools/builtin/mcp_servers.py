@@ -86,14 +86,13 @@ class ServerTool(RoomTool[In, Out]):
         """Returns the editor of a call about whose server a person is asked."""
         return replace(await self._authorize(context), may_connect=True)
 
-    async def describe_server(self, room_id: str, name: str, *, waits: bool) -> "ServerOutput":
-        """Returns a server as it is; with `waits` after it has connected or failed. Raises `ToolInputError`."""
+    async def describe_server(self, room_id: str, name: str) -> "ServerOutput":
+        """Returns a server once it has connected or failed. Raises `ToolInputError`."""
         if self._connections is None:
             raise ToolError("this process connects to no MCP servers", agent_id=self.name)
         full = make_server_name(room_id, name)
         await self._connections.refresh()
-        if waits:
-            await _wait_until_settled(self._connections, full)
+        await _wait_until_settled(self._connections, full)
         server = self._connections.servers.get(full)
         if server is None:
             raise ToolInputError(
@@ -243,7 +242,7 @@ class ServerAddTool(_ServerTextTool, ServerTool[ServerAddInput, ServerOutput]):
         version = await self._rehearse(args, editor)
         changes: JsonObject = {"mcp_servers": {args.name: _to_fields(args)}}
         await self._editor.edit_room(args.room_id, changes, editor, version=version)
-        return await self.describe_server(args.room_id, args.name, waits=True)
+        return await self.describe_server(args.room_id, args.name)
 
     async def _rehearse(self, args: ServerAddInput, editor: Editor) -> str:
         """Returns the version of the room that would be changed. Raises what the change would raise."""
@@ -269,7 +268,7 @@ class ServerTestTool(_ServerTextTool, ServerTool[ServerInput, ServerOutput]):
     async def run(self, args: ServerInput, context: ToolContext) -> ServerOutput:
         """Waits until it has connected or failed."""
         await self._editor.get_room(args.room_id, await self._authorize(context))
-        return await self.describe_server(args.room_id, args.name, waits=True)
+        return await self.describe_server(args.room_id, args.name)
 
 
 class ServerRemoveOutput(BaseModel):

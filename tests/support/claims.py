@@ -1,6 +1,6 @@
 """The labelled claims of `tests/support/data/claims`, and the results of checking them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -98,8 +98,3 @@ def _make_outcome(claim: LabelledClaim, checked: Sequence[CheckedUnit]) -> Claim
     problem = next((one.problem for one in checked if one.problem), "")
     outcome: Outcome = "rejected" if problem else "open" if any(one.is_open for one in checked) else "released"
     return ClaimOutcome(claim, outcome, problem)
-
-
-def compute_share(outcomes: Sequence[ClaimOutcome], holds: Callable[[ClaimOutcome], bool]) -> float:
-    """Returns the share of outcomes for which `holds` is true; 1 without outcomes."""
-    return sum(map(holds, outcomes)) / len(outcomes) if outcomes else 1.0

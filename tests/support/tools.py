@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from pydantic import JsonValue
@@ -69,17 +68,6 @@ def returning(name: str, *values: JsonValue | Exception | Mapping[str, JsonValue
         if isinstance(value, Exception):
             raise value
         return dict(value) if isinstance(value, Mapping) else value
-
-    return FunctionTool(name, work, **options)
-
-
-def counting(name: str, file: Path, **options: Any) -> FunctionTool:
-    """A tool whose every call leaves a line in `file`, so that a side effect can be counted over crashes."""
-
-    async def work(args: JsonObject) -> JsonValue:
-        with file.open("a") as log:
-            log.write(f"{args.get('x', '')}\n")
-        return f"{name} did {args.get('x', '')}"
 
     return FunctionTool(name, work, **options)
 

@@ -20,8 +20,6 @@ WEIGHT_LEVELS: Final = 127
 WEIGHTS_PER_LINE: Final = 64
 MIN_ORDER_WORDS: Final = 4
 """Words of the shortest order, punctuation included."""
-SLOPE: Final = 1.0
-"""A score this far above the threshold means a probability of 0.73."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,13 +79,15 @@ class Finding:
     message: str
 
 
-def check_source(tree: ast.Module, known: frozenset[str] = frozenset()) -> list[Finding]:
-    """Returns everything that the rules refuse. `known` names exist besides those that the code defines."""
-    return [*_check_top_level(tree), *check_nodes(tree, known)]
+def check_source(tree: ast.Module) -> list[Finding]:
+    """Returns everything that the rules refuse."""
+    return [*_check_top_level(tree), *check_nodes(tree)]
 
 
 def check_nodes(tree: ast.AST, known: frozenset[str] = frozenset()) -> list[Finding]:
-    """Returns what the rules refuse anywhere in the tree: imports, names, attributes, constructs."""
+    """Returns what the rules refuse anywhere in the tree: imports, names, attributes, constructs. `known` names exist
+    besides those that the code defines.
+    """
     rules = _Rules(tree, known)
     return list(dict.fromkeys(finding for node in ast.walk(tree) for finding in rules.check(node)))
 

@@ -33,11 +33,10 @@ _MIN_TOKENS = 6
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence on one line; `raw` is the original text. `starts_item`: it starts a list item."""
+    """A sentence on one line; `raw` is the original text."""
 
     text: str
     raw: str
-    starts_item: bool = False
 
 
 def cut_text(text: str) -> str:
@@ -77,14 +76,12 @@ def split_into_sentences(text: str) -> list[Sentence]:
 
 def _iterate_sentences(text: str) -> Iterator[Sentence]:
     for start, end in _iterate_blocks(text):
-        item = False
         while (bullet := _BULLET.match(text, start, end)) is not None:
-            start, item = bullet.end(), True  # noqa: PLW2901
+            start = bullet.end()  # noqa: PLW2901
         for begin, stop in pairwise([start, *(span.end for span in split_sentences(text, Span(start, end)))]):
             raw = text[begin : min(stop, begin + MAX_SENTENCE_CHARS)].strip()
             if raw:
-                yield Sentence(" ".join(raw.split()), raw, item)
-                item = False
+                yield Sentence(" ".join(raw.split()), raw)
 
 
 def _iterate_blocks(text: str) -> Iterator[tuple[int, int]]:
