@@ -121,7 +121,7 @@ class IngestJobs:
     def _find_place(self, request: JobRequest) -> str:
         """Returns where the local files of a request lie, so that only processes that see the same ones take the job.
 
-        Empty if this process does not see them: whoever takes the job reports why it cannot be done.
+        Empty if this process does not see them: the process that takes the job reports why it cannot be done.
         """
         if request.source is None or not request.is_local:
             return ""
