@@ -16,6 +16,7 @@ from agent.storage.sql import Row, SqlClient, SqlStatement
 
 OPEN = "status IN ('queued', 'running')"
 """The condition of the partial index, which a query must repeat in these words."""
+_JOB_GOES_ON = "(SELECT 1 FROM jobs WHERE jobs.id = job_id AND jobs.status NOT IN ('done', 'failed'))"
 _CANDIDATES = 8
 """Batches looked at by one claim: several processes look at the same ones."""
 _COLUMNS = "job_id, number, attempts, place, items"
@@ -25,10 +26,13 @@ _ADD = (
     "updated) SELECT id, (SELECT coalesce(max(number), 0) + 1 FROM job_batches WHERE job_id = jobs.id), 'queued', ?, "
     "?, '', ?, 0, '', 0, ? FROM jobs WHERE id = ? AND worker = ? AND status = 'running' RETURNING number"
 )
-_DUE = f"SELECT number FROM job_batches WHERE job_id = ? AND {OPEN} AND until < ? ORDER BY number LIMIT {_CANDIDATES}"  # noqa: S608
+_DUE = (
+    f"SELECT number FROM job_batches WHERE job_id = ? AND {OPEN} AND until < ? AND EXISTS {_JOB_GOES_ON} "  # noqa: S608
+    f"ORDER BY number LIMIT {_CANDIDATES}"
+)
 _CLAIM = (
     "UPDATE job_batches SET status = 'running', worker = ?, until = ?, attempts = attempts + 1, updated = ? "  # noqa: S608
-    f"WHERE job_id = ? AND number = ? AND {OPEN} AND until < ? RETURNING {_COLUMNS}"
+    f"WHERE job_id = ? AND number = ? AND {OPEN} AND until < ? AND EXISTS {_JOB_GOES_ON} RETURNING {_COLUMNS}"
 )
 _MINE = "WHERE job_id = ? AND number = ? AND worker = ? AND attempts = ? AND status = 'running'"
 
@@ -106,7 +110,7 @@ class BatchStore:
             raise BusyError(f"{job_id} goes on in another process", agent_id="library")
 
     async def claim(self, job_id: str, worker: str, seconds: float) -> Batch | None:
-        """Claims the first free batch of a job for `seconds`; None if there is none."""
+        """Claims the first free batch of a job for `seconds`; None if there is none or the job has ended."""
         now = self._clock()
         for (number,) in await self._statements.read(_DUE, job_id, now):
             rows = await self._statements.write(_CLAIM, worker, now + seconds, now, job_id, number, now)
@@ -124,10 +128,13 @@ class BatchStore:
         return bool(rows)
 
     def make_completion(self, batch: Batch, result: BatchResult) -> tuple[SqlStatement, ...]:
-        """Returns the statements that mark a batch as done and count it. The first fails if the claim was lost."""
+        """Returns the statements that mark a batch as done and count it. The first fails if the claim was lost.
+
+        The job has got further: it is begun anew for the first time.
+        """
         data = replace_surrogates(result.model_dump_json(exclude_defaults=True))
         done = f"UPDATE job_batches SET status = 'done', result = ?, updated = ? {_MINE}"  # noqa: S608 - constants only
-        counted = "UPDATE jobs SET batched = batched + ? WHERE id = ?"
+        counted = "UPDATE jobs SET batched = batched + ?, attempts = 1 WHERE id = ?"
         return (
             SqlStatement(done, (data, self._clock(), *_key(batch)), must_change=True),
             SqlStatement(counted, (len(batch.items), batch.job_id)),
@@ -159,7 +166,7 @@ class BatchStore:
         """Returns the owner, job id and place of jobs with batches that may be claimed."""
         query = (
             "SELECT DISTINCT jobs.owner, jobs.id, job_batches.place FROM job_batches JOIN jobs ON jobs.id = job_id "  # noqa: S608
-            f"WHERE job_batches.{OPEN} AND job_batches.until < ? LIMIT ?"
+            f"WHERE job_batches.{OPEN} AND job_batches.until < ? AND EXISTS {_JOB_GOES_ON} LIMIT ?"
         )
         return [
             (str(row[0]), str(row[1]), str(row[2])) for row in await self._statements.read(query, self._clock(), limit)

@@ -103,6 +103,7 @@ class JobIngestion:
         await self.store.batches.remove(self.job.id)
         name = Uploads.get_fetched_name(self.job.owner, self.job.id)
         await asyncio.to_thread(self.library.resources.objects.delete_all, name)
+        await self.store.clear_place(self.job.id)
 
     async def _plan(self) -> IngestPlan:
         request = self.job.request

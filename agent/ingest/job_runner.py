@@ -35,7 +35,9 @@ POLL_SECONDS = 2.0
 DUE_JOBS = 20
 """Jobs of others that a process with room looks at."""
 ATTEMPTS = 3
-"""A job that ended its process this often is given up."""
+"""A job that ended its process, or met a failing store, this often without getting further is given up."""
+RETRY_SECONDS = 2.0
+"""Wait before a job that met a failing store is continued; doubled for each attempt."""
 
 
 class IngestJobs:
@@ -84,6 +86,10 @@ class IngestJobs:
                     await ended.wait()
 
     async def _claim_jobs(self) -> None:
+        try:
+            await self._remove_left_traces()
+        except StoreError as error:
+            log.warning("what ended jobs have fetched is left until the next start: %s", error.message)
         trouble = ThrottledLog(log, "jobs cannot be looked for")
         while True:
             self._wake.clear()
@@ -96,6 +102,12 @@ class IngestJobs:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(POLL_SECONDS):
                     await self._wake.wait()
+
+    async def _remove_left_traces(self) -> None:
+        """Removes what jobs have left whose process died between their end and that."""
+        for job in await self.store.list_with_traces():
+            if await self._is_visible(job.place):
+                await self._make_ingestion(job).remove_traces()
 
     async def _start_next(self) -> bool:
         """Starts a job, or helps with one of another process. Returns False if there is nothing to do."""
@@ -179,6 +191,13 @@ class IngestJobs:
             return
         except BatchesFailedError as error:
             outcome = JobOutcome(failure=error.failure)
+        except StoreError as error:
+            # What was done is done, whether or not the store has said so; a further attempt looks at what is there.
+            wait_s = RETRY_SECONDS * 2 ** (job.attempts - 1)
+            if await self.store.retry(job, self._worker, wait_s, ATTEMPTS):
+                log.warning("%s is continued later: %s", job.id, error.message)
+                return
+            outcome = JobOutcome(failure=error.to_failure())
         except AgentError as error:
             outcome = JobOutcome(failure=error.to_failure())
         except Exception:  # the border of a task: a defect ends this job, and no other

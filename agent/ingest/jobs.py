@@ -2,7 +2,7 @@
 
 import json
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
@@ -244,6 +244,33 @@ class JobStore:
             job.id,
             worker,
         )
+
+    async def retry(self, job: Job, worker: str, seconds: float, attempts: int) -> bool:
+        """Returns the job to the queue, to start after `seconds` at the earliest. Returns False if it was begun
+        `attempts` times without getting further, or another worker holds it."""
+        now = self._clock()
+        rows = await self._statements.write(
+            "UPDATE jobs SET status = 'queued', worker = '', until = ?, updated = ? "
+            "WHERE id = ? AND worker = ? AND attempts < ? RETURNING id",
+            now + seconds,
+            now,
+            job.id,
+            worker,
+            attempts,
+        )
+        return bool(rows)
+
+    async def list_with_traces(self) -> Sequence[Job]:
+        """Returns jobs that have ended, but whose process has ended before it removed what they had fetched."""
+        query = (
+            f"SELECT {_COLUMNS} FROM jobs WHERE status IN ('done', 'failed') AND place <> '' "  # noqa: S608 - constants
+            f"ORDER BY updated LIMIT {MAX_WAITING}"
+        )
+        return [self._job_from_row(row) for row in await self._statements.read(query)]
+
+    async def clear_place(self, job_id: str) -> None:
+        """Records that an ended job has left nothing behind."""
+        await self._statements.write("UPDATE jobs SET place = '' WHERE id = ?", job_id)
 
     async def _update(self, job: Job, worker: str, change: str, value: str | None, *more: SqlStatement) -> None:
         update = f"UPDATE jobs SET {change} WHERE id = ? AND worker = ? AND status = 'running'"  # noqa: S608

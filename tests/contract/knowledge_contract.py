@@ -190,6 +190,11 @@ class KnowledgeContract:
         assert [one.read for one in await jobs.batches.list_results(job.id)] == [3]
         assert await jobs.batches.count_open(job.id) == 1
         assert await jobs.batches.list_sources(job.id) == {"/docs/0", "/docs/1", "/docs/2"}
+        clock.now += 31
+        assert await jobs.batches.list_due_jobs(5) == [("ann", job.id, "/docs#1")]
+        await jobs.finish(job, "one", JobProgress(), JobOutcome())
+        assert await jobs.batches.list_due_jobs(5) == []
+        assert await jobs.batches.claim(job.id, "two", 30) is None, "the job has ended"
 
     async def test_collections_keep_their_pipeline_and_sources(
         self, collections: CollectionStore, statements: PAIR, clock: Clock

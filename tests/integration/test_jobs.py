@@ -18,10 +18,11 @@ from agent.ingest.errors import ConnectorError
 from agent.ingest.job_runner import IngestJobs
 from agent.ingest.jobs import Job, JobRequest, JobStore, WalkResult
 from agent.ingest.templates import from_template
+from agent.ingest.uploads import Uploads
 from agent.search.models import ConnectorInput
 from agent.storage.sql import SqliteClient
 from tests.support.engine import Bench, engine_bench
-from tests.support.faulty import DEADLINE_S, Gate, disturbed
+from tests.support.faulty import DEADLINE_S, Gate, disturbed, failing
 from tests.support.reading import consistent
 from tests.support.sources import REQUEST, Site, page
 
@@ -315,6 +316,59 @@ async def test_a_batch_that_cannot_be_stored_is_tried_again_and_at_last_given_up
         assert again.outcome.report is not None
         assert (again.outcome.report["read"], again.outcome.report["unchanged"]) == (1, 2)
         assert await consistent(made.bench)
+
+
+@pytest.mark.parametrize("method", ["claim", "add", "count_open", "list_sources", "list_results"])
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_a_job_outlives_a_store_that_fails_for_a_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, when: str
+) -> None:
+    monkeypatch.setattr(job_runner, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(
+        batch_reader, "BATCH_LEASE_SECONDS", 0.2
+    )  # a batch that is claimed, but whose claim is not told
+    failure = failing(StoreError("the connection was ended"), times=2)
+    async with house(tmp_path, pages=4) as made:
+        with (
+            disturbed(made.store.batches, method, before=failure)
+            if when == "before"
+            else disturbed(made.store.batches, method, after=failure)
+        ):
+            process = made.process()
+            done = await made.ended(await process.submit("local", "work", WANTED))
+        assert (done.status, (done.outcome.report or {}).get("read"), done.progress.done) == ("done", 4, 4)
+        assert len(await made.bench.library.list_documents("local", "work")) == 4
+        assert await consistent(made.bench)
+
+
+async def test_a_job_whose_store_goes_on_failing_is_given_up_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_runner, "RETRY_SECONDS", 0.0)
+    async with house(tmp_path) as made:
+        with disturbed(made.store.batches, "add", before=failing(StoreFullError("the disk is full"), times=99)):
+            process = made.process()
+            failed = await made.ended(await process.submit("local", "work", WANTED))
+        assert (failed.status, failed.attempts) == ("failed", job_runner.ATTEMPTS)
+        assert failed.outcome.failure is not None
+        assert failed.outcome.failure.error_code == "ERR_STORE_FULL"
+
+
+async def test_the_next_start_removes_what_an_ended_job_had_fetched(tmp_path: Path) -> None:
+    async with house(tmp_path) as made:
+        with disturbed(made.store.batches, "remove", before=failing(StoreError("killed here"))):
+            process = made.process()
+            job = await process.submit("local", "work", WANTED)
+            assert (await made.ended(job)).status == "done"
+            await process.aclose()
+        objects = made.bench.library.resources.objects
+        name = f"{Uploads.get_fetched_name('local', job.id)}/left"
+        (tmp_path / "left").write_text("fetched")
+        objects.put(name, tmp_path / "left")
+        made.process()
+        async with asyncio.timeout(DEADLINE_S):
+            while list(objects.list(name)) or await made.store.list_with_traces():  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
 
 
 async def test_what_a_machine_that_is_gone_had_fetched_is_fetched_again(tmp_path: Path) -> None:
