@@ -5,7 +5,19 @@ import sys
 from collections.abc import Awaitable, Callable
 from time import perf_counter
 
-from tests.bench import crash, durability, first_chunk, footprint, ingestion, latency, makespan, peer, supervision, turn
+from tests.bench import (
+    crash,
+    durability,
+    first_chunk,
+    footprint,
+    ingestion,
+    latency,
+    makespan,
+    peer,
+    stored_runs,
+    supervision,
+    turn,
+)
 from tests.bench.measure import ROUNDS
 from tests.bench.report import Row, render
 
@@ -22,6 +34,8 @@ ROWS: dict[str, tuple[Measurement, ...]] = {
     "8": (footprint.at_rest, footprint.in_flight, footprint.streams),
     "9": (ingestion.rows,),
     "10": (latency.rows,),
+    "11": (stored_runs.rows,),
+    "12": (turn.crowd,),
 }
 
 

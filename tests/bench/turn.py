@@ -1,5 +1,7 @@
 """Rows 1 and 2: what a planned, supervised, stored turn costs, and how long the slowest of them wait."""
 
+from collections.abc import Awaitable, Callable
+
 from tests.bench.contenders import FLOOR, PEER, STEPGATE, Running, arena
 from tests.bench.load import closed_loop
 from tests.bench.measure import cpu_seconds, in_turn, percentile
@@ -54,4 +56,34 @@ async def latency() -> Row:
         1.15,
         found[FLOOR],
         found.get(PEER, "no peer"),
+    )
+
+
+async def crowd() -> Row:
+    """Turns a second with 500 clients over those with 50, a model that answers at once; no request may fail."""
+    body = request("turn")
+    crowd_size = 10 * CLIENTS
+
+    def measure(clients: int) -> Callable[[Running], Awaitable[float]]:
+        async def throughput(one: Running) -> float:
+            load = await closed_loop(one.url, body, clients=clients, count=2 * crowd_size)
+            return len(load.latencies) / load.wall
+
+        return throughput
+
+    async with arena(turn()) as (_, running):
+        for one in running:
+            await closed_loop(one.url, body, clients=CLIENTS, count=100)
+        few = await in_turn(running, measure(CLIENTS))
+        many = await in_turn(running, measure(crowd_size))
+    kept = {name: many[name] / few[name] for name in few}
+    return Row(
+        f"12 turns a second with {crowd_size} clients over {CLIENTS}",
+        "",
+        kept[STEPGATE],
+        0.9,
+        kept[FLOOR],
+        kept.get(PEER, "no peer"),
+        at_least=True,
+        note=f"({many[STEPGATE]:.0f} of {few[STEPGATE]:.0f})",
     )

@@ -10,7 +10,8 @@ import psycopg
 from tests.support.postgres import fresh_database
 from tests.support.processes import GatewayProcess
 
-FILES = 300
+FILES = 1500
+"""Enough for five seconds of one process: the others look for work every two."""
 DEADLINE_S = 150.0
 
 
