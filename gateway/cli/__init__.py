@@ -24,6 +24,7 @@ from gateway.cli import (
     mcp,
     mcp_servers,
     memory,
+    migrate,
     prompts,
     prune,
     queue,
@@ -74,6 +75,7 @@ app.add_typer(keys.app, name="keys")
 app.add_typer(audit.app, name="audit")
 app.command("usage")(usage.usage)
 app.add_typer(users.app, name="users")
+app.command("migrate")(migrate.migrate)
 app.command("prune")(prune.prune)
 app.command("backup")(backup.backup)
 app.command("restore")(backup.restore)

@@ -1,8 +1,10 @@
 """The `stepgate` command, as a person types it."""
 
 import asyncio
+import contextlib
 import json
 import signal
+import sqlite3
 import sys
 from pathlib import Path
 
@@ -11,7 +13,9 @@ import pytest
 
 from agent.core.models import AgentRequest, Room
 from agent.core.principal import Principal
+from agent.storage.migrations import HEAD
 from tests.support.engine import engine_bench
+from tests.support.old_store import write_sqlite
 from tests.support.processes import ColdGatewayProcess, Process, start
 from tests.support.script import plans, says, script
 from tests.support.scripted_server import ScriptedServer
@@ -103,6 +107,19 @@ async def test_partial_runs_are_listed_by_their_status(tmp_path: Path) -> None:
     code, told = await asyncio.to_thread(stepgate, tmp_path, "runs", "list", "--status", "done")
     assert code != 0
     assert "partial" in told
+
+
+def test_a_store_is_migrated_without_a_gateway(tmp_path: Path) -> None:
+    path = write_sqlite(tmp_path / "data" / "stepgate.db")
+    code, said = stepgate(tmp_path, "migrate")
+    assert (code, said) == (0, f"the database ({path}) has the schema {HEAD} of this version")
+    with contextlib.closing(sqlite3.connect(path)) as store:
+        assert store.execute("SELECT version_num FROM alembic_version").fetchall() == [(HEAD,)]
+        store.execute("UPDATE alembic_version SET version_num = 'r999'")
+        store.commit()
+    code, said = stepgate(tmp_path, "migrate")
+    assert code == 1
+    assert "written by a newer version" in said
 
 
 def test_runs_are_listed_and_shown(tmp_path: Path) -> None:
