@@ -398,11 +398,13 @@ async def _log(bench: Bench, run_id: str) -> list[ev.Event]:
 
 
 async def test_a_stream_that_is_left_while_its_piece_is_stored_is_counted(tmp_path: Path) -> None:
-    gate, room = Gate(), Room(id="test", planning=False, budgets=Budgets(max_seconds=2))
-    async with bounded_bench(tmp_path, script(says("one two three four five six")), room=room) as bench:
+    gate, room = Gate(), Room(id="test", planning=False, budgets=Budgets(max_seconds=3))
+    # The pieces are waited for only if there is a follower, who needs a moment to come.
+    model = script(says("one two three four five six", delay_s=0.5))
+    async with bounded_bench(tmp_path, model, room=room) as bench:
         with disturbed(bench.store.journal, "append", before=at_event(ev.AnswerDelta, gate.arrive)):
             run_id = await bench.service.start_run(AgentRequest(prompt="What is the capital of France?"))
-            followed = asyncio.create_task(_log(bench, run_id))  # a follower: its pieces are waited for
+            followed = asyncio.create_task(_log(bench, run_id))
             await gate.reached.wait()
             live = bench.service.worker.get_live_run(run_id)
             assert isinstance(live, Run)
