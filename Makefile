@@ -21,7 +21,7 @@ SOAK_MINUTES ?= 30
 SOAK_KILLS ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev test format lint type unit bench check-clients check-open-webui check-image check-long check-sandbox eval eval-answers eval-degraded eval-relevance eval-retrieval fuzz soak soak-cluster soak-ingest docs lock clean
+.PHONY: help run dev test format lint type unit bench bench-fleet bench-search check-clients check-open-webui check-image check-long check-sandbox eval eval-answers eval-degraded eval-relevance eval-retrieval fuzz soak soak-cluster soak-ingest docs lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -53,6 +53,9 @@ type: $(DEV_STAMP) ## Strict types, tests included
 bench: $(DEV_STAMP) ## Print the benchmark tables (not part of the tests)
 	@$(BIN)/python -m tests.bench
 
+bench-fleet: $(DEV_STAMP) ## Print what several workers on one PostgreSQL do, also when they die (FLEET_OPTIONS, e.g. --short); ten minutes
+	@$(BIN)/python -m tests.bench.fleet $(FLEET_OPTIONS)
+
 eval: $(DEV_STAMP) ## Run the evaluation's tasks against the configured model (EVAL_OPTIONS; docs/evaluation.md)
 	@$(BIN)/stepgate eval $(EVAL_OPTIONS)
 
@@ -62,7 +65,10 @@ eval-degraded: $(DEV_STAMP) ## Print right answers against the rate of damage, w
 eval-relevance: $(DEV_STAMP) ## Print how many labelled questions with and without an answer find passages, without a model
 	@$(BIN)/python -m pytest -n0 -q -s tests/integration/test_relevance_labelled.py
 
-eval-retrieval: $(DEV_STAMP) ## Print nDCG, recall and times of each retrieval mode (RETRIEVAL_MODE, EVAL_DATASET)
+eval-retribench-fleet: $(DEV_STAMP) ## Print what several workers on one PostgreSQL do, also when they die (FLEET_OPTIONS, e.g. --short); ten minutes
+	@$(BIN)/python -m tests.bench.fleet $(FLEET_OPTIONS)
+
+eval: $(DEV_STAMP) ## Print nDCG, recall and times of each retrieval mode (RETRIEVAL_MODE, EVAL_DATASET)
 	@$(BIN)/python -m tests.bench.retrieval
 
 bench-search: $(DEV_STAMP) ## Print times and sizes of search by words among many passages (BENCH_PASSAGES, BENCH_STORE)

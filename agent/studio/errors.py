@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from agent.core.errors import AgentError, ConflictError
-from agent.core.failures import AgentFailure
+from agent.core.errors import AgentError, AgentFailure, ConflictError
 
 
 class ValidationError(AgentError):

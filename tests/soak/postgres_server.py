@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 from typing import Self
 
+import psycopg
+
 
 def find_binaries() -> Path | None:
     """Returns the folder of `initdb` and `pg_ctl`, or None: Debian keeps them off the path."""
@@ -18,13 +20,16 @@ def find_binaries() -> Path | None:
 
 
 class PostgresServer:
-    """A server as a context manager; `url` is its database."""
+    """A server as a context manager; `url` is its database. `network`, such as 198.18.0.1/24, is an address of this
+    machine on which it listens too, and from whose network it trusts everybody.
+    """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, network: str = "") -> None:
         binaries = find_binaries()
         assert binaries is not None, "no PostgreSQL server is installed (apt-get install postgresql)"
         self._binaries = binaries
         self._folder = folder
+        self._network = network
         # A server refuses to run as root.
         self._user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.getuid() == 0 else []
         with socket.socket() as probe:
@@ -41,6 +46,9 @@ class PostgresServer:
                 if parent != Path("/tmp"):
                     parent.chmod(parent.stat().st_mode | 0o011)  # the server's account must reach its folder
         self._call("initdb", "--auth=trust", "--username=postgres", "--no-sync")
+        if self._network:
+            with (self._folder / "pg_hba.conf").open("a") as rules:
+                rules.write(f"host all all {self._network} trust\n")
         self._start()
         return self
 
@@ -53,9 +61,28 @@ class PostgresServer:
         time.sleep(seconds)
         self._start()
 
+    @property
+    def pid(self) -> int:
+        """The process id of the server, the parent of its connections' processes."""
+        return int((self._folder / "postmaster.pid").read_text().split()[0])
+
+    @property
+    def log(self) -> Path:
+        """The file of its log."""
+        return self._folder / "log"
+
+    def create_database(self, name: str) -> str:
+        """Creates an empty database. Returns its URL."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(f'CREATE DATABASE "{name}"'.encode())
+        return f"{self.url.rpartition('/')[0]}/{name}"
+
     def _start(self) -> None:
-        options = f"-p {self._port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c max_connections=200"
-        self._call("pg_ctl", "--wait", f"--log={self._folder / 'log'}", f"--options={options}", "start")
+        addresses = ",".join(["127.0.0.1", *([self._network.partition("/")[0]] if self._network else [])])
+        options = (
+            f"-p {self._port} -c listen_addresses={addresses} -c unix_socket_directories='' -c max_connections=300"
+        )
+        self._call("pg_ctl", "--wait", f"--log={self.log}", f"--options={options}", "start")
 
     def _call(self, program: str, *arguments: str) -> None:
         command = [*self._user, str(self._binaries / program), f"--pgdata={self._folder}", *arguments]

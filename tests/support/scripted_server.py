@@ -1,7 +1,7 @@
 """A scripted model as a server: its own process, real HTTP and SSE, OpenAI's wire.
 
-`python -m tests.support.scripted_server PORT` prints the port it listens on. `POST /_script` replaces the script,
-`GET /_requests` tells what was asked.
+`python -m tests.support.scripted_server PORT [HOST]` prints the port it listens on. `POST /_script` replaces the
+script, `GET /_requests` tells what was asked.
 """
 
 import asyncio
@@ -24,10 +24,17 @@ REQUESTS = web.AppKey("requests", list[dict[str, Any]])
 class ScriptedServer:
     """The server as a context manager: `.url` is its base URL."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, host: str = "127.0.0.1") -> None:
         self._script = script
+        self._host = host
         self._process: Process | None = None
         self.root = ""
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        assert self._process is not None
+        return self._process.pid
 
     @property
     def url(self) -> str:
@@ -35,9 +42,9 @@ class ScriptedServer:
         return f"{self.root}/v1"
 
     def __enter__(self) -> Self:
-        self._process = start([sys.executable, "-m", "tests.support.scripted_server", "0"])
+        self._process = start([sys.executable, "-m", "tests.support.scripted_server", "0", self._host])
         port = self._process.line_with("listening on ").rsplit(" ", 1)[1]
-        self.root = f"http://127.0.0.1:{port}"
+        self.root = f"http://{self._host}:{port}"
         self.load(self._script)
         return self
 
@@ -161,7 +168,7 @@ async def _requests(request: web.Request) -> web.Response:
     return web.json_response(request.app[REQUESTS])
 
 
-async def serve(port: int) -> None:
+async def serve(port: int, host: str) -> None:
     """Serve until ended."""
     app = web.Application(client_max_size=50_000_000)
     app[SCRIPT] = {"script": Script()}
@@ -173,11 +180,11 @@ async def serve(port: int) -> None:
     app.router.add_get("/_requests", _requests)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", port)
+    site = web.TCPSite(runner, host, port)
     await site.start()
     print(f"listening on {runner.addresses[0][1]}", flush=True)
     await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(int(sys.argv[1])))
+    asyncio.run(serve(int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "127.0.0.1"))
