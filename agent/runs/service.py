@@ -7,15 +7,10 @@ import logging
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, Literal, Protocol
+from typing import Generic, Literal
 
 from agent.core.client_requests import ClientRequests
-from agent.core.errors import (
-    AgentError,
-    BusyError,
-    ConflictError,
-    NotFoundError,
-)
+from agent.core.errors import BusyError, ConflictError, NotFoundError
 from agent.core.events import (
     ApprovalDecided,
     CancelRequested,
@@ -41,6 +36,7 @@ from agent.core.run_state import fold
 from agent.rooms import Rooms
 from agent.runs.queue_run_worker import QueueRunWorker, RunQueue
 from agent.runs.response import build_response
+from agent.runs.run_concurrency import RunConcurrency, hold_run_slot
 from agent.runs.run_failed import RunFailedError
 from agent.runs.run_worker import Executor, Live, RunWorker, ServiceLimits
 from agent.storage.audit import NO_AUDIT, AuditAction, AuditEvent, AuditLog
@@ -72,18 +68,6 @@ class AcceptedRun:
 def make_run_id() -> str:
     """Returns a new run id."""
     return f"run_{secrets.token_hex(16)}"
-
-
-class RunConcurrency(Protocol):
-    """Limits how many runs of an API key execute in parallel."""
-
-    async def acquire(self, key: str, run_id: str, most: int) -> None:
-        """Takes one of `most` slots. Raises `RateLimitError` if all are taken."""
-        ...
-
-    async def release(self, key: str, run_id: str) -> None:
-        """Releases the slot of a run that was not started."""
-        ...
 
 
 async def _allow_any_cost(key: str, request: AgentRequest, room: Room) -> None:
@@ -186,7 +170,7 @@ class AgentService(Generic[Live]):
             wire_request=wire_request or {},
             given=given,
         )
-        async with self._hold_run_slot(principal, run_id):
+        async with hold_run_slot(self._run_concurrency, principal, run_id):
             await self.worker.create_run(run_id, body)
         return run_id
 
@@ -200,20 +184,6 @@ class AgentService(Generic[Live]):
         """Returns the plan for a run of this request, validated. Raises `BadRequestError` with every problem."""
         created = Event("run_new", 1, 0, 0.0, RunCreated(request=request, room=room, owner=owner))
         return self._executor.validate_steps(Claim("run_new", 0, (created,)), plan, known=known, finish=finish)
-
-    @contextlib.asynccontextmanager
-    async def _hold_run_slot(self, principal: Principal, run_id: str) -> AsyncIterator[None]:
-        """Holds one of the key's parallel runs; releases it if the run cannot be started."""
-        key, most = principal.key_id, principal.parallel_runs
-        if self._run_concurrency is None or key is None or most is None:
-            yield
-            return
-        await self._run_concurrency.acquire(key, run_id, most)
-        try:
-            yield
-        except AgentError:
-            await self._run_concurrency.release(key, run_id)
-            raise
 
     async def follow_events(
         self, run_id: str, *, owner: str = LOCAL_OWNER, after: int = 0, waits: bool = True, seen_seq: int = 0

@@ -19,7 +19,7 @@ _RELEASING_EVENTS = (ev.RunSuspended, ev.RunWaiting)
 
 
 class MeteredRunConcurrency:
-    """Implements `agent.runs.service.RunConcurrency`."""
+    """Implements `agent.runs.run_concurrency.RunConcurrency`."""
 
     def __init__(self, rate_limiter: RateLimiter) -> None:
         self._rate_limiter = rate_limiter
