@@ -156,7 +156,7 @@ class QueueState:
         """Returns its run with its owner, whether the run has ended, and whether another job for the same waits."""
         rows = await self._statements.read(_FIND_DEAD, job_id)
         if not rows:
-            raise NotFoundError(f"there is no dead letter {job_id}; `stepgate queue dead` lists them")
+            raise NotFoundError(f"there is no dead letter {job_id}; `stepgate queue dead` or GET /v1/queue lists them")
         run_id, owner, is_ended, is_queued = rows[0]
         return run_id, owner, bool(is_ended), bool(is_queued)
 

@@ -61,7 +61,7 @@ class RecipeStore:
             owner, to_storable_text(name),
         )  # fmt: skip
         if not rows:
-            raise NotFoundError(f"there is no recipe {name[:100]!r}; `stepgate recipes list` shows them")
+            raise _make_unknown_error(name)
         return _parse_row(rows[0])
 
     async def get_staged(self, owner: str, name: str) -> Recipe:
@@ -132,7 +132,11 @@ class RecipeStore:
         )
         self._cached.pop(owner, None)
         if not rows:
-            raise NotFoundError(f"there is no recipe {name[:100]!r}; `stepgate recipes list` shows them")
+            raise _make_unknown_error(name)
+
+
+def _make_unknown_error(name: str) -> NotFoundError:
+    return NotFoundError(f"there is no recipe {name[:100]!r}; `stepgate recipes list` or GET /v1/recipes shows them")
 
 
 def _parse(text: str) -> Recipe:

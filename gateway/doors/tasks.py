@@ -43,9 +43,9 @@ class NewTask(BaseModel):
 
 
 class TaskRecord(BaseModel):
-    """A task with the result of its newest run. `output`, `verification` and `trace` are null until it has ended;
-    `reason` says why it was not completed. Each line of `trace` names its stage: plan, retrieve, execute, verify or
-    finalize.
+    """A task with the result of its newest run. `plan`, `output`, `verification` and `trace` are null until it has
+    ended; `reason` says why it was not completed. Each line of `trace` names its stage: plan, retrieve, execute, verify
+    or finalize.
     """
 
     task_id: str
@@ -53,6 +53,7 @@ class TaskRecord(BaseModel):
     prompt: str
     context: dict[str, str]
     run_id: str | None = None
+    plan: JsonObject | None = None
     output: JsonObject | None = None
     verification: JsonObject | None = None
     trace: list[JsonObject] | None = None
@@ -213,6 +214,7 @@ def _to_task_record(task: Task, run: TaskRun | None) -> TaskRecord:
         prompt=task.prompt,
         context=dict(task.context),
         run_id=run.run_id if run is not None else None,
+        plan=run.plan if run is not None else None,
         output=_build_output(state, run.tool_results or ()) if state is not None and run is not None else None,
         verification=run.verification if run is not None else None,
         trace=_get_trace(state) if state is not None else None,

@@ -232,7 +232,7 @@ async def test_what_cannot_be_saved_says_why_and_leaves_nothing(tmp_path: Path, 
     assert (unknown.status_code, "no parameter 'size'" in unknown.text) == (409, True)
     assert broken.status_code == 409, broken.text
     assert stored == []
-    assert apply.status_code == 404
+    assert (apply.status_code, "`stepgate recipes list` or GET /v1/recipes" in apply.text) == (404, True)
 
 
 async def test_without_a_readable_reply_the_request_names_the_parameters(

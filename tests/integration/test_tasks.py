@@ -121,6 +121,7 @@ async def test_an_incident_is_carried_out_verified_and_kept_without_a_model(serv
         shown = (await client.get(f"/tasks/{task['task_id']}")).json()
     assert task["status"] == "completed", task
     assert shown == task
+    assert task["plan"] == run["plan"]
     assert set(called_tools(run)) == EVERY == set(task["output"]["results"])
     for result in run["tool_results"]:
         assert (result["ok"], result["attempts"], result["implementation"]) == (True, 1, "rules")
