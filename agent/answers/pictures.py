@@ -6,11 +6,13 @@ from collections.abc import Iterable
 from agent.core.events import StepOutput
 from agent.core.models import PlanStep
 
+_PICTURE = re.compile(r"!\[[^\]\n]{0,200}\]\((/v1/runs/([^/\s()]+)/artifacts/[^\s()]{1,300})\)")
+
 
 def list_pictures(outcomes: Iterable[tuple[PlanStep, StepOutput]], run_id: str) -> dict[str, str]:
     """Returns the pictures of this run that results show, as Markdown by their address; each once, in order."""
-    pattern = re.compile(rf"!\[[^\]\n]{{0,200}}\]\((/v1/runs/{re.escape(run_id)}/artifacts/[^\s()]{{1,300}})\)")
-    return {match[1]: match[0] for _, output in outcomes for match in pattern.finditer(output.text)}
+    found = (match for _, output in outcomes for match in _PICTURE.finditer(output.text))
+    return {match[1]: match[0] for match in found if match[2] == run_id}
 
 
 def format_missing_pictures(pictures: dict[str, str], answer: str) -> str:

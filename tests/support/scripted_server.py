@@ -58,7 +58,7 @@ class ScriptedServer:
 
     def requests(self) -> list[dict[str, Any]]:
         """What was asked, in order: `purpose`, `body`, `path`."""
-        asked: list[dict[str, Any]] = httpx.get(f"{self.root}/_requests", timeout=10).json()
+        asked: list[dict[str, Any]] = httpx.get(f"{self.root}/_requests", timeout=300).json()
         return asked
 
     def wait_for(self, purpose: str, times: int = 1) -> None:
