@@ -6,7 +6,6 @@ implementations.
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -155,6 +154,7 @@ async def _assemble(
 ) -> tuple[Stepgate, MeteredRunConcurrency]:
     """Returns the gateway, in which nothing runs yet, and its counter of parallel runs."""
     loaded = load_rooms_and_skills(context, skip_broken=skip_broken_rooms)
+    clock = context.store.clock
     documents = build_documents(context)
     builder = build_pipeline_builder(context, documents)
     # Tools may start runs and runs call tools: the tools ask for the services when they are called.
@@ -196,12 +196,12 @@ async def _assemble(
         metrics=context.metrics,
         keys=context.keys,
         authenticator=access.authenticator,
-        idempotency=IdempotencyStore(statements),
+        idempotency=IdempotencyStore(statements, clock),
         jobs=documents.jobs,
         conversations=intakes.conversations,
         audit=context.audit,
         sessions=SessionStore(statements),
-        client_conversations=ClientConversations(statements, time.time),
+        client_conversations=ClientConversations(statements, clock),
         owners=OwnerDeletion(
             statements,
             service,
@@ -211,6 +211,7 @@ async def _assemble(
             context.audit,
             CACHE_SECONDS,
             studio.room_editor,
+            clock=clock,
         ),
         embedder=documents.embedder,
         extensions=context.installed.list_all(),
@@ -228,6 +229,7 @@ async def _assemble(
             context.audit,
             context.settings.keep_days,
             context.worker,
+            clock,
             count_pruned=context.metrics.count_pruned_runs,
         ),
     )

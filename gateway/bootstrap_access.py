@@ -1,6 +1,5 @@
 """The callers' part of the composition root: who may call, how much they may use, and what they have used."""
 
-import time
 from dataclasses import dataclass
 
 from agent.core.settings import Settings
@@ -30,8 +29,8 @@ async def build_access(context: BuildContext) -> Access:
     settings, keys = context.settings, context.keys
     rate_limiter = _build_rate_limiter(settings)
     context.stack.push_async_callback(rate_limiter.aclose)
-    quotas = KeyQuotas(keys, KeyBudgets(keys, context.statements, time.time), rate_limiter=rate_limiter)
-    usage = UsageRecorder(UsageLedger(context.statements, time.time))
+    quotas = KeyQuotas(keys, KeyBudgets(keys, context.statements, context.store.clock), rate_limiter=rate_limiter)
+    usage = UsageRecorder(UsageLedger(context.statements, context.store.clock))
     await context.stack.enter_async_context(usage.run(catches_up=context.recover))
     authenticator = Authenticator(
         keys,

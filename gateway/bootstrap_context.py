@@ -1,6 +1,5 @@
 """The first step of the composition root: what every other step builds on."""
 
-import time
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
@@ -52,7 +51,7 @@ async def open_context(
     installed = InstalledExtensions.with_parsers()
     extensions = installed.add_gates(merge_extensions(BUILTIN_EXTENSIONS))
     statements = build_statements(store)
-    audit = StoredAuditLog(statements, time.time)
+    audit = StoredAuditLog(statements, store.clock)
     client = SafeClient(settings.fetch_allow_hosts)
     stack.push_async_callback(client.aclose)
     return BuildContext(
@@ -61,7 +60,7 @@ async def open_context(
         store,
         statements,
         audit,
-        KeyStore(statements, time.time, audit),
+        KeyStore(statements, store.clock, audit),
         client,
         installed,
         extensions,

@@ -1,6 +1,5 @@
 """The documents' part of the composition root: collections, memories, vectors, the embedder, connectors and jobs."""
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,11 +61,11 @@ def build_documents(context: BuildContext) -> Documents:
     """Returns the documents of the gateway. Raises `ConfigError`."""
     settings, store, audit, client = context.settings, context.store, context.audit, context.client
     vectors, embedder = build_vector_index(settings, store), build_embedder(settings)
-    memory = MemoryStore(vectors, embedder, time.time, audit)
+    memory = MemoryStore(vectors, embedder, store.clock, audit)
     context.stack.push_async_callback(memory.close)
     connectors = context.installed.add_connectors(build_connectors(settings, client), client)
     library = build_library(settings, store, vectors, embedder, client, audit, connectors)
-    jobs = IngestJobs(JobStore(context.statements, time.time), library, settings.readable_roots)
+    jobs = IngestJobs(JobStore(context.statements, store.clock), library, settings.readable_roots)
     context.stack.push_async_callback(jobs.aclose)
     corpus = build_corpus_indexer(settings, store, vectors, embedder)
     return Documents(embedder, memory, connectors, library, corpus, jobs)
@@ -84,15 +83,15 @@ def build_library(
     """Returns the collections of documents. Network sources are read through `client`."""
     statements = build_statements(store)
     return Library(
-        DocumentStore(statements, time.time),
+        DocumentStore(statements, store.clock),
         _build_lexical_index(settings, store),
         vectors,
         embedder,
-        collections=CollectionStore(statements, time.time),
+        collections=CollectionStore(statements, store.clock),
         connectors=connectors or build_connectors(settings, client),
         folder=settings.data_dir,
         uploads=Uploads(build_object_store(settings), settings.max_upload_bytes),
-        clock=time.time,
+        clock=store.clock,
         audit=audit,
         mode=settings.retrieval_mode,
         credentials=Credentials(settings.credentials_file),
@@ -104,9 +103,9 @@ def build_corpus_indexer(
 ) -> CorpusIndexer:
     """Returns the indexer that loads corpora into collections."""
     statements = build_statements(store)
-    documents, collections = DocumentStore(statements, time.time), CollectionStore(statements, time.time)
+    documents, collections = DocumentStore(statements, store.clock), CollectionStore(statements, store.clock)
     return CorpusIndexer(
-        documents, _build_lexical_index(settings, store), vectors, embedder, collections, clock=time.time
+        documents, _build_lexical_index(settings, store), vectors, embedder, collections, clock=store.clock
     )
 
 

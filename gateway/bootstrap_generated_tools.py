@@ -3,7 +3,6 @@
 import asyncio
 import os
 import stat
-import time
 from collections.abc import Collection
 
 from agent.core.errors import ToolInputError
@@ -41,7 +40,7 @@ async def add_generated_tools(
         return [room.id for room in rooms if name in (*(room.tools or ()), *room.required_tools)]
 
     generated = GeneratedTools(
-        ToolVersionStore(context.statements, time.time),
+        ToolVersionStore(context.statements, context.store.clock),
         tools.registry,
         build_tool_runner(context.settings),
         HostFunctions(context.client, make_file_reader(tools.builtins.roots)),

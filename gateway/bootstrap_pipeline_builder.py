@@ -1,7 +1,5 @@
 """The pipeline builder's part of the composition root: its state, its tools and its conversations."""
 
-import time
-
 from agent.core.models import Room
 from agent.core.settings import Settings
 from agent.ingest.collection_store import CollectionStore
@@ -32,14 +30,14 @@ def build_pipeline_builder(context: BuildContext, documents: Documents) -> Pipel
     ephemeral = _build_ttl_store(settings)
     context.stack.push_async_callback(ephemeral.aclose)
     return PipelineBuilder(
-        BuilderConversationStore(statements, time.time),
-        SourceStore(statements, settings.readable_roots, time.time, context.audit),
+        BuilderConversationStore(statements, context.store.clock),
+        SourceStore(statements, settings.readable_roots, context.store.clock, context.audit),
         MessageLog(ephemeral, settings.conversation_message_seconds),
         documents.library,
-        CollectionStore(statements, time.time),
+        CollectionStore(statements, context.store.clock),
         documents.jobs,
         find_by_address(settings.readable_roots),
-        time.time,
+        context.store.clock,
         context.audit,
     )
 
@@ -66,7 +64,7 @@ def build_conversations(
     )
     has_model = models.is_configured and settings.executor_mode != "rules"
     conversations = BuilderConversations(
-        builder, service, terms, has_model=has_model, clock=time.time, follows=context.recover
+        builder, service, terms, has_model=has_model, clock=context.store.clock, follows=context.recover
     )
     context.stack.push_async_callback(conversations.aclose)
     return conversations

@@ -1,6 +1,5 @@
 """The recipes' part of the composition root: their store, their maker and their tools."""
 
-import time
 from collections.abc import Callable
 
 from agent.recipes import RecipeStore
@@ -21,6 +20,6 @@ def add_recipes(
     def list_taken_names() -> list[str]:
         return [*(skill.name for skill in skills), *(spec.name for spec in registry.list_specs())]
 
-    maker = RecipeMaker(RecipeStore(context.statements, time.time), get_service, list_taken_names)
+    maker = RecipeMaker(RecipeStore(context.statements, context.store.clock), get_service, list_taken_names)
     registry.register(*make_recipe_tools(maker))
     return maker

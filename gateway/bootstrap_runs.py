@@ -1,6 +1,5 @@
 """The runs' part of the composition root: the engine, the service that runs it, and what starts runs through it."""
 
-import time
 from dataclasses import dataclass
 
 from agent.core.models import AgentRequest, Room
@@ -134,8 +133,8 @@ def build_intakes(
     webhooks: WebhookSender,
 ) -> Intakes:
     """Returns what starts runs through `service`."""
-    store = TaskStore(context.statements, time.time)
-    tasks = TaskService(store, service, room=context.settings.task_room, clock=time.time)
+    store = TaskStore(context.statements, context.store.clock)
+    tasks = TaskService(store, service, room=context.settings.task_room, clock=context.store.clock)
     context.stack.push_async_callback(tasks.aclose)
     conversations = build_conversations(context, builder, service, models)
     return Intakes(tasks, conversations, RunIntake(service, tasks, conversations, webhooks))

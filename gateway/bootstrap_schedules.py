@@ -1,6 +1,5 @@
 """The part of the composition root for schedules and webhooks."""
 
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -55,12 +54,13 @@ def build_webhooks(context: BuildContext, get_service: Callable[[], AgentService
     """Returns the sender of webhooks. `get_service` is called when one is sent."""
     settings = context.settings
     return WebhookSender(
-        WebhookOutbox(context.statements, time.time),
+        WebhookOutbox(context.statements, context.store.clock),
         context.client,
         Credentials(settings.credentials_file),
         get_service,
         run_url=settings.browser_url or "",
         timeout_s=settings.webhook_timeout_s,
+        clock=context.store.clock,
     )
 
 
@@ -73,9 +73,11 @@ def build_schedules(
 ) -> Schedules:
     """Returns the schedules of the gateway."""
     settings, tasks, intake = context.settings, intakes.tasks, intakes.intake
-    store = ScheduleStore(context.statements, time.time)
+    store = ScheduleStore(context.statements, context.store.clock)
     callers = ScheduleCallers(context.keys, authenticator)
-    ticker = ScheduleTicker(store, service, tasks, intake, callers.authorize, count=context.metrics.count_ticks)
+    ticker = ScheduleTicker(
+        store, service, tasks, intake, callers.authorize, clock=context.store.clock, count=context.metrics.count_ticks
+    )
     made = ScheduleService(
         store,
         service,
@@ -85,6 +87,6 @@ def build_schedules(
         notify=ticker.wake,
         timezone=settings.timezone,
         most=settings.schedules_per_owner,
-        clock=time.time,
+        clock=context.store.clock,
     )
     return Schedules(made, ticker, webhooks)

@@ -48,7 +48,7 @@ async def build_studio(context: BuildContext, loaded: LoadedRooms, tools: Tools,
     editor = _build_room_editor(context, loaded, tools)
     registry.register(*make_room_tools(editor, authorize))
     generated = await add_generated_tools(context, tools, rooms, authorize)
-    prompts = PromptLibrary(context.statements, context.audit)
+    prompts = PromptLibrary(context.statements, context.audit, context.store.clock)
 
     def list_servers(owner: str) -> Mapping[str, str]:
         visible = {room.id for room in rooms.list_visible(owner)}

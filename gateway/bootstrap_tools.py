@@ -54,7 +54,7 @@ def build_tools(
 
 def _build_foreign_servers(context: BuildContext, registry: ToolRegistry, rooms: Rooms) -> ForeignServers:
     servers = build_foreign_servers(
-        context.settings, registry, context.statements, context.audit, rooms, context.client
+        context.settings, registry, context.statements, context.store.clock, context.audit, rooms, context.client
     )
     context.stack.push_async_callback(servers.aclose)
     return servers

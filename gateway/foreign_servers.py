@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -140,7 +139,13 @@ def _log_problems(problems: list[str]) -> None:
 
 
 def build_foreign_servers(
-    settings: Settings, registry: ToolRegistry, statements: SqlClient, audit: AuditLog, rooms: Rooms, safe: SafeClient
+    settings: Settings,
+    registry: ToolRegistry,
+    statements: SqlClient,
+    clock: Callable[[], float],
+    audit: AuditLog,
+    rooms: Rooms,
+    safe: SafeClient,
 ) -> ForeignServers:
     """Returns the foreign MCP servers, not yet started; `safe` connects to those of rooms. Raises `ConfigError` for a
     broken file.
@@ -150,7 +155,7 @@ def build_foreign_servers(
         from mcp_tools.client.hub import McpHub  # noqa: PLC0415 - the SDK is a third of the start-up time, and few gateways have servers
         from mcp_tools.client.tool_pin_store import PinSettings, PinStore  # noqa: PLC0415 - likewise
 
-        pinning = PinSettings(PinStore(statements, time.time, audit), settings.mcp_pin)
+        pinning = PinSettings(PinStore(statements, clock, audit), settings.mcp_pin)
         credentials = Credentials(settings.credentials_file)
         return McpHub(servers, registry, settings.data_dir / "mcp", pinning, credentials, safe)
 

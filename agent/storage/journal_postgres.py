@@ -75,6 +75,11 @@ class PostgresStore:
     conversations: PostgresConversations
     database: PostgresDatabase
 
+    @property
+    def clock(self) -> Callable[[], float]:
+        """The server's time in UTC seconds since 1970."""
+        return self.database.clock
+
     async def close(self) -> None:
         """Completes accepted work and closes the connections."""
         await self.database.close()

@@ -57,6 +57,8 @@ class SqliteStore:
     journal: "SqliteJournal"
     conversations: SqliteConversations
     database: SqliteDatabase
+    clock: Callable[[], float]
+    """This machine's time in UTC seconds since 1970."""
 
     async def close(self) -> None:
         """Completes accepted work and closes the file."""
@@ -74,7 +76,7 @@ def open_in_memory() -> SqliteStore:
 
 
 def _build_store(database: SqliteDatabase, clock: Callable[[], float]) -> SqliteStore:
-    return SqliteStore(SqliteJournal(database, clock), SqliteConversations(database, clock), database)
+    return SqliteStore(SqliteJournal(database, clock), SqliteConversations(database, clock), database, clock)
 
 
 class SqliteJournal:

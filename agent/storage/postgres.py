@@ -16,6 +16,7 @@ from agent.core.errors import StoreError, StoreFullError
 from agent.core.surrogates import replace_surrogates
 from agent.core.throttled_log import ThrottledLog
 from agent.storage.migrations import FIRST, HEAD, SQUASHED, STAMP, check_revision
+from agent.storage.server_clock import SYNCHRONIZE_SECONDS, ServerClock
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,8 @@ CHANNEL = "stepgate_runs"
 NOW_SQL = "extract(epoch FROM clock_timestamp())"
 """The server's time in UTC seconds, so that several machines agree."""
 _RECONNECT_SECONDS = 1.0
+_ODD_OFFSET_SECONDS = 5.0
+"""A difference of the clocks that an operator is told of."""
 _MIGRATION_LOCK = 0x57E96A7E
 """The advisory lock that lets one process at a time change the schema; any fixed number."""
 
@@ -41,6 +44,7 @@ class PostgresDatabase:
 
     def __init__(self, url: str, *, idle_s: float = IDLE_SECONDS) -> None:
         self.url = url
+        self.clock = ServerClock()
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
             add_options(url, idle_in_transaction_session_timeout=round(1000 * idle_s)),
             min_size=1,
@@ -98,6 +102,7 @@ class PostgresDatabase:
             async with await AsyncConnection.connect(self.url, autocommit=True) as connection:
                 if await _read_revision(connection, self.location) != HEAD:
                     await _upgrade_tables(connection, self.url)
+                await self._synchronize_clock(connection)
             await self._pool.open(wait=True, timeout=POOL_TIMEOUT_SECONDS)
         except (psycopg.Error, PoolTimeout) as error:
             raise to_store_error(error, self.location) from error
@@ -110,6 +115,21 @@ class PostgresDatabase:
             await asyncio.wait([self._listener])
         await self._pool.close()
 
+    async def _synchronize_clock(self, connection: Connection) -> None:
+        async def read_time() -> float:
+            row = await (await connection.execute(f"SELECT {NOW_SQL}")).fetchone()
+            assert row is not None
+            return float(row[0])
+
+        before = self.clock.offset
+        await self.clock.synchronize(read_time)
+        if abs(self.clock.offset) > _ODD_OFFSET_SECONDS and abs(self.clock.offset - before) > _ODD_OFFSET_SECONDS:
+            log.warning(
+                "this machine's clock is %.0f s off that of %s, whose time is used: set it, for example by NTP",
+                self.clock.offset,
+                self.location,
+            )
+
     async def _listen(self, wake: Callable[[str], None], wake_all: Callable[[], None]) -> None:
         """Listens forever. Reconnects after a failure and wakes everybody, since notifications may have been missed."""
         trouble = ThrottledLog(log, f"listening at {self.location} broke off and is retried")
@@ -119,8 +139,10 @@ class PostgresDatabase:
                     await connection.execute(f"LISTEN {CHANNEL}")
                     trouble.record_recovery()
                     wake_all()
-                    async for notice in connection.notifies():
-                        wake(notice.payload)
+                    while True:
+                        await self._synchronize_clock(connection)
+                        async for notice in connection.notifies(timeout=SYNCHRONIZE_SECONDS):
+                            wake(notice.payload)
             except psycopg.Error as error:
                 trouble.record_failure(_format_error(error))
             await asyncio.sleep(_RECONNECT_SECONDS)

@@ -1,7 +1,6 @@
 """`stepgate prune`: delete what is older than AGENT_KEEP_DAYS now, or count it."""
 
 import asyncio
-import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -40,7 +39,7 @@ async def _prune(settings: "Settings", days: float, *, dry_run: bool) -> "PruneR
     store = await open_store(settings)
     try:
         statements = build_statements(store)
-        clock = time.time
+        clock = store.clock
         ledger, audit = UsageLedger(statements, clock), StoredAuditLog(statements, clock)
         retention = RunRetention(statements, ledger, audit, days, make_worker_name(), clock)
         if dry_run:
