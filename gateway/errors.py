@@ -14,7 +14,8 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope
 
-from agent.core.errors import FAILURES, AgentError, FailureKind, NotFoundError, StoreError
+from agent.core.errors import AgentError, NotFoundError, StoreError
+from agent.core.failures import FAILURES, FailureKind
 from agent.core.value_faults import describe_fault
 from gateway.render.errors import DOOR_FAILURES, find_nearest_endpoint, get_http_status, render_failure
 

@@ -11,7 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from agent.core.errors import AgentError, AgentFailure
+from agent.core.errors import AgentError
+from agent.core.failures import AgentFailure
 from gateway.deferred_response import DeferredResponse
 
 log = logging.getLogger(__name__)

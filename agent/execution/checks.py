@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass
 
 from agent.answers.figures import find_unexplained_figures
-from agent.core.errors import FAILURES
 from agent.core.events import StepOutput
+from agent.core.failures import FAILURES
 from agent.core.models import Outcome, PlanStep, StepOutcome
 from agent.prompts import render
 

@@ -26,7 +26,7 @@ from agent.core.events import (
     StepStarted,
     ToolCalled,
 )
-from agent.core.run_state import fold
+from agent.core.run_reducer import fold
 from agent.execution.catalogue import build_catalogue
 from agent.execution.decide import Start, find_client_steps
 from agent.execution.given_plan import load_origin

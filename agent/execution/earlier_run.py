@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from agent.core.events import EarlierResult
 from agent.core.models import ChatMessage
-from agent.core.run_state import RunState, fold
+from agent.core.run_reducer import fold
+from agent.core.run_state import RunState
 from agent.run_context.outputs import SKILL_CHARS, cut_text, load_output
 from agent.run_context.run import Run
 

@@ -4,8 +4,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
 
-from agent.core.errors import AgentError, AgentFailure, ConflictError, StaleEpochError, StoreError
+from agent.core.errors import AgentError, ConflictError, StaleEpochError, StoreError
 from agent.core.events import CancelRequested, RunClaimed, RunFailed, RunSuspended, RunWaiting
+from agent.core.failures import AgentFailure
 from agent.core.models import JsonObject, Plan
 from agent.execution.signals import apply_signal, expire_approvals, revise_plan, validate_open_steps
 from agent.execution.workflow import choose_next_stage, drive

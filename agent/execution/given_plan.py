@@ -20,7 +20,8 @@ from agent.core.events import (
     StepStarted,
 )
 from agent.core.models import Outcome, PlanStep, StepOutcome
-from agent.core.run_state import AttemptState, RunState, fold
+from agent.core.run_reducer import fold
+from agent.core.run_state import AttemptState, RunState
 from agent.run_context.run import Run
 
 GIVEN_BY_CALLER = "the result was written by the person who forked the run"

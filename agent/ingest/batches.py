@@ -8,7 +8,8 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from agent.core.errors import AgentFailure, BusyError
+from agent.core.errors import BusyError
+from agent.core.failures import AgentFailure
 from agent.core.models import FrozenModel
 from agent.core.surrogates import replace_surrogates
 from agent.search.models import FileType

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
-from agent.core.errors import AgentError, AgentFailure, BusyError, StoreError
+from agent.core.errors import AgentError, BusyError, StoreError
+from agent.core.failures import AgentFailure
 from agent.ingest.batch_reader import BatchReader
 from agent.ingest.batches import BatchItem, BatchResult
 from agent.ingest.collection_lock import CollectionLock, lock_collection

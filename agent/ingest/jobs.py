@@ -8,7 +8,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from agent.core.errors import AgentFailure, BusyError, NotFoundError
+from agent.core.errors import BusyError, NotFoundError
+from agent.core.failures import AgentFailure
 from agent.core.models import FrozenModel, JsonObject
 from agent.core.surrogates import replace_surrogates
 from agent.ingest.batches import BatchStore

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from agent.core.errors import (
-    FAILURES,
     ModelAuthError,
     ModelContextError,
     ModelDownError,
@@ -23,6 +22,7 @@ from agent.core.errors import (
     ModelTimeoutError,
     ModelUnreachableError,
 )
+from agent.core.failures import FAILURES
 
 SETTING = "AGENT_LLM_BASE_URL"
 """The setting an endpoint that cannot be reached comes from."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 from weakref import WeakValueDictionary
 
 from agent.core.errors import NotFoundError, StoreError
-from agent.core.run_state import fold
+from agent.core.run_reducer import fold
 from agent.pipeline_builder.builder import PipelineBuilder
 from agent.pipeline_builder.records import Conversation
 from agent.pipeline_builder.run_messages import build_run_messages

@@ -15,7 +15,8 @@ from typing import Any
 from agent.core.errors import AgentError, BadRequestError, ConflictError, RateLimitError, StoreError
 from agent.core.models import AgentRequest, JsonObject, Room
 from agent.core.principal import Principal
-from agent.core.run_state import RunState, fold
+from agent.core.run_reducer import fold
+from agent.core.run_state import RunState
 from agent.pipeline_builder.builder import PipelineBuilder
 from agent.pipeline_builder.conversation_completion import ConversationCompletion
 from agent.pipeline_builder.errors import LLMNotConfiguredError

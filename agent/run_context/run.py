@@ -18,7 +18,8 @@ from agent.core.errors import ConflictError, TooLargeError
 from agent.core.events import Event, EventBody, EventDraft, RunWaiting
 from agent.core.models import Room, Usage
 from agent.core.progress import RunProgress
-from agent.core.run_state import RunState, apply, fold
+from agent.core.run_reducer import apply, fold
+from agent.core.run_state import RunState
 from agent.core.settings import Settings
 from agent.llm.tiers import ModelTiers
 from agent.memory.store import MemoryStore

@@ -11,7 +11,8 @@ from agent.core.errors import BadRequestError, ConflictError, NotFoundError
 from agent.core.events import GivenPlan
 from agent.core.models import AgentRequest, ChatMessage, JsonObject, Room
 from agent.core.principal import Principal
-from agent.core.run_state import RunState, fold
+from agent.core.run_reducer import fold
+from agent.core.run_state import RunState
 from agent.runs.input_replies import derive_reply_id
 from agent.runs.service import AcceptedRun, AgentService
 

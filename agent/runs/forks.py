@@ -15,7 +15,8 @@ from agent.core.errors import BadRequestError, ConflictError, TooLargeError
 from agent.core.events import GivenPlan
 from agent.core.models import ENDED_STATUSES, AgentRequest, JsonObject, Plan, PlanStep, Room
 from agent.core.principal import Principal
-from agent.core.run_state import RunState, fold
+from agent.core.run_reducer import fold
+from agent.core.run_state import RunState
 from agent.planning.references import find_references
 from agent.policy.approval import has_side_effect
 from agent.runs.service import AcceptedRun, AgentService

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from typing import Final, Literal, Protocol
 
-from agent.core.errors import AgentFailure, BusyError, LogDamagedError, StoreNewerError
+from agent.core.errors import BusyError, LogDamagedError, StoreNewerError
 from agent.core.events import (
     ApprovalDecided,
     ModelReturned,
@@ -20,6 +20,7 @@ from agent.core.events import (
     StepJudged,
     ToolReturned,
 )
+from agent.core.failures import AgentFailure
 from agent.core.models import JsonObject
 from agent.dispatch.port import DeadJobError, Lane, PostponeJobError
 from agent.runs.run_worker import Executor, Live, RunWorker, ServiceLimits

@@ -11,7 +11,8 @@ from agent.core.errors import AgentError, BadRequestError, ConflictError, PlanIn
 from agent.core.events import GivenPlan
 from agent.core.models import JsonObject, Plan, PlanStep
 from agent.core.principal import Principal
-from agent.core.run_state import RunState, fold
+from agent.core.run_reducer import fold
+from agent.core.run_state import RunState
 from agent.planning.recipe_plans import convert_value, fill_recipe
 from agent.recipes import Recipe, RecipeParameter, RecipeStore, RecipeTrial, StoredRecipe, check_recipe_name
 from agent.runs.forks import load_forkable_run

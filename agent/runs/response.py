@@ -5,7 +5,8 @@ from typing import Any
 
 from agent.core import events as ev
 from agent.core.models import AgentResponse, JsonObject
-from agent.core.run_state import RunState, fold
+from agent.core.run_reducer import fold
+from agent.core.run_state import RunState
 from agent.core.trace import build_projection
 from agent.core.trace.gate_summary import build_gate_summary
 from agent.core.trace.run_summary import build_run_summary

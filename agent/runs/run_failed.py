@@ -1,6 +1,7 @@
 """`RunFailedError`: how a door reports a failed run to the caller who waits for it."""
 
-from agent.core.errors import FAILURES, AgentError, AgentFailure, FailureKind
+from agent.core.errors import AgentError
+from agent.core.failures import FAILURES, AgentFailure, FailureKind
 
 
 class RunFailedError(AgentError):

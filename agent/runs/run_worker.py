@@ -12,16 +12,9 @@ from collections.abc import AsyncIterator, Awaitable, Collection
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from agent.core.errors import (
-    AgentFailure,
-    BusyError,
-    ConflictError,
-    LogDamagedError,
-    StaleEpochError,
-    StoreError,
-    StoreNewerError,
-)
+from agent.core.errors import BusyError, ConflictError, LogDamagedError, StaleEpochError, StoreError, StoreNewerError
 from agent.core.events import Event, RunCreated
+from agent.core.failures import AgentFailure
 from agent.core.log_context import run_id as current_run
 from agent.core.models import JsonObject, Plan
 from agent.core.run_state import RunState

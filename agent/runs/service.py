@@ -32,7 +32,7 @@ from agent.core.models import (
 )
 from agent.core.principal import LOCAL, Principal
 from agent.core.progress import RunProgress
-from agent.core.run_state import fold
+from agent.core.run_reducer import fold
 from agent.rooms import Rooms
 from agent.runs.queue_run_worker import QueueRunWorker, RunQueue
 from agent.runs.response import build_response

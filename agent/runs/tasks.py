@@ -14,7 +14,8 @@ from agent.core import events as ev
 from agent.core.errors import AgentError, ConflictError, NotFoundError, StoreError
 from agent.core.models import LOCAL_OWNER, AgentRequest, JsonObject, Webhook
 from agent.core.principal import LOCAL, Principal
-from agent.core.run_state import RunState, fold
+from agent.core.run_reducer import fold
+from agent.core.run_state import RunState
 from agent.core.trace.gate_summary import build_gate_summary
 from agent.core.trace.task_trace import build_task_trace
 from agent.runs.response import build_response

@@ -41,7 +41,7 @@ CHECKPOINT_UNITS = 200
 it."""
 
 SCHEMA_SCRIPT = Path(__file__).parent / "tables.sqlite.sql"
-"""Generated from `tables.py` by `python -m agent.storage.migrate`; a test compares the two."""
+"""Generated from `tables/` by `python -m agent.storage.migrate`; a test compares the two."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,239 @@ CREATE TABLE alembic_version (
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
+CREATE TABLE api_keys (
+	id TEXT NOT NULL, 
+	owner TEXT NOT NULL, 
+	name TEXT NOT NULL, 
+	secret_hash TEXT NOT NULL, 
+	scopes TEXT NOT NULL, 
+	tools TEXT NOT NULL, 
+	limits TEXT NOT NULL, 
+	created_at FLOAT NOT NULL, 
+	expires_at FLOAT, 
+	revoked_at FLOAT, 
+	last_used_at FLOAT, 
+	used_tokens BIGINT DEFAULT '0' NOT NULL, 
+	used_usd FLOAT DEFAULT '0' NOT NULL, 
+	PRIMARY KEY (id)
+);
+
+CREATE INDEX api_keys_by_owner ON api_keys (owner);
+
+CREATE TABLE key_reservations (
+	id TEXT NOT NULL, 
+	key_id TEXT NOT NULL, 
+	owner TEXT NOT NULL, 
+	run_id TEXT NOT NULL, 
+	epoch INTEGER NOT NULL, 
+	tokens BIGINT NOT NULL, 
+	usd FLOAT NOT NULL, 
+	at FLOAT NOT NULL, 
+	PRIMARY KEY (id)
+);
+
+CREATE INDEX key_reservations_by_key ON key_reservations (key_id);
+
+CREATE TABLE idempotency (
+	owner TEXT NOT NULL, 
+	"key" TEXT NOT NULL, 
+	digest TEXT NOT NULL, 
+	status INTEGER NOT NULL, 
+	headers TEXT NOT NULL, 
+	body TEXT NOT NULL, 
+	at FLOAT NOT NULL, 
+	PRIMARY KEY (owner, "key")
+);
+
+CREATE INDEX idempotency_by_time ON idempotency (at);
+
+CREATE TABLE audit (
+	id INTEGER NOT NULL, 
+	at FLOAT NOT NULL, 
+	owner TEXT NOT NULL, 
+	principal TEXT NOT NULL, 
+	action TEXT NOT NULL, 
+	target TEXT NOT NULL, 
+	outcome TEXT NOT NULL, 
+	detail TEXT NOT NULL, 
+	PRIMARY KEY (id)
+);
+
+CREATE INDEX audit_by_time ON audit (at);
+
+CREATE TRIGGER audit_no_delete BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'the audit record is append-only'); END;
+
+CREATE TRIGGER audit_no_replace BEFORE INSERT ON audit WHEN EXISTS (SELECT 1 FROM audit WHERE id = NEW.id) BEGIN SELECT RAISE(ABORT, 'the audit record is append-only'); END;
+
+CREATE TRIGGER audit_no_update BEFORE UPDATE ON audit BEGIN SELECT RAISE(ABORT, 'the audit record is append-only'); END;
+
+CREATE TABLE client_conversations (
+	owner TEXT NOT NULL, 
+	id TEXT NOT NULL, 
+	metadata TEXT NOT NULL, 
+	created FLOAT NOT NULL, 
+	PRIMARY KEY (owner, id)
+);
+
+CREATE TABLE client_items (
+	id INTEGER NOT NULL, 
+	owner TEXT NOT NULL, 
+	conversation_id TEXT NOT NULL, 
+	item_id TEXT NOT NULL, 
+	data TEXT NOT NULL, 
+	at FLOAT NOT NULL, 
+	PRIMARY KEY (id)
+);
+
+CREATE UNIQUE INDEX client_items_by_conversation ON client_items (owner, conversation_id, item_id);
+
+CREATE TABLE collections (
+	owner TEXT NOT NULL, 
+	name TEXT NOT NULL, 
+	pipeline TEXT NOT NULL, 
+	sources TEXT NOT NULL, 
+	embedder TEXT NOT NULL, 
+	status TEXT NOT NULL, 
+	created FLOAT NOT NULL, 
+	updated FLOAT NOT NULL, 
+	PRIMARY KEY (owner, name)
+);
+
+CREATE TABLE documents (
+	owner TEXT NOT NULL, 
+	collection TEXT NOT NULL, 
+	source TEXT NOT NULL, 
+	document_id TEXT NOT NULL, 
+	checksum TEXT NOT NULL, 
+	data TEXT NOT NULL, 
+	at FLOAT NOT NULL, 
+	PRIMARY KEY (owner, collection, source)
+);
+
+CREATE INDEX documents_by_checksum ON documents (owner, checksum);
+
+CREATE INDEX documents_by_id ON documents (owner, document_id);
+
+CREATE TABLE chunk_sets (
+	id INTEGER NOT NULL, 
+	owner TEXT NOT NULL, 
+	collection TEXT NOT NULL, 
+	changes BIGINT NOT NULL, 
+	PRIMARY KEY (id)
+);
+
+CREATE UNIQUE INDEX chunk_sets_by_owner ON chunk_sets (owner, collection);
+
+CREATE TABLE vector_sets (
+	name TEXT NOT NULL, 
+	embedder TEXT NOT NULL, 
+	dimension INTEGER NOT NULL, 
+	generation TEXT NOT NULL, 
+	added BIGINT DEFAULT '0' NOT NULL, 
+	removed BIGINT DEFAULT '0' NOT NULL, 
+	PRIMARY KEY (name)
+);
+
+CREATE TABLE vectors (
+	name TEXT NOT NULL, 
+	id TEXT NOT NULL, 
+	owner TEXT NOT NULL, 
+	scope TEXT NOT NULL, 
+	seq BIGINT NOT NULL, 
+	at FLOAT NOT NULL, 
+	vector BLOB NOT NULL, 
+	payload TEXT NOT NULL, 
+	PRIMARY KEY (name, id)
+);
+
+CREATE INDEX vectors_by_owner ON vectors (name, owner, seq);
+
+CREATE TABLE collection_vectors (
+	owner TEXT NOT NULL, 
+	collection TEXT NOT NULL, 
+	serving TEXT NOT NULL, 
+	remaking TEXT NOT NULL, 
+	PRIMARY KEY (owner, collection)
+);
+
+CREATE TABLE ingestions (
+	owner TEXT NOT NULL, 
+	collection TEXT NOT NULL, 
+	holder TEXT NOT NULL, 
+	until FLOAT NOT NULL, 
+	pending TEXT NOT NULL, 
+	PRIMARY KEY (owner, collection)
+);
+
+CREATE TABLE pending_passages (
+	owner TEXT NOT NULL, 
+	collection TEXT NOT NULL, 
+	document_id TEXT NOT NULL, 
+	amount INTEGER NOT NULL, 
+	holder TEXT NOT NULL, 
+	PRIMARY KEY (owner, collection, document_id)
+);
+
+CREATE TABLE housekeeping (
+	name TEXT NOT NULL, 
+	holder TEXT NOT NULL, 
+	until FLOAT NOT NULL, 
+	done FLOAT NOT NULL, 
+	PRIMARY KEY (name)
+);
+
+CREATE TABLE queue_workers (
+	worker_id BIGINT NOT NULL, 
+	name TEXT NOT NULL, 
+	queue TEXT NOT NULL, 
+	slots INTEGER NOT NULL, 
+	started FLOAT NOT NULL, 
+	PRIMARY KEY (worker_id)
+);
+
+CREATE TABLE queue_tags (
+	queue TEXT NOT NULL, 
+	owner TEXT NOT NULL, 
+	tag BIGINT NOT NULL, 
+	PRIMARY KEY (queue, owner)
+);
+
+CREATE INDEX queue_tags_by_tag ON queue_tags (queue, tag);
+
+CREATE TABLE jobs (
+	id TEXT NOT NULL, 
+	owner TEXT NOT NULL, 
+	collection TEXT NOT NULL, 
+	status TEXT NOT NULL, 
+	request TEXT NOT NULL, 
+	progress TEXT NOT NULL, 
+	outcome TEXT NOT NULL, 
+	attempts INTEGER NOT NULL, 
+	worker TEXT NOT NULL, 
+	until FLOAT NOT NULL, 
+	created FLOAT NOT NULL, 
+	updated FLOAT NOT NULL, 
+	place TEXT, 
+	walk TEXT, 
+	batched BIGINT DEFAULT '0' NOT NULL, 
+	PRIMARY KEY (id)
+);
+
+CREATE INDEX jobs_by_owner ON jobs (owner, created);
+
+CREATE INDEX jobs_by_status ON jobs (status, until);
+
+CREATE TABLE sources (
+	id TEXT NOT NULL, 
+	owner TEXT NOT NULL, 
+	name TEXT NOT NULL, 
+	request TEXT NOT NULL, 
+	created FLOAT NOT NULL, 
+	PRIMARY KEY (id)
+);
+
+CREATE INDEX sources_by_owner ON sources (owner, created, id);
+
 CREATE TABLE runs (
 	run_id TEXT NOT NULL, 
 	owner TEXT NOT NULL, 
@@ -55,161 +288,100 @@ CREATE INDEX turns_by_conversation ON turns (owner, conversation_id, id);
 
 CREATE UNIQUE INDEX turns_once ON turns (run_id, role);
 
-CREATE TABLE vector_sets (
-	name TEXT NOT NULL, 
-	embedder TEXT NOT NULL, 
-	dimension INTEGER NOT NULL, 
-	generation TEXT NOT NULL, 
-	added BIGINT DEFAULT '0' NOT NULL, 
-	removed BIGINT DEFAULT '0' NOT NULL, 
-	PRIMARY KEY (name)
-);
-
-CREATE TABLE vectors (
-	name TEXT NOT NULL, 
+CREATE TABLE schedules (
 	id TEXT NOT NULL, 
 	owner TEXT NOT NULL, 
-	scope TEXT NOT NULL, 
-	seq BIGINT NOT NULL, 
-	at FLOAT NOT NULL, 
-	vector BLOB NOT NULL, 
-	payload TEXT NOT NULL, 
-	PRIMARY KEY (name, id)
-);
-
-CREATE INDEX vectors_by_owner ON vectors (name, owner, seq);
-
-CREATE TABLE chunk_sets (
-	id INTEGER NOT NULL, 
-	owner TEXT NOT NULL, 
-	collection TEXT NOT NULL, 
-	changes BIGINT NOT NULL, 
+	name TEXT NOT NULL, 
+	work TEXT NOT NULL, 
+	cron TEXT NOT NULL, 
+	timezone TEXT NOT NULL, 
+	overlap TEXT NOT NULL, 
+	misfire TEXT NOT NULL, 
+	webhook TEXT, 
+	key_id TEXT, 
+	enabled INTEGER NOT NULL, 
+	stopped TEXT NOT NULL, 
+	next_tick FLOAT, 
+	held_until FLOAT DEFAULT '0' NOT NULL, 
+	last_tick FLOAT, 
+	last_run_id TEXT, 
+	created FLOAT NOT NULL, 
+	updated FLOAT NOT NULL, 
 	PRIMARY KEY (id)
 );
 
-CREATE UNIQUE INDEX chunk_sets_by_owner ON chunk_sets (owner, collection);
+CREATE UNIQUE INDEX schedules_by_name ON schedules (owner, name);
 
-CREATE TABLE documents (
-	owner TEXT NOT NULL, 
-	collection TEXT NOT NULL, 
-	source TEXT NOT NULL, 
-	document_id TEXT NOT NULL, 
-	checksum TEXT NOT NULL, 
-	data TEXT NOT NULL, 
+CREATE INDEX schedules_due ON schedules (next_tick) WHERE enabled = 1;
+
+CREATE TABLE room_versions (
+	room_id TEXT NOT NULL, 
+	revision BIGINT NOT NULL, 
+	data BLOB, 
+	managed BOOLEAN DEFAULT 0 NOT NULL, 
 	at FLOAT NOT NULL, 
-	PRIMARY KEY (owner, collection, source)
+	PRIMARY KEY (room_id, revision)
 );
 
-CREATE INDEX documents_by_checksum ON documents (owner, checksum);
-
-CREATE INDEX documents_by_id ON documents (owner, document_id);
-
-CREATE TABLE ingestions (
-	owner TEXT NOT NULL, 
-	collection TEXT NOT NULL, 
-	holder TEXT NOT NULL, 
-	until FLOAT NOT NULL, 
-	pending TEXT NOT NULL, 
-	PRIMARY KEY (owner, collection)
-);
-
-CREATE TABLE pending_passages (
-	owner TEXT NOT NULL, 
-	collection TEXT NOT NULL, 
-	document_id TEXT NOT NULL, 
-	amount INTEGER NOT NULL, 
-	holder TEXT NOT NULL, 
-	PRIMARY KEY (owner, collection, document_id)
-);
-
-CREATE TABLE collections (
+CREATE TABLE prompts (
 	owner TEXT NOT NULL, 
 	name TEXT NOT NULL, 
-	pipeline TEXT NOT NULL, 
-	sources TEXT NOT NULL, 
-	embedder TEXT NOT NULL, 
-	status TEXT NOT NULL, 
+	version INTEGER NOT NULL, 
+	text TEXT NOT NULL, 
+	description TEXT NOT NULL, 
+	by_whom TEXT NOT NULL, 
+	at FLOAT NOT NULL, 
+	PRIMARY KEY (owner, name, version)
+);
+
+CREATE TABLE recipes (
+	owner TEXT NOT NULL, 
+	name TEXT NOT NULL, 
+	staged TEXT, 
+	applied TEXT, 
 	created FLOAT NOT NULL, 
 	updated FLOAT NOT NULL, 
 	PRIMARY KEY (owner, name)
 );
 
-CREATE TABLE collection_vectors (
-	owner TEXT NOT NULL, 
-	collection TEXT NOT NULL, 
-	serving TEXT NOT NULL, 
-	remaking TEXT NOT NULL, 
-	PRIMARY KEY (owner, collection)
-);
-
-CREATE TABLE jobs (
-	id TEXT NOT NULL, 
-	owner TEXT NOT NULL, 
-	collection TEXT NOT NULL, 
-	status TEXT NOT NULL, 
-	request TEXT NOT NULL, 
-	progress TEXT NOT NULL, 
-	outcome TEXT NOT NULL, 
-	attempts INTEGER NOT NULL, 
-	worker TEXT NOT NULL, 
-	until FLOAT NOT NULL, 
-	created FLOAT NOT NULL, 
-	updated FLOAT NOT NULL, 
-	place TEXT, 
-	walk TEXT, 
-	batched BIGINT DEFAULT '0' NOT NULL, 
-	PRIMARY KEY (id)
-);
-
-CREATE INDEX jobs_by_owner ON jobs (owner, created);
-
-CREATE INDEX jobs_by_status ON jobs (status, until);
-
-CREATE TABLE api_keys (
-	id TEXT NOT NULL, 
+CREATE TABLE tool_versions (
 	owner TEXT NOT NULL, 
 	name TEXT NOT NULL, 
-	secret_hash TEXT NOT NULL, 
-	scopes TEXT NOT NULL, 
-	tools TEXT NOT NULL, 
-	limits TEXT NOT NULL, 
-	created_at FLOAT NOT NULL, 
-	expires_at FLOAT, 
-	revoked_at FLOAT, 
-	last_used_at FLOAT, 
-	used_tokens BIGINT DEFAULT '0' NOT NULL, 
-	used_usd FLOAT DEFAULT '0' NOT NULL, 
-	PRIMARY KEY (id)
-);
-
-CREATE INDEX api_keys_by_owner ON api_keys (owner);
-
-CREATE TABLE key_reservations (
-	id TEXT NOT NULL, 
-	key_id TEXT NOT NULL, 
-	owner TEXT NOT NULL, 
+	version INTEGER NOT NULL, 
+	sha256 TEXT NOT NULL, 
+	code TEXT NOT NULL, 
+	tests TEXT NOT NULL, 
+	manifest TEXT NOT NULL, 
+	review TEXT NOT NULL, 
+	description TEXT NOT NULL, 
+	warnings TEXT NOT NULL, 
+	tier TEXT NOT NULL, 
+	state TEXT NOT NULL, 
+	parent INTEGER, 
 	run_id TEXT NOT NULL, 
-	epoch INTEGER NOT NULL, 
-	tokens BIGINT NOT NULL, 
-	usd FLOAT NOT NULL, 
-	at FLOAT NOT NULL, 
-	PRIMARY KEY (id)
+	author TEXT NOT NULL, 
+	approved_by TEXT NOT NULL, 
+	decision TEXT NOT NULL, 
+	created_at FLOAT NOT NULL, 
+	PRIMARY KEY (owner, name, version)
 );
 
-CREATE INDEX key_reservations_by_key ON key_reservations (key_id);
-
-CREATE TABLE idempotency (
+CREATE TABLE active_tools (
+	name TEXT NOT NULL, 
 	owner TEXT NOT NULL, 
-	"key" TEXT NOT NULL, 
-	digest TEXT NOT NULL, 
-	status INTEGER NOT NULL, 
-	headers TEXT NOT NULL, 
-	body TEXT NOT NULL, 
-	at FLOAT NOT NULL, 
-	PRIMARY KEY (owner, "key")
+	version INTEGER NOT NULL, 
+	sha256 TEXT NOT NULL, 
+	since FLOAT NOT NULL, 
+	PRIMARY KEY (name)
 );
 
-CREATE INDEX idempotency_by_time ON idempotency (at);
+CREATE TABLE mcp_pins (
+	server TEXT NOT NULL, 
+	revision INTEGER NOT NULL, 
+	pins TEXT NOT NULL, 
+	at FLOAT NOT NULL, 
+	PRIMARY KEY (server)
+);
 
 CREATE TABLE tasks (
 	task_id TEXT NOT NULL, 
@@ -224,87 +396,6 @@ CREATE TABLE tasks (
 );
 
 CREATE INDEX tasks_by_owner ON tasks (owner, created, task_id);
-
-CREATE TABLE recipes (
-	owner TEXT NOT NULL, 
-	name TEXT NOT NULL, 
-	staged TEXT, 
-	applied TEXT, 
-	created FLOAT NOT NULL, 
-	updated FLOAT NOT NULL, 
-	PRIMARY KEY (owner, name)
-);
-
-CREATE TABLE sources (
-	id TEXT NOT NULL, 
-	owner TEXT NOT NULL, 
-	name TEXT NOT NULL, 
-	request TEXT NOT NULL, 
-	created FLOAT NOT NULL, 
-	PRIMARY KEY (id)
-);
-
-CREATE INDEX sources_by_owner ON sources (owner, created, id);
-
-CREATE TABLE audit (
-	id INTEGER NOT NULL, 
-	at FLOAT NOT NULL, 
-	owner TEXT NOT NULL, 
-	principal TEXT NOT NULL, 
-	action TEXT NOT NULL, 
-	target TEXT NOT NULL, 
-	outcome TEXT NOT NULL, 
-	detail TEXT NOT NULL, 
-	PRIMARY KEY (id)
-);
-
-CREATE INDEX audit_by_time ON audit (at);
-
-CREATE TRIGGER audit_no_delete BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'the audit record is append-only'); END;
-
-CREATE TRIGGER audit_no_replace BEFORE INSERT ON audit WHEN EXISTS (SELECT 1 FROM audit WHERE id = NEW.id) BEGIN SELECT RAISE(ABORT, 'the audit record is append-only'); END;
-
-CREATE TRIGGER audit_no_update BEFORE UPDATE ON audit BEGIN SELECT RAISE(ABORT, 'the audit record is append-only'); END;
-
-CREATE TABLE prompts (
-	owner TEXT NOT NULL, 
-	name TEXT NOT NULL, 
-	version INTEGER NOT NULL, 
-	text TEXT NOT NULL, 
-	description TEXT NOT NULL, 
-	by_whom TEXT NOT NULL, 
-	at FLOAT NOT NULL, 
-	PRIMARY KEY (owner, name, version)
-);
-
-CREATE TABLE room_versions (
-	room_id TEXT NOT NULL, 
-	revision BIGINT NOT NULL, 
-	data BLOB, 
-	managed BOOLEAN DEFAULT 0 NOT NULL, 
-	at FLOAT NOT NULL, 
-	PRIMARY KEY (room_id, revision)
-);
-
-CREATE TABLE client_conversations (
-	owner TEXT NOT NULL, 
-	id TEXT NOT NULL, 
-	metadata TEXT NOT NULL, 
-	created FLOAT NOT NULL, 
-	PRIMARY KEY (owner, id)
-);
-
-CREATE TABLE client_items (
-	id INTEGER NOT NULL, 
-	owner TEXT NOT NULL, 
-	conversation_id TEXT NOT NULL, 
-	item_id TEXT NOT NULL, 
-	data TEXT NOT NULL, 
-	at FLOAT NOT NULL, 
-	PRIMARY KEY (id)
-);
-
-CREATE UNIQUE INDEX client_items_by_conversation ON client_items (owner, conversation_id, item_id);
 
 CREATE TABLE model_usage (
 	run_id TEXT NOT NULL, 
@@ -348,97 +439,6 @@ CREATE TABLE usage_days (
 	PRIMARY KEY (day, owner, key_id, room, model)
 );
 
-CREATE TABLE housekeeping (
-	name TEXT NOT NULL, 
-	holder TEXT NOT NULL, 
-	until FLOAT NOT NULL, 
-	done FLOAT NOT NULL, 
-	PRIMARY KEY (name)
-);
-
-CREATE TABLE mcp_pins (
-	server TEXT NOT NULL, 
-	revision INTEGER NOT NULL, 
-	pins TEXT NOT NULL, 
-	at FLOAT NOT NULL, 
-	PRIMARY KEY (server)
-);
-
-CREATE TABLE tool_versions (
-	owner TEXT NOT NULL, 
-	name TEXT NOT NULL, 
-	version INTEGER NOT NULL, 
-	sha256 TEXT NOT NULL, 
-	code TEXT NOT NULL, 
-	tests TEXT NOT NULL, 
-	manifest TEXT NOT NULL, 
-	review TEXT NOT NULL, 
-	description TEXT NOT NULL, 
-	warnings TEXT NOT NULL, 
-	tier TEXT NOT NULL, 
-	state TEXT NOT NULL, 
-	parent INTEGER, 
-	run_id TEXT NOT NULL, 
-	author TEXT NOT NULL, 
-	approved_by TEXT NOT NULL, 
-	decision TEXT NOT NULL, 
-	created_at FLOAT NOT NULL, 
-	PRIMARY KEY (owner, name, version)
-);
-
-CREATE TABLE active_tools (
-	name TEXT NOT NULL, 
-	owner TEXT NOT NULL, 
-	version INTEGER NOT NULL, 
-	sha256 TEXT NOT NULL, 
-	since FLOAT NOT NULL, 
-	PRIMARY KEY (name)
-);
-
-CREATE TABLE queue_workers (
-	worker_id BIGINT NOT NULL, 
-	name TEXT NOT NULL, 
-	queue TEXT NOT NULL, 
-	slots INTEGER NOT NULL, 
-	started FLOAT NOT NULL, 
-	PRIMARY KEY (worker_id)
-);
-
-CREATE TABLE queue_tags (
-	queue TEXT NOT NULL, 
-	owner TEXT NOT NULL, 
-	tag BIGINT NOT NULL, 
-	PRIMARY KEY (queue, owner)
-);
-
-CREATE INDEX queue_tags_by_tag ON queue_tags (queue, tag);
-
-CREATE TABLE schedules (
-	id TEXT NOT NULL, 
-	owner TEXT NOT NULL, 
-	name TEXT NOT NULL, 
-	work TEXT NOT NULL, 
-	cron TEXT NOT NULL, 
-	timezone TEXT NOT NULL, 
-	overlap TEXT NOT NULL, 
-	misfire TEXT NOT NULL, 
-	webhook TEXT, 
-	key_id TEXT, 
-	enabled INTEGER NOT NULL, 
-	stopped TEXT NOT NULL, 
-	next_tick FLOAT, 
-	held_until FLOAT DEFAULT '0' NOT NULL, 
-	last_tick FLOAT, 
-	last_run_id TEXT, 
-	created FLOAT NOT NULL, 
-	updated FLOAT NOT NULL, 
-	PRIMARY KEY (id)
-);
-
-CREATE UNIQUE INDEX schedules_by_name ON schedules (owner, name);
-
-CREATE INDEX schedules_due ON schedules (next_tick) WHERE enabled = 1;
-
 CREATE TABLE webhook_deliveries (
 	id TEXT NOT NULL, 
 	owner TEXT NOT NULL, 
@@ -460,44 +460,6 @@ CREATE INDEX webhook_deliveries_by_owner ON webhook_deliveries (owner, created, 
 CREATE INDEX webhook_deliveries_by_run ON webhook_deliveries (run_id);
 
 CREATE INDEX webhook_deliveries_open ON webhook_deliveries (next_attempt) WHERE state = 'open';
-
-CREATE TABLE events (
-	run_id TEXT NOT NULL, 
-	seq INTEGER NOT NULL, 
-	epoch INTEGER NOT NULL, 
-	type TEXT NOT NULL, 
-	v INTEGER NOT NULL, 
-	step_id TEXT, 
-	attempt INTEGER, 
-	data TEXT NOT NULL, 
-	at FLOAT NOT NULL, 
-	PRIMARY KEY (run_id, seq), 
-	FOREIGN KEY(run_id) REFERENCES runs (run_id) ON DELETE CASCADE
-)
- WITHOUT ROWID;
-
-CREATE TABLE signals (
-	id INTEGER NOT NULL, 
-	run_id TEXT NOT NULL, 
-	kind TEXT NOT NULL, 
-	payload TEXT NOT NULL, 
-	at FLOAT NOT NULL, 
-	PRIMARY KEY (id), 
-	FOREIGN KEY(run_id) REFERENCES runs (run_id) ON DELETE CASCADE
-);
-
-CREATE INDEX signals_by_run ON signals (run_id, id);
-
-CREATE TABLE blob_references (
-	run_id TEXT NOT NULL, 
-	checksum TEXT NOT NULL, 
-	PRIMARY KEY (run_id, checksum), 
-	FOREIGN KEY(run_id) REFERENCES runs (run_id) ON DELETE CASCADE, 
-	FOREIGN KEY(checksum) REFERENCES blobs (checksum)
-)
- WITHOUT ROWID;
-
-CREATE INDEX blob_references_by_checksum ON blob_references (checksum);
 
 CREATE TABLE chunks (
 	seq INTEGER NOT NULL, 
@@ -537,27 +499,6 @@ CREATE TABLE job_batches (
 
 CREATE INDEX job_batches_open ON job_batches (until) WHERE status IN ('queued', 'running');
 
-CREATE TABLE task_runs (
-	run_id TEXT NOT NULL, 
-	task_id TEXT NOT NULL, 
-	owner TEXT NOT NULL, 
-	number INTEGER NOT NULL, 
-	status TEXT NOT NULL, 
-	ended INTEGER NOT NULL, 
-	state TEXT DEFAULT 'null' NOT NULL, 
-	"plan" TEXT DEFAULT 'null' NOT NULL, 
-	tool_results TEXT DEFAULT 'null' NOT NULL, 
-	verification TEXT DEFAULT 'null' NOT NULL, 
-	created FLOAT NOT NULL, 
-	updated FLOAT NOT NULL, 
-	PRIMARY KEY (run_id), 
-	FOREIGN KEY(task_id) REFERENCES tasks (task_id) ON DELETE CASCADE
-);
-
-CREATE UNIQUE INDEX task_runs_by_task ON task_runs (task_id, number);
-
-CREATE UNIQUE INDEX task_runs_open ON task_runs (task_id) WHERE ended = 0;
-
 CREATE TABLE agent_conversations (
 	id TEXT NOT NULL, 
 	owner TEXT NOT NULL, 
@@ -595,6 +536,44 @@ CREATE INDEX agent_conversations_by_source ON agent_conversations (source_id);
 
 CREATE INDEX agent_conversations_open ON agent_conversations (run_id) WHERE run_id IS NOT NULL;
 
+CREATE TABLE events (
+	run_id TEXT NOT NULL, 
+	seq INTEGER NOT NULL, 
+	epoch INTEGER NOT NULL, 
+	type TEXT NOT NULL, 
+	v INTEGER NOT NULL, 
+	step_id TEXT, 
+	attempt INTEGER, 
+	data TEXT NOT NULL, 
+	at FLOAT NOT NULL, 
+	PRIMARY KEY (run_id, seq), 
+	FOREIGN KEY(run_id) REFERENCES runs (run_id) ON DELETE CASCADE
+)
+ WITHOUT ROWID;
+
+CREATE TABLE signals (
+	id INTEGER NOT NULL, 
+	run_id TEXT NOT NULL, 
+	kind TEXT NOT NULL, 
+	payload TEXT NOT NULL, 
+	at FLOAT NOT NULL, 
+	PRIMARY KEY (id), 
+	FOREIGN KEY(run_id) REFERENCES runs (run_id) ON DELETE CASCADE
+);
+
+CREATE INDEX signals_by_run ON signals (run_id, id);
+
+CREATE TABLE blob_references (
+	run_id TEXT NOT NULL, 
+	checksum TEXT NOT NULL, 
+	PRIMARY KEY (run_id, checksum), 
+	FOREIGN KEY(run_id) REFERENCES runs (run_id) ON DELETE CASCADE, 
+	FOREIGN KEY(checksum) REFERENCES blobs (checksum)
+)
+ WITHOUT ROWID;
+
+CREATE INDEX blob_references_by_checksum ON blob_references (checksum);
+
 CREATE TABLE schedule_ticks (
 	schedule_id TEXT NOT NULL, 
 	tick FLOAT NOT NULL, 
@@ -608,6 +587,27 @@ CREATE TABLE schedule_ticks (
 	PRIMARY KEY (schedule_id, tick), 
 	FOREIGN KEY(schedule_id) REFERENCES schedules (id) ON DELETE CASCADE
 );
+
+CREATE TABLE task_runs (
+	run_id TEXT NOT NULL, 
+	task_id TEXT NOT NULL, 
+	owner TEXT NOT NULL, 
+	number INTEGER NOT NULL, 
+	status TEXT NOT NULL, 
+	ended INTEGER NOT NULL, 
+	state TEXT DEFAULT 'null' NOT NULL, 
+	"plan" TEXT DEFAULT 'null' NOT NULL, 
+	tool_results TEXT DEFAULT 'null' NOT NULL, 
+	verification TEXT DEFAULT 'null' NOT NULL, 
+	created FLOAT NOT NULL, 
+	updated FLOAT NOT NULL, 
+	PRIMARY KEY (run_id), 
+	FOREIGN KEY(task_id) REFERENCES tasks (task_id) ON DELETE CASCADE
+);
+
+CREATE UNIQUE INDEX task_runs_by_task ON task_runs (task_id, number);
+
+CREATE UNIQUE INDEX task_runs_open ON task_runs (task_id) WHERE ended = 0;
 
 CREATE TABLE conversation_uncertainties (
 	id TEXT NOT NULL, 

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from agent.core.errors import AgentError, AgentFailure, ConflictError
+from agent.core.errors import AgentError, ConflictError
+from agent.core.failures import AgentFailure
 
 
 class ValidationError(AgentError):

@@ -7,7 +7,7 @@ from typing import Final
 
 from agent.core.events import Event
 from agent.core.models import JsonObject
-from agent.core.run_state import fold
+from agent.core.run_reducer import fold
 from agent.runs.response import build_response
 
 MAX_ANSWER_CHARS: Final = 16_000

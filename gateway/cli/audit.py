@@ -1,6 +1,5 @@
 """`stepgate audit list`."""
 
-import asyncio
 import json
 import re
 import time
@@ -12,10 +11,9 @@ import typer
 from agent.core.errors import BadRequestError
 from gateway.cli import lazy_rich
 from gateway.cli.groups import HelpfulGroup
-from gateway.cli.session import load_command_settings
+from gateway.cli.session import Database, database_command, format_utc_time
 
 if TYPE_CHECKING:
-    from agent.core.settings import Settings
     from agent.storage.audit import AuditEntry
 
 app = typer.Typer(help="The audit record: who did what, when.", cls=HelpfulGroup)
@@ -24,7 +22,9 @@ _UNITS = {"m": 60.0, "h": 3_600.0, "d": 86_400.0}
 
 
 @app.command("list")
-def list_audit(
+@database_command
+async def list_audit(
+    database: Database,
     since: Annotated[
         str | None,
         typer.Option(help="Since a day or time (2026-11-20, 2026-11-20T08:00Z), or a time span: 30m, 24h, 7d."),
@@ -35,7 +35,7 @@ def list_audit(
 ) -> None:
     """List recorded actions, newest first."""
     at = 0.0 if since is None else parse_time(since, time.time())
-    entries = asyncio.run(_read_entries(load_command_settings(), at, action, limit))
+    entries = await database.audit.list_entries(since=at, action=action, limit=limit)
     if as_json:
         for entry in entries:
             print(json.dumps(_to_row(entry)))
@@ -43,12 +43,12 @@ def list_audit(
     if not entries:
         print("No records" + (" match." if since or action else " yet."))
         return
-    table = lazy_rich.Table("when", "who", "action", "what", "whose", "detail", box=None, pad_edge=False)
+    rows = []
     for entry in entries:
         did = entry.action if entry.outcome == "done" else f"{entry.action} ({entry.outcome})"
-        cells = (_format_time(entry.at), entry.principal, did, entry.target, entry.owner, json.dumps(entry.detail))
-        table.add_row(*(lazy_rich.escape(ascii(text)[1:-1] if not text.isprintable() else text) for text in cells))
-    lazy_rich.print_table(table)
+        cells = (format_utc_time(entry.at), entry.principal, did, entry.target, entry.owner, json.dumps(entry.detail))
+        rows.append([text if text.isprintable() else ascii(text)[1:-1] for text in cells])
+    lazy_rich.print_rows(("when", "who", "action", "what", "whose", "detail"), rows)
 
 
 def parse_time(text: str, now: float) -> float:
@@ -63,23 +63,10 @@ def parse_time(text: str, now: float) -> float:
     return (read if read.tzinfo is not None else read.replace(tzinfo=UTC)).timestamp()
 
 
-async def _read_entries(settings: "Settings", since: float, action: str, limit: int) -> "list[AuditEntry]":
-    from agent.storage.audit import StoredAuditLog  # noqa: PLC0415 - the store; `--help` needs none
-    from gateway.bootstrap_database import build_statements, open_store  # noqa: PLC0415
-
-    store = await open_store(settings)
-    try:
-        return await StoredAuditLog(build_statements(store), time.time).list_entries(
-            since=since, action=action, limit=limit
-        )
-    finally:
-        await store.close()
-
-
 def _to_row(entry: "AuditEntry") -> dict[str, object]:
     return {
         "id": entry.id,
-        "at": _format_time(entry.at),
+        "at": format_utc_time(entry.at),
         "owner": entry.owner,
         "principal": entry.principal,
         "action": entry.action,
@@ -87,7 +74,3 @@ def _to_row(entry: "AuditEntry") -> dict[str, object]:
         "outcome": entry.outcome,
         "detail": entry.detail,
     }
-
-
-def _format_time(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")

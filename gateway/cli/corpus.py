@@ -12,7 +12,7 @@ from agent.core.models import LOCAL_OWNER
 from agent.text.plurals import format_count
 from gateway.cli import lazy_rich
 from gateway.cli.groups import HelpfulGroup
-from gateway.cli.session import run_with_gateway
+from gateway.cli.session import gateway_command, run_with_gateway
 from gateway.packaged_files import PACKAGE_ROOT
 
 if TYPE_CHECKING:
@@ -52,24 +52,22 @@ def prepare_corpus(
 
 
 @app.command("build")
-def build_collection(
+@gateway_command()
+async def build_collection(
+    stepgate: "Stepgate",
     corpora: Annotated[list[Path], typer.Argument(help="Corpora made by `prepare`.")],
     collection: Annotated[str, typer.Option(help="The target collection.")] = "issues",
     prune: Annotated[
         bool, typer.Option("--prune", help="Remove documents of earlier corpora that are not in these files.")
     ] = False,
-) -> None:
+) -> int:
     """Load corpora into a collection; unchanged documents are skipped."""
-
-    async def work(stepgate: "Stepgate") -> int:
-        with _byte_progress_bar("Building") as progress:
-            report = await stepgate.corpus.build(
-                LOCAL_OWNER, collection, _expand_paths(corpora), prune=prune, progress=progress
-            )
-        _print_built(report)
-        return 0 if report.added or report.changed or report.unchanged else 1
-
-    raise SystemExit(run_with_gateway(work))
+    with _byte_progress_bar("Building") as progress:
+        report = await stepgate.corpus.build(
+            LOCAL_OWNER, collection, _expand_paths(corpora), prune=prune, progress=progress
+        )
+    _print_built(report)
+    return 0 if report.added or report.changed or report.unchanged else 1
 
 
 @app.command("query")

@@ -1,11 +1,11 @@
 """`stepgate tools generate|show|versions|apply|discard|refine|restore|remove`: the commands of generated tools."""
 
 import difflib
-import json
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +13,7 @@ from agent.core.errors import AgentError
 from agent.core.models import LOCAL_OWNER
 from agent.core.principal import Principal
 from gateway.cli import lazy_rich
-from gateway.cli.session import get_operator_name, run_with_gateway
+from gateway.cli.session import AsyncCommand, gateway_command, get_operator_name, print_json
 
 if TYPE_CHECKING:
     from agent.studio.generated_tools.models import Manifest, ToolVersion
@@ -31,7 +31,25 @@ Folders = Annotated[list[str] | None, typer.Option("--folder", help="A folder th
 Tools = Annotated[list[str] | None, typer.Option("--tool", help="A tool that it may call; repeatable.")]
 
 
-def generate(
+def _tool_command(work: AsyncCommand) -> Callable[..., None]:
+    """As `gateway_command`; an error is printed with the check that refused."""
+
+    @gateway_command(foreign="remembered")
+    @wraps(work)
+    async def command(*given: Any, **options: Any) -> int | None:
+        try:
+            return await work(*given, **options)
+        except AgentError as error:
+            stage = error.details.get("stage")
+            print(f"{error.message}{f' (stage: {stage})' if stage else ''}", file=sys.stderr)
+            return 1
+
+    return command
+
+
+@_tool_command
+async def generate(
+    stepgate: "Stepgate",
     description: Annotated[str, typer.Argument(help="What the tool should do.")],
     name: Annotated[str | None, typer.Option(help="Its name; default: the model chooses one.")] = None,
     host: Hosts = None,
@@ -41,18 +59,16 @@ def generate(
     as_json: AsJson = False,
 ) -> None:
     """Make a tool with the model: tests, code, checks, review. It is staged, not in use."""
-
-    async def work(stepgate: "Stepgate", principal: Principal) -> None:
-        made = await stepgate.generated_tools.generate(
-            principal, description, model=_build_model(stepgate, owner), name=name, report=_report,
-            permissions=_read_permissions(host, folder, tool),
-        )  # fmt: skip
-        await _print_version(stepgate, principal, made, as_json=as_json)
-
-    _run(work, owner)
+    made = await stepgate.generated_tools.generate(
+        _act_for(owner), description, model=_build_model(stepgate, owner), name=name, report=_report,
+        permissions=_read_permissions(host, folder, tool),
+    )  # fmt: skip
+    await _print_version(stepgate, owner, made, as_json=as_json)
 
 
-def refine(
+@_tool_command
+async def refine(
+    stepgate: "Stepgate",
     name: Name,
     change: Annotated[str, typer.Argument(help="What should change.")],
     host: Hosts = None,
@@ -62,53 +78,49 @@ def refine(
     as_json: AsJson = False,
 ) -> None:
     """Make a changed version of a tool. It is staged; the version in use stays."""
-
-    async def work(stepgate: "Stepgate", principal: Principal) -> None:
-        made = await stepgate.generated_tools.refine(
-            principal, name, change, model=_build_model(stepgate, owner), report=_report,
-            permissions=_read_permissions(host, folder, tool),
-        )  # fmt: skip
-        await _print_version(stepgate, principal, made, as_json=as_json)
-
-    _run(work, owner)
+    made = await stepgate.generated_tools.refine(
+        _act_for(owner), name, change, model=_build_model(stepgate, owner), report=_report,
+        permissions=_read_permissions(host, folder, tool),
+    )  # fmt: skip
+    await _print_version(stepgate, owner, made, as_json=as_json)
 
 
-def show(name: Name, version: Version = None, owner: Owner = LOCAL_OWNER, as_json: AsJson = False) -> None:
+@_tool_command
+async def show(
+    stepgate: "Stepgate", name: Name, version: Version = None, owner: Owner = LOCAL_OWNER, as_json: AsJson = False
+) -> None:
     """Print a generated tool: its code, tests, permissions and review."""
-
-    async def work(stepgate: "Stepgate", principal: Principal) -> None:
-        found = await stepgate.generated_tools.get(principal, name, version)
-        await _print_version(stepgate, principal, found, as_json=as_json)
-
-    _run(work, owner)
+    found = await stepgate.generated_tools.get(_act_for(owner), name, version)
+    await _print_version(stepgate, owner, found, as_json=as_json)
 
 
-def list_versions(name: Name, owner: Owner = LOCAL_OWNER) -> None:
+@_tool_command
+async def list_versions(stepgate: "Stepgate", name: Name, owner: Owner = LOCAL_OWNER) -> None:
     """List the versions of a generated tool, the newest first."""
-
-    async def work(stepgate: "Stepgate", principal: Principal) -> None:
-        for one in await stepgate.generated_tools.list_versions(principal, name):
-            print(f"{one.version}  {one.state}{', in use' if one.is_active else ''}  {one.sha256[:12]}  {one.author}")
-
-    _run(work, owner)
+    for one in await stepgate.generated_tools.list_versions(_act_for(owner), name):
+        print(f"{one.version}  {one.state}{', in use' if one.is_active else ''}  {one.sha256[:12]}  {one.author}")
 
 
-def apply(
-    name: Name, version: Version = None, sha256: Sha = None, owner: Owner = LOCAL_OWNER, yes: Yes = False
+@_tool_command
+async def apply(
+    stepgate: "Stepgate",
+    name: Name,
+    version: Version = None,
+    sha256: Sha = None,
+    owner: Owner = LOCAL_OWNER,
+    yes: Yes = False,
 ) -> None:
     """Put a staged version into use, after showing its code, or what has changed about it."""
-
-    async def work(stepgate: "Stepgate", principal: Principal) -> None:
-        tools = stepgate.generated_tools
-        chosen = await tools.get(principal, name, version)
-        await _confirm(stepgate, principal, chosen, yes=yes)
-        applied = await tools.apply(principal, name, version=chosen.version, sha256=sha256 or chosen.sha256)
-        print(f"{name}, version {applied.version}, is in use in the rooms that name it.")
-
-    _run(work, owner)
+    tools = stepgate.generated_tools
+    chosen = await tools.get(_act_for(owner), name, version)
+    await _confirm(stepgate, owner, chosen, yes=yes)
+    applied = await tools.apply(_act_for(owner), name, version=chosen.version, sha256=sha256 or chosen.sha256)
+    print(f"{name}, version {applied.version}, is in use in the rooms that name it.")
 
 
-def restore(
+@_tool_command
+async def restore(
+    stepgate: "Stepgate",
     name: Name,
     version: Annotated[int, typer.Argument(min=1, help="A version that was in use before.")],
     sha256: Sha = None,
@@ -116,38 +128,28 @@ def restore(
     yes: Yes = False,
 ) -> None:
     """Put an earlier version into use again."""
-
-    async def work(stepgate: "Stepgate", principal: Principal) -> None:
-        tools = stepgate.generated_tools
-        chosen = await tools.get(principal, name, version)
-        await _confirm(stepgate, principal, chosen, yes=yes)
-        await tools.restore(principal, name, version, sha256=sha256 or chosen.sha256)
-        print(f"{name}, version {version}, is in use again.")
-
-    _run(work, owner)
+    tools = stepgate.generated_tools
+    chosen = await tools.get(_act_for(owner), name, version)
+    await _confirm(stepgate, owner, chosen, yes=yes)
+    await tools.restore(_act_for(owner), name, version, sha256=sha256 or chosen.sha256)
+    print(f"{name}, version {version}, is in use again.")
 
 
-def discard(name: Name, version: Version = None, owner: Owner = LOCAL_OWNER) -> None:
+@_tool_command
+async def discard(stepgate: "Stepgate", name: Name, version: Version = None, owner: Owner = LOCAL_OWNER) -> None:
     """Discard a staged version."""
-
-    async def work(stepgate: "Stepgate", principal: Principal) -> None:
-        discarded = await stepgate.generated_tools.discard(principal, name, version=version)
-        print(f"{name}, version {discarded.version}, is discarded.")
-
-    _run(work, owner)
+    discarded = await stepgate.generated_tools.discard(_act_for(owner), name, version=version)
+    print(f"{name}, version {discarded.version}, is discarded.")
 
 
-def remove(name: Name, owner: Owner = LOCAL_OWNER, yes: Yes = False) -> None:
+@_tool_command
+async def remove(stepgate: "Stepgate", name: Name, owner: Owner = LOCAL_OWNER, yes: Yes = False) -> None:
     """Delete a generated tool with all of its versions."""
-
-    async def work(stepgate: "Stepgate", principal: Principal) -> None:
-        await stepgate.generated_tools.get(principal, name)
-        if not yes:
-            typer.confirm(f"Delete {name} with all of its versions?", abort=True, err=True)
-        count = await stepgate.generated_tools.remove(principal, name)
-        print(f"{name} is deleted ({count} {'version' if count == 1 else 'versions'}).")
-
-    _run(work, owner)
+    await stepgate.generated_tools.get(_act_for(owner), name)
+    if not yes:
+        typer.confirm(f"Delete {name} with all of its versions?", abort=True, err=True)
+    count = await stepgate.generated_tools.remove(_act_for(owner), name)
+    print(f"{name} is deleted ({count} {'version' if count == 1 else 'versions'}).")
 
 
 def register(app: typer.Typer) -> None:
@@ -157,33 +159,18 @@ def register(app: typer.Typer) -> None:
     app.command("versions")(list_versions)
 
 
-def list_generated(owner: str) -> None:
+@_tool_command
+async def list_generated(stepgate: "Stepgate", owner: str) -> None:
     """Prints the generated tools, each with its newest version."""
-
-    async def work(stepgate: "Stepgate", principal: Principal) -> None:
-        table = lazy_rich.Table("tool", "version", "state", "in use", "description", box=None, pad_edge=False)
-        for one in await stepgate.generated_tools.list_tools(principal):
-            cells = (one.name, str(one.version), one.state, "yes" if one.is_active else "no", one.description)
-            table.add_row(*map(lazy_rich.escape, cells))
-        lazy_rich.print_table(table)
-
-    _run(work, owner)
+    found = await stepgate.generated_tools.list_tools(_act_for(owner))
+    lazy_rich.print_rows(
+        ("tool", "version", "state", "in use", "description"),
+        [(one.name, str(one.version), one.state, "yes" if one.is_active else "no", one.description) for one in found],
+    )
 
 
-def _run(work: "Callable[[Stepgate, Principal], Awaitable[None]]", owner: str) -> None:
-    """Runs a command for an owner. Errors are printed on stderr; the exit code is 1 then."""
-    principal = Principal(owner, display_name=get_operator_name())
-
-    async def run(stepgate: "Stepgate") -> int:
-        try:
-            await work(stepgate, principal)
-        except AgentError as error:
-            stage = error.details.get("stage")
-            print(f"{error.message}{f' (stage: {stage})' if stage else ''}", file=sys.stderr)
-            return 1
-        return 0
-
-    raise SystemExit(run_with_gateway(run, foreign="remembered"))
+def _act_for(owner: str) -> Principal:
+    return Principal(owner, display_name=get_operator_name())
 
 
 def _report(line: str) -> None:
@@ -215,29 +202,29 @@ def _read_permissions(hosts: list[str] | None, folders: list[str] | None, tools:
     return Manifest(hosts=tuple(hosts or ()), folders=tuple(folders or ()), tools=tuple(tools or ()))
 
 
-async def _confirm(stepgate: "Stepgate", principal: Principal, chosen: "ToolVersion", *, yes: bool) -> None:
+async def _confirm(stepgate: "Stepgate", owner: str, chosen: "ToolVersion", *, yes: bool) -> None:
     """Shows what is decided about, and asks. Nothing is shown with `yes`."""
     if yes:
         return
-    active = await stepgate.generated_tools.get_active(principal, chosen.name)
+    active = await stepgate.generated_tools.get_active(_act_for(owner), chosen.name)
     if active is None:
         print(chosen.code, file=sys.stderr)
     else:
         names = (f"version {active.version}", f"version {chosen.version}")
         lines = difflib.unified_diff(active.code.splitlines(), chosen.code.splitlines(), *names, lineterm="")
         print("\n".join(lines), file=sys.stderr)
-    wider = await stepgate.generated_tools.list_wider(principal, chosen)
+    wider = await stepgate.generated_tools.list_wider(_act_for(owner), chosen)
     print(f"More than the version in use it may: {', '.join(wider) or 'nothing'}.", file=sys.stderr)
     print(f"{len(chosen.tests)} tests passed in the sandbox.", file=sys.stderr)
     typer.confirm(f"Use {chosen.name}, version {chosen.version} (sha256 {chosen.sha256[:12]})?", abort=True, err=True)
 
 
-async def _print_version(stepgate: "Stepgate", principal: Principal, version: "ToolVersion", *, as_json: bool) -> None:
-    wider = await stepgate.generated_tools.list_wider(principal, version)
+async def _print_version(stepgate: "Stepgate", owner: str, version: "ToolVersion", *, as_json: bool) -> None:
+    wider = await stepgate.generated_tools.list_wider(_act_for(owner), version)
     if as_json:
         shown = asdict(version)
         shown |= {"manifest": version.manifest.model_dump(), "review": version.review.model_dump(), "wider": wider}
-        print(json.dumps(shown, indent=2, ensure_ascii=False))
+        print_json(shown)
         return
     print(f"{version.name}, version {version.version}, {version.state}{', in use' if version.is_active else ''}")
     print(f"{version.description}\nsha256 {version.sha256}; sandbox: {version.tier}")

@@ -1,6 +1,5 @@
 """`stepgate ingest SOURCE`, and `stepgate collections list|show|delete|reindex|templates|pipeline`."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +11,7 @@ from agent.text.plurals import format_count
 from gateway.cli import lazy_rich
 from gateway.cli.dry_run_report import print_dry_run
 from gateway.cli.groups import HelpfulGroup
-from gateway.cli.session import get_operator_name, run_with_gateway
+from gateway.cli.session import format_local_time, gateway_command, get_operator_name
 
 if TYPE_CHECKING:
     from agent.ingest.collections import IngestReport
@@ -27,7 +26,9 @@ INCOMPLETE_NOTE = (
 )
 
 
-def ingest(
+@gateway_command()
+async def ingest(
+    stepgate: "Stepgate",
     source: Annotated[str, typer.Argument(help="A folder, a file, a web address, or gdrive:ID.")],
     collection: Annotated[str, typer.Option(help="The target collection.")] = "documents",
     template: Annotated[
@@ -45,63 +46,50 @@ def ingest(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Try it on a sample without writing anything.")] = False,
     sample: Annotated[int, typer.Option(help="Number of files in a dry run.", min=1, max=1000)] = 50,
-) -> None:
+) -> int:
     """Read documents into a collection; unchanged ones are skipped."""
+    from agent.ingest.source_specs import parse_source_address  # noqa: PLC0415 - not needed for `--help`
+    from agent.ingest.templates import build_requested_pipeline, from_template  # noqa: PLC0415
+    from agent.storage.credentials import read_password_file  # noqa: PLC0415
 
-    async def work(stepgate: "Stepgate") -> int:
-        from agent.ingest.source_specs import parse_source_address  # noqa: PLC0415 - not needed for `--help`
-        from agent.ingest.templates import build_requested_pipeline, from_template  # noqa: PLC0415
-        from agent.storage.credentials import read_password_file  # noqa: PLC0415
+    limits = {"max_depth": max_depth, "max_pages": max_pages}
+    wanted = parse_source_address(source, recursive, credentials).model_copy(update=limits)
+    password = read_password_file(password_file) if password_file is not None else None
+    chosen = build_requested_pipeline(template, None, _read_pipeline_file(pipeline))
+    if dry_run:
+        tried = await stepgate.library.dry_run(wanted, chosen or from_template(), sample_count=sample)
+        print_dry_run(tried)
+        return 0 if tried.assessment != "blocking_issues" else 1
+    with make_file_progress_bar() as bar:
+        task = bar.add_task("Reading", total=None, file="")
 
-        limits = {"max_depth": max_depth, "max_pages": max_pages}
-        wanted = parse_source_address(source, recursive, credentials).model_copy(update=limits)
-        password = read_password_file(password_file) if password_file is not None else None
-        chosen = build_requested_pipeline(template, None, _read_pipeline_file(pipeline))
-        if dry_run:
-            tried = await stepgate.library.dry_run(wanted, chosen or from_template(), sample_count=sample)
-            print_dry_run(tried)
-            return 0 if tried.assessment != "blocking_issues" else 1
-        with make_file_progress_bar() as bar:
-            task = bar.add_task("Reading", total=None, file="")
+        def progress(name: str, done: int, total: int | None) -> None:
+            bar.update(task, completed=done, total=total, file=lazy_rich.escape(name[-40:]))
 
-            def progress(name: str, done: int, total: int | None) -> None:
-                bar.update(task, completed=done, total=total, file=lazy_rich.escape(name[-40:]))
-
-            report = await stepgate.library.ingest(
-                LOCAL_OWNER, collection, wanted, pipeline=chosen, password=password, progress=progress
-            )
-        _print_report(report)
-        return 0 if report.read or report.unchanged else 1
-
-    raise SystemExit(run_with_gateway(work))
+        report = await stepgate.library.ingest(
+            LOCAL_OWNER, collection, wanted, pipeline=chosen, password=password, progress=progress
+        )
+    _print_report(report)
+    return 0 if report.read or report.unchanged else 1
 
 
 @app.command("list")
-def list_collections() -> None:
+@gateway_command()
+async def list_collections(stepgate: "Stepgate") -> None:
     """List the collections."""
-
-    async def work(stepgate: "Stepgate") -> None:
-        found = await stepgate.library.list_collections(LOCAL_OWNER)
-        broken_off = False
-        table = lazy_rich.Table("collection", "documents", "pipeline", "state", "vectors", box=None)
-        for name, count in found.items():
-            row = await stepgate.library.get_collection(LOCAL_OWNER, name)
-            broken_off |= row.status == "incomplete"
-            table.add_row(
-                lazy_rich.escape(name),
-                str(count),
-                row.pipeline.template or "its own",
-                row.status,
-                lazy_rich.escape(row.embedder) or "none",
-            )
-        if found:
-            lazy_rich.print_table(table)
-            if broken_off:
-                print(INCOMPLETE_NOTE)
-        else:
-            print("No collections yet; create one with `stepgate ingest FOLDER --collection NAME`.")
-
-    run_with_gateway(work)
+    found = await stepgate.library.list_collections(LOCAL_OWNER)
+    rows = []
+    for name, count in found.items():
+        row = await stepgate.library.get_collection(LOCAL_OWNER, name)
+        rows.append((name, str(count), row.pipeline.template or "its own", row.status, row.embedder or "none"))
+    lazy_rich.print_rows(
+        ("collection", "documents", "pipeline", "state", "vectors"),
+        rows,
+        empty="No collections yet; create one with `stepgate ingest FOLDER --collection NAME`.",
+        pad_edge=True,
+    )
+    if any(state == "incomplete" for *_, state, _ in rows):
+        print(INCOMPLETE_NOTE)
 
 
 @app.command("templates")
@@ -109,76 +97,63 @@ def list_pipelines() -> None:
     """List the pipeline templates and their purposes."""
     from agent.ingest.templates import list_templates  # noqa: PLC0415 - not needed for `--help`
 
-    table = lazy_rich.Table("template", "for", "parameters", box=None)
-    for one in list_templates():
-        knobs = ", ".join(f"{knob.name}={knob.default}" for knob in one.parameters)
-        table.add_row(one.name, ", ".join(one.suggested_for), lazy_rich.escape(knobs))
-    lazy_rich.print_table(table)
+    rows = [
+        (one.name, ", ".join(one.suggested_for), ", ".join(f"{knob.name}={knob.default}" for knob in one.parameters))
+        for one in list_templates()
+    ]
+    lazy_rich.print_rows(("template", "for", "parameters"), rows, pad_edge=True)
 
 
 @app.command()
-def show(collection: Annotated[str, typer.Argument(help="The collection.")]) -> None:
+@gateway_command()
+async def show(stepgate: "Stepgate", collection: Annotated[str, typer.Argument(help="The collection.")]) -> None:
     """List the documents of a collection."""
-
-    async def work(stepgate: "Stepgate") -> None:
-        table = lazy_rich.Table("document", "type", "pages", "passages", "read", box=None)
-        for document in await stepgate.library.list_documents(LOCAL_OWNER, collection):
-            when = datetime.fromtimestamp(document.at, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
-            passages = str(len(document.chunk_ids))
-            table.add_row(
-                lazy_rich.escape(document.name), document.file_type, str(document.pages or ""), passages, when
-            )
-        lazy_rich.print_table(table)
-
-    run_with_gateway(work)
+    rows = [
+        (one.name, one.file_type, str(one.pages or ""), str(len(one.chunk_ids)), format_local_time(one.at))
+        for one in await stepgate.library.list_documents(LOCAL_OWNER, collection)
+    ]
+    lazy_rich.print_rows(("document", "type", "pages", "passages", "read"), rows, pad_edge=True)
 
 
 @app.command("pipeline")
-def show_pipeline(collection: Annotated[str, typer.Argument(help="The collection.")]) -> None:
+@gateway_command()
+async def show_pipeline(
+    stepgate: "Stepgate", collection: Annotated[str, typer.Argument(help="The collection.")]
+) -> None:
     """Print the pipeline of a collection as JSON, to edit and pass to `stepgate ingest --pipeline`."""
-
-    async def work(stepgate: "Stepgate") -> None:
-        row = await stepgate.library.get_collection(LOCAL_OWNER, collection)
-        print(row.pipeline.model_dump_json(indent=2))
-
-    run_with_gateway(work)
+    row = await stepgate.library.get_collection(LOCAL_OWNER, collection)
+    print(row.pipeline.model_dump_json(indent=2))
 
 
 @app.command()
-def delete(collection: Annotated[str, typer.Argument(help="The collection.")]) -> None:
+@gateway_command()
+async def delete(stepgate: "Stepgate", collection: Annotated[str, typer.Argument(help="The collection.")]) -> None:
     """Remove a collection with its passages, vectors and uploads; your files stay."""
-
-    async def work(stepgate: "Stepgate") -> None:
-        count = await stepgate.library.drop_collection(LOCAL_OWNER, collection, by=get_operator_name())
-        print(f"removed {collection!r}: {count} document{'s' if count != 1 else ''}")
-
-    run_with_gateway(work)
+    count = await stepgate.library.drop_collection(LOCAL_OWNER, collection, by=get_operator_name())
+    print(f"removed {collection!r}: {count} document{'s' if count != 1 else ''}")
 
 
 @app.command()
-def reindex(collection: Annotated[str, typer.Argument(help="The collection.")]) -> None:
+@gateway_command()
+async def reindex(stepgate: "Stepgate", collection: Annotated[str, typer.Argument(help="The collection.")]) -> None:
     """Rebuild a collection's stems and vectors with this release and its embedder. If interrupted, call it again to
     continue.
     """
+    with make_file_progress_bar() as bar:
+        task = bar.add_task("Embedding", total=None, file="")
 
-    async def work(stepgate: "Stepgate") -> None:
-        with make_file_progress_bar() as bar:
-            task = bar.add_task("Embedding", total=None, file="")
+        def progress(name: str, done: int, total: int | None) -> None:
+            bar.update(task, completed=done, total=total, file=lazy_rich.escape(name[-40:]))
 
-            def progress(name: str, done: int, total: int | None) -> None:
-                bar.update(task, completed=done, total=total, file=lazy_rich.escape(name[-40:]))
-
-            made = await stepgate.library.reindex(LOCAL_OWNER, collection, progress)
-        if made.words:
-            print(f"{made.collection}: {format_count(made.words, 'passage')} have new stems")
-        if not made.embedder:
-            return
-        print(
-            f"{made.collection}: {format_count(made.chunks, 'passage')} of "
-            f"{format_count(made.documents, 'document')} have vectors by {made.embedder}, in {made.seconds:.1f} s"
-        )
-
-    run_with_gateway(work)
+        made = await stepgate.library.reindex(LOCAL_OWNER, collection, progress)
+    if made.words:
+        print(f"{made.collection}: {format_count(made.words, 'passage')} have new stems")
+    if not made.embedder:
+        return
+    print(
+        f"{made.collection}: {format_count(made.chunks, 'passage')} of "
+        f"{format_count(made.documents, 'document')} have vectors by {made.embedder}, in {made.seconds:.1f} s"
+    )
 
 
 def _read_pipeline_file(pipeline: Path | None) -> str | None:

@@ -1,8 +1,6 @@
 """`stepgate keys create|list|revoke`."""
 
-import json
 import time
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,7 +8,7 @@ import typer
 from agent.core.models import LOCAL_OWNER
 from gateway.cli import lazy_rich
 from gateway.cli.groups import HelpfulGroup
-from gateway.cli.session import get_operator_name, run_with_gateway
+from gateway.cli.session import format_utc_time, gateway_command, get_operator_name, print_json
 
 if TYPE_CHECKING:
     from agent.storage.api_keys import ApiKey
@@ -22,7 +20,9 @@ DAY_SECONDS = 86_400.0
 
 
 @app.command()
-def create(
+@gateway_command()
+async def create(
+    stepgate: "Stepgate",
     name: Annotated[str, typer.Argument(help="A name that says what the key is for.")],
     owner: Annotated[str, typer.Option(help="The owner of its data; keys of one owner share it.")] = LOCAL_OWNER,
     scopes: Annotated[
@@ -37,79 +37,72 @@ def create(
     budget_usd: Annotated[float | None, typer.Option(help="Total USD, if prices are known.", min=0.0001)] = None,
 ) -> None:
     """Create a key. It is printed once, on stdout; only its hash is stored."""
+    from agent.storage.api_keys import KeyLimits  # noqa: PLC0415 - loaded with the engine
 
-    async def work(stepgate: "Stepgate") -> None:
-        from agent.storage.api_keys import KeyLimits  # noqa: PLC0415 - loaded with the engine
-
-        limits = KeyLimits(
-            requests_per_minute=rpm,
-            tokens_per_minute=tpm,
-            parallel_runs=parallel,
-            budget_tokens=budget_tokens,
-            budget_usd=budget_usd,
-        )
-        key, text = await stepgate.keys.create(
-            owner,
-            name,
-            _split_names(scopes) or [],
-            tools=_split_names(tools),
-            limits=limits,
-            expires_at=None if days is None else time.time() + days * DAY_SECONDS,
-            by=get_operator_name(),
-        )
-        for warning in _find_useless_limits(key, stepgate):
-            typer.echo(f"warning: {warning}", err=True)
-        typer.echo(f"key {key.id} of {key.owner} for {key.name}; it is shown only once:", err=True)
-        typer.echo(text)
-
-    run_with_gateway(work)
+    limits = KeyLimits(
+        requests_per_minute=rpm,
+        tokens_per_minute=tpm,
+        parallel_runs=parallel,
+        budget_tokens=budget_tokens,
+        budget_usd=budget_usd,
+    )
+    key, text = await stepgate.keys.create(
+        owner,
+        name,
+        _split_names(scopes) or [],
+        tools=_split_names(tools),
+        limits=limits,
+        expires_at=None if days is None else time.time() + days * DAY_SECONDS,
+        by=get_operator_name(),
+    )
+    for warning in _find_useless_limits(key, stepgate):
+        typer.echo(f"warning: {warning}", err=True)
+    typer.echo(f"key {key.id} of {key.owner} for {key.name}; it is shown only once:", err=True)
+    typer.echo(text)
 
 
 @app.command("list")
-def list_keys(
+@gateway_command()
+async def list_keys(
+    stepgate: "Stepgate",
     owner: Annotated[str | None, typer.Option(help="Only keys of this owner.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print them as JSON.")] = False,
 ) -> None:
     """List the keys, oldest first, with their usage."""
-
-    async def work(stepgate: "Stepgate") -> None:
-        keys = await stepgate.keys.list_keys(owner)
-        spent = {key.id: await stepgate.keys.get_usage(key.id) for key in keys}
-        if as_json:
-            typer.echo(json.dumps([_to_row(key, *spent[key.id]) for key in keys], indent=2, ensure_ascii=False))
-            return
-        if not keys:
-            typer.echo("No keys yet; create one with `stepgate keys create NAME`.")
-            return
-        table = lazy_rich.Table(
-            "id", "owner", "name", "scopes", "state", "last used", "tokens", "usd", "limits", box=None, pad_edge=False
+    keys = await stepgate.keys.list_keys(owner)
+    spent = {key.id: await stepgate.keys.get_usage(key.id) for key in keys}
+    if as_json:
+        print_json([_to_row(key, *spent[key.id]) for key in keys])
+        return
+    if not keys:
+        typer.echo("No keys yet; create one with `stepgate keys create NAME`.")
+        return
+    table = lazy_rich.Table(
+        "id", "owner", "name", "scopes", "state", "last used", "tokens", "usd", "limits", box=None, pad_edge=False
+    )
+    for key in keys:
+        table.add_row(
+            key.id,
+            lazy_rich.escape(key.owner),
+            lazy_rich.escape(key.name),
+            ",".join(sorted(key.scopes)),
+            _format_state(key),
+            _format_time(key.last_used_at) or "never",
+            f"{spent[key.id][0]:,}",
+            f"{spent[key.id][1]:.2f}",
+            ", ".join(f"{name} {value:,}" for name, value in key.limits.model_dump(exclude_none=True).items()),
         )
-        for key in keys:
-            table.add_row(
-                key.id,
-                lazy_rich.escape(key.owner),
-                lazy_rich.escape(key.name),
-                ",".join(sorted(key.scopes)),
-                _format_state(key),
-                _format_time(key.last_used_at) or "never",
-                f"{spent[key.id][0]:,}",
-                f"{spent[key.id][1]:.2f}",
-                ", ".join(f"{name} {value:,}" for name, value in key.limits.model_dump(exclude_none=True).items()),
-            )
-        lazy_rich.print_table(table)
-
-    run_with_gateway(work)
+    lazy_rich.print_table(table)
 
 
 @app.command()
-def revoke(key_id: Annotated[str, typer.Argument(help="The key's id, the part after `sg_`.")]) -> None:
+@gateway_command()
+async def revoke(
+    stepgate: "Stepgate", key_id: Annotated[str, typer.Argument(help="The key's id, the part after `sg_`.")]
+) -> None:
     """Revoke a key; it stops working within seconds."""
-
-    async def work(stepgate: "Stepgate") -> None:
-        key = await stepgate.keys.revoke(key_id.removeprefix("sg_").partition("_")[0], by=get_operator_name())
-        typer.echo(f"revoked {key.id} ({key.name} of {key.owner})")
-
-    run_with_gateway(work)
+    key = await stepgate.keys.revoke(key_id.removeprefix("sg_").partition("_")[0], by=get_operator_name())
+    typer.echo(f"revoked {key.id} ({key.name} of {key.owner})")
 
 
 def _find_useless_limits(key: "ApiKey", stepgate: "Stepgate") -> list[str]:
@@ -161,4 +154,4 @@ def _to_row(key: "ApiKey", tokens: int, usd: float) -> dict[str, object]:
 
 
 def _format_time(at: float | None) -> str | None:
-    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+    return None if at is None else format_utc_time(at)

@@ -4,6 +4,7 @@ Use it by attribute (`lazy_rich.Table`): that is when rich is imported.
 """
 
 import sys
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BarColumn", "Console", "DownloadColumn", "Markdown", "MofNCompleteColumn", "Progress", "Table", "TextColumn",
-    "TimeElapsedColumn", "escape", "print_table",
+    "TimeElapsedColumn", "escape", "print_rows", "print_table",
 ]  # fmt: skip
 
 UNLIMITED_WIDTH = 10_000
@@ -46,3 +47,19 @@ def print_table(table: "Table") -> None:
         console.print(table)
     for line in captured.get().splitlines():
         print(line.rstrip())
+
+
+def print_rows(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str = "", pad_edge: bool = False
+) -> None:
+    """Prints rows of plain text as a table on stdout; `empty` if that is set and there are no rows."""
+    from rich.markup import escape  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(*columns, box=None, pad_edge=pad_edge)
+    for row in rows:
+        table.add_row(*map(escape, row))
+    if empty and not table.rows:
+        print(empty)
+    else:
+        print_table(table)

@@ -28,16 +28,13 @@ def list_servers() -> None:
     """List the configured servers."""
     settings = load_command_settings()
     servers, problems = read_servers(settings.mcp_servers_path)
-    table = lazy_rich.Table("server", "transport", "state", "tools", "where", box=None, pad_edge=False)
     pinned = describe_servers(settings, servers) if servers else {}
+    rows = []
     for name, config in servers.items():
         where = config.url or " ".join((config.command, *config.args))
-        state = "disabled" if config.disabled else "enabled"
-        table.add_row(*map(lazy_rich.escape, (name, config.transport, state, pinned[name], where)))
-    if servers:
-        lazy_rich.print_table(table)
-    else:
-        print(f"No MCP servers in {settings.mcp_servers_path}; see `stepgate mcp-servers add --help`.")
+        rows.append((name, config.transport, "disabled" if config.disabled else "enabled", pinned[name], where))
+    none = f"No MCP servers in {settings.mcp_servers_path}; see `stepgate mcp-servers add --help`."
+    lazy_rich.print_rows(("server", "transport", "state", "tools", "where"), rows, empty=none)
     for problem in problems:
         lazy_rich.Console().print(f"[red]{lazy_rich.escape(problem)}[/red]", highlight=False, soft_wrap=True)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.core.errors import BadRequestError, NotFoundError
-from gateway.cli.session import get_operator_name, load_command_settings
+from gateway.cli.session import get_operator_name, load_command_settings, open_database
 
 if TYPE_CHECKING:
     from agent.core.models import JsonObject
@@ -87,16 +87,10 @@ def describe_servers(settings: "Settings", servers: "Mapping[str, McpServerConfi
 @asynccontextmanager
 async def open_pins(settings: "Settings") -> "AsyncIterator[PinSettings]":
     """Opens the pins in the store, which a running gateway shares."""
-    from agent.storage.audit import StoredAuditLog  # noqa: PLC0415 - the store; `--help` needs none
-    from gateway.bootstrap_database import build_statements, open_store  # noqa: PLC0415
-    from mcp_tools.client.tool_pin_store import PinSettings, PinStore  # noqa: PLC0415
+    from mcp_tools.client.tool_pin_store import PinSettings, PinStore  # noqa: PLC0415 - the store; `--help` needs none
 
-    store = await open_store(settings)
-    try:
-        statements = build_statements(store)
-        yield PinSettings(PinStore(statements, time.time, StoredAuditLog(statements, time.time)), settings.mcp_pin)
-    finally:
-        await store.close()
+    async with open_database(settings) as database:
+        yield PinSettings(PinStore(database.statements, time.time, database.audit), settings.mcp_pin)
 
 
 async def _describe_server(pinning: "PinSettings", server: str, *, off: bool) -> str:

@@ -1,7 +1,5 @@
 """`stepgate memory list|delete|reindex`."""
 
-import json
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,7 +7,7 @@ import typer
 from agent.core.models import LOCAL_OWNER
 from gateway.cli import lazy_rich
 from gateway.cli.groups import HelpfulGroup
-from gateway.cli.session import get_operator_name, run_with_gateway
+from gateway.cli.session import format_local_time, gateway_command, get_operator_name, print_json
 
 if TYPE_CHECKING:
     from agent.memory.store import Kind
@@ -19,63 +17,49 @@ app = typer.Typer(help="Memory: list and delete your memories.", cls=HelpfulGrou
 
 
 @app.command("list")
-def list_memories(
+@gateway_command()
+async def list_memories(
+    stepgate: "Stepgate",
     limit: Annotated[int, typer.Option(help="How many, newest first.", min=1)] = 50,
     everything: Annotated[bool, typer.Option("--all", help="Include exchanges of conversations.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print them as JSON.")] = False,
 ) -> None:
     """List the newest memories."""
-
-    async def work(stepgate: "Stepgate") -> None:
-        kind: Kind | None = None if everything else "fact"
-        memories = await stepgate.memory.list_newest(LOCAL_OWNER, kind=kind, limit=limit)
-        if as_json:
-            rows = [
-                {"id": m.id, "text": m.text, "kind": m.kind, "source": m.source, "at": _format_time(m.at)}
-                for m in memories
-            ]
-            print(json.dumps(rows, indent=2, ensure_ascii=False))
-            return
-        table = lazy_rich.Table("memory", "when", "text", box=None)
-        for memory in memories:
-            table.add_row(memory.id, _format_time(memory.at), lazy_rich.escape(" ".join(memory.text.split())))
-            table.columns[0].no_wrap = True
-        lazy_rich.Console().print(table if memories else 'No memories yet; ask "remember that ...".')
-
-    run_with_gateway(work)
+    kind: Kind | None = None if everything else "fact"
+    memories = await stepgate.memory.list_newest(LOCAL_OWNER, kind=kind, limit=limit)
+    if as_json:
+        rows = [
+            {"id": m.id, "text": m.text, "kind": m.kind, "source": m.source, "at": format_local_time(m.at)}
+            for m in memories
+        ]
+        print_json(rows)
+        return
+    table = lazy_rich.Table("memory", "when", "text", box=None)
+    for memory in memories:
+        table.add_row(memory.id, format_local_time(memory.at), lazy_rich.escape(" ".join(memory.text.split())))
+        table.columns[0].no_wrap = True
+    lazy_rich.Console().print(table if memories else 'No memories yet; ask "remember that ...".')
 
 
 @app.command()
-def delete(memory_id: Annotated[str, typer.Argument(help="The memory's id.")]) -> None:
+@gateway_command()
+async def delete(stepgate: "Stepgate", memory_id: Annotated[str, typer.Argument(help="The memory's id.")]) -> None:
     """Delete one memory."""
-
-    async def work(stepgate: "Stepgate") -> None:
-        await stepgate.memory.delete(LOCAL_OWNER, memory_id, by=get_operator_name())
-        print(f"forgot {memory_id}")
-
-    run_with_gateway(work)
+    await stepgate.memory.delete(LOCAL_OWNER, memory_id, by=get_operator_name())
+    print(f"forgot {memory_id}")
 
 
 @app.command()
-def reindex() -> None:
+@gateway_command()
+async def reindex(stepgate: "Stepgate") -> None:
     """Rebuild the vectors with the configured embedder after it has changed. Nothing is lost: the texts are stored."""
+    from agent.llm.embedder.port import EMBEDDER_SETTINGS  # noqa: PLC0415 - not needed for `--help`
 
-    async def work(stepgate: "Stepgate") -> None:
-        from agent.llm.embedder.port import EMBEDDER_SETTINGS  # noqa: PLC0415 - not needed for `--help`
+    if not stepgate.memory.has_embedder:
+        print(f"no embedder is set ({EMBEDDER_SETTINGS}); local word vectors are always up to date")
+        return
 
-        if not stepgate.memory.has_embedder:
-            print(f"no embedder is set ({EMBEDDER_SETTINGS}); local word vectors are always up to date")
-            return
-
-        with lazy_rich.Progress(console=lazy_rich.Console(stderr=True)) as progress:
-            task = progress.add_task("Embedding memories", total=None)
-            count = await stepgate.memory.reindex(
-                lambda done, total: progress.update(task, completed=done, total=total)
-            )
-        print(f"{count} memories have vectors by {await stepgate.memory.check(ask=True)}")
-
-    run_with_gateway(work)
-
-
-def _format_time(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+    with lazy_rich.Progress(console=lazy_rich.Console(stderr=True)) as progress:
+        task = progress.add_task("Embedding memories", total=None)
+        count = await stepgate.memory.reindex(lambda done, total: progress.update(task, completed=done, total=total))
+    print(f"{count} memories have vectors by {await stepgate.memory.check(ask=True)}")

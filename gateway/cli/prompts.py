@@ -1,24 +1,21 @@
 """`stepgate prompts list|show|save|apply|remove`."""
 
-import json
 import sys
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from agent.core.models import LOCAL_OWNER
 from gateway.cli import lazy_rich
 from gateway.cli.groups import HelpfulGroup
-from gateway.cli.session import get_operator_name, run_with_gateway
+from gateway.cli.rooms import get_operator
+from gateway.cli.session import format_local_time, get_operator_name, print_json, room_command, run_with_gateway
 
 if TYPE_CHECKING:
     from agent.studio.prompt_library import Prompt
     from gateway.bootstrap import Stepgate
-
-T = TypeVar("T")
 
 app = typer.Typer(help="Prompt library: save, show, apply and remove prompts.", cls=HelpfulGroup)
 
@@ -29,25 +26,24 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
 
 
 @app.command("list")
-def list_prompts(owner: Owner = LOCAL_OWNER, as_json: AsJson = False) -> None:
+@room_command
+async def list_prompts(stepgate: "Stepgate", owner: Owner = LOCAL_OWNER, as_json: AsJson = False) -> None:
     """List the prompts, the newest version of each."""
-
-    async def work(stepgate: "Stepgate") -> None:
-        prompts = await stepgate.studio.prompts.list_prompts(owner)
-        if as_json:
-            print(json.dumps([_to_row(prompt) for prompt in prompts], indent=2, ensure_ascii=False))
-            return
-        table = lazy_rich.Table("prompt", "version", "saved", "description", box=None, pad_edge=False)
-        for prompt in prompts:
-            cells = (prompt.name, str(prompt.version), _format_time(prompt.at), prompt.description)
-            table.add_row(*(lazy_rich.escape(cell) for cell in cells))
-        lazy_rich.Console().print(table if prompts else "No prompts yet; `stepgate prompts save NAME --file FILE`.")
-
-    _run(work)
+    prompts = await stepgate.studio.prompts.list_prompts(owner)
+    if as_json:
+        print_json([_to_row(prompt) for prompt in prompts])
+        return
+    table = lazy_rich.Table("prompt", "version", "saved", "description", box=None, pad_edge=False)
+    for prompt in prompts:
+        cells = (prompt.name, str(prompt.version), format_local_time(prompt.at), prompt.description)
+        table.add_row(*(lazy_rich.escape(cell) for cell in cells))
+    lazy_rich.Console().print(table if prompts else "No prompts yet; `stepgate prompts save NAME --file FILE`.")
 
 
 @app.command()
-def show(
+@room_command
+async def show(
+    stepgate: "Stepgate",
     name: Name,
     version: Version = None,
     versions: Annotated[bool, typer.Option("--versions", help="List the versions instead.")] = False,
@@ -55,19 +51,15 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Print a prompt's text, or its versions."""
-
-    async def work(stepgate: "Stepgate") -> None:
-        if not versions:
-            _print_prompt(await stepgate.studio.prompts.get_prompt(owner, name, version), as_json=as_json)
-            return
-        found = await stepgate.studio.prompts.list_versions(owner, name)
-        if as_json:
-            print(json.dumps([_to_row(prompt) for prompt in found], indent=2, ensure_ascii=False))
-            return
-        for prompt in found:
-            print(f"{prompt.version}  {_format_time(prompt.at)}  {prompt.by}  {len(prompt.text):,} characters")
-
-    _run(work)
+    if not versions:
+        _print_prompt(await stepgate.studio.prompts.get_prompt(owner, name, version), as_json=as_json)
+        return
+    found = await stepgate.studio.prompts.list_versions(owner, name)
+    if as_json:
+        print_json([_to_row(prompt) for prompt in found])
+        return
+    for prompt in found:
+        print(f"{prompt.version}  {format_local_time(prompt.at)}  {prompt.by}  {len(prompt.text):,} characters")
 
 
 @app.command()
@@ -86,56 +78,45 @@ def save(
         raise typer.BadParameter("give the text or --file")
     given = text if file is None else sys.stdin.read() if str(file) == "-" else file.read_text("utf-8")
 
-    async def work(stepgate: "Stepgate") -> None:
-        saved = await stepgate.studio.prompts.save_prompt(
+    async def work(stepgate: "Stepgate") -> "Prompt":
+        return await stepgate.studio.prompts.save_prompt(
             owner, name, given or "", by=get_operator_name(), description=description
         )
-        if as_json:
-            print(json.dumps(_to_row(saved), indent=2, ensure_ascii=False))
-        else:
-            print(f"saved {saved.name}, version {saved.version}")
 
-    _run(work)
+    saved = run_with_gateway(work, foreign="remembered", skip_broken_rooms=True)
+    if as_json:
+        print_json(_to_row(saved))
+    else:
+        print(f"saved {saved.name}, version {saved.version}")
 
 
 @app.command("apply")
-def apply_prompt(
+@room_command
+async def apply_prompt(
+    stepgate: "Stepgate",
     name: Name,
     room_id: Annotated[str, typer.Argument(help="The room whose prompt it becomes.")],
     version: Version = None,
     owner: Owner = LOCAL_OWNER,
 ) -> None:
     """Make a prompt the system prompt of a managed room."""
-
-    async def work(stepgate: "Stepgate") -> None:
-        from agent.studio.room_editor import Editor  # noqa: PLC0415 - loaded with the engine
-
-        prompt = await stepgate.studio.prompts.get_prompt(owner, name, version)
-        changes = {"system_prompt": prompt.text}
-        view = await stepgate.room_editor.edit_room(room_id, changes, Editor(None, get_operator_name()), version=None)
-        print(f"the room {view.room_id} has the prompt {prompt.name}, version {prompt.version}, now")
-
-    _run(work)
+    prompt = await stepgate.studio.prompts.get_prompt(owner, name, version)
+    changes = {"system_prompt": prompt.text}
+    view = await stepgate.room_editor.edit_room(room_id, changes, get_operator(), version=None)
+    print(f"the room {view.room_id} has the prompt {prompt.name}, version {prompt.version}, now")
 
 
 @app.command()
-def remove(name: Name, owner: Owner = LOCAL_OWNER) -> None:
+@room_command
+async def remove(stepgate: "Stepgate", name: Name, owner: Owner = LOCAL_OWNER) -> None:
     """Remove a prompt with its versions. Rooms that use its text keep it."""
-
-    async def work(stepgate: "Stepgate") -> None:
-        count = await stepgate.studio.prompts.remove_prompt(owner, name, by=get_operator_name())
-        print(f"removed {name} with {count} {'version' if count == 1 else 'versions'}")
-
-    _run(work)
-
-
-def _run(work: "Callable[[Stepgate], Awaitable[T]]") -> T:
-    return run_with_gateway(work, foreign="remembered", skip_broken_rooms=True)
+    count = await stepgate.studio.prompts.remove_prompt(owner, name, by=get_operator_name())
+    print(f"removed {name} with {count} {'version' if count == 1 else 'versions'}")
 
 
 def _print_prompt(prompt: "Prompt", *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps(_to_row(prompt), indent=2, ensure_ascii=False))
+        print_json(_to_row(prompt))
         return
     print(f"# {prompt.name}, version {prompt.version}, saved by {prompt.by}", file=sys.stderr)
     print(prompt.text)
@@ -150,7 +131,3 @@ def _to_row(prompt: "Prompt") -> dict[str, Any]:
         "saved_by": prompt.by,
         "saved_at": datetime.fromtimestamp(prompt.at, UTC).isoformat(),
     }
-
-
-def _format_time(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M")

@@ -1,14 +1,12 @@
 """`stepgate prune`: delete what is older than AGENT_KEEP_DAYS now, or count it."""
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gateway.cli.session import get_operator_name, load_command_settings
+from gateway.cli.session import Database, get_operator_name, load_command_settings, run_with_database
 
 if TYPE_CHECKING:
-    from agent.core.settings import Settings
     from agent.runs.retention import PruneReport
 
 
@@ -24,31 +22,24 @@ def prune(
 
         what = "--days 0 names no age" if days is not None else "AGENT_KEEP_DAYS is not set, so nothing is ever deleted"
         raise BadRequestError(f"{what}; say how many days to keep, such as `stepgate prune --days 90`", param="days")
-    report = asyncio.run(_prune(settings, kept, dry_run=dry_run))
+    report = run_with_database(lambda database: _prune(database, kept, dry_run=dry_run), settings)
     typer.echo(f"older than {kept:g} days and {'to be deleted' if dry_run else 'deleted'}: {report}")
 
 
-async def _prune(settings: "Settings", days: float, *, dry_run: bool) -> "PruneReport":
+async def _prune(database: Database, days: float, *, dry_run: bool) -> "PruneReport":
     from agent.core.errors import ConflictError  # noqa: PLC0415 - the store; `--help` needs none
     from agent.runs.retention import RunRetention  # noqa: PLC0415
     from agent.runs.run_worker import make_worker_name  # noqa: PLC0415
-    from agent.storage.audit import StoredAuditLog  # noqa: PLC0415
     from agent.storage.usage import UsageLedger  # noqa: PLC0415
-    from gateway.bootstrap_database import build_statements, open_store  # noqa: PLC0415
 
-    store = await open_store(settings)
-    try:
-        statements = build_statements(store)
-        clock = store.clock
-        ledger, audit = UsageLedger(statements, clock), StoredAuditLog(statements, clock)
-        retention = RunRetention(statements, ledger, audit, days, make_worker_name(), clock)
-        if dry_run:
-            return await retention.count_old()
-        while await ledger.sum_up():
-            pass
-        report = await retention.prune(by=get_operator_name())
-    finally:
-        await store.close()
+    clock = database.store.clock
+    ledger = UsageLedger(database.statements, clock)
+    retention = RunRetention(database.statements, ledger, database.audit, days, make_worker_name(), clock)
+    if dry_run:
+        return await retention.count_old()
+    while await ledger.sum_up():
+        pass
+    report = await retention.prune(by=get_operator_name())
     if report is None:
         raise ConflictError("a gateway is deleting old runs just now; try again in a minute")
     return report

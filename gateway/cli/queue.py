@@ -1,6 +1,5 @@
 """`stepgate queue`: lanes, workers and dead letters of the queue."""
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -10,10 +9,9 @@ import typer
 
 from agent.core.errors import ConfigError
 from gateway.cli import lazy_rich
-from gateway.cli.session import get_operator_name, load_command_settings
+from gateway.cli.session import Database, get_operator_name, run_with_database
 
 if TYPE_CHECKING:
-    from agent.core.settings import Settings
     from agent.dispatch.queue_state import QueueDepth, QueueState, QueueWorker
 
 T = TypeVar("T")
@@ -33,7 +31,7 @@ def queue(context: typer.Context) -> None:
         return depths, workers, find_unserved(depths, workers)
 
     depths, workers, unserved = _read_state(read)
-    _print_table(
+    lazy_rich.print_rows(
         ("lane", "queue", "waiting", "running", "failed", "oldest s"),
         [
             (one.lane, one.queue, f"{one.waiting:,}", f"{one.running:,}", f"{one.failed:,}", f"{one.oldest_s:,.0f}")
@@ -42,7 +40,7 @@ def queue(context: typer.Context) -> None:
         empty="No job waits or runs.",
     )
     print()
-    _print_table(
+    lazy_rich.print_rows(
         ("worker", "queue", "running", "slots", "since", "silent s"),
         [
             (one.name, one.queue, str(one.running), str(one.slots), _format_time(one.started), f"{one.silent_s:.0f}")
@@ -63,7 +61,7 @@ def queue(context: typer.Context) -> None:
 def list_dead(limit: Annotated[int, typer.Option(min=1, help="How many.")] = 50) -> None:
     """List the jobs that were given up, newest first."""
     letters = _read_state(lambda state: state.list_dead_letters(limit))
-    _print_table(
+    lazy_rich.print_rows(
         ("id", "queue", "kind", "arguments", "attempts", "at", "reason"),
         [
             (
@@ -96,38 +94,18 @@ def discard(job_id: Annotated[int, typer.Argument(help="Id of a dead letter.")])
 
 
 def _read_state(work: "Callable[[QueueState], Awaitable[T]]") -> T:
-    return asyncio.run(_run(load_command_settings(), work))
+    return run_with_database(lambda database: _run(database, work))
 
 
-async def _run(settings: "Settings", work: "Callable[[QueueState], Awaitable[T]]") -> T:
+async def _run(database: Database, work: "Callable[[QueueState], Awaitable[T]]") -> T:
     from agent.dispatch.queue_state import QueueState  # noqa: PLC0415 - the store; `--help` needs none
-    from agent.storage.audit import StoredAuditLog  # noqa: PLC0415
-    from gateway.bootstrap_database import (  # noqa: PLC0415
-        build_statements,
-        check_queue_settings,
-        open_store,
-    )
+    from gateway.bootstrap_database import check_queue_settings  # noqa: PLC0415
 
-    store = await open_store(settings)
-    try:
-        check_queue_settings(settings, store)
-        statements = build_statements(store)
-        state = QueueState(statements, StoredAuditLog(statements, time.time))
-        if not await state.exists():
-            raise ConfigError("there is no queue in this database yet; start a gateway with AGENT_DISPATCH=queue once")
-        return await work(state)
-    finally:
-        await store.close()
-
-
-def _print_table(columns: tuple[str, ...], rows: list[tuple[str, ...]], *, empty: str) -> None:
-    if not rows:
-        print(empty)
-        return
-    table = lazy_rich.Table(*columns, box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(*(lazy_rich.escape(cell) for cell in row))
-    lazy_rich.print_table(table)
+    check_queue_settings(database.settings, database.store)
+    state = QueueState(database.statements, database.audit)
+    if not await state.exists():
+        raise ConfigError("there is no queue in this database yet; start a gateway with AGENT_DISPATCH=queue once")
+    return await work(state)
 
 
 def _format_time(at: float) -> str:

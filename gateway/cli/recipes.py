@@ -1,6 +1,5 @@
 """`stepgate runs save` and `stepgate recipes list|show|apply|discard|remove|export`."""
 
-import json
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -11,7 +10,7 @@ import typer
 from agent.core.models import LOCAL_OWNER, JsonObject
 from agent.core.principal import Principal
 from gateway.cli.groups import HelpfulGroup
-from gateway.cli.session import get_operator_name, run_with_gateway
+from gateway.cli.session import get_operator_name, print_json, run_with_gateway
 
 if TYPE_CHECKING:
     from agent.recipes import RecipeStore, StoredRecipe
@@ -32,7 +31,7 @@ def list_recipes(owner: Owner = LOCAL_OWNER, as_json: AsJson = False) -> None:
     """List the recipes."""
     found = [_to_output(one) for one in _run(lambda recipes: recipes.list_all(owner))]
     if as_json:
-        print(json.dumps([one.model_dump(mode="json") for one in found], indent=2, ensure_ascii=False))
+        print_json(found)
         return
     for one in found:
         print(f"{one.usage}  ({one.state})\n    {one.description}")

@@ -1,21 +1,18 @@
 """`stepgate rooms list|show|create|edit|copy|delete|versions|restore|check`."""
 
-import json
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gateway.cli import lazy_rich
 from gateway.cli.groups import HelpfulGroup
-from gateway.cli.session import get_operator_name, run_with_gateway
+from gateway.cli.session import get_operator_name, print_json, room_command
 
 if TYPE_CHECKING:
     from agent.studio.room_editor import Editor, RoomEditor, RoomView
-
-T = TypeVar("T")
+    from gateway.bootstrap import Stepgate
 
 app = typer.Typer(
     help="Rooms: list, create, edit, copy, delete and check them; list versions and restore one.", cls=HelpfulGroup
@@ -32,54 +29,48 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
 
 
 @app.command("list")
-def list_rooms(as_json: AsJson = False) -> None:
+@room_command
+async def list_rooms(stepgate: "Stepgate", as_json: AsJson = False) -> None:
     """List the rooms with their origin and owner."""
-
-    async def work(rooms: "RoomEditor", operator: "Editor") -> None:
-        views = await rooms.list_rooms(operator)
-        if as_json:
-            print(json.dumps([view.describe() for view in views], indent=2, ensure_ascii=False))
-            return
-        table = lazy_rich.Table("room", "origin", "owner", "name", "description", box=None, pad_edge=False)
-        for view in views:
-            row = view.describe()
-            about = f"ERROR: {view.error}" if view.error else row["description"]
-            cells = [*(row[name] for name in ("id", "origin", "owner", "name")), about]
-            table.add_row(*(lazy_rich.escape(str(cell)) for cell in cells))
-        table.columns[0].no_wrap = True
-        lazy_rich.Console().print(table)
-
-    _run(work)
+    views = await stepgate.room_editor.list_rooms(get_operator())
+    if as_json:
+        print_json([view.describe() for view in views])
+        return
+    table = lazy_rich.Table("room", "origin", "owner", "name", "description", box=None, pad_edge=False)
+    for view in views:
+        row = view.describe()
+        about = f"ERROR: {view.error}" if view.error else row["description"]
+        cells = [*(row[name] for name in ("id", "origin", "owner", "name")), about]
+        table.add_row(*(lazy_rich.escape(str(cell)) for cell in cells))
+    table.columns[0].no_wrap = True
+    lazy_rich.Console().print(table)
 
 
 @app.command()
-def show(room_id: RoomId, as_json: AsJson = False) -> None:
+@room_command
+async def show(stepgate: "Stepgate", room_id: RoomId, as_json: AsJson = False) -> None:
     """Print a room's YAML, or everything about it as JSON."""
-
-    async def work(rooms: "RoomEditor", operator: "Editor") -> None:
-        _print_room(await rooms.get_room(room_id, operator), as_json=as_json)
-
-    _run(work)
+    _print_room(await stepgate.room_editor.get_room(room_id, get_operator()), as_json=as_json)
 
 
 @app.command()
-def create(
+@room_command
+async def create(
+    stepgate: "Stepgate",
     name: Annotated[str, typer.Argument(help="What people call the room.")],
     fields: Fields = None,
     room_id: Annotated[str | None, typer.Option("--id", help="Its id; default: made from the name.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a managed room."""
-
-    async def work(rooms: "RoomEditor", operator: "Editor") -> None:
-        content = {"name": name, **_parse_fields(fields or [])}
-        _print_room(await rooms.create_room(content, operator, room_id), as_json=as_json)
-
-    _run(work)
+    content = {"name": name, **_parse_fields(fields or [])}
+    _print_room(await stepgate.room_editor.create_room(content, get_operator(), room_id), as_json=as_json)
 
 
 @app.command()
-def edit(
+@room_command
+async def edit(
+    stepgate: "Stepgate",
     room_id: RoomId,
     fields: Fields = None,
     file: Annotated[
@@ -92,113 +83,100 @@ def edit(
     as_json: AsJson = False,
 ) -> None:
     """Change fields of a room; comments and style of its file stay."""
-
-    async def work(rooms: "RoomEditor", operator: "Editor") -> None:
-        if file is not None:
-            if fields or managed is not None:
-                raise typer.BadParameter("give fields or --file, not both")
-            text = sys.stdin.read() if str(file) == "-" else file.read_text("utf-8")
-            view = await rooms.replace_room(room_id, text, operator, version=version)
-        else:
-            changes = _parse_fields(fields or [])
-            if not changes and managed is None:
-                raise typer.BadParameter("name a FIELD=VALUE, --file or --managed")
-            view = await rooms.edit_room(room_id, changes, operator, version=version, managed=managed)
-        _print_room(view, as_json=as_json)
-
-    _run(work)
+    if file is not None:
+        if fields or managed is not None:
+            raise typer.BadParameter("give fields or --file, not both")
+        text = sys.stdin.read() if str(file) == "-" else file.read_text("utf-8")
+        view = await stepgate.room_editor.replace_room(room_id, text, get_operator(), version=version)
+    else:
+        changes = _parse_fields(fields or [])
+        if not changes and managed is None:
+            raise typer.BadParameter("name a FIELD=VALUE, --file or --managed")
+        view = await stepgate.room_editor.edit_room(room_id, changes, get_operator(), version=version, managed=managed)
+    _print_room(view, as_json=as_json)
 
 
 @app.command()
-def copy(
+@room_command
+async def copy(
+    stepgate: "Stepgate",
     room_id: RoomId,
     name: Annotated[str | None, typer.Option(help="The copy's name.")] = None,
     new_id: Annotated[str | None, typer.Option("--id", help="The copy's id; default: made from its name.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Copy a room, a shipped one too."""
-
-    async def work(rooms: "RoomEditor", operator: "Editor") -> None:
-        _print_room(await rooms.copy_room(room_id, operator, room_id=new_id, name=name), as_json=as_json)
-
-    _run(work)
+    _print_room(
+        await stepgate.room_editor.copy_room(room_id, get_operator(), room_id=new_id, name=name), as_json=as_json
+    )
 
 
 @app.command()
-def delete(
+@room_command
+async def delete(
+    stepgate: "Stepgate",
     room_id: RoomId,
     version: Annotated[str | None, typer.Option(help="Fail if the room has changed since this version.")] = None,
 ) -> None:
     """Delete a managed room. Its runs stay."""
-
-    async def work(rooms: "RoomEditor", operator: "Editor") -> None:
-        await rooms.delete_room(room_id, operator, version=version)
-        print(f"deleted {room_id}")
-
-    _run(work)
+    await stepgate.room_editor.delete_room(room_id, get_operator(), version=version)
+    print(f"deleted {room_id}")
 
 
 @app.command()
-def versions(room_id: RoomId, as_json: AsJson = False) -> None:
+@room_command
+async def versions(stepgate: "Stepgate", room_id: RoomId, as_json: AsJson = False) -> None:
     """List the texts that a room had, newest first (rooms in a database)."""
+    from gateway.doors.rooms import to_revision_item  # noqa: PLC0415 - loaded with the engine
 
-    async def work(rooms: "RoomEditor", operator: "Editor") -> None:
-        from gateway.doors.rooms import to_revision_item  # noqa: PLC0415 - loaded with the engine
-
-        found = [to_revision_item(one) for one in await rooms.list_revisions(room_id, operator)]
-        if as_json:
-            print(json.dumps([one.model_dump(mode="json") for one in found], indent=2, ensure_ascii=False))
-            return
-        for one in found:
-            what = "deleted" if one.yaml is None else f"{one.version}  {len(one.yaml):,} characters"
-            print(f"{one.revision}  {one.stored_at.astimezone():%Y-%m-%d %H:%M}  {what}")
-
-    _run(work)
+    found = [to_revision_item(one) for one in await stepgate.room_editor.list_revisions(room_id, get_operator())]
+    if as_json:
+        print_json(found)
+        return
+    for one in found:
+        what = "deleted" if one.yaml is None else f"{one.version}  {len(one.yaml):,} characters"
+        print(f"{one.revision}  {one.stored_at.astimezone():%Y-%m-%d %H:%M}  {what}")
 
 
 @app.command()
-def restore(
+@room_command
+async def restore(
+    stepgate: "Stepgate",
     room_id: RoomId,
     revision: Annotated[int, typer.Argument(min=1, help="The number of a text; `rooms versions` lists them.")],
     version: Annotated[str | None, typer.Option(help="Fail if the room has changed since this version.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Give a room a text that it had; a deleted room is there again."""
-
-    async def work(rooms: "RoomEditor", operator: "Editor") -> None:
-        _print_room(await rooms.restore_room(room_id, revision, operator, version=version), as_json=as_json)
-
-    _run(work)
+    _print_room(
+        await stepgate.room_editor.restore_room(room_id, revision, get_operator(), version=version), as_json=as_json
+    )
 
 
 @app.command()
-def check(
+@room_command
+async def check(
+    stepgate: "Stepgate",
     files: Annotated[list[Path] | None, typer.Argument(help="Room files; default all rooms of this gateway.")] = None,
-) -> None:
+) -> int:
     """Check room files: schema, tools, skills and gates. Exit code 1 if any is wrong."""
-
-    async def work(rooms: "RoomEditor", operator: "Editor") -> int:
-        if files is None:
-            found = {view.room_id: [view.error] if view.error else [] for view in await rooms.list_rooms(operator)}
-        else:
-            found = {str(path): _find_problems(rooms, path) for path in files}
-        for name, problems in found.items():
-            print(f"{'FAIL' if problems else 'ok  '} {name}")
-            for problem in problems:
-                print(f"     {problem}")
-        return sum(map(bool, found.values()))
-
-    if _run(work):
-        raise SystemExit(1)
+    if files is None:
+        views = await stepgate.room_editor.list_rooms(get_operator())
+        found = {view.room_id: [view.error] if view.error else [] for view in views}
+    else:
+        found = {str(path): _find_problems(stepgate.room_editor, path) for path in files}
+    for name, problems in found.items():
+        print(f"{'FAIL' if problems else 'ok  '} {name}")
+        for problem in problems:
+            print(f"     {problem}")
+    return 1 if any(found.values()) else 0
 
 
-def _run(work: "Callable[[RoomEditor, Editor], Awaitable[T]]") -> T:
-    async def call(stepgate: Any) -> T:
-        from agent.studio.room_editor import Editor  # noqa: PLC0415 - loaded with the engine
+def get_operator() -> "Editor":
+    """Returns on whose behalf this command edits rooms: the operator's."""
+    from agent.studio.room_editor import Editor  # noqa: PLC0415 - loaded with the engine
 
-        return await work(stepgate.room_editor, Editor(None, get_operator_name()))
-
-    return run_with_gateway(call, foreign="remembered", skip_broken_rooms=True)
+    return Editor(None, get_operator_name())
 
 
 def _find_problems(rooms: "RoomEditor", path: Path) -> list[str]:
@@ -246,7 +224,7 @@ def _parse_value(field: str, text: str) -> Any:
 def _print_room(view: "RoomView", *, as_json: bool) -> None:
     if as_json:
         room = None if view.room is None else view.room.model_dump(mode="json")
-        print(json.dumps({**view.describe(), "yaml": view.text, "room": room}, indent=2, ensure_ascii=False))
+        print_json({**view.describe(), "yaml": view.text, "room": room})
         return
     print(f"# {view.room_id}: {view.origin}{f', version {view.version}' if view.version else ''}", file=sys.stderr)
     if view.error:

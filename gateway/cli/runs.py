@@ -21,7 +21,7 @@ from gateway.cli.groups import HelpfulGroup
 from gateway.cli.ingestion_progress import follow_ingestion
 from gateway.cli.progress import follow_run
 from gateway.cli.recipes import save_run
-from gateway.cli.session import get_operator_name, run_with_gateway
+from gateway.cli.session import gateway_command, get_operator_name, print_json, run_with_gateway
 
 if TYPE_CHECKING:
     from agent.runs.forks import RepeatedEffects
@@ -53,7 +53,7 @@ def list_runs(
         rows = await stepgate.journal.list_runs(owner=owner, limit=limit, status=wanted)
         titles = {row.run_id: await _run_title(stepgate, row) for row in rows}
         if as_json:
-            print(json.dumps([_to_json_row(row, titles[row.run_id]) for row in rows], indent=2, ensure_ascii=False))
+            print_json([_to_json_row(row, titles[row.run_id]) for row in rows])
         elif rows:
             lazy_rich.print_table(_build_run_table(rows, titles))
         else:
@@ -63,53 +63,45 @@ def list_runs(
 
 
 @app.command()
-def show(
+@gateway_command()
+async def show(
+    stepgate: "Stepgate",
     run_id: RunId,
     owner: Owner = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole response as JSON.")] = False,
 ) -> None:
     """Show a run: its steps and its answer so far."""
+    from agent.runs.response import build_response  # noqa: PLC0415 - loaded with the engine
 
-    async def work(stepgate: "Stepgate") -> None:
-        from agent.runs.response import build_response  # noqa: PLC0415 - loaded with the engine
-
-        row = await _find_run(stepgate, run_id, owner)
-        response = build_response(await stepgate.service.read_events(row.run_id, owner=row.owner))
-        if as_json:
-            print(response.model_dump_json(indent=2))
-            return
-        print(f"{row.run_id}  {row.status}  room {row.room}  owner {row.owner}\n{await _run_title(stepgate, row)}\n")
-        lazy_rich.print_table(_build_step_table(response))
-        print(f"\n{response.response}")
-
-    run_with_gateway(work)
+    row = await _find_run(stepgate, run_id, owner)
+    response = build_response(await stepgate.service.read_events(row.run_id, owner=row.owner))
+    if as_json:
+        print(response.model_dump_json(indent=2))
+        return
+    print(f"{row.run_id}  {row.status}  room {row.room}  owner {row.owner}\n{await _run_title(stepgate, row)}\n")
+    lazy_rich.print_table(_build_step_table(response))
+    print(f"\n{response.response}")
 
 
 @app.command()
-def resume(run_id: RunId, owner: Owner = None) -> None:
+@gateway_command(foreign="started")
+async def resume(stepgate: "Stepgate", run_id: RunId, owner: Owner = None) -> None:
     """Continue an unfinished run in this process."""
+    from agent.runs.service import AcceptedRun  # noqa: PLC0415 - loaded with the engine
 
-    async def work(stepgate: "Stepgate") -> None:
-        from agent.runs.service import AcceptedRun  # noqa: PLC0415 - loaded with the engine
-
-        row = await _find_run(stepgate, run_id, owner)
-        await stepgate.service.resume_run(row.run_id, owner=row.owner)
-        print((await follow_run(stepgate.service, AcceptedRun(row.run_id, row.owner))).response)
-
-    run_with_gateway(work, foreign="started")
+    row = await _find_run(stepgate, run_id, owner)
+    await stepgate.service.resume_run(row.run_id, owner=row.owner)
+    print((await follow_run(stepgate.service, AcceptedRun(row.run_id, row.owner))).response)
 
 
 @app.command()
-def cancel(run_id: RunId, owner: Owner = None) -> None:
+@gateway_command()
+async def cancel(stepgate: "Stepgate", run_id: RunId, owner: Owner = None) -> None:
     """Cancel a run. One that another process executes is ended there."""
-
-    async def work(stepgate: "Stepgate") -> None:
-        row = await _find_run(stepgate, run_id, owner)
-        await stepgate.service.cancel_run(row.run_id, owner=row.owner, reason=f"cancelled by {get_operator_name()}")
-        status = (await stepgate.service.get_run(row.run_id, owner=row.owner)).status
-        print(f"{row.run_id}  {status if status in ENDED_STATUSES else 'is being cancelled'}")
-
-    run_with_gateway(work)
+    row = await _find_run(stepgate, run_id, owner)
+    await stepgate.service.cancel_run(row.run_id, owner=row.owner, reason=f"cancelled by {get_operator_name()}")
+    status = (await stepgate.service.get_run(row.run_id, owner=row.owner)).status
+    print(f"{row.run_id}  {status if status in ENDED_STATUSES else 'is being cancelled'}")
 
 
 @app.command()

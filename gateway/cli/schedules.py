@@ -8,7 +8,7 @@ import typer
 from agent.core.models import LOCAL_OWNER
 from agent.core.principal import Principal
 from gateway.cli.groups import HelpfulGroup
-from gateway.cli.session import get_operator_name, run_with_gateway
+from gateway.cli.session import gateway_command, get_operator_name, print_json, run_with_gateway
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -27,53 +27,48 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("list")
-def list_schedules(owner: Owner = LOCAL_OWNER, as_json: AsJson = False) -> None:
+@gateway_command()
+async def list_schedules(stepgate: "Stepgate", owner: Owner = LOCAL_OWNER, as_json: AsJson = False) -> None:
     """List the schedules with their next ticks."""
+    from gateway.doors.schedules import to_schedule_item  # noqa: PLC0415 - loaded with the engine
 
-    async def work(stepgate: "Stepgate") -> None:
-        from gateway.doors.schedules import to_schedule_item  # noqa: PLC0415 - loaded with the engine
-
-        found = [to_schedule_item(one) for one in await stepgate.schedules.store.list_all(owner)]
-        if as_json:
-            print(json.dumps([one.model_dump(mode="json") for one in found], indent=2, ensure_ascii=False))
-            return
-        for one in found:
-            print(_format_schedule(one))
-        if not found:
-            print("No schedules yet. `stepgate schedules create NAME CRON PROMPT` makes one.")
-
-    run_with_gateway(work)
+    found = [to_schedule_item(one) for one in await stepgate.schedules.store.list_all(owner)]
+    if as_json:
+        print_json(found)
+        return
+    for one in found:
+        print(_format_schedule(one))
+    if not found:
+        print("No schedules yet. `stepgate schedules create NAME CRON PROMPT` makes one.")
 
 
 @app.command()
-def show(
+@gateway_command()
+async def show(
+    stepgate: "Stepgate",
     name: Name,
     owner: Owner = LOCAL_OWNER,
     ticks: Annotated[int, typer.Option(min=0, max=MAX_TICKS, help="How many of the last ticks.")] = 10,
     as_json: AsJson = False,
 ) -> None:
     """Show a schedule and what was done at its last ticks."""
+    from gateway.doors.schedules import to_schedule_item, to_tick_item  # noqa: PLC0415 - loaded with the engine
 
-    async def work(stepgate: "Stepgate") -> None:
-        from gateway.doors.schedules import to_schedule_item, to_tick_item  # noqa: PLC0415 - loaded with the engine
-
-        store = stepgate.schedules.store
-        schedule = await store.get(owner, name)
-        item = to_schedule_item(schedule)
-        past = [to_tick_item(one) for one in await store.list_ticks(schedule, limit=ticks)]
-        if as_json:
-            shown = {**item.model_dump(mode="json"), "ticks": [one.model_dump(mode="json") for one in past]}
-            print(json.dumps(shown, indent=2, ensure_ascii=False))
-            return
-        print(_format_details(item))
-        for one in past:
-            what = f"{one.run_id} ({one.run_status or 'deleted'})" if one.run_id else one.detail
-            missed = f"  ({one.missed} missed before it)" if one.missed else ""
-            print(f"    {_format_time(item, one.tick)}  {one.outcome}  {what}{missed}")
-        if older := await store.count_ticks(schedule) - len(past):
-            print(f"    and {older} older: --ticks {min(len(past) + older, MAX_TICKS)}")
-
-    run_with_gateway(work)
+    store = stepgate.schedules.store
+    schedule = await store.get(owner, name)
+    item = to_schedule_item(schedule)
+    past = [to_tick_item(one) for one in await store.list_ticks(schedule, limit=ticks)]
+    if as_json:
+        shown = {**item.model_dump(mode="json"), "ticks": [one.model_dump(mode="json") for one in past]}
+        print_json(shown)
+        return
+    print(_format_details(item))
+    for one in past:
+        what = f"{one.run_id} ({one.run_status or 'deleted'})" if one.run_id else one.detail
+        missed = f"  ({one.missed} missed before it)" if one.missed else ""
+        print(f"    {_format_time(item, one.tick)}  {one.outcome}  {what}{missed}")
+    if older := await store.count_ticks(schedule) - len(past):
+        print(f"    and {older} older: --ticks {min(len(past) + older, MAX_TICKS)}")
 
 
 @app.command()
@@ -122,28 +117,22 @@ def disable(name: Name, owner: Owner = LOCAL_OWNER) -> None:
 
 
 @app.command()
-def run(name: Name, owner: Owner = LOCAL_OWNER) -> None:
+@gateway_command(foreign="started")
+async def run(stepgate: "Stepgate", name: Name, owner: Owner = LOCAL_OWNER) -> None:
     """Run a schedule now, in this process, and print the answer."""
+    from gateway.cli.progress import follow_run  # noqa: PLC0415 - loaded with the engine
 
-    async def work(stepgate: "Stepgate") -> None:
-        from gateway.cli.progress import follow_run  # noqa: PLC0415 - loaded with the engine
-
-        caller = Principal(owner, display_name=get_operator_name())
-        response = await follow_run(stepgate.service, await stepgate.schedules.service.run_now(name, caller))
-        print(response.response)
-
-    run_with_gateway(work, foreign="started")
+    caller = Principal(owner, display_name=get_operator_name())
+    response = await follow_run(stepgate.service, await stepgate.schedules.service.run_now(name, caller))
+    print(response.response)
 
 
 @app.command()
-def remove(name: Name, owner: Owner = LOCAL_OWNER) -> None:
+@gateway_command()
+async def remove(stepgate: "Stepgate", name: Name, owner: Owner = LOCAL_OWNER) -> None:
     """Remove a schedule with the record of its ticks. Its runs stay."""
-
-    async def work(stepgate: "Stepgate") -> None:
-        await stepgate.schedules.store.remove(await stepgate.schedules.store.get(owner, name))
-        print(f"Removed {name}.")
-
-    run_with_gateway(work)
+    await stepgate.schedules.store.remove(await stepgate.schedules.store.get(owner, name))
+    print(f"Removed {name}.")
 
 
 def _set_enabled(name: str, owner: str, *, enabled: bool) -> None:

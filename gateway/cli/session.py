@@ -2,11 +2,17 @@
 
 import asyncio
 import getpass
+import inspect
+import json
 import logging
 import os
 import sys
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Literal, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from dotenv import load_dotenv
 
@@ -16,9 +22,14 @@ from gateway.observe.logs import JsonFormatter, RedactingFormatter, TextFormatte
 from gateway.quiet_interrupt import QuietInterrupt
 
 if TYPE_CHECKING:
+    from agent.storage.audit import StoredAuditLog
+    from agent.storage.sql import SqlClient
     from gateway.bootstrap import Stepgate
+    from gateway.bootstrap_database import Storage
 
 T = TypeVar("T")
+ForeignServers: TypeAlias = Literal["started", "remembered", "ignored"]
+AsyncCommand: TypeAlias = Callable[..., Awaitable[int | None]]
 
 
 def load_command_settings(**overrides: object) -> Settings:
@@ -51,6 +62,21 @@ def set_up_logging(settings: Settings, least: int = logging.NOTSET) -> None:
     logging.getLogger().setLevel(level)
 
 
+def print_json(value: object) -> None:
+    """Prints what a command returns with `--json`. Models become objects."""
+    print(json.dumps(value, indent=2, ensure_ascii=False, default=lambda model: model.model_dump(mode="json")))
+
+
+def format_local_time(at: float) -> str:
+    """Returns a time, UTC seconds since 1970, in the time zone of this machine."""
+    return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def format_utc_time(at: float) -> str:
+    """Returns a time, UTC seconds since 1970, as ISO 8601 in UTC."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+
+
 def get_operator_name() -> str:
     """Returns who types this command, for the audit record: their account on this machine."""
     try:
@@ -62,7 +88,7 @@ def get_operator_name() -> str:
 def run_with_gateway(
     work: "Callable[[Stepgate], Awaitable[T]]",
     *,
-    foreign: Literal["started", "remembered", "ignored"] = "ignored",
+    foreign: ForeignServers = "ignored",
     skip_broken_rooms: bool = False,
 ) -> T:
     """Runs `work` on a gateway in this process, which shares the data folder with a running one.
@@ -82,3 +108,76 @@ def run_with_gateway(
             return await work(stepgate)
 
     return asyncio.run(run())
+
+
+def gateway_command(
+    *, foreign: ForeignServers = "ignored", skip_broken_rooms: bool = False
+) -> Callable[[AsyncCommand], Callable[..., None]]:
+    """Makes a command of a function that gets a gateway in this process first (see `run_with_gateway`).
+
+    The command line has the other parameters. A number that the function returns is the exit code.
+    """
+
+    run = partial(run_with_gateway, foreign=foreign, skip_broken_rooms=skip_broken_rooms)
+    return lambda work: _make_command(work, run)
+
+
+room_command = gateway_command(foreign="remembered", skip_broken_rooms=True)
+"""For commands that list or mend rooms: with the tools that foreign servers had, which rooms may name."""
+
+
+def database_command(work: AsyncCommand) -> Callable[..., None]:
+    """Makes a command of a function that gets the database first, without a gateway. Else as `gateway_command`."""
+    return _make_command(work, run_with_database)
+
+
+def run_with_database(work: "Callable[[Database], Awaitable[T]]", settings: Settings | None = None) -> T:
+    """Runs `work` on the opened store, which a running gateway shares."""
+    chosen = settings or load_command_settings()
+
+    async def run() -> T:
+        async with open_database(chosen) as database:
+            return await work(database)
+
+    return asyncio.run(run())
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """The opened store, for commands that only read or change tables."""
+
+    settings: Settings
+    store: "Storage"
+    statements: "SqlClient"
+    audit: "StoredAuditLog"
+
+
+@asynccontextmanager
+async def open_database(settings: Settings) -> AsyncIterator[Database]:
+    """Opens the store, and closes it at the end."""
+    from agent.storage.audit import StoredAuditLog  # noqa: PLC0415 - the store; `--help` needs none
+    from gateway.bootstrap_database import build_statements, open_store  # noqa: PLC0415
+
+    store = await open_store(settings)
+    try:
+        statements = build_statements(store)
+        yield Database(settings, store, statements, StoredAuditLog(statements, store.clock))
+    finally:
+        await store.close()
+
+
+def _make_command(
+    work: AsyncCommand, run: Callable[[Callable[[Any], Awaitable[int | None]]], int | None]
+) -> Callable[..., None]:
+    signature = inspect.signature(work)
+    parameters = list(signature.parameters.values())[1:]
+
+    @wraps(work)
+    def command(**options: Any) -> None:
+        if code := run(lambda given: work(given, **options)):
+            raise SystemExit(code)
+
+    # Typer reads both, and would otherwise take the first parameter for an argument.
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    return command

@@ -1,7 +1,5 @@
 """`stepgate sources add|list|delete`: named sources of documents, referred to by id."""
 
-import json
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +8,7 @@ import typer
 from agent.core.models import LOCAL_OWNER
 from gateway.cli import lazy_rich
 from gateway.cli.groups import HelpfulGroup
-from gateway.cli.session import get_operator_name, run_with_gateway
+from gateway.cli.session import format_utc_time, gateway_command, get_operator_name, print_json, run_with_gateway
 
 if TYPE_CHECKING:
     from agent.pipeline_builder.source_store import NamedSource
@@ -52,50 +50,42 @@ def add(
 
 
 @app.command("list")
-def list_sources(
+@gateway_command()
+async def list_sources(
+    stepgate: "Stepgate",
     limit: Annotated[int, typer.Option(help="How many, newest first.", min=1, max=1000)] = 200,
     owner: _Owner = LOCAL_OWNER,
     as_json: Annotated[bool, typer.Option("--json", help="Print them as JSON.")] = False,
 ) -> None:
     """List the registered sources."""
-
-    async def work(stepgate: "Stepgate") -> None:
-        found = await stepgate.conversations.builder.sources.list(owner, limit=limit)
-        if as_json:
-            print(json.dumps([_to_row(one) for one in found], indent=2, ensure_ascii=False))
-            return
-        table = lazy_rich.Table("source", "name", "type", "where", "added", box=None, pad_edge=False)
-        for one in found:
-            request = one.request
-            words = (one.id, one.name, request.source_type, request.source_identifier, _format_time(one.created))
-            table.add_row(*map(lazy_rich.escape, words))
-            table.columns[0].no_wrap = True
-        if found:
-            lazy_rich.print_table(table)
-        else:
-            print("No sources yet; see `stepgate sources add --help`.")
-
-    run_with_gateway(work)
+    found = await stepgate.conversations.builder.sources.list(owner, limit=limit)
+    if as_json:
+        print_json([_to_row(one) for one in found])
+        return
+    table = lazy_rich.Table("source", "name", "type", "where", "added", box=None, pad_edge=False)
+    for one in found:
+        request = one.request
+        words = (one.id, one.name, request.source_type, request.source_identifier, format_utc_time(one.created))
+        table.add_row(*map(lazy_rich.escape, words))
+        table.columns[0].no_wrap = True
+    if found:
+        lazy_rich.print_table(table)
+    else:
+        print("No sources yet; see `stepgate sources add --help`.")
 
 
 @app.command()
-def delete(
+@gateway_command()
+async def delete(
+    stepgate: "Stepgate",
     source_id: Annotated[str, typer.Argument(help="The source's id, see `stepgate sources list`.")],
     owner: _Owner = LOCAL_OWNER,
 ) -> None:
     """Delete a source. Its conversations stay, without it; collections and files are not changed."""
-
-    async def work(stepgate: "Stepgate") -> None:
-        await stepgate.conversations.builder.sources.remove(source_id, owner, by=get_operator_name())
-        print(f"deleted {source_id}; collections read from it are unchanged")
-
-    run_with_gateway(work)
+    await stepgate.conversations.builder.sources.remove(source_id, owner, by=get_operator_name())
+    print(f"deleted {source_id}; collections read from it are unchanged")
 
 
 def _to_row(source: "NamedSource") -> dict[str, object]:
     request = source.request.model_dump(mode="json")
-    return {"id": source.id, "name": source.name, **request, "created_at": _format_time(source.created)}
-
-
-def _format_time(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+    return {"id": source.id, "name": source.name, **request, "created_at": format_utc_time(source.created)}

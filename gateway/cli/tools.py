@@ -11,7 +11,7 @@ from agent.core.models import LOCAL_OWNER, AgentRequest, JsonObject
 from gateway.cli import generated_tools, lazy_rich
 from gateway.cli.arguments import check_arguments, parse_arguments
 from gateway.cli.groups import HelpfulGroup
-from gateway.cli.session import run_with_gateway
+from gateway.cli.session import gateway_command, run_with_gateway
 
 if TYPE_CHECKING:
     from gateway.bootstrap import Stepgate
@@ -27,7 +27,8 @@ def list_tools(
 ) -> None:
     """List the tools with their effect class; for foreign servers, the tools they last offered."""
     if generated:
-        generated_tools.list_generated(LOCAL_OWNER)
+        generated_tools.list_generated(owner=LOCAL_OWNER)
+        return
 
     async def work(stepgate: "Stepgate") -> None:
         table = lazy_rich.Table(box=None, pad_edge=False)
@@ -48,27 +49,25 @@ def list_tools(
 
 
 @app.command()
-def call(
+@gateway_command(foreign="remembered")
+async def call(
+    stepgate: "Stepgate",
     name: Annotated[str, typer.Argument(help="The tool.")],
     arguments: Annotated[list[str] | None, typer.Argument(help="key=value pairs, or one JSON object.")] = None,
-) -> None:
+) -> int:
     """Call one tool through the gateway: validated, limited, recorded as a run."""
-
-    async def work(stepgate: "Stepgate") -> int:
-        async with AsyncExitStack() as stack:
-            server = _find_server(stepgate, name)
-            if server is not None:
-                await _start_server(stack, server)
-            spec = stepgate.registry.get(name).spec
-            try:
-                args = check_arguments(spec, parse_arguments(spec, arguments or []))
-            except ToolInputError as error:
-                print(error.message, file=sys.stderr)
-                return 1
-            request = AgentRequest(metadata={"tool_calls": [{"tool": name, "args": args}]})
-            return await _run_call(stepgate, request, name)
-
-    raise SystemExit(run_with_gateway(work, foreign="remembered"))
+    async with AsyncExitStack() as stack:
+        server = _find_server(stepgate, name)
+        if server is not None:
+            await _start_server(stack, server)
+        spec = stepgate.registry.get(name).spec
+        try:
+            args = check_arguments(spec, parse_arguments(spec, arguments or []))
+        except ToolInputError as error:
+            print(error.message, file=sys.stderr)
+            return 1
+        request = AgentRequest(metadata={"tool_calls": [{"tool": name, "args": args}]})
+        return await _run_call(stepgate, request, name)
 
 
 def _find_server(stepgate: "Stepgate", tool: str) -> "McpServer | None":

@@ -14,11 +14,12 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import ValidationError
 
-from agent.core.errors import AgentFailure, BadRequestError, NotFoundError
+from agent.core.errors import BadRequestError, NotFoundError
 from agent.core.events import RunWaiting
+from agent.core.failures import AgentFailure
 from agent.core.models import AgentRequest, ChatMessage, JsonObject
 from agent.core.models.request import MAX_CONVERSATION_ID_CHARS
-from agent.core.run_state import fold
+from agent.core.run_reducer import fold
 from agent.core.value_faults import describe_fault
 from agent.runs.run_intake import ChatRequest
 from agent.runs.service import AcceptedRun, Decision

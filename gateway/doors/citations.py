@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from agent.core.errors import ConflictError, NotFoundError
 from agent.core.events import AnswerFinished, Event, ToolReturned
 from agent.core.models import SourceCitation, TailorOutput
-from agent.core.run_state import fold
+from agent.core.run_reducer import fold
 from agent.grounded_answers.locate import parse_run_id
 from agent.grounded_answers.verify_citation import Proof, ProofCheck, compare_with_index
 from agent.ingest.collections import FoundDocument

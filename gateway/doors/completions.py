@@ -11,8 +11,8 @@ from fastapi.responses import Response
 from pydantic import Field, JsonValue
 from pydantic_core import to_json
 
-from agent.core.errors import AgentFailure
 from agent.core.events import AnswerDelta, AnswerFinished, AnswerStarted, Event, RunCreated, RunFailed
+from agent.core.failures import AgentFailure
 from agent.core.models import JsonObject, Room
 from agent.runs.response import build_response
 from agent.runs.run_intake import ChatRequest

@@ -7,10 +7,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from agent.core.errors import AgentError, AgentFailure, BadRequestError, StoreError
+from agent.core.errors import AgentError, BadRequestError, StoreError
 from agent.core.events import Event, RunWaiting
+from agent.core.failures import AgentFailure
 from agent.core.models import JsonObject
-from agent.core.run_state import fold
+from agent.core.run_reducer import fold
 from agent.pipeline_builder.messages import MAX_MESSAGES
 from agent.pipeline_builder.records import Conversation, ConversationStatus
 from agent.pipeline_builder.run_messages import find_answer

@@ -5,7 +5,8 @@ from typing import Annotated, get_args
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, JsonValue, WithJsonSchema
 
-from agent.core.errors import AgentError, AgentFailure
+from agent.core.errors import AgentError
+from agent.core.failures import AgentFailure
 from agent.core.models import JsonObject
 from agent.policy.guardrails.models import CheckType, GuardrailsInput, GuardrailsOutput
 from agent.policy.redaction.requests import make_blocked_failure

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent.core.errors import AgentFailure
+from agent.core.failures import AgentFailure
 from agent.core.models import JsonObject
 from agent.ingest import plugins
 from agent.ingest.allowed_paths import resolve_allowed

@@ -15,8 +15,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
-from agent.core.errors import AgentFailure
 from agent.core.events import RunCreated, RunFailed, RunWaiting
+from agent.core.failures import AgentFailure
 from agent.core.models import Room
 from agent.runs.run_intake import ChatRequest, HiddenRequest
 from agent.runs.service import AcceptedRun

@@ -10,7 +10,8 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent.core.models import AgentRequest, JsonObject, TailorOutput, TraceStep
-from agent.core.run_state import RunState, StepStatus, fold
+from agent.core.run_reducer import fold
+from agent.core.run_state import RunState, StepStatus
 from agent.grounded_answers import Persona
 from agent.runs.response import build_response
 from gateway.auth.dependencies import CurrentCaller, require_scope

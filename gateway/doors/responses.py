@@ -15,10 +15,12 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from pydantic_core import to_json
 
-from agent.core.errors import AgentFailure, ConflictError, NotFoundError
+from agent.core.errors import ConflictError, NotFoundError
 from agent.core.events import RunWaiting
+from agent.core.failures import AgentFailure
 from agent.core.models import ENDED_STATUSES, ChatMessage, JsonObject
-from agent.core.run_state import RunState, fold
+from agent.core.run_reducer import fold
+from agent.core.run_state import RunState
 from agent.run_context.token_estimates import estimate_input_tokens
 from agent.runs.run_intake import ApprovalReplies, ApprovalText, ChatRequest
 from agent.runs.service import AcceptedRun

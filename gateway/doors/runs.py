@@ -15,7 +15,7 @@ from agent.core.content_blocks import get_artifact_type, read_artifact
 from agent.core.errors import BadRequestError, NotFoundError
 from agent.core.events import ToolReturned
 from agent.core.models import ENDED_STATUSES, AgentResponse, JsonObject, Plan, PlanStep, RunStatus, StepOutcome
-from agent.core.run_state import fold
+from agent.core.run_reducer import fold
 from agent.runs.forks import ForkRequest, RepeatedEffects
 from agent.runs.response import build_response
 from agent.runs.service import Decision

@@ -14,7 +14,8 @@ from pydantic import Field
 
 from agent.core.errors import ConflictError, StoreError
 from agent.core.models import FrozenModel
-from agent.core.run_state import RunState, fold
+from agent.core.run_reducer import fold
+from agent.core.run_state import RunState
 from agent.run_context.outputs import cut_text
 from agent.runs.sessions import build_unknown_conversation_error
 from gateway.auth.dependencies import CurrentCaller, require_scope

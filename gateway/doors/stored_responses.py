@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from agent.core.errors import NotFoundError
 from agent.core.events import ApprovalDecided, Event, RunCreated, RunWaiting
 from agent.core.models import JsonObject
-from agent.core.run_state import fold
+from agent.core.run_reducer import fold
 from gateway.auth.authentication import Caller
 from gateway.bootstrap import Stepgate
 from gateway.doors.response_input import list_input_items

@@ -17,7 +17,7 @@ from agent.core.models import (
     TraceStep,
     UserIntent,
 )
-from agent.core.run_state import fold
+from agent.core.run_reducer import fold
 from agent.runs.response import build_response
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate

@@ -22,7 +22,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from agent.core import events as ev
 from agent.core.models import JsonObject, RunStatus
-from agent.core.run_state import RunState, fold
+from agent.core.run_reducer import fold
+from agent.core.run_state import RunState
 from agent.runs.response import build_response
 from gateway.render.status import StatusLines
 

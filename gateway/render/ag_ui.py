@@ -47,7 +47,8 @@ from ag_ui.core import (
 
 from agent.core import events as ev
 from agent.core.models import JsonObject, Usage
-from agent.core.run_state import RunState, fold
+from agent.core.run_reducer import fold
+from agent.core.run_state import RunState
 from agent.core.trace.details import describe_intents
 from agent.policy.approval import format_approval_question
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 
 from agent.core import events as ev
-from agent.core.errors import AgentFailure
+from agent.core.failures import AgentFailure
 from agent.core.models import JsonObject
 from agent.core.run_state import RunState
 from agent.core.trace import shorten

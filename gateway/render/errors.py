@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel
 
-from agent.core.errors import FAILURES, AgentFailure, FailureKind, get_stage
+from agent.core.failures import FAILURES, AgentFailure, FailureKind, get_stage
 
 OPENAI_PATHS = ("/v1/chat", "/v1/conversations", "/v1/models", "/v1/responses", "/v1/embeddings", "/v1/completions")
 """Paths whose callers are OpenAI clients and read errors in OpenAI's shape."""

@@ -3,8 +3,8 @@
 import json
 from collections.abc import Sequence
 
-from agent.core.errors import AgentFailure
 from agent.core.events import Event
+from agent.core.failures import AgentFailure
 from agent.runs.response import build_response
 from gateway.render.errors import build_native_error, to_json
 from gateway.sse import format_frame

@@ -14,7 +14,7 @@ from pydantic_core import to_json
 
 from agent.core import events as ev
 from agent.core.models import JsonObject, Source
-from agent.core.run_state import fold
+from agent.core.run_reducer import fold
 from agent.run_context.outputs import number_sources
 from agent.runs.response import build_response
 from gateway.render.openwebui import EMPTY_TEXT_EVENT, RichView

@@ -16,7 +16,7 @@ from pydantic import JsonValue
 
 from agent.core import events as ev
 from agent.core.models import JsonObject, Plan, Usage
-from agent.core.run_state import fold
+from agent.core.run_reducer import fold
 from agent.policy.approval import format_approval_question
 from agent.runs.response import build_response
 from gateway.render.openai import build_trace

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, ValidationError
 from agent.core.errors import ConflictError
 from agent.core.events import ApprovalDecided
 from agent.core.models import JsonObject
-from agent.core.run_state import fold
+from agent.core.run_reducer import fold
 from agent.policy.approval import format_approval_question
 from agent.run_context.run import Run
 from agent.runs.service import AgentService

@@ -8,7 +8,7 @@ import mcp_types as types
 
 from agent.core.errors import ConflictError, NotFoundError
 from agent.core.models import JsonObject
-from agent.core.run_state import fold
+from agent.core.run_reducer import fold
 from agent.run_context.run import Run
 from agent.runs.input_replies import build_reply_request, derive_reply_id
 from agent.runs.run_intake import RunIntake

@@ -13,18 +13,18 @@ from tests.bench import (
     ingestion,
     latency,
     makespan,
-    peer,
     stored_runs,
     supervision,
     turn,
 )
+from tests.bench.contenders import FLOOR, peers
 from tests.bench.measure import ROUNDS
 from tests.bench.report import Row, render
 
 Measurement = Callable[[], Awaitable[Row | list[Row]]]
 
 ROWS: dict[str, tuple[Measurement, ...]] = {
-    "1": (turn.cpu,),
+    "1": (turn.cpu, turn.plain_cpu),
     "2": (turn.latency,),
     "3": (first_chunk.plain, first_chunk.planned),
     "4": (makespan.row,),
@@ -38,18 +38,22 @@ ROWS: dict[str, tuple[Measurement, ...]] = {
     "12": (turn.crowd,),
 }
 
+VERSIONS = {
+    FLOOR: "a pass-through proxy on aiohttp that makes the same model calls and keeps nothing",
+    **{one.name: one.version for one in peers},
+}
+
 
 async def main(wanted: list[str]) -> None:
     """Measure and print."""
     started = perf_counter()
     rows: list[Row] = []
-    missing = peer.missing()
     for number in wanted:
         for measure in ROWS[number]:
             found = await measure()
             rows += found if isinstance(found, list) else [found]
             print(f"row {number} is measured, after {perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
-    print(render(rows, peer=missing or peer.name(), rounds=ROUNDS, seconds=perf_counter() - started))
+    print(render(rows, rounds=ROUNDS, versions=VERSIONS, seconds=perf_counter() - started))
 
 
 if __name__ == "__main__":

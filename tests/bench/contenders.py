@@ -1,18 +1,24 @@
-"""Who is measured: Stepgate, the floor and the peer. Each is a process behind the same door, doing the same work."""
+"""Who is measured: Stepgate, the floor and the peers. Each is a process that does the same work over the same wire."""
 
+import json
+import socket
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic, sleep
+from typing import NamedTuple
 
 from tests.bench import peer
 from tests.support.processes import Process, start
 from tests.support.script import Script
 from tests.support.scripted_server import ScriptedServer
 
-STEPGATE, FLOOR, PEER = "stepgate", "floor", "peer"
+STEPGATE, FLOOR = "stepgate", "floor"
+PYDANTIC_AI, LANGGRAPH, LITELLM = "pydantic-ai", "LangGraph", "LiteLLM"
+FRAMEWORKS = (PYDANTIC_AI, LANGGRAPH)
 
 ROOMS = {
     "turn": "name: a planned turn as in the default room\n",
@@ -39,18 +45,44 @@ class Running:
         return self.process.pid
 
 
+class Command(NamedTuple):
+    """How a process is started."""
+
+    arguments: list[str]
+    environment: Mapping[str, str] = {}
+    url: str = ""
+    """Where it will listen, if it does not say so itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class Contender:
     """How one is started, on the model server's URL and a folder for what it keeps."""
 
     name: str
-    command: Callable[[str, Path], tuple[list[str], dict[str, str]]]
+    command: Callable[[str, Path], Command]
+    works: frozenset[str] = frozenset(ROOMS)
+    """The kinds of work it can do."""
+    version: str = ""
+    requirements: Path | None = None
+    """Those of a peer's environment."""
+    module: str = "sys"
+    """A module that can be imported where the peer is installed and works."""
+
+    @property
+    def missing(self) -> str | None:
+        """Why it cannot be had here, or None. Installs a peer that was not installed yet."""
+        return None if self.requirements is None else peer.missing(self.requirements, self.module)
 
     def start(self, upstream: str, folder: Path) -> Running:
         """A process of it that listens."""
-        command, environment = self.command(upstream, folder)
-        process = start(command, environment=environment, cold=True)
-        return Running(self.name, process.line_with("listens on ").rsplit(" ", 1)[1], process)
+        folder.mkdir(parents=True, exist_ok=True)
+        command = self.command(upstream, folder)
+        process = start(command.arguments, environment=command.environment, cold=True)
+        if url := command.url:
+            _wait_for_port(process, url)
+        else:
+            url = process.line_with("listens on ").rsplit(" ", 1)[1]
+        return Running(self.name, url, process)
 
     @contextmanager
     def running(self, upstream: str, folder: Path) -> Iterator[Running]:
@@ -62,7 +94,7 @@ class Contender:
             one.process.kill()
 
 
-def _gateway(module: str, upstream: str, folder: Path) -> tuple[list[str], dict[str, str]]:
+def _gateway(module: str, upstream: str, folder: Path) -> Command:
     rooms, skill = folder / "rooms", folder / "skills" / "investigate"
     for path in (rooms, skill):
         path.mkdir(parents=True, exist_ok=True)
@@ -79,32 +111,94 @@ def _gateway(module: str, upstream: str, folder: Path) -> tuple[list[str], dict[
         "PORT": "0",
         "MAX_CONCURRENT_RUNS": "1000",
     }
-    return [sys.executable, "-m", module, "serve"], {f"AGENT_{key}": value for key, value in settings.items()}
+    environment = {f"AGENT_{key}": value for key, value in settings.items()}
+    return Command([sys.executable, "-m", module, "serve"], environment)
 
 
-def _peer(upstream: str, folder: Path) -> tuple[list[str], dict[str, str]]:
-    folder.mkdir(parents=True, exist_ok=True)
-    return [str(peer.python()), "-m", "tests.bench.peer_agent", upstream, str(folder)], {}
+def _framework(name: str, module: str) -> Callable[[str, Path], Command]:
+    """Returns the command of an application of ours on a framework, in the framework's environment."""
+    python = peer.python(peer.find_requirements(name))
+    return lambda upstream, folder: Command([str(python), "-m", module, upstream, str(folder)])
+
+
+def _litellm(upstream: str, folder: Path) -> Command:
+    """LiteLLM's proxy as its documentation configures it for production, without keys and without a database."""
+    parameters = {
+        "model": "openai/m",
+        "api_base": upstream,
+        "api_key": "none",
+        "extra_headers": {"x-stepgate-purpose": "completion"},
+    }
+    config = folder / "config.yaml"  # JSON is YAML
+    config.write_text(json.dumps({"model_list": [{"model_name": "stream", "litellm_params": parameters}]}), "utf-8")
+    environment = {
+        "LITELLM_MODE": "PRODUCTION",
+        "LITELLM_LOG": "ERROR",
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # no download at start
+        "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",  # like the others, asks for no key
+    }
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    program = peer.python(peer.find_requirements("litellm")).with_name("litellm")
+    arguments = [str(program), "--config", str(config), "--host", "127.0.0.1", "--port", str(port)]
+    return Command(arguments, environment, f"http://127.0.0.1:{port}")
+
+
+def _wait_for_port(process: Process, url: str, deadline_s: float = 120.0) -> None:
+    """Returns once something listens at `url`. AssertionError if that takes too long or the process ends before."""
+    host, _, port = url.removeprefix("http://").partition(":")
+    until = monotonic() + deadline_s
+    while process.child.poll() is None and monotonic() < until:
+        try:
+            socket.create_connection((host, int(port)), timeout=1).close()
+        except OSError:
+            sleep(0.05)
+        else:
+            return
+    process.kill()
+    raise AssertionError(f"nothing listens at {url}:\n" + "\n".join(process.output))
+
+
+def _make_peer(name: str, package: str, module: str, command: Callable[[str, Path], Command], *works: str) -> Contender:
+    requirements = peer.find_requirements(name.lower())
+    version = peer.read_version(package, requirements)
+    return Contender(name, command, frozenset(works), version, requirements, module)
 
 
 stepgate = Contender(STEPGATE, lambda upstream, folder: _gateway("gateway.cli", upstream, folder))
 undurable = Contender("undurable", lambda upstream, folder: _gateway("tests.bench.undurable", upstream, folder))
-floor = Contender(FLOOR, lambda upstream, _: ([sys.executable, "-m", "tests.bench.raw_proxy", upstream], {}))
-framework = Contender(PEER, _peer)
+floor = Contender(FLOOR, lambda upstream, _: Command([sys.executable, "-m", "tests.bench.raw_proxy", upstream]))
+peers = (
+    _make_peer(
+        PYDANTIC_AI, "pydantic-ai-slim", "pydantic_ai",
+        _framework("pydantic-ai", "tests.bench.pydantic_ai_agent"), *ROOMS,
+    ),
+    _make_peer(
+        LANGGRAPH, "langgraph", "langchain.agents",
+        _framework("langgraph", "tests.bench.langgraph_agent"), "turn", "stream",
+    ),
+    _make_peer(LITELLM, "litellm", "litellm.proxy.proxy_cli", _litellm, "stream"),
+)  # fmt: skip
 
 
-def contenders() -> list[Contender]:
-    """All that can be had here."""
-    return [stepgate, floor] + ([framework] if peer.missing() is None else [])
+def contenders(work: str) -> list[Contender]:
+    """All that can be had here and do this kind of work."""
+    return [stepgate, floor, *(one for one in peers if work in one.works and one.missing is None)]
+
+
+def list_references(work: str, found: Mapping[str, float]) -> dict[str, float | str]:
+    """Returns the figures of the floor and of each peer that does this kind of work, or why there is none."""
+    named = [FLOOR, *(one.name for one in peers if work in one.works)]
+    absent = {one.name: one.missing for one in peers}
+    return {name: found[name] if name in found else absent[name] or "not measured" for name in named}
 
 
 @asynccontextmanager
-async def arena(script: Script, *who: Contender) -> AsyncIterator[tuple[ScriptedServer, list[Running]]]:
-    """The model server with this script, and the contenders (by default all) in front of it, with fresh folders."""
+async def arena(script: Script, work: str, *who: Contender) -> AsyncIterator[tuple[ScriptedServer, list[Running]]]:
+    """The model server with this script, and the contenders (by default all that do `work`) in front of it, with fresh
+    folders."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         server = stack.enter_context(ScriptedServer(script))
-        running = [
-            stack.enter_context(one.running(server.url, folder / one.name)) for one in (who or tuple(contenders()))
-        ]
+        running = [stack.enter_context(one.running(server.url, folder / one.name)) for one in (who or contenders(work))]
         yield server, running

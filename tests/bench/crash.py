@@ -9,8 +9,7 @@ from time import monotonic
 
 import aiohttp
 
-from tests.bench import peer
-from tests.bench.contenders import FLOOR, PEER, STEPGATE, Contender, contenders
+from tests.bench.contenders import STEPGATE, Contender, contenders, list_references
 from tests.bench.load import ask, client
 from tests.bench.report import Row
 from tests.bench.work import LOOKED_INTO, chain, request
@@ -28,15 +27,14 @@ async def row() -> Row:
     with ScriptedServer(chain(UPSTREAM_S)) as server:
         found = {
             one.name: median([await _killed(one, server, number) / CALLS for number in KILLED_IN])
-            for one in contenders()
+            for one in contenders("chain")
         }
     return Row(
         "6 model calls with a kill -9 in mid-run over without",
         "",
         found[STEPGATE],
         1.2,
-        found[FLOOR],
-        found.get(PEER, peer.missing() or "-"),
+        list_references("chain", found),
     )
 
 

@@ -1,9 +1,11 @@
-"""The OpenAI door of the floor and the peer: aiohttp on uvloop, nothing else, so that they differ in the work only.
+"""The OpenAI door of the floor and of frameworks: aiohttp on uvloop and no more, so that only the work differs.
 
-Runs in the peer's environment too: nothing of Stepgate may be imported here.
+Runs in the peers' environments too: nothing of Stepgate may be imported here.
 """
 
 import asyncio
+import inspect
+import json
 from collections.abc import AsyncIterator
 from typing import Any, Protocol
 
@@ -57,10 +59,25 @@ async def _serve(worker: Worker) -> None:
 
 
 async def _run(make: Any) -> None:
-    await _serve(make())
+    made = make()
+    await _serve(await made if inspect.isawaitable(made) else made)
 
 
 def serve(make: Any) -> None:
-    """Serve the worker that `make()` makes inside the loop, until killed."""
+    """Serve the worker that `make()`, which may be a coroutine function, makes inside the loop, until killed."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_run(make))
+
+
+def encode_completion(text: str) -> bytes:
+    """Returns the body of a whole answer."""
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    completion = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    return json.dumps(completion).encode()
+
+
+def encode_chunk(delta: dict[str, Any], finish: str | None) -> bytes:
+    """Returns an event of a streamed answer."""
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+    return f"data: {json.dumps(chunk)}\n\n".encode()

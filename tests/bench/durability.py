@@ -19,7 +19,7 @@ async def row() -> Row:
         load = await closed_loop(one.url, body, clients=CLIENTS, count=TURNS)
         return TURNS / load.wall
 
-    async with arena(turn(), stepgate, undurable) as (_, running):
+    async with arena(turn(), "turn", stepgate, undurable) as (_, running):
         for one in running:
             await closed_loop(one.url, body, clients=CLIENTS, count=100)
         found = await in_turn(running, measure, ROUNDS)

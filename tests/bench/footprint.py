@@ -9,10 +9,10 @@ from time import monotonic
 
 import aiohttp
 
-from tests.bench.contenders import FLOOR, PEER, STEPGATE, Running, arena, contenders
+from tests.bench.contenders import LITELLM, STEPGATE, Running, arena, contenders, list_references
 from tests.bench.load import ask, client, closed_loop, drain
 from tests.bench.measure import ROUNDS, Figures, cpu_seconds, in_turn, resident_kb
-from tests.bench.report import Row
+from tests.bench.report import Row, compare
 from tests.bench.work import request, story, turn
 from tests.support.script import Script
 from tests.support.scripted_server import ScriptedServer
@@ -25,11 +25,12 @@ FEW, MANY = 100, 300
 async def at_rest() -> list[Row]:
     """CPU seconds from the command to the first answered health request, on a folder that exists (the first start is
     not counted); resident MB then, and once a turn has been answered, which loads what only turns need."""
-    names = [one.name for one in contenders()]
+    who = contenders("turn")
+    names = [one.name for one in who]
     cold, idle, used = ({name: list[float]() for name in names} for _ in range(3))
     with tempfile.TemporaryDirectory() as folder, ScriptedServer(turn()) as server:
         for number in range(ROUNDS + 1):
-            for one in contenders():
+            for one in who:
                 with one.running(server.url, Path(folder) / one.name) as running:
                     figures = await _started(running)
                 for kept, figure in zip((cold, idle, used), figures, strict=True):
@@ -56,7 +57,7 @@ async def _started(one: Running) -> tuple[float, float, float]:
 
 async def in_flight() -> Row:
     """Resident KB a turn whose answer the model is still thinking about: the slope from 100 to 300 of them."""
-    async with arena(turn()) as (server, running):
+    async with arena(turn(), "turn") as (server, running):
         for one in running:
             await closed_loop(one.url, request("turn"), clients=50, count=200)
         found = {one.name: await _slope(one, server) for one in running}
@@ -103,23 +104,24 @@ def _unanswered(rules: Script) -> Script:
     )
 
 
-async def streams() -> Row:
+async def streams() -> list[Row]:
     """CPU in ms of a streamed answer of 400 chunks that the model sends as fast as it can; five clients."""
     body = request("stream", stream=True)
-    async with client() as session, arena(story(CHUNKS)) as (_, running):
+    async with client() as session, arena(story(CHUNKS), "stream") as (_, running):
 
         async def measure(one: Running) -> float:
             before = cpu_seconds(one.pid)
             for _ in range(STREAMS // 5):
                 texts = await asyncio.gather(*(drain(session, one.url, body) for _ in range(5)))
-                assert all("[DONE]" in text and "once upon" in text for text in texts), texts[0][:300]
+                assert all("[DONE]" in text and "once" in text for text in texts), texts[0][:300]
             return 1000 * (cpu_seconds(one.pid) - before) / STREAMS
 
         for one in running:
             await measure(one)
         found = await in_turn(running, measure)
-    return _row(f"8 CPU of a stream of {CHUNKS} chunks", "ms", 8, found)
+    row = _row(f"8 CPU of a stream of {CHUNKS} chunks", "ms", 8, found, "stream")
+    return [row, *compare(row, (LITELLM,), aim=0.05)]
 
 
-def _row(what: str, unit: str, aim: float, found: Figures) -> Row:
-    return Row(what, unit, found[STEPGATE], aim, found[FLOOR], found.get(PEER, "no peer"))
+def _row(what: str, unit: str, aim: float, found: Figures, work: str = "turn") -> Row:
+    return Row(what, unit, found[STEPGATE], aim, list_references(work, found))

@@ -117,18 +117,9 @@ async def rows() -> list[Row]:
     """Lines of the whole table: pages of PDF a second, as many as the peer's at least."""
     own, other = await both(None, with_peer=True)
     against: float | str = other.missing or rate(other, "pdf")[0]
-    aim = against if isinstance(against, float) else 10.0
+    aim = round(against, 1) if isinstance(against, float) else 10.0
     pages = rate(own, "pdf")[0]
-    return [
-        Row(
-            "9 pages of PDF read a second",
-            "/s",
-            pages,
-            aim,
-            peer=f"{against:.1f} /s" if isinstance(against, float) else against,
-            at_least=True,
-        )
-    ]
+    return [Row("9 pages of PDF read a second", "/s", pages, aim, {other.name: against}, at_least=True)]
 
 
 def _peak_kb(pid: int) -> float:

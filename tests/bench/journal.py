@@ -20,7 +20,7 @@ from agent.core.events import Event, EventDraft, RunCreated, StepFinished, StepO
 from agent.core.models import AgentRequest, Room
 from agent.storage.event_codec import encode
 from agent.storage.journal_sqlite import open_sqlite
-from agent.storage.tables import events, runs
+from agent.storage.tables.runs import events, runs
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine

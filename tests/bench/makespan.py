@@ -2,7 +2,7 @@
 
 from time import perf_counter
 
-from tests.bench.contenders import FLOOR, PEER, STEPGATE, Running, arena
+from tests.bench.contenders import STEPGATE, Running, arena, list_references
 from tests.bench.load import ask, client
 from tests.bench.measure import in_turn
 from tests.bench.report import Row
@@ -16,7 +16,7 @@ ROUNDS = 5
 async def row() -> Row:
     """Wall time of the request over its longest chain: plan, step, verdict, answer, 200 ms each; one client."""
     body = request("fan")
-    async with client() as session, arena(fan(UPSTREAM_S)) as (server, running):
+    async with client() as session, arena(fan(UPSTREAM_S), "fan") as (server, running):
 
         async def measure(one: Running) -> float:
             started = perf_counter()
@@ -34,6 +34,5 @@ async def row() -> Row:
         "",
         found[STEPGATE],
         1.10,
-        found[FLOOR],
-        found.get(PEER, "no peer"),
+        list_references("fan", found),
     )

@@ -1,12 +1,13 @@
-"""Rows 1 and 2: what a planned, supervised, stored turn costs, and how long the slowest of them wait."""
+"""Rows 1, 2 and 12: what a planned, supervised, stored turn costs, and how long the slowest of them wait."""
 
 from collections.abc import Awaitable, Callable
 
-from tests.bench.contenders import FLOOR, PEER, STEPGATE, Running, arena
+from tests.bench.contenders import FRAMEWORKS, LITELLM, STEPGATE, Running, arena, list_references
 from tests.bench.load import closed_loop
-from tests.bench.measure import cpu_seconds, in_turn, percentile
-from tests.bench.report import Row
-from tests.bench.work import request, turn
+from tests.bench.measure import Figures, cpu_seconds, in_turn, percentile
+from tests.bench.report import Row, compare
+from tests.bench.work import request, story, turn
+from tests.support.script import Script
 
 CLIENTS = 50
 TURNS = 300
@@ -14,27 +15,34 @@ UPSTREAM_S = 0.2
 CRITICAL_S = 2 * UPSTREAM_S
 
 
-async def cpu() -> Row:
+async def cpu() -> list[Row]:
     """CPU of the contender's process a turn in ms, all threads; 50 clients, a model that answers at once."""
-    body = request("turn")
+    found = await _measure_cpu(turn(), "turn")
+    what = f"1 CPU a turn, {CLIENTS} clients (2 model calls, 1 tool)"
+    row = Row(what, "ms", found[STEPGATE], 4.0, list_references("turn", found))
+    return [row, *compare(row, FRAMEWORKS, aim=0.35)]
+
+
+async def plain_cpu() -> list[Row]:
+    """The same for an answer of one model call, in a room that does not plan: all that a proxy does."""
+    found = await _measure_cpu(story(4), "stream")
+    what = f"1 CPU of one model call without a plan, {CLIENTS} clients"
+    row = Row(what, "ms", found[STEPGATE], 2.0, list_references("stream", found))
+    return [row, *compare(row, (LITELLM,), aim=1.0)]
+
+
+async def _measure_cpu(rules: Script, work: str) -> Figures:
+    body = request(work)
 
     async def measure(one: Running) -> float:
         before = cpu_seconds(one.pid)
         await closed_loop(one.url, body, clients=CLIENTS, count=TURNS)
         return 1000 * (cpu_seconds(one.pid) - before) / TURNS
 
-    async with arena(turn()) as (_, running):
+    async with arena(rules, work) as (_, running):
         for one in running:
             await closed_loop(one.url, body, clients=CLIENTS, count=100)
-        found = await in_turn(running, measure)
-    return Row(
-        f"1 CPU a turn, {CLIENTS} clients (2 model calls, 1 tool)",
-        "ms",
-        found[STEPGATE],
-        4.0,
-        found[FLOOR],
-        found.get(PEER, "no peer"),
-    )
+        return await in_turn(running, measure)
 
 
 async def latency() -> Row:
@@ -45,7 +53,7 @@ async def latency() -> Row:
         load = await closed_loop(one.url, body, clients=CLIENTS, count=TURNS, spread_s=CRITICAL_S)
         return percentile(load.latencies, 0.99) / CRITICAL_S
 
-    async with arena(turn(UPSTREAM_S)) as (_, running):
+    async with arena(turn(UPSTREAM_S), "turn") as (_, running):
         for one in running:
             await closed_loop(one.url, body, clients=CLIENTS, count=CLIENTS, spread_s=CRITICAL_S)
         found = await in_turn(running, measure)
@@ -54,8 +62,7 @@ async def latency() -> Row:
         "",
         found[STEPGATE],
         1.15,
-        found[FLOOR],
-        found.get(PEER, "no peer"),
+        list_references("turn", found),
     )
 
 
@@ -71,7 +78,7 @@ async def crowd() -> Row:
 
         return throughput
 
-    async with arena(turn()) as (_, running):
+    async with arena(turn(), "turn") as (_, running):
         for one in running:
             await closed_loop(one.url, body, clients=CLIENTS, count=100)
         few = await in_turn(running, measure(CLIENTS))
@@ -82,8 +89,7 @@ async def crowd() -> Row:
         "",
         kept[STEPGATE],
         0.9,
-        kept[FLOOR],
-        kept.get(PEER, "no peer"),
+        list_references("turn", kept),
         at_least=True,
         note=f"({many[STEPGATE]:.0f} of {few[STEPGATE]:.0f})",
     )

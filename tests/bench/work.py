@@ -73,8 +73,10 @@ def chain(delay_s: float) -> Script:
 
 
 def story(chunks: int, delay_s: float = 0.0) -> Script:
-    """A streamed answer of that many chunks of twelve characters."""
-    return delayed(script(says("once upon a " * chunks, to="completion", chunk=12)), delay_s)
+    """A streamed answer of that many chunks of twelve characters, all different: LiteLLM ends a stream that repeats
+    one."""
+    text = "".join(f"once {number:6d} " for number in range(chunks))
+    return delayed(script(says(text, to="completion", chunk=12)), delay_s)
 
 
 def delayed(rules: Script, delay_s: float) -> Script:

@@ -8,7 +8,7 @@ from time import monotonic
 import pytest
 from pydantic import JsonValue
 
-from agent.core.errors import AgentFailure, ConflictError, NotFoundError, StaleEpochError, TooLargeError
+from agent.core.errors import ConflictError, NotFoundError, StaleEpochError, TooLargeError
 from agent.core.events import (
     AnswerDelta,
     AnswerFinished,
@@ -22,6 +22,7 @@ from agent.core.events import (
     RunSuspended,
     ToolReturned,
 )
+from agent.core.failures import AgentFailure
 from agent.core.models import RunStatus
 from agent.storage.journal import Journal
 from tests.contract.journal_stores import (

@@ -17,7 +17,7 @@ from agent.storage.api_keys import KeyStore
 from agent.storage.audit import StoredAuditLog
 from agent.storage.journal_sqlite import open_sqlite
 from agent.storage.sql import SqliteClient
-from gateway.cli import app, audit
+from gateway.cli import app, session
 from gateway.cli.audit import parse_time
 from tests.integration.conftest import Serve
 from tests.integration.test_cli import stepgate
@@ -104,7 +104,7 @@ async def test_what_is_done_at_the_doors_is_recorded_with_who_did_it(serve: Serv
 
 def test_the_command_line_records_and_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings(_env_file=None, data_dir=tmp_path / "data")
-    monkeypatch.setattr(audit, "load_command_settings", lambda: settings)
+    monkeypatch.setattr(session, "load_command_settings", lambda: settings)
     assert CliRunner().invoke(app, ["audit", "list"]).output == "No records yet.\n"
     made = stepgate(tmp_path, "keys", "create", "laptop\u200b", "--owner", "anna")[1]
     table = CliRunner().invoke(app, ["audit", "list", "--since", "1h", "--action", "key"]).output

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from agent.core.errors import ToolQuarantinedError
 from agent.core.models import AgentRequest
-from agent.core.run_state import fold
+from agent.core.run_reducer import fold
 from agent.core.settings import Settings
 from agent.policy.approval import format_approval_question
 from agent.tools import ToolContext, ToolRegistry

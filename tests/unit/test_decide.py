@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from agent.core import events as ev
 from agent.core.models import AgentRequest, Budgets, Effect, Outcome, Plan, PlanStep, Room, StepOutcome
 from agent.core.plan_outcome import is_complete, list_abandoned_steps
-from agent.core.run_state import RunState, fold
+from agent.core.run_reducer import fold
+from agent.core.run_state import RunState
 from agent.execution.decide import (
     Discard,
     Judge,

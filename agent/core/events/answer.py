@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from agent.core.errors import AgentFailure
 from agent.core.events.envelope import EventBody
+from agent.core.failures import AgentFailure
 from agent.core.models import Citation, FrozenModel, JsonObject, Source, TailorOutput, Tier, Uncertainty
 
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]

@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
-from agent.core.errors import AgentFailure
 from agent.core.events.envelope import EventBody
+from agent.core.failures import AgentFailure
 from agent.core.models import AgentRequest, Completeness, FrozenModel, JsonObject, Plan, Room, RunStatus
 
 

@@ -4,7 +4,7 @@ import logging
 
 from agent.answers.answer_without_model import describe_stop_reason
 from agent.answers.final_answer import build_final_answer, find_misfit, is_successful, list_unexplained_figures
-from agent.core.errors import FAILURES, AgentError, AgentFailure, UnsafeAnswerError
+from agent.core.errors import AgentError, UnsafeAnswerError
 from agent.core.events import (
     AnswerFinished,
     AnswerStarted,
@@ -14,6 +14,7 @@ from agent.core.events import (
     RunFailed,
     RunSucceeded,
 )
+from agent.core.failures import FAILURES, AgentFailure
 from agent.core.models import Completeness, JsonObject
 from agent.core.plan_outcome import find_halting_step, find_unprovided
 from agent.core.run_state import RunState

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
-from agent.core.errors import AgentFailure, UnsafeAnswerError
+from agent.core.errors import UnsafeAnswerError
 from agent.core.events import AnswerFinished, OutputGuarded
+from agent.core.failures import AgentFailure
 from agent.core.models import JsonObject, OutputGuards, Uncertainty
 from agent.core.run_state import RunState
 from agent.policy.redaction.inbound import get_placeholders, get_placeholders_for_people

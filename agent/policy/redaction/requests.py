@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agent.core.errors import AgentFailure
+from agent.core.failures import AgentFailure
 from agent.core.json_walk import iter_texts
 from agent.core.models import AgentRequest, ChatMessage, JsonObject, RoomGuards
 from agent.llm.provider_fields import OPAQUE_FIELDS, iter_reasoning_texts, map_reasoning

@@ -1,8 +1,8 @@
 """The revisions of the schema, and which of them this version can open.
 
-The first migration creates every table as `agent/storage/tables.py` defines it now. An empty database therefore gets
+The first migration creates every table as `agent/storage/tables/` defines it now. An empty database therefore gets
 the current tables from it and is stamped with `HEAD`. Later migrations run only on databases that an earlier version
-made. To change a table: change `tables.py`, add a migration, add its revision below, and run
+made. To change a table: change its module there, add a migration, add its revision below, and run
 `python -m agent.storage.migrate`.
 """
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from agent.core.errors import FAILURES
 from agent.core.events import StepOutput
+from agent.core.failures import FAILURES
 from agent.core.models import JsonObject, Outcome, PlanStep
 from agent.execution.checks import check_output, find_hidden_error, is_empty_search
 from tests.support.builders import completion_step, source, tool_step

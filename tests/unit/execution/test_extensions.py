@@ -4,7 +4,7 @@ import pytest
 
 from agent.core.errors import ConfigError
 from agent.core.models import Room
-from agent.core.run_state import fold
+from agent.core.run_reducer import fold
 from agent.execution.gates import check_gates
 from agent.run_context.extensions import (
     Extension,

@@ -3,7 +3,8 @@
 import pytest
 
 from agent.core.models import Room, Source
-from agent.core.run_state import RunState, fold
+from agent.core.run_reducer import fold
+from agent.core.run_state import RunState
 from agent.execution.gates import check_gates
 from agent.run_context.outputs import parse_cited_ids
 from tests.support.builders import (

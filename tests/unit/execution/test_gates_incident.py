@@ -8,7 +8,8 @@ from pydantic import JsonValue
 
 from agent.core.events import GateChecked, StepOutput
 from agent.core.models import JsonObject, Outcome, Room, Source
-from agent.core.run_state import RunState, fold
+from agent.core.run_reducer import fold
+from agent.core.run_state import RunState
 from agent.execution.gates import GATES, check_gates, has_room_gates, list_failed_gates
 from agent.run_context.extensions import merge_extensions
 from mcp_tools.builtin import BUILTIN_EXTENSIONS

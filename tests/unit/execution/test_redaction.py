@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from agent.core import events as ev
-from agent.core.errors import AgentFailure
 from agent.core.events import EventBody, EventDraft
+from agent.core.failures import AgentFailure
 from agent.core.models import Outcome, OutputGuards, Plan, Room, Source, StepOutcome, Usage, UserIntent
 from agent.core.subagent_result import SubAgentResult
 from agent.policy.redaction.events import RULES

@@ -14,7 +14,7 @@ from agent.core import events as ev
 from agent.core.errors import AgentError, ConflictError, StaleEpochError, StoreError, StoreFullError, TooLargeError
 from agent.core.events import Event, EventDraft
 from agent.core.models import JsonObject, Usage
-from agent.core.run_state import fold
+from agent.core.run_reducer import fold
 from agent.run_context import run as run_module
 from agent.run_context.run import Engine, Run
 from agent.storage.event_codec import encode

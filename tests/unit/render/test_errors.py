@@ -2,7 +2,8 @@
 
 import pytest
 
-from agent.core.errors import FAILURES, AgentFailure, ConflictError
+from agent.core.errors import ConflictError
+from agent.core.failures import FAILURES, AgentFailure
 from gateway.render.errors import build_openai_error, get_http_status, is_openai_path
 
 OWN_TYPES = {"requests", "tokens", "insufficient_quota", "idempotency_error"}

@@ -1,6 +1,5 @@
 """One event body of every type with every field set, for tests of the log's text."""
 
-from agent.core.errors import AgentFailure
 from agent.core.events import (
     AnswerChecked,
     AnswerDelta,
@@ -47,6 +46,7 @@ from agent.core.events import (
     ToolRefused,
     ToolReturned,
 )
+from agent.core.failures import AgentFailure
 from agent.core.models import (
     AgentRequest,
     Budgets,

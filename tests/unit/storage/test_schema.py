@@ -1,4 +1,4 @@
-"""`tables.py` is the only definition of the schema: migrations and the generated script make exactly its tables."""
+"""`agent/storage/tables/` alone defines the schema: migrations and the generated script make exactly its tables."""
 
 import asyncio
 import re

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from agent.core import events as ev
-from agent.core.errors import AgentFailure
+from agent.core.failures import AgentFailure
 from agent.core.models import RESERVED_METADATA, AgentResponse, Outcome, Room, Uncertainty
 from agent.runs.response import build_response
 from tests.support.builders import (

@@ -4,7 +4,7 @@ import pytest
 
 from agent.core import events as ev
 from agent.core.models import Usage
-from agent.core.run_state import fold
+from agent.core.run_reducer import fold
 from agent.core.subagent_result import SubAgentResult
 from agent.core.trace import build_projection, build_trace
 from tests.support.builders import RUN_ID, Placed, called, created, finished, judged, log, planned, started, tool_step

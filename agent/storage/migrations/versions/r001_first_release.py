@@ -1,4 +1,4 @@
-"""The tables of the first release: all of `agent/storage/tables.py`, as it is now."""
+"""The tables of the first release: all of `agent/storage/tables/`, as it is now."""
 
 from alembic import op
 

@@ -2,7 +2,7 @@
 
 from alembic import op
 
-from agent.storage.tables import active_tools, tool_versions
+from agent.storage.tables.studio import active_tools, tool_versions
 
 revision = "r003"
 down_revision = "r002"

@@ -2,7 +2,7 @@
 
 from alembic import op
 
-from agent.storage.tables import prompts, room_versions
+from agent.storage.tables.studio import prompts, room_versions
 
 revision = "r005"
 down_revision = "r004"

@@ -2,7 +2,7 @@
 
 from alembic import op
 
-from agent.storage.tables import recipes
+from agent.storage.tables.studio import recipes
 
 revision = "r006"
 down_revision = "r005"

@@ -2,7 +2,7 @@
 
 from alembic import op
 
-from agent.storage.tables import model_usage
+from agent.storage.tables.usage import model_usage
 
 revision = "r007"
 down_revision = "r006"

@@ -2,7 +2,7 @@
 
 from alembic import op
 
-from agent.storage.tables import client_conversations, client_items
+from agent.storage.tables.client_conversations import client_conversations, client_items
 
 revision = "r008"
 down_revision = "r007"

@@ -3,7 +3,7 @@
 from alembic import op
 from sqlalchemy import inspect
 
-from agent.storage.tables import queue_tags, queue_workers
+from agent.storage.tables.fleet import queue_tags, queue_workers
 
 revision = "r009"
 down_revision = "r008"

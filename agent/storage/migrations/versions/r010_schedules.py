@@ -2,7 +2,7 @@
 
 from alembic import op
 
-from agent.storage.tables import schedule_ticks, schedules
+from agent.storage.tables.schedules import schedule_ticks, schedules
 
 revision = "r010"
 down_revision = "r009"

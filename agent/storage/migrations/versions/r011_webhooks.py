@@ -3,7 +3,7 @@
 from alembic import op
 from sqlalchemy import Column, Text, inspect
 
-from agent.storage.tables import webhook_deliveries
+from agent.storage.tables.webhooks import webhook_deliveries
 
 revision = "r011"
 down_revision = "r010"

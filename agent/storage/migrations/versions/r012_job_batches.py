@@ -5,7 +5,8 @@ import json
 from alembic import op
 from sqlalchemy import inspect, text
 
-from agent.storage.tables import job_batches, pending_passages
+from agent.storage.tables.collections import pending_passages
+from agent.storage.tables.ingestion_jobs import job_batches
 
 revision = "r012"
 down_revision = "r011"

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from alembic import op
 from sqlalchemy import Connection, inspect, text
 
-from agent.storage.tables import blob_references, housekeeping, model_usage, runs, usage_days
+from agent.storage.tables.fleet import housekeeping
+from agent.storage.tables.runs import blob_references, runs
+from agent.storage.tables.usage import model_usage, usage_days
 
 revision = "r013"
 down_revision = "r012"

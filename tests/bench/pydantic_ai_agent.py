@@ -1,4 +1,4 @@
-"""The peer: `python -m tests.bench.peer_agent UPSTREAM FOLDER`, in the environment of `peer.py`.
+"""The peer pydantic-ai: `python -m tests.bench.pydantic_ai_agent UPSTREAM FOLDER`, in the environment of `peer.py`.
 
 An application on pydantic-ai as its documentation shows it: a turn is an agent with a tool; the longer works are
 plain code around agents. Each finished turn's messages are stored, as Stepgate stores its trace. Nothing is
@@ -6,7 +6,6 @@ supervised unless the work calls a judge, and nothing is resumed.
 """
 
 import asyncio
-import json
 import sqlite3
 import sys
 from collections.abc import AsyncIterator
@@ -18,7 +17,7 @@ from pydantic_ai import Agent  # type: ignore[import-not-found]
 from pydantic_ai.models.openai import OpenAIChatModel  # type: ignore[import-not-found]
 from pydantic_ai.providers.openai import OpenAIProvider  # type: ignore[import-not-found]
 
-from tests.bench.door import serve
+from tests.bench.door import encode_chunk, encode_completion, serve
 
 PURPOSES = ("agent", "planner", "skill", "supervisor", "completion")
 
@@ -33,7 +32,7 @@ def calculator(expression: str) -> str:
     return f"the result is {int(left) * int(right)}"
 
 
-class PeerAgent:
+class PydanticAiAgent:
     """Implements `Worker` with one agent a purpose."""
 
     def __init__(self, upstream: str, folder: Path) -> None:
@@ -59,10 +58,7 @@ class PeerAgent:
         await self._before(body["model"], prompt)
         result = await self._agents[_last(body["model"])].run(prompt)
         self._store(result)
-        message = {"role": "assistant", "content": result.output}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        completion = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
-        return json.dumps(completion).encode()
+        return encode_completion(result.output)
 
     async def stream(self, body: dict[str, Any]) -> AsyncIterator[bytes]:
         """The last agent's text as it comes."""
@@ -70,9 +66,9 @@ class PeerAgent:
         await self._before(body["model"], prompt)
         async with self._agents[_last(body["model"])].run_stream(prompt) as result:
             async for text in result.stream_text(delta=True, debounce_by=None):
-                yield _chunk({"content": text}, None)
+                yield encode_chunk({"content": text}, None)
             self._store(result)
-        yield _chunk({}, "stop")
+        yield encode_chunk({}, "stop")
         yield b"data: [DONE]\n\n"
 
     async def _before(self, work: str, prompt: str) -> None:
@@ -98,11 +94,5 @@ def _last(work: str) -> str:
     return "agent" if work == "turn" else "completion"
 
 
-def _chunk(delta: dict[str, Any], finish: str | None) -> bytes:
-    choice = {"index": 0, "delta": delta, "finish_reason": finish}
-    chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
-    return f"data: {json.dumps(chunk)}\n\n".encode()
-
-
 if __name__ == "__main__":
-    serve(lambda: PeerAgent(sys.argv[1], Path(sys.argv[2])))
+    serve(lambda: PydanticAiAgent(sys.argv[1], Path(sys.argv[2])))
