@@ -11,7 +11,7 @@ class PostgresConversations:
 
     async def list_turns(self, owner: str, conversation_id: str, *, limit: int = 40) -> list[tuple[str, str]]:
         """See `ConversationStore.history`."""
-        async with self._database.transaction() as db:
+        async with self._database.begin_single_query() as db:
             cursor = await db.execute(
                 "SELECT role, text FROM turns WHERE owner = %s AND conversation_id = %s ORDER BY id DESC LIMIT %s",
                 (owner, strip_nul(conversation_id), limit),
@@ -21,7 +21,7 @@ class PostgresConversations:
 
     async def is_tainted(self, owner: str, conversation_id: str, *, limit: int = 40) -> bool:
         """See `ConversationStore.tainted`."""
-        async with self._database.transaction() as db:
+        async with self._database.begin_single_query() as db:
             cursor = await db.execute(
                 "SELECT tainted FROM turns WHERE owner = %s AND conversation_id = %s ORDER BY id DESC LIMIT %s",
                 (owner, strip_nul(conversation_id), limit),

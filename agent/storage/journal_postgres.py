@@ -1,9 +1,9 @@
-"""The journal on PostgreSQL. NOTIFY wakes other processes at the commit."""
+"""The journal on PostgreSQL. NOTIFY wakes other processes after the commit."""
 
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, cast
 
 from psycopg.errors import ForeignKeyViolation, UniqueViolation
@@ -11,10 +11,10 @@ from psycopg.errors import ForeignKeyViolation, UniqueViolation
 from agent.core.errors import ConflictError, NotFoundError, StoreError
 from agent.core.events import Event, EventDraft, RunCreated
 from agent.core.models import RunStatus
-from agent.storage import audit
+from agent.storage import append_postgres, audit
 from agent.storage.audit import AuditRow
 from agent.storage.conversations_postgres import PostgresConversations
-from agent.storage.event_codec import EventRow, decode, encode, get_data
+from agent.storage.event_codec import EventRow, decode, encode
 from agent.storage.journal import Claim, RunRow, Signal, SignalKind
 from agent.storage.journal_rows import (
     CHECK_BYTES,
@@ -30,24 +30,14 @@ from agent.storage.journal_rows import (
     build_run_not_found_error,
     check_terminal_last,
     check_undecided,
-    compute_ages,
-    derive_status,
-    list_blob_references,
     make_title,
     parse_run_row,
 )
-from agent.storage.postgres import CHANNEL, IDLE_SECONDS, NOW_SQL, Connection, PostgresDatabase, strip_nul
+from agent.storage.postgres import IDLE_SECONDS, NOW_SQL, Connection, PostgresDatabase, strip_nul
 
 POLL_SECONDS = 2.0
 """How late a reader may notice an event if a notification was lost."""
 
-_INSERT_EVENT = f"INSERT INTO events ({EVENT_COLUMNS}) VALUES (%s,%s,%s,%s,%s,%s,%s,%s,%s)"  # noqa: S608 - constants only
-_INSERT_EVENTS = (
-    f"INSERT INTO events ({EVENT_COLUMNS}) SELECT * FROM unnest(%s::text[], %s::int[], %s::int[], %s::text[], "  # noqa: S608
-    "%s::int[], %s::text[], %s::int[], %s::text[], %s::float8[])"
-)
-"""One statement: psycopg's `executemany` is a pipeline. The server calls a process that is stopped in the middle of one
-active, not idle, so that no timeout ends it, and it holds its run's row for as long as it stands still."""
 PUT_BLOB_ATTEMPTS = 3
 _REFERENCE_TO_RUN = "blob_references_run_id_fkey"
 _SELECT_DECISIONS, _INSERT_AUDIT, _INSERT_BLOB, _INSERT_BLOB_REFERENCE = (
@@ -115,30 +105,25 @@ class PostgresJournal:
         """See `Journal.create_run`."""
         request = body.request
         # Before writing anything, because it refuses a body that cannot be encoded.
-        created, encoded = encode(Event(run_id, 1, 1, 0.0, body))
+        created, row = encode(Event(run_id, 1, 1, 0.0, body))
         conversation = strip_nul(request.conversation_id) if request.conversation_id else None
         title = strip_nul(make_title(request.prompt))
+        is_queued = worker is None and self.jobs is not None
+        # The run and its job belong together; a run alone is one statement.
+        begin = self._database.transaction if is_queued else self._database.begin_single_query
         try:
-            async with self._database.transaction() as db:
-                now = await self._get_time(db)
-                await db.execute(
-                    "INSERT INTO runs (run_id, owner, room, status, hidden, tainted, title, conversation_id, epoch, "
-                    "last_seq, terminal, worker, lease_until, queue, created_at, updated_at) "
-                    "VALUES (%s,%s,%s,'queued',%s,%s,%s,%s,%s,1,false,%s,%s,%s,%s,%s)",
-                    (
-                        run_id, body.owner, body.room.id, body.hidden, body.tainted, title, conversation,
-                        1 if worker else 0, worker, now + lease_s if worker else 0, queue, now, now,
-                    ),
+            async with begin() as db:
+                now = await append_postgres.create_run(
+                    db, body, row, title=title, conversation=conversation, worker=worker, lease_s=lease_s, queue=queue,
+                    now=self._clock() if self._clock else None,
                 )  # fmt: skip
-                event, row = encode(Event(run_id, 1, 1, now, created.body), get_data(encoded))
-                await db.execute(_INSERT_EVENT, row)
-                if worker is None and self.jobs is not None:  # last: it holds the row of the owner's tag
+                if is_queued and self.jobs is not None:  # last: it holds the row of the owner's tag
                     await self.jobs.enqueue(db, run_id, owner=body.owner, queue=queue, resumed=False)
         except StoreError as error:
             if isinstance(error.__cause__, UniqueViolation):
                 raise ConflictError(f"a run {run_id!r} exists already; use a new id", agent_id="journal") from error
             raise
-        return Claim(run_id, 1, (event,))
+        return Claim(run_id, 1, (replace(created, at=now),))
 
     async def claim(self, run_id: str, *, worker: str, lease_s: float) -> Claim | None:
         """See `Journal.claim`."""
@@ -178,49 +163,28 @@ class PostgresJournal:
 
     async def list_workers(self) -> list[str]:
         """See `Journal.workers`."""
-        async with self._database.transaction() as db:
+        async with self._database.begin_single_query() as db:
             cursor = await db.execute("SELECT DISTINCT worker FROM runs WHERE NOT terminal AND worker IS NOT NULL")
             return [str(row[0]) async for row in cursor]
 
     async def renew_leases(self, worker: str, run_ids: Sequence[str], *, lease_s: float) -> None:
         """See `Journal.renew`."""
-        async with self._database.transaction() as db:
-            until = await self._get_time(db) + lease_s
+        async with self._database.begin_single_query() as db:
             await db.execute(
-                "UPDATE runs SET lease_until = %s WHERE NOT terminal AND worker = %s AND run_id = ANY(%s)",
-                (until, worker, list(run_ids)),
+                f"UPDATE runs SET lease_until = COALESCE(%s, {NOW_SQL}) + %s "  # noqa: S608 - constants only
+                "WHERE NOT terminal AND worker = %s AND run_id = ANY(%s)",
+                (self._clock() if self._clock else None, lease_s, worker, list(run_ids)),
             )
 
     async def append(self, run_id: str, epoch: int, drafts: Sequence[EventDraft]) -> tuple[Event, ...]:
         """See `Journal.append`."""
         check_terminal_last(run_id, drafts)
-        past = compute_ages(drafts)
-        async with self._database.transaction() as db:
-            cursor = await db.execute(
-                f"UPDATE runs SET last_seq = last_seq + %s, updated_at = COALESCE(%s, {NOW_SQL}) "  # noqa: S608
-                "WHERE run_id = %s AND epoch = %s AND NOT terminal RETURNING last_seq, updated_at",
-                (len(drafts), self._clock() if self._clock else None, run_id, epoch),
-            )
-            row = await cursor.fetchone()
-            if row is None:
+        async with self._database.begin_single_query() as db:
+            events = await append_postgres.append(db, run_id, epoch, drafts, self._clock() if self._clock else None)
+            if events is None:
                 cursor = await db.execute("SELECT epoch, terminal, worker FROM runs WHERE run_id = %s", (run_id,))
                 raise build_append_error(run_id, epoch, await cursor.fetchone())
-            first, now = int(row[0]) - len(drafts) + 1, float(row[1])
-            encoded = [
-                encode(
-                    Event(run_id, first + index, epoch, now - past[index], draft.body, draft.step_id, draft.attempt),
-                    draft.data,
-                )
-                for index, draft in enumerate(drafts)
-            ]
-            columns = zip(*(row for _, row in encoded), strict=True)
-            await db.execute(_INSERT_EVENTS, [list(column) for column in columns])
-            events = tuple(event for event, _ in encoded)
-            for reference in list_blob_references(events):
-                await db.execute(_INSERT_BLOB_REFERENCE, reference)
-            await _update_run_row(db, run_id, events)
-            await _notify(db, run_id)
-        self.wakeups.wake(run_id)
+        self._wake(run_id)
         return events
 
     def append_now(self, run_id: str, epoch: int, drafts: Sequence[EventDraft]) -> tuple[Event, ...] | None:
@@ -229,7 +193,7 @@ class PostgresJournal:
 
     async def release(self, run_id: str, epoch: int) -> None:
         """See `Journal.release`."""
-        async with self._database.transaction() as db:
+        async with self._database.begin_single_query() as db:
             await db.execute(
                 "UPDATE runs SET worker = NULL, lease_until = 0 WHERE run_id = %s AND epoch = %s AND NOT terminal",
                 (run_id, epoch),
@@ -250,12 +214,12 @@ class PostgresJournal:
 
     async def read_events(self, run_id: str, *, after: int = 0, limit: int = 10_000) -> list[Event]:
         """See `Journal.read`."""
-        async with self._database.transaction() as db:
+        async with self._database.begin_single_query() as db:
             return await _read_events(db, run_id, after, limit)
 
     async def get_run(self, run_id: str, *, owner: str | None) -> RunRow:
         """See `Journal.get`."""
-        async with self._database.transaction() as db:
+        async with self._database.begin_single_query() as db:
             query = f"SELECT {RUN_COLUMNS} FROM runs WHERE run_id = %s AND {_build_owner_filter(owner)}"  # noqa: S608 - constants only
             row = await (await db.execute(query, (strip_nul(run_id), owner))).fetchone()
         if row is None:
@@ -280,7 +244,7 @@ class PostgresJournal:
             f"SELECT {RUN_COLUMNS} FROM runs WHERE {' AND '.join(conditions)} "  # noqa: S608 - constants only
             "ORDER BY created_at DESC, run_id DESC LIMIT %s"
         )
-        async with self._database.transaction() as db:
+        async with self._database.begin_single_query() as db:
             return [parse_run_row(row) async for row in await db.execute(query, (*values, limit))]
 
     async def send_signal(
@@ -305,16 +269,15 @@ class PostgresJournal:
                 )
                 if queue and self.jobs is not None:  # nobody holds the run
                     await self.jobs.enqueue(db, run_id, owner=owner, queue=queue, resumed=True)
-                await _notify(db, run_id)
         except StoreError as error:
             if isinstance(error.__cause__, ForeignKeyViolation):
                 raise build_run_not_found_error(run_id) from error
             raise
-        self.wakeups.wake(run_id)
+        self._wake(run_id)
 
     async def read_signals(self, run_id: str, *, after: int = 0) -> list[Signal]:
         """See `Journal.take_signals`."""
-        async with self._database.transaction() as db:
+        async with self._database.begin_single_query() as db:
             cursor = await db.execute(
                 "SELECT id, run_id, kind, payload, at FROM signals WHERE run_id = %s AND id > %s ORDER BY id",
                 (run_id, after),
@@ -341,7 +304,7 @@ class PostgresJournal:
 
     async def get_blob(self, checksum: str) -> bytes:
         """See `Journal.get_blob`."""
-        async with self._database.transaction() as db:
+        async with self._database.begin_single_query() as db:
             row = await (await db.execute("SELECT data FROM blobs WHERE checksum = %s", (checksum,))).fetchone()
         if row is None:
             raise NotFoundError(f"there is no blob {checksum}", agent_id="journal")
@@ -351,7 +314,7 @@ class PostgresJournal:
         """See `Journal.wait`."""
 
         async def arrived() -> bool:
-            async with self._database.transaction() as db:
+            async with self._database.begin_single_query() as db:
                 row = await (await db.execute("SELECT last_seq FROM runs WHERE run_id = %s", (run_id,))).fetchone()
             return row is not None and int(row[0]) > after
 
@@ -365,6 +328,11 @@ class PostgresJournal:
                 (bytes(CHECK_BYTES),),
             )
             await db.execute("DELETE FROM blobs WHERE checksum = 'check'")
+
+    def _wake(self, run_id: str) -> None:
+        """Wakes who waits for this run, here and in other processes."""
+        self.wakeups.wake(run_id)
+        self._database.notify(run_id)
 
     async def close(self) -> None:
         """See `Journal.close`."""
@@ -386,18 +354,3 @@ async def _read_events(db: Connection, run_id: str, after: int, limit: int | Non
     query = f"SELECT {EVENT_COLUMNS} FROM events WHERE run_id = %s AND seq > %s ORDER BY seq LIMIT %s"  # noqa: S608
     cursor = await db.execute(query, (strip_nul(run_id), min(after, MAX_SEQ), limit))
     return [decode(cast("EventRow", row)) async for row in cursor]
-
-
-async def _update_run_row(db: Connection, run_id: str, events: tuple[Event, ...]) -> None:
-    """Updates the run's row for these events. At the end of a run also deletes its deltas and releases it."""
-    status, ended = derive_status(events)
-    if status is not None:
-        await db.execute("UPDATE runs SET status = %s WHERE run_id = %s", (status, run_id))
-    if ended:
-        await db.execute("UPDATE runs SET terminal = true, worker = NULL, lease_until = 0 WHERE run_id = %s", (run_id,))
-        await db.execute("DELETE FROM events WHERE run_id = %s AND type = 'answer.delta'", (run_id,))
-
-
-async def _notify(db: Connection, run_id: str) -> None:
-    """Notifies listeners. The server sends it at the commit, once per transaction."""
-    await db.execute("SELECT pg_notify(%s, %s)", (CHANNEL, run_id))

@@ -23,11 +23,20 @@ log = logging.getLogger(__name__)
 POOL_SIZE = 10
 POOL_TIMEOUT_SECONDS = 10.0
 """How long a unit of work waits for a connection; a restarting server is back by then."""
+CLOSE_SECONDS = 1.0
+"""How long closing waits for notifications that are being sent."""
 IDLE_SECONDS = 10.0
 """How long a transaction may stand still. A process that is stopped in the middle of one holds its rows, so that nobody
 else could claim its runs; the server ends it.
 """
 CHANNEL = "stepgate_runs"
+NOTIFY_PAUSE_SECONDS = 0.02
+"""How long notifications are collected after the last ones; after a longer silence they go at once. The server takes
+one transaction with notifications at a time, and each wakes every process."""
+_NOTIFY = (
+    # Nothing is stored: without waiting for the disk, for which the next transaction with notifications would wait too.
+    b"SELECT set_config('synchronous_commit', 'off', true), pg_notify(%s, run_id) FROM unnest(%s::text[]) AS run_id"
+)
 NOW_SQL = "extract(epoch FROM clock_timestamp())"
 """The server's time in UTC seconds, so that several machines agree."""
 _RECONNECT_SECONDS = 1.0
@@ -56,6 +65,8 @@ class PostgresDatabase:
             kwargs={"autocommit": True},
         )
         self._listener: asyncio.Task[None] | None = None
+        self._notifier: asyncio.Task[None] | None = None
+        self._grown_runs: set[str] = set()
 
     @property
     def location(self) -> str:
@@ -108,11 +119,35 @@ class PostgresDatabase:
             raise to_store_error(error, self.location) from error
         self._listener = asyncio.create_task(self._listen(wake, wake_all), name="postgres listener")
 
+    def notify(self, run_id: str) -> None:
+        """Wakes who waits for this run in other processes, at once or a few milliseconds later.
+
+        A notification is lost with the process or the server; those who wait also look by themselves."""
+        self._grown_runs.add(run_id)
+        if self._notifier is None:
+            self._notifier = asyncio.create_task(self._send_notifications(), name="postgres notifier")
+
+    async def _send_notifications(self) -> None:
+        """Sends the collected notifications until there are none."""
+        while self._grown_runs:
+            grown, self._grown_runs = self._grown_runs, set()
+            try:
+                async with self.begin_single_query() as db:
+                    await db.execute(_NOTIFY, (CHANNEL, list(grown)))
+            except StoreError as error:
+                log.debug("%d runs could not be notified of: %s", len(grown), error.message)
+            await asyncio.sleep(NOTIFY_PAUSE_SECONDS)
+        self._notifier = None
+
     async def close(self) -> None:
-        """Stops listening and closes every connection."""
-        if self._listener is not None:
-            self._listener.cancel()
-            await asyncio.wait([self._listener])
+        """Sends what is left to notify of, stops listening and closes every connection."""
+        if self._notifier is not None:
+            await asyncio.wait([self._notifier], timeout=CLOSE_SECONDS)
+        tasks = [task for task in (self._listener, self._notifier) if task is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
         await self._pool.close()
 
     async def _synchronize_clock(self, connection: Connection) -> None:

@@ -123,7 +123,7 @@ class PostgresClient:
 
     async def write(self, statement: str, *values: object) -> list[Row]:
         """See `SqlClient.write`."""
-        async with self._database.transaction() as db:
+        async with self._database.begin_single_query() as db:
             cursor = await db.execute(statement.replace("?", "%s").encode(), values)
             return list(await cursor.fetchall()) if cursor.description is not None else []
 

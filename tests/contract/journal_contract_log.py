@@ -196,6 +196,21 @@ class LogContract(StoreFixtures):
         await journal.append(run_id, 1, [EventDraft(AnswerFinished(text="hey")), make_end()])
         assert await read_seqs(journal, run_id) == [1, 4, 5, 6]
 
+    async def test_the_end_prunes_deltas_of_its_own_append(self, journal: Journal) -> None:
+        run_id = await new_run(journal)
+        await journal.append(run_id, 1, [EventDraft(AnswerDelta(text="he"))])
+        appended = await journal.append(run_id, 1, [EventDraft(AnswerDelta(text="y")), make_note("x"), make_end()])
+        assert [event.seq for event in appended] == [3, 4, 5]
+        assert await read_seqs(journal, run_id) == [1, 4, 5]
+
+    async def test_an_end_by_a_former_owner_prunes_nothing(self, journal: Journal) -> None:
+        run_id = await new_run(journal)
+        await journal.append(run_id, 1, [EventDraft(AnswerDelta(text="hey"))])
+        with pytest.raises(StaleEpochError):
+            await journal.append(run_id, 7, [make_end()])
+        assert await read_seqs(journal, run_id) == [1, 2]
+        assert (await journal.get_run(run_id, owner="local")).status == "queued"
+
     async def test_the_row_follows_claims_and_suspensions(self, journal: Journal) -> None:
         run_id = await new_run(journal)
         await journal.append(run_id, 1, [EventDraft(RunClaimed(worker="a"))])

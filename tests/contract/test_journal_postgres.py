@@ -16,7 +16,7 @@ from agent.storage.conversations_postgres import PostgresConversations
 from agent.storage.journal import Journal
 from agent.storage.journal_postgres import PostgresStore, open_postgres
 from agent.storage.migrate import create_postgres_engine, create_tables
-from agent.storage.postgres import redact_password
+from agent.storage.postgres import CHANNEL, redact_password
 from agent.storage.tables import metadata
 from tests.contract.conversations_contract import ConversationsContract
 from tests.contract.journal_contract import JournalContract
@@ -82,6 +82,59 @@ async def test_a_tail_of_another_process_is_woken_by_the_server(url: str) -> Non
         await waiting
     await writer.close()
     await reader.close()
+
+
+class Listener:
+    """Collects the runs that the processes of a database notify of, up to and with the one that is `awaited`."""
+
+    def __init__(self) -> None:
+        self.awaited = ""
+        self._listens = asyncio.Event()
+
+    async def start(self, url: str) -> asyncio.Task[list[str]]:
+        """Returns the collecting task, once it listens."""
+        task = asyncio.create_task(self._listen(url))
+        async with asyncio.timeout(20):
+            await self._listens.wait()
+        return task
+
+    async def _listen(self, url: str) -> list[str]:
+        heard = []
+        async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+            await connection.execute(f"LISTEN {CHANNEL}")
+            self._listens.set()
+            async for notice in connection.notifies(timeout=20):
+                heard.append(notice.payload)
+                if notice.payload == self.awaited:
+                    break
+        return heard
+
+
+async def test_appends_in_quick_succession_are_notified_of_together(url: str) -> None:
+    writer = await open_postgres(url)
+    for run_id in ("run_1", "run_2"):
+        await new_run(writer.journal, run_id)
+    listener = Listener()
+    listening = await listener.start(url)
+    for number in range(60):
+        await writer.journal.append("run_1", 1, [make_note(str(number))])
+    listener.awaited = "run_2"
+    await writer.journal.append("run_2", 1, [make_note("x")])
+    heard = await listening
+    assert 1 <= heard.count("run_1") < 60
+    assert heard[-1] == "run_2"
+    await writer.close()
+
+
+async def test_a_process_that_ends_notifies_of_its_last_append(url: str) -> None:
+    writer = await open_postgres(url)
+    await new_run(writer.journal)
+    listener = Listener()
+    listener.awaited = "run_1"
+    listening = await listener.start(url)
+    await writer.journal.append("run_1", 1, [make_note("x")])
+    await writer.close()
+    assert await listening == ["run_1"]
 
 
 async def test_a_server_that_drops_every_connection_costs_one_error_and_nothing_else(url: str) -> None:

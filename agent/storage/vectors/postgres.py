@@ -62,16 +62,18 @@ class PostgresVectorRows:
 
     async def read_changes(self, name: str, owner: str, since: SetVersion | None) -> VectorChanges | None:
         """See `VectorRows.changes`."""
+        async with self._database.begin_single_query() as db:
+            version = await _read_version(db, name)
+        if version is None:
+            return None
+        if version == since:  # nearly always, and asked for before each search
+            return VectorChanges(version, (), is_complete=False)
         async with self._database.transaction() as db:
             # One snapshot for both queries, so that the version matches the rows.
             await db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            cursor = await db.execute("SELECT generation, added, removed FROM vector_sets WHERE name = %s", (name,))
-            row = await cursor.fetchone()
-            if row is None:
+            version = await _read_version(db, name)
+            if version is None:
                 return None
-            version = SetVersion(row[0], row[1], row[2])
-            if since == version:
-                return VectorChanges(version, (), is_complete=False)
             after = since.added if since is not None and since.has_only_additions_until(version) else 0
             cursor = await db.execute(
                 "SELECT id, scope, vector FROM vectors WHERE name = %s AND owner = %s AND seq > %s ORDER BY seq",
@@ -82,7 +84,7 @@ class PostgresVectorRows:
 
     async def read_items(self, name: str, owner: str, ids: Sequence[str]) -> Mapping[str, Item]:
         """See `VectorRows.payloads`."""
-        async with self._database.transaction() as db:
+        async with self._database.begin_single_query() as db:
             cursor = await db.execute(
                 f"SELECT {ITEM_COLUMNS} FROM vectors WHERE name = %s AND owner = %s AND id = ANY(%s)",  # noqa: S608 - constants
                 (name, owner, list(ids)),
@@ -103,7 +105,7 @@ class PostgresVectorRows:
 
     async def list_items(self, name: str, owner: str | None, limit: int, scopes: Sequence[str] | None) -> list[Item]:
         """See `VectorRows.items`."""
-        async with self._database.transaction() as db:
+        async with self._database.begin_single_query() as db:
             cursor = await db.execute(
                 f"SELECT {ITEM_COLUMNS} FROM vectors WHERE name = %s AND (%s::text IS NULL OR owner = %s) "  # noqa: S608
                 "AND (%s::text[] IS NULL OR scope = ANY(%s)) ORDER BY seq DESC LIMIT %s",
@@ -126,7 +128,7 @@ class PostgresVectorRows:
     async def count_larger_than(self, count: int) -> Mapping[str, int]:
         """See `VectorRows.count_larger_than`."""
         query = "SELECT name, count(*) FROM vectors GROUP BY name, owner HAVING count(*) > %s"
-        async with self._database.transaction() as db:
+        async with self._database.begin_single_query() as db:
             rows = await (await db.execute(query, (count,))).fetchall()
         return {str(row[0]): int(row[1]) for row in rows}
 
@@ -135,6 +137,12 @@ class PostgresVectorRows:
         async with self._database.transaction() as db:
             await db.execute("DELETE FROM vectors WHERE name = %s", (name,))
             await db.execute("DELETE FROM vector_sets WHERE name = %s", (name,))
+
+
+async def _read_version(db: AsyncConnection[TupleRow], name: str) -> SetVersion | None:
+    cursor = await db.execute("SELECT generation, added, removed FROM vector_sets WHERE name = %s", (name,))
+    row = await cursor.fetchone()
+    return None if row is None else SetVersion(row[0], row[1], row[2])
 
 
 async def _read_space(db: AsyncConnection[TupleRow], name: str) -> VectorSpace | None:
