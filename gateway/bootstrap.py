@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from agent.core.cancellation import cancel_and_wait
 from agent.core.entry_points import InstalledExtension
 from agent.core.settings import Settings
 from agent.ingest.collections import Library
@@ -265,10 +266,7 @@ async def _run_background_work(
         left = await drained
         if left:
             log.warning("%d unfinished %s left for the next start", left, "run" if left == 1 else "runs")
-        background = (leases, slots, rooms, tools, old_runs)
-        for task in background:
-            task.cancel()
-        await asyncio.wait(background)
+        await cancel_and_wait(leases, slots, rooms, tools, old_runs)
 
 
 async def _forget_old_runs(gateway: Stepgate, *, recover: bool) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import ConfigError, StoreError
 from agent.core.settings import Settings
 from agent.net import SafeClient
@@ -78,8 +79,7 @@ class ForeignServers:
     async def aclose(self) -> None:
         """Closes every connection."""
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+            await cancel_and_wait(self._task)
         if self._hub is not None:
             await self._hub.aclose()
 

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Mapping
 from time import monotonic
 
+from agent.core.cancellation import cancel_and_wait
 from agent.dispatch.port import MAX_ATTEMPTS, DeadJobError, Job, JobHandler, Lane, PostponeJobError, drain_tasks
 
 log = logging.getLogger(__name__)
@@ -48,8 +49,7 @@ class LocalDispatcher:
     async def drain(self, seconds: float) -> None:
         """See `Dispatcher.drain`."""
         if self._loop is not None:
-            self._loop.cancel()
-            await asyncio.wait([self._loop])
+            await cancel_and_wait(self._loop)
         await drain_tasks(self._running, seconds)
 
     async def aclose(self) -> None:

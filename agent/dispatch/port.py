@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
+from agent.core.cancellation import cancel_and_wait
 from agent.core.models import JsonObject
 
 Lane = Literal["runs", "batch", "ingest"]
@@ -89,7 +90,4 @@ async def drain_tasks(tasks: Iterable[asyncio.Task[None]], seconds: float) -> No
     waiting = set(tasks)
     if waiting:
         _, waiting = await asyncio.wait(waiting, timeout=seconds)
-    for task in waiting:
-        task.cancel()
-    if waiting:
-        await asyncio.wait(waiting)
+    await cancel_and_wait(*waiting)

@@ -20,6 +20,7 @@ from procrastinate.jobs import Status
 from procrastinate.retry import BaseRetryStrategy, RetryDecision
 from procrastinate.worker import Worker
 
+from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import StoreError
 from agent.core.models import JsonObject
 from agent.core.throttled_log import ThrottledLog
@@ -179,10 +180,7 @@ class QueueDispatcher:
         if self._lanes:
             _, late = await asyncio.wait(self._lanes, timeout=CLOSE_SECONDS)
             slow |= late
-        for task in slow:
-            task.cancel()
-        if slow:
-            await asyncio.wait(slow)
+        await cancel_and_wait(*slow)
         with contextlib.suppress(ConnectorException):
             await self._app.close_async()
 
@@ -231,8 +229,7 @@ class QueueDispatcher:
         try:
             await asyncio.wait([task])
         except asyncio.CancelledError:
-            task.cancel()
-            await asyncio.wait([task])
+            await cancel_and_wait(task)
         error = PostponeJobError("its process ends") if task.cancelled() else task.exception()
         if error is not None and not await self._has_successor(job):
             raise error

@@ -10,6 +10,7 @@ from contextlib import aclosing
 from time import monotonic
 from typing import Literal
 
+from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import BudgetError, ModelError, ModelOutputError
 from agent.core.events import AnswerChecked, AnswerDelta, AnswerStarted, ClaimProblem, FinishReason, StepOutput
 from agent.core.models import JsonObject, PlanStep, Source, Tier
@@ -136,9 +137,8 @@ class AnswerTailor:
                 await self._show(text)
             return text, finish
         finally:
-            if self._checking is not None and not self._checking.done():
-                self._checking.cancel()
-                await asyncio.gather(self._checking, return_exceptions=True)
+            if self._checking is not None:
+                await cancel_and_wait(self._checking)
 
     async def _read_stream(
         self, stream: AsyncGenerator[ModelChunk, None], writer: DeltaWriter, *, quiet: bool

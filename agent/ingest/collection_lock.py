@@ -3,13 +3,13 @@ written. A job whose batches several processes read is one writer: they share it
 that has the job releases the lock."""
 
 import asyncio
-import contextlib
 import logging
 import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from time import monotonic
 
+from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import CollectionLockedError, StoreError
 from agent.search.documents import DocumentStore, PassageRange
 from agent.storage.leases import keep_renewed
@@ -107,7 +107,7 @@ async def lock_collection(
     try:
         yield lock
     finally:
-        renewal.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.shield(asyncio.wait([renewal]))
-        await asyncio.shield(lock.release())
+        try:
+            await cancel_and_wait(renewal)
+        finally:
+            await asyncio.shield(lock.release())

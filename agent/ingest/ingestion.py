@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import AgentError, StoreError
 from agent.ingest.document_processor import DocumentProcessor, ProcessedDocument
 from agent.ingest.index_writer import IndexWriter, PreparedDocument
@@ -82,13 +83,10 @@ class Ingestion:
     async def _cancel_pending(self) -> None:
         """Cancels the processing of documents after a walk that failed."""
         tasks = [one.task for one in self._pending]
+        await cancel_and_wait(*tasks)
         for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
-            for task in tasks:
-                if not task.cancelled():
-                    task.exception()  # seen; the first one is raised already
+            if not task.cancelled():
+                task.exception()  # seen; the first one is raised already
 
     async def _write(self, changed: ChangedDocument, made: ProcessedDocument) -> None:
         found, output, file_type = changed.found, changed.output, changed.file_type

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
+from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import AgentError, BusyError, StoreError
 from agent.core.failures import AgentFailure
 from agent.ingest.batch_reader import BatchReader
@@ -157,9 +158,7 @@ class JobIngestion:
             walked.set()
             await asyncio.gather(*readers)
         finally:
-            for task in readers:
-                task.cancel()
-            await asyncio.wait(readers)
+            await cancel_and_wait(*readers)
         if failure is not None:
             raise failure
         assert walk is not None

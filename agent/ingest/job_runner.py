@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 
+from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import AgentError, BusyError, CollectionLockedError, NotFoundError, StoreError
 from agent.core.models import JsonObject
 from agent.core.throttled_log import ThrottledLog
@@ -59,11 +60,7 @@ class IngestJobs:
 
     async def aclose(self) -> None:
         """Stops. Running jobs are left for the next start."""
-        tasks = [task for task in (self._loop, *self._tasks) if task is not None]
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await cancel_and_wait(*(task for task in (self._loop, *self._tasks) if task is not None))
 
     async def submit(self, owner: str, collection: str, request: JobRequest) -> Job:
         """Creates a job; it starts when there is room. Raises `BusyError`."""

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Literal
 
+from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import AgentError, NotFoundError
 from agent.core.models import ENDED_STATUSES
 from agent.runs.service import AgentService
@@ -49,11 +50,7 @@ class RunEndWatcher:
 
     async def aclose(self) -> None:
         """Stops watching; the results are stored at the next start."""
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await cancel_and_wait(*self._tasks.values())
 
     async def _wait_and_store(self, run_id: str, owner: str, store_result: Callable[[], Awaitable[object]]) -> None:
         try:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Collection
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import BusyError, ConflictError, LogDamagedError, StaleEpochError, StoreError, StoreNewerError
 from agent.core.events import Event, RunCreated
 from agent.core.failures import AgentFailure
@@ -242,12 +243,8 @@ class RunWorker(Generic[Live]):
         tasks = set(self._tasks.values())
         if tasks:
             _, tasks = await asyncio.wait(tasks, timeout=seconds)
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            _, stuck = await asyncio.wait(tasks, timeout=CANCEL_GRACE_SECONDS)
-            for task in stuck:
-                log.warning("run %s does not stop; another worker resumes it when its lease expires", task.get_name())
+        for task in await cancel_and_wait(*tasks, timeout_s=CANCEL_GRACE_SECONDS):
+            log.warning("run %s does not stop; another worker resumes it when its lease expires", task.get_name())
         return len(tasks)
 
     async def _list_abandoned_runs(self) -> list[str]:

@@ -5,6 +5,7 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator
 
+from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import StoreError
 from agent.core.events import Event
 from agent.core.run_state import RunState
@@ -58,9 +59,7 @@ class UsageRecorder:
         try:
             yield
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
+            await cancel_and_wait(*tasks)
             await self._record_batch()
 
     async def _record_ended(self) -> None:

@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
+from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import (
     AgentError,
     AuthError,
@@ -94,8 +95,7 @@ class ScheduleTicker:
             self._is_stopping = True
             self._wake.set()
             await asyncio.wait([task], timeout=STOP_SECONDS)
-            task.cancel()
-            await asyncio.wait([task])
+            await cancel_and_wait(task)
 
     async def handle_due(self) -> int:
         """Handles the ticks that are due now, and returns how many of them were handled here.

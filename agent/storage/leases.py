@@ -13,6 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TypeVar
 
+from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import StoreError
 from agent.storage.sql import SqlClient
 
@@ -37,9 +38,7 @@ async def hold_lease(work: Coroutine[object, object, T], renewal: Coroutine[obje
             raise LeaseLostError
         return working.result()
     finally:
-        working.cancel()
-        renewing.cancel()
-        await asyncio.wait({working, renewing})
+        await cancel_and_wait(working, renewing)
 
 
 async def keep_renewed(renew: Callable[[], Awaitable[bool]], *, name: str, every_s: float) -> None:

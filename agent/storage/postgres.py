@@ -12,6 +12,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
+from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import StoreError, StoreFullError
 from agent.core.surrogates import replace_surrogates
 from agent.core.throttled_log import ThrottledLog
@@ -143,11 +144,7 @@ class PostgresDatabase:
         """Sends what is left to notify of, stops listening and closes every connection."""
         if self._notifier is not None:
             await asyncio.wait([self._notifier], timeout=CLOSE_SECONDS)
-        tasks = [task for task in (self._listener, self._notifier) if task is not None]
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await cancel_and_wait(*(task for task in (self._listener, self._notifier) if task is not None))
         await self._pool.close()
 
     async def _synchronize_clock(self, connection: Connection) -> None:

@@ -16,6 +16,7 @@ from typing import Final, Protocol
 
 import httpx
 
+from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import (
     BadRequestError,
     NotFoundError,
@@ -146,8 +147,7 @@ class WebhookSender:
         try:
             yield
         finally:
-            task.cancel()
-            await asyncio.wait([task])
+            await cancel_and_wait(task)
             if self._sending:
                 _, late = await asyncio.wait(self._sending, timeout=STOP_SECONDS)
                 for attempt in late:

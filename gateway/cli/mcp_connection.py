@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from agent.core.cancellation import cancel_and_wait
 from mcp_tools.client.hub import McpServer
 from mcp_tools.client.transports import CONNECT_TIMEOUT_S
 
@@ -22,8 +23,7 @@ async def connect_server(server: McpServer, seconds: float = CONNECT_TIMEOUT_S +
         await _wait_until_connected(server, seconds)
         yield
     finally:
-        owner.cancel()
-        await asyncio.wait([owner], timeout=CLOSE_SECONDS)
+        await cancel_and_wait(owner, timeout_s=CLOSE_SECONDS)
 
 
 async def try_server(server: McpServer, seconds: float = CONNECT_TIMEOUT_S + 2) -> None:

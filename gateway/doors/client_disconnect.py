@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from fastapi import Request
 
+from agent.core.cancellation import cancel_and_wait
 from gateway.errors import ClientDisconnectedError
 
 T = TypeVar("T")
@@ -30,9 +31,7 @@ async def cancel_on_disconnect(http: Request, work: Coroutine[Any, Any, T]) -> T
             raise ClientDisconnectedError("the client disconnected before the answer was ready") from error
         raise
     finally:
-        for task in (working, leaving):
-            task.cancel()
-        await asyncio.wait((working, leaving))
+        await cancel_and_wait(working, leaving)
 
 
 async def _wait_for_disconnect(http: Request) -> None:

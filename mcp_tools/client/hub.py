@@ -9,7 +9,7 @@ another process.
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Literal
 import mcp_types as types
 from mcp import Client
 
+from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import ToolError
 from agent.net import SafeClient
 from agent.storage.credentials import Credentials
@@ -354,7 +355,7 @@ class McpHub:
 
     async def aclose(self) -> None:
         """Closes every connection."""
-        await self._end_tasks(self._tasks.values())
+        await cancel_and_wait(*self._tasks.values(), timeout_s=CLOSE_TIMEOUT_S)
 
     def _start_server(self, server: McpServer) -> None:
         if server.status != "disabled":
@@ -365,12 +366,5 @@ class McpHub:
         self.servers.pop(name).unregister_tools()
         task = self._tasks.get(name)
         if task is not None:
-            await self._end_tasks([task])
+            await cancel_and_wait(task, timeout_s=CLOSE_TIMEOUT_S)
             del self._tasks[name]  # not before: `aclose` waits for it if this is cancelled
-
-    @staticmethod
-    async def _end_tasks(tasks: Collection[asyncio.Task[None]]) -> None:
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=CLOSE_TIMEOUT_S)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue, model_validator
 
+from agent.core.cancellation import cancel_and_wait
 from agent.core.client_requests import AskWaitingClient, refuse_waiting_request
 from agent.core.models import ENDED_STATUSES, AgentRequest, JsonObject
 from agent.runs.response import build_response
@@ -273,8 +274,7 @@ class AgentToolCall:
                             await self._steps.report_event(event, silent=event.seq <= last_seq)
                             following = asyncio.ensure_future(anext(events, None))
                 finally:
-                    following.cancel()
-                    await asyncio.wait([following])
+                    await cancel_and_wait(following)
         self._seconds_left = max(0.0, self._seconds_left - (time.monotonic() - began))
 
 

@@ -15,6 +15,7 @@ from mcp.shared.message import ServerMessageMetadata
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
+from agent.core.cancellation import cancel_and_wait
 from agent.core.client_requests import ClientMethod
 from agent.core.models import JsonObject
 from agent.run_context.run import Run
@@ -220,9 +221,7 @@ class ClientCall:
                 await self.steps.send(message)
         finally:
             self.steps.last_message = ""
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
+            await cancel_and_wait(*tasks)
         return None if ask_task.cancelled() else ask_task.result()
 
     async def _elicit(self, request: types.ElicitRequest) -> types.ElicitResult | None:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
 from agent.core import events as ev
+from agent.core.cancellation import cancel_and_wait
 from agent.core.progress import ProgressListener
 from agent.run_context.run import Run
 from agent.runs.service import AgentService
@@ -155,8 +156,7 @@ class ToolCallRun:
             )
             raise
         finally:
-            ending.cancel()
-            await asyncio.wait([ending])
+            await cancel_and_wait(ending)
 
 
 async def finish_despite_cancellation(work: Awaitable[None]) -> None:

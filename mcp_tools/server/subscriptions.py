@@ -26,6 +26,7 @@ from mcp.server.subscriptions import (
 from mcp.shared.exceptions import MCPError
 
 from agent.core import events as ev
+from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import AgentError
 from agent.run_context.run import Run
 from agent.runs.service import AgentService
@@ -65,10 +66,7 @@ class ChangeNotifier:
             yield
         finally:
             self._listen.close()
-            for task in self._tasks:
-                task.cancel()
-            if self._tasks:
-                await asyncio.wait(self._tasks)
+            await cancel_and_wait(*self._tasks)
 
     async def publish(self, event: ServerEvent) -> None:
         """Sends an event to every subscriber."""

@@ -6,6 +6,7 @@
 import asyncio
 from collections.abc import Coroutine
 
+from agent.core.cancellation import cancel_and_wait
 from agent.core.events import StepDiscarded
 from agent.execution.client_calls import call_client_tools
 from agent.execution.decide import Attempt, Command, Discard, Judge, Start, decide
@@ -97,5 +98,4 @@ class StepTasks:
     async def _cancel(self, attempt: Attempt) -> None:
         task = self._tasks.pop(attempt, None)
         if task is not None:
-            task.cancel()
-            await asyncio.wait([task])
+            await cancel_and_wait(task)

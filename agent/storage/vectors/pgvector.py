@@ -18,6 +18,7 @@ import numpy as np
 from psycopg import AsyncConnection, sql
 from psycopg.rows import TupleRow
 
+from agent.core.cancellation import cancel_and_wait
 from agent.core.errors import StoreError, VectorSpaceError
 from agent.storage.postgres import PostgresDatabase
 from agent.storage.vectors.exact import ExactIndex, normalize
@@ -292,9 +293,7 @@ class PgvectorIndex(ExactIndex):
 
     async def _cancel(self, tables: Sequence[str]) -> None:
         tasks = [self._following.pop(table) for table in tables if table in self._following]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_and_wait(*tasks)
 
 
 def _to_halfvec(vector: bytes) -> bytes:
