@@ -1,92 +1,99 @@
 """The `stepgate` command, one module a command group. `main` turns our errors into one line and an exit code.
 
-Modules import at the top only what `--help` needs. What a command needs to work is imported when it runs: importing
-the whole gateway takes a second.
+This module imports only what `--help` needs. The module of a command is imported when the command is called: all of
+them take a quarter of a second. What a command needs to work is imported when it runs: the gateway takes a second.
 """
 
 import sys
-from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
-from agent.core.errors import AgentError
-from gateway.cli import (
-    ask,
-    audit,
-    backup,
-    corpus,
-    doctor,
-    evaluate,
-    graph,
-    ingest,
-    keys,
-    mcp,
-    mcp_servers,
-    memory,
-    migrate,
-    prompts,
-    prune,
-    queue,
-    recipes,
-    rooms,
-    runs,
-    schedules,
-    secrets,
-    serve,
-    skills,
-    sources,
-    studio,
-    tools,
-    usage,
-    users,
-    worker,
-)
 from gateway.cli.closed_pipes import tolerate_closed_pipes
-from gateway.cli.groups import HelpfulGroup
+from gateway.cli.groups import LazyGroup
+
+
+class Commands(LazyGroup):
+    """All commands."""
+
+    deferred: ClassVar = {
+        "serve": ("serve:serve", "Start the gateway. SIGTERM and Ctrl-C drain it."),
+        "worker": (
+            "worker:worker",
+            "Take work from the queue (AGENT_DISPATCH=queue). SIGTERM and Ctrl-C hand it back.",
+        ),
+        "ask": ("ask:ask", "Send a request, show its steps, print its answer. Ctrl-C cancels it."),
+        "studio": (
+            "studio:studio",
+            "Make and change rooms, tools and prompts by talking. What changes something waits for your yes.",
+        ),
+        "doctor": (
+            "doctor:doctor",
+            "Check the configuration, store, models, skills and files; exit code 1 if something is broken.",
+        ),
+        "mcp": ("mcp:mcp", "Serve MCP over stdin and stdout. Shares the data folder with a running gateway."),
+        "graph": ("graph:graph", "Print the workflow as a Mermaid diagram."),
+        "eval": (
+            "evaluate:evaluate",
+            "Run the evaluation's tasks and print right answers, calls, tokens, time and status by family.",
+        ),
+        "secrets": (
+            "secrets:secrets",
+            "List the secrets by name: whether each is configured, and which rooms name it. Values are never shown.",
+        ),
+        "usage": ("usage:usage", "Show runs, model calls, tokens and cost of ended runs."),
+        "migrate": (
+            "migrate:migrate",
+            "Create the tables, or bring them to this version's schema, as the first start of a gateway does.",
+        ),
+        "prune": (
+            "prune:prune",
+            "Delete ended runs, idle conversations and tasks that are older than AGENT_KEEP_DAYS.",
+        ),
+        "backup": (
+            "backup:backup",
+            "Copy the data folder and its database, also while a gateway runs. The copy contains the same secrets.",
+        ),
+        "restore": (
+            "backup:restore",
+            "Restore a backup while no gateway runs. The current database is moved aside, not overwritten.",
+        ),
+        "ingest": ("ingest:ingest", "Read documents into a collection; unchanged ones are skipped."),
+        "queue": ("queue:app", "Show the queue of runs and ingestion: lanes, workers, dead letters."),
+        "runs": ("runs:app", "Runs: list, show, resume, cancel, approve, reject, fork, save."),
+        "recipes": ("recipes:app", "Recipes: list, show, apply, discard, remove, export."),
+        "schedules": ("schedules:app", "Schedules: list, show, create, enable, disable, run, remove."),
+        "rooms": (
+            "rooms:app",
+            "Rooms: list, create, edit, copy, delete and check them; list versions and restore one.",
+        ),
+        "prompts": ("prompts:app", "Prompt library: save, show, apply and remove prompts."),
+        "skills": ("skills:app", "Skills: list skills, check skill folders."),
+        "tools": ("tools:app", "Tools: list, call, generate and apply them."),
+        "mcp-servers": ("mcp_servers:app", "Foreign MCP servers: list, add, remove, test, log in, review."),
+        "memory": ("memory:app", "Memory: list and delete your memories."),
+        "keys": ("keys:app", "API keys with scopes, limits and budgets."),
+        "audit": ("audit:app", "The audit record: who did what, when."),
+        "users": ("users:app", "Owners: delete an owner's data."),
+        "collections": ("ingest:app", "Collections: the documents that answers are based on."),
+        "sources": ("sources:app", "Sources: named sources of documents."),
+        "corpus": ("corpus:app", "Table rows as documents: prepare a corpus, build a collection from it, query it."),
+    }
+
 
 app = typer.Typer(
     name="stepgate",
     help="A self-hosted agent gateway: plans a request, runs the plan under supervision, answers with its trace.",
-    cls=HelpfulGroup,
+    cls=Commands,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command("serve")(serve.serve)
-app.command("worker")(worker.worker)
-app.add_typer(queue.app, name="queue")
-app.command("ask")(ask.ask)
-app.command("studio")(studio.studio)
-app.command("doctor")(doctor.doctor)
-app.command("mcp")(mcp.mcp)
-app.command("graph")(graph.graph)
-app.command("eval")(evaluate.evaluate)
-app.add_typer(runs.app, name="runs")
-app.add_typer(recipes.app, name="recipes")
-app.add_typer(schedules.app, name="schedules")
-app.add_typer(rooms.app, name="rooms")
-app.add_typer(prompts.app, name="prompts")
-app.command("secrets")(secrets.secrets)
-app.add_typer(skills.app, name="skills")
-app.add_typer(tools.app, name="tools")
-app.add_typer(mcp_servers.app, name="mcp-servers")
-app.add_typer(memory.app, name="memory")
-app.add_typer(keys.app, name="keys")
-app.add_typer(audit.app, name="audit")
-app.command("usage")(usage.usage)
-app.add_typer(users.app, name="users")
-app.command("migrate")(migrate.migrate)
-app.command("prune")(prune.prune)
-app.command("backup")(backup.backup)
-app.command("restore")(backup.restore)
-app.command("ingest")(ingest.ingest)
-app.add_typer(ingest.app, name="collections")
-app.add_typer(sources.app, name="sources")
-app.add_typer(corpus.app, name="corpus")
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version  # noqa: PLC0415 - parses mail headers, with all of `email`
+
         print(f"stepgate {version('stepgate')}")
         raise typer.Exit
 
@@ -105,6 +112,10 @@ def main() -> None:
     tolerate_closed_pipes()
     try:
         app()
-    except AgentError as error:
+    except Exception as error:
+        from agent.core.errors import AgentError  # noqa: PLC0415 - loads Pydantic
+
+        if not isinstance(error, AgentError):
+            raise
         print(f"stepgate: {error.message}", file=sys.stderr)
         raise SystemExit(1) from None

@@ -8,10 +8,17 @@ import typer
 from agent.core.models import LOCAL_OWNER
 from gateway.cli import lazy_rich
 from gateway.cli.groups import HelpfulGroup
-from gateway.cli.session import format_utc_time, gateway_command, get_operator_name, print_json
+from gateway.cli.session import (
+    Database,
+    database_command,
+    format_utc_time,
+    gateway_command,
+    get_operator_name,
+    print_json,
+)
 
 if TYPE_CHECKING:
-    from agent.storage.api_keys import ApiKey
+    from agent.storage.api_keys import ApiKey, KeyStore
     from gateway.bootstrap import Stepgate
 
 app = typer.Typer(help="API keys with scopes, limits and budgets.", cls=HelpfulGroup)
@@ -62,15 +69,16 @@ async def create(
 
 
 @app.command("list")
-@gateway_command()
+@database_command
 async def list_keys(
-    stepgate: "Stepgate",
+    database: Database,
     owner: Annotated[str | None, typer.Option(help="Only keys of this owner.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print them as JSON.")] = False,
 ) -> None:
     """List the keys, oldest first, with their usage."""
-    keys = await stepgate.keys.list_keys(owner)
-    spent = {key.id: await stepgate.keys.get_usage(key.id) for key in keys}
+    store = _open_key_store(database)
+    keys = await store.list_keys(owner)
+    spent = {key.id: await store.get_usage(key.id) for key in keys}
     if as_json:
         print_json([_to_row(key, *spent[key.id]) for key in keys])
         return
@@ -96,13 +104,19 @@ async def list_keys(
 
 
 @app.command()
-@gateway_command()
+@database_command
 async def revoke(
-    stepgate: "Stepgate", key_id: Annotated[str, typer.Argument(help="The key's id, the part after `sg_`.")]
+    database: Database, key_id: Annotated[str, typer.Argument(help="The key's id, the part after `sg_`.")]
 ) -> None:
     """Revoke a key; it stops working within seconds."""
-    key = await stepgate.keys.revoke(key_id.removeprefix("sg_").partition("_")[0], by=get_operator_name())
+    key = await _open_key_store(database).revoke(key_id.removeprefix("sg_").partition("_")[0], by=get_operator_name())
     typer.echo(f"revoked {key.id} ({key.name} of {key.owner})")
+
+
+def _open_key_store(database: Database) -> "KeyStore":
+    from agent.storage.api_keys import KeyStore  # noqa: PLC0415 - the store; `--help` needs none
+
+    return KeyStore(database.statements, time.time, database.audit)
 
 
 def _find_useless_limits(key: "ApiKey", stepgate: "Stepgate") -> list[str]:

@@ -14,7 +14,10 @@ def prune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be deleted.")] = False,
     days: Annotated[float | None, typer.Option(help="Keep this many days; AGENT_KEEP_DAYS by default.", min=0)] = None,
 ) -> None:
-    """Delete ended runs, idle conversations and tasks that are older than AGENT_KEEP_DAYS. A gateway may be running."""
+    """Delete ended runs, idle conversations and tasks that are older than AGENT_KEEP_DAYS.
+
+    A gateway may be running.
+    """
     settings = load_command_settings()
     kept = settings.keep_days if days is None else days
     if not kept:

@@ -21,12 +21,19 @@ from gateway.cli.groups import HelpfulGroup
 from gateway.cli.ingestion_progress import follow_ingestion
 from gateway.cli.progress import follow_run
 from gateway.cli.recipes import save_run
-from gateway.cli.session import gateway_command, get_operator_name, print_json, run_with_gateway
+from gateway.cli.session import (
+    Database,
+    database_command,
+    gateway_command,
+    get_operator_name,
+    print_json,
+    run_with_gateway,
+)
 
 if TYPE_CHECKING:
     from agent.runs.forks import RepeatedEffects
     from agent.runs.service import Decision
-    from agent.storage.journal import RunRow
+    from agent.storage.journal import Journal, RunRow
     from gateway.bootstrap import Stepgate
 
 app = typer.Typer(help="Runs: list, show, resume, cancel, approve, reject, fork, save.", cls=HelpfulGroup)
@@ -40,45 +47,44 @@ RunId = Annotated[str, typer.Argument(help="The run's id, or an unambiguous begi
 
 
 @app.command("list")
-def list_runs(
+@database_command
+async def list_runs(
+    database: Database,
     limit: Annotated[int, typer.Option(help="How many, newest first.", min=1)] = 20,
     status: Annotated[str | None, typer.Option(help="Only runs of this status.")] = None,
     owner: Owner = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print them as JSON.")] = False,
 ) -> None:
     """List the newest runs of all owners."""
-    wanted = _parse_status(status)
-
-    async def work(stepgate: "Stepgate") -> None:
-        rows = await stepgate.journal.list_runs(owner=owner, limit=limit, status=wanted)
-        titles = {row.run_id: await _run_title(stepgate, row) for row in rows}
-        if as_json:
-            print_json([_to_json_row(row, titles[row.run_id]) for row in rows])
-        elif rows:
-            lazy_rich.print_table(_build_run_table(rows, titles))
-        else:
-            print("No runs yet; start one with `stepgate ask`." if status is None else f"No {status} runs.")
-
-    run_with_gateway(work)
+    journal = database.store.journal
+    rows = await journal.list_runs(owner=owner, limit=limit, status=_parse_status(status))
+    titles = {row.run_id: await _build_title(journal, row) for row in rows}
+    if as_json:
+        print_json([_to_json_row(row, titles[row.run_id]) for row in rows])
+    elif rows:
+        lazy_rich.print_table(_build_run_table(rows, titles))
+    else:
+        print("No runs yet; start one with `stepgate ask`." if status is None else f"No {status} runs.")
 
 
 @app.command()
-@gateway_command()
+@database_command
 async def show(
-    stepgate: "Stepgate",
+    database: Database,
     run_id: RunId,
     owner: Owner = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole response as JSON.")] = False,
 ) -> None:
     """Show a run: its steps and its answer so far."""
-    from agent.runs.response import build_response  # noqa: PLC0415 - loaded with the engine
+    from agent.runs.response import build_response  # noqa: PLC0415 - not needed for `--help`
 
-    row = await _find_run(stepgate, run_id, owner)
-    response = build_response(await stepgate.service.read_events(row.run_id, owner=row.owner))
+    journal = database.store.journal
+    row = await _find_run(journal, run_id, owner)
+    response = build_response(await journal.read_events(row.run_id))
     if as_json:
         print(response.model_dump_json(indent=2))
         return
-    print(f"{row.run_id}  {row.status}  room {row.room}  owner {row.owner}\n{await _run_title(stepgate, row)}\n")
+    print(f"{row.run_id}  {row.status}  room {row.room}  owner {row.owner}\n{await _build_title(journal, row)}\n")
     lazy_rich.print_table(_build_step_table(response))
     print(f"\n{response.response}")
 
@@ -89,7 +95,7 @@ async def resume(stepgate: "Stepgate", run_id: RunId, owner: Owner = None) -> No
     """Continue an unfinished run in this process."""
     from agent.runs.service import AcceptedRun  # noqa: PLC0415 - loaded with the engine
 
-    row = await _find_run(stepgate, run_id, owner)
+    row = await _find_run(stepgate.journal, run_id, owner)
     await stepgate.service.resume_run(row.run_id, owner=row.owner)
     print((await follow_run(stepgate.service, AcceptedRun(row.run_id, row.owner))).response)
 
@@ -98,7 +104,7 @@ async def resume(stepgate: "Stepgate", run_id: RunId, owner: Owner = None) -> No
 @gateway_command()
 async def cancel(stepgate: "Stepgate", run_id: RunId, owner: Owner = None) -> None:
     """Cancel a run. One that another process executes is ended there."""
-    row = await _find_run(stepgate, run_id, owner)
+    row = await _find_run(stepgate.journal, run_id, owner)
     await stepgate.service.cancel_run(row.run_id, owner=row.owner, reason=f"cancelled by {get_operator_name()}")
     status = (await stepgate.service.get_run(row.run_id, owner=row.owner)).status
     print(f"{row.run_id}  {status if status in ENDED_STATUSES else 'is being cancelled'}")
@@ -145,7 +151,7 @@ def fork(
     async def work(stepgate: "Stepgate") -> None:
         from agent.runs.forks import ForkRequest  # noqa: PLC0415 - loaded with the engine
 
-        row = await _find_run(stepgate, run_id, owner)
+        row = await _find_run(stepgate.journal, run_id, owner)
         request = ForkRequest(row.run_id, step, edited, args, outputs, cast("RepeatedEffects", effects))
         accepted = await stepgate.intake.accept(Principal(row.owner, display_name=get_operator_name()), request)
         print(accepted.run_id, file=sys.stderr)
@@ -167,7 +173,7 @@ def save(
     values = dict(map(_parse_argument, other)) if other else {}
 
     async def work(stepgate: "Stepgate") -> None:
-        row = await _find_run(stepgate, run_id, owner)
+        row = await _find_run(stepgate.journal, run_id, owner)
         await save_run(
             stepgate, row.run_id, row.owner, name=name, description=description, values=values, confirmed=yes
         )
@@ -203,7 +209,7 @@ def _read_plan(path: Path) -> JsonObject:
 
 def _submit_decision(run_id: str, decision: "Decision", owner: str | None, reason: str = "") -> None:
     async def work(stepgate: "Stepgate") -> int:
-        row = await _find_run(stepgate, run_id, owner)
+        row = await _find_run(stepgate.journal, run_id, owner)
         principal = Principal(row.owner, display_name=get_operator_name())
         decided = await stepgate.service.submit_decision(row.run_id, decision, principal=principal, reason=reason)
         print((await follow_run(stepgate.service, decided)).response)
@@ -220,14 +226,14 @@ def _parse_status(name: str | None) -> RunStatus | None:
     return wanted
 
 
-async def _find_run(stepgate: "Stepgate", given: str, owner: str | None) -> "RunRow":
+async def _find_run(journal: "Journal", given: str, owner: str | None) -> "RunRow":
     """Returns the run with this id, or the only one whose id starts with it (with or without `run_`), of any owner."""
     if len(given) >= RUN_ID_CHARS:
-        return await stepgate.journal.get_run(given, owner=owner)
+        return await journal.get_run(given, owner=owner)
     start = given if given.startswith("run_") else f"run_{given}"
     found: list[RunRow] = []
     before = None
-    while page := await stepgate.journal.list_runs(owner=owner, limit=PAGE_ROWS, before=before):
+    while page := await journal.list_runs(owner=owner, limit=PAGE_ROWS, before=before):
         found += [row for row in page if row.run_id.startswith(start)]
         before = page[-1].run_id
     if not found:
@@ -238,18 +244,12 @@ async def _find_run(stepgate: "Stepgate", given: str, owner: str | None) -> "Run
     return found[0]
 
 
-async def _run_title(stepgate: "Stepgate", row: "RunRow") -> str:
+async def _build_title(journal: "Journal", row: "RunRow") -> str:
     """Returns the request in one line; for a run of explicit tool calls, their names."""
     if row.title:
         return row.title
-    created = next(
-        (
-            e.body
-            for e in await stepgate.service.read_events(row.run_id, owner=row.owner)
-            if isinstance(e.body, RunCreated)
-        ),
-        None,
-    )
+    events = await journal.read_events(row.run_id)
+    created = next((event.body for event in events if isinstance(event.body, RunCreated)), None)
     calls = created.request.metadata.get("tool_calls") if created else None
     named = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
     names = [call.get("tool") or call.get("name") for call in named]
