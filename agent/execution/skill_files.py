@@ -27,8 +27,6 @@ class SkillFileTool(TypedTool[SkillFileInput, SkillFileOutput]):
     name = "read_skill_file"
     description = "Read one of this skill's own files (references, assets)."
     annotations = READ_ONLY
-    Input = SkillFileInput
-    Output = SkillFileOutput
 
     def __init__(self, skill: Skill) -> None:
         super().__init__()

@@ -53,15 +53,11 @@ class Comparison(BaseModel):
 
 
 class CompareParserOutputTool(TypedTool[CompareInput, Comparison]):
-    """Reads a file with two parsers."""
-
     name = "compare_parser_output"
     description = "Read one file by two parsers and compare what they made of it: characters, tables, blocks, text."
     annotations = READ_ONLY
     tainted = True
     timeout_s = FILE_SECONDS
-    Input = CompareInput
-    Output = Comparison
 
     def __init__(self, bench: ValidationSession) -> None:
         super().__init__()
@@ -125,15 +121,11 @@ class ChunkInspection(BaseModel):
 
 
 class InspectChunksTool(TypedTool[InspectInput, ChunkInspection]):
-    """Splits a file by the pipeline."""
-
     name = "inspect_chunks"
     description = "Cut one file by the pipeline and show its passages: how many, how large, how they begin."
     annotations = READ_ONLY
     tainted = True
     timeout_s = FILE_SECONDS
-    Input = InspectInput
-    Output = ChunkInspection
 
     def __init__(self, bench: ValidationSession) -> None:
         super().__init__()

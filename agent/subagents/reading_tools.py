@@ -56,15 +56,11 @@ class ParserTrial(BaseModel):
 
 
 class TryParserTool(TypedTool[TryParserInput, ParserTrial]):
-    """Parses a file and reports the result."""
-
     name = "try_parser"
     description = "Parse one file with a parser and report success, figures and an excerpt; a failure is a result too."
     annotations = READ_ONLY
     tainted = True
     timeout_s = PARSER_SECONDS
-    Input = TryParserInput
-    Output = ParserTrial
 
     def __init__(self, files: SourceFiles, readings: ParsedFiles) -> None:
         super().__init__()
@@ -128,15 +124,11 @@ class LanguageResult(BaseModel):
 
 
 class DetectLanguageTool(TypedTool[DetectLanguageInput, LanguageResult]):
-    """Detects the language of each passage."""
-
     name = "detect_language"
     description = "Detect which language a file or a text is written in, and whether it mixes several."
     annotations = READ_ONLY
     tainted = True
     timeout_s = PARSER_SECONDS
-    Input = DetectLanguageInput
-    Output = LanguageResult
 
     def __init__(self, readings: ParsedFiles, languages: LanguageDetector) -> None:
         super().__init__()
@@ -188,21 +180,16 @@ class PreviewOutput(BaseModel):
 
 
 class PreviewTool(TypedTool[PreviewInput, PreviewOutput]):
-    """Shows the bytes of a file, whatever they are."""
-
     name = "get_file_content_preview"
     description = "Show the first bytes of a file as they are: text as text, anything else by its kind."
     annotations = READ_ONLY
     tainted = True
-    Input = PreviewInput
-    Output = PreviewOutput
 
     def __init__(self, files: SourceFiles) -> None:
         super().__init__()
         self._files = files
 
     async def run(self, args: PreviewInput, context: ToolContext) -> PreviewOutput:
-        """Reads and shows them."""
         file = await self._files.file(args.file)
         data = await self._files.read_bytes(args.file, args.start, args.max_bytes + 1)
         more, data = len(data) > args.max_bytes, data[: args.max_bytes]

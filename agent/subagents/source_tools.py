@@ -48,15 +48,12 @@ class EnumerateFilesTool(TypedTool[EnumerateInput, EnumerateOutput]):
     annotations = READ_ONLY
     tainted = True
     timeout_s = 240.0
-    Input = EnumerateInput
-    Output = EnumerateOutput
 
     def __init__(self, files: SourceFiles) -> None:
         super().__init__()
         self._files = files
 
     async def run(self, args: EnumerateInput, context: ToolContext) -> EnumerateOutput:
-        """Lists the source once."""
         return _to_output(await self._files.list_files())
 
 
@@ -89,22 +86,17 @@ class SampleOutput(BaseModel):
 
 
 class SampleFilesTool(TypedTool[SampleInput, SampleOutput]):
-    """Picks a few files by extension and size."""
-
     name = "sample_files"
     description = "Name a few files of the source: by extension, by size, at random with a seed."
     annotations = READ_ONLY
     tainted = True
     timeout_s = 240.0
-    Input = SampleInput
-    Output = SampleOutput
 
     def __init__(self, files: SourceFiles) -> None:
         super().__init__()
         self._files = files
 
     async def run(self, args: SampleInput, context: ToolContext) -> SampleOutput:
-        """Filters, orders, picks."""
         listing = await self._files.list_files()
         wanted = args.extension.lower()
         matching = [

@@ -37,8 +37,6 @@ class RunDryRunTool(TypedTool[DryRunInput, DryRunOutput]):
     annotations = READ_ONLY
     tainted = True
     timeout_s = DRY_RUN_SECONDS
-    Input = DryRunInput
-    Output = DryRunOutput
 
     def __init__(self, bench: ValidationSession) -> None:
         super().__init__()
@@ -80,14 +78,10 @@ class FailureDetails(BaseModel):
 
 
 class FailureDetailsTool(TypedTool[FileInput, FailureDetails]):
-    """Reports everything known about a failure."""
-
     name = "get_failure_details"
     description = "Tell at which stage a file failed, by which error, and what is known of the cause."
     annotations = READ_ONLY
     tainted = True
-    Input = FileInput
-    Output = FailureDetails
 
     def __init__(self, bench: ValidationSession) -> None:
         super().__init__()
@@ -129,8 +123,6 @@ class TryAlternativeConfigTool(TypedTool[AlternativeInput, AlternativeOutput]):
     annotations = READ_ONLY
     tainted = True
     timeout_s = FILE_SECONDS
-    Input = AlternativeInput
-    Output = AlternativeOutput
 
     def __init__(self, bench: ValidationSession) -> None:
         super().__init__()

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import ClassVar, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, get_args, get_origin, runtime_checkable
 
 from pydantic import BaseModel, JsonValue
 
@@ -167,8 +167,8 @@ class RefiningTool(Protocol):
 class TypedTool(ABC, Generic[In, Out]):
     """The base class of our own tools: Pydantic in, Pydantic out. The schemas come from the models.
 
-    A subclass sets the class attributes and implements `run`. It overrides `format_text` and `list_sources` if people
-    should read something else than the JSON.
+    A subclass names its models as type arguments, sets the class attributes and implements `run`. It overrides
+    `format_text` and `list_sources` if people should read something else than the JSON.
     """
 
     name: ClassVar[str]
@@ -182,7 +182,17 @@ class TypedTool(ABC, Generic[In, Out]):
     uses_subagents: ClassVar[bool] = False
     hints: ClassVar[PlanHints] = PlanHints()
     Input: type[In]
+    """The model of the arguments, from the type arguments of the base class."""
     Output: type[Out]
+    """The model of the result, likewise."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for base in vars(cls).get("__orig_bases__", ()):
+            for variable, model in zip(getattr(get_origin(base), "__parameters__", ()), get_args(base), strict=False):
+                attribute = {"In": "Input", "Out": "Output"}.get(variable.__name__)
+                if attribute is not None and isinstance(model, type):
+                    setattr(cls, attribute, model)
 
     def __init__(self) -> None:
         self._spec = ToolSpec(

@@ -49,8 +49,6 @@ class AnswerWithCitationsTool(TypedTool[AnswerInput, TailorOutput]):
     tainted = True
     keywords = ("document", "documents", "answer", "cite", "citation", "quote", "source", "policy", "manual")
     hints = PlanHints(source="collections")
-    Input = AnswerInput
-    Output = TailorOutput
 
     def __init__(self, library: Library, browser_url: str | None = None) -> None:
         super().__init__()

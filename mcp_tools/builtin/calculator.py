@@ -45,21 +45,15 @@ class CalculatorOutput(BaseModel):
 
 
 class CalculatorTool(TypedTool[CalculatorInput, CalculatorOutput]):
-    """Evaluates an arithmetic expression."""
-
     name = "calculator"
     description = "Calculate an arithmetic expression exactly. Use it for every calculation."
     keywords = ("calculate", "compute", "sum", "plus", "minus", "times", "percent", "arithmetic", "math", "number")
     hints = PlanHints(is_answer=True)
-    Input = CalculatorInput
-    Output = CalculatorOutput
 
     async def run(self, args: CalculatorInput, context: ToolContext) -> CalculatorOutput:
-        """Evaluates the expression."""
         return CalculatorOutput(expression=args.expression, value=calculate(args.expression))
 
     def format_text(self, output: CalculatorOutput) -> str:
-        """Returns the equation."""
         return f"{output.expression} = {output.value}"
 
 

@@ -29,20 +29,15 @@ class CurrentTimeOutput(BaseModel):
 
 
 class CurrentTimeTool(TypedTool[CurrentTimeInput, CurrentTimeOutput]):
-    """Returns the current date and time."""
-
     name = "current_time"
     description = "The current date, time and weekday in a time zone. Use it whenever today's date or the time matters."
     keywords = ("time", "date", "today", "now", "clock", "weekday", "day", "hour")
-    Input = CurrentTimeInput
-    Output = CurrentTimeOutput
 
     def __init__(self, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         super().__init__()
         self._clock = clock
 
     async def run(self, args: CurrentTimeInput, context: ToolContext) -> CurrentTimeOutput:
-        """Reads the clock."""
         zone = _zone(args.timezone)
         now = self._clock().astimezone(zone)
         return CurrentTimeOutput(
@@ -55,7 +50,6 @@ class CurrentTimeTool(TypedTool[CurrentTimeInput, CurrentTimeOutput]):
         )
 
     def format_text(self, output: CurrentTimeOutput) -> str:
-        """Returns one sentence."""
         return f"It is {output.time} on {output.weekday}, {output.date} ({output.timezone})."
 
 

@@ -65,15 +65,10 @@ class SearchEntitiesOutput(GraphOutput):
 
 
 class SearchEntitiesTool(GraphTool[SearchEntitiesInput, SearchEntitiesOutput]):
-    """Finds entities."""
-
     name = "search_entities"
     description = "Find rooms, tools, skills, MCP servers, collections and prompts of this gateway by words."
-    Input = SearchEntitiesInput
-    Output = SearchEntitiesOutput
 
     async def run(self, args: SearchEntitiesInput, context: ToolContext) -> SearchEntitiesOutput:
-        """Searches what the caller sees."""
         graph = await self._graphs.get_graph(context.owner)
         found = graph.search(args.query, args.entity_type, args.limit)
         return SearchEntitiesOutput(
@@ -81,7 +76,6 @@ class SearchEntitiesTool(GraphTool[SearchEntitiesInput, SearchEntitiesOutput]):
         )
 
     def format_text(self, output: SearchEntitiesOutput) -> str:
-        """Returns one line for each entity."""
         lines = [f"- {one.id}{f': {one.description}' if one.description else ''}" for one in output.entities]
         return "\n".join(lines) or "Nothing matches."
 
@@ -107,20 +101,14 @@ class EntityDetailsOutput(EntityItem, GraphOutput):
 
 
 class EntityDetailsTool(GraphTool[EntityDetailsInput, EntityDetailsOutput]):
-    """Shows an entity."""
-
     name = "get_entity_details"
     description = "Show a room, tool, skill, MCP server, collection or prompt with everything that it is linked to."
-    Input = EntityDetailsInput
-    Output = EntityDetailsOutput
 
     async def run(self, args: EntityDetailsInput, context: ToolContext) -> EntityDetailsOutput:
-        """Shows the entity."""
         graph = await self._graphs.get_graph(context.owner)
         return describe_entity(graph, require_entity(graph, args.entity_id))
 
     def format_text(self, output: EntityDetailsOutput) -> str:
-        """Returns the entity and a line for each link."""
         links = [f"- {link.source} {link.kind} {link.target}" for link in output.links]
         head = f"{output.id}{f' ({output.title})' if output.title else ''}: {output.description or 'no description'}"
         return "\n".join([head, *(links or ["It is linked to nothing."])])
@@ -142,23 +130,17 @@ class ExplainRelationshipOutput(BaseModel):
 
 
 class ExplainRelationshipTool(GraphTool[ExplainRelationshipInput, ExplainRelationshipOutput]):
-    """Explains how two entities are related."""
-
     name = "explain_relationship"
     description = (
         "Say how two rooms, tools, skills, MCP servers, collections or prompts are related, by the shortest path."
     )
-    Input = ExplainRelationshipInput
-    Output = ExplainRelationshipOutput
 
     async def run(self, args: ExplainRelationshipInput, context: ToolContext) -> ExplainRelationshipOutput:
-        """Finds the shortest path."""
         graph = await self._graphs.get_graph(context.owner)
         one, other = require_entity(graph, args.entity_a), require_entity(graph, args.entity_b)
         return explain_relationship(graph, one, other)
 
     def format_text(self, output: ExplainRelationshipOutput) -> str:
-        """Returns the explanation."""
         return output.explanation
 
 

@@ -49,8 +49,6 @@ class ReadFileOutput(BaseModel):
 
 
 class ReadFileTool(TypedTool[ReadFileInput, ReadFileOutput]):
-    """Reads a text file."""
-
     name = "read_file"
     description = (
         "Read a text file from the user's folders, completely or by lines; with line numbers if lines are cited."
@@ -58,8 +56,6 @@ class ReadFileTool(TypedTool[ReadFileInput, ReadFileOutput]):
     tainted = True
     keywords = ("file", "document", "read", "open", "notes", "txt", "md", "csv", "local", "folder")
     hints = PlanHints(source="files")
-    Input = ReadFileInput
-    Output = ReadFileOutput
 
     def __init__(self, roots: FileRoots) -> None:
         super().__init__()
@@ -94,7 +90,6 @@ class ReadFileTool(TypedTool[ReadFileInput, ReadFileOutput]):
         return f"{text}\n[{output.total_lines} lines; continue with start_line={output.start_line + len(lines)}]"
 
     def list_sources(self, output: ReadFileOutput) -> tuple[Source, ...]:
-        """Returns the file as the source."""
         return (Source(id=1, name=output.path, quotes=(output.text[:300],)),)
 
 
@@ -123,22 +118,17 @@ class ListFilesOutput(BaseModel):
 
 
 class ListFilesTool(TypedTool[ListFilesInput, ListFilesOutput]):
-    """Lists files."""
-
     name = "list_files"
     description = "List the files in the user's folders, by folder and name pattern."
     tainted = True
     keywords = ("files", "folder", "directory", "list", "which", "documents")
     hints = PlanHints(source="files")
-    Input = ListFilesInput
-    Output = ListFilesOutput
 
     def __init__(self, roots: FileRoots) -> None:
         super().__init__()
         self._roots = roots
 
     async def run(self, args: ListFilesInput, context: ToolContext) -> ListFilesOutput:
-        """Walks the folders below the roots."""
 
         def work() -> ListFilesOutput:
             files: list[FileEntry] = []
@@ -151,7 +141,6 @@ class ListFilesTool(TypedTool[ListFilesInput, ListFilesOutput]):
         return await _run_in_thread(work)
 
     def format_text(self, output: ListFilesOutput) -> str:
-        """Returns one line for each file."""
         if not output.files:
             return f"No files. {output.hint}".strip()
         lines = [f"{entry.path} ({entry.bytes:,} bytes)" for entry in output.files]
@@ -200,19 +189,15 @@ class SearchFilesTool(TypedTool[SearchFilesInput, SearchFilesOutput]):
     tainted = True
     keywords = ("search", "find", "files", "grep", "contains", "mention", "look", "where", "documents", "notes")
     hints = PlanHints(source="files", is_search=True)
-    Input = SearchFilesInput
-    Output = SearchFilesOutput
 
     def __init__(self, roots: FileRoots) -> None:
         super().__init__()
         self._roots = roots
 
     async def run(self, args: SearchFilesInput, context: ToolContext) -> SearchFilesOutput:
-        """Searches the files below the roots."""
         return await _run_in_thread(lambda: self._search(args))
 
     def format_text(self, output: SearchFilesOutput) -> str:
-        """Returns the lines as `path:line: text`."""
         if not output.matches:
             return f"No file contains {output.query!r}."
         lines = [f"{match.path}:{match.line}: {match.text}" for match in output.matches]

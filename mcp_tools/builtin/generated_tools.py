@@ -59,21 +59,15 @@ class ToolsListOutput(BaseModel):
 
 
 class ToolsListTool(GeneratedToolTool[ToolsListInput, ToolsListOutput]):
-    """Lists the generated tools."""
-
     name = "tools_list"
     description = "List the generated tools: name, newest version, whether it is staged, applied or discarded."
     annotations = READ_ONLY
-    Input = ToolsListInput
-    Output = ToolsListOutput
 
     async def run(self, args: ToolsListInput, context: ToolContext) -> ToolsListOutput:
-        """Lists what the caller has."""
         found = await self._tools.list_tools(await self._authorize(context))
         return ToolsListOutput(tools=[to_line(one) for one in found])
 
     def format_text(self, output: ToolsListOutput) -> str:
-        """Returns one line for each tool."""
         lines = [
             f"- {one.name} version {one.version} ({one.state}{', in use' if one.is_active else ''}): {one.description}"
             for one in output.tools
@@ -92,21 +86,15 @@ class _VersionText:
     """Shows a version to people and models: code, tests, permissions, review."""
 
     def format_text(self, output: ToolVersionOutput) -> str:
-        """Returns Markdown."""
         return format_version(output)
 
 
 class ToolShowTool(_VersionText, GeneratedToolTool[ToolShowInput, ToolVersionOutput]):
-    """Shows one version of a generated tool."""
-
     name = "tool_show"
     description = "Show a generated tool: its code, tests, permissions, review and versions."
     annotations = READ_ONLY
-    Input = ToolShowInput
-    Output = ToolVersionOutput
 
     async def run(self, args: ToolShowInput, context: ToolContext) -> ToolVersionOutput:
-        """Shows the version."""
         principal = await self._authorize(context)
         return await to_output(self._tools, principal, await self._tools.get(principal, args.name, args.version))
 
@@ -135,15 +123,11 @@ class ToolGenerateInput(Arguments):
 
 
 class ToolGenerateTool(_StagingTool[ToolGenerateInput]):
-    """Generates a tool and stages it."""
-
     name = "tool_generate"
     description = (
         "Generate a tool from a description: tests, code, checks and review. It is staged, not in use: tool_apply puts "
         "it into use."
     )
-    Input = ToolGenerateInput
-    Output = ToolVersionOutput
 
     async def check(self, args: ToolGenerateInput, context: ToolContext) -> None:
         """Raises what is known before the model is asked: no model, a bad name, a name that is taken."""
@@ -174,12 +158,8 @@ class ToolRefineInput(Arguments):
 
 
 class ToolRefineTool(_StagingTool[ToolRefineInput]):
-    """Makes a changed version of a generated tool and stages it."""
-
     name = "tool_refine"
     description = "Make a changed version of a generated tool. It is staged; the version in use stays until tool_apply."
-    Input = ToolRefineInput
-    Output = ToolVersionOutput
 
     async def check(self, args: ToolRefineInput, context: ToolContext) -> None:
         """Raises what is known before the model is asked: no model, no such tool."""
@@ -225,7 +205,6 @@ class ToolDecisionTool(_VersionText, GeneratedToolTool[In, ToolVersionOutput]):
         return format_version(shown) + format_difference(active, found)
 
     async def check(self, args: In, context: ToolContext) -> None:
-        """Raises what keeps the version from being used."""
         await self.find_version(args, await self._authorize(context))
 
     @abstractmethod
@@ -240,13 +219,9 @@ class ToolApplyInput(ToolDecisionInput):
 
 
 class ToolApplyTool(ToolDecisionTool[ToolApplyInput]):
-    """Puts a staged version into use."""
-
     name = "tool_apply"
     description = "Put a staged version of a generated tool into use. A person is shown its code first."
     annotations = CHANGES
-    Input = ToolApplyInput
-    Output = ToolVersionOutput
 
     async def run(self, args: ToolApplyInput, context: ToolContext) -> ToolVersionOutput:
         """Applies it: from now on it is a tool like any other."""
@@ -267,16 +242,11 @@ class ToolRestoreInput(Arguments):
 
 
 class ToolRestoreTool(ToolDecisionTool[ToolRestoreInput]):
-    """Puts an earlier version into use again."""
-
     name = "tool_restore"
     description = "Put an earlier version of a generated tool into use again."
     annotations = CHANGES
-    Input = ToolRestoreInput
-    Output = ToolVersionOutput
 
     async def run(self, args: ToolRestoreInput, context: ToolContext) -> ToolVersionOutput:
-        """Restores it."""
         principal = await self._authorize(context)
         return await to_output(self._tools, principal, await self._tools.restore(principal, args.name, args.version))
 
@@ -286,20 +256,15 @@ class ToolRestoreTool(ToolDecisionTool[ToolRestoreInput]):
 
 
 class ToolDiscardTool(_VersionText, GeneratedToolTool[ToolDecisionInput, ToolVersionOutput]):
-    """Discards a staged version."""
-
     name = "tool_discard"
     description = "Discard a staged version of a generated tool."
     annotations = DESTROYS
-    Input = ToolDecisionInput
-    Output = ToolVersionOutput
 
     async def check(self, args: ToolDecisionInput, context: ToolContext) -> None:
         """Raises `ConflictError` if the version is not staged."""
         await self._tools.get_staged(await self._authorize(context), args.name, args.version)
 
     async def run(self, args: ToolDecisionInput, context: ToolContext) -> ToolVersionOutput:
-        """Discards it."""
         principal = await self._authorize(context)
         gone = await self._tools.discard(principal, args.name, version=args.version)
         return await to_output(self._tools, principal, gone)
@@ -319,25 +284,19 @@ class ToolRemoveOutput(BaseModel):
 
 
 class ToolRemoveTool(GeneratedToolTool[ToolRemoveInput, ToolRemoveOutput]):
-    """Removes a generated tool."""
-
     name = "tool_remove"
     description = "Remove a generated tool with all of its versions. Refused while rooms name it."
     annotations = DESTROYS
-    Input = ToolRemoveInput
-    Output = ToolRemoveOutput
 
     async def check(self, args: ToolRemoveInput, context: ToolContext) -> None:
         """Raises `ConflictError` while rooms name the tool."""
         await self._tools.check_removal(await self._authorize(context), args.name)
 
     async def run(self, args: ToolRemoveInput, context: ToolContext) -> ToolRemoveOutput:
-        """Removes it."""
         count = await self._tools.remove(await self._authorize(context), args.name)
         return ToolRemoveOutput(removed=args.name, version_count=count)
 
     def format_text(self, output: ToolRemoveOutput) -> str:
-        """Returns one sentence."""
         return f"Removed the tool {output.removed} with {output.version_count} versions."
 
 

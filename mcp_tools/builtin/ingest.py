@@ -80,8 +80,6 @@ class IngestTool(TypedTool[IngestInput, IngestOutput]):
     tainted = True
     timeout_s = TIMEOUT_S
     keywords = ("ingest", "import", "index")
-    Input = IngestInput
-    Output = IngestOutput
 
     def __init__(self, library: Library, roots: Sequence[Path]) -> None:
         super().__init__()
@@ -89,7 +87,6 @@ class IngestTool(TypedTool[IngestInput, IngestOutput]):
         self._roots = tuple(roots)
 
     async def run(self, args: IngestInput, context: ToolContext) -> IngestOutput:
-        """Reads new and changed documents."""
         try:
             source = resolve_allowed(_make_source(args), self._roots)
             report = await self._library.ingest(

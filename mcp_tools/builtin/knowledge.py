@@ -69,16 +69,12 @@ class SearchKnowledgeOutput(BaseModel):
 
 
 class SearchKnowledgeTool(TypedTool[SearchKnowledgeInput, SearchKnowledgeOutput]):
-    """Searches the collections of the caller."""
-
     name = "search_knowledge"
     description = "Search the user's own documents, read in by `stepgate ingest`, and return passages to cite."
     annotations = READ_ONLY
     tainted = True
     keywords = ("document", "documents", "knowledge", "collection", "policy", "manual", "report", "handbook", "files")
     hints = PlanHints(source="collections", is_search=True)
-    Input = SearchKnowledgeInput
-    Output = SearchKnowledgeOutput
 
     def __init__(self, library: Library) -> None:
         super().__init__()
@@ -91,7 +87,6 @@ class SearchKnowledgeTool(TypedTool[SearchKnowledgeInput, SearchKnowledgeOutput]
         )
 
     def format_text(self, output: SearchKnowledgeOutput) -> str:
-        """Returns the passages with the numbers of their sources."""
         if not output.results:
             return NOT_IN_DOCUMENTS
         numbers = {

@@ -42,8 +42,6 @@ class ListDocumentsTool(TypedTool[ListDocumentsInput, ListDocumentsOutput]):
     is_opt_in = True
     keywords = ("documents", "collections", "list", "available")
     hints = PlanHints(source="collections")
-    Input = ListDocumentsInput
-    Output = ListDocumentsOutput
 
     def __init__(self, library: Library) -> None:
         super().__init__()
@@ -59,7 +57,6 @@ class ListDocumentsTool(TypedTool[ListDocumentsInput, ListDocumentsOutput]):
         return ListDocumentsOutput(collections=listed)
 
     def format_text(self, output: ListDocumentsOutput) -> str:
-        """Returns one paragraph for each collection."""
         return "\n\n".join(map(_format_collection, output.collections)) or NO_DOCUMENTS
 
 

@@ -131,13 +131,9 @@ class ServersListOutput(BaseModel):
 
 
 class ServersListTool(ServerTool[ServersListInput, ServersListOutput]):
-    """Lists the servers that the caller sees."""
-
     name = "mcp_servers_list"
     description = "List the MCP servers: those of every room, and those of rooms, with their state."
     annotations = READ_ONLY
-    Input = ServersListInput
-    Output = ServersListOutput
 
     async def run(self, args: ServersListInput, context: ToolContext) -> ServersListOutput:
         """Lists them, those that are not connected yet too."""
@@ -166,7 +162,6 @@ class ServersListTool(ServerTool[ServersListInput, ServersListOutput]):
         return ServersListOutput(servers=sorted(lines, key=lambda line: (line.room_id, line.name)))
 
     def format_text(self, output: ServersListOutput) -> str:
-        """Returns one line for each server."""
         lines = [
             f"- {one.name} ({f'room {one.room_id}' if one.room_id else 'every room'}, {one.transport}): {one.state}"
             for one in output.servers
@@ -196,7 +191,6 @@ class _ServerTextTool:
     """Shows a server to people and models."""
 
     def format_text(self, output: ServerOutput) -> str:
-        """Returns the state and the tools."""
         tools = f" Tools: {', '.join(output.tools)}." if output.tools else ""
         full = make_server_name(output.room_id, output.name)
         review = f" Review: `stepgate mcp-servers review {full}`." if output.quarantined else ""
@@ -221,19 +215,14 @@ class ServerAddInput(ServerInput):
 
 
 class ServerAddTool(_ServerTextTool, ServerTool[ServerAddInput, ServerOutput]):
-    """Adds a server to a room."""
-
     name = "mcp_server_add"
     description = "Connect a room to an MCP server of its own, whose tools only this room can use. Asks a person."
     annotations = _ADDS
     keywords = (*_KEYWORDS, "add")
     timeout_s = CONNECT_SECONDS + 30.0
     requires_approval = True
-    Input = ServerAddInput
-    Output = ServerOutput
 
     async def check(self, args: ServerAddInput, context: ToolContext) -> None:
-        """Raises what keeps the server from being added."""
         await self._rehearse(args, await self._authorize_connecting(context))
 
     async def run(self, args: ServerAddInput, context: ToolContext) -> ServerOutput:
@@ -255,15 +244,11 @@ class ServerAddTool(_ServerTextTool, ServerTool[ServerAddInput, ServerOutput]):
 
 
 class ServerTestTool(_ServerTextTool, ServerTool[ServerInput, ServerOutput]):
-    """Says whether a server works."""
-
     name = "mcp_server_test"
     description = "Say whether a room's MCP server answers, which tools it offers, and which wait for a review."
     annotations = READ_ONLY_WEB
     keywords = (*_KEYWORDS, "test", "check", "works")
     timeout_s = CONNECT_SECONDS + 30.0
-    Input = ServerInput
-    Output = ServerOutput
 
     async def run(self, args: ServerInput, context: ToolContext) -> ServerOutput:
         """Waits until it has connected or failed."""
@@ -279,17 +264,12 @@ class ServerRemoveOutput(BaseModel):
 
 
 class ServerRemoveTool(ServerTool[ServerInput, ServerRemoveOutput]):
-    """Removes a server from a room."""
-
     name = "mcp_server_remove"
     description = "Remove an MCP server from its room. Its tools are gone at once."
     annotations = DESTROYS
     keywords = (*_KEYWORDS, "remove", "delete", "disconnect")
-    Input = ServerInput
-    Output = ServerRemoveOutput
 
     async def check(self, args: ServerInput, context: ToolContext) -> None:
-        """Raises what keeps the server from being removed."""
         editor = await self._authorize_connecting(context)
         _, changes = await self._build_removal(args, editor)
         await self._editor.check_edit(args.room_id, changes, editor)
@@ -313,7 +293,6 @@ class ServerRemoveTool(ServerTool[ServerInput, ServerRemoveOutput]):
         return view.version, {"mcp_servers": None if only else {args.name: None}}
 
     def format_text(self, output: ServerRemoveOutput) -> str:
-        """Returns one sentence."""
         return f"Removed the MCP server {output.removed} from the room {output.room_id}."
 
 

@@ -27,15 +27,11 @@ class MemorySaveOutput(BaseModel):
 
 
 class MemorySaveTool(TypedTool[MemorySaveInput, MemorySaveOutput]):
-    """Saves a fact for the user."""
-
     name = "memory_save"
     description = "Remember a fact about the user or their work for later conversations. Use it when the user asks to."
     annotations = SAVE_ANNOTATIONS
     keywords = ("remember", "memorize", "note", "save", "memory", "forget")
     hints = PlanHints(is_answer=True)
-    Input = MemorySaveInput
-    Output = MemorySaveOutput
 
     def __init__(self, memory: MemoryStore) -> None:
         super().__init__()
@@ -51,7 +47,6 @@ class MemorySaveTool(TypedTool[MemorySaveInput, MemorySaveOutput]):
         return MemorySaveOutput(id=saved.id, text=saved.text)
 
     def format_text(self, output: MemorySaveOutput) -> str:
-        """Returns one sentence."""
         return f"Remembered: {output.text}"
 
 
@@ -83,8 +78,6 @@ class MemorySearchOutput(BaseModel):
 
 
 class MemorySearchTool(TypedTool[MemorySearchInput, MemorySearchOutput]):
-    """Searches what was saved for the user."""
-
     name = "memory_search"
     description = (
         "Search what was remembered for this user in earlier conversations, by meaning. Without a query it lists the "
@@ -93,15 +86,12 @@ class MemorySearchTool(TypedTool[MemorySearchInput, MemorySearchOutput]):
     annotations = READ_ONLY
     keywords = ("remember", "recall", "memory", "memories", "know", "told", "earlier", "before")
     hints = PlanHints(source="memories", is_search=True)
-    Input = MemorySearchInput
-    Output = MemorySearchOutput
 
     def __init__(self, memory: MemoryStore) -> None:
         super().__init__()
         self._memory = memory
 
     async def run(self, args: MemorySearchInput, context: ToolContext) -> MemorySearchOutput:
-        """Searches the user's own memories."""
         recall = await self._recall(args, context)
         found = [
             FoundMemory(
@@ -130,7 +120,6 @@ class MemorySearchTool(TypedTool[MemorySearchInput, MemorySearchOutput]):
         return replace(recall, memories=tuple(fitting))
 
     def format_text(self, output: MemorySearchOutput) -> str:
-        """Returns one line for each memory."""
         if not output.memories:
             return "Nothing is remembered about that." if output.embedder else "Nothing is remembered yet."
         return "\n".join(f"- {memory.text}" for memory in output.memories)

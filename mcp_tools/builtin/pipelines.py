@@ -50,21 +50,15 @@ class PluginsOutput(BaseModel):
 
 
 class ListPluginsTool(TypedTool[PluginsInput, PluginsOutput]):
-    """Lists the plugins that pipelines consist of."""
-
     name = "list_plugins"
     description = "List what document pipelines are made of: sources, parsers, chunkers, embedders, indexes."
     keywords = ("plugins", "parsers", "chunkers", "embedders")
     is_opt_in = True
-    Input = PluginsInput
-    Output = PluginsOutput
 
     async def run(self, args: PluginsInput, context: ToolContext) -> PluginsOutput:
-        """Reads the registry."""
         return PluginsOutput(plugins=[_describe_plugin(one) for one in list_plugins(args.kind)])
 
     def format_text(self, output: PluginsOutput) -> str:
-        """Returns one line for each plugin."""
         return "\n".join(
             f"- {one.name} ({one.kind}): {one.description}. Good for: {one.good_for}." for one in output.plugins
         )
@@ -77,14 +71,10 @@ class PluginInput(BaseModel):
 
 
 class PluginDetailsTool(TypedTool[PluginInput, PluginInfo]):
-    """Describes one plugin with its options."""
-
     name = "get_plugin_details"
     description = "Describe one plugin of document pipelines, with the JSON schema of its options."
     keywords = ("plugin", "options")
     is_opt_in = True
-    Input = PluginInput
-    Output = PluginInfo
 
     async def run(self, args: PluginInput, context: ToolContext) -> PluginInfo:
         """Reads the registry. Raises `ToolInputError` with the known names."""
@@ -101,17 +91,12 @@ class TemplatesOutput(BaseModel):
 
 
 class ListTemplatesTool(TypedTool[NoInput, TemplatesOutput]):
-    """Lists pipelines to start from."""
-
     name = "list_templates"
     description = "List the pipeline templates: what each is good for, and the parameters it takes."
     keywords = ("templates", "pipeline")
     is_opt_in = True
-    Input = NoInput
-    Output = TemplatesOutput
 
     async def run(self, args: NoInput, context: ToolContext) -> TemplatesOutput:
-        """Returns all templates."""
         return TemplatesOutput(templates=list_templates())
 
     def format_text(self, output: TemplatesOutput) -> str:
@@ -140,8 +125,6 @@ class PipelineStateTool(TypedTool[NoInput, StateOutput]):
     )
     keywords = ("pipeline", "state")
     is_opt_in = True
-    Input = NoInput
-    Output = StateOutput
 
     def __init__(self, builder: PipelineBuilder) -> None:
         super().__init__()
@@ -161,7 +144,6 @@ class PipelineStateTool(TypedTool[NoInput, StateOutput]):
         )
 
     def format_text(self, output: StateOutput) -> str:
-        """Returns the briefing."""
         return output.briefing
 
     def is_tainted(self, output: StateOutput) -> bool:
@@ -200,8 +182,6 @@ class BuildPipelineTool(TypedTool[BuildInput, BuildOutput]):
     )
     keywords = ("build", "pipeline", "propose")
     is_opt_in = True
-    Input = BuildInput
-    Output = BuildOutput
 
     def __init__(self, builder: PipelineBuilder) -> None:
         super().__init__()
@@ -253,8 +233,6 @@ class ApplyPipelineTool(TypedTool[ApplyInput, ApplyOutput]):
     annotations = APPLY_ANNOTATIONS
     keywords = ("apply", "pipeline", "collection")
     is_opt_in = True
-    Input = ApplyInput
-    Output = ApplyOutput
 
     def __init__(self, builder: PipelineBuilder) -> None:
         super().__init__()
@@ -270,7 +248,6 @@ class ApplyPipelineTool(TypedTool[ApplyInput, ApplyOutput]):
             raise _convert_error(error, self.name, by_rules=context.model is None) from error
 
     async def run(self, args: ApplyInput, context: ToolContext) -> ApplyOutput:
-        """Applies the pipeline."""
         try:
             conversation = await self._builder.find_conversation_for_call(context)
             applied = await self._builder.apply(conversation, args.collection_name, force=args.force, by=context.owner)
@@ -284,7 +261,6 @@ class ApplyPipelineTool(TypedTool[ApplyInput, ApplyOutput]):
         )
 
     def format_text(self, output: ApplyOutput) -> str:
-        """Returns one sentence."""
         return (
             f"The collection {output.collection_name!r} is created, and its documents are being read now (job "
             f"{output.job_id}). Ask about them in the room `knowledge`: each document can be searched once it is read."

@@ -82,8 +82,6 @@ class SuggestPipelineTool(TypedTool[SuggestInput, SuggestOutput]):
     timeout_s = TIMEOUT_S
     is_opt_in = True
     uses_subagents = True
-    Input = SuggestInput
-    Output = SuggestOutput
 
     def __init__(self, builder: PipelineBuilder) -> None:
         super().__init__()
@@ -103,7 +101,6 @@ class SuggestPipelineTool(TypedTool[SuggestInput, SuggestOutput]):
             raise ToolError(error.message, agent_id=self.name) from error
 
     def format_text(self, output: SuggestOutput) -> str:
-        """Returns the answer."""
         return output.answer
 
     def is_tainted(self, output: SuggestOutput) -> bool:

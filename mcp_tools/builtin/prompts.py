@@ -46,23 +46,17 @@ class PromptsListOutput(BaseModel):
 
 
 class PromptsListTool(PromptTool[PromptsListInput, PromptsListOutput]):
-    """Lists the caller's prompts."""
-
     name = "prompts_list"
     description = "List the saved prompts of the user."
     annotations = READ_ONLY
-    Input = PromptsListInput
-    Output = PromptsListOutput
 
     async def run(self, args: PromptsListInput, context: ToolContext) -> PromptsListOutput:
-        """Lists the newest versions."""
         prompts = await self._prompts.list_prompts(context.owner)
         return PromptsListOutput(
             prompts=[PromptLine(name=one.name, version=one.version, description=one.description) for one in prompts]
         )
 
     def format_text(self, output: PromptsListOutput) -> str:
-        """Returns one line for each prompt."""
         lines = [
             f"- {one.name} (version {one.version}){f': {one.description}' if one.description else ''}"
             for one in output.prompts
@@ -91,21 +85,15 @@ class _PromptTextTool:
     """Shows prompts to people and models as their text."""
 
     def format_text(self, output: PromptOutput) -> str:
-        """Returns the name, the version, and the text."""
         return f"Prompt {output.name}, version {output.version} of {len(output.versions)}\n{output.text}"
 
 
 class PromptShowTool(_PromptTextTool, PromptTool[PromptShowInput, PromptOutput]):
-    """Shows a prompt."""
-
     name = "prompt_show"
     description = "Show a saved prompt: its text and its versions."
     annotations = READ_ONLY
-    Input = PromptShowInput
-    Output = PromptOutput
 
     async def run(self, args: PromptShowInput, context: ToolContext) -> PromptOutput:
-        """Shows the version."""
         return await _describe(self._prompts, context.owner, args.name, args.version)
 
 
@@ -121,17 +109,12 @@ class PromptSaveInput(Arguments):
 
 
 class PromptSaveTool(_PromptTextTool, PromptTool[PromptSaveInput, PromptOutput]):
-    """Saves a version of a prompt."""
-
     name = "prompt_save"
     description = "Save a prompt in the user's library, as a new version if there is one of this name."
     annotations = SAVES
     keywords = (*_KEYWORDS, "save", "keep", "store")
-    Input = PromptSaveInput
-    Output = PromptOutput
 
     async def run(self, args: PromptSaveInput, context: ToolContext) -> PromptOutput:
-        """Saves it."""
         saved = await self._prompts.save_prompt(
             context.owner,
             args.name,
@@ -161,14 +144,10 @@ class PromptApplyOutput(BaseModel):
 
 
 class PromptApplyTool(PromptTool[PromptApplyInput, PromptApplyOutput]):
-    """Makes a prompt that of a room."""
-
     name = "prompt_apply"
     description = "Make a saved prompt the system prompt of a managed room."
     annotations = CHANGES
     keywords = (*_KEYWORDS, "apply", "use", "room")
-    Input = PromptApplyInput
-    Output = PromptApplyOutput
 
     def __init__(self, prompts: PromptLibrary, editor: RoomEditor, authorize: AuthorizeEditor) -> None:
         super().__init__(prompts)
@@ -190,7 +169,6 @@ class PromptApplyTool(PromptTool[PromptApplyInput, PromptApplyOutput]):
         )
 
     def format_text(self, output: PromptApplyOutput) -> str:
-        """Returns one sentence."""
         return f"The room {output.room_id} has the prompt {output.name}, version {output.version}, now."
 
 
@@ -208,26 +186,20 @@ class PromptRemoveOutput(BaseModel):
 
 
 class PromptRemoveTool(PromptTool[PromptRemoveInput, PromptRemoveOutput]):
-    """Removes a prompt."""
-
     name = "prompt_remove"
     description = "Remove a saved prompt with all its versions. Rooms that use its text keep it."
     annotations = DESTROYS
     keywords = (*_KEYWORDS, "delete", "remove")
-    Input = PromptRemoveInput
-    Output = PromptRemoveOutput
 
     async def check(self, args: PromptRemoveInput, context: ToolContext) -> None:
         """Raises `NotFoundError` if there is no such prompt."""
         await self._prompts.get_prompt(context.owner, args.name, None)
 
     async def run(self, args: PromptRemoveInput, context: ToolContext) -> PromptRemoveOutput:
-        """Removes it."""
         count = await self._prompts.remove_prompt(context.owner, args.name, by=_name_caller(context))
         return PromptRemoveOutput(removed=args.name, versions=count)
 
     def format_text(self, output: PromptRemoveOutput) -> str:
-        """Returns one sentence."""
         return f"Removed the prompt {output.removed} with its {output.versions} version(s)."
 
 

@@ -50,8 +50,6 @@ class RecipeSaveInput(Arguments):
 
 
 class RecipeSaveTool(_RecipeTool[RecipeSaveInput, RecipeOutput]):
-    """Makes a recipe of a run and stages it."""
-
     name = SAVE_TOOL
     description = (
         "Save what an earlier run did as a recipe (a skill with parameters) that can be called by name. "
@@ -61,8 +59,6 @@ class RecipeSaveTool(_RecipeTool[RecipeSaveInput, RecipeOutput]):
     is_opt_in = False
     timeout_s = 3 * TRIAL_SECONDS
     keywords = ("recipe", "skill", "save", "repeat")
-    Input = RecipeSaveInput
-    Output = RecipeOutput
 
     async def run(self, args: RecipeSaveInput, context: ToolContext) -> RecipeOutput:
         """Makes it. The model of the run finds the parameters."""
@@ -110,19 +106,15 @@ class RecipeApplyTool(_RecipeTool[RecipeApplyInput, RecipeOutput]):
     is_opt_in = False
     requires_approval = True
     keywords = ("recipe", "skill", "confirm", "apply")
-    Input = RecipeApplyInput
-    Output = RecipeOutput
 
     async def check(self, args: RecipeApplyInput, context: ToolContext) -> None:
         """Raises `NotFoundError`, `ConflictError` if nothing is staged, and `BadRequestError` for bad new names."""
         rename_parameters(await self._maker.store.get_staged(context.owner, args.name), args.rename)
 
     async def run(self, args: RecipeApplyInput, context: ToolContext) -> RecipeOutput:
-        """Applies it."""
         return to_output(await self._maker.store.apply(context.owner, args.name, rename=args.rename), "in use")
 
     def format_text(self, output: RecipeOutput) -> str:
-        """Returns one sentence."""
         return f"The recipe {output.name} is in use. Call it with `{output.usage}`."
 
 
@@ -137,21 +129,15 @@ class RecipesListOutput(BaseModel):
 
 
 class RecipesListTool(_RecipeTool[RecipesListInput, RecipesListOutput]):
-    """Lists the recipes of the caller."""
-
     name = "recipes_list"
     description = "List the user's recipes with their parameters, staged ones included."
     annotations = READ_ONLY
-    Input = RecipesListInput
-    Output = RecipesListOutput
 
     async def run(self, args: RecipesListInput, context: ToolContext) -> RecipesListOutput:
-        """Lists them."""
         stored = await self._maker.store.list_all(context.owner)
         return RecipesListOutput(recipes=[to_output(one.shown, get_state(one)) for one in stored])
 
     def format_text(self, output: RecipesListOutput) -> str:
-        """Returns one line for each."""
         lines = [f"- `{one.usage}` ({one.state}): {one.description}" for one in output.recipes]
         return "\n".join(lines) or "There are no recipes yet."
 
@@ -163,25 +149,19 @@ class RecipeRemoveOutput(BaseModel):
 
 
 class RecipeRemoveTool(_RecipeTool[RecipeNameInput, RecipeRemoveOutput]):
-    """Removes a recipe."""
-
     name = "recipe_remove"
     description = "Remove a recipe of the user, with what is staged of it."
     annotations = DESTROYS
-    Input = RecipeNameInput
-    Output = RecipeRemoveOutput
 
     async def check(self, args: RecipeNameInput, context: ToolContext) -> None:
         """Raises `NotFoundError` if there is no such recipe."""
         await self._maker.store.get(context.owner, args.name)
 
     async def run(self, args: RecipeNameInput, context: ToolContext) -> RecipeRemoveOutput:
-        """Removes it."""
         await self._maker.store.remove(context.owner, args.name)
         return RecipeRemoveOutput(removed=args.name)
 
     def format_text(self, output: RecipeRemoveOutput) -> str:
-        """Returns one sentence."""
         return f"Removed the recipe {output.removed}."
 
 

@@ -57,21 +57,15 @@ class RoomsListOutput(BaseModel):
 
 
 class RoomsListTool(RoomTool[RoomsListInput, RoomsListOutput]):
-    """Lists the rooms."""
-
     name = "rooms_list"
     description = "List the rooms of this gateway: id, name, description, and whether they can be edited."
     annotations = READ_ONLY
-    Input = RoomsListInput
-    Output = RoomsListOutput
 
     async def run(self, args: RoomsListInput, context: ToolContext) -> RoomsListOutput:
-        """Lists what the caller sees."""
         views = await self._editor.list_rooms(await self._authorize(context))
         return RoomsListOutput(rooms=[_to_line(view) for view in views])
 
     def format_text(self, output: RoomsListOutput) -> str:
-        """Returns one line for each room."""
         return "\n".join(
             f"- {room.id} ({room.origin}): {room.name}{f', {room.description}' if room.description else ''}"
             for room in output.rooms
@@ -104,16 +98,11 @@ class _RoomTextTool:
 
 
 class RoomShowTool(_RoomTextTool, RoomTool[RoomShowInput, RoomOutput]):
-    """Shows one room."""
-
     name = "room_show"
     description = "Show one room: its fields as YAML, its version, and what is wrong with its file."
     annotations = READ_ONLY
-    Input = RoomShowInput
-    Output = RoomOutput
 
     async def run(self, args: RoomShowInput, context: ToolContext) -> RoomOutput:
-        """Shows the room."""
         return _to_output(await self._editor.get_room(args.room_id, await self._authorize(context)))
 
 
@@ -130,17 +119,12 @@ class RoomCreateInput(Arguments):
 
 
 class RoomCreateTool(_RoomTextTool, RoomTool[RoomCreateInput, RoomOutput]):
-    """Creates a room."""
-
     name = "room_create"
     description = "Create a room (an assistant with a name, a prompt, tools and skills of its own)."
     annotations = CHANGES
     keywords = (*_KEYWORDS, "create", "make", "new")
-    Input = RoomCreateInput
-    Output = RoomOutput
 
     async def check(self, args: RoomCreateInput, context: ToolContext) -> None:
-        """Raises what keeps the room from being created."""
         editor = await self._authorize(context)
         await self._editor.check_create(_list_fields(args), editor, args.room_id or None)
 
@@ -172,17 +156,12 @@ class RoomEditOutput(RoomOutput):
 
 
 class RoomEditTool(RoomTool[RoomEditInput, RoomEditOutput]):
-    """Edits one field of a room."""
-
     name = "room_edit"
     description = "Set one field of a managed room. An unknown field or value is refused with the allowed ones."
     annotations = CHANGES
     keywords = (*_KEYWORDS, "edit", "change", "set", "add")
-    Input = RoomEditInput
-    Output = RoomEditOutput
 
     async def check(self, args: RoomEditInput, context: ToolContext) -> None:
-        """Raises what keeps the edit from being made."""
         editor = await self._authorize(context)
         await self._editor.check_edit(args.room_id, _list_changes(args), editor)
 
@@ -225,17 +204,12 @@ class RoomCopyOutput(RoomOutput):
 
 
 class RoomCopyTool(RoomTool[RoomCopyInput, RoomCopyOutput]):
-    """Copies a room."""
-
     name = "room_copy"
     description = "Copy a room, a shipped one too. The copy can be edited. MCP servers are not copied: mcp_server_add."
     annotations = CHANGES
     keywords = (*_KEYWORDS, "copy", "duplicate")
-    Input = RoomCopyInput
-    Output = RoomCopyOutput
 
     async def check(self, args: RoomCopyInput, context: ToolContext) -> None:
-        """Raises what keeps the room from being copied."""
         editor = await self._authorize(context)
         await self._editor.check_copy(args.room_id, editor, room_id=args.new_id or None, name=args.name or None)
 
@@ -271,28 +245,21 @@ class RoomDeleteOutput(BaseModel):
 
 
 class RoomDeleteTool(RoomTool[RoomDeleteInput, RoomDeleteOutput]):
-    """Deletes a room."""
-
     name = "room_delete"
     description = "Delete a managed room. Its earlier runs stay."
     annotations = DESTROYS
     keywords = (*_KEYWORDS, "delete", "remove")
-    Input = RoomDeleteInput
-    Output = RoomDeleteOutput
 
     async def check(self, args: RoomDeleteInput, context: ToolContext) -> None:
-        """Raises what keeps the room from being deleted."""
         await self._editor.check_delete(args.room_id, await self._authorize(context))
 
     async def run(self, args: RoomDeleteInput, context: ToolContext) -> RoomDeleteOutput:
-        """Deletes it."""
         editor = await self._authorize(context)
         view = await self._editor.get_room(args.room_id, editor)
         await self._editor.delete_room(args.room_id, editor, version=args.version or None)
         return RoomDeleteOutput(deleted=args.room_id, yaml=view.text)
 
     def format_text(self, output: RoomDeleteOutput) -> str:
-        """Returns one sentence."""
         return f"Deleted the room {output.deleted}. It was:\n\n```yaml\n{output.yaml.strip()}\n```"
 
 

@@ -115,8 +115,6 @@ class RunPythonTool(TypedTool[RunPythonInput, RunPythonOutput]):
         "histogram",
     )  # fmt: skip
     hints = PlanHints(heading="Program")
-    Input = RunPythonInput
-    Output = RunPythonOutput
 
     def __init__(
         self, roots: FileRoots, sandbox: ProgramSandbox, *, max_text_chars: int, max_content_bytes: int
@@ -206,7 +204,6 @@ class RunPythonTool(TypedTool[RunPythonInput, RunPythonOutput]):
         return "\n\n".join(parts) or "The program returned and printed nothing."
 
     def list_sources(self, output: RunPythonOutput) -> tuple[Source, ...]:
-        """Returns each file as a source."""
         quotes = (self.format_text(output)[:300],)
         return tuple(Source(id=number, name=path, quotes=quotes) for number, path in enumerate(output.files, start=1))
 

@@ -55,8 +55,6 @@ class ScheduleCreateTool(_ScheduleTool[ScheduleCreateInput, ScheduleOutput]):
     annotations = CHANGES
     requires_approval = True
     keywords = ("schedule", "cron", "every", "daily")
-    Input = ScheduleCreateInput
-    Output = ScheduleOutput
 
     async def check(self, args: ScheduleCreateInput, context: ToolContext) -> None:
         """Raises `BadRequestError` and `RoomUnknownError` for what cannot run, `ToolInputError` without a key."""
@@ -67,7 +65,6 @@ class ScheduleCreateTool(_ScheduleTool[ScheduleCreateInput, ScheduleOutput]):
         return _to_output(await self._get_schedules().create(parse_spec(_to_fields(args)), _to_caller(context)))
 
     def format_text(self, output: ScheduleOutput) -> str:
-        """Returns when it runs."""
         return f"The schedule {output.name} is set. It runs next at {', '.join(output.next_ticks)} ({output.timezone})."
 
 
@@ -82,21 +79,15 @@ class SchedulesListOutput(BaseModel):
 
 
 class SchedulesListTool(_ScheduleTool[SchedulesListInput, SchedulesListOutput]):
-    """Lists the schedules of the caller."""
-
     name = "schedules_list"
     description = "List the user's schedules with the times at which they run next."
     annotations = READ_ONLY
-    Input = SchedulesListInput
-    Output = SchedulesListOutput
 
     async def run(self, args: SchedulesListInput, context: ToolContext) -> SchedulesListOutput:
-        """Lists them."""
         found = await self._get_schedules().store.list_all(context.owner)
         return SchedulesListOutput(schedules=[_to_output(one) for one in found])
 
     def format_text(self, output: SchedulesListOutput) -> str:
-        """Returns one line for each."""
         lines = [
             f"- {one.name} (`{one.cron}` {one.timezone}): "
             + (f"next at {one.next_ticks[0]}" if one.next_ticks else one.stopped or "disabled")
@@ -118,26 +109,20 @@ class ScheduleRemoveOutput(BaseModel):
 
 
 class ScheduleRemoveTool(_ScheduleTool[ScheduleNameInput, ScheduleRemoveOutput]):
-    """Removes a schedule."""
-
     name = "schedule_remove"
     description = "Remove a schedule of the user. Its runs stay."
     annotations = DESTROYS
-    Input = ScheduleNameInput
-    Output = ScheduleRemoveOutput
 
     async def check(self, args: ScheduleNameInput, context: ToolContext) -> None:
         """Raises `NotFoundError` if there is no such schedule."""
         await self._get_schedules().store.get(context.owner, args.name)
 
     async def run(self, args: ScheduleNameInput, context: ToolContext) -> ScheduleRemoveOutput:
-        """Removes it."""
         store = self._get_schedules().store
         await store.remove(await store.get(context.owner, args.name))
         return ScheduleRemoveOutput(removed=args.name)
 
     def format_text(self, output: ScheduleRemoveOutput) -> str:
-        """Returns one sentence."""
         return f"Removed the schedule {output.removed}."
 
 

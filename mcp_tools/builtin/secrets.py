@@ -34,14 +34,10 @@ class ListSecretsOutput(BaseModel):
 
 
 class ListSecretsTool(StoredThingTool[ListSecretsInput, ListSecretsOutput]):
-    """Lists the names of secrets."""
-
     name = "list_secrets"
     description = "List the names of this gateway's secrets and whether each is configured. Values are never shown."
     annotations = READ_ONLY
     keywords: ClassVar[tuple[str, ...]] = ("secret", "secrets", "credential", "credentials", "key", "token", "studio")
-    Input = ListSecretsInput
-    Output = ListSecretsOutput
 
     def __init__(self, secrets: SecretNames, authorize: AuthorizeEditor) -> None:
         super().__init__()
@@ -52,7 +48,6 @@ class ListSecretsTool(StoredThingTool[ListSecretsInput, ListSecretsOutput]):
         await self._authorize(context)
 
     async def run(self, args: ListSecretsInput, context: ToolContext) -> ListSecretsOutput:
-        """Lists what the caller may name."""
         editor = await self._authorize(context)
         try:
             found = await asyncio.to_thread(self._secrets.list_secrets, editor.owner)
@@ -61,7 +56,6 @@ class ListSecretsTool(StoredThingTool[ListSecretsInput, ListSecretsOutput]):
         return ListSecretsOutput(secrets=[to_secret_item(secret) for secret in found])
 
     def format_text(self, output: ListSecretsOutput) -> str:
-        """Returns one line for each secret."""
         return "\n".join(
             f"- {one.name} ({one.kind}): {'configured' if one.configured else one.problem or 'not configured'}"
             for one in output.secrets

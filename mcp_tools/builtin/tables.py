@@ -61,8 +61,6 @@ class DescribeTableOutput(BaseModel):
 
 
 class DescribeTableTool(TypedTool[DescribeTableInput, DescribeTableOutput]):
-    """Describes the tables of a file."""
-
     name = "describe_table"
     description = (
         "Describe a table file (CSV, TSV, XLSX, Parquet, JSON lines): table names, columns with types, number of rows, "
@@ -72,22 +70,18 @@ class DescribeTableTool(TypedTool[DescribeTableInput, DescribeTableOutput]):
     timeout_s = QUERY_SECONDS + 10
     keywords = ("table", "csv", "tsv", "excel", "xlsx", "spreadsheet", "parquet", "jsonl", "columns", "rows", "schema")
     hints = PlanHints(heading="Tables", source="files")
-    Input = DescribeTableInput
-    Output = DescribeTableOutput
 
     def __init__(self, roots: FileRoots) -> None:
         super().__init__()
         self._roots = roots
 
     async def run(self, args: DescribeTableInput, context: ToolContext) -> DescribeTableOutput:
-        """Loads the file and describes its tables."""
         with ExitStack() as stack:
             files = await _open_files(self._roots, [args.path], stack)
             reply = await run_worker(files, None, max_rows=SAMPLE_ROWS, timeout_s=QUERY_SECONDS)
         return DescribeTableOutput.model_validate(reply)
 
     def format_text(self, output: DescribeTableOutput) -> str:
-        """Returns the columns and the first rows of each table."""
         parts = []
         for table in output.tables:
             columns = [[column.name, column.type, column.missing, column.min, column.max] for column in table.columns]
@@ -100,7 +94,6 @@ class DescribeTableTool(TypedTool[DescribeTableInput, DescribeTableOutput]):
         return "\n\n".join(parts) or "The file holds no table."
 
     def list_sources(self, output: DescribeTableOutput) -> tuple[Source, ...]:
-        """Returns the file as the source."""
         return _make_sources([table.path for table in output.tables], self.format_text(output))
 
 
@@ -145,8 +138,6 @@ class QueryTableOutput(BaseModel):
 
 
 class QueryTableTool(TypedTool[QueryTableInput, QueryTableOutput]):
-    """Runs SQL on table files."""
-
     name = "query_table"
     description = (
         "Query table files (CSV, TSV, XLSX, Parquet, JSON lines) with SQL: sums, averages, counts, filters, joins over "
@@ -159,22 +150,18 @@ class QueryTableTool(TypedTool[QueryTableInput, QueryTableOutput]):
         "average", "count", "group", "filter", "rows", "columns",
     )  # fmt: skip
     hints = PlanHints(heading="Query result", source="files")
-    Input = QueryTableInput
-    Output = QueryTableOutput
 
     def __init__(self, roots: FileRoots) -> None:
         super().__init__()
         self._roots = roots
 
     async def run(self, args: QueryTableInput, context: ToolContext) -> QueryTableOutput:
-        """Loads the files and runs the statement."""
         with ExitStack() as stack:
             files = await _open_files(self._roots, args.paths, stack)
             reply = await run_worker(files, args.sql, max_rows=args.max_rows, timeout_s=QUERY_SECONDS)
         return QueryTableOutput.model_validate(reply)
 
     def format_text(self, output: QueryTableOutput) -> str:
-        """Returns the rows as a Markdown table."""
         if not output.rows:
             return "The query returned no rows."
         rows = output.rows[:MAX_TEXT_ROWS]
@@ -186,7 +173,6 @@ class QueryTableTool(TypedTool[QueryTableInput, QueryTableOutput]):
         return table
 
     def list_sources(self, output: QueryTableOutput) -> tuple[Source, ...]:
-        """Returns each file as a source."""
         return _make_sources([table.path for table in output.tables], self.format_text(output))
 
 

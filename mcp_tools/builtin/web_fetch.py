@@ -61,8 +61,6 @@ class WebFetchTool(TypedTool[WebFetchInput, WebFetchOutput]):
     annotations = READ_ONLY_WEB
     tainted = True
     keywords = ("web", "page", "url", "link", "website", "site", "http", "https", "fetch", "download", "article")
-    Input = WebFetchInput
-    Output = WebFetchOutput
 
     def __init__(self, client: SafeClient, *, fetcher_url: str | None, max_bytes: int, fetch_timeout_s: float) -> None:
         super().__init__()
@@ -73,7 +71,6 @@ class WebFetchTool(TypedTool[WebFetchInput, WebFetchOutput]):
         self._fetcher = httpx.AsyncClient(trust_env=False) if fetcher_url else None
 
     async def run(self, args: WebFetchInput, context: ToolContext) -> WebFetchOutput:
-        """Fetches the page, extracts its text, and cuts it."""
         page = await self._fetch(args.url)
         if page.status >= 400:
             passing = page.status >= 500 or page.status in (408, 425, 429)
@@ -93,13 +90,11 @@ class WebFetchTool(TypedTool[WebFetchInput, WebFetchOutput]):
         )
 
     def format_text(self, output: WebFetchOutput) -> str:
-        """Returns title, address and text."""
         head = f"# {output.title}\n" if output.title else ""
         more = f"\n\n[more: call again with start={output.next_start}]" if output.next_start else ""
         return f"{head}{output.url}\n\n{output.text}{more}"
 
     def list_sources(self, output: WebFetchOutput) -> tuple[Source, ...]:
-        """Returns the page as the source."""
         return (Source(id=1, name=output.title or output.url, url=output.url, quotes=(output.text[:QUOTE_CHARS],)),)
 
     async def aclose(self) -> None:

@@ -71,9 +71,6 @@ class Deed(BaseModel):
 class EffectTool(TypedTool[Matter, Deed]):
     """Does something to the world, which the ledger is told of."""
 
-    Input = Matter
-    Output = Deed
-
     def __init__(self, url: str, crash: CrashPoints) -> None:
         super().__init__()
         self.url = url
@@ -131,8 +128,6 @@ class Lookup(TypedTool[Matter, Deed]):
     name = "lookup"
     description = "Look something up."
     annotations = ToolAnnotations(read_only=True)
-    Input = Matter
-    Output = Deed
 
     async def run(self, args: Matter, context: ToolContext) -> Deed:
         """Take a moment."""

@@ -79,8 +79,6 @@ class ExtractActionItemsOutput(BaseModel):
 
 
 class ExtractActionItemsTool(TypedTool[ExtractActionItemsInput, ExtractActionItemsOutput]):
-    """Finds action items."""
-
     name = "extract_action_items"
     description = (
         "List what a text asks somebody to do: instructions, to-dos and promises, with owner and time if named."
@@ -88,15 +86,11 @@ class ExtractActionItemsTool(TypedTool[ExtractActionItemsInput, ExtractActionIte
     is_opt_in = True
     keywords = ("action", "actions", "items", "todo", "tasks", "steps", "extract", "minutes", "follow-up", "incident")
     hints = PlanHints(heading="Action items")
-    Input = ExtractActionItemsInput
-    Output = ExtractActionItemsOutput
 
     async def run(self, args: ExtractActionItemsInput, context: ToolContext) -> ExtractActionItemsOutput:
-        """Extracts the items."""
         return ExtractActionItemsOutput(action_items=await asyncio.to_thread(extract_action_items, args.text))
 
     def format_text(self, output: ExtractActionItemsOutput) -> str:
-        """Returns one line for each item."""
         if not output.action_items:
             return "The text asks nobody to do anything."
         return "\n".join(f"- {item.text}" for item in output.action_items)

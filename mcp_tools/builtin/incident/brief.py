@@ -101,8 +101,6 @@ class BuildIncidentBriefOutput(BaseModel):
 
 
 class BuildIncidentBriefTool(TypedTool[BuildIncidentBriefInput, BuildIncidentBriefOutput]):
-    """Writes the brief of an incident."""
-
     name = "build_incident_brief"
     description = (
         "Build an incident's brief from policies, runbooks and earlier issues: similar incidents, probable causes, "
@@ -129,8 +127,6 @@ class BuildIncidentBriefTool(TypedTool[BuildIncidentBriefInput, BuildIncidentBri
         heading="Brief",
         comes_first=True,
     )
-    Input = BuildIncidentBriefInput
-    Output = BuildIncidentBriefOutput
 
     def __init__(self, library: Library, knowledge_collection: str, issues_collection: str) -> None:
         super().__init__()
@@ -164,12 +160,10 @@ class BuildIncidentBriefTool(TypedTool[BuildIncidentBriefInput, BuildIncidentBri
     async def refine(
         self, value: JsonObject, args: JsonObject, complete: CompleteMessages
     ) -> tuple[ToolResult | None, str | None]:
-        """Rewrites the summary by a model."""
         changed, problem = await rewrite_summary(value, args, complete)
         return None if changed is None else self.make_result(self.Output.model_validate(changed)), problem
 
     def format_text(self, output: BuildIncidentBriefOutput) -> str:
-        """Returns the brief as Markdown."""
         lines = [output.summary]
         for title, section in (
             ("Probable causes", output.probable_causes),
@@ -192,7 +186,6 @@ class BuildIncidentBriefTool(TypedTool[BuildIncidentBriefInput, BuildIncidentBri
         return "\n".join([*lines, "", f"Confidence: {output.confidence:.0%}"])
 
     def list_sources(self, output: BuildIncidentBriefOutput) -> tuple[Source, ...]:
-        """Returns the citations as sources."""
         return tuple(Source(id=one.id, name=one.source_id, quotes=one.quotes) for one in output.citations)
 
 

@@ -101,28 +101,22 @@ class ExtractDeadlinesOutput(BaseModel):
 
 
 class ExtractDeadlinesTool(TypedTool[ExtractDeadlinesInput, ExtractDeadlinesOutput]):
-    """Finds deadlines."""
-
     name = "extract_deadlines"
     description = "List the deadlines in a text (dates, `by Friday`, `within 4 hours`) with the moment each one means."
     is_opt_in = True
     keywords = ("deadline", "deadlines", "due", "date", "dates", "when", "schedule", "extract", "incident")
     hints = PlanHints(heading="Deadlines")
-    Input = ExtractDeadlinesInput
-    Output = ExtractDeadlinesOutput
 
     def __init__(self, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         super().__init__()
         self._clock = clock
 
     async def run(self, args: ExtractDeadlinesInput, context: ToolContext) -> ExtractDeadlinesOutput:
-        """Extracts the deadlines."""
         now = args.now or self._clock()
         now = now if now.tzinfo else now.replace(tzinfo=UTC)
         return ExtractDeadlinesOutput(deadlines=await asyncio.to_thread(extract_deadlines, args.text, now))
 
     def format_text(self, output: ExtractDeadlinesOutput) -> str:
-        """Returns one line for each deadline."""
         if not output.deadlines:
             return "The text names no deadline."
         return "\n".join(

@@ -108,8 +108,6 @@ class ExtractEntitiesOutput(BaseModel):
 
 
 class ExtractEntitiesTool(TypedTool[ExtractEntitiesInput, ExtractEntitiesOutput]):
-    """Finds entities."""
-
     name = "extract_entities"
     description = (
         "List what a report or text names: tickets, services, hosts, severities, errors, symptoms, dates, measures, "
@@ -118,15 +116,11 @@ class ExtractEntitiesTool(TypedTool[ExtractEntitiesInput, ExtractEntitiesOutput]
     is_opt_in = True
     keywords = ("entity", "entities", "extract", "incident", "names", "services", "tickets", "report")
     hints = PlanHints(intent="name what the text speaks of", heading="Named in the text")
-    Input = ExtractEntitiesInput
-    Output = ExtractEntitiesOutput
 
     async def run(self, args: ExtractEntitiesInput, context: ToolContext) -> ExtractEntitiesOutput:
-        """Extracts the entities."""
         return ExtractEntitiesOutput(entities=await asyncio.to_thread(extract_entities, args.text))
 
     def format_text(self, output: ExtractEntitiesOutput) -> str:
-        """Returns one line for each type."""
         if not output.entities:
             return "The text names nothing that is known by its form."
         kinds = dict.fromkeys(entity.type for entity in output.entities)

@@ -83,8 +83,6 @@ class Issue:
 
 
 class SearchPreviousIssuesTool(TypedTool[SearchPreviousIssuesInput, SearchPreviousIssuesOutput]):
-    """Searches earlier issues."""
-
     name = "search_previous_issues"
     description = (
         "Search similar earlier tickets and incidents and how they were solved, each ticket once; a filter by "
@@ -98,8 +96,6 @@ class SearchPreviousIssuesTool(TypedTool[SearchPreviousIssuesInput, SearchPrevio
         "history",
     )  # fmt: skip
     hints = PlanHints(intent="find similar tickets and incidents", heading="Earlier issues")
-    Input = SearchPreviousIssuesInput
-    Output = SearchPreviousIssuesOutput
 
     def __init__(self, library: Library, collection: str) -> None:
         super().__init__()
@@ -107,7 +103,6 @@ class SearchPreviousIssuesTool(TypedTool[SearchPreviousIssuesInput, SearchPrevio
         self._collection = collection
 
     async def run(self, args: SearchPreviousIssuesInput, context: ToolContext) -> SearchPreviousIssuesOutput:
-        """Returns the nearest issues."""
         args = args.model_copy(update={"query": remove_pasted_logs(args.query)})
         most = max(args.limit, CANDIDATES_OF_A_MODEL) if args.use_llm_rerank else args.limit
         issues, filters, note = await find_previous_issues(
@@ -132,7 +127,6 @@ class SearchPreviousIssuesTool(TypedTool[SearchPreviousIssuesInput, SearchPrevio
         )
 
     def format_text(self, output: SearchPreviousIssuesOutput) -> str:
-        """Returns the issues with the numbers of their sources."""
         if not output.results:
             return NO_SIMILAR_ISSUE
         parts = []

@@ -83,8 +83,6 @@ class Document:
 
 
 class SearchIncidentKnowledgeTool(TypedTool[SearchIncidentKnowledgeInput, SearchIncidentKnowledgeOutput]):
-    """Searches the company's knowledge."""
-
     name = "search_incident_knowledge"
     description = (
         "Search the company's policies, runbooks, documents and tickets for what applies to an incident; "
@@ -97,8 +95,6 @@ class SearchIncidentKnowledgeTool(TypedTool[SearchIncidentKnowledgeInput, Search
         "incident", "outage", "latency", "error", "severity", "policy", "runbook", "escalation", "procedure", "company",
     )  # fmt: skip
     hints = PlanHints(intent="find policies, runbooks and documents", heading="Policies and runbooks")
-    Input = SearchIncidentKnowledgeInput
-    Output = SearchIncidentKnowledgeOutput
 
     def __init__(self, library: Library, collection: str) -> None:
         super().__init__()
@@ -120,7 +116,6 @@ class SearchIncidentKnowledgeTool(TypedTool[SearchIncidentKnowledgeInput, Search
         return SearchIncidentKnowledgeOutput(results=[_make_hit(one, args.query) for one in found], note=note)
 
     def format_text(self, output: SearchIncidentKnowledgeOutput) -> str:
-        """Returns the passages with the numbers of their sources."""
         if not output.results:
             return NOT_IN_DOCUMENTS
         return "\n\n".join(

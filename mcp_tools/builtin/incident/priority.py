@@ -61,8 +61,6 @@ class ClassifyPriorityOutput(BaseModel):
 
 
 class ClassifyPriorityTool(TypedTool[ClassifyPriorityInput, ClassifyPriorityOutput]):
-    """Rates urgency."""
-
     name = "classify_priority"
     description = (
         "Classify how urgent a report is: low, medium, high or critical, with reasons. A given priority or severity "
@@ -71,8 +69,6 @@ class ClassifyPriorityTool(TypedTool[ClassifyPriorityInput, ClassifyPriorityOutp
     is_opt_in = True
     keywords = ("priority", "severity", "urgent", "triage", "classify", "incident", "ticket", "critical")
     hints = PlanHints(intent="say how urgent it is", heading="Priority")
-    Input = ClassifyPriorityInput
-    Output = ClassifyPriorityOutput
 
     async def run(self, args: ClassifyPriorityInput, context: ToolContext) -> ClassifyPriorityOutput:
         """Rates by the given fields, else by the text."""
@@ -83,7 +79,6 @@ class ClassifyPriorityTool(TypedTool[ClassifyPriorityInput, ClassifyPriorityOutp
         return ClassifyPriorityOutput(priority=level, reasons=reasons)
 
     def format_text(self, output: ClassifyPriorityOutput) -> str:
-        """Returns the level and its reasons in one sentence."""
         return f"Priority: {output.priority} ({'; '.join(output.reasons)})"
 
 

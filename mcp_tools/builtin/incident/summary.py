@@ -40,30 +40,23 @@ class SummarizeOutput(BaseModel):
 
 
 class SummarizeTool(TypedTool[SummarizeInput, SummarizeOutput]):
-    """Shortens a text."""
-
     name = "summarize"
     description = "Summarize a text in its own sentences, the most important ones in their order, within max_words."
     is_opt_in = True
     keywords = ("summary", "summarize", "shorten", "brief", "tldr", "overview", "incident")
     hints = PlanHints(intent="summarize the request", heading="Summary", reads_request=True)
-    Input = SummarizeInput
-    Output = SummarizeOutput
 
     async def run(self, args: SummarizeInput, context: ToolContext) -> SummarizeOutput:
-        """Selects sentences."""
         summary = await asyncio.to_thread(summarize, args.text, args.max_words)
         return SummarizeOutput(summary=summary, words=len(summary.split()))
 
     async def refine(
         self, value: JsonObject, args: JsonObject, complete: CompleteMessages
     ) -> tuple[ToolResult | None, str | None]:
-        """Rewrites the summary by a model."""
         changed, problem = await rewrite_summary(value, args, complete)
         return None if changed is None else self.make_result(self.Output.model_validate(changed)), problem
 
     def format_text(self, output: SummarizeOutput) -> str:
-        """Returns the summary."""
         return output.summary or "The text is empty."
 
 

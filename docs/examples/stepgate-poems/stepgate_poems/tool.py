@@ -23,8 +23,6 @@ class CountWordsTool(TypedTool[CountWordsInput, CountWordsOutput]):
     name = "count_words"
     description = "Count the words of a text."
     keywords = ("count", "words")
-    Input = CountWordsInput
-    Output = CountWordsOutput
 
     async def run(self, args: CountWordsInput, context: ToolContext) -> CountWordsOutput:
         """Counts what white space separates."""
