@@ -9,9 +9,8 @@ from agent.core.errors import ToolInputError
 from agent.ingest.errors import ParserError
 from agent.ingest.plugins import AUTO, list_types_read_by
 from agent.search.models import ParserOutput
-from agent.subagents.validation_session import ValidationSession
-from agent.subagents.validation_tools import FILE, FILE_SECONDS
-from agent.tools import READ_ONLY, ToolContext, TypedTool
+from agent.subagents.validation_tools import FILE, FILE_SECONDS, ValidationTool
+from agent.tools import ToolContext
 
 COMPARED_CHARS = 20_000
 PREVIEW_CHARS = 300
@@ -52,16 +51,10 @@ class Comparison(BaseModel):
     similarity: float | None = None
 
 
-class CompareParserOutputTool(TypedTool[CompareInput, Comparison]):
+class CompareParserOutputTool(ValidationTool[CompareInput, Comparison]):
     name = "compare_parser_output"
     description = "Read one file by two parsers and compare what they made of it: characters, tables, blocks, text."
-    annotations = READ_ONLY
-    tainted = True
     timeout_s = FILE_SECONDS
-
-    def __init__(self, bench: ValidationSession) -> None:
-        super().__init__()
-        self._session = bench
 
     async def run(self, args: CompareInput, context: ToolContext) -> Comparison:
         """Compares the two. Raises `ToolInputError` for an unknown file or parser."""
@@ -120,16 +113,10 @@ class ChunkInspection(BaseModel):
     passages: list[PassageShown]
 
 
-class InspectChunksTool(TypedTool[InspectInput, ChunkInspection]):
+class InspectChunksTool(ValidationTool[InspectInput, ChunkInspection]):
     name = "inspect_chunks"
     description = "Cut one file by the pipeline and show its passages: how many, how large, how they begin."
-    annotations = READ_ONLY
-    tainted = True
     timeout_s = FILE_SECONDS
-
-    def __init__(self, bench: ValidationSession) -> None:
-        super().__init__()
-        self._session = bench
 
     async def run(self, args: InspectInput, context: ToolContext) -> ChunkInspection:
         """Inspects one file. Raises `ToolInputError` if it cannot be read."""

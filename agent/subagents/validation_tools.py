@@ -11,7 +11,8 @@ from agent.ingest.pipeline_check import PipelineInvalidError, check_pipeline
 from agent.ingest.pipeline_diff import apply_diff, diff_pipelines
 from agent.subagents.alternatives import with_chunker_for_type, with_parser_for_type
 from agent.subagents.validation_session import AlternativeOutput, DryRunOutput, ValidationSession, parse_diff
-from agent.tools import READ_ONLY, ToolContext, TypedTool
+from agent.tools import ToolContext, TypedTool
+from agent.tools.tool import In, Out
 
 DRY_RUN_SECONDS = 280.0
 """Nearly all of the sub-agent's time: a sample of scans takes minutes."""
@@ -23,24 +24,28 @@ FILE_SECONDS = 150.0
 FILE = "name or source of a file, as the dry run gives it"
 
 
+class ValidationTool(TypedTool[In, Out]):
+    """The base of the tools of one validation. All show text of documents."""
+
+    tainted = True
+
+    def __init__(self, session: ValidationSession) -> None:
+        super().__init__()
+        self._session = session
+
+
 class DryRunInput(BaseModel):
     """The pipeline under validation, or a change of it."""
 
     pipeline_diff: JsonObject | None = Field(default=None, description="a change, as try_alternative_config gives it")
 
 
-class RunDryRunTool(TypedTool[DryRunInput, DryRunOutput]):
+class RunDryRunTool(ValidationTool[DryRunInput, DryRunOutput]):
     """Tries the pipeline on the sample and writes nothing."""
 
     name = "run_dry_run"
     description = "Run the pipeline on the sample without writing anything: counts, failures, passages, timings."
-    annotations = READ_ONLY
-    tainted = True
     timeout_s = DRY_RUN_SECONDS
-
-    def __init__(self, bench: ValidationSession) -> None:
-        super().__init__()
-        self._session = bench
 
     async def run(self, args: DryRunInput, context: ToolContext) -> DryRunOutput:
         """Runs the trial unless it was made before. Raises `ToolInputError` for a change that does not fit."""
@@ -77,15 +82,9 @@ class FailureDetails(BaseModel):
     seconds: float
 
 
-class FailureDetailsTool(TypedTool[FileInput, FailureDetails]):
+class FailureDetailsTool(ValidationTool[FileInput, FailureDetails]):
     name = "get_failure_details"
     description = "Tell at which stage a file failed, by which error, and what is known of the cause."
-    annotations = READ_ONLY
-    tainted = True
-
-    def __init__(self, bench: ValidationSession) -> None:
-        super().__init__()
-        self._session = bench
 
     async def run(self, args: FileInput, context: ToolContext) -> FailureDetails:
         """Reads the last dry run of the pipeline. Raises `ToolInputError` for a file that did not fail in it."""
@@ -115,18 +114,12 @@ class AlternativeInput(BaseModel):
     chunker_options: JsonObject = Field(default_factory=dict, description="e.g. size, overlap")
 
 
-class TryAlternativeConfigTool(TypedTool[AlternativeInput, AlternativeOutput]):
+class TryAlternativeConfigTool(ValidationTool[AlternativeInput, AlternativeOutput]):
     """Reads one file another way. A change that helps can be tried on the whole sample by its `pipeline_diff`."""
 
     name = "try_alternative_config"
     description = "Read one failed file with another parser, chunker or other options; returns the change as a diff."
-    annotations = READ_ONLY
-    tainted = True
     timeout_s = FILE_SECONDS
-
-    def __init__(self, bench: ValidationSession) -> None:
-        super().__init__()
-        self._session = bench
 
     async def run(self, args: AlternativeInput, context: ToolContext) -> AlternativeOutput:
         """Tries one file. Raises `ToolInputError` for an invalid alternative."""

@@ -15,6 +15,8 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from agent.core.errors import ToolDeniedError, ToolInputError
+from agent.tools import TypedTool
+from agent.tools.tool import In, Out
 
 MAX_FILE_BYTES = 10_000_000
 MAX_WALKED_ENTRIES = 20_000
@@ -105,6 +107,14 @@ class FileRoots:
             if likeness >= _SIMILAR:
                 ranked.append((-likeness, place.display_path))
         return [shown for _, shown in sorted(ranked)[:MAX_SIMILAR]]
+
+
+class FileTool(TypedTool[In, Out]):
+    """The base of the tools that read files below the roots."""
+
+    def __init__(self, roots: FileRoots) -> None:
+        super().__init__()
+        self._roots = roots
 
 
 def open_path(place: FilePath) -> int:

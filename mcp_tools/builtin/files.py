@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field
 from agent.core.errors import ToolError
 from agent.core.models import Source
 from agent.text.terms import extract_terms, fold, map_query_terms
-from agent.tools import PlanHints, ToolContext, TypedTool
-from mcp_tools.builtin.file_roots import MAX_WALKED_ENTRIES, FilePath, FileRoots, open_path, read_text
+from agent.tools import PlanHints, ToolContext
+from mcp_tools.builtin.file_roots import MAX_WALKED_ENTRIES, FilePath, FileTool, open_path, read_text
 
 MAX_LINE_CHARS = 400
 MAX_COLLECTED = 20
@@ -48,7 +48,7 @@ class ReadFileOutput(BaseModel):
     line_numbers: bool = Field(default=False, description="whether the text result numbers the lines")
 
 
-class ReadFileTool(TypedTool[ReadFileInput, ReadFileOutput]):
+class ReadFileTool(FileTool[ReadFileInput, ReadFileOutput]):
     name = "read_file"
     description = (
         "Read a text file from the user's folders, completely or by lines; with line numbers if lines are cited."
@@ -56,10 +56,6 @@ class ReadFileTool(TypedTool[ReadFileInput, ReadFileOutput]):
     tainted = True
     keywords = ("file", "document", "read", "open", "notes", "txt", "md", "csv", "local", "folder")
     hints = PlanHints(source="files")
-
-    def __init__(self, roots: FileRoots) -> None:
-        super().__init__()
-        self._roots = roots
 
     async def run(self, args: ReadFileInput, context: ToolContext) -> ReadFileOutput:
         """Opens the file below a root, decodes it, and selects the lines."""
@@ -117,16 +113,12 @@ class ListFilesOutput(BaseModel):
     hint: str = Field(default="", description="where files come from, if there are none")
 
 
-class ListFilesTool(TypedTool[ListFilesInput, ListFilesOutput]):
+class ListFilesTool(FileTool[ListFilesInput, ListFilesOutput]):
     name = "list_files"
     description = "List the files in the user's folders, by folder and name pattern."
     tainted = True
     keywords = ("files", "folder", "directory", "list", "which", "documents")
     hints = PlanHints(source="files")
-
-    def __init__(self, roots: FileRoots) -> None:
-        super().__init__()
-        self._roots = roots
 
     async def run(self, args: ListFilesInput, context: ToolContext) -> ListFilesOutput:
 
@@ -178,7 +170,7 @@ class SearchFilesOutput(BaseModel):
     truncated: bool
 
 
-class SearchFilesTool(TypedTool[SearchFilesInput, SearchFilesOutput]):
+class SearchFilesTool(FileTool[SearchFilesInput, SearchFilesOutput]):
     """Searches text files for lines with the phrase, then for lines with every word in any form."""
 
     name = "search_files"
@@ -189,10 +181,6 @@ class SearchFilesTool(TypedTool[SearchFilesInput, SearchFilesOutput]):
     tainted = True
     keywords = ("search", "find", "files", "grep", "contains", "mention", "look", "where", "documents", "notes")
     hints = PlanHints(source="files", is_search=True)
-
-    def __init__(self, roots: FileRoots) -> None:
-        super().__init__()
-        self._roots = roots
 
     async def run(self, args: SearchFilesInput, context: ToolContext) -> SearchFilesOutput:
         return await _run_in_thread(lambda: self._search(args))

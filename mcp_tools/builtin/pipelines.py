@@ -13,6 +13,7 @@ from agent.ingest.templates import PipelineTemplate, build_requested_pipeline, l
 from agent.pipeline_builder.builder import PipelineBuilder
 from agent.pipeline_builder.errors import BlockingUncertaintyError
 from agent.tools import Tool, ToolAnnotations, ToolContext, TypedTool
+from agent.tools.tool import In, Out
 
 REPLY_HINT = (
     "Type `status` for the open uncertainties and their numbers, then `resolve NUMBER`, or change the pipeline "
@@ -104,6 +105,16 @@ class ListTemplatesTool(TypedTool[NoInput, TemplatesOutput]):
         return "\n".join(_format_template(one) for one in output.templates)
 
 
+class ConversationTool(TypedTool[In, Out]):
+    """The base of the tools that work on the pipeline of the call's conversation."""
+
+    is_opt_in = True
+
+    def __init__(self, builder: PipelineBuilder) -> None:
+        super().__init__()
+        self._builder = builder
+
+
 class StateOutput(BaseModel):
     """The conversation's state in words. `expired`: its earlier messages are no longer stored."""
 
@@ -115,7 +126,7 @@ class StateOutput(BaseModel):
     pipeline: JsonObject | None = None
 
 
-class PipelineStateTool(TypedTool[NoInput, StateOutput]):
+class PipelineStateTool(ConversationTool[NoInput, StateOutput]):
     """Returns the conversation's state. Each of its turns starts with this call."""
 
     name = "get_pipeline_state"
@@ -124,11 +135,6 @@ class PipelineStateTool(TypedTool[NoInput, StateOutput]):
         "validation, and open uncertainties."
     )
     keywords = ("pipeline", "state")
-    is_opt_in = True
-
-    def __init__(self, builder: PipelineBuilder) -> None:
-        super().__init__()
-        self._builder = builder
 
     async def run(self, args: NoInput, context: ToolContext) -> StateOutput:
         """Reads the stored conversation."""
@@ -169,7 +175,7 @@ class BuildOutput(BaseModel):
     pipeline: JsonObject
 
 
-class BuildPipelineTool(TypedTool[BuildInput, BuildOutput]):
+class BuildPipelineTool(ConversationTool[BuildInput, BuildOutput]):
     """Proposes a pipeline.
 
     The effect class is `read`, because only the conversation's draft changes, which nothing uses before it is applied.
@@ -181,11 +187,6 @@ class BuildPipelineTool(TypedTool[BuildInput, BuildOutput]):
         "rejected with all reasons."
     )
     keywords = ("build", "pipeline", "propose")
-    is_opt_in = True
-
-    def __init__(self, builder: PipelineBuilder) -> None:
-        super().__init__()
-        self._builder = builder
 
     async def run(self, args: BuildInput, context: ToolContext) -> BuildOutput:
         """Validates and stores the pipeline. Raises `ToolInputError` with what is wrong."""
@@ -222,7 +223,7 @@ class ApplyOutput(BaseModel):
     job_id: str | None
 
 
-class ApplyPipelineTool(TypedTool[ApplyInput, ApplyOutput]):
+class ApplyPipelineTool(ConversationTool[ApplyInput, ApplyOutput]):
     """Creates the collection and starts to read the source into it, like the HTTP endpoint `apply`."""
 
     name = "apply_pipeline"
@@ -232,11 +233,6 @@ class ApplyPipelineTool(TypedTool[ApplyInput, ApplyOutput]):
     )
     annotations = APPLY_ANNOTATIONS
     keywords = ("apply", "pipeline", "collection")
-    is_opt_in = True
-
-    def __init__(self, builder: PipelineBuilder) -> None:
-        super().__init__()
-        self._builder = builder
 
     async def preflight(self, args: JsonObject, context: ToolContext) -> None:
         """Raises `ToolInputError` if the pipeline, an open uncertainty or the name forbids it."""

@@ -16,7 +16,6 @@ from agent.ingest.dry_run_report import PipelineFix
 from agent.ingest.pipeline import NodeKind, PipelineDAG
 from agent.ingest.pipeline_check import PipelineInvalidError, check_pipeline, parse_pipeline
 from agent.ingest.pipeline_diff import apply_diff
-from agent.pipeline_builder.builder import PipelineBuilder
 from agent.pipeline_builder.commands import EDITS, Command, describe_commands, edit_pipeline, parse_commands
 from agent.pipeline_builder.proposals import (
     describe_failures,
@@ -29,7 +28,8 @@ from agent.pipeline_builder.proposals import (
 from agent.pipeline_builder.records import Conversation, ConversationUncertainty, number_open
 from agent.pipeline_builder.subagent_findings import ANALYZER, VALIDATOR, is_validated
 from agent.pipeline_builder.summary import build_summary
-from agent.tools import READ_ONLY_WEB, ToolContext, TypedTool
+from agent.tools import READ_ONLY_WEB, ToolContext
+from mcp_tools.builtin.pipelines import ConversationTool
 
 TIMEOUT_S = 900.0
 """Three sub-agents one after the other, which have limits of their own."""
@@ -69,7 +69,7 @@ class SuggestOutput(BaseModel):
     tainted: bool = False
 
 
-class SuggestPipelineTool(TypedTool[SuggestInput, SuggestOutput]):
+class SuggestPipelineTool(ConversationTool[SuggestInput, SuggestOutput]):
     """Answers a message of a conversation without a model. Changes only the conversation's draft, like
     `BuildPipelineTool`."""
 
@@ -80,12 +80,7 @@ class SuggestPipelineTool(TypedTool[SuggestInput, SuggestOutput]):
     )
     annotations = READ_ONLY_WEB
     timeout_s = TIMEOUT_S
-    is_opt_in = True
     uses_subagents = True
-
-    def __init__(self, builder: PipelineBuilder) -> None:
-        super().__init__()
-        self._builder = builder
 
     async def run(self, args: SuggestInput, context: ToolContext) -> SuggestOutput:
         """Answers one message. What is known already is not found out again."""

@@ -11,8 +11,8 @@ from pydantic import BaseModel, Field, JsonValue
 
 from agent.core.errors import ToolInputError
 from agent.core.models import Source
-from agent.tools import PlanHints, ToolContext, TypedTool
-from mcp_tools.builtin.file_roots import FileRoots
+from agent.tools import PlanHints, ToolContext
+from mcp_tools.builtin.file_roots import FileRoots, FileTool
 from mcp_tools.tables.process import FORMATS, TableFile, run_worker
 
 MAX_FILE_BYTES = 256 * 1024 * 1024
@@ -60,7 +60,7 @@ class DescribeTableOutput(BaseModel):
     tables: list[TableDescription]
 
 
-class DescribeTableTool(TypedTool[DescribeTableInput, DescribeTableOutput]):
+class DescribeTableTool(FileTool[DescribeTableInput, DescribeTableOutput]):
     name = "describe_table"
     description = (
         "Describe a table file (CSV, TSV, XLSX, Parquet, JSON lines): table names, columns with types, number of rows, "
@@ -70,10 +70,6 @@ class DescribeTableTool(TypedTool[DescribeTableInput, DescribeTableOutput]):
     timeout_s = QUERY_SECONDS + 10
     keywords = ("table", "csv", "tsv", "excel", "xlsx", "spreadsheet", "parquet", "jsonl", "columns", "rows", "schema")
     hints = PlanHints(heading="Tables", source="files")
-
-    def __init__(self, roots: FileRoots) -> None:
-        super().__init__()
-        self._roots = roots
 
     async def run(self, args: DescribeTableInput, context: ToolContext) -> DescribeTableOutput:
         with ExitStack() as stack:
@@ -137,7 +133,7 @@ class QueryTableOutput(BaseModel):
     tables: list[TableName] = Field(description="the tables that the statement could use")
 
 
-class QueryTableTool(TypedTool[QueryTableInput, QueryTableOutput]):
+class QueryTableTool(FileTool[QueryTableInput, QueryTableOutput]):
     name = "query_table"
     description = (
         "Query table files (CSV, TSV, XLSX, Parquet, JSON lines) with SQL: sums, averages, counts, filters, joins over "
@@ -150,10 +146,6 @@ class QueryTableTool(TypedTool[QueryTableInput, QueryTableOutput]):
         "average", "count", "group", "filter", "rows", "columns",
     )  # fmt: skip
     hints = PlanHints(heading="Query result", source="files")
-
-    def __init__(self, roots: FileRoots) -> None:
-        super().__init__()
-        self._roots = roots
 
     async def run(self, args: QueryTableInput, context: ToolContext) -> QueryTableOutput:
         with ExitStack() as stack:
