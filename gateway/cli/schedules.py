@@ -52,12 +52,12 @@ async def show(
     as_json: AsJson = False,
 ) -> None:
     """Show a schedule and what was done at its last ticks."""
-    from gateway.doors.schedules import to_schedule_item, to_tick_item  # noqa: PLC0415 - loaded with the engine
+    from gateway.doors.schedules import TickItem, to_schedule_item  # noqa: PLC0415 - loaded with the engine
 
     store = stepgate.schedules.store
     schedule = await store.get(owner, name)
     item = to_schedule_item(schedule)
-    past = [to_tick_item(one) for one in await store.list_ticks(schedule, limit=ticks)]
+    past = TickItem.from_records(await store.list_ticks(schedule, limit=ticks))
     if as_json:
         shown = {**item.model_dump(mode="json"), "ticks": [one.model_dump(mode="json") for one in past]}
         print_json(shown)

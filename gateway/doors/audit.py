@@ -1,21 +1,22 @@
 """`GET /v1/audit`: who did what, and when. Needs the scope `admin`: it covers all owners."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 from pydantic import AwareDatetime, BaseModel, Field
 
 from agent.core.models import JsonObject
-from agent.storage.audit import MAX_ID, AuditEntry
+from agent.storage.audit import MAX_ID
 from gateway.auth.dependencies import require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
+from gateway.doors.record_item import RecordItem
 
 router = APIRouter(tags=["audit"], dependencies=[require_scope("admin")])
 
 
-class AuditItem(BaseModel):
+class AuditItem(RecordItem):
     """One record. `outcome` is `failed` if an act that was recorded before it was done has failed."""
 
     id: int
@@ -46,20 +47,4 @@ async def list_audit(
     """List the audit record."""
     at = since.timestamp() if since is not None else 0.0
     entries = await stepgate.audit.list_entries(since=at, action=action, before=before, limit=limit)
-    return AuditItems(
-        data=[to_audit_item(one) for one in entries], next=entries[-1].id if len(entries) == limit else None
-    )
-
-
-def to_audit_item(entry: AuditEntry) -> AuditItem:
-    """Returns a record as it is sent."""
-    return AuditItem(
-        id=entry.id,
-        at=datetime.fromtimestamp(entry.at, UTC),
-        owner=entry.owner,
-        principal=entry.principal,
-        action=entry.action,
-        target=entry.target,
-        outcome=entry.outcome,
-        detail=entry.detail,
-    )
+    return AuditItems(data=AuditItem.from_records(entries), next=entries[-1].id if len(entries) == limit else None)

@@ -11,13 +11,14 @@ from agent.core.models import Effect, JsonObject
 from gateway.auth.dependencies import CurrentCaller, may_see_details, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
+from gateway.doors.record_item import RecordItem
 from gateway.observe.metrics import CONTENT_TYPE
 from gateway.readiness import check_readiness
 
 router = APIRouter(tags=["gateway"])
 
 
-class SkillItem(BaseModel):
+class SkillItem(RecordItem):
     """A skill."""
 
     name: str
@@ -111,17 +112,7 @@ async def get_root(http: Request) -> Pointer:
 @router.get("/v1/skills", responses=ERRORS)
 async def list_skills(stepgate: Gateway, _: CurrentCaller) -> SkillItems:
     """List the skills."""
-    items = [
-        SkillItem(
-            name=skill.name,
-            description=skill.description,
-            origin=skill.origin,
-            allowed_tools=list(skill.allowed_tools),
-            license=skill.license,
-            compatibility=skill.compatibility,
-        )
-        for skill in stepgate.skills
-    ]
+    items = SkillItem.from_records(stepgate.skills)
     return SkillItems(data=items, diagnostics=list(stepgate.skills.diagnostics))
 
 

@@ -1,13 +1,14 @@
 """Request and response models of the doors of pipeline conversations."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
-from agent.core.models import JsonObject, Usage
+from agent.core.models import JsonObject
 from agent.core.subagent_result import Severity
-from agent.pipeline_builder.messages import ConversationMessage, MessageRole
-from agent.pipeline_builder.records import Conversation, ConversationStatus, ConversationUncertainty
+from agent.pipeline_builder.messages import MessageRole
+from agent.pipeline_builder.records import ConversationStatus
+from gateway.doors.record_item import RecordItem
 
 
 class CreateConversation(BaseModel):
@@ -55,19 +56,19 @@ class ResolveUncertainty(BaseModel):
     note: str = Field(default="", max_length=2_000)
 
 
-class ConversationItem(BaseModel):
+class ConversationItem(RecordItem):
     """A conversation in short."""
 
     id: str
     status: ConversationStatus
     source_id: str | None
-    collection_id: str | None
-    created_at: datetime
-    updated_at: datetime
-    archived_at: datetime | None = None
+    collection_id: str | None = Field(validation_alias="collection")
+    created_at: datetime = Field(validation_alias="created")
+    updated_at: datetime = Field(validation_alias="updated")
+    archived_at: datetime | None = Field(default=None, validation_alias="archived")
 
 
-class UsageTotals(BaseModel):
+class UsageTotals(RecordItem):
     """Tokens and money; the cost is null where no price is known."""
 
     model_calls: int
@@ -86,7 +87,7 @@ class ConversationList(BaseModel):
     usage: UsageTotals
 
 
-class UncertaintyItem(BaseModel):
+class UncertaintyItem(RecordItem):
     """Something doubtful."""
 
     id: str
@@ -101,7 +102,7 @@ class UncertaintyItem(BaseModel):
     resolved_at: datetime | None = None
 
 
-class MessageItem(BaseModel):
+class MessageItem(RecordItem):
     """Something that was said or done."""
 
     role: MessageRole
@@ -147,58 +148,3 @@ class MessageAnswer(BaseModel):
     approvals: list[str]
     current_pipeline: JsonObject | None
     uncertainties: list[UncertaintyItem]
-
-
-def to_conversation_item(conversation: Conversation) -> ConversationItem:
-    """Returns a conversation's summary."""
-    return ConversationItem(
-        id=conversation.id,
-        status=conversation.status,
-        source_id=conversation.source_id,
-        collection_id=conversation.collection,
-        created_at=to_utc(conversation.created),
-        updated_at=to_utc(conversation.updated),
-        archived_at=to_utc(conversation.archived) if conversation.archived is not None else None,
-    )
-
-
-def to_uncertainty_item(doubt: ConversationUncertainty) -> UncertaintyItem:
-    """Returns an uncertainty as it is sent."""
-    return UncertaintyItem(
-        id=doubt.id,
-        severity=doubt.severity,
-        message=doubt.message,
-        context=doubt.context,
-        origin=doubt.origin,
-        resolved=doubt.resolved,
-        resolved_by=doubt.resolved_by,
-        resolver=doubt.resolver,
-        note=doubt.note,
-        resolved_at=to_utc(doubt.resolved_at) if doubt.resolved_at is not None else None,
-    )
-
-
-def to_message_item(message: ConversationMessage) -> MessageItem:
-    """Returns a message as it is sent."""
-    return MessageItem(
-        role=message.role,
-        content=message.content,
-        timestamp=to_utc(message.timestamp),
-        metadata=message.metadata,
-    )
-
-
-def to_usage_totals(usage: Usage) -> UsageTotals:
-    """Returns tokens and cost as they are sent."""
-    return UsageTotals(
-        model_calls=usage.model_calls,
-        prompt_tokens=usage.prompt_tokens,
-        completion_tokens=usage.completion_tokens,
-        total_tokens=usage.total_tokens,
-        cost_usd=usage.cost_usd,
-    )
-
-
-def to_utc(seconds: float) -> datetime:
-    """Converts seconds since 1970 to a time in UTC."""
-    return datetime.fromtimestamp(seconds, UTC)

@@ -30,13 +30,11 @@ from gateway.doors.conversation_models import (
     ConversationList,
     CreateConversation,
     MessageAnswer,
+    MessageItem,
     ResolveUncertainty,
     SendMessage,
     UncertaintyItem,
-    to_conversation_item,
-    to_message_item,
-    to_uncertainty_item,
-    to_usage_totals,
+    UsageTotals,
 )
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute
@@ -75,7 +73,7 @@ async def create_conversation(body: CreateConversation, stepgate: Gateway, calle
     with it.
     """
     made = await stepgate.conversations.create(body.source_id, owner=caller.owner, copied_from=body.from_conversation)
-    return to_conversation_item(made)
+    return ConversationItem.model_validate(made)
 
 
 @router.get("", responses=ERRORS)
@@ -94,9 +92,9 @@ async def list_conversations(
     last = await conversations.builder.get(before, caller.owner) if before is not None else None
     found = await store.list_newest(caller.owner, limit=limit, before=last, status=status, archived=archived)
     return ConversationList(
-        data=[to_conversation_item(one) for one in found],
+        data=ConversationItem.from_records(found),
         next=found[-1].id if len(found) == limit else None,
-        usage=to_usage_totals(await store.sum_usage(caller.owner)),
+        usage=UsageTotals.model_validate(await store.sum_usage(caller.owner)),
     )
 
 
@@ -145,7 +143,7 @@ async def send_message(
         response=find_answer(state),
         approvals=[asked.approval_id for asked in state.pending_approvals] if not state.is_finished else [],
         current_pipeline=conversation.pipeline,
-        uncertainties=[to_uncertainty_item(one) for one in uncertainties],
+        uncertainties=UncertaintyItem.from_records(uncertainties),
     )
     return Response(answered.model_dump_json(), media_type="application/json", headers=headers)
 
@@ -174,7 +172,7 @@ async def apply_pipeline(
 @router.post("/{conversation_id}/abandon", responses=ERRORS)
 async def abandon_conversation(conversation_id: str, stepgate: Gateway, caller: CurrentCaller) -> ConversationItem:
     """End a conversation without applying anything."""
-    return to_conversation_item(
+    return ConversationItem.model_validate(
         await stepgate.conversations.abandon(conversation_id, owner=caller.owner, by=caller.name)
     )
 
@@ -188,7 +186,7 @@ async def resolve_uncertainty(
     uncertainty = await stepgate.conversations.builder.resolve_uncertainty(
         conversation, uncertainty_id, how=body.resolved_by, by=caller.name, note=body.note
     )
-    return to_uncertainty_item(uncertainty)
+    return UncertaintyItem.model_validate(uncertainty)
 
 
 def _wants_stream(body: SendMessage, http: Request) -> bool:
@@ -264,16 +262,16 @@ async def _build_detail(stepgate: Stepgate, conversation: Conversation) -> Conve
         note = missing if answers < conversation.turns or (conversation.run_id and not messages) else ""
     uncertainties = await stepgate.conversations.builder.store.list_uncertainties(conversation)
     return ConversationDetail(
-        **to_conversation_item(conversation).model_dump(),
+        **ConversationItem.model_validate(conversation).model_dump(),
         current_pipeline=conversation.pipeline,
         source_analysis=conversation.analysis,
         validation=conversation.validation,
-        uncertainties=[to_uncertainty_item(one) for one in uncertainties],
-        messages=[to_message_item(one) for one in messages],
+        uncertainties=UncertaintyItem.from_records(uncertainties),
+        messages=MessageItem.from_records(messages),
         messages_note=note,
         question=await stepgate.conversations.get_pending_question(conversation),
         summary=conversation.summary,
-        usage=to_usage_totals(conversation.usage),
+        usage=UsageTotals.model_validate(conversation.usage),
         applied=conversation.applied,
         job_id=conversation.job_id,
         run_id=conversation.run_id,

@@ -20,11 +20,11 @@ from agent.core.models import JsonObject
 from agent.ingest.templates import build_requested_pipeline
 from agent.ingest.uploads import SOURCE_PREFIX
 from agent.search.documents import Document
-from agent.search.lexical import Passage
 from agent.search.models import FileType
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
+from gateway.doors.record_item import RecordItem
 from gateway.errors import MediaTypeError, RequestFormatError
 
 router = APIRouter(tags=["knowledge"], dependencies=[require_scope("agent")])
@@ -85,7 +85,7 @@ class DocumentEntries(BaseModel):
     data: list[DocumentEntry]
 
 
-class ChunkEntry(BaseModel):
+class ChunkEntry(RecordItem):
     """A passage. `metadata` has its pages, boxes, headings and its span in the document's text."""
 
     chunk_id: str
@@ -183,7 +183,7 @@ async def get_document(
     found = await stepgate.library.get_document(caller.owner, document_id, collection)
     passages = await stepgate.library.list_passages(caller.owner, found)
     entry = to_document_entry(found.collection, found.document)
-    return DocumentDetail(**entry.model_dump(), chunks=[_to_chunk_entry(passage) for passage in passages])
+    return DocumentDetail(**entry.model_dump(), chunks=ChunkEntry.from_records(passages))
 
 
 @router.delete("/v1/documents/{document_id}", status_code=204, responses=ERRORS, dependencies=[require_scope("ingest")])
@@ -271,7 +271,3 @@ def _content_disposition(document: Document) -> str:
     )
     how = "inline" if document.file_type == "pdf" else "attachment"
     return f"{how}; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
-
-
-def _to_chunk_entry(passage: Passage) -> ChunkEntry:
-    return ChunkEntry(chunk_id=passage.chunk_id, title=passage.title, text=passage.text, metadata=passage.metadata)

@@ -1,29 +1,30 @@
 """`GET /v1/memories`, `DELETE /v1/memories/{id}`: list and delete the caller's memories."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel
+from pydantic import AfterValidator, BaseModel, Field
 
-from agent.memory.store import Kind, Memory
+from agent.memory.store import Kind
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
+from gateway.doors.record_item import RecordItem
 
 router = APIRouter(tags=["memory"], dependencies=[require_scope("agent")])
 
 
-class MemoryEntry(BaseModel):
+class MemoryEntry(RecordItem):
     """A memory. `score` is its cosine similarity to the query."""
 
     id: str
     text: str
     kind: Kind
     source: str
-    saved_at: datetime
-    from_outside: bool
-    score: float | None = None
+    saved_at: datetime = Field(validation_alias="at")
+    from_outside: bool = Field(validation_alias="tainted")
+    score: Annotated[float | None, AfterValidator(lambda score: score and round(score, 3))] = None
 
 
 class MemoryEntries(BaseModel):
@@ -44,26 +45,12 @@ async def list_memories(
     """List the caller's memories; with `query`, those relevant to it."""
     if query is not None:
         recall = await stepgate.memory.search(caller.owner, query, limit=limit)
-        return MemoryEntries(
-            data=[_to_memory_entry(memory) for memory in recall.memories], note=recall.fallback_reason or ""
-        )
+        return MemoryEntries(data=MemoryEntry.from_records(recall.memories), note=recall.fallback_reason or "")
     newest = await stepgate.memory.list_newest(caller.owner, kind=kind, limit=limit)
-    return MemoryEntries(data=[_to_memory_entry(memory) for memory in newest])
+    return MemoryEntries(data=MemoryEntry.from_records(newest))
 
 
 @router.delete("/v1/memories/{memory_id}", status_code=204, responses=ERRORS)
 async def delete_memory(memory_id: str, stepgate: Gateway, caller: CurrentCaller) -> None:
     """Delete a memory; 404 if the caller has no such memory."""
     await stepgate.memory.delete(caller.owner, memory_id, by=caller.name)
-
-
-def _to_memory_entry(memory: Memory) -> MemoryEntry:
-    return MemoryEntry(
-        id=memory.id,
-        text=memory.text,
-        kind=memory.kind,
-        source=memory.source,
-        saved_at=datetime.fromtimestamp(memory.at, UTC),
-        from_outside=memory.tainted,
-        score=None if memory.score is None else round(memory.score, 3),
-    )

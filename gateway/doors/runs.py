@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import AsyncGenerator
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Annotated, Final
 from urllib.parse import quote
@@ -19,12 +19,12 @@ from agent.core.run_reducer import fold
 from agent.runs.forks import ForkRequest, RepeatedEffects
 from agent.runs.response import build_response
 from agent.runs.service import Decision
-from agent.storage.journal import RunRow
 from gateway.auth.dependencies import CallerStream, CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS, STREAM
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import KNOWN_ONLY, JsonRoute, refuse_unknown_fields
+from gateway.doors.record_item import RecordItem
 from gateway.doors.run_intake import accept_run
 from gateway.render.native import build_event_frame, build_failure_frame
 
@@ -34,10 +34,10 @@ MAX_SEQ: Final = 2**53
 """Larger than any seq, and exact in every JSON client and in SQLite."""
 
 
-class RunSummary(BaseModel):
+class RunSummary(RecordItem):
     """A run as lists show it."""
 
-    id: str
+    id: str = Field(validation_alias="run_id")
     status: RunStatus
     room: str
     title: str
@@ -89,7 +89,7 @@ async def list_runs(
 ) -> RunList:
     """List runs."""
     rows = await stepgate.service.list_runs(owner=caller.owner, limit=limit, before=before, status=status)
-    return RunList(data=[_to_run_summary(row) for row in rows], next=rows[-1].run_id if len(rows) == limit else None)
+    return RunList(data=RunSummary.from_records(rows), next=rows[-1].run_id if len(rows) == limit else None)
 
 
 @router.get("/v1/runs/{run_id}", responses=ERRORS)
@@ -105,7 +105,7 @@ async def get_run(run_id: str, stepgate: Gateway, caller: CurrentCaller) -> RunD
         if attempt.verdict is not None
     ]
     return RunDetail(
-        **_to_run_summary(row).model_dump(),
+        **RunSummary.model_validate(row).model_dump(),
         plan=state.plan,
         estimated_tools=list(state.plan.list_tools()) if state.plan else [],
         steps=list(state.plan.steps) if state.plan else [],
@@ -166,7 +166,7 @@ async def get_artifact(run_id: str, name: str, stepgate: Gateway, caller: Curren
 async def cancel_run(run_id: str, stepgate: Gateway, caller: CurrentCaller) -> RunSummary:
     """Cancel a run; what is known by then is its answer."""
     await stepgate.service.cancel_run(run_id, owner=caller.owner)
-    return _to_run_summary(await stepgate.service.get_run(run_id, owner=caller.owner))
+    return RunSummary.model_validate(await stepgate.service.get_run(run_id, owner=caller.owner))
 
 
 class ApprovalBody(BaseModel):
@@ -247,7 +247,7 @@ async def fork_run(run_id: str, body: ForkBody, http: Request, stepgate: Gateway
     outputs = {body.step: body.output} if has_output and body.step is not None else None
     fork = ForkRequest(run_id, body.step, body.plan, body.args, outputs, body.effects)
     accepted = await accept_run(http, stepgate, caller, fork)
-    return _to_run_summary(await stepgate.service.get_run(accepted.run_id, owner=caller.owner))
+    return RunSummary.model_validate(await stepgate.service.get_run(accepted.run_id, owner=caller.owner))
 
 
 async def _submit_decision(
@@ -264,7 +264,7 @@ async def _submit_decision(
     decided = await stepgate.service.submit_decision(
         run_id, decision, principal=caller.principal, reason=reason, approvals=approvals, plan=plan
     )
-    return _to_run_summary(await stepgate.service.wait_until_resumed(decided))
+    return RunSummary.model_validate(await stepgate.service.wait_until_resumed(decided))
 
 
 async def _stream_events(stepgate: Stepgate, run_id: str, owner: str, after: int) -> AsyncGenerator[str, None]:
@@ -294,16 +294,3 @@ def _parse_position(after: int | None, last_event_id: str | None) -> int:
         shown = ascii(last_event_id[:40])
         raise BadRequestError(f"Last-Event-ID must be the seq of an event, not {shown}", param="last-event-id")
     return int(seq)
-
-
-def _to_run_summary(row: RunRow) -> RunSummary:
-    return RunSummary(
-        id=row.run_id,
-        status=row.status,
-        room=row.room,
-        title=row.title,
-        conversation_id=row.conversation_id,
-        created_at=datetime.fromtimestamp(row.created_at, UTC),
-        updated_at=datetime.fromtimestamp(row.updated_at, UTC),
-        last_seq=row.last_seq,
-    )

@@ -11,12 +11,13 @@ from agent.core.models import JsonObject, RunStatus, Webhook
 from agent.core.principal import Principal
 from agent.schedules.model import ScheduleSpec, to_spec
 from agent.schedules.service import list_next_ticks
-from agent.storage.schedule_store import Misfire, Overlap, Schedule, Tick, TickOrigin, TickOutcome
+from agent.storage.schedule_store import Misfire, Overlap, Schedule, TickOrigin, TickOutcome
 from gateway.auth.authentication import Caller
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS, BackgroundRun
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import KNOWN_ONLY, JsonRoute, refuse_unknown_fields
+from gateway.doors.record_item import RecordItem
 from gateway.idempotency.middleware import start_once
 
 router = APIRouter(tags=["schedules"], route_class=JsonRoute, dependencies=[require_scope("agent")])
@@ -75,7 +76,7 @@ class ScheduleChanges(BaseModel):
     enabled: bool | None = None
 
 
-class TickItem(BaseModel):
+class TickItem(RecordItem):
     """What was done at one tick."""
 
     tick: datetime
@@ -163,7 +164,7 @@ async def list_schedule_ticks(
     """List the ticks of a schedule with their runs, and why there was none."""
     found = await stepgate.schedules.store.get(caller.owner, schedule)
     ticks = await stepgate.schedules.store.list_ticks(found, limit=limit, before=before)
-    return TickList(data=[to_tick_item(one) for one in ticks], next=ticks[-1].tick if len(ticks) == limit else None)
+    return TickList(data=TickItem.from_records(ticks), next=ticks[-1].tick if len(ticks) == limit else None)
 
 
 def require_lasting_key(caller: Caller) -> Principal:
@@ -189,19 +190,6 @@ def to_schedule_item(schedule: Schedule) -> ScheduleItem:
         created_at=_to_utc(schedule.created),
         updated_at=_to_utc(schedule.updated),
     )
-
-
-def to_tick_item(tick: Tick) -> TickItem:
-    """Returns a tick as it is sent."""
-    return TickItem.model_validate({
-        "tick": _to_utc(tick.tick),
-        "origin": tick.origin,
-        "outcome": tick.outcome,
-        "run_id": tick.run_id,
-        "run_status": tick.run_status,
-        "detail": tick.detail,
-        "missed": tick.missed,
-    })  # fmt: skip
 
 
 def _to_utc(seconds: float) -> datetime:

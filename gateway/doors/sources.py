@@ -1,6 +1,6 @@
 """`/v1/sources`: named sources of documents, referred to by id."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -12,6 +12,7 @@ from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute
+from gateway.doors.record_item import RecordItem
 
 router = APIRouter(
     prefix="/v1/sources", tags=["sources"], route_class=JsonRoute, dependencies=[require_scope("ingest")]
@@ -34,7 +35,7 @@ class NewSource(BaseModel):
     name: str = Field(default="", max_length=200, description="what to call it; its identifier when empty")
 
 
-class SourceItem(BaseModel):
+class SourceItem(RecordItem):
     """A registered source."""
 
     id: str
@@ -86,14 +87,6 @@ async def remove_source(source_id: str, stepgate: Gateway, caller: CurrentCaller
 
 
 def _to_source_item(source: NamedSource) -> SourceItem:
-    return SourceItem(
-        id=source.id,
-        name=source.name,
-        source_type=source.request.source_type,
-        source_identifier=source.request.source_identifier,
-        credentials_id=source.request.credentials_id,
-        recursive=source.request.recursive,
-        max_depth=source.request.max_depth,
-        max_pages=source.request.max_pages,
-        created_at=datetime.fromtimestamp(source.created, UTC),
-    )
+    return SourceItem.model_validate({
+        **source.request.model_dump(), "id": source.id, "name": source.name, "created_at": source.created
+    })  # fmt: skip

@@ -3,7 +3,7 @@ prompt library, the graph of what there is, and the names of secrets.
 """
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -11,11 +11,11 @@ from pydantic import BaseModel, Field
 
 from agent.core.errors import NotFoundError, ToolInputError
 from agent.studio.entity_graph import Entity, EntityGraph, EntityType
-from agent.studio.prompt_library import Prompt
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import KNOWN_ONLY, JsonRoute, refuse_unknown_fields
+from gateway.doors.record_item import RecordItem
 from gateway.doors.rooms import RoomDetail, to_detail, to_editor
 from mcp_tools.builtin.entity_graph import (
     EntityDetailsOutput,
@@ -35,15 +35,15 @@ _AGENT = [require_scope("agent")]
 _ADMIN = [require_scope("admin")]
 
 
-class PromptItem(BaseModel):
+class PromptItem(RecordItem):
     """A version of a prompt."""
 
     name: str
     version: int
     description: str
     text: str
-    saved_by: str
-    saved_at: datetime
+    saved_by: str = Field(validation_alias="by")
+    saved_at: datetime = Field(validation_alias="at")
 
 
 class PromptItems(BaseModel):
@@ -96,7 +96,7 @@ class SecretItems(BaseModel):
 @router.get("/v1/studio/prompts", responses=ERRORS, dependencies=_AGENT)
 async def list_prompts(stepgate: Gateway, caller: CurrentCaller) -> PromptItems:
     """List the caller's prompts, the newest version of each."""
-    return PromptItems(data=[_to_item(one) for one in await stepgate.studio.prompts.list_prompts(caller.owner)])
+    return PromptItems(data=PromptItem.from_records(await stepgate.studio.prompts.list_prompts(caller.owner)))
 
 
 @router.get("/v1/studio/prompts/{name}", responses=ERRORS, dependencies=_AGENT)
@@ -104,13 +104,13 @@ async def get_prompt(
     name: str, stepgate: Gateway, caller: CurrentCaller, version: Annotated[int | None, Query(ge=1)] = None
 ) -> PromptItem:
     """Return a version of a prompt, the newest one by default."""
-    return _to_item(await stepgate.studio.prompts.get_prompt(caller.owner, name, version))
+    return PromptItem.model_validate(await stepgate.studio.prompts.get_prompt(caller.owner, name, version))
 
 
 @router.get("/v1/studio/prompts/{name}/versions", responses=ERRORS, dependencies=_AGENT)
 async def list_prompt_versions(name: str, stepgate: Gateway, caller: CurrentCaller) -> PromptItems:
     """List the versions of a prompt, newest first."""
-    return PromptItems(data=[_to_item(one) for one in await stepgate.studio.prompts.list_versions(caller.owner, name)])
+    return PromptItems(data=PromptItem.from_records(await stepgate.studio.prompts.list_versions(caller.owner, name)))
 
 
 @router.put("/v1/studio/prompts/{name}", responses=ERRORS, dependencies=_AGENT)
@@ -122,7 +122,7 @@ async def save_prompt(
     saved = await stepgate.studio.prompts.save_prompt(
         caller.owner, name, body.text, by=caller.name, description=body.description, version=body.version
     )
-    return _to_item(saved)
+    return PromptItem.model_validate(saved)
 
 
 @router.delete("/v1/studio/prompts/{name}", status_code=204, responses=ERRORS, dependencies=_AGENT)
@@ -193,14 +193,3 @@ async def list_secrets(stepgate: Gateway, caller: CurrentCaller) -> SecretItems:
     """List the names of the secrets that the caller may use, and whether they are configured; never a value."""
     found = await asyncio.to_thread(stepgate.studio.secrets.list_secrets, caller.owner)
     return SecretItems(data=[to_secret_item(secret) for secret in found])
-
-
-def _to_item(prompt: Prompt) -> PromptItem:
-    return PromptItem(
-        name=prompt.name,
-        version=prompt.version,
-        description=prompt.description,
-        text=prompt.text,
-        saved_by=prompt.by,
-        saved_at=datetime.fromtimestamp(prompt.at, UTC),
-    )

@@ -6,7 +6,6 @@ from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, Field
 
 from agent.core.errors import ConflictError
-from agent.core.models import JsonObject
 from agent.studio.generated_tools.models import CodeReview, Manifest, SandboxTier, ToolVersion, VersionState
 from gateway.auth.authentication import Caller
 from gateway.auth.dependencies import CurrentCaller, require_scope
@@ -15,6 +14,7 @@ from gateway.direct_model import DirectModel
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import KNOWN_ONLY, JsonRoute
+from gateway.doors.record_item import RecordItem
 
 router = APIRouter(tags=["studio"], route_class=JsonRoute, dependencies=[require_scope("admin")])
 
@@ -22,7 +22,7 @@ ToolName = Annotated[str, Path(max_length=200, description="the tool's name")]
 _Version = Annotated[int | None, Query(ge=1, description="unset: the newest one")]
 
 
-class ToolVersionItem(BaseModel):
+class ToolVersionItem(RecordItem):
     """A version of a generated tool. `is_active`: it is the one in use."""
 
     name: str
@@ -31,8 +31,8 @@ class ToolVersionItem(BaseModel):
     is_active: bool
     description: str
     sha256: str = Field(description="of code and permissions; an approval is bound to it")
-    permissions: Manifest
-    sandbox: SandboxTier
+    permissions: Manifest = Field(validation_alias="manifest")
+    sandbox: SandboxTier = Field(validation_alias="tier")
     warnings: list[str]
     parent: int | None
     author: str
@@ -97,7 +97,7 @@ class RestoreBody(BaseModel):
 async def list_generated_tools(stepgate: Gateway, caller: CurrentCaller) -> ToolVersionItems:
     """List the generated tools, each with its newest version."""
     found = await stepgate.generated_tools.list_tools(caller.principal)
-    return ToolVersionItems(data=[ToolVersionItem(**_describe(one)) for one in found])
+    return ToolVersionItems(data=ToolVersionItem.from_records(found))
 
 
 @router.post("/v1/studio/tools", status_code=201, responses=ERRORS)
@@ -125,7 +125,7 @@ async def get_generated_tool(
 async def list_tool_versions(name: ToolName, stepgate: Gateway, caller: CurrentCaller) -> ToolVersionItems:
     """List the versions of a tool, the newest first."""
     found = await stepgate.generated_tools.list_versions(caller.principal, name)
-    return ToolVersionItems(data=[ToolVersionItem(**_describe(one)) for one in found])
+    return ToolVersionItems(data=ToolVersionItem.from_records(found))
 
 
 @router.post("/v1/studio/tools/{name}/apply", responses=ERRORS)
@@ -195,28 +195,9 @@ def build_direct_model(stepgate: Stepgate, caller: Caller) -> DirectModel:
 
 async def _to_detail(stepgate: Stepgate, caller: Caller, version: ToolVersion) -> ToolVersionDetail:
     return ToolVersionDetail(
-        **_describe(version),
+        **dict(ToolVersionItem.model_validate(version)),
         code=version.code,
         tests=list(version.tests),
         review=version.review,
         wider=await stepgate.generated_tools.list_wider(caller.principal, version),
     )
-
-
-def _describe(version: ToolVersion) -> JsonObject:
-    return {
-        "name": version.name,
-        "version": version.version,
-        "state": version.state,
-        "is_active": version.is_active,
-        "description": version.description,
-        "sha256": version.sha256,
-        "permissions": version.manifest.model_dump(mode="json"),
-        "sandbox": version.tier,
-        "warnings": [*version.warnings],
-        "parent": version.parent,
-        "author": version.author,
-        "approved_by": version.approved_by,
-        "created_at": version.created_at,
-        "run_id": version.run_id,
-    }

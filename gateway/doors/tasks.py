@@ -18,6 +18,7 @@ from gateway.doors.catalogue import ToolItems, list_tools
 from gateway.doors.client_disconnect import cancel_on_disconnect
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import KNOWN_ONLY, JsonRoute, refuse_unknown_fields
+from gateway.doors.record_item import RecordItem
 from gateway.doors.run_intake import RUN_ID_HEADER, accept_run
 from gateway.errors import FieldError
 from gateway.render.errors import FailureBody
@@ -77,15 +78,15 @@ class TaskList(BaseModel):
     next: str | None = None
 
 
-class TaskRunItem(BaseModel):
+class TaskRunItem(RecordItem):
     """One run of a task; `number` counts from 1. Its events are at /v1/runs/{run_id}/events."""
 
     run_id: str
     task_id: str
     number: int
     status: TaskStatus
-    created_at: datetime
-    updated_at: datetime
+    created_at: datetime = Field(validation_alias="created")
+    updated_at: datetime = Field(validation_alias="updated")
 
 
 class TaskRunList(BaseModel):
@@ -163,7 +164,7 @@ async def list_task_runs(
 ) -> TaskRunList:
     """List the runs of a task."""
     runs = await stepgate.tasks.list_runs(task_id, owner=caller.owner, limit=limit, before=before)
-    return TaskRunList(data=[_to_run_item(run) for run in runs], next=runs[-1].number if len(runs) == limit else None)
+    return TaskRunList(data=TaskRunItem.from_records(runs), next=runs[-1].number if len(runs) == limit else None)
 
 
 @router.get("/tasks/{task_id}/runs/latest", responses=ERRORS)
@@ -173,7 +174,7 @@ async def get_latest_task_run(task_id: str, stepgate: Gateway, caller: CurrentCa
     if run is None or run.state is None or run.verification is None:
         raise NotFoundError(f"task {task_id!r} has not been run yet: POST /tasks/{task_id}/run")
     return TaskRunDetail(
-        **_to_run_item(run).model_dump(),
+        **TaskRunItem.model_validate(run).model_dump(),
         state=run.state,
         plan=run.plan,
         tool_results=list(run.tool_results or ()),
@@ -242,17 +243,6 @@ def _build_output(state: JsonObject, results: Sequence[JsonObject]) -> JsonObjec
     }
     kept = {name: answer.get(name) for name in ("sources", "citations", "uncertainties")}
     return {"response": answer.get("text"), **kept, "results": dict(last)}
-
-
-def _to_run_item(run: TaskRun) -> TaskRunItem:
-    return TaskRunItem(
-        run_id=run.run_id,
-        task_id=run.task_id,
-        number=run.number,
-        status=run.status,
-        created_at=_to_utc(run.created),
-        updated_at=_to_utc(run.updated),
-    )
 
 
 def _to_utc(seconds: float) -> datetime:

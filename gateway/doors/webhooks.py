@@ -1,21 +1,22 @@
 """`/v1/webhooks/deliveries`: what was posted about ended runs, and what the receivers answered."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from agent.storage.webhook_outbox import DeliveryState, WebhookDelivery
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute
+from gateway.doors.record_item import RecordItem
 
 router = APIRouter(tags=["webhooks"], route_class=JsonRoute, dependencies=[require_scope("agent")])
 
 
-class DeliveryItem(BaseModel):
+class DeliveryItem(RecordItem):
     """One delivery. `id` is the `webhook-id` of each attempt."""
 
     id: str
@@ -24,11 +25,13 @@ class DeliveryItem(BaseModel):
     secret_name: str | None
     state: DeliveryState = Field(description="`open` until the receiver has accepted it or it was given up")
     attempts: int
-    next_attempt_at: datetime | None = Field(description="not before the end of the run; null if nothing more is sent")
+    next_attempt_at: datetime | None = Field(
+        validation_alias="next_attempt", description="not before the end of the run; null if nothing more is sent"
+    )
     last_status: int | None = Field(description="HTTP status of the last answer")
-    last_error: str | None
-    created_at: datetime
-    updated_at: datetime
+    last_error: Annotated[str | None, BeforeValidator(lambda text: text or None)]
+    created_at: datetime = Field(validation_alias="created")
+    updated_at: datetime = Field(validation_alias="updated")
 
 
 class DeliveryList(BaseModel):
@@ -64,17 +67,5 @@ async def retry_delivery(delivery_id: str, stepgate: Gateway, caller: CurrentCal
 
 def to_delivery_item(delivery: WebhookDelivery) -> DeliveryItem:
     """Returns a delivery as it is sent."""
-    is_open = delivery.state == "open"
-    return DeliveryItem(
-        id=delivery.id,
-        run_id=delivery.run_id,
-        url=delivery.url,
-        secret_name=delivery.secret_name,
-        state=delivery.state,
-        attempts=delivery.attempts,
-        next_attempt_at=datetime.fromtimestamp(delivery.next_attempt, UTC) if is_open else None,
-        last_status=delivery.last_status,
-        last_error=delivery.last_error or None,
-        created_at=datetime.fromtimestamp(delivery.created, UTC),
-        updated_at=datetime.fromtimestamp(delivery.updated, UTC),
-    )
+    item = DeliveryItem.model_validate(delivery)
+    return item if delivery.state == "open" else item.model_copy(update={"next_attempt_at": None})

@@ -1,0 +1,20 @@
+"""`RecordItem`: an item of a response that is made from a stored record, field by field."""
+
+from collections.abc import Iterable
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict
+
+
+class RecordItem(BaseModel):
+    """`Item.model_validate(record)` takes each field from the record's attribute of its name or `validation_alias`.
+
+    Times of records are UTC seconds since 1970.
+    """
+
+    model_config = ConfigDict(from_attributes=True, validate_by_name=True, val_temporal_unit="seconds")
+
+    @classmethod
+    def from_records(cls, records: Iterable[object]) -> list[Self]:
+        """Returns an item for each record."""
+        return [cls.model_validate(record) for record in records]
