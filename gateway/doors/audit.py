@@ -7,11 +7,11 @@ from fastapi import APIRouter, Query
 from pydantic import AwareDatetime, BaseModel, Field
 
 from agent.core.models import JsonObject
+from agent.core.record_item import RecordItem
 from agent.storage.audit import MAX_ID
 from gateway.auth.dependencies import require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
-from gateway.doors.record_item import RecordItem
 
 router = APIRouter(tags=["audit"], dependencies=[require_scope("admin")])
 

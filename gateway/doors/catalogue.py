@@ -8,10 +8,10 @@ from pydantic import BaseModel
 
 from agent.core.errors import NotFoundError
 from agent.core.models import Effect, JsonObject
+from agent.core.record_item import RecordItem
 from gateway.auth.dependencies import CurrentCaller, may_see_details, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
-from gateway.doors.record_item import RecordItem
 from gateway.observe.metrics import CONTENT_TYPE
 from gateway.readiness import check_readiness
 

@@ -5,10 +5,10 @@ from datetime import datetime
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from agent.core.models import JsonObject
+from agent.core.record_item import RecordItem
 from agent.core.subagent_result import Severity
 from agent.pipeline_builder.messages import MessageRole
 from agent.pipeline_builder.records import ConversationStatus
-from gateway.doors.record_item import RecordItem
 
 
 class CreateConversation(BaseModel):

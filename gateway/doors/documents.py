@@ -17,6 +17,7 @@ from starlette.requests import ClientDisconnect
 
 from agent.core.errors import StoreFullError
 from agent.core.models import JsonObject
+from agent.core.record_item import RecordItem
 from agent.ingest.templates import build_requested_pipeline
 from agent.ingest.uploads import SOURCE_PREFIX
 from agent.search.documents import Document
@@ -24,7 +25,6 @@ from agent.search.models import FileType
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
-from gateway.doors.record_item import RecordItem
 from gateway.errors import MediaTypeError, RequestFormatError
 
 router = APIRouter(tags=["knowledge"], dependencies=[require_scope("agent")])

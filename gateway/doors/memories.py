@@ -6,11 +6,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import AfterValidator, BaseModel, Field
 
+from agent.core.record_item import RecordItem
 from agent.memory.store import Kind
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
-from gateway.doors.record_item import RecordItem
 
 router = APIRouter(tags=["memory"], dependencies=[require_scope("agent")])
 

@@ -15,6 +15,7 @@ from agent.core.content_blocks import get_artifact_type, read_artifact
 from agent.core.errors import BadRequestError, NotFoundError
 from agent.core.events import ToolReturned
 from agent.core.models import ENDED_STATUSES, AgentResponse, JsonObject, Plan, PlanStep, RunStatus, StepOutcome
+from agent.core.record_item import RecordItem
 from agent.core.run_reducer import fold
 from agent.runs.forks import ForkRequest, RepeatedEffects
 from agent.runs.response import build_response
@@ -24,7 +25,6 @@ from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS, STREAM
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import KNOWN_ONLY, JsonRoute, refuse_unknown_fields
-from gateway.doors.record_item import RecordItem
 from gateway.doors.run_intake import accept_run
 from gateway.render.native import build_event_frame, build_failure_frame
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 from agent.core.errors import BadRequestError, ScopeError
 from agent.core.models import JsonObject, RunStatus, Webhook
 from agent.core.principal import Principal
+from agent.core.record_item import RecordItem
 from agent.schedules.model import ScheduleSpec, to_spec
 from agent.schedules.service import list_next_ticks
 from agent.storage.schedule_store import Misfire, Overlap, Schedule, TickOrigin, TickOutcome
@@ -17,7 +18,6 @@ from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS, BackgroundRun
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import KNOWN_ONLY, JsonRoute, refuse_unknown_fields
-from gateway.doors.record_item import RecordItem
 from gateway.idempotency.middleware import start_once
 
 router = APIRouter(tags=["schedules"], route_class=JsonRoute, dependencies=[require_scope("agent")])

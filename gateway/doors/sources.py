@@ -6,13 +6,13 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from agent.core.record_item import RecordItem
 from agent.pipeline_builder.source_store import NamedSource
 from agent.search.models import ConnectorInput, SourceType
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute
-from gateway.doors.record_item import RecordItem
 
 router = APIRouter(
     prefix="/v1/sources", tags=["sources"], route_class=JsonRoute, dependencies=[require_scope("ingest")]

@@ -10,12 +10,12 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
 from agent.core.errors import NotFoundError, ToolInputError
+from agent.core.record_item import RecordItem
 from agent.studio.entity_graph import Entity, EntityGraph, EntityType
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import KNOWN_ONLY, JsonRoute, refuse_unknown_fields
-from gateway.doors.record_item import RecordItem
 from gateway.doors.rooms import RoomDetail, to_detail, to_editor
 from mcp_tools.builtin.entity_graph import (
     EntityDetailsOutput,
@@ -25,7 +25,6 @@ from mcp_tools.builtin.entity_graph import (
     describe_entity,
     explain_relationship,
     require_entity,
-    to_item,
 )
 from mcp_tools.builtin.secrets import SecretItem, to_secret_item
 
@@ -148,8 +147,8 @@ async def get_graph(stepgate: Gateway, caller: CurrentCaller) -> GraphBody:
     """Return the rooms, tools, skills, MCP servers, collections and prompts that the caller sees, with their links."""
     graph = await stepgate.studio.graphs.get_graph(caller.owner)
     return GraphBody(
-        entities=[to_item(entity) for entity in graph.entities.values()],
-        links=[LinkItem(source=link.source, kind=link.kind, target=link.target) for link in graph.links],
+        entities=EntityItem.from_records(graph.entities.values()),
+        links=LinkItem.from_records(graph.links),
     )
 
 
@@ -163,7 +162,7 @@ async def search_entities(
 ) -> EntityItems:
     """Find rooms, tools, skills, MCP servers, collections and prompts by words, the best first."""
     graph = await stepgate.studio.graphs.get_graph(caller.owner)
-    return EntityItems(data=[to_item(entity) for entity in graph.search(query, entity_type, limit)])
+    return EntityItems(data=EntityItem.from_records(graph.search(query, entity_type, limit)))
 
 
 @router.get("/v1/studio/entities/{entity_id}", responses=ERRORS, dependencies=_AGENT)

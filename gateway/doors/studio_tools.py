@@ -6,6 +6,7 @@ from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, Field
 
 from agent.core.errors import ConflictError
+from agent.core.record_item import RecordItem
 from agent.studio.generated_tools.models import CodeReview, Manifest, SandboxTier, ToolVersion, VersionState
 from gateway.auth.authentication import Caller
 from gateway.auth.dependencies import CurrentCaller, require_scope
@@ -14,7 +15,6 @@ from gateway.direct_model import DirectModel
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import KNOWN_ONLY, JsonRoute
-from gateway.doors.record_item import RecordItem
 
 router = APIRouter(tags=["studio"], route_class=JsonRoute, dependencies=[require_scope("admin")])
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field, JsonValue, WithJsonSchema
 
 from agent.core.errors import NotFoundError
 from agent.core.models import JsonObject, Webhook
+from agent.core.record_item import RecordItem
 from agent.planning.required import CONTEXT_CHARS, CONTEXT_KEYS, split_context
 from agent.runs.run_intake import TaskRunRequest
 from agent.storage.task_store import MAX_RUN_NUMBER, Task, TaskRun, TaskStatus
@@ -18,7 +19,6 @@ from gateway.doors.catalogue import ToolItems, list_tools
 from gateway.doors.client_disconnect import cancel_on_disconnect
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import KNOWN_ONLY, JsonRoute, refuse_unknown_fields
-from gateway.doors.record_item import RecordItem
 from gateway.doors.run_intake import RUN_ID_HEADER, accept_run
 from gateway.errors import FieldError
 from gateway.render.errors import FailureBody

@@ -6,12 +6,12 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, BeforeValidator, Field
 
+from agent.core.record_item import RecordItem
 from agent.storage.webhook_outbox import DeliveryState, WebhookDelivery
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
 from gateway.doors.json_body import JsonRoute
-from gateway.doors.record_item import RecordItem
 
 router = APIRouter(tags=["webhooks"], route_class=JsonRoute, dependencies=[require_scope("agent")])
 

@@ -3,13 +3,13 @@
 Callers see what they may use; the tools ask no model.
 """
 
-from collections.abc import Iterable
 from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
 from agent.core.errors import ToolInputError
-from agent.studio.entity_graph import Entity, EntityGraph, EntityType, Link, LinkKind
+from agent.core.record_item import RecordItem
+from agent.studio.entity_graph import Entity, EntityGraph, EntityType, LinkKind
 from agent.studio.graph_builder import GraphBuilder
 from agent.tools import READ_ONLY, Tool, ToolContext
 from agent.tools.tool import In, Out
@@ -18,7 +18,7 @@ from mcp_tools.builtin.stored_things import Arguments, StoredThingTool
 _KEYWORDS = ("room", "rooms", "tool", "skill", "server", "collection", "prompt", "which", "uses", "studio")
 
 
-class EntityItem(BaseModel):
+class EntityItem(RecordItem):
     """An entity. `id` is `TYPE:NAME`."""
 
     id: str
@@ -72,7 +72,7 @@ class SearchEntitiesTool(GraphTool[SearchEntitiesInput, SearchEntitiesOutput]):
         graph = await self._graphs.get_graph(context.owner)
         found = graph.search(args.query, args.entity_type, args.limit)
         return SearchEntitiesOutput(
-            entities=[to_item(entity) for entity in found], from_outside=any(entity.is_tainted for entity in found)
+            entities=EntityItem.from_records(found), from_outside=any(entity.is_tainted for entity in found)
         )
 
     def format_text(self, output: SearchEntitiesOutput) -> str:
@@ -86,7 +86,7 @@ class EntityDetailsInput(Arguments):
     entity_id: str = Field(max_length=300, description="an id such as room:support, or a name that only one entity has")
 
 
-class LinkItem(BaseModel):
+class LinkItem(RecordItem):
     """A link; `source` and `target` are ids."""
 
     source: str
@@ -151,17 +151,15 @@ def explain_relationship(graph: EntityGraph, one: Entity, other: Entity) -> Expl
         explanation = f"There is no relation between {graph.describe(one.id)} and {graph.describe(other.id)}."
     else:
         explanation = " ".join(graph.describe_path(one.id, path)) or f"Both are {graph.describe(one.id)}."
-    return ExplainRelationshipOutput(related=path is not None, path=_to_links(path or ()), explanation=explanation)
+    return ExplainRelationshipOutput(
+        related=path is not None, path=LinkItem.from_records(path or ()), explanation=explanation
+    )
 
 
 def describe_entity(graph: EntityGraph, entity: Entity) -> EntityDetailsOutput:
     """Returns an entity with its links."""
-    links = _to_links(graph.list_links(entity.id))
-    return EntityDetailsOutput(**to_item(entity).model_dump(), links=links, from_outside=entity.is_tainted)
-
-
-def _to_links(links: Iterable[Link]) -> list[LinkItem]:
-    return [LinkItem(source=one.source, kind=one.kind, target=one.target) for one in links]
+    links = LinkItem.from_records(graph.list_links(entity.id))
+    return EntityDetailsOutput(**dict(EntityItem.model_validate(entity)), links=links, from_outside=entity.is_tainted)
 
 
 def require_entity(graph: EntityGraph, name: str) -> Entity:
@@ -172,18 +170,6 @@ def require_entity(graph: EntityGraph, name: str) -> Entity:
         hint = f"; did you mean {', '.join(near)}?" if near else "; search_entities lists what there is"
         raise ToolInputError(f"there is no entity {name[:80]!r}{hint}")
     return entity
-
-
-def to_item(entity: Entity) -> EntityItem:
-    """Returns an entity as it is shown."""
-    return EntityItem(
-        id=entity.id,
-        type=entity.type,
-        name=entity.name,
-        title=entity.title,
-        description=entity.description,
-        origin=entity.origin,
-    )
 
 
 def make_graph_tools(graphs: GraphBuilder) -> tuple[Tool, ...]:

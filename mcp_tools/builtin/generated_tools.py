@@ -23,7 +23,6 @@ from mcp_tools.builtin.tool_versions import (
     ToolVersionOutput,
     format_difference,
     format_version,
-    to_line,
     to_output,
 )
 
@@ -65,7 +64,7 @@ class ToolsListTool(GeneratedToolTool[ToolsListInput, ToolsListOutput]):
 
     async def run(self, args: ToolsListInput, context: ToolContext) -> ToolsListOutput:
         found = await self._tools.list_tools(await self._authorize(context))
-        return ToolsListOutput(tools=[to_line(one) for one in found])
+        return ToolsListOutput(tools=ToolLine.from_records(found))
 
     def format_text(self, output: ToolsListOutput) -> str:
         lines = [

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
+from agent.core.record_item import RecordItem
 from agent.studio.prompt_library import PromptLibrary
 from agent.studio.room_editor import RoomEditor
 from agent.tools import READ_ONLY, Tool, ToolContext
@@ -27,7 +28,7 @@ class PromptTool(StoredThingTool[In, Out]):
         self._prompts = prompts
 
 
-class PromptLine(BaseModel):
+class PromptLine(RecordItem):
     """A prompt as it is listed: its newest version."""
 
     name: str
@@ -52,9 +53,7 @@ class PromptsListTool(PromptTool[PromptsListInput, PromptsListOutput]):
 
     async def run(self, args: PromptsListInput, context: ToolContext) -> PromptsListOutput:
         prompts = await self._prompts.list_prompts(context.owner)
-        return PromptsListOutput(
-            prompts=[PromptLine(name=one.name, version=one.version, description=one.description) for one in prompts]
-        )
+        return PromptsListOutput(prompts=PromptLine.from_records(prompts))
 
     def format_text(self, output: PromptsListOutput) -> str:
         lines = [

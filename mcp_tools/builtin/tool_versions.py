@@ -3,15 +3,16 @@
 import difflib
 import re
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from agent.core.models import JsonObject
 from agent.core.principal import Principal
+from agent.core.record_item import RecordItem
 from agent.studio.generated_tools.models import Manifest, ToolVersion
 from agent.studio.generated_tools.service import GeneratedTools
 
 
-class ToolLine(BaseModel):
+class ToolLine(RecordItem):
     """A generated tool with its newest version."""
 
     name: str
@@ -66,22 +67,11 @@ def _fence(text: str, language: str) -> str:
     return f"{fence}{language}\n{text.strip()}\n{fence}"
 
 
-def to_line(version: ToolVersion) -> ToolLine:
-    """Returns a version as it is listed."""
-    return ToolLine(
-        name=version.name,
-        version=version.version,
-        state=version.state,
-        is_active=version.is_active,
-        description=version.description,
-    )
-
-
 async def to_output(tools: GeneratedTools, principal: Principal, version: ToolVersion) -> ToolVersionOutput:
     """Returns a version with everything that a person reviews."""
     versions = await tools.list_versions(principal, version.name)
     return ToolVersionOutput(
-        **to_line(version).model_dump(),
+        **dict(ToolLine.model_validate(version)),
         sha256=version.sha256,
         code=version.code,
         tests=list(version.tests),

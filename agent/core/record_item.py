@@ -1,4 +1,4 @@
-"""`RecordItem`: an item of a response that is made from a stored record, field by field."""
+"""`RecordItem`: an item that doors and tools show, made from a stored record, field by field."""
 
 from collections.abc import Iterable
 from typing import Self
