@@ -3,7 +3,7 @@
 from typing import Annotated, get_args
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel, JsonValue, WithJsonSchema
+from pydantic import JsonValue, WithJsonSchema
 
 from agent.core.errors import AgentError
 from agent.core.failures import AgentFailure
@@ -14,7 +14,7 @@ from agent.policy.redaction.text_check import check_text
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
-from gateway.doors.json_body import KNOWN_ONLY, JsonRoute, refuse_unknown_fields
+from gateway.doors.json_body import JsonRoute, StrictBody
 from gateway.errors import FieldError, build_error_response
 from gateway.render.errors import FailureBody
 
@@ -23,12 +23,10 @@ router = APIRouter(tags=["guardrails"], route_class=JsonRoute, dependencies=[req
 CHECK_TYPES: tuple[CheckType, ...] = get_args(CheckType)
 
 
-class TextCheck(BaseModel):
+class TextCheck(StrictBody):
     """A text to check: `input_validation` as a prompt, `output_safety` as an answer. Without `room`, the default room's
     policy holds. `metadata: {"tainted": true}` marks a text from outside.
     """
-
-    model_config = KNOWN_ONLY
 
     content: Annotated[JsonValue, WithJsonSchema({"type": "string"})] = None
     check_type: Annotated[JsonValue, WithJsonSchema({"type": "string", "enum": list(CHECK_TYPES)})] = None
@@ -61,7 +59,6 @@ async def check_guardrails(
     """Return what the room's guardrails find in a text, and the text as they let it pass; 422 if they block it, with
     the findings in `error.details.check`. Nothing is stored.
     """
-    refuse_unknown_fields(await http.json(), TextCheck)
     room = stepgate.rooms.get(body.room, caller.owner)
     found = await check_text(_to_guardrails_input(body), room, stepgate.settings.list_secrets())
     if found.action == "block":

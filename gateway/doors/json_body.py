@@ -6,12 +6,12 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from typing import Any, Self
 
 from fastapi import Request
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, model_validator
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
@@ -21,11 +21,6 @@ from gateway.errors import MediaTypeError, RequestFormatError
 
 MAX_DEPTH = 100
 """Most levels of nested objects and lists. No client nests deeper; later parsers and stores recurse."""
-
-KNOWN_ONLY = ConfigDict(json_schema_extra={"additionalProperties": False})
-"""Configuration of a model whose unknown fields `refuse_unknown_fields` refuses, so that the OpenAPI document
-says so.
-"""
 
 _BOM = b"\xef\xbb\xbf"
 _JSON_TYPE = re.compile(r"application/(?:[\w.+-]+\+)?json", re.IGNORECASE)
@@ -99,6 +94,20 @@ def refuse_unknown_fields(body: Mapping[str, Any], model: type[BaseModel]) -> No
         near = _FOREIGN_FIELD_NAMES.get(name) or next(iter(difflib.get_close_matches(shown, known, n=1)), None)
         hint = f"Did you mean '{near}'?" if near else f"The fields are {', '.join(known)}."
         raise RequestFormatError(f"Unknown field: '{shown}'. {hint}", shown, "unknown_parameter")
+
+
+class StrictBody(BaseModel):
+    """A body whose unknown fields are refused, once its known ones are valid."""
+
+    model_config = ConfigDict(json_schema_extra={"additionalProperties": False})
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _refuse_unknown(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        body = handler(data)
+        if isinstance(data, dict):
+            refuse_unknown_fields(data, cls)
+        return body
 
 
 def _check_headers(headers: Headers) -> None:

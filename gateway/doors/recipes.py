@@ -15,7 +15,7 @@ from agent.runs.run_intake import HiddenRequest
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
-from gateway.doors.json_body import KNOWN_ONLY, JsonRoute, refuse_unknown_fields
+from gateway.doors.json_body import JsonRoute, StrictBody
 from gateway.doors.run_intake import accept_run
 from mcp_tools.builtin.recipes import SAVE_TOOL, RecipeOutput, get_state, to_output
 
@@ -45,19 +45,17 @@ class RecipeList(BaseModel):
     data: list[RecipeItem]
 
 
-class SaveBody(BaseModel):
+class SaveBody(StrictBody):
     """How to save a run. Everything is optional: the name, the description and the parameters are found."""
 
-    model_config = KNOWN_ONLY
     name: str = Field(default="", max_length=500, description="1 to 64 lowercase letters, digits and single hyphens")
     description: str = Field(default="", max_length=1024)
     try_values: JsonObject = Field(default={}, description="other values of parameters to try it with")
 
 
-class ApplyBody(BaseModel):
+class ApplyBody(StrictBody):
     """What is confirmed."""
 
-    model_config = KNOWN_ONLY
     version: str | None = Field(default=None, max_length=100, description="the one that was shown; 409 for another one")
     rename: dict[str, str] = Field(default={}, description="new names of parameters, by the names that were shown")
 
@@ -67,7 +65,6 @@ async def save_run(
     run_id: str, body: SaveBody, http: Request, stepgate: Gateway, caller: CurrentCaller
 ) -> RecipeDetail:
     """Make a recipe of a run that succeeded, try it, and stage it until it is applied."""
-    refuse_unknown_fields(await http.json(), SaveBody)
     await stepgate.recipes.check_request(run_id, caller.owner, body.name)
     args: JsonObject = {
         "run_id": run_id,
@@ -103,11 +100,8 @@ async def get_recipe(name: str, stepgate: Gateway, caller: CurrentCaller) -> Rec
 
 
 @router.post("/v1/recipes/{name}/apply", responses=ERRORS, dependencies=[require_scope("approve")])
-async def apply_recipe(
-    name: str, body: ApplyBody, http: Request, stepgate: Gateway, caller: CurrentCaller
-) -> RecipeDetail:
+async def apply_recipe(name: str, body: ApplyBody, stepgate: Gateway, caller: CurrentCaller) -> RecipeDetail:
     """Confirm a staged recipe. From now on `/name` calls it."""
-    refuse_unknown_fields(await http.json(), ApplyBody)
     await stepgate.recipes.store.apply(caller.owner, name, version=body.version, rename=body.rename)
     return _to_detail(await stepgate.recipes.store.get(caller.owner, name))
 

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent.core.models import JsonObject
@@ -13,7 +13,7 @@ from gateway.auth.authentication import Caller
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
-from gateway.doors.json_body import KNOWN_ONLY, JsonRoute, refuse_unknown_fields
+from gateway.doors.json_body import JsonRoute, StrictBody
 from gateway.errors import RequestFormatError
 
 router = APIRouter(tags=["rooms"], route_class=JsonRoute, dependencies=[require_scope("admin")])
@@ -64,10 +64,8 @@ class RoomEditBody(BaseModel):
     version: str | None = Field(default=None, description=f"required: {_VERSION}")
 
 
-class RoomCopyBody(BaseModel):
+class RoomCopyBody(StrictBody):
     """The copy's name and id. Unset: `NAME copy`, and an id made from the name."""
-
-    model_config = KNOWN_ONLY
 
     id: str | None = None
     name: str | None = None
@@ -88,10 +86,8 @@ class RoomRevisionItems(BaseModel):
     data: list[RoomRevisionItem]
 
 
-class RoomRestoreBody(BaseModel):
+class RoomRestoreBody(StrictBody):
     """Which text the room is to have again."""
-
-    model_config = KNOWN_ONLY
 
     revision: int = Field(ge=1)
     version: str | None = Field(default=None, max_length=100, description=_VERSION)
@@ -147,21 +143,15 @@ async def list_room_versions(room_id: str, stepgate: Gateway, caller: CurrentCal
 
 
 @router.post("/v1/rooms/{room_id}/restore", responses=ERRORS)
-async def restore_room(
-    room_id: str, body: RoomRestoreBody, http: Request, stepgate: Gateway, caller: CurrentCaller
-) -> RoomDetail:
+async def restore_room(room_id: str, body: RoomRestoreBody, stepgate: Gateway, caller: CurrentCaller) -> RoomDetail:
     """Give a room a text that it had. A deleted room is there again."""
-    refuse_unknown_fields(await http.json(), RoomRestoreBody)
     editor = to_editor(caller)
     return to_detail(await stepgate.room_editor.restore_room(room_id, body.revision, editor, version=body.version))
 
 
 @router.post("/v1/rooms/{room_id}/copy", status_code=201, responses=ERRORS)
-async def copy_room(
-    room_id: str, body: RoomCopyBody, http: Request, stepgate: Gateway, caller: CurrentCaller
-) -> RoomDetail:
+async def copy_room(room_id: str, body: RoomCopyBody, stepgate: Gateway, caller: CurrentCaller) -> RoomDetail:
     """Copy a room, a shipped one too. The copy is managed."""
-    refuse_unknown_fields(await http.json(), RoomCopyBody)
     editor = to_editor(caller)
     return to_detail(await stepgate.room_editor.copy_room(room_id, editor, room_id=body.id, name=body.name))
 

@@ -24,7 +24,7 @@ from gateway.auth.dependencies import CallerStream, CurrentCaller, require_scope
 from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS, STREAM
 from gateway.doors.dependencies import Gateway
-from gateway.doors.json_body import KNOWN_ONLY, JsonRoute, refuse_unknown_fields
+from gateway.doors.json_body import JsonRoute, StrictBody
 from gateway.doors.run_intake import accept_run
 from gateway.render.native import build_event_frame, build_failure_frame
 
@@ -169,63 +169,50 @@ async def cancel_run(run_id: str, stepgate: Gateway, caller: CurrentCaller) -> R
     return RunSummary.model_validate(await stepgate.service.get_run(run_id, owner=caller.owner))
 
 
-class ApprovalBody(BaseModel):
+class ApprovalBody(StrictBody):
     """An approval. `plan` replaces the plan that was shown; `approvals` names what is approved, else everything
     open.
     """
 
-    model_config = KNOWN_ONLY
     approvals: list[str] = Field(default=[], max_length=100)
     plan: JsonObject | None = None
 
 
-class RejectionBody(BaseModel):
+class RejectionBody(StrictBody):
     """A rejection with its reason."""
 
-    model_config = KNOWN_ONLY
     reason: str = Field(default="", max_length=4_000)
     approvals: list[str] = Field(default=[], max_length=100)
 
 
-class ReplyBody(BaseModel):
+class ReplyBody(StrictBody):
     """A reply other than yes or no: a change, or a question."""
 
-    model_config = KNOWN_ONLY
     text: str = Field(min_length=1, max_length=20_000)
     approvals: list[str] = Field(default=[], max_length=100)
 
 
 @router.post("/v1/runs/{run_id}/approve", status_code=202, responses=ERRORS, dependencies=[require_scope("approve")])
-async def approve_run(
-    run_id: str, body: ApprovalBody, http: Request, stepgate: Gateway, caller: CurrentCaller
-) -> RunSummary:
+async def approve_run(run_id: str, body: ApprovalBody, stepgate: Gateway, caller: CurrentCaller) -> RunSummary:
     """Approve what the run waits for, as shown or as edited; the run continues at once."""
-    refuse_unknown_fields(await http.json(), ApprovalBody)
     return await _submit_decision(stepgate, caller, run_id, "approve", body.approvals, plan=body.plan)
 
 
 @router.post("/v1/runs/{run_id}/reject", status_code=202, responses=ERRORS, dependencies=[require_scope("approve")])
-async def reject_run(
-    run_id: str, body: RejectionBody, http: Request, stepgate: Gateway, caller: CurrentCaller
-) -> RunSummary:
+async def reject_run(run_id: str, body: RejectionBody, stepgate: Gateway, caller: CurrentCaller) -> RunSummary:
     """Reject what the run waits for. A rejected plan ends the run; a rejected call is reported to the agent."""
-    refuse_unknown_fields(await http.json(), RejectionBody)
     return await _submit_decision(stepgate, caller, run_id, "reject", body.approvals, reason=body.reason)
 
 
 @router.post("/v1/runs/{run_id}/reply", status_code=202, responses=ERRORS, dependencies=[require_scope("approve")])
-async def reply_to_run(
-    run_id: str, body: ReplyBody, http: Request, stepgate: Gateway, caller: CurrentCaller
-) -> RunSummary:
+async def reply_to_run(run_id: str, body: ReplyBody, stepgate: Gateway, caller: CurrentCaller) -> RunSummary:
     """Ask for a change; the run makes a new plan and asks again."""
-    refuse_unknown_fields(await http.json(), ReplyBody)
     return await _submit_decision(stepgate, caller, run_id, "answer", body.approvals, reason=body.text)
 
 
-class ForkBody(BaseModel):
+class ForkBody(StrictBody):
     """A fork: the step to begin from, and at most one edit: a whole plan, arguments of the step, or its result."""
 
-    model_config = KNOWN_ONLY
     step: str | None = Field(default=None, max_length=100, description="done again, with all that depends on it")
     plan: JsonObject | None = Field(default=None, description="replaces the plan; unchanged steps keep their results")
     args: JsonObject | None = Field(default=None, description="arguments of the step to set")
@@ -240,7 +227,6 @@ class ForkBody(BaseModel):
 @router.post("/v1/runs/{run_id}/fork", status_code=202, responses=ERRORS)
 async def fork_run(run_id: str, body: ForkBody, http: Request, stepgate: Gateway, caller: CurrentCaller) -> RunSummary:
     """Start a new run from a step of an ended one. Finished work that the edit leaves alone is taken over."""
-    refuse_unknown_fields(await http.json(), ForkBody)
     has_output = "output" in body.model_fields_set
     if has_output and body.step is None:
         raise BadRequestError("output belongs to a step: name it", param="step")

@@ -17,7 +17,7 @@ from gateway.auth.authentication import Caller
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS, BackgroundRun
 from gateway.doors.dependencies import Gateway
-from gateway.doors.json_body import KNOWN_ONLY, JsonRoute, refuse_unknown_fields
+from gateway.doors.json_body import JsonRoute, StrictBody, refuse_unknown_fields
 from gateway.idempotency.middleware import start_once
 
 router = APIRouter(tags=["schedules"], route_class=JsonRoute, dependencies=[require_scope("agent")])
@@ -58,10 +58,8 @@ class ScheduleList(BaseModel):
     data: list[ScheduleItem]
 
 
-class ScheduleChanges(BaseModel):
+class ScheduleChanges(StrictBody):
     """The fields to change; those that are left out stay."""
-
-    model_config = KNOWN_ONLY
 
     name: str | None = None
     cron: str | None = None
@@ -119,10 +117,9 @@ async def get_schedule(schedule: str, stepgate: Gateway, caller: CurrentCaller) 
 
 @router.patch("/v1/schedules/{schedule}", responses=ERRORS)
 async def change_schedule(
-    schedule: str, body: ScheduleChanges, http: Request, stepgate: Gateway, caller: CurrentCaller
+    schedule: str, body: ScheduleChanges, stepgate: Gateway, caller: CurrentCaller
 ) -> ScheduleItem:
     """Change a schedule. From then on it runs on behalf of the API key that changed it."""
-    refuse_unknown_fields(await http.json(), ScheduleChanges)
     changes = {name: getattr(body, name) for name in body.model_fields_set}
     if nulls := [name for name in _NOT_NULL if name in changes and changes[name] is None]:
         raise BadRequestError(f"{nulls[0]}: must not be null", param=nulls[0])

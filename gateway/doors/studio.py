@@ -6,7 +6,7 @@ import asyncio
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from agent.core.errors import NotFoundError, ToolInputError
@@ -15,7 +15,7 @@ from agent.studio.entity_graph import Entity, EntityGraph, EntityType
 from gateway.auth.dependencies import CurrentCaller, require_scope
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
-from gateway.doors.json_body import KNOWN_ONLY, JsonRoute, refuse_unknown_fields
+from gateway.doors.json_body import JsonRoute, StrictBody
 from gateway.doors.rooms import RoomDetail, to_detail, to_editor
 from mcp_tools.builtin.entity_graph import (
     EntityDetailsOutput,
@@ -51,20 +51,16 @@ class PromptItems(BaseModel):
     data: list[PromptItem]
 
 
-class PromptSaveBody(BaseModel):
+class PromptSaveBody(StrictBody):
     """A prompt. What equals the newest version is not stored again."""
-
-    model_config = KNOWN_ONLY
 
     text: str
     description: str | None = Field(default=None, description="unset: the earlier one")
     version: int | None = Field(default=None, ge=0, description="the version that was read; 409 if it has changed")
 
 
-class PromptApplyBody(BaseModel):
+class PromptApplyBody(StrictBody):
     """The room whose `system_prompt` the prompt becomes."""
-
-    model_config = KNOWN_ONLY
 
     room: str
     version: int | None = Field(default=None, ge=1, description="of the prompt; unset: the newest")
@@ -113,11 +109,8 @@ async def list_prompt_versions(name: str, stepgate: Gateway, caller: CurrentCall
 
 
 @router.put("/v1/studio/prompts/{name}", responses=ERRORS, dependencies=_AGENT)
-async def save_prompt(
-    name: str, body: PromptSaveBody, http: Request, stepgate: Gateway, caller: CurrentCaller
-) -> PromptItem:
+async def save_prompt(name: str, body: PromptSaveBody, stepgate: Gateway, caller: CurrentCaller) -> PromptItem:
     """Save a prompt, as a new version if there is one of this name."""
-    refuse_unknown_fields(await http.json(), PromptSaveBody)
     saved = await stepgate.studio.prompts.save_prompt(
         caller.owner, name, body.text, by=caller.name, description=body.description, version=body.version
     )
@@ -131,11 +124,8 @@ async def remove_prompt(name: str, stepgate: Gateway, caller: CurrentCaller) -> 
 
 
 @router.post("/v1/studio/prompts/{name}/apply", responses=ERRORS, dependencies=_ADMIN)
-async def apply_prompt(
-    name: str, body: PromptApplyBody, http: Request, stepgate: Gateway, caller: CurrentCaller
-) -> RoomDetail:
+async def apply_prompt(name: str, body: PromptApplyBody, stepgate: Gateway, caller: CurrentCaller) -> RoomDetail:
     """Make a prompt the system prompt of a managed room."""
-    refuse_unknown_fields(await http.json(), PromptApplyBody)
     prompt = await stepgate.studio.prompts.get_prompt(caller.owner, name, body.version)
     changes = {"system_prompt": prompt.text}
     edited = await stepgate.room_editor.edit_room(body.room, changes, to_editor(caller), version=body.room_version)

@@ -24,7 +24,7 @@ from gateway.bootstrap import Stepgate
 from gateway.doors.agent import ERRORS
 from gateway.doors.client_disconnect import cancel_on_disconnect
 from gateway.doors.dependencies import Gateway
-from gateway.doors.json_body import KNOWN_ONLY, JsonRoute, refuse_unknown_fields
+from gateway.doors.json_body import JsonRoute, StrictBody
 from gateway.doors.run_intake import RUN_ID_HEADER, accept_run
 
 router = APIRouter(tags=["studio"], route_class=JsonRoute, dependencies=[require_scope("agent")])
@@ -32,10 +32,8 @@ router = APIRouter(tags=["studio"], route_class=JsonRoute, dependencies=[require
 STUDIO_ROOM = "studio"
 
 
-class StudioRequestBody(BaseModel):
+class StudioRequestBody(StrictBody):
     """A message to the studio. With a `conversation_id` the next message may answer a question, or say "undo that"."""
-
-    model_config = KNOWN_ONLY
 
     message: str = Field(min_length=1)
     conversation_id: Annotated[str, Field(min_length=1, max_length=MAX_CONVERSATION_ID_CHARS)] | None = None
@@ -68,7 +66,6 @@ class StudioResponse(BaseModel):
 @router.post("/v1/studio/requests", response_model=StudioResponse, responses=ERRORS)
 async def request_studio(body: StudioRequestBody, http: Request, stepgate: Gateway, caller: CurrentCaller) -> Response:
     """Carry out a message, until its end or the first question. The run's id is in `x-stepgate-run-id`."""
-    refuse_unknown_fields(await http.json(), StudioRequestBody)
     _check_room(stepgate, body.room, caller.owner)
     request = AgentRequest(
         prompt=body.message,

@@ -14,7 +14,7 @@ from gateway.bootstrap import Stepgate
 from gateway.direct_model import DirectModel
 from gateway.doors.agent import ERRORS
 from gateway.doors.dependencies import Gateway
-from gateway.doors.json_body import KNOWN_ONLY, JsonRoute
+from gateway.doors.json_body import JsonRoute, StrictBody
 
 router = APIRouter(tags=["studio"], route_class=JsonRoute, dependencies=[require_scope("admin")])
 
@@ -56,38 +56,30 @@ class ToolVersionItems(BaseModel):
     data: list[ToolVersionItem]
 
 
-class GenerateBody(BaseModel):
+class GenerateBody(StrictBody):
     """What a tool should do. `permissions` is the most it may ask for; unset: what its description needs."""
-
-    model_config = KNOWN_ONLY
 
     description: str
     name: str | None = None
     permissions: Manifest | None = None
 
 
-class RefineBody(BaseModel):
+class RefineBody(StrictBody):
     """What should change about a tool."""
-
-    model_config = KNOWN_ONLY
 
     change: str
     permissions: Manifest | None = None
 
 
-class DecisionBody(BaseModel):
+class DecisionBody(StrictBody):
     """Which version is decided about; `sha256` is what was reviewed: 409 if the version has another one."""
-
-    model_config = KNOWN_ONLY
 
     version: int | None = Field(default=None, ge=1)
     sha256: str | None = Field(default=None, max_length=100)
 
 
-class RestoreBody(BaseModel):
+class RestoreBody(StrictBody):
     """The version that is put into use again."""
-
-    model_config = KNOWN_ONLY
 
     version: int = Field(ge=1)
     sha256: str | None = Field(default=None, max_length=100)

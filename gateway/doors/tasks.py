@@ -18,7 +18,7 @@ from gateway.doors.agent import ERRORS
 from gateway.doors.catalogue import ToolItems, list_tools
 from gateway.doors.client_disconnect import cancel_on_disconnect
 from gateway.doors.dependencies import Gateway
-from gateway.doors.json_body import KNOWN_ONLY, JsonRoute, refuse_unknown_fields
+from gateway.doors.json_body import JsonRoute, StrictBody
 from gateway.doors.run_intake import RUN_ID_HEADER, accept_run
 from gateway.errors import FieldError
 from gateway.render.errors import FailureBody
@@ -31,10 +31,8 @@ MAX_NAME_CHARS, MAX_DROPPED_NAMES = 100, 50
 _UNUSABLE_FIELD = {"model": FailureBody, "description": "A field has no usable value"}
 
 
-class NewTask(BaseModel):
+class NewTask(StrictBody):
     """A task to create. `context` holds service, priority, severity and status; other keys are dropped."""
-
-    model_config = KNOWN_ONLY
 
     prompt: Annotated[JsonValue, WithJsonSchema({"type": "string", "minLength": 1})] = None
     context: Annotated[
@@ -107,9 +105,8 @@ class TaskRunDetail(TaskRunItem):
 
 
 @router.post("/tasks", status_code=201, responses={422: _UNUSABLE_FIELD, **ERRORS})
-async def create_task(body: NewTask, http: Request, stepgate: Gateway, caller: CurrentCaller) -> CreatedTask:
+async def create_task(body: NewTask, stepgate: Gateway, caller: CurrentCaller) -> CreatedTask:
     """Create a task. `POST /tasks/{task_id}/run` executes it."""
-    refuse_unknown_fields(await http.json(), NewTask)
     context, dropped = _check_context(body.context)
     prompt = _check_prompt(body.prompt)
     if body.webhook is not None:

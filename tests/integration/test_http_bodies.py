@@ -154,6 +154,26 @@ async def test_an_unknown_field_is_named_with_the_one_that_was_meant(serve: Serv
     assert listed == [], "nothing was begun"
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "hint"),
+    [
+        ("/tasks", {"prompt": "x", "contxt": {}}, "Did you mean 'context'?"),
+        ("/v1/runs/r/approve", {"approval": []}, "Did you mean 'approvals'?"),
+        ("/v1/studio/tools", {"description": "x", "permission": None}, "Did you mean 'permissions'?"),
+    ],
+)
+async def test_other_doors_name_an_unknown_field_too(
+    serve: Serve, path: str, body: dict[str, object], hint: str
+) -> None:
+    async with serve() as url, httpx.AsyncClient(timeout=15) as client:
+        response = await client.post(f"{url}{path}", json=body)
+        first_fault = await client.post(f"{url}/v1/runs/r/approve", json={"approval": [], "plan": 7})
+    assert response.status_code == 400
+    assert error_message(response).startswith("Unknown field: ")
+    assert error_message(response).endswith(hint)
+    assert "plan" in error_message(first_fault), "a known field without a usable value is named first"
+
+
 async def test_native_errors_hold_what_is_known_and_one_form_of_time(serve: Serve) -> None:
     async with serve() as url, httpx.AsyncClient(timeout=15) as client:
         errors = [
