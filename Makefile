@@ -65,10 +65,7 @@ eval-degraded: $(DEV_STAMP) ## Print right answers against the rate of damage, w
 eval-relevance: $(DEV_STAMP) ## Print how many labelled questions with and without an answer find passages, without a model
 	@$(BIN)/python -m pytest -n0 -q -s tests/integration/test_relevance_labelled.py
 
-eval-retribench-fleet: $(DEV_STAMP) ## Print what several workers on one PostgreSQL do, also when they die (FLEET_OPTIONS, e.g. --short); ten minutes
-	@$(BIN)/python -m tests.bench.fleet $(FLEET_OPTIONS)
-
-eval: $(DEV_STAMP) ## Print nDCG, recall and times of each retrieval mode (RETRIEVAL_MODE, EVAL_DATASET)
+eval-retrieval: $(DEV_STAMP) ## Print nDCG, recall and times of each retrieval mode (RETRIEVAL_MODE, EVAL_DATASET)
 	@$(BIN)/python -m tests.bench.retrieval
 
 bench-search: $(DEV_STAMP) ## Print times and sizes of search by words among many passages (BENCH_PASSAGES, BENCH_STORE)
