@@ -94,7 +94,10 @@ class Contender:
             one.process.kill()
 
 
-def _gateway(module: str, upstream: str, folder: Path) -> Command:
+def build_gateway_command(
+    module: str, upstream: str, folder: Path, further: Mapping[str, str] | None = None
+) -> Command:
+    """Returns the command of a gateway with these rooms; `further` are settings without `AGENT_`."""
     rooms, skill = folder / "rooms", folder / "skills" / "investigate"
     for path in (rooms, skill):
         path.mkdir(parents=True, exist_ok=True)
@@ -110,6 +113,7 @@ def _gateway(module: str, upstream: str, folder: Path) -> Command:
         "SKILLS_USER_DIR": "false",
         "PORT": "0",
         "MAX_CONCURRENT_RUNS": "1000",
+        **(further or {}),
     }
     environment = {f"AGENT_{key}": value for key, value in settings.items()}
     return Command([sys.executable, "-m", module, "serve"], environment)
@@ -165,8 +169,10 @@ def _make_peer(name: str, package: str, module: str, command: Callable[[str, Pat
     return Contender(name, command, frozenset(works), version, requirements, module)
 
 
-stepgate = Contender(STEPGATE, lambda upstream, folder: _gateway("gateway.cli", upstream, folder))
-undurable = Contender("undurable", lambda upstream, folder: _gateway("tests.bench.undurable", upstream, folder))
+stepgate = Contender(STEPGATE, lambda upstream, folder: build_gateway_command("gateway.cli", upstream, folder))
+undurable = Contender(
+    "undurable", lambda upstream, folder: build_gateway_command("tests.bench.undurable", upstream, folder)
+)
 floor = Contender(FLOOR, lambda upstream, _: Command([sys.executable, "-m", "tests.bench.raw_proxy", upstream]))
 peers = (
     _make_peer(

@@ -16,12 +16,12 @@ async def row() -> Row:
     body = request("turn")
 
     async def measure(one: Running) -> float:
-        load = await closed_loop(one.url, body, clients=CLIENTS, count=TURNS)
+        load = await closed_loop(one.url, body=body, clients=CLIENTS, count=TURNS)
         return TURNS / load.wall
 
     async with arena(turn(), "turn", stepgate, undurable) as (_, running):
         for one in running:
-            await closed_loop(one.url, body, clients=CLIENTS, count=100)
+            await closed_loop(one.url, body=body, clients=CLIENTS, count=100)
         found = await in_turn(running, measure, ROUNDS)
     durable, without = found[STEPGATE], found[undurable.name]
     return Row(

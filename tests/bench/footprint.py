@@ -59,7 +59,7 @@ async def in_flight() -> Row:
     """Resident KB a turn whose answer the model is still thinking about: the slope from 100 to 300 of them."""
     async with arena(turn(), "turn") as (server, running):
         for one in running:
-            await closed_loop(one.url, request("turn"), clients=50, count=200)
+            await closed_loop(one.url, body=request("turn"), clients=50, count=200)
         found = {one.name: await _slope(one, server) for one in running}
     return _row("8 memory a turn in flight", "KB", 80, found)
 

@@ -60,8 +60,8 @@ def _has_text(line: bytes) -> bool:
     return bool(choices and choices[0]["delta"].get("content"))
 
 
-async def closed_loop(url: str, body: dict[str, Any], *, clients: int, count: int, spread_s: float = 0.0) -> Load:
-    """`count` requests by `clients` that each wait for their answer before they ask again.
+async def closed_loop(*urls: str, body: dict[str, Any], clients: int, count: int, spread_s: float = 0.0) -> Load:
+    """`count` requests by `clients` that each wait for their answer before they ask again; each asks one of `urls`.
 
     With `spread_s` the clients begin evenly over that time and pause for up to a tenth of it between requests, so
     that they do not march in step: in step, every one waits for all others."""
@@ -73,7 +73,7 @@ async def closed_loop(url: str, body: dict[str, Any], *, clients: int, count: in
         await asyncio.sleep(spread_s * number / clients)
         for _ in left:
             started = perf_counter()
-            await ask(session, url, body)
+            await ask(session, urls[number % len(urls)], body)
             latencies.append(perf_counter() - started)
             await asyncio.sleep(random.random() * spread_s / 10)
 

@@ -17,6 +17,10 @@ GAP = "  "
 Lines = list[str]
 
 
+class NotMeasuredError(Exception):
+    """Raised by a measurement that cannot be made here; its text says why."""
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One figure. `ours`, `aim` and the figures of `references` are in `unit`.
@@ -63,9 +67,15 @@ def compare(row: Row, names: Sequence[str], *, aim: float) -> list[Row]:
 
 
 def render(
-    rows: Sequence[Row], *, rounds: int, versions: Mapping[str, str] | None = None, seconds: float | None = None
+    rows: Sequence[Row],
+    *,
+    rounds: int,
+    versions: Mapping[str, str] | None = None,
+    not_measured: Mapping[str, str] | None = None,
+    seconds: float | None = None,
 ) -> str:
-    """The whole table as text. `versions` says what the references are, by their names."""
+    """The whole table as text. `versions` says what the references are, by their names; `not_measured` why there is no
+    row, by its number."""
     cells = [row.cells() for row in rows]
     references = [[row.describe_reference(name) for name in row.references] for row in rows]
     widths = [
@@ -82,6 +92,7 @@ def render(
         )
     text = [_machine(rounds), "", *(line for block in blocks for line in _lay_out(block, widths)), ""]
     text += [f"{row.what.split()[0]}: {detail}" for row in rows for detail in row.details]
+    text += [f"{number}: not measured: {reason}" for number, reason in (not_measured or {}).items()]
     text += _explain_references(rows, versions or {})
     if seconds is not None:
         text.append(f"measured in {seconds:.0f} s")

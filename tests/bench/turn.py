@@ -36,12 +36,12 @@ async def _measure_cpu(rules: Script, work: str) -> Figures:
 
     async def measure(one: Running) -> float:
         before = cpu_seconds(one.pid)
-        await closed_loop(one.url, body, clients=CLIENTS, count=TURNS)
+        await closed_loop(one.url, body=body, clients=CLIENTS, count=TURNS)
         return 1000 * (cpu_seconds(one.pid) - before) / TURNS
 
     async with arena(rules, work) as (_, running):
         for one in running:
-            await closed_loop(one.url, body, clients=CLIENTS, count=100)
+            await closed_loop(one.url, body=body, clients=CLIENTS, count=100)
         return await in_turn(running, measure)
 
 
@@ -50,12 +50,12 @@ async def latency() -> Row:
     body = request("turn")
 
     async def measure(one: Running) -> float:
-        load = await closed_loop(one.url, body, clients=CLIENTS, count=TURNS, spread_s=CRITICAL_S)
+        load = await closed_loop(one.url, body=body, clients=CLIENTS, count=TURNS, spread_s=CRITICAL_S)
         return percentile(load.latencies, 0.99) / CRITICAL_S
 
     async with arena(turn(UPSTREAM_S), "turn") as (_, running):
         for one in running:
-            await closed_loop(one.url, body, clients=CLIENTS, count=CLIENTS, spread_s=CRITICAL_S)
+            await closed_loop(one.url, body=body, clients=CLIENTS, count=CLIENTS, spread_s=CRITICAL_S)
         found = await in_turn(running, measure)
     return Row(
         f"2 p99 over the critical path of {1000 * CRITICAL_S:.0f} ms, {CLIENTS} clients",
@@ -73,14 +73,14 @@ async def crowd() -> Row:
 
     def measure(clients: int) -> Callable[[Running], Awaitable[float]]:
         async def throughput(one: Running) -> float:
-            load = await closed_loop(one.url, body, clients=clients, count=2 * crowd_size)
+            load = await closed_loop(one.url, body=body, clients=clients, count=2 * crowd_size)
             return len(load.latencies) / load.wall
 
         return throughput
 
     async with arena(turn(), "turn") as (_, running):
         for one in running:
-            await closed_loop(one.url, body, clients=CLIENTS, count=100)
+            await closed_loop(one.url, body=body, clients=CLIENTS, count=100)
         few = await in_turn(running, measure(CLIENTS))
         many = await in_turn(running, measure(crowd_size))
     kept = {name: many[name] / few[name] for name in few}

@@ -73,3 +73,8 @@ def test_a_small_ratio_is_judged_by_three_digits() -> None:
         ("0.050 x", "<= 0.05 x", "ok"),
         ("0.051 x", "<= 0.05 x", "MISS"),
     ]
+
+
+def test_a_row_that_cannot_be_measured_here_is_named_with_the_reason() -> None:
+    lines = render(ROWS[:1], rounds=3, not_measured={"13": "no PostgreSQL"}, seconds=1).splitlines()
+    assert lines[-2:] == ["13: not measured: no PostgreSQL", "measured in 1 s"]
