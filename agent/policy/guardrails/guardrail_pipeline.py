@@ -63,7 +63,7 @@ class GuardrailPipeline:
     async def check(self, request: GuardrailsInput, placeholders: PlaceholderMap | None = None) -> GuardrailsOutput:
         """Checks one text.
 
-        Personal data of a request is replaced by placeholders of `vault`, which can be restored, or by temporary ones.
+        Personal data of a request is replaced by `placeholders`, which can be restored, or by temporary ones.
         Personal data of an answer is removed.
         """
         findings = await self.collect_findings(request)
