@@ -61,6 +61,11 @@ class PostgresServer:
         time.sleep(seconds)
         self._start()
 
+    def ensure_running(self) -> None:
+        """Starts the server again if it has ended, as a supervisor would."""
+        if self._ask("pg_ctl", "status") != 0:
+            self._start()
+
     @property
     def pid(self) -> int:
         """The process id of the server, the parent of its connections' processes."""
@@ -85,5 +90,11 @@ class PostgresServer:
         self._call("pg_ctl", "--wait", f"--log={self.log}", f"--options={options}", "start")
 
     def _call(self, program: str, *arguments: str) -> None:
+        status = self._ask(program, *arguments)
+        assert status == 0, f"{program} ended with {status}; see {self.log}"
+
+    def _ask(self, program: str, *arguments: str) -> int:
         command = [*self._user, str(self._binaries / program), f"--pgdata={self._folder}", *arguments]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, cwd="/")
+        return subprocess.run(
+            command, check=False, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, cwd="/"
+        ).returncode
