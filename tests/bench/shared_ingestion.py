@@ -81,7 +81,8 @@ async def judge(database: psycopg.AsyncConnection[Any], job_id: str, count: int,
         "documents": ("SELECT count(*), count(DISTINCT source) FROM documents", (count, count)),
         "passages": ("SELECT count(DISTINCT document_id), count(*) - count(DISTINCT chunk_id) FROM chunks", (count, 0)),
         "passages of no document": (
-            "SELECT count(*) FROM chunks WHERE document_id NOT IN (SELECT document_id FROM documents)", (0,)
+            "SELECT count(*) FROM chunks WHERE NOT EXISTS "
+            "(SELECT 1 FROM documents WHERE documents.document_id = chunks.document_id)", (0,),
         ),
         "traces": ("SELECT (SELECT count(*) FROM job_batches), (SELECT count(*) FROM pending_passages)", (0, 0)),
         "read": ("SELECT (outcome::json -> 'report' ->> 'read')::int, status FROM jobs", (count, "done")),
