@@ -20,6 +20,7 @@ from agent.core.log_context import run_id as current_run
 from agent.core.models import JsonObject, Plan
 from agent.core.run_state import RunState
 from agent.core.throttled_log import ThrottledLog
+from agent.runs.dropped_runs import DroppedRuns
 from agent.storage.journal import Claim, Journal
 
 log = logging.getLogger(__name__)
@@ -122,8 +123,9 @@ class RunWorker(Generic[Live]):
         """Runs that are being created or claimed. Each is a separate task: if its caller disconnects meanwhile, the run
         must still be executed.
         """
-        self._dropped_run_ids: set[str] = set()
-        """Runs that this process dropped because the store failed; resumed when it works again."""
+        self._watch_s = min(1.0, limits.lease_s / 3)
+        """How often leases are renewed and abandoned runs are looked for, in seconds."""
+        self._dropped = DroppedRuns(first_s=self._watch_s, longest_s=limits.lease_s)
         self._unreadable_run_ids: set[str] = set()
         self._slots = asyncio.Semaphore(limits.concurrent)
         self._drain: asyncio.Task[int] | None = None
@@ -191,7 +193,8 @@ class RunWorker(Generic[Live]):
         Without `abandoned`, only the runs that this process had to drop. Raises `StoreError`.
         """
         claimed = 0
-        for run_id in [*self._dropped_run_ids, *(await self._list_abandoned_runs() if abandoned else ())]:
+        found = await self._list_abandoned_runs() if abandoned else []
+        for run_id in [*self._dropped.list_due(), *(one for one in found if not self._dropped.is_early(one))]:
             if len(self._live) >= self._limits.concurrent or self.draining:
                 break
             if run_id not in self._unreadable_run_ids:
@@ -200,7 +203,7 @@ class RunWorker(Generic[Live]):
                 except (LogDamagedError, StoreNewerError) as error:  # one unreadable log must not block the others
                     self._unreadable_run_ids.add(run_id)
                     log.error("run %s cannot be resumed: %s", run_id, error.message)  # noqa: TRY400 - no defect
-            self._dropped_run_ids.discard(run_id)
+            self._dropped.record_resumed(run_id)
         return claimed
 
     async def maintain_leases(self, *, recover: bool = True) -> None:
@@ -210,17 +213,16 @@ class RunWorker(Generic[Live]):
         resumed.
         """
         # Not `agent.storage.leases.keep_renewed`: one statement renews all runs, and the epoch tells who has lost one.
-        every = min(1.0, self._limits.lease_s / 3)
         trouble = ThrottledLog(log, "the store cannot be used")
         while True:
-            await asyncio.sleep(every)
+            await asyncio.sleep(self._watch_s)
             try:
                 if self._live:
                     await self._journal.renew_leases(self._worker, list(self._live), lease_s=self._limits.lease_s)
                     await self._apply_signals()
-                if recover or self._dropped_run_ids:
+                if recover or self._dropped:
                     await self.recover_runs(abandoned=recover)
-                if self._live or recover or self._dropped_run_ids:  # otherwise the store was not used
+                if self._live or recover or self._dropped:  # otherwise the store was not used
                     trouble.record_recovery()
             except StoreError as error:
                 trouble.record_failure(error.message, error.code)
@@ -306,7 +308,7 @@ class RunWorker(Generic[Live]):
             self._ended[live.run_id] = live
             asyncio.get_running_loop().call_later(FOLLOW_SECONDS, self._ended.pop, live.run_id, None)
         if not live.state.is_finished and live.state.status != "awaiting_approval" and not self.draining:
-            self._dropped_run_ids.add(live.run_id)
+            self._dropped.add(live.run_id)
 
     async def _apply_signals(self) -> None:
         for live in list(self._live.values()):
