@@ -7,17 +7,15 @@ only wakes it up. For the four precautions without which jobs were lost, see doc
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import procrastinate
-from procrastinate.exceptions import AlreadyEnqueued, ConnectorException, UniqueViolation
+from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
 from procrastinate.jobs import Job as StoredJob
-from procrastinate.jobs import Status
-from procrastinate.retry import BaseRetryStrategy, RetryDecision
 from procrastinate.worker import Worker
 
 from agent.core.cancellation import cancel_and_wait
@@ -25,19 +23,16 @@ from agent.core.errors import StoreError
 from agent.core.models import JsonObject
 from agent.core.throttled_log import ThrottledLog
 from agent.dispatch.fair_queueing import take_priority
-from agent.dispatch.port import LANES, MAX_ATTEMPTS, DeadJobError, Job, JobHandler, Lane, PostponeJobError, drain_tasks
+from agent.dispatch.lane_worker import LaneJobs, LaneWorker, RetryFailures, build_connector
+from agent.dispatch.port import LANES, Job, JobHandler, Lane, PostponeJobError, drain_tasks
 from agent.dispatch.queue_names import list_queues, name_ingest_queue, name_run_queue
 from agent.dispatch.run_jobs import QueuedRunJobs, name_task
-from agent.storage.postgres import IDLE_SECONDS, PostgresDatabase, add_options
+from agent.storage.postgres import PostgresDatabase
 
 log = logging.getLogger(__name__)
 
-CONNECTIONS = 5
-"""Connections of the lanes of a process, for fetching and finishing jobs; each lane that listens holds one more."""
 POLL_SECONDS = 1.0
 """How often a lane looks for jobs that no notification told it of: those to be done again."""
-RETRY_SECONDS = 1.0
-"""How long a job waits after its handler's first failure; doubled for each further one."""
 RESTART_SECONDS = 1.0
 """How long a lane that the database has thrown out waits before it begins again."""
 ABORT_SECONDS = 0.2
@@ -46,28 +41,6 @@ CLOSE_SECONDS = 3.0
 """How long the lanes may take to say goodbye to the database."""
 INGEST_SLOTS = 2
 """Ingestion jobs that a process does at the same time; each has parsers of its own."""
-
-STORE_SECONDS = 10.0
-"""The longest pause before the end of a job that could not be stored is stored again."""
-
-_REGISTER: Final = (
-    "INSERT INTO queue_workers (worker_id, name, queue, slots, started) VALUES (%(worker_id)s, %(name)s, %(queue)s, "
-    "%(slots)s, extract(epoch FROM now()))"
-)
-# Only while the job is still that worker's: another process may have taken it over.
-_OF_WORKER: Final = (
-    "WHERE id = %(job_id)s AND status = 'doing' AND worker_id IS NOT DISTINCT FROM %(worker_id)s RETURNING id"
-)
-_REMOVE: Final = f"DELETE FROM procrastinate_jobs {_OF_WORKER}"  # noqa: S608 - constants only
-_GIVE_UP: Final = f"UPDATE procrastinate_jobs SET status = 'failed', attempts = attempts + 1 {_OF_WORKER}"  # noqa: S608
-_REPEAT: Final = (
-    "UPDATE procrastinate_jobs SET status = 'todo', attempts = attempts + %(failures)s, "  # noqa: S608 - constants only
-    f"scheduled_at = %(begin)s {_OF_WORKER}"
-)
-_ANY_WAITING: Final = (
-    "SELECT 1 FROM procrastinate_jobs WHERE queue_name = ANY(%(queues)s) AND status = 'todo' "
-    "AND (scheduled_at IS NULL OR scheduled_at <= now()) LIMIT 1"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +69,7 @@ class QueueDispatcher:
         self._database = database
         # It logs a line for each job, as our own log does for each run.
         logging.getLogger("procrastinate").setLevel(logging.ERROR)
-        self._app = procrastinate.App(connector=_build_connector(database.url, options.lease_s / 2))
+        self._app = procrastinate.App(connector=build_connector(database.url, options.lease_s / 2))
         self.manager = self._app.job_manager = LaneJobs(self._app.connector)
         self.runs = QueuedRunJobs(self._app, database)
         self._handlers: dict[str, JobHandler] = {}
@@ -123,7 +96,7 @@ class QueueDispatcher:
         async def do(context: procrastinate.JobContext, /, **arguments: Any) -> None:
             await self._do(kind, context.job, arguments)
 
-        self._app.task(name=name_task(kind), pass_context=True, retry=_Retry())(do)
+        self._app.task(name=name_task(kind), pass_context=True, retry=RetryFailures())(do)
 
     def add_background(self, loop: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Adds a loop that runs from `start` to `aclose`, such as the sweep."""
@@ -200,7 +173,7 @@ class QueueDispatcher:
 
     def _build_worker(self, lane: Lane) -> Worker:
         lease_s = self.options.lease_s
-        return _LaneWorker(
+        return LaneWorker(
             self._app,
             jobs=self.manager,
             process=self.options.name,
@@ -250,113 +223,3 @@ class QueueDispatcher:
                 return await cursor.fetchone() is not None
         except StoreError:
             return False
-
-
-class LaneJobs(procrastinate.manager.JobManager):
-    """procrastinate's manager of jobs, which does not search for a job where none waits, counts only failures as
-    attempts, and ends a job only for the worker that has it.
-
-    procrastinate's fetch reads the waiting jobs of all queues in order of priority: an empty lane beside a million jobs
-    of another would cost a second of the server at each poll.
-    """
-
-    async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> StoredJob | None:
-        """See `JobManager.fetch_job`."""
-        names = list(queues or ())
-        if not await self.connector.execute_query_all_async(_ANY_WAITING, queues=names):
-            return None
-        return await super().fetch_job(names, worker_id)
-
-    async def end_job(self, job: StoredJob, status: Status, decision: RetryDecision | None) -> bool:
-        """Has the job done again as decided; else removes it if it succeeded, or keeps it as a dead letter. Returns
-        False if it is no longer `job.worker_id`'s. Raises `ConnectorException`.
-        """
-        values: dict[str, Any] = {"job_id": job.id, "worker_id": job.worker_id}
-        statement = _REMOVE if status == Status.SUCCEEDED else _GIVE_UP
-        if decision is not None:
-            statement = _REPEAT
-            values |= {"failures": int(not isinstance(decision, Postponement)), "begin": decision.retry_at}
-        try:
-            return bool(await self.connector.execute_query_all_async(statement, **values))
-        except UniqueViolation:  # another job with its key waits already
-            return bool(await self.connector.execute_query_all_async(_REMOVE, **values))
-
-
-class _LaneWorker(Worker):
-    """procrastinate's worker, which is listed before it takes jobs, and stores the end of a job until that succeeds."""
-
-    def __init__(self, app: procrastinate.App, *, jobs: LaneJobs, process: str, **options: Any) -> None:
-        super().__init__(app, **options)
-        self._jobs = jobs
-        self._process = process
-
-    async def _run_loop(self) -> None:
-        # A worker that takes jobs without being listed would have them adopted by processes with other rooms.
-        queue = next(iter(self.queues or ()))
-        values = {"worker_id": self.worker_id, "name": self._process, "queue": queue, "slots": self.concurrency}
-        await self.app.connector.execute_query_async(_REGISTER, **values)
-        await super()._run_loop()  # type: ignore[no-untyped-call]
-
-    async def _shutdown(self, side_tasks: list[asyncio.Task[Any]]) -> None:
-        self.stop()  # type: ignore[no-untyped-call]
-        await super()._shutdown(side_tasks)
-
-    async def _persist_job_status(
-        self, job: StoredJob, status: Status, retry_decision: RetryDecision | None, *args: object, **kwargs: object
-    ) -> None:
-        """Repeats it until it is stored, because no sweep takes the jobs of a worker that lives; or until this one
-        stops: then the sweep takes them.
-        """
-        pause = RETRY_SECONDS
-        while True:
-            try:
-                if not await self._jobs.end_job(job, status, retry_decision):
-                    log.info("job %s is no longer of this worker", job.id)
-                return
-            except ConnectorException as error:
-                reason = str(error.__cause__ or error).partition("\n")[0]
-            if self._stop_event.is_set():
-                log.warning("the end of job %s is not stored, the sweep gives it to another worker: %s", job.id, reason)
-                return
-            log.warning("the end of job %s is not stored, next attempt in %.0f s: %s", job.id, pause, reason)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await self._stop_event.wait()
-            pause = min(2 * pause, STORE_SECONDS)
-
-
-class Postponement(RetryDecision):
-    """Has a job done again that did not fail."""
-
-
-class _Retry(BaseRetryStrategy):
-    """Decides when a job whose handler raised is done again."""
-
-    def get_retry_decision(self, *, exception: BaseException, job: StoredJob) -> RetryDecision | None:
-        """Returns when to do it again, or None for a dead letter."""
-        match exception:
-            case DeadJobError():
-                return None
-            case PostponeJobError(seconds=seconds):
-                return Postponement(retry_at=datetime.now(UTC) + timedelta(seconds=seconds))
-            case StoreError(message=message):  # of no use to count: the database is away
-                log.warning("job %s is done again in %.0f s: %s", job.id, RETRY_SECONDS, message)
-                return Postponement(retry_at=datetime.now(UTC) + timedelta(seconds=RETRY_SECONDS))
-        if job.attempts + 1 >= MAX_ATTEMPTS:
-            return None
-        return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=RETRY_SECONDS * 2**job.attempts))
-
-
-def _build_connector(url: str, idle_s: float) -> procrastinate.PsycopgConnector:
-    """Returns procrastinate's connections to our database."""
-    # From its sixth call on, a function of PL/pgSQL uses a plan made without its arguments: a fetch beside 200,000
-    # queued jobs then takes 150 ms instead of 1.
-    return procrastinate.PsycopgConnector(
-        conninfo=add_options(
-            url,
-            plan_cache_mode="force_custom_plan",
-            idle_in_transaction_session_timeout=round(1000 * min(idle_s, IDLE_SECONDS)),
-        ),
-        min_size=1,
-        max_size=CONNECTIONS,
-    )

@@ -17,7 +17,8 @@ from procrastinate.jobs import Status
 from agent.core.errors import StoreError
 from agent.core.throttled_log import ThrottledLog
 from agent.dispatch.fair_queueing import restart_tags
-from agent.dispatch.queue import Postponement, QueueDispatcher
+from agent.dispatch.lane_worker import Postponement
+from agent.dispatch.queue import QueueDispatcher
 from agent.dispatch.queue_names import RUN_LANES, get_lane
 from agent.dispatch.run_jobs import IS_RUN_READY
 from agent.storage.postgres import NOW_SQL, Connection, PostgresDatabase

@@ -61,7 +61,7 @@ class PostgresDatabase:
             max_size=POOL_SIZE,
             timeout=POOL_TIMEOUT_SECONDS,
             open=False,
-            check=_check_connection,
+            check=check_connection,
             # Transactions are explicit, so that a single query needs none.
             kwargs={"autocommit": True},
         )
@@ -180,7 +180,7 @@ class PostgresDatabase:
             await asyncio.sleep(_RECONNECT_SECONDS)
 
 
-async def _check_connection(connection: Connection) -> None:
+async def check_connection(connection: Connection) -> None:
     """Asks the server only if something has arrived on the idle connection: what a closing server sends, or its end.
 
     Without that, the question would cost a round trip per transaction and find nothing. Raises `OperationalError` for

@@ -11,7 +11,7 @@ import pytest
 
 from agent.core.errors import ConflictError, NotFoundError, StoreError
 from agent.core.models import JsonObject
-from agent.dispatch import queue
+from agent.dispatch import lane_worker, queue
 from agent.dispatch.port import MAX_ATTEMPTS, RUN_JOB, DeadJobError, Job, PostponeJobError
 from agent.dispatch.queue import QueueDispatcher, QueueOptions
 from agent.dispatch.queue_schema import apply_queue_schema, list_migrations
@@ -91,6 +91,13 @@ async def read_waiting(store: PostgresStore) -> list[str]:
         "SELECT queue_name FROM procrastinate_jobs WHERE status = 'todo' ORDER BY priority DESC, id"
     )
     return [str(row[0]) for row in rows]
+
+
+async def listens(store: PostgresStore, dispatcher: QueueDispatcher) -> None:
+    """Returns once the dispatcher's lane hears of new jobs."""
+    statement = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%%' AND query LIKE ?"
+    while not (await PostgresClient(store.database).read(statement, f"%{dispatcher.get_run_queue('runs')}%"))[0][0]:  # noqa: ASYNC110
+        await asyncio.sleep(0.02)
 
 
 async def has_open_jobs(state: QueueState) -> bool:
@@ -251,7 +258,7 @@ async def test_a_dead_letter_of_a_run_that_has_ended_is_not_done_again(store: Po
 async def test_the_end_of_a_job_is_stored_although_the_database_refused_it_once(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
-    monkeypatch.setattr(queue, "RETRY_SECONDS", 0.1)
+    monkeypatch.setattr(lane_worker, "RETRY_SECONDS", 0.1)
     dispatcher, state = dispatcher_of(store), QueueState(PostgresClient(store.database), NO_AUDIT)
     calls, begun = 0, asyncio.Event()
 
@@ -301,8 +308,70 @@ async def test_the_end_of_a_job_that_another_worker_has_taken_over_is_not_stored
     assert await statements.read("SELECT status FROM procrastinate_jobs") == [("doing",)]
 
 
+async def test_a_job_is_begun_at_once_though_it_was_announced_during_a_look(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue, "POLL_SECONDS", 600.0)
+    dispatcher, done = dispatcher_of(store, lease_s=2400.0), asyncio.Event()
+    looks, fetch = Counter[str](), dispatcher.manager.fetch_job
+
+    async def fetch_late(**arguments: Any) -> Any:
+        """The second look finds nothing; before it is told so, a job is stored and announced."""
+        job = await fetch(**arguments)
+        looks["all"] += 1
+        if looks["all"] == 2:
+            announced = dispatcher._workers["runs"]._new_job_event
+            announced.clear()
+            await dispatcher.defer(Job("x", {}, "anna", lane="runs"))
+            async with asyncio.timeout(30):
+                await announced.wait()
+        return job
+
+    async def handle(_: object) -> None:
+        done.set()
+
+    monkeypatch.setattr(dispatcher.manager, "fetch_job", fetch_late)
+    dispatcher.register("x", handle)
+    await dispatcher.start()
+    async with asyncio.timeout(30):
+        while not looks:  # noqa: ASYNC110 - nobody is told of a look
+            await asyncio.sleep(0.02)
+        await listens(store, dispatcher)
+        dispatcher._workers["runs"]._new_job_event.set()
+        await done.wait()
+    await dispatcher.drain(1)
+    await dispatcher.aclose()
+
+
+async def test_a_process_that_finds_others_faster_pauses_before_it_looks_for_a_job(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dispatcher = dispatcher_of(store, slots=0)
+    await dispatcher.start()
+    await dispatcher.defer(Job("x", {}, "anna", lane="runs"))
+    own, longest = dispatcher.get_run_queue("runs"), list[float]()
+    found = iter([None] * 9 + [SimpleNamespace()] * 9 + [None] * 2)
+
+    async def fetch(*_: object, **__: object) -> object:
+        return next(found)
+
+    def choose(_: float, end: float) -> float:
+        longest.append(end)
+        return 0.0
+
+    monkeypatch.setattr("procrastinate.manager.JobManager.fetch_job", fetch)
+    monkeypatch.setattr("random.uniform", choose)
+    for _ in range(20):
+        await dispatcher.manager.fetch_job([own], 1)
+    await dispatcher.manager.fetch_job(["of another lane"], 1)
+    assert longest[:9] == [0.002, 0.004, 0.008, 0.016, 0.032, 0.05, 0.05, 0.05, 0.05]
+    assert longest[9:14] == pytest.approx([0.025, 0.0125, 0.00625, 0.003125, 0.0015625])
+    assert longest[14:] == [0.002], "without a pause from then on, until another one was faster again"
+    await dispatcher.aclose()
+
+
 async def test_only_failures_count_as_attempts(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue, "RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(lane_worker, "RETRY_SECONDS", 0.05)
     dispatcher, statements = dispatcher_of(store), PostgresClient(store.database)
     calls = 0
 
